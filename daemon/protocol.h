@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Messages between supervisor and worker: the only thing that both include. Pure but for message_send/receive, which do
+ * one sendmsg/recvmsg on a SOCK_SEQPACKET socket and never block.
+ *
+ * Two sockets lead to a worker:
+ *   - its own *control* socket: down SETUP (first), CANCEL, EXIT; up everything a worker says. So the supervisor knows who
+ *     speaks, and end-of-file there is the end of that worker.
+ *   - the *job* socket, shared by all workers of a group: PREPARE and RUN, taken by whoever is free.
+ *
+ *   supervisor                               worker
+ *      PREPARE job  ----(job socket)---->
+ *                   <---(control)--------    TAKEN
+ *                   <--------------------    STARTED (columns, parameters)   or ENDED with an error
+ *      RUN job + pipe ------------------>
+ *                   <--------------------    TAKEN
+ *                   <--------------------    STARTED (described where asked)  or ENDED with an error: nothing went
+ *                   <--------------------      PARKED on/off, FILLING          down the pipe
+ *                   <--------------------    ENDED: SQLite is reset, the end is known
+ *                   <--------------------    DRAINED: the last byte is about to be written, the pipe is free for the next
+ *                                            run. ENDED with `drained` set says both at once.
+ *
+ * A message of more than MESSAGE_SIZE_MAX goes as a sealed memfd (at most MESSAGE_MEMFD_SIZE_MAX) behind a stub. Neither
+ * side trusts a length: decoding is bounded, and -EBADMSG means the other side is broken (the supervisor then kills the
+ * worker; the worker exits).
+ */
+#ifndef SQLIPC_PROTOCOL_H
+#define SQLIPC_PROTOCOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MESSAGE_SIZE_MAX ((size_t) 65536)
+#define MESSAGE_MEMFD_SIZE_MAX ((size_t) 8 * 1024 * 1024)
+
+/* File descriptors that a worker is started with. */
+#define WORKER_JOB_FD 3
+#define WORKER_CONTROL_FD 4
+
+typedef enum MessageKind {
+        MESSAGE_SETUP = 1,
+        MESSAGE_PREPARE,
+        MESSAGE_RUN,
+        MESSAGE_CANCEL,
+        MESSAGE_EXIT,
+        MESSAGE_TAKEN,
+        MESSAGE_STARTED,
+        MESSAGE_PARKED,
+        MESSAGE_FILLING,
+        MESSAGE_ENDED,
+        MESSAGE_DRAINED,
+} MessageKind;
+
+/* What a worker is: one database, one set of rights and limits. Times in usec, sizes in bytes. */
+typedef struct Setup {
+        const char *path;            /* of the database file */
+        bool immutable;              /* Immutable=: nobody writes, no locks, no -wal or -shm is looked for */
+        uint64_t heap_size_max;      /* sqlite3_hard_heap_limit64; RLIMIT_AS is this and as much again */
+        uint64_t temp_size_max;      /* bytes in temporary files, all runs of this worker together */
+        uint64_t park_usec;          /* ParkTimeoutSec=, in WAL mode */
+        uint64_t park_rollback_usec; /* the same in rollback mode */
+        uint64_t busy_usec;          /* how long SQLITE_BUSY is tried again */
+} Setup;
+
+/* PREPARE or RUN. */
+typedef struct Job {
+        uint64_t number;             /* never used before in this daemon */
+        const char *sql;             /* sql_size bytes, not NUL-terminated, may hold anything */
+        size_t sql_size;
+
+        /* RUN only */
+        bool describe;               /* STARTED shall carry columns and parameters */
+        uint32_t page_size;
+        uint64_t deadline_usec;      /* CLOCK_MONOTONIC */
+        uint64_t row_size_max;
+        uint64_t result_size_max;    /* bytes down the pipe */
+        /* The parameters as one row (sqlipc-page.h) of n_positional + 2*n_named values: the positional ones, then name
+         * (TEXT) and value in turn. Checked by page_decoder_check_row() on decode. */
+        uint32_t n_positional, n_named;
+        const uint8_t *parameters;
+        size_t parameters_size;
+} Job;
+
+typedef struct Cancel {
+        uint64_t number;
+        uint32_t error;              /* ErrorNumber that the run shall end with */
+        const char *message;         /* its sentence */
+} Cancel;
+
+/* A string that may hold NULs, or is absent (NULL). */
+typedef struct Bytes {
+        const char *data;
+        size_t size;
+} Bytes;
+
+typedef struct Started {
+        uint64_t number;
+        bool described;
+        bool read_only;              /* always true today; kept for statements that write */
+        bool rollback_mode;          /* the database is not in WAL mode */
+        uint32_t n_columns;
+        Bytes *columns;              /* 2 x n_columns: name, declared type (data NULL where none) */
+        uint32_t n_parameters;       /* the largest index, as sqlite3_bind_parameter_count() */
+        Bytes *parameters;           /* n_parameters names with their prefix; data NULL where nameless */
+} Started;
+
+/* How a job failed: what the ERROR frame and the D-Bus error are made of. */
+typedef struct Failure {
+        uint32_t error;              /* ErrorNumber; ERROR_NONE: it did not */
+        int32_t extended_code;       /* SQLite's, 0: none */
+        int32_t sql_offset;          /* -1: none */
+        const char *message;         /* UTF-8 as far as SQLite's is; never NULL where error is set */
+} Failure;
+
+typedef struct Ended {
+        uint64_t number;
+        Failure failure;
+        uint64_t n_rows, n_bytes, usec;
+        bool drained;
+} Ended;
+
+typedef struct Parked {
+        uint64_t number;
+        bool parked;
+} Parked;
+
+/* One message, any kind. Pointers in it borrow from the bytes it was decoded from, or from the caller who encodes it. */
+typedef struct Message {
+        MessageKind kind;
+        union {
+                Setup setup;
+                Job job;         /* PREPARE, RUN */
+                Cancel cancel;
+                Started started;
+                Parked parked;
+                Ended ended;
+                uint64_t number; /* TAKEN, FILLING, DRAINED */
+        };
+} Message;
+
+/* A message as it arrived, with what its pointers borrow from. */
+typedef struct ReceivedMessage {
+        Message message;
+        int pipe_fd;             /* RUN: write end, owned; -1 otherwise */
+        uint8_t *bytes;          /* owned */
+        void *arrays;            /* owned: what Started's arrays point to */
+} ReceivedMessage;
+
+#define RECEIVED_MESSAGE_INIT ((ReceivedMessage) { .pipe_fd = -1 })
+
+/* Encodes `m` into a fresh buffer that the caller frees. -ENOMEM, -E2BIG over MESSAGE_MEMFD_SIZE_MAX. */
+int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size);
+
+/* Decodes `bytes`, which `ret` takes over on success. -EBADMSG for anything that message_encode() does not make, -ENOMEM. */
+int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret);
+
+/* Sends `m`, with `pipe_fd` (borrowed, -1: none) for RUN. -EAGAIN when the socket is full, -EPIPE/-ECONNRESET when the other side
+ * is gone, -ENOMEM, -E2BIG, -ETOOMANYREFS. Never raises SIGPIPE. */
+int message_send(int fd, const Message *m, int pipe_fd);
+
+/* Receives one message. 1: `ret` holds it, to be freed with received_message_done(); 0: end of file; -EAGAIN: none waits; -EBADMSG. */
+int message_receive(int fd, ReceivedMessage *ret);
+
+/* Frees what is owned, closes an fd that was not taken (set pipe_fd to -1 to take it). Accepts RECEIVED_MESSAGE_INIT. */
+void received_message_done(ReceivedMessage *m);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Bytes -> rows (sqlipc-page.h). Pure: no I/O; owns its buffers. Every byte is hostile.
+ *
+ * The caller reads into what page_decoder_reserve() hands out, says how much came with page_decoder_commit(), and calls
+ * page_decoder_next() until it answers PAGE_MORE. Rows are given in place: what a call of next returned is valid until the
+ * following call of next or reserve.
+ *
+ * The buffers grow as bytes arrive, by doubling, never by what a length announces. Errors are sticky: after a negative
+ * return each call returns the same.
+ */
+#ifndef SQLIPC_PAGE_DECODER_H
+#define SQLIPC_PAGE_DECODER_H
+
+#include <stdbool.h>
+
+#include "sqlipc-page.h"
+
+/* What page_decoder_next() found. */
+enum {
+        PAGE_MORE = 0,     /* nothing whole: read on */
+        PAGE_COLUMNS = 1,  /* n_columns and the columns are known */
+        PAGE_ROW = 2,      /* one row: types, ends, data */
+        PAGE_END = 3,      /* end_counters; the next frame belongs to another run */
+        PAGE_ERROR = 4,    /* error_...; the next frame belongs to another run */
+};
+
+typedef struct PageValue {
+        ValueType type;
+        const uint8_t *bytes; /* in place; TEXT has a NUL behind it */
+        size_t size;          /* TEXT: without that NUL */
+} PageValue;
+
+typedef struct PageDecoder {
+        /* configuration */
+        size_t page_size_max;   /* no frame may be larger */
+        size_t row_size_max;    /* no row may be larger: -EMSGSIZE */
+
+        /* the stream as it came */
+        uint8_t *buffer;
+        size_t capacity, start, fill; /* unread bytes are buffer[start..fill) */
+        int error;                    /* sticky, 0 or negative */
+
+        /* a continued payload being joined, or the last one joined (COLUMNS are kept apart) */
+        uint8_t *joined;
+        size_t joined_size, joined_capacity;
+        FrameKind joining;            /* 0: none under way */
+
+        /* the run */
+        uint64_t run;                 /* of the last frame */
+        bool in_run;                  /* COLUMNS seen, END or ERROR not yet */
+        uint8_t *columns;             /* payload of COLUMNS */
+        size_t columns_size;
+        unsigned n_columns;
+        uint32_t page_size;           /* as COLUMNS announced it */
+
+        /* the row under `next` */
+        uint32_t rows_left;           /* in the open ROWS frame */
+        size_t rows_end;              /* offset in buffer where its payload ends */
+        const uint8_t *types, *ends, *data;
+
+        EndCounters end_counters;
+        uint32_t error_number;
+        int32_t error_extended_code, error_sql_offset;
+        const char *error_message;    /* NUL-terminated, valid until the next call */
+        size_t error_message_size;
+} PageDecoder;
+
+/* Starts with empty buffers. `page_size_max`: what was negotiated; `row_size_max`: at most SQLIPC_ROW_SIZE_MAX. */
+void page_decoder_init(PageDecoder *d, size_t page_size_max, size_t row_size_max);
+
+/* Frees the buffers; the decoder may be initialised again. */
+void page_decoder_done(PageDecoder *d);
+
+/* Where the next bytes of the stream go: at least one byte. While a frame is incomplete, the room reaches at most to its
+ * end and over the next frame's header, so that frames are not moved about. -ENOMEM, or the sticky error. */
+int page_decoder_reserve(PageDecoder *d, uint8_t **ret_room, size_t *ret_size);
+
+/* `size` bytes of the room were filled. */
+void page_decoder_commit(PageDecoder *d, size_t size);
+
+/* The next event: PAGE_..., -EBADMSG for what the format does not allow, -EMSGSIZE for a row over row_size_max, -ENOMEM. */
+int page_decoder_next(PageDecoder *d);
+
+/* The stream ended. 0 at a border of runs, -ECONNRESET anywhere else (END or ERROR is missing). */
+int page_decoder_end_of_file(const PageDecoder *d);
+
+/* Column `i` of the run, valid until the next PAGE_COLUMNS. `ret_declared_type` is NULL where there is none. */
+void page_decoder_column(const PageDecoder *d, unsigned i, const char **ret_name, const char **ret_declared_type);
+/* As above with sizes: names may hold any bytes. */
+void page_decoder_column_name(const PageDecoder *d, unsigned i, const char **ret_name, size_t *ret_size);
+
+/* Value `i` of the row under PAGE_ROW; i < n_columns. The row was validated as a whole before it was handed out. */
+static inline PageValue page_decoder_value(const PageDecoder *d, unsigned i) {
+        uint32_t start = i == 0 ? 0 : load_le32(d->ends + (size_t) 4 * (i - 1)), end = load_le32(d->ends + (size_t) 4 * i);
+        ValueType type = (ValueType) d->types[i];
+
+        return (PageValue) { .type = type, .bytes = d->data + start, .size = end - start - (type == VALUE_TEXT) };
+}
+
+/* Checks one row of `n_columns` values in `bytes`, as it stands in ROWS; `*ret_size` is what it takes. -EBADMSG. Used for
+ * parameters too (daemon/protocol.h), which travel as a row. */
+int page_decoder_check_row(const uint8_t *bytes, size_t size, unsigned n_columns, size_t *ret_size);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Values -> bytes of one page (sqlipc-page.h). Pure: no I/O, no allocation; the caller owns the page.
+ *
+ * The encoder appends whole frames to a page until one does not fit. The caller then sends page_encoder_data() and
+ * calls page_encoder_clear(). Rows are put together value by value inside an open ROWS frame:
+ *
+ *      begin_row -> 1: add_... once per column, then end_row -> 1: the row is in
+ *                                                    end_row -> 0: it did not fit and is gone
+ *                   0: no room for its head
+ *
+ * After a 0 the caller sends what is there, clears and starts the row again; if the page was empty, the row is larger
+ * than a page and goes as BIG_ROW through begin_part/append/end_part, as does a COLUMNS payload. Errors inside a row are
+ * sticky: add_... after the page is full does nothing, and end_row says 0.
+ */
+#ifndef SQLIPC_PAGE_ENCODER_H
+#define SQLIPC_PAGE_ENCODER_H
+
+#include <stdbool.h>
+
+#include "sqlipc-page.h"
+
+typedef struct PageEncoder {
+        uint8_t *page;       /* borrowed from the caller, page_size bytes */
+        size_t page_size;
+        size_t fill;         /* bytes of whole frames and of rows that are in; the open ROWS frame's padding not counted */
+        uint64_t run;
+
+        size_t frame;        /* offset of the open frame's header, or SIZE_MAX */
+        uint32_t n_rows;     /* in the open ROWS frame */
+
+        /* the row under way */
+        unsigned n_columns, column;
+        uint8_t *row;        /* its first byte */
+        uint8_t *data;       /* first byte behind its head */
+        uint8_t *next;       /* where the next value goes; NULL once the row did not fit */
+        uint8_t *limit;      /* first byte that no row may use, leaves room for padding */
+} PageEncoder;
+
+/* `page` stays the caller's; `page_size` is a power of two in SQLIPC_PAGE_SIZE_MIN..MAX. */
+void page_encoder_init(PageEncoder *e, uint8_t *page, size_t page_size, uint64_t run);
+
+/* Forgets what is in the page (it was sent). No frame may be open but a ROWS frame, which is dropped too. */
+void page_encoder_clear(PageEncoder *e);
+
+/* Nothing is in the page. */
+static inline bool page_encoder_is_empty(const PageEncoder *e) {
+        return e->fill == 0;
+}
+
+/* Closes an open ROWS frame (pads it, stores its counts) and returns how many bytes from `page` on are to be sent. The
+ * next row opens a new frame. */
+size_t page_encoder_finish(PageEncoder *e);
+
+/* A row of `n_columns` values starts. 1, or 0 if not even its head fits what is left. */
+int page_encoder_begin_row(PageEncoder *e, unsigned n_columns);
+
+/* The row is complete: every column was added. 1, or 0 if it did not fit: it is gone, and the page is as before it. */
+int page_encoder_end_row(PageEncoder *e);
+
+/* Drops the row under way. */
+void page_encoder_abort_row(PageEncoder *e);
+
+/* Reserves `size` bytes for the next value and stores its type and end. NULL if the row no longer fits. */
+static inline uint8_t *page_encoder_add(PageEncoder *e, ValueType type, size_t size) {
+        uint8_t *at = e->next;
+
+        if (!at || size > (size_t) (e->limit - at)) {
+                e->next = NULL;
+                return NULL;
+        }
+        e->row[e->column] = (uint8_t) type;
+        store_le32(e->row + e->n_columns + (size_t) 4 * e->column, (uint32_t) (at + size - e->data));
+        e->column++;
+        e->next = at + size;
+        return at;
+}
+
+static inline void page_encoder_add_null(PageEncoder *e) {
+        (void) page_encoder_add(e, VALUE_NULL, 0);
+}
+
+static inline void page_encoder_add_int64(PageEncoder *e, int64_t value) {
+        uint8_t *at = page_encoder_add(e, VALUE_INTEGER, 8);
+        if (at)
+                store_le64(at, (uint64_t) value);
+}
+
+static inline void page_encoder_add_double(PageEncoder *e, double value) {
+        uint8_t *at = page_encoder_add(e, VALUE_REAL, 8);
+        if (at)
+                store_le_double(at, value);
+}
+
+/* `text` need not be NUL-terminated; the NUL is written here. */
+static inline void page_encoder_add_text(PageEncoder *e, const void *text, size_t size) {
+        uint8_t *at = page_encoder_add(e, VALUE_TEXT, size + 1);
+        if (!at)
+                return;
+        if (size > 0)
+                memcpy(at, text, size);
+        at[size] = 0;
+}
+
+static inline void page_encoder_add_blob(PageEncoder *e, const void *blob, size_t size) {
+        uint8_t *at = page_encoder_add(e, VALUE_BLOB, size);
+        if (at && size > 0)
+                memcpy(at, blob, size);
+}
+
+/* Opens a COLUMNS or BIG_ROW frame (closing an open ROWS frame) if at least one byte of payload fits behind its header. 1, or 0: send
+ * and clear first. */
+int page_encoder_begin_part(PageEncoder *e, FrameKind kind);
+
+/* Payload bytes that still fit the open part. */
+size_t page_encoder_part_room(const PageEncoder *e);
+
+/* Appends up to `size` bytes of payload to the open part; returns how many went in. */
+size_t page_encoder_append(PageEncoder *e, const void *bytes, size_t size);
+
+/* Closes the part. `more`: its payload goes on in the next frame. */
+void page_encoder_end_part(PageEncoder *e, bool more);
+
+/* END or ERROR, closing an open ROWS frame. 1, or 0: no room, send and clear first; either fits an empty page of any
+ * size. Drops a row under way. `message` is cut at SQLIPC_MESSAGE_SIZE_MAX, at a character's border. */
+int page_encoder_end(PageEncoder *e, const EndCounters *counters);
+int page_encoder_error(PageEncoder *e, uint32_t number, int32_t extended_code, int32_t sql_offset, const char *message,
+                       size_t message_size);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The page format: what goes down a pipe. Pure. This header is normative; docs/man/sqlipc-page.5.rst renders it for other
+ * languages, page-encoder.[ch] writes it, page-decoder.[ch] reads it, tests/vectors/ holds examples.
+ *
+ * Everything is little-endian. A stream is a series of frames, each starting at a multiple of 8:
+ *
+ *      offset  size
+ *           0     4  size      bytes of payload, without this header and without padding
+ *           4     1  kind      FrameKind
+ *           5     1  version   SQLIPC_PAGE_VERSION
+ *           6     2  flags     FRAME_MORE or 0; an unknown bit is an error
+ *           8     8  run       number of the run, as the method returned it
+ *          16  size  payload
+ *            ...0-7  padding   zeros up to the next multiple of 8
+ *
+ * The whole frame, header and padding included, is at most one page (negotiated, SQLIPC_PAGE_SIZE_MIN..MAX, a power of two).
+ *
+ * A run is   COLUMNS  (ROWS | BIG_ROW)*  (END | ERROR)   or, if it fails before its first step, ERROR alone.
+ * End-of-file anywhere else is a broken stream, never "no more rows". Frames of two runs never mix: the next run of a
+ * statement starts behind END or ERROR of the last.
+ *
+ * A payload that does not fit one frame is continued: FRAME_MORE is set on each frame of the series but the last, and the
+ * payloads joined are the payload. Only COLUMNS and BIG_ROW may be continued. END or ERROR may follow any frame, also one
+ * with FRAME_MORE: the unfinished payload is then void.
+ *
+ *   COLUMNS   u32 n_columns, u32 page_size, then 2 x n_columns u32 end offsets (name 0, declared type 0, name 1, ...),
+ *             counted from behind the offsets, then the strings, each with a NUL behind it. An absent declared type (the
+ *             column is an expression) takes no bytes at all; an empty one takes its NUL.
+ *   ROWS      u32 n_rows (at least 1), then that many rows, one behind the other without padding.
+ *   BIG_ROW   one row, larger than a page.
+ *   END       u64 n_rows, u64 n_bytes (frames before this one), u64 usec (from the job's arrival to its end, waits for
+ *             the reader included), then SQLite's own counters for the run (sqlite3_stmt_status): u64 vm_steps,
+ *             u64 fullscan_steps, u64 sorts, u64 autoindexes.
+ *   ERROR     u32 number (sqlipc-errors.h), i32 extended SQLite code (0: not SQLite's), i32 byte offset into the SQL (-1:
+ *             none), u32 size of the message, the message in UTF-8, a NUL behind it. A longer message than
+ *             SQLIPC_MESSAGE_SIZE_MAX was cut there and ends in U+2026.
+ *
+ * A row is
+ *
+ *      n_columns  types   one byte a value, ValueType
+ *    4*n_columns  ends    u32 a value: where its bytes end, counted from the first byte behind `ends`
+ *                 data    the values, one behind the other
+ *
+ *   NULL takes no bytes; INTEGER 8, two's complement; REAL 8, IEEE 754 binary64, every bit pattern that SQLite returns;
+ *   TEXT its bytes (any: NULs and invalid UTF-8 too) and a NUL behind them; BLOB its bytes.
+ *   Value i starts where value i-1 ends, so access is O(1); nothing is aligned: load by copy.
+ */
+#ifndef SQLIPC_PAGE_H
+#define SQLIPC_PAGE_H
+
+#include <endian.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define SQLIPC_PAGE_VERSION 1
+
+#define SQLIPC_PAGE_SIZE_MIN ((size_t) 4096)
+#define SQLIPC_PAGE_SIZE_MAX ((size_t) 1048576)
+#define SQLIPC_PAGE_SIZE_DEFAULT ((size_t) 262144)
+
+/* Bounds that a decoder may hold a stream to. */
+#define SQLIPC_N_COLUMNS_MAX ((size_t) 32767)             /* SQLite's own (SQLITE_MAX_COLUMN) */
+#define SQLIPC_COLUMNS_SIZE_MAX ((size_t) 1048576)        /* payload of COLUMNS, joined */
+#define SQLIPC_MESSAGE_SIZE_MAX ((size_t) 2048)           /* bytes of an error message, the NUL not counted */
+#define SQLIPC_ROW_SIZE_MAX ((size_t) 1073741824)         /* one row, whatever RowSizeMax= says */
+
+#define FRAME_HEADER_SIZE ((size_t) 16)
+#define FRAME_ALIGN ((size_t) 8)
+#define FRAME_END_SIZE ((size_t) 56)                      /* payload of END */
+#define FRAME_ERROR_HEAD_SIZE ((size_t) 16)               /* payload of ERROR before the message */
+
+typedef enum FrameKind {
+        FRAME_COLUMNS = 1,
+        FRAME_ROWS = 2,
+        FRAME_BIG_ROW = 3,
+        FRAME_END = 4,
+        FRAME_ERROR = 5,
+} FrameKind;
+
+enum { FRAME_MORE = 1 << 0 };
+
+/* SQLite's own numbers (SQLITE_INTEGER...). */
+typedef enum ValueType {
+        VALUE_INTEGER = 1,
+        VALUE_REAL = 2,
+        VALUE_TEXT = 3,
+        VALUE_BLOB = 4,
+        VALUE_NULL = 5,
+} ValueType;
+
+/* Payload of END, in this order. */
+typedef struct EndCounters {
+        uint64_t n_rows, n_bytes, usec, vm_steps, fullscan_steps, sorts, autoindexes;
+} EndCounters;
+
+/* Bytes of types and ends in front of a row's data. */
+#define ROW_HEAD_SIZE(n_columns) ((size_t) (n_columns) * 5)
+
+static inline size_t frame_padded(size_t size) {
+        return (size + (FRAME_ALIGN - 1)) & ~(FRAME_ALIGN - 1);
+}
+
+static inline uint16_t load_le16(const void *p) { uint16_t v; memcpy(&v, p, sizeof v); return le16toh(v); }
+static inline uint32_t load_le32(const void *p) { uint32_t v; memcpy(&v, p, sizeof v); return le32toh(v); }
+static inline uint64_t load_le64(const void *p) { uint64_t v; memcpy(&v, p, sizeof v); return le64toh(v); }
+static inline void store_le16(void *p, uint16_t v) { v = htole16(v); memcpy(p, &v, sizeof v); }
+static inline void store_le32(void *p, uint32_t v) { v = htole32(v); memcpy(p, &v, sizeof v); }
+static inline void store_le64(void *p, uint64_t v) { v = htole64(v); memcpy(p, &v, sizeof v); }
+static inline double load_le_double(const void *p) { uint64_t u = load_le64(p); double d; memcpy(&d, &u, sizeof d); return d; }
+static inline void store_le_double(void *p, double d) { uint64_t u; memcpy(&u, &d, sizeof u); store_le64(p, u); }
+
+#endif
