@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Messages between supervisor and worker: protocol.h says which there are. Here is how they look on the socket: a u32
+ * kind, then the fields of the struct in their order, little-endian; a string is a u32 size (STRING_ABSENT: NULL), its
+ * bytes and a NUL. Both ends are the same build, so there is no version; they differ in trust, so all is checked.
+ *
+ * The writer grows a buffer and remembers its first failure; the reader never goes past `end` and does likewise.
+ */
+#include "protocol.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "page-decoder.h"
+#include "sqlipc-errors.h"
+
+#define STRING_ABSENT UINT32_MAX
+#define STUB_KIND UINT32_MAX /* what stands in place of a kind when the message is in a memfd */
+#define STUB_SIZE ((size_t) 12)
+#define N_FDS_MAX 2          /* memfd, pipe */
+
+/* ---- writing ---- */
+
+typedef struct Writer {
+        uint8_t *bytes;
+        size_t size, capacity;
+        int error;
+} Writer;
+
+static uint8_t *put(Writer *w, size_t size) {
+        uint8_t *at;
+
+        if (w->error < 0)
+                return NULL;
+        if (size > MESSAGE_MEMFD_SIZE_MAX - w->size) {
+                w->error = -E2BIG;
+                return NULL;
+        }
+        if (size > w->capacity - w->size) {
+                size_t capacity = w->capacity < 256 ? 256 : w->capacity;
+                uint8_t *bytes;
+
+                while (capacity < w->size + size)
+                        capacity *= 2;
+                bytes = realloc(w->bytes, capacity);
+                if (!bytes) {
+                        w->error = -ENOMEM;
+                        return NULL;
+                }
+                w->bytes = bytes;
+                w->capacity = capacity;
+        }
+        at = w->bytes + w->size;
+        w->size += size;
+        return at;
+}
+
+static void put_u32(Writer *w, uint32_t value) {
+        uint8_t *at = put(w, 4);
+        if (at)
+                store_le32(at, value);
+}
+
+static void put_u64(Writer *w, uint64_t value) {
+        uint8_t *at = put(w, 8);
+        if (at)
+                store_le64(at, value);
+}
+
+static void put_bytes(Writer *w, const void *data, size_t size) {
+        uint8_t *at;
+
+        if (!data) {
+                put_u32(w, STRING_ABSENT);
+                return;
+        }
+        put_u32(w, (uint32_t) size);
+        at = size < SIZE_MAX ? put(w, size + 1) : NULL;
+        if (!at)
+                return;
+        memcpy(at, data, size);
+        at[size] = 0;
+}
+
+static void put_string(Writer *w, const char *s) {
+        put_bytes(w, s, s ? strlen(s) : 0);
+}
+
+static void put_list(Writer *w, const Bytes *list, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                put_bytes(w, list[i].data, list[i].size);
+}
+
+static void put_setup(Writer *w, const Setup *s) {
+        put_string(w, s->path);
+        put_u32(w, s->immutable);
+        put_u64(w, s->heap_size_max);
+        put_u64(w, s->temp_size_max);
+        put_u64(w, s->park_usec);
+        put_u64(w, s->park_rollback_usec);
+        put_u64(w, s->busy_usec);
+}
+
+static void put_job(Writer *w, const Job *j) {
+        put_u64(w, j->number);
+        put_bytes(w, j->sql, j->sql_size);
+        put_u32(w, j->describe);
+        put_u32(w, j->page_size);
+        put_u64(w, j->deadline_usec);
+        put_u64(w, j->row_size_max);
+        put_u64(w, j->result_size_max);
+        put_u32(w, j->n_positional);
+        put_u32(w, j->n_named);
+        put_bytes(w, j->parameters, j->parameters_size);
+}
+
+static void put_started(Writer *w, const Started *s) {
+        put_u64(w, s->number);
+        put_u32(w, s->described);
+        put_u32(w, s->read_only);
+        put_u32(w, s->rollback_mode);
+        put_u32(w, s->n_columns);
+        put_list(w, s->columns, (size_t) 2 * s->n_columns);
+        put_u32(w, s->n_parameters);
+        put_list(w, s->parameters, s->n_parameters);
+}
+
+static void put_ended(Writer *w, const Ended *e) {
+        put_u64(w, e->number);
+        put_u32(w, e->failure.error);
+        put_u32(w, (uint32_t) e->failure.extended_code);
+        put_u32(w, (uint32_t) e->failure.sql_offset);
+        put_string(w, e->failure.message);
+        put_u64(w, e->n_rows);
+        put_u64(w, e->n_bytes);
+        put_u64(w, e->usec);
+        put_u32(w, e->drained);
+}
+
+int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size) {
+        Writer w = {};
+
+        put_u32(&w, m->kind);
+        switch (m->kind) {
+        case MESSAGE_SETUP:
+                put_setup(&w, &m->setup);
+                break;
+        case MESSAGE_PREPARE:
+        case MESSAGE_RUN:
+                put_job(&w, &m->job);
+                break;
+        case MESSAGE_CANCEL:
+                put_u64(&w, m->cancel.number);
+                put_u32(&w, m->cancel.error);
+                put_string(&w, m->cancel.message);
+                break;
+        case MESSAGE_STARTED:
+                put_started(&w, &m->started);
+                break;
+        case MESSAGE_PARKED:
+                put_u64(&w, m->parked.number);
+                put_u32(&w, m->parked.parked);
+                break;
+        case MESSAGE_ENDED:
+                put_ended(&w, &m->ended);
+                break;
+        case MESSAGE_TAKEN:
+        case MESSAGE_FILLING:
+        case MESSAGE_DRAINED:
+                put_u64(&w, m->number);
+                break;
+        case MESSAGE_EXIT:
+                break;
+        }
+        if (w.error < 0) {
+                free(w.bytes);
+                return w.error;
+        }
+        *ret_bytes = w.bytes;
+        *ret_size = w.size;
+        return 0;
+}
+
+/* ---- reading ---- */
+
+typedef struct Reader {
+        const uint8_t *at, *end;
+        int error;
+} Reader;
+
+static const uint8_t *get(Reader *r, size_t size) {
+        const uint8_t *at = r->at;
+
+        if (r->error < 0 || size > (size_t) (r->end - at)) {
+                r->error = r->error < 0 ? r->error : -EBADMSG;
+                return NULL;
+        }
+        r->at += size;
+        return at;
+}
+
+static uint32_t get_u32(Reader *r) {
+        const uint8_t *at = get(r, 4);
+        return at ? load_le32(at) : 0;
+}
+
+static uint64_t get_u64(Reader *r) {
+        const uint8_t *at = get(r, 8);
+        return at ? load_le64(at) : 0;
+}
+
+static bool get_bool(Reader *r) {
+        uint32_t value = get_u32(r);
+
+        if (value > 1 && r->error == 0)
+                r->error = -EBADMSG;
+        return value == 1;
+}
+
+static Bytes get_bytes(Reader *r) {
+        uint32_t size = get_u32(r);
+        const uint8_t *at;
+
+        if (r->error < 0 || size == STRING_ABSENT)
+                return (Bytes) {};
+        at = get(r, (size_t) size + 1);
+        if (at && at[size] != 0) {
+                r->error = -EBADMSG;
+                at = NULL;
+        }
+        return at ? (Bytes) { .data = (const char *) at, .size = size } : (Bytes) {};
+}
+
+/* A C string; NULL where absent. */
+static const char *get_string(Reader *r) {
+        Bytes b = get_bytes(r);
+
+        if (b.data && strlen(b.data) != b.size)
+                r->error = -EBADMSG;
+        return b.data;
+}
+
+static void get_setup(Reader *r, Setup *s) {
+        s->path = get_string(r);
+        s->immutable = get_bool(r);
+        s->heap_size_max = get_u64(r);
+        s->temp_size_max = get_u64(r);
+        s->park_usec = get_u64(r);
+        s->park_rollback_usec = get_u64(r);
+        s->busy_usec = get_u64(r);
+        if (!s->path)
+                r->error = -EBADMSG;
+}
+
+static bool page_size_is_valid(uint32_t size) {
+        return size >= SQLIPC_PAGE_SIZE_MIN && size <= SQLIPC_PAGE_SIZE_MAX && (size & (size - 1)) == 0;
+}
+
+/* The parameters must be one row of the announced number of values, and the names TEXT. */
+static bool parameters_are_valid(const Job *j) {
+        size_t n = (size_t) j->n_positional + 2 * (size_t) j->n_named, size;
+
+        if (n == 0)
+                return j->parameters_size == 0;
+        if (n > 3 * SQLIPC_N_COLUMNS_MAX || page_decoder_check_row(j->parameters, j->parameters_size, (unsigned) n, &size) < 0 ||
+            size != j->parameters_size)
+                return false;
+        for (size_t i = j->n_positional; i < n; i += 2)
+                if (j->parameters[i] != VALUE_TEXT)
+                        return false;
+        return true;
+}
+
+static void get_job(Reader *r, MessageKind kind, Job *j) {
+        Bytes sql, parameters;
+
+        j->number = get_u64(r);
+        sql = get_bytes(r);
+        j->sql = sql.data;
+        j->sql_size = sql.size;
+        j->describe = get_bool(r);
+        j->page_size = get_u32(r);
+        j->deadline_usec = get_u64(r);
+        j->row_size_max = get_u64(r);
+        j->result_size_max = get_u64(r);
+        j->n_positional = get_u32(r);
+        j->n_named = get_u32(r);
+        parameters = get_bytes(r);
+        j->parameters = (const uint8_t *) parameters.data;
+        j->parameters_size = parameters.size;
+        if (r->error == 0 && (!j->sql || !parameters_are_valid(j) || (kind == MESSAGE_RUN && !page_size_is_valid(j->page_size))))
+                r->error = -EBADMSG;
+}
+
+/* Columns and parameters share one array, which the caller frees. */
+static Bytes *get_started(Reader *r, Started *s) {
+        const uint8_t *before;
+        Bytes *list;
+        size_t n;
+
+        s->number = get_u64(r);
+        s->described = get_bool(r);
+        s->read_only = get_bool(r);
+        s->rollback_mode = get_bool(r);
+        s->n_columns = get_u32(r);
+        before = r->at;
+        /* skip the columns to learn how many parameters follow, then read both lists into one array */
+        for (size_t i = 0; i < (size_t) 2 * s->n_columns && r->error == 0; i++)
+                (void) get_bytes(r);
+        s->n_parameters = get_u32(r);
+        n = (size_t) 2 * s->n_columns + s->n_parameters;
+        if (r->error < 0 || n > (size_t) (r->end - before)) {
+                r->error = r->error < 0 ? r->error : -EBADMSG;
+                return NULL;
+        }
+        list = calloc(n > 0 ? n : 1, sizeof *list);
+        if (!list) {
+                r->error = -ENOMEM;
+                return NULL;
+        }
+        r->at = before;
+        for (size_t i = 0; i < (size_t) 2 * s->n_columns; i++)
+                list[i] = get_bytes(r);
+        (void) get_u32(r);
+        for (size_t i = (size_t) 2 * s->n_columns; i < n; i++)
+                list[i] = get_bytes(r);
+        s->columns = list;
+        s->parameters = list + (size_t) 2 * s->n_columns;
+        for (size_t i = 0; i < s->n_columns && r->error == 0; i++)
+                if (!s->columns[2 * i].data)
+                        r->error = -EBADMSG;
+        return list;
+}
+
+static void get_ended(Reader *r, Ended *e) {
+        e->number = get_u64(r);
+        e->failure.error = get_u32(r);
+        e->failure.extended_code = (int32_t) get_u32(r);
+        e->failure.sql_offset = (int32_t) get_u32(r);
+        e->failure.message = get_string(r);
+        e->n_rows = get_u64(r);
+        e->n_bytes = get_u64(r);
+        e->usec = get_u64(r);
+        e->drained = get_bool(r);
+        if (e->failure.error >= ERROR_NUMBER_MAX || (e->failure.error != ERROR_NONE && !e->failure.message))
+                r->error = -EBADMSG;
+}
+
+int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret) {
+        Reader r = { .at = bytes, .end = bytes + size };
+        Message m = { .kind = get_u32(&r) };
+        void *arrays = NULL;
+
+        switch (m.kind) {
+        case MESSAGE_SETUP:
+                get_setup(&r, &m.setup);
+                break;
+        case MESSAGE_PREPARE:
+        case MESSAGE_RUN:
+                get_job(&r, m.kind, &m.job);
+                break;
+        case MESSAGE_CANCEL:
+                m.cancel.number = get_u64(&r);
+                m.cancel.error = get_u32(&r);
+                m.cancel.message = get_string(&r);
+                if (m.cancel.error == ERROR_NONE || m.cancel.error >= ERROR_NUMBER_MAX || !m.cancel.message)
+                        r.error = -EBADMSG;
+                break;
+        case MESSAGE_STARTED:
+                arrays = get_started(&r, &m.started);
+                break;
+        case MESSAGE_PARKED:
+                m.parked.number = get_u64(&r);
+                m.parked.parked = get_bool(&r);
+                break;
+        case MESSAGE_ENDED:
+                get_ended(&r, &m.ended);
+                break;
+        case MESSAGE_TAKEN:
+        case MESSAGE_FILLING:
+        case MESSAGE_DRAINED:
+                m.number = get_u64(&r);
+                break;
+        case MESSAGE_EXIT:
+                break;
+        default:
+                r.error = -EBADMSG;
+        }
+        if (r.error == 0 && r.at != r.end)
+                r.error = -EBADMSG;
+        if (r.error < 0) {
+                free(arrays);
+                return r.error;
+        }
+        *ret = (ReceivedMessage) { .message = m, .pipe_fd = -1, .bytes = bytes, .arrays = arrays };
+        return 0;
+}
+
+/* ---- the socket ---- */
+
+static int send_bytes(int socket_fd, const uint8_t *bytes, size_t size, const int *fds, size_t n_fds) {
+        union {
+                struct cmsghdr header;
+                uint8_t space[CMSG_SPACE(sizeof(int) * N_FDS_MAX)];
+        } control = {};
+        struct iovec part = { .iov_base = (void *) bytes, .iov_len = size };
+        struct msghdr h = { .msg_iov = &part, .msg_iovlen = 1 };
+        ssize_t n;
+
+        if (n_fds > 0) {
+                h.msg_control = &control;
+                h.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+                control.header = (struct cmsghdr) {
+                        .cmsg_level = SOL_SOCKET,
+                        .cmsg_type = SCM_RIGHTS,
+                        .cmsg_len = CMSG_LEN(sizeof(int) * n_fds),
+                };
+                memcpy(CMSG_DATA(&control.header), fds, sizeof(int) * n_fds);
+        }
+        do
+                n = sendmsg(socket_fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL);
+        while (n < 0 && errno == EINTR);
+        return n < 0 ? -errno : 0;
+}
+
+/* A memfd of `bytes`, sealed: nobody can change it any more. */
+static int memfd_sealed(const uint8_t *bytes, size_t size) {
+        int fd = memfd_create("sqlipc-message", MFD_CLOEXEC | MFD_ALLOW_SEALING), r = 0;
+
+        if (fd < 0)
+                return -errno;
+        for (size_t done = 0; done < size && r == 0;) {
+                ssize_t n = write(fd, bytes + done, size - done);
+
+                if (n < 0 && errno != EINTR)
+                        r = -errno;
+                else if (n > 0)
+                        done += (size_t) n;
+        }
+        if (r == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+                r = -errno;
+        if (r < 0) {
+                close(fd);
+                return r;
+        }
+        return fd;
+}
+
+int message_send(int fd, const Message *m, int pipe_fd) {
+        uint8_t stub[STUB_SIZE], *bytes;
+        int fds[N_FDS_MAX], memfd = -1, r;
+        size_t size, n_fds = 0;
+
+        r = message_encode(m, &bytes, &size);
+        if (r < 0)
+                return r;
+        if (size > MESSAGE_SIZE_MAX) {
+                memfd = memfd_sealed(bytes, size);
+                if (memfd < 0) {
+                        free(bytes);
+                        return memfd;
+                }
+                fds[n_fds++] = memfd;
+        }
+        if (pipe_fd >= 0)
+                fds[n_fds++] = pipe_fd;
+        if (memfd >= 0) {
+                store_le32(stub, STUB_KIND);
+                store_le64(stub + 4, size);
+                r = send_bytes(fd, stub, sizeof stub, fds, n_fds);
+                close(memfd);
+        } else
+                r = send_bytes(fd, bytes, size, fds, n_fds);
+        free(bytes);
+        return r;
+}
+
+/* The content of a sealed memfd of `size` bytes. Unsealed it could shrink under our read, or change after our checks. */
+static int read_memfd(int fd, uint64_t size, uint8_t **ret) {
+        const int needed = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
+        int seals = fcntl(fd, F_GET_SEALS);
+        struct stat st;
+        uint8_t *bytes;
+
+        if (seals < 0 || (seals & needed) != needed || fstat(fd, &st) < 0 || size > MESSAGE_MEMFD_SIZE_MAX ||
+            (uint64_t) st.st_size != size)
+                return -EBADMSG;
+        bytes = malloc(size > 0 ? size : 1);
+        if (!bytes)
+                return -ENOMEM;
+        for (size_t done = 0; done < size;) {
+                ssize_t n = pread(fd, bytes + done, size - done, (off_t) done);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0) {
+                        free(bytes);
+                        return n < 0 ? -errno : -EBADMSG;
+                }
+                done += (size_t) n;
+        }
+        *ret = bytes;
+        return 0;
+}
+
+/* The fds that came with a message, all of them: more than we can use must still be closed. */
+static size_t take_fds(struct msghdr *h, int *fds, size_t n_max) {
+        size_t n_fds = 0;
+
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
+                size_t n;
+
+                if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+                        continue;
+                n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+                for (size_t i = 0; i < n; i++) {
+                        int fd;
+
+                        memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
+                        if (n_fds < n_max)
+                                fds[n_fds++] = fd;
+                        else
+                                close(fd);
+                }
+        }
+        return n_fds;
+}
+
+/* The bytes of the message itself, out of the datagram or out of its memfd. */
+static int take_bytes(const uint8_t *datagram, size_t size, int memfd, uint8_t **ret_bytes, size_t *ret_size) {
+        uint8_t *bytes;
+
+        if (memfd >= 0) {
+                *ret_size = load_le64(datagram + 4);
+                return read_memfd(memfd, *ret_size, ret_bytes);
+        }
+        bytes = malloc(size > 0 ? size : 1);
+        if (!bytes)
+                return -ENOMEM;
+        memcpy(bytes, datagram, size);
+        *ret_bytes = bytes;
+        *ret_size = size;
+        return 0;
+}
+
+int message_receive(int fd, ReceivedMessage *ret) {
+        union {
+                struct cmsghdr header;
+                uint8_t space[CMSG_SPACE(sizeof(int) * N_FDS_MAX)];
+        } control;
+        uint8_t datagram[MESSAGE_SIZE_MAX];
+        struct iovec part = { .iov_base = datagram, .iov_len = sizeof datagram };
+        struct msghdr h = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+        int fds[N_FDS_MAX], memfd = -1, pipe_fd = -1, r;
+        uint8_t *bytes = NULL;
+        size_t size = 0, n_fds, i = 0;
+        ssize_t n;
+
+        do
+                n = recvmsg(fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        while (n < 0 && errno == EINTR);
+        if (n < 0)
+                return errno == ECONNRESET ? 0 : -errno;
+        if (n == 0)
+                return 0;
+
+        n_fds = take_fds(&h, fds, N_FDS_MAX);
+        if ((size_t) n == STUB_SIZE && load_le32(datagram) == STUB_KIND && n_fds > 0)
+                memfd = fds[i++];
+        if (i < n_fds)
+                pipe_fd = fds[i++];
+        r = i == n_fds && !(h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ? take_bytes(datagram, (size_t) n, memfd, &bytes, &size)
+                                                                    : -EBADMSG;
+        if (r == 0)
+                r = message_decode(bytes, size, ret);
+        if (r == 0 && (ret->message.kind == MESSAGE_RUN) != (pipe_fd >= 0)) {
+                received_message_done(ret);
+                bytes = NULL;
+                r = -EBADMSG;
+        }
+        if (memfd >= 0)
+                close(memfd);
+        if (r < 0) {
+                free(bytes);
+                for (size_t k = memfd >= 0; k < n_fds; k++)
+                        close(fds[k]);
+                return r;
+        }
+        ret->pipe_fd = pipe_fd;
+        return 1;
+}
+
+void received_message_done(ReceivedMessage *m) {
+        free(m->bytes);
+        free(m->arrays);
+        if (m->pipe_fd >= 0)
+                close(m->pipe_fd);
+        *m = RECEIVED_MESSAGE_INIT;
+}
