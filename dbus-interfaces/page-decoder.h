@@ -22,7 +22,7 @@ enum {
         PAGE_COLUMNS = 1,  /* n_columns and the columns are known */
         PAGE_ROW = 2,      /* one row: types, ends, data */
         PAGE_END = 3,      /* end_counters; the next frame belongs to another run */
-        PAGE_ERROR = 4,    /* error_...; the next frame belongs to another run */
+        PAGE_ERROR = 4,    /* error_..., also without PAGE_COLUMNS before; the next frame belongs to another run */
 };
 
 typedef struct PageValue {
@@ -52,11 +52,11 @@ typedef struct PageDecoder {
         uint8_t *columns;             /* payload of COLUMNS */
         size_t columns_size;
         unsigned n_columns;
-        uint32_t page_size;           /* as COLUMNS announced it */
+        uint32_t page_size;           /* as COLUMNS announced it; bounds the frames behind */
 
         /* the row under `next` */
         uint32_t rows_left;           /* in the open ROWS frame */
-        size_t rows_end;              /* offset in buffer where its payload ends */
+        size_t rows_end, frame_end;   /* offsets in buffer where its payload and its padding end */
         const uint8_t *types, *ends, *data;
 
         EndCounters end_counters;
@@ -66,14 +66,16 @@ typedef struct PageDecoder {
         size_t error_message_size;
 } PageDecoder;
 
-/* Starts with empty buffers. `page_size_max`: what was negotiated; `row_size_max`: at most SQLIPC_ROW_SIZE_MAX. */
+/* Starts with empty buffers. `page_size_max`: what was negotiated, SQLIPC_PAGE_SIZE_MIN..MAX; `row_size_max`: a row's head
+ * and data, at most SQLIPC_ROW_SIZE_MAX, which holds where more is asked for. */
 void page_decoder_init(PageDecoder *d, size_t page_size_max, size_t row_size_max);
 
-/* Frees the buffers; the decoder may be initialised again. */
+/* Frees the buffers; the decoder is as new, and may be initialised again. Accepts one that is all zeros. */
 void page_decoder_done(PageDecoder *d);
 
-/* Where the next bytes of the stream go: at least one byte. While a frame is incomplete, the room reaches at most to its
- * end and over the next frame's header, so that frames are not moved about. -ENOMEM, or the sticky error. */
+/* Where the next bytes of the stream go: at least one byte, provided that page_decoder_next() answered PAGE_MORE before.
+ * While a large frame is incomplete, the room reaches at most to its end and over the next frame's header, so that large
+ * frames are not moved about; else it is large enough for many small ones. -ENOMEM, or the sticky error. */
 int page_decoder_reserve(PageDecoder *d, uint8_t **ret_room, size_t *ret_size);
 
 /* `size` bytes of the room were filled. */
@@ -98,8 +100,8 @@ static inline PageValue page_decoder_value(const PageDecoder *d, unsigned i) {
         return (PageValue) { .type = type, .bytes = d->data + start, .size = end - start - (type == VALUE_TEXT) };
 }
 
-/* Checks one row of `n_columns` values in `bytes`, as it stands in ROWS; `*ret_size` is what it takes. -EBADMSG. Used for
- * parameters too (daemon/protocol.h), which travel as a row. */
+/* Checks one row of `n_columns` values in `bytes`, as it stands in ROWS; `*ret_size` is what it takes, which may be less than
+ * `size`. -EBADMSG. Used for parameters too (daemon/protocol.h), which travel as a row, of no values where there are none. */
 int page_decoder_check_row(const uint8_t *bytes, size_t size, unsigned n_columns, size_t *ret_size);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * Values -> bytes of one page (sqlipc-page.h). Pure: no I/O, no allocation; the caller owns the page.
  *
- * The encoder appends whole frames to a page until one does not fit. The caller then sends page_encoder_data() and
- * calls page_encoder_clear(). Rows are put together value by value inside an open ROWS frame:
+ * The encoder appends whole frames to a page until one does not fit. The caller then sends page_encoder_finish()
+ * bytes and calls page_encoder_clear(). Rows are put together value by value inside an open ROWS frame:
  *
  *      begin_row -> 1: add_... once per column, then end_row -> 1: the row is in
  *                                                    end_row -> 0: it did not fit and is gone
@@ -26,21 +26,24 @@ typedef struct PageEncoder {
         size_t fill;         /* bytes of whole frames and of rows that are in; the open ROWS frame's padding not counted */
         uint64_t run;
 
-        size_t frame;        /* offset of the open frame's header, or SIZE_MAX */
+        FrameKind open;      /* kind of the open frame: ROWS, COLUMNS or BIG_ROW; 0: none */
+        size_t frame;        /* offset of its header */
         uint32_t n_rows;     /* in the open ROWS frame */
 
         /* the row under way */
         unsigned n_columns, column;
-        uint8_t *row;        /* its first byte */
+        uint8_t *row;        /* its first byte; NULL: none is under way */
         uint8_t *data;       /* first byte behind its head */
-        uint8_t *next;       /* where the next value goes; NULL once the row did not fit */
-        uint8_t *limit;      /* first byte that no row may use, leaves room for padding */
+
+        /* the row or part under way */
+        uint8_t *next;       /* where the next byte goes; NULL once the row did not fit */
+        uint8_t *limit;      /* end of the page */
 } PageEncoder;
 
 /* `page` stays the caller's; `page_size` is a power of two in SQLIPC_PAGE_SIZE_MIN..MAX. */
 void page_encoder_init(PageEncoder *e, uint8_t *page, size_t page_size, uint64_t run);
 
-/* Forgets what is in the page (it was sent). No frame may be open but a ROWS frame, which is dropped too. */
+/* Forgets what is in the page (it was sent), with whatever is open or under way. */
 void page_encoder_clear(PageEncoder *e);
 
 /* Nothing is in the page. */
@@ -49,7 +52,7 @@ static inline bool page_encoder_is_empty(const PageEncoder *e) {
 }
 
 /* Closes an open ROWS frame (pads it, stores its counts) and returns how many bytes from `page` on are to be sent. The
- * next row opens a new frame. */
+ * next row opens a new frame. A row or part under way is dropped. */
 size_t page_encoder_finish(PageEncoder *e);
 
 /* A row of `n_columns` values starts. 1, or 0 if not even its head fits what is left. */
@@ -61,7 +64,8 @@ int page_encoder_end_row(PageEncoder *e);
 /* Drops the row under way. */
 void page_encoder_abort_row(PageEncoder *e);
 
-/* Reserves `size` bytes for the next value and stores its type and end. NULL if the row no longer fits. */
+/* Reserves `size` bytes for the next value and stores its type and end. NULL if the row no longer fits. At most n_columns
+ * calls a row. */
 static inline uint8_t *page_encoder_add(PageEncoder *e, ValueType type, size_t size) {
         uint8_t *at = e->next;
 
@@ -108,8 +112,8 @@ static inline void page_encoder_add_blob(PageEncoder *e, const void *blob, size_
                 memcpy(at, blob, size);
 }
 
-/* Opens a COLUMNS or BIG_ROW frame (closing an open ROWS frame) if at least one byte of payload fits behind its header. 1, or 0: send
- * and clear first. */
+/* Opens a COLUMNS or BIG_ROW frame (closing an open ROWS frame) if at least one byte of payload fits behind its header. 1,
+ * or 0: send and clear first. */
 int page_encoder_begin_part(PageEncoder *e, FrameKind kind);
 
 /* Payload bytes that still fit the open part. */
@@ -122,7 +126,8 @@ size_t page_encoder_append(PageEncoder *e, const void *bytes, size_t size);
 void page_encoder_end_part(PageEncoder *e, bool more);
 
 /* END or ERROR, closing an open ROWS frame. 1, or 0: no room, send and clear first; either fits an empty page of any
- * size. Drops a row under way. `message` is cut at SQLIPC_MESSAGE_SIZE_MAX, at a character's border. */
+ * size. Drops a row or part under way. `message` may hold any bytes, which stay as they are (SQLite quotes what it was
+ * given); one of more than SQLIPC_MESSAGE_SIZE_MAX is cut at a character's border and ends in U+2026. */
 int page_encoder_end(PageEncoder *e, const EndCounters *counters);
 int page_encoder_error(PageEncoder *e, uint32_t number, int32_t extended_code, int32_t sql_offset, const char *message,
                        size_t message_size);

@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Bytes -> rows. Pure, and the one place where bytes of the other side become lengths and pointers, so nothing in here is
+ * asserted of the stream.
+ *
+ *      between runs --COLUMNS--> in a run --ROWS, BIG_ROW--> in a run --END, ERROR--> between runs
+ *      between runs --ERROR----> between runs
+ *      and beside that `joining`: a payload of COLUMNS or BIG_ROW whose last frame said FRAME_MORE
+ *
+ * 1. A frame is looked at once its header is there, and taken once it is there whole: nothing is done by halves.
+ * 2. The rows of a ROWS frame are handed out one by one from where they were read to (`rows_left`). Each is checked as a
+ *    whole before it is handed out, so page_decoder_value() checks nothing.
+ * 3. A BIG_ROW of one frame and an ERROR are handed out in place too. COLUMNS and continued payloads are copied, because
+ *    they outlive the buffer's content.
+ * 4. Memory is at most four times what has arrived, or READ_SIZE where that is more, and never above one page and a header
+ *    for the buffer, the format's limit for COLUMNS, row_size_max for a joined row.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "page-decoder.h"
+
+/* Room that is worth a read() where nothing better is known: as much as a pipe holds by default. */
+#define READ_SIZE ((size_t) 65536)
+
+#define COLUMNS_HEAD_SIZE ((size_t) 8)
+#define ROWS_HEAD_SIZE ((size_t) 4)
+
+/* A frame as its header describes it. */
+typedef struct Frame {
+        FrameKind kind;
+        bool more;
+        uint64_t run;
+        size_t size;            /* payload */
+        size_t frame_size;      /* header, payload and padding */
+} Frame;
+
+void page_decoder_init(PageDecoder *d, size_t page_size_max, size_t row_size_max) {
+        assert(page_size_max >= SQLIPC_PAGE_SIZE_MIN && page_size_max <= SQLIPC_PAGE_SIZE_MAX);
+        assert(page_size_max % FRAME_ALIGN == 0);
+
+        *d = (PageDecoder) {
+                .page_size_max = page_size_max,
+                .row_size_max = row_size_max < SQLIPC_ROW_SIZE_MAX ? row_size_max : SQLIPC_ROW_SIZE_MAX,
+        };
+}
+
+void page_decoder_done(PageDecoder *d) {
+        free(d->buffer);
+        free(d->joined);
+        free(d->columns);
+        *d = (PageDecoder) { .page_size_max = d->page_size_max, .row_size_max = d->row_size_max };
+}
+
+/* The size of the frame that starts with `header`; SIZE_MAX if no frame may be that large here. */
+static size_t frame_size(const PageDecoder *d, const uint8_t *header) {
+        size_t max = d->in_run ? d->page_size : d->page_size_max, size = load_le32(header);
+
+        /* before padding, which could wrap around; the maximum is a multiple of FRAME_ALIGN, so padding cannot exceed it */
+        if (size > max - FRAME_HEADER_SIZE)
+                return SIZE_MAX;
+        return FRAME_HEADER_SIZE + frame_padded(size);
+}
+
+/* How many bytes the next read is to bring at most. */
+static size_t room_wanted(const PageDecoder *d) {
+        size_t unread = d->fill - d->start, size;
+
+        if (d->rows_left > 0 || unread < FRAME_HEADER_SIZE)
+                return SIZE_MAX;
+
+        /* A frame is under way. Behind a large one the room ends after the next header: what was read of the frame behind
+         * would have to be moved to the front. Small ones are read many at a time, a system call costs more than the move. */
+        size = frame_size(d, d->buffer + d->start);
+        if (size <= READ_SIZE / 2 || size == SIZE_MAX || size <= unread)
+                return SIZE_MAX;
+        return size - unread + FRAME_HEADER_SIZE;
+}
+
+/* Moves the unread bytes to the front. */
+static void move_to_front(PageDecoder *d) {
+        if (d->start == 0)
+                return;
+        memmove(d->buffer, d->buffer + d->start, d->fill - d->start);
+        if (d->rows_left > 0) {
+                d->rows_end -= d->start;
+                d->frame_end -= d->start;
+        }
+        d->fill -= d->start;
+        d->start = 0;
+}
+
+static int grow(uint8_t **buffer, size_t *capacity, size_t size) {
+        uint8_t *grown = realloc(*buffer, size);
+
+        if (!grown)
+                return -ENOMEM;
+        *buffer = grown;
+        *capacity = size;
+        return 0;
+}
+
+/* Doubles the buffer, up to a page and the header behind it. */
+static int grow_buffer(PageDecoder *d) {
+        size_t max = d->page_size_max + FRAME_HEADER_SIZE, size = d->capacity > 0 ? 2 * d->capacity : READ_SIZE;
+
+        if (max < READ_SIZE)
+                max = READ_SIZE;
+        if (size > max)
+                size = max;
+        return size > d->capacity ? grow(&d->buffer, &d->capacity, size) : 0;
+}
+
+int page_decoder_reserve(PageDecoder *d, uint8_t **ret_room, size_t *ret_size) {
+        size_t wanted, left;
+
+        if (d->error < 0)
+                return d->error;
+
+        wanted = room_wanted(d);
+        if (d->capacity - d->fill < wanted)
+                move_to_front(d);
+        if (d->capacity - d->fill < wanted && d->fill >= d->capacity / 2) {
+                int r = grow_buffer(d);
+
+                if (r < 0)
+                        return d->error = r;
+        }
+
+        /* There is room: without a whole frame in it (the caller took those) the buffer cannot be full at its largest. */
+        left = d->capacity - d->fill;
+        assert(left > 0);
+        *ret_room = d->buffer + d->fill;
+        *ret_size = wanted < left ? wanted : left;
+        return 0;
+}
+
+void page_decoder_commit(PageDecoder *d, size_t size) {
+        assert(size <= d->capacity - d->fill);
+
+        d->fill += size;
+}
+
+/* A NUL is the last byte of a string, and nothing else is asked of it. */
+static bool string_is_terminated(const uint8_t *strings, uint32_t start, uint32_t end) {
+        return end > start && strings[end - 1] == 0;
+}
+
+static int check_columns(const uint8_t *payload, size_t size, size_t page_size_max, uint32_t *ret_n_columns,
+                         uint32_t *ret_page_size) {
+        uint32_t n_columns, page_size, start = 0;
+        const uint8_t *ends, *strings;
+        size_t strings_size;
+
+        if (size < COLUMNS_HEAD_SIZE)
+                return -EBADMSG;
+        n_columns = load_le32(payload);
+        page_size = load_le32(payload + 4);
+        if (n_columns < 1 || n_columns > SQLIPC_N_COLUMNS_MAX)
+                return -EBADMSG;
+        if (page_size < SQLIPC_PAGE_SIZE_MIN || page_size > page_size_max || (page_size & (page_size - 1)) != 0)
+                return -EBADMSG;
+        if ((size - COLUMNS_HEAD_SIZE) / 8 < n_columns)
+                return -EBADMSG;
+        ends = payload + COLUMNS_HEAD_SIZE;
+        strings = ends + (size_t) 8 * n_columns;
+        strings_size = size - COLUMNS_HEAD_SIZE - (size_t) 8 * n_columns;
+
+        for (uint32_t i = 0; i < 2 * n_columns; i++) {
+                uint32_t end = load_le32(ends + (size_t) 4 * i);
+                bool absent = i % 2 == 1 && end == start;
+
+                if (end > strings_size || (!absent && !string_is_terminated(strings, start, end)))
+                        return -EBADMSG;
+                start = end;
+        }
+        if (start != strings_size)
+                return -EBADMSG;
+
+        *ret_n_columns = n_columns;
+        *ret_page_size = page_size;
+        return 0;
+}
+
+/* `payload` is malloc()ed, and taken on success. */
+static int take_columns(PageDecoder *d, uint8_t *payload, size_t size) {
+        uint32_t n_columns, page_size;
+        int r;
+
+        r = check_columns(payload, size, d->page_size_max, &n_columns, &page_size);
+        if (r < 0)
+                return r;
+
+        free(d->columns);
+        d->columns = payload;
+        d->columns_size = size;
+        d->n_columns = n_columns;
+        d->page_size = page_size;
+        d->in_run = true;
+        return PAGE_COLUMNS;
+}
+
+static int copy_columns(PageDecoder *d, const uint8_t *payload, size_t size) {
+        uint8_t *copy;
+        int r;
+
+        if (size > SQLIPC_COLUMNS_SIZE_MAX)
+                return -EBADMSG;
+        copy = malloc(size > 0 ? size : 1);
+        if (!copy)
+                return -ENOMEM;
+        memcpy(copy, payload, size);
+        r = take_columns(d, copy, size);
+        if (r < 0)
+                free(copy);
+        return r;
+}
+
+int page_decoder_check_row(const uint8_t *bytes, size_t size, unsigned n_columns, size_t *ret_size) {
+        const uint8_t *ends, *data;
+        uint32_t start = 0;
+
+        if (n_columns > size / ROW_HEAD_SIZE(1))
+                return -EBADMSG;
+        if (n_columns == 0) {
+                *ret_size = 0;
+                return 0;
+        }
+        ends = bytes + n_columns;
+        data = bytes + ROW_HEAD_SIZE(n_columns);
+        size -= ROW_HEAD_SIZE(n_columns);
+
+        for (size_t i = 0; i < n_columns; i++) {
+                uint32_t end = load_le32(ends + 4 * i);
+                bool valid = false;
+
+                if (end < start || end > size)
+                        return -EBADMSG;
+
+                switch ((ValueType) bytes[i]) {
+                case VALUE_TEXT:
+                        valid = end > start && data[end - 1] == 0;
+                        break;
+                case VALUE_INTEGER:
+                case VALUE_REAL:
+                        valid = end - start == 8;
+                        break;
+                case VALUE_BLOB:
+                        valid = true;
+                        break;
+                case VALUE_NULL:
+                        valid = end == start;
+                        break;
+                }
+                if (!valid)
+                        return -EBADMSG;
+                start = end;
+        }
+
+        *ret_size = ROW_HEAD_SIZE(n_columns) + start;
+        return 0;
+}
+
+/* Checks the row at `bytes` and makes it the current one. */
+static int take_row(PageDecoder *d, const uint8_t *bytes, size_t size, size_t *ret_size) {
+        int r;
+
+        r = page_decoder_check_row(bytes, size, d->n_columns, ret_size);
+        if (r < 0)
+                return r;
+        if (*ret_size > d->row_size_max)
+                return -EMSGSIZE;
+
+        d->types = bytes;
+        d->ends = bytes + d->n_columns;
+        d->data = bytes + ROW_HEAD_SIZE(d->n_columns);
+        return PAGE_ROW;
+}
+
+/* The next row of the open ROWS frame. */
+static int next_row(PageDecoder *d) {
+        size_t size;
+        int r;
+
+        r = take_row(d, d->buffer + d->start, d->rows_end - d->start, &size);
+        if (r < 0)
+                return r;
+
+        d->start += size;
+        if (--d->rows_left == 0) {
+                if (d->start != d->rows_end)
+                        return -EBADMSG;
+                d->start = d->frame_end;
+        }
+        return r;
+}
+
+static int take_big_row(PageDecoder *d, const uint8_t *payload, size_t size) {
+        size_t row_size;
+        int r;
+
+        /* before it is checked: too large is the answer to a row that is, whatever else it is */
+        if (size > d->row_size_max)
+                return -EMSGSIZE;
+        r = take_row(d, payload, size, &row_size);
+        return r > 0 && row_size != size ? -EBADMSG : r;
+}
+
+static int take_end(PageDecoder *d, const uint8_t *payload, size_t size) {
+        if (size != FRAME_END_SIZE)
+                return -EBADMSG;
+
+        d->end_counters = (EndCounters) {
+                .n_rows = load_le64(payload),
+                .n_bytes = load_le64(payload + 8),
+                .usec = load_le64(payload + 16),
+                .vm_steps = load_le64(payload + 24),
+                .fullscan_steps = load_le64(payload + 32),
+                .sorts = load_le64(payload + 40),
+                .autoindexes = load_le64(payload + 48),
+        };
+        return PAGE_END;
+}
+
+static int take_error(PageDecoder *d, const uint8_t *payload, size_t size) {
+        uint32_t number, message_size;
+        int32_t sql_offset;
+
+        if (size < FRAME_ERROR_HEAD_SIZE + 1)
+                return -EBADMSG;
+        number = load_le32(payload);
+        sql_offset = (int32_t) load_le32(payload + 8);
+        message_size = load_le32(payload + 12);
+        if (number == 0 || sql_offset < -1 || message_size > SQLIPC_MESSAGE_SIZE_MAX)
+                return -EBADMSG;
+        if (size != FRAME_ERROR_HEAD_SIZE + message_size + 1 || payload[size - 1] != 0)
+                return -EBADMSG;
+
+        d->error_number = number;
+        d->error_extended_code = (int32_t) load_le32(payload + 4);
+        d->error_sql_offset = sql_offset;
+        d->error_message = (const char *) payload + FRAME_ERROR_HEAD_SIZE;
+        d->error_message_size = message_size;
+        return PAGE_ERROR;
+}
+
+/* The run is over: what it joined, which may be a large row, is no longer needed. */
+static void close_run(PageDecoder *d) {
+        d->in_run = false;
+        d->joining = 0;
+        free(d->joined);
+        d->joined = NULL;
+        d->joined_size = d->joined_capacity = 0;
+}
+
+/* Appends a part of a continued payload. */
+static int join(PageDecoder *d, const Frame *f, const uint8_t *payload) {
+        bool columns = f->kind == FRAME_COLUMNS;
+        size_t max = columns ? SQLIPC_COLUMNS_SIZE_MAX : d->row_size_max, needed;
+
+        if (d->joining == 0)
+                d->joined_size = 0;
+        if (d->joined_size > max || f->size > max - d->joined_size)
+                return columns ? -EBADMSG : -EMSGSIZE;
+
+        needed = d->joined_size + f->size;
+        if (needed > d->joined_capacity) {
+                size_t size = 2 * d->joined_capacity;
+                int r;
+
+                size = size > max ? max : size;
+                r = grow(&d->joined, &d->joined_capacity, size > needed ? size : needed);
+                if (r < 0)
+                        return r;
+        }
+        if (f->size > 0)
+                memcpy(d->joined + d->joined_size, payload, f->size);
+        d->joined_size = needed;
+        d->joining = f->more ? f->kind : 0;
+        return 0;
+}
+
+/* COLUMNS or BIG_ROW, whole, a part, or the last part. PAGE_MORE: the series goes on. */
+static int take_part(PageDecoder *d, const Frame *f, const uint8_t *payload) {
+        int r;
+
+        if (!f->more && d->joining == 0)
+                return f->kind == FRAME_COLUMNS ? copy_columns(d, payload, f->size) : take_big_row(d, payload, f->size);
+
+        r = join(d, f, payload);
+        if (r < 0 || f->more)
+                return r;
+        if (f->kind == FRAME_BIG_ROW)
+                return take_big_row(d, d->joined, d->joined_size);
+
+        r = take_columns(d, d->joined, d->joined_size);
+        if (r > 0) {
+                d->joined = NULL;
+                d->joined_capacity = 0;
+        }
+        return r;
+}
+
+/* Whether the stream may go on with this frame. */
+static bool frame_is_expected(const PageDecoder *d, const Frame *f) {
+        bool goes_on = d->in_run || d->joining != 0;
+
+        if (goes_on && f->run != d->run)
+                return false;
+
+        switch (f->kind) {
+        case FRAME_COLUMNS:
+                return !d->in_run;
+        case FRAME_ROWS:
+                return d->in_run && d->joining == 0;
+        case FRAME_BIG_ROW:
+        case FRAME_END: /* not behind unfinished COLUMNS, which are void: a result has columns */
+                return d->in_run;
+        case FRAME_ERROR:
+                return true;
+        }
+        return false;
+}
+
+/* 1: a frame is there whole, and may be there; 0: not yet. */
+static int find_frame(const PageDecoder *d, Frame *ret) {
+        const uint8_t *header = d->buffer + d->start;
+        size_t unread = d->fill - d->start, padding;
+        uint16_t flags;
+
+        if (unread < FRAME_HEADER_SIZE)
+                return 0;
+
+        /* 1. What the header says is judged before what it announces is waited for. */
+        flags = load_le16(header + 6);
+        *ret = (Frame) {
+                .kind = (FrameKind) header[4],
+                .more = flags & FRAME_MORE,
+                .run = load_le64(header + 8),
+                .size = load_le32(header),
+                .frame_size = frame_size(d, header),
+        };
+        if (header[5] != SQLIPC_PAGE_VERSION || (flags & ~FRAME_MORE) != 0 || ret->frame_size == SIZE_MAX)
+                return -EBADMSG;
+        if (ret->more && ret->kind != FRAME_COLUMNS && ret->kind != FRAME_BIG_ROW)
+                return -EBADMSG;
+        if (!frame_is_expected(d, ret))
+                return -EBADMSG;
+        if (unread < ret->frame_size)
+                return 0;
+
+        /* 2. Padding is zero, so that it can mean something one day. */
+        padding = ret->frame_size - FRAME_HEADER_SIZE - ret->size;
+        for (size_t i = 0; i < padding; i++)
+                if (header[ret->frame_size - 1 - i] != 0)
+                        return -EBADMSG;
+        return 1;
+}
+
+static int take_rows(PageDecoder *d, const Frame *f, const uint8_t *payload) {
+        if (f->size < ROWS_HEAD_SIZE)
+                return -EBADMSG;
+        d->rows_left = load_le32(payload);
+        if (d->rows_left == 0)
+                return -EBADMSG;
+
+        d->rows_end = d->start + FRAME_HEADER_SIZE + f->size;
+        d->frame_end = d->start + f->frame_size;
+        d->start += FRAME_HEADER_SIZE + ROWS_HEAD_SIZE;
+        return next_row(d);
+}
+
+static int take_frame(PageDecoder *d, const Frame *f) {
+        const uint8_t *payload = d->buffer + d->start + FRAME_HEADER_SIZE;
+        int r = -EBADMSG;
+
+        d->run = f->run;
+        switch (f->kind) {
+        case FRAME_ROWS:
+                return take_rows(d, f, payload); /* goes through the frame by itself */
+        case FRAME_COLUMNS:
+        case FRAME_BIG_ROW:
+                r = take_part(d, f, payload);
+                break;
+        case FRAME_END:
+                close_run(d);
+                r = take_end(d, payload, f->size);
+                break;
+        case FRAME_ERROR:
+                close_run(d);
+                r = take_error(d, payload, f->size);
+                break;
+        }
+        d->start += f->frame_size;
+        return r;
+}
+
+static int next_event(PageDecoder *d) {
+        Frame f;
+        int r;
+
+        if (d->rows_left > 0)
+                return next_row(d);
+        do {
+                r = find_frame(d, &f);
+                if (r <= 0)
+                        return r;
+                r = take_frame(d, &f);
+        } while (r == PAGE_MORE); /* a part of a series: look at the next frame */
+        return r;
+}
+
+int page_decoder_next(PageDecoder *d) {
+        int r;
+
+        if (d->error < 0)
+                return d->error;
+        r = next_event(d);
+        if (r < 0)
+                d->error = r;
+        return r;
+}
+
+int page_decoder_end_of_file(const PageDecoder *d) {
+        if (d->error < 0)
+                return d->error;
+        return d->in_run || d->joining != 0 || d->start != d->fill ? -ECONNRESET : 0;
+}
+
+/* String `i` of COLUMNS: its bytes, and its size with the NUL; 0 where it is absent. */
+static const char *columns_string(const PageDecoder *d, size_t i, size_t *ret_size) {
+        const uint8_t *ends = d->columns + COLUMNS_HEAD_SIZE, *strings = ends + (size_t) 8 * d->n_columns;
+        uint32_t start = i == 0 ? 0 : load_le32(ends + 4 * (i - 1));
+
+        *ret_size = load_le32(ends + 4 * i) - start;
+        return (const char *) strings + start;
+}
+
+void page_decoder_column(const PageDecoder *d, unsigned i, const char **ret_name, const char **ret_declared_type) {
+        const char *declared_type;
+        size_t size;
+
+        assert(i < d->n_columns);
+
+        declared_type = columns_string(d, (size_t) 2 * i + 1, &size);
+        *ret_declared_type = size > 0 ? declared_type : NULL;
+        *ret_name = columns_string(d, (size_t) 2 * i, &size);
+}
+
+void page_decoder_column_name(const PageDecoder *d, unsigned i, const char **ret_name, size_t *ret_size) {
+        size_t size;
+
+        assert(i < d->n_columns);
+
+        *ret_name = columns_string(d, (size_t) 2 * i, &size);
+        *ret_size = size - 1;
+}

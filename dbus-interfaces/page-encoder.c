@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Values -> bytes of one page. Pure. What is called once a value is inline in page-encoder.h; what is called once a row
+ * or once a frame is here.
+ *
+ * The page is [0, fill) of whole frames and rows that are in, and behind it at most one thing under way: a row (`row` set)
+ * or a part (`open` is COLUMNS or BIG_ROW). Neither is counted in `fill` before it is complete, so dropping it is free,
+ * and the caller may send [0, finish()) at any moment.
+ *
+ * Frames start at multiples of 8 and the page is one, so what fits unpadded fits padded: room is never kept for padding.
+ */
+#include <assert.h>
+
+#include "page-encoder.h"
+
+#define ROWS_HEAD_SIZE ((size_t) 4)
+#define ELLIPSIS "\xe2\x80\xa6"
+#define ELLIPSIS_SIZE (sizeof ELLIPSIS - 1)
+
+static_assert(FRAME_HEADER_SIZE + FRAME_ERROR_HEAD_SIZE + SQLIPC_MESSAGE_SIZE_MAX + FRAME_ALIGN <= SQLIPC_PAGE_SIZE_MIN,
+              "an ERROR frame fits an empty page of any size");
+
+void page_encoder_init(PageEncoder *e, uint8_t *page, size_t page_size, uint64_t run) {
+        assert(page_size >= SQLIPC_PAGE_SIZE_MIN && page_size <= SQLIPC_PAGE_SIZE_MAX && (page_size & (page_size - 1)) == 0);
+
+        *e = (PageEncoder) {
+                .page = page,
+                .page_size = page_size,
+                .run = run,
+                .limit = page + page_size,
+        };
+}
+
+void page_encoder_clear(PageEncoder *e) {
+        e->fill = 0;
+        e->open = 0;
+        e->row = e->next = NULL;
+}
+
+static void write_header(PageEncoder *e, size_t at, FrameKind kind, uint16_t flags, size_t size) {
+        uint8_t *header = e->page + at;
+
+        store_le32(header, (uint32_t) size);
+        header[4] = (uint8_t) kind;
+        header[5] = SQLIPC_PAGE_VERSION;
+        store_le16(header + 6, flags);
+        store_le64(header + 8, e->run);
+}
+
+/* Makes the frame that starts at `at` and whose payload ends at `end` part of the page. */
+static void close_frame(PageEncoder *e, size_t at, size_t end, FrameKind kind, uint16_t flags) {
+        size_t padded = frame_padded(end);
+
+        write_header(e, at, kind, flags, end - at - FRAME_HEADER_SIZE);
+        memset(e->page + end, 0, padded - end);
+        e->fill = padded;
+        e->open = 0;
+}
+
+size_t page_encoder_finish(PageEncoder *e) {
+        e->row = e->next = NULL;
+        if (e->open == FRAME_ROWS) {
+                store_le32(e->page + e->frame + FRAME_HEADER_SIZE, e->n_rows);
+                close_frame(e, e->frame, e->fill, FRAME_ROWS, 0);
+        }
+        e->open = 0; /* a part under way is void */
+        return e->fill;
+}
+
+int page_encoder_begin_row(PageEncoder *e, unsigned n_columns) {
+        size_t head = e->open == FRAME_ROWS ? 0 : FRAME_HEADER_SIZE + ROWS_HEAD_SIZE, left = e->page_size - e->fill;
+
+        assert(n_columns > 0 && n_columns <= SQLIPC_N_COLUMNS_MAX);
+        assert(e->open == 0 || e->open == FRAME_ROWS);
+
+        e->row = e->next = NULL;
+        if (left < head || left - head < ROW_HEAD_SIZE(n_columns))
+                return 0;
+
+        e->n_columns = n_columns;
+        e->column = 0;
+        e->row = e->page + e->fill + head;
+        e->data = e->next = e->row + ROW_HEAD_SIZE(n_columns);
+        return 1;
+}
+
+int page_encoder_end_row(PageEncoder *e) {
+        if (!e->next) {
+                e->row = NULL;
+                return 0;
+        }
+        assert(e->column == e->n_columns);
+
+        if (e->open != FRAME_ROWS) {
+                e->open = FRAME_ROWS;
+                e->frame = e->fill;
+                e->n_rows = 0;
+        }
+        e->n_rows++;
+        e->fill = (size_t) (e->next - e->page);
+        e->row = e->next = NULL;
+        return 1;
+}
+
+void page_encoder_abort_row(PageEncoder *e) {
+        e->row = e->next = NULL;
+}
+
+int page_encoder_begin_part(PageEncoder *e, FrameKind kind) {
+        assert(kind == FRAME_COLUMNS || kind == FRAME_BIG_ROW);
+
+        page_encoder_finish(e);
+        if (e->page_size - e->fill < FRAME_HEADER_SIZE + 1)
+                return 0;
+
+        e->open = kind;
+        e->frame = e->fill;
+        e->next = e->page + e->fill + FRAME_HEADER_SIZE;
+        return 1;
+}
+
+size_t page_encoder_part_room(const PageEncoder *e) {
+        assert(e->open == FRAME_COLUMNS || e->open == FRAME_BIG_ROW);
+
+        return (size_t) (e->limit - e->next);
+}
+
+size_t page_encoder_append(PageEncoder *e, const void *bytes, size_t size) {
+        size_t room = page_encoder_part_room(e);
+
+        if (size > room)
+                size = room;
+        if (size > 0)
+                memcpy(e->next, bytes, size);
+        e->next += size;
+        return size;
+}
+
+void page_encoder_end_part(PageEncoder *e, bool more) {
+        assert(e->open == FRAME_COLUMNS || e->open == FRAME_BIG_ROW);
+
+        close_frame(e, e->frame, (size_t) (e->next - e->page), e->open, more ? FRAME_MORE : 0);
+        e->next = NULL;
+}
+
+int page_encoder_end(PageEncoder *e, const EndCounters *counters) {
+        const uint64_t values[] = {
+                counters->n_rows, counters->n_bytes, counters->usec, counters->vm_steps,
+                counters->fullscan_steps, counters->sorts, counters->autoindexes,
+        };
+        uint8_t *payload;
+
+        static_assert(sizeof values == FRAME_END_SIZE, "every counter is written");
+
+        page_encoder_finish(e);
+        if (e->page_size - e->fill < FRAME_HEADER_SIZE + FRAME_END_SIZE)
+                return 0;
+
+        payload = e->page + e->fill + FRAME_HEADER_SIZE;
+        for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+                store_le64(payload + 8 * i, values[i]);
+        close_frame(e, e->fill, e->fill + FRAME_HEADER_SIZE + FRAME_END_SIZE, FRAME_END, 0);
+        return 1;
+}
+
+/* How much of a message of more than SQLIPC_MESSAGE_SIZE_MAX bytes stays in front of the ellipsis: what ends at the border
+ * of a character. A message may be no UTF-8 at all (SQLite quotes what it was given), hence at most three steps back. */
+static size_t cut_message(const char *message) {
+        size_t cut = SQLIPC_MESSAGE_SIZE_MAX - ELLIPSIS_SIZE;
+
+        for (size_t back = 0; back < 4; back++)
+                if (((uint8_t) message[cut - back] & 0xc0) != 0x80)
+                        return cut - back;
+        return cut;
+}
+
+int page_encoder_error(PageEncoder *e, uint32_t number, int32_t extended_code, int32_t sql_offset, const char *message,
+                       size_t message_size) {
+        bool long_message = message_size > SQLIPC_MESSAGE_SIZE_MAX;
+        size_t kept = long_message ? cut_message(message) : message_size;
+        size_t stored = kept + (long_message ? ELLIPSIS_SIZE : 0);
+        size_t frame_size = FRAME_HEADER_SIZE + FRAME_ERROR_HEAD_SIZE + stored + 1;
+        uint8_t *payload;
+
+        page_encoder_finish(e);
+        if (e->page_size - e->fill < frame_size)
+                return 0;
+
+        payload = e->page + e->fill + FRAME_HEADER_SIZE;
+        store_le32(payload, number);
+        store_le32(payload + 4, (uint32_t) extended_code);
+        store_le32(payload + 8, (uint32_t) sql_offset);
+        store_le32(payload + 12, (uint32_t) stored);
+        payload += FRAME_ERROR_HEAD_SIZE;
+        if (kept > 0)
+                memcpy(payload, message, kept);
+        if (long_message)
+                memcpy(payload + kept, ELLIPSIS, ELLIPSIS_SIZE);
+        payload[stored] = 0;
+        close_frame(e, e->fill, e->fill + frame_size, FRAME_ERROR, 0);
+        return 1;
+}
