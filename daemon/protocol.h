@@ -56,7 +56,7 @@ typedef enum MessageKind {
 typedef struct Setup {
         const char *path;            /* of the database file */
         bool immutable;              /* Immutable=: nobody writes, no locks, no -wal or -shm is looked for */
-        uint64_t heap_size_max;      /* sqlite3_hard_heap_limit64; RLIMIT_AS is this and as much again */
+        uint64_t heap_size_max;      /* sqlite3_hard_heap_limit64; RLIMIT_AS is 512 MiB more */
         uint64_t temp_size_max;      /* bytes in temporary files, all runs of this worker together */
         uint64_t park_usec;          /* ParkTimeoutSec=, in WAL mode */
         uint64_t park_rollback_usec; /* the same in rollback mode */
@@ -66,7 +66,7 @@ typedef struct Setup {
 /* PREPARE or RUN. */
 typedef struct Job {
         uint64_t number;             /* never used before in this daemon */
-        const char *sql;             /* sql_size bytes, not NUL-terminated, may hold anything */
+        const char *sql;             /* sql_size bytes, any; once decoded a NUL stands behind them */
         size_t sql_size;
 
         /* RUN only */

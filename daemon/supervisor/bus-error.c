@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Errors as D-Bus replies. Supervisor. */
+#include <errno.h>
+#include <glib.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bus-error.h"
+#include "dbus-text.h"
+#include "log.h"
+#include "sd-autoptr.h"
+
+int bus_error_reply(sd_bus_message *call, const Failure *failure) {
+        g_autoptr(sd_bus_message) reply = NULL;
+        const char *message = failure->message ?: "";
+
+        /* A sentence of SQLite's may quote any bytes of the database. */
+        char *text = dbus_text_replace(message, strlen(message));
+        if (!text)
+                return -ENOMEM;
+        int r = sd_bus_message_new_method_error(call, &reply, &SD_BUS_ERROR_MAKE_CONST(error_to_name(failure->error), text));
+        free(text);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(reply, "ii", failure->extended_code, failure->sql_offset);
+        if (r < 0)
+                return r;
+        r = sd_bus_send(NULL, reply, NULL);
+        return r < 0 ? r : 1;
+}
+
+int bus_error_reply_refusal(sd_bus_message *call, int r, Refusal *refusal) {
+        if (refusal->error == ERROR_NONE && r == -ENOMEM)
+                (void) refuse(refusal, ERROR_OUT_OF_MEMORY, "The service is out of memory; try again later.");
+        else if (refusal->error == ERROR_NONE) {
+                log_error("%s failed: %s", sd_bus_message_get_member(call), strerror(-r));
+                (void) refuse(refusal, ERROR_INTERNAL, "The service failed (%s); its log says more.", strerror(-r));
+        }
+        Failure failure = refusal_as_failure(refusal);
+        r = bus_error_reply(call, &failure);
+        refusal_done(refusal);
+        return r;
+}

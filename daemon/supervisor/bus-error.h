@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Errors as D-Bus replies: the edge where a Failure or Refusal leaves the supervisor. Supervisor.
+ *
+ * The body of our errors is (s message, i extended code, i byte offset): SQLite's own code and place ride behind the
+ * sentence, where readers that expect only a string ignore them.
+ */
+#ifndef SQLIPC_BUS_ERROR_H
+#define SQLIPC_BUS_ERROR_H
+
+#include <systemd/sd-bus.h>
+
+#include "refusal.h"
+
+/* Answers `call` with a failure whose `error` is set. 1, or negative if it could not be sent. */
+int bus_error_reply(sd_bus_message *call, const Failure *failure);
+
+/* The same for the negative result `r` of a function that had `refusal` to say why; without, Internal or OutOfMemory by errno. Frees
+ * what the refusal owns. For the last line of a bus method. */
+int bus_error_reply_refusal(sd_bus_message *call, int r, Refusal *refusal);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The a{sv} options of a method. Supervisor.
+ *
+ * Each method says which keys mean something to it; any other is refused by name, unless it starts with "x-", so that a caller
+ * who misspells one learns of it.
+ */
+#ifndef SQLIPC_OPTIONS_H
+#define SQLIPC_OPTIONS_H
+
+#include <systemd/sd-bus.h>
+
+#include "refusal.h"
+
+typedef enum OptionKey {
+        OPTION_PAGE_SIZE = 1 << 0,
+        OPTION_TIMEOUT = 1 << 1,
+        OPTION_MAX_BYTES = 1 << 2,
+} OptionKey;
+
+/* What was given, or the defaults. */
+typedef struct Options {
+        uint32_t page_size;
+        uint32_t max_bytes;
+        uint64_t timeout_usec; /* UINT64_MAX: none was given */
+} Options;
+
+/* Bytes of rows in one reply. */
+#define ROWS_SIZE_DEFAULT ((uint32_t) 256 * 1024)
+#define ROWS_SIZE_MAX ((uint32_t) 1024 * 1024)
+
+/* Reads the options, next in `m`. `allowed`: OptionKeys. UNKNOWN_OPTION, INVALID_OPTION. */
+int options_read(sd_bus_message *m, unsigned allowed, Options *ret, Refusal *refusal);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Parameters of a run: D-Bus av and a{sv} -> the bytes of one row, as daemon/protocol.h carries them. Supervisor.
+ *
+ * Unpacking stops at the first value past PARAMETERS_MAX or PARAMETERS_SIZE_MAX, so a client cannot make us hold more.
+ */
+#ifndef SQLIPC_PARAMETERS_H
+#define SQLIPC_PARAMETERS_H
+
+#include <systemd/sd-bus.h>
+
+#include "refusal.h"
+
+#define PARAMETERS_MAX ((uint32_t) 32766)              /* SQLite's own (SQLITE_MAX_VARIABLE_NUMBER) */
+#define PARAMETERS_SIZE_MAX ((size_t) 1024 * 1024)     /* of the row, heads included */
+
+typedef struct Parameters {
+        uint32_t n_positional, n_named;
+        uint8_t *row;  /* owned; n_positional + 2 * n_named values */
+        size_t row_size;
+} Parameters;
+
+#define PARAMETERS_INIT ((Parameters) {})
+
+/* Reads `av` and `a{sv}`, next in `m`. LIMITS_EXCEEDED, PARAMETER_TYPE, UNKNOWN_PARAMETER. */
+int parameters_read(sd_bus_message *m, Parameters *ret, Refusal *refusal);
+
+void parameters_done(Parameters *p);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See access.h. Statements that write are *not* refused here but by sqlite3_stmt_readonly() afterwards: virtual
+ * tables (rtree) compile their own INSERTs when they connect, and the caller gets the clearer ReadOnly. The connection
+ * itself is opened read-only, so nothing hangs on this file alone.
+ */
+#include "access.h"
+
+#include <sqlite3.h>
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+
+/* PRAGMAs that only look. Some take an argument that names what to look at; of the others an argument would set something. */
+static const struct {
+        const char *name;
+        bool argument;
+} pragmas[] = {
+        { "application_id", false },
+        { "collation_list", false },
+        { "compile_options", false },
+        { "data_version", false },
+        { "encoding", false },
+        { "foreign_key_check", true },
+        { "foreign_key_list", true },
+        { "freelist_count", false },
+        { "function_list", false },
+        { "index_info", true },
+        { "index_list", true },
+        { "index_xinfo", true },
+        { "integrity_check", true },
+        { "journal_mode", false },
+        { "max_page_count", false },
+        { "module_list", false },
+        { "page_count", false },
+        { "page_size", false },
+        { "pragma_list", false },
+        { "quick_check", true },
+        { "schema_version", false },
+        { "table_info", true },
+        { "table_list", true },
+        { "table_xinfo", true },
+        { "user_version", false },
+};
+
+static int refuse(Access *access, const char *what, const char *which) {
+        sqlite3_snprintf(sizeof access->refused, access->refused, "%s%s%s", what, which ? " " : "", which ? which : "");
+        return SQLITE_DENY;
+}
+
+static int authorize_pragma(Access *access, const char *name, const char *argument) {
+        for (size_t i = 0; i < sizeof pragmas / sizeof *pragmas; i++)
+                if (strcasecmp(pragmas[i].name, name) == 0) {
+                        if (argument && !pragmas[i].argument)
+                                return refuse(access, "setting PRAGMA", name);
+                        return SQLITE_OK;
+                }
+        return refuse(access, "PRAGMA", name);
+}
+
+static int authorize(void *userdata, int action, const char *a, const char *b, const char *schema, const char *trigger) {
+        Access *access = userdata;
+
+        (void) schema;
+        (void) trigger;
+        switch (action) {
+        case SQLITE_PRAGMA:
+                return authorize_pragma(access, a, b);
+        case SQLITE_ATTACH:
+                return refuse(access, "ATTACH", NULL);
+        case SQLITE_DETACH:
+                return refuse(access, "DETACH", NULL);
+        case SQLITE_TRANSACTION:
+        case SQLITE_SAVEPOINT:
+                return refuse(access, a, NULL);
+        case SQLITE_FUNCTION:
+                /* off in any case; named here so that turning it on elsewhere opens nothing */
+                if (strcasecmp(b, "load_extension") == 0 || strcasecmp(b, "fts3_tokenizer") == 0)
+                        return refuse(access, "function", b);
+                return SQLITE_OK;
+        default:
+                return SQLITE_OK;
+        }
+}
+
+void access_forget(Access *access) {
+        access->refused[0] = 0;
+}
+
+int access_install(sqlite3 *db, Access *access, uint64_t length_max) {
+        static const struct {
+                int option, value;
+        } settings[] = {
+                { SQLITE_DBCONFIG_DEFENSIVE, 1 },
+                { SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0 },
+                { SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0 },
+                { SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0 },
+                { SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0 },
+                { SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1 },
+        };
+        static const struct {
+                int limit, value;
+        } limits[] = {
+                { SQLITE_LIMIT_SQL_LENGTH, 1000000 },
+                { SQLITE_LIMIT_ATTACHED, 0 },
+                { SQLITE_LIMIT_WORKER_THREADS, 0 },
+                { SQLITE_LIMIT_VARIABLE_NUMBER, 32766 },
+                /* A program of a million steps takes 24 MB; nested CTEs that double at each level pass it within
+                 * milliseconds, where the default lets them compile for many seconds. */
+                { SQLITE_LIMIT_VDBE_OP, 1000000 },
+                { SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50000 },
+        };
+
+        for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+                int rc = sqlite3_db_config(db, settings[i].option, settings[i].value, NULL);
+                if (rc != SQLITE_OK)
+                        return rc;
+        }
+        for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+                (void) sqlite3_limit(db, limits[i].limit, limits[i].value);
+        (void) sqlite3_limit(db, SQLITE_LIMIT_LENGTH, length_max > INT32_MAX ? INT32_MAX : (int) length_max);
+        access_forget(access);
+        return sqlite3_set_authorizer(db, authorize, access);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See database.h.
+ */
+#include "database.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sqlipc-page.h"
+#include "vfs.h"
+
+#define PROGRESS_OPCODES 1000
+/* Bounds one stalled reader: with the default of 2 MiB, 200 of them held 412 MiB. */
+#define CACHE_SETTINGS "PRAGMA cache_size = -256; PRAGMA mmap_size = 0"
+/* Pages that a sorter fills before it goes to a temporary file; the default of 250 is 1 MiB. */
+#define SORTER_PAGES 128
+
+int database_setup_sqlite(const Setup *setup) {
+        int rc;
+
+        rc = sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 1); /* the heap limit needs it */
+        if (rc == SQLITE_OK)
+                rc = sqlite3_config(SQLITE_CONFIG_PMASZ, SORTER_PAGES);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_config(SQLITE_CONFIG_MMAP_SIZE, (sqlite3_int64) 0, (sqlite3_int64) 0);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_initialize();
+        if (rc == SQLITE_OK)
+                rc = vfs_register(setup->temp_size_max);
+        if (rc == SQLITE_OK)
+                (void) sqlite3_hard_heap_limit64((sqlite3_int64) setup->heap_size_max);
+        return rc;
+}
+
+bool database_identify(const Setup *setup, FileIdentity *ret, SqlError *error) {
+        struct stat st;
+
+        if (fstatat(AT_FDCWD, setup->path, &st, 0) < 0) {
+                if (errno == ENOENT || errno == ENOTDIR)
+                        return sql_error_set(error, ERROR_FILE_MISSING,
+                                             "the file of this database is not there: put it back, or correct Path= and reload");
+                return sql_error_set(error, ERROR_CANNOT_OPEN,
+                                     "the file of this database cannot be reached (%s): give the service's user access to its folder",
+                                     strerror(errno));
+        }
+        if (!S_ISREG(st.st_mode))
+                return sql_error_set(error, ERROR_CANNOT_OPEN,
+                                     "Path= of this database names no regular file: correct it and reload");
+        *ret = (FileIdentity) { .device = st.st_dev, .inode = st.st_ino };
+        vfs_set_may_create(st.st_uid == geteuid());
+        return true;
+}
+
+/* "file:" URI of a path: everything but what is safe in a URI as %XX. Caller frees; NULL: no memory. */
+static char *uri_of(const Setup *setup, bool own) {
+        static const char hex[] = "0123456789ABCDEF";
+        char *uri = malloc(strlen("file:") + 3 * strlen(setup->path) + strlen("?readonly_shm=1&immutable=1") + 1), *p;
+
+        if (!uri)
+                return NULL;
+        p = stpcpy(uri, "file:");
+        for (const char *s = setup->path; *s; s++) {
+                unsigned char c = (unsigned char) *s;
+
+                if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("/._-~", c))
+                        *p++ = (char) c;
+                else {
+                        *p++ = '%';
+                        *p++ = hex[c >> 4];
+                        *p++ = hex[c & 15];
+                }
+        }
+        p = stpcpy(p, own ? "?readonly_shm=0" : "?readonly_shm=1");
+        (void) stpcpy(p, setup->immutable ? "&immutable=1" : "");
+        return uri;
+}
+
+static bool readable(const char *path, const char *suffix) {
+        char *name = NULL;
+        bool r;
+
+        if (asprintf(&name, "%s%s", path, suffix) < 0)
+                return false;
+        r = faccessat(AT_FDCWD, name, R_OK, AT_EACCESS) == 0;
+        free(name);
+        return r;
+}
+
+static bool set_needs_owner(const Setup *setup, SqlError *error, int extended_code) {
+        (void) sql_error_set(error, ERROR_NEEDS_OWNER,
+                             "the database is in WAL mode and its %s cannot be read by the service, which creates no file beside a "
+                             "database that it does not own: keep a program open that writes to it and give the service's user "
+                             "read access to \"-wal\" and \"-shm\" (a common group and a drop-in), or, if nobody ever writes to it, "
+                             "set Immutable=yes",
+                             readable(setup->path, "-wal") ? "\"-shm\" file" : "\"-wal\" file");
+        error->extended_code = extended_code;
+        return false;
+}
+
+bool database_fail(Database *d, const Setup *setup, int rc, size_t offset_base, SqlError *error) {
+        int code;
+
+        (void) sql_error_take(error, d->db, rc, offset_base);
+        code = error->extended_code;
+        if (error->error == ERROR_NOT_ALLOWED && d->access.refused[0])
+                (void) sql_error_set(error, ERROR_NOT_ALLOWED,
+                                     "%s is not allowed: databases are shared for reading, one SELECT at a time", d->access.refused);
+        else if (error->error == ERROR_NO_SPACE && vfs_temp_limit_was_hit())
+                (void) sql_error_set(error, ERROR_LIMITS_EXCEEDED,
+                                     "the query fills more temporary space than TempSizeMax= allows: sort or group less at a time");
+        else if (error->error == ERROR_NEEDS_RECOVERY)
+                (void) sql_error_set(error, ERROR_NEEDS_RECOVERY,
+                                     "a writer died in the middle of a transaction and left a hot journal, which a reader must not "
+                                     "roll back: open the database once with a program that may write to it");
+        else if (error->error == ERROR_NEEDS_OWNER)
+                return set_needs_owner(setup, error, code);
+        else if (error->error == ERROR_CANNOT_OPEN) {
+                FileIdentity now;
+
+                /* SQLite says CANTOPEN for the database and for any file beside it alike */
+                if (!database_identify(setup, &now, error))
+                        return false;
+                if (readable(setup->path, ""))
+                        return set_needs_owner(setup, error, code);
+                (void) sql_error_set(error, ERROR_CANNOT_OPEN,
+                                     "the service may not read the file of this database: give its user read access");
+        } else if (error->error == ERROR_OUT_OF_MEMORY)
+                (void) sql_error_set(error, ERROR_OUT_OF_MEMORY,
+                                     "the statement is too large to compile, or needs more memory than HeapMax= allows its worker: "
+                                     "make it smaller");
+        else
+                return false;
+        error->extended_code = code;
+        return false;
+}
+
+static int run_silently(sqlite3 *db, const char *sql) {
+        return sqlite3_exec(db, sql, NULL, NULL, NULL);
+}
+
+bool database_open(Database *d, const Setup *setup, ProgressHandler progress, void *userdata, SqlError *error) {
+        FileIdentity after;
+        struct stat st;
+        char *uri;
+        int rc;
+
+        *d = (Database) {};
+        if (!database_identify(setup, &d->identity, error))
+                return false;
+        uri = uri_of(setup, stat(setup->path, &st) == 0 && st.st_uid == geteuid());
+        if (!uri)
+                return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
+        rc = sqlite3_open_v2(uri, &d->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+                             VFS_NAME);
+        free(uri);
+        if (rc == SQLITE_OK)
+                rc = run_silently(d->db, CACHE_SETTINGS);
+        if (rc == SQLITE_OK)
+                rc = access_install(d->db, &d->access, SQLIPC_ROW_SIZE_MAX);
+        if (rc == SQLITE_OK)
+                rc = run_silently(d->db, "SELECT 1 FROM sqlite_schema LIMIT 1");
+        if (rc != SQLITE_OK) {
+                (void) database_fail(d, setup, rc, 0, error);
+                database_close(d);
+                return false;
+        }
+        sqlite3_progress_handler(d->db, PROGRESS_OPCODES, progress, userdata);
+
+        /* the file may have been replaced while it was opened: then this connection belongs to neither */
+        if (!database_identify(setup, &after, error) || after.device != d->identity.device || after.inode != d->identity.inode) {
+                if (error->error == ERROR_NONE)
+                        (void) sql_error_set(error, ERROR_BUSY, "the file of this database was just replaced: try again");
+                database_close(d);
+                return false;
+        }
+        return true;
+}
+
+void database_close(Database *d) {
+        (void) sqlite3_close(d->db);
+        *d = (Database) {};
+}
+
+static int see_journal_mode(void *userdata, int n, char **values, char **names) {
+        bool *rollback = userdata;
+
+        (void) names;
+        *rollback = n < 1 || !values[0] || strcmp(values[0], "wal") != 0;
+        return 0;
+}
+
+bool database_in_rollback_mode(Database *d) {
+        bool rollback = true;
+
+        (void) sqlite3_exec(d->db, "PRAGMA journal_mode", see_journal_mode, &rollback, NULL);
+        return rollback;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. One connection to the one database of this worker: opened by the file rules (I12), limited, guarded.
+ *
+ * Only SQLite opens the file: a second open() and close() of ours would drop SQLite's POSIX locks (F_SETLK works per process
+ * and inode), and a foreign write could then land under an open cursor. What must be known beforehand comes from stat().
+ */
+#ifndef DATABASE_H
+#define DATABASE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "access.h"
+#include "sql-error.h"
+
+/* Which file a connection reads: a file put in its place is another. */
+typedef struct FileIdentity {
+        dev_t device;
+        ino_t inode;
+} FileIdentity;
+
+typedef struct Database {
+        sqlite3 *db;
+        FileIdentity identity;
+        Access access;
+} Database;
+
+/* Called by SQLite every 1,000 opcodes; non-zero interrupts the statement. */
+typedef int (*ProgressHandler)(void *userdata);
+
+/* Process-wide settings of SQLite; once, before anything else. Returns an SQLite result code. */
+int database_setup_sqlite(const Setup *setup);
+
+/* The file at setup->path now. False: FileMissing, CannotOpen. */
+bool database_identify(const Setup *setup, FileIdentity *ret, SqlError *error);
+
+/* Opens and reads the schema once, so that what is wrong with the files is known here and named: NeedsOwner, NeedsRecovery, Corrupt,
+ * CannotOpen, FileMissing, Busy. `progress` is called with `userdata` from then on. */
+bool database_open(Database *d, const Setup *setup, ProgressHandler progress, void *userdata, SqlError *error);
+
+/* Closes; accepts one that did not open. Its statements must be finalized. */
+void database_close(Database *d);
+
+/* Whether a reader locks writers out: the database is not in WAL mode now. */
+bool database_in_rollback_mode(Database *d);
+
+/* SQLite's failure `rc` on this database, with what this worker knows beyond the code: what the authorizer refused, why a file
+ * could not be opened, whether temporary space ran out. Always false. */
+bool database_fail(Database *d, const Setup *setup, int rc, size_t offset_base, SqlError *error);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See describe.h.
+ */
+#include "describe.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sqlipc-page.h"
+
+static bool out_of_memory(SqlError *error) {
+        return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
+}
+
+static bool too_large(SqlError *error) {
+        return sql_error_set(error, ERROR_LIMITS_EXCEEDED,
+                             "the names of the columns take more than %zu bytes: name fewer columns, or shorter", SQLIPC_COLUMNS_SIZE_MAX);
+}
+
+/* Name and declared type of column `i`; the type is NULL for an expression. */
+static void column_strings(sqlite3_stmt *stmt, int i, const char *ret[static 2]) {
+        ret[0] = sqlite3_column_name(stmt, i);
+        ret[1] = sqlite3_column_decltype(stmt, i);
+}
+
+static Bytes bytes_of(const char *s) {
+        return (Bytes) { .data = s, .size = s ? strlen(s) : 0 };
+}
+
+bool describe_statement(sqlite3_stmt *stmt, Started *started, SqlError *error) {
+        int n_columns = sqlite3_column_count(stmt), n_parameters = sqlite3_bind_parameter_count(stmt);
+        Bytes *list = calloc((size_t) 2 * (size_t) n_columns + (size_t) n_parameters + 1, sizeof *list);
+        size_t size = 0;
+
+        if (!list)
+                return out_of_memory(error);
+        for (int i = 0; i < n_columns; i++) {
+                const char *strings[2];
+
+                column_strings(stmt, i, strings);
+                if (!strings[0]) {
+                        free(list);
+                        return out_of_memory(error);
+                }
+                for (int k = 0; k < 2; k++) {
+                        list[2 * i + k] = bytes_of(strings[k]);
+                        size += list[2 * i + k].size + 5; /* its offset and its NUL */
+                }
+        }
+        for (int i = 0; i < n_parameters; i++) {
+                list[2 * n_columns + i] = bytes_of(sqlite3_bind_parameter_name(stmt, i + 1));
+                size += list[2 * n_columns + i].size;
+        }
+        if (size > SQLIPC_COLUMNS_SIZE_MAX) {
+                free(list);
+                return too_large(error);
+        }
+        started->described = true;
+        started->n_columns = (uint32_t) n_columns;
+        started->columns = list;
+        started->n_parameters = (uint32_t) n_parameters;
+        started->parameters = list + 2 * n_columns;
+        return true;
+}
+
+bool describe_columns(sqlite3_stmt *stmt, uint32_t page_size, uint8_t **ret_payload, size_t *ret_size, SqlError *error) {
+        size_t n = (size_t) sqlite3_column_count(stmt), head = 8 + 8 * n, size = head, at;
+        uint8_t *payload;
+
+        for (size_t i = 0; i < n; i++) {
+                const char *strings[2];
+
+                column_strings(stmt, (int) i, strings);
+                if (!strings[0])
+                        return out_of_memory(error);
+                size += strlen(strings[0]) + 1 + (strings[1] ? strlen(strings[1]) + 1 : 0);
+        }
+        if (size > SQLIPC_COLUMNS_SIZE_MAX)
+                return too_large(error);
+        payload = malloc(size);
+        if (!payload)
+                return out_of_memory(error);
+        store_le32(payload, (uint32_t) n);
+        store_le32(payload + 4, page_size);
+        at = head;
+        for (size_t i = 0; i < n; i++) {
+                const char *strings[2];
+
+                column_strings(stmt, (int) i, strings);
+                for (size_t k = 0; k < 2; k++) {
+                        size_t length = strings[k] ? strlen(strings[k]) + 1 : 0;
+
+                        if (length > 0)
+                                memcpy(payload + at, strings[k], length);
+                        at += length;
+                        store_le32(payload + 8 + 4 * (2 * i + k), (uint32_t) (at - head));
+                }
+        }
+        *ret_payload = payload;
+        *ret_size = size;
+        return true;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. The queue of jobs, and what wakes the worker: one epoll over the job socket, the control socket and the pipes of runs that
+ * wait for their readers.
+ *
+ * Order: a new job goes before continued ones, runs that can go on take turns page by page. Between two slices the sockets are
+ * looked at, so a job waits for one page at most, unless SQLite sits in one long step: then a sibling of this worker takes it.
+ */
+#ifndef JOB_H
+#define JOB_H
+
+#include <stdbool.h>
+
+#include "pool.h"
+#include "run.h"
+
+typedef struct JobQueue {
+        int job_fd, control_fd, epoll_fd;
+        ReceivedMessage setup; /* owned; what `context.setup` points into */
+        RunContext context;
+        Pool pool;
+        Run *first, **last;    /* all runs; those that are ready take turns from the front */
+        unsigned n_runs;
+        Run *current;          /* inside sqlite3_step, for the progress handler */
+        uint64_t looked_usec;  /* when the progress handler last made system calls */
+        bool exiting;          /* EXIT came, or the supervisor is gone */
+} JobQueue;
+
+/* Takes over `setup`, borrows the sockets. SQLite must be set up. -errno of epoll. */
+int job_queue_init(JobQueue *q, int job_fd, int control_fd, ReceivedMessage *setup);
+
+/* Runs jobs until EXIT or the end of the control socket: 0. -EBADMSG: the supervisor says what we do not know; other -errno. */
+int job_queue_run(JobQueue *q);
+
+void job_queue_done(JobQueue *q);
+
+#endif

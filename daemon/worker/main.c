@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. sqlipc-worker: one uid's queries on one database, for the supervisor that started it with the job socket on
+ * WORKER_JOB_FD and its own control socket on WORKER_CONTROL_FD. It knows no bus, no policy, no other user.
+ *
+ * Exit status: 0 told to go, or the supervisor is gone; 1 it could not set itself up, or the supervisor spoke nonsense; 2 started by
+ * hand.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "database.h"
+#include "job.h"
+#include "sandbox.h"
+
+static int complain(const char *what, int r) {
+        (void) fprintf(stderr, "sqlipc-worker: %s: %s\n", what, strerror(-r));
+        return 1;
+}
+
+static bool is_socket(int fd) {
+        struct stat st;
+
+        return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* The first message, which says what this worker is. 0: the supervisor is gone already. */
+static int receive_setup(ReceivedMessage *ret) {
+        int r;
+
+        while ((r = message_receive(WORKER_CONTROL_FD, ret)) == -EAGAIN) {
+                struct pollfd p = { .fd = WORKER_CONTROL_FD, .events = POLLIN };
+
+                if (poll(&p, 1, -1) < 0 && errno != EINTR)
+                        return -errno;
+        }
+        if (r > 0 && ret->message.kind != MESSAGE_SETUP) {
+                received_message_done(ret);
+                return -EBADMSG;
+        }
+        return r;
+}
+
+static int set_up(ReceivedMessage *setup) {
+        int r = receive_setup(setup);
+
+        if (r <= 0)
+                return r;
+        r = sandbox_limit(&setup->message.setup);
+        if (r == 0 && database_setup_sqlite(&setup->message.setup) != 0)
+                r = -ENOTSUP;
+        if (r == 0)
+                r = sandbox_filter();
+        return r < 0 ? r : 1;
+}
+
+int main(int argc, char **argv) {
+        ReceivedMessage setup = RECEIVED_MESSAGE_INIT;
+        JobQueue queue;
+        int r;
+
+        if (argc != 1 || !is_socket(WORKER_JOB_FD) || !is_socket(WORKER_CONTROL_FD)) {
+                (void) fprintf(stderr, "%s " SQLIPC_VERSION ": started by sqlipcd, not by hand: see sqlipcd(8)\n", argv[0]);
+                return 2;
+        }
+        (void) signal(SIGPIPE, SIG_IGN); /* a reader that left is EPIPE, and no more */
+        r = set_up(&setup);
+        if (r <= 0) {
+                received_message_done(&setup);
+                return r == 0 ? 0 : complain("cannot set up", r);
+        }
+        r = job_queue_init(&queue, WORKER_JOB_FD, WORKER_CONTROL_FD, &setup);
+        if (r == 0)
+                r = job_queue_run(&queue);
+        job_queue_done(&queue);
+        return r == 0 ? 0 : complain("gave up", r);
+}

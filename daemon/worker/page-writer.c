@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See page-writer.h. SIGPIPE is ignored by the process (main.c).
+ */
+#include "page-writer.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <unistd.h>
+
+void page_writer_begin(PageWriter *w, const uint8_t *bytes, size_t size) {
+        w->bytes = bytes;
+        w->size = size;
+        w->sent = 0;
+        w->last = SIZE_MAX;
+        w->announced = false;
+}
+
+void page_writer_begin_last(PageWriter *w, const uint8_t *bytes, size_t size, size_t end_offset) {
+        page_writer_begin(w, bytes, size);
+        w->last = size <= PIPE_BUF ? 0 : end_offset;
+}
+
+/* Writes up to `limit`. */
+static int write_until(PageWriter *w, size_t limit) {
+        while (w->sent < limit) {
+                ssize_t n = write(w->fd, w->bytes + w->sent, limit - w->sent);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return errno == EAGAIN ? PAGE_WRITER_FULL : -errno;
+                w->sent += (size_t) n;
+                w->total += (size_t) n;
+        }
+        return PAGE_WRITER_DONE;
+}
+
+/* A pipe that polls writable has a free slot, and so takes PIPE_BUF bytes in one piece (pipe(7)). */
+static int announce(PageWriter *w) {
+        struct pollfd p = { .fd = w->fd, .events = POLLOUT };
+
+        if (poll(&p, 1, 0) < 0)
+                return errno == EINTR ? PAGE_WRITER_FULL : -errno;
+        if (p.revents & (POLLERR | POLLHUP))
+                return -EPIPE;
+        if (!(p.revents & POLLOUT))
+                return PAGE_WRITER_FULL;
+        w->announced = true;
+        return PAGE_WRITER_LAST;
+}
+
+int page_writer_flush(PageWriter *w) {
+        int r;
+
+        if (!w->bytes)
+                return PAGE_WRITER_DONE;
+        if (w->last != SIZE_MAX && !w->announced) {
+                r = write_until(w, w->last);
+                return r == PAGE_WRITER_DONE ? announce(w) : r;
+        }
+        r = write_until(w, w->size);
+        if (r == PAGE_WRITER_DONE)
+                w->bytes = NULL;
+        return r;
+}

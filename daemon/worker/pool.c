@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See pool.h.
+ */
+#include "pool.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+
+#define N_IDLE_MAX 4
+#define IDLE_USEC (5 * USEC_PER_SEC)
+
+/* SQL longer than this is compiled each time: a cache of it would be the larger part of a worker. */
+#define CACHED_SQL_SIZE_MAX ((size_t) 16384)
+
+static CachedStatement *find_cached(Connection *c, const char *sql, size_t sql_size) {
+        for (size_t i = 0; i < CONNECTION_N_CACHED; i++)
+                if (c->cached[i].sql && c->cached[i].sql_size == sql_size && memcmp(c->cached[i].sql, sql, sql_size) == 0)
+                        return &c->cached[i];
+        return NULL;
+}
+
+static void forget_cached(CachedStatement *cached) {
+        (void) sqlite3_finalize(cached->stmt);
+        free(cached->sql);
+        *cached = (CachedStatement) {};
+}
+
+static Connection *connection_free(Connection *c) {
+        if (!c)
+                return NULL;
+        for (size_t i = 0; i < CONNECTION_N_CACHED; i++)
+                forget_cached(&c->cached[i]);
+        database_close(&c->database);
+        free(c);
+        return NULL;
+}
+
+static Connection *unlink_idle(Pool *pool, Connection **link) {
+        Connection *c = *link;
+
+        *link = c->next;
+        c->next = NULL;
+        pool->n_idle--;
+        return c;
+}
+
+/* Idle connections to a file that is no longer the one at the path would read what nobody writes any more. */
+static void drop_stale(Pool *pool, const FileIdentity *now) {
+        for (Connection **link = &pool->idle; *link;) {
+                const FileIdentity *its = &(*link)->database.identity;
+
+                if (its->device != now->device || its->inode != now->inode)
+                        (void) connection_free(unlink_idle(pool, link));
+                else
+                        link = &(*link)->next;
+        }
+}
+
+bool pool_take(Pool *pool, const char *sql, size_t sql_size, Connection **ret, SqlError *error) {
+        FileIdentity now;
+        Connection **best, *c;
+
+        if (!database_identify(pool->setup, &now, error))
+                return false;
+        drop_stale(pool, &now);
+        best = &pool->idle;
+        for (Connection **link = &pool->idle; *link; link = &(*link)->next)
+                if (find_cached(*link, sql, sql_size)) {
+                        best = link;
+                        break;
+                }
+        if (*best) {
+                *ret = unlink_idle(pool, best);
+                return true;
+        }
+
+        c = calloc(1, sizeof *c);
+        if (!c)
+                return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
+        if (!database_open(&c->database, pool->setup, pool->progress, pool->userdata, error)) {
+                free(c);
+                return false;
+        }
+        *ret = c;
+        return true;
+}
+
+void pool_give(Pool *pool, Connection *c) {
+        if (!c)
+                return;
+        if (pool->n_idle >= N_IDLE_MAX) {
+                (void) connection_free(c);
+                return;
+        }
+        c->idle_usec = now_usec();
+        c->next = pool->idle;
+        pool->idle = c;
+        pool->n_idle++;
+}
+
+uint64_t pool_expire(Pool *pool, uint64_t now) {
+        uint64_t next = UINT64_MAX;
+
+        for (Connection **link = &pool->idle; *link;) {
+                if ((*link)->idle_usec + IDLE_USEC <= now) {
+                        (void) connection_free(unlink_idle(pool, link));
+                        continue;
+                }
+                if ((*link)->idle_usec + IDLE_USEC < next)
+                        next = (*link)->idle_usec + IDLE_USEC;
+                link = &(*link)->next;
+        }
+        return next;
+}
+
+void pool_done(Pool *pool) {
+        while (pool->idle)
+                (void) connection_free(unlink_idle(pool, &pool->idle));
+}
+
+/* In what follows the size given to SQLite includes the NUL behind the SQL: then it compiles in place, without a copy. */
+
+/* Whether anything but white space, comments and semicolons follows: what SQLite finds a statement in, or stumbles over. */
+static bool has_more(sqlite3 *db, const char *sql, const char *end) {
+        while (sql < end) {
+                sqlite3_stmt *stmt = NULL;
+                const char *tail = end;
+                int rc = sqlite3_prepare_v3(db, sql, (int) (end - sql) + 1, 0, &stmt, &tail);
+
+                (void) sqlite3_finalize(stmt);
+                if (rc != SQLITE_OK || stmt)
+                        return true;
+                if (tail <= sql)
+                        break;
+                sql = tail;
+        }
+        return false;
+}
+
+static bool check_compiled(Connection *c, sqlite3_stmt *stmt, const char *tail, const char *end, SqlError *error) {
+        if (!stmt)
+                return sql_error_set(error, ERROR_EMPTY_STATEMENT, "there is no statement in this SQL, only space or comments");
+        if (!sqlite3_stmt_readonly(stmt))
+                return sql_error_set(error, ERROR_READ_ONLY,
+                                     "this statement writes, and the database is shared read-only: write as the program that owns it");
+        if (has_more(c->database.db, tail, end))
+                return sql_error_set(error, ERROR_SEVERAL_STATEMENTS,
+                                     "there is more than one statement in this SQL: send them one by one");
+        if (sqlite3_column_count(stmt) == 0)
+                return sql_error_set(error, ERROR_NOT_ALLOWED, "this statement returns no rows, so there is nothing to fetch");
+        return true;
+}
+
+bool connection_compile(Connection *c, const Setup *setup, const char *sql, size_t sql_size, sqlite3_stmt **ret, SqlError *error) {
+        CachedStatement *cached = find_cached(c, sql, sql_size);
+        const char *start = sql, *tail = sql, *end = sql + sql_size;
+        sqlite3_stmt *stmt = NULL;
+
+        if (cached) {
+                *ret = cached->stmt;
+                cached->stmt = NULL;
+                forget_cached(cached);
+                return true;
+        }
+        if (memchr(sql, 0, sql_size))
+                return sql_error_set(error, ERROR_SQL, "there is a NUL in this SQL");
+
+        access_forget(&c->database.access);
+        while (!stmt && tail < end) { /* SQLite gives no statement for a lone ";" or comment: go on behind it */
+                int rc;
+
+                start = tail;
+                rc = sqlite3_prepare_v3(c->database.db, start, (int) (end - start) + 1, SQLITE_PREPARE_PERSISTENT, &stmt, &tail);
+                if (rc != SQLITE_OK)
+                        return database_fail(&c->database, setup, rc, (size_t) (start - sql), error);
+                if (tail <= start)
+                        break;
+        }
+        if (!check_compiled(c, stmt, tail, end, error)) {
+                (void) sqlite3_finalize(stmt);
+                return false;
+        }
+        *ret = stmt;
+        return true;
+}
+
+void connection_keep(Connection *c, const char *sql, size_t sql_size, sqlite3_stmt *stmt) {
+        static uint64_t use;
+        CachedStatement *slot = &c->cached[0];
+        char *copy;
+
+        if (!stmt)
+                return;
+        (void) sqlite3_reset(stmt); /* repeats the error of the last step, which was dealt with */
+        (void) sqlite3_clear_bindings(stmt);
+        copy = sql_size <= CACHED_SQL_SIZE_MAX ? malloc(sql_size > 0 ? sql_size : 1) : NULL;
+        if (!copy) {
+                (void) sqlite3_finalize(stmt);
+                return;
+        }
+        memcpy(copy, sql, sql_size);
+        for (size_t i = 1; i < CONNECTION_N_CACHED; i++)
+                if (c->cached[i].used < slot->used)
+                        slot = &c->cached[i];
+        forget_cached(slot);
+        *slot = (CachedStatement) { .sql = copy, .sql_size = sql_size, .stmt = stmt, .used = ++use };
+}

@@ -1,0 +1,703 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See run.h for the states. From top to bottom: birth and death, reports, the end, encoding, the start, the slice, and what
+ * comes from outside (progress, time, cancel).
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "bind.h"
+#include "clock.h"
+#include "describe.h"
+
+#define ROW_WAITS_USEC (2 * USEC_PER_MSEC)    /* a row waits no longer for its page to fill */
+#define SETTLE_USEC (20 * USEC_PER_MSEC)      /* parked so long: the reader is slow, not just behind */
+#define RETRY_FIRST_USEC (2 * USEC_PER_MSEC)  /* SQLITE_BUSY: doubles up to the next */
+#define RETRY_MAX_USEC (50 * USEC_PER_MSEC)
+#define N_FULL_BEFORE_FILLING 2
+#define KERNEL_PAGE ((uintptr_t) 4096)
+
+/* ---- birth and death ---- */
+
+static int page_new(RunContext *context, size_t size, uint8_t **ret) {
+        void *page;
+
+        if (size == SQLIPC_PAGE_SIZE_DEFAULT && context->spare_page) {
+                *ret = context->spare_page;
+                context->spare_page = NULL;
+                return 0;
+        }
+        /* by mmap: memory comes page by page as it fills, and goes back the same way */
+        page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (page == MAP_FAILED)
+                return -ENOMEM;
+        *ret = page;
+        return 0;
+}
+
+static void page_free(RunContext *context, uint8_t *page, size_t size) {
+        if (!page)
+                return;
+        if (size == SQLIPC_PAGE_SIZE_DEFAULT && !context->spare_page)
+                context->spare_page = page;
+        else
+                (void) munmap(page, size);
+}
+
+int run_new(RunContext *context, ReceivedMessage *received, Run **ret) {
+        const Job *job = &received->message.job;
+        Run *run = calloc(1, sizeof *run);
+        int r;
+
+        if (!run)
+                return -ENOMEM;
+        *run = (Run) {
+                .context = context,
+                .is_prepare = received->message.kind == MESSAGE_PREPARE,
+                .state = RUN_READY,
+                .taken_usec = now_usec(),
+                .error = SQL_ERROR_INIT,
+        };
+        if (!run->is_prepare) {
+                r = page_new(context, job->page_size, &run->page);
+                if (r < 0) {
+                        free(run);
+                        return r;
+                }
+                page_encoder_init(&run->encoder, run->page, job->page_size, job->number);
+        }
+        run->received = *received;
+        *received = RECEIVED_MESSAGE_INIT;
+        run->job = &run->received.message.job;
+        run->writer = (PageWriter) { .fd = run->received.pipe_fd };
+        *ret = run;
+        return 0;
+}
+
+/* SQLite is done with: the statement goes to the cache, the connection to the pool, the transaction ends. */
+static void release(Run *run) {
+        if (!run->connection)
+                return;
+        connection_keep(run->connection, run->job->sql, run->job->sql_size, run->stmt);
+        run->stmt = NULL;
+        pool_give(run->context->pool, run->connection);
+        run->connection = NULL;
+        free(run->payload);
+        run->payload = NULL;
+}
+
+Run *run_free(Run *run) {
+        if (!run)
+                return NULL;
+        release(run);
+        free(run->payload);
+        page_free(run->context, run->page, run->job->page_size);
+        sql_error_done(&run->error);
+        received_message_done(&run->received);
+        free(run);
+        return NULL;
+}
+
+/* ---- reports ---- */
+
+/* To the supervisor, which always reads: only a burst can fill the socket. When it is gone, so are we soon (end of file). */
+static void report(Run *run, const Message *m) {
+        while (message_send(run->context->control_fd, m, -1) == -EAGAIN) {
+                struct pollfd p = { .fd = run->context->control_fd, .events = POLLOUT };
+
+                (void) poll(&p, 1, -1);
+        }
+}
+
+static void report_number(Run *run, MessageKind kind) {
+        report(run, &(Message) { .kind = kind, .number = run->job->number });
+}
+
+static void report_parked(Run *run, bool parked) {
+        if (run->parked_said == parked)
+                return;
+        run->parked_said = parked;
+        report(run, &(Message) { .kind = MESSAGE_PARKED, .parked = { .number = run->job->number, .parked = parked } });
+}
+
+/* ENDED at the first call, DRAINED at a later one that says so. */
+static void report_end(Run *run, bool drained) {
+        if (run->ended_said) {
+                if (drained)
+                        report_number(run, MESSAGE_DRAINED);
+                return;
+        }
+        run->ended_said = true;
+        report(run, &(Message) {
+                .kind = MESSAGE_ENDED,
+                .ended = {
+                        .number = run->job->number,
+                        .failure = sql_error_as_failure(&run->error),
+                        .n_rows = run->n_rows,
+                        .n_bytes = run->writer.total,
+                        .usec = now_usec() - run->taken_usec,
+                        .drained = drained,
+                },
+        });
+}
+
+/* ---- the end ---- */
+
+static void take_counters(Run *run) {
+        run->counters = (EndCounters) {
+                .n_rows = run->n_rows,
+                .n_bytes = run->writer.total + (run->writer.bytes ? run->writer.size - run->writer.sent : 0),
+                .usec = now_usec() - run->taken_usec,
+        };
+        if (!run->stmt)
+                return;
+        run->counters.vm_steps = (uint64_t) sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_VM_STEP, 1);
+        run->counters.fullscan_steps = (uint64_t) sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_FULLSCAN_STEP, 1);
+        run->counters.sorts = (uint64_t) sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_SORT, 1);
+        run->counters.autoindexes = (uint64_t) sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_AUTOINDEX, 1);
+}
+
+/* The END or ERROR frame goes into the page, which is then what is left to write. False: no room, write first. */
+static bool encode_end(Run *run) {
+        size_t offset = page_encoder_finish(&run->encoder), size;
+        int fits;
+
+        run->counters.n_bytes = run->writer.total + offset;
+        if (run->error.error != ERROR_NONE) {
+                Failure f = sql_error_as_failure(&run->error);
+
+                fits = page_encoder_error(&run->encoder, f.error, f.extended_code, f.sql_offset, f.message, strlen(f.message));
+        } else
+                fits = page_encoder_end(&run->encoder, &run->counters);
+        size = page_encoder_finish(&run->encoder);
+        run->end_encoded = fits;
+        if (fits)
+                page_writer_begin_last(&run->writer, run->page, size, offset);
+        else
+                page_writer_begin(&run->writer, run->page, size);
+        return fits;
+}
+
+/* The reader is gone: nobody is there to be told anything, but the supervisor. */
+static RunState close_down(Run *run) {
+        (void) sql_error_set(&run->error, ERROR_PIPE_CLOSED, "the reader closed the pipe");
+        release(run);
+        report_end(run, true);
+        return run->state = RUN_OVER;
+}
+
+/* Writes what is left, then the end. SQLite is reset already. */
+static RunState finish(Run *run) {
+        for (;;) {
+                int r;
+
+                if (page_writer_is_idle(&run->writer) && !run->end_encoded)
+                        (void) encode_end(run);
+                r = page_writer_flush(&run->writer);
+                if (r == PAGE_WRITER_LAST) {
+                        report_parked(run, false);
+                        report_end(run, true);
+                } else if (r == PAGE_WRITER_FULL) {
+                        report_end(run, false);
+                        return run->state = RUN_DRAINING;
+                } else if (r < 0)
+                        return close_down(run);
+                else if (run->end_encoded)
+                        return run->state = RUN_OVER;
+                else
+                        page_encoder_clear(&run->encoder);
+        }
+}
+
+/* It ends, with run->error or without. Before STARTED the error is the method's reply and nothing goes down the pipe. */
+static RunState run_end(Run *run) {
+        take_counters(run);
+        release(run);
+        run->ending = true;
+        if (!run->started) {
+                report_end(run, true);
+                return run->state = RUN_OVER;
+        }
+        return finish(run);
+}
+
+static RunState fail(Run *run, int rc) {
+        (void) database_fail(&run->connection->database, run->context->setup, rc, 0, &run->error);
+        if ((rc & 0xff) == SQLITE_TOOBIG)
+                run->error.error = ERROR_ROW_TOO_LARGE;
+        return run_end(run);
+}
+
+/* ---- encoding ---- */
+
+static RunState row_too_large(Run *run, uint64_t size) {
+        (void) sql_error_set(&run->error, ERROR_ROW_TOO_LARGE,
+                             "a row of %llu bytes is over the limit of %llu: select less of it, substr() of the long values for one",
+                             (unsigned long long) size, (unsigned long long) run->job->row_size_max);
+        return run_end(run);
+}
+
+/* The row that SQLite holds, into the page. 1: it is in; 0: no room; -EMSGSIZE: run->row_size is over the limit; -ENOMEM: SQLite could not
+ * convert a value. */
+static int encode_row(Run *run) {
+        PageEncoder *e = &run->encoder;
+        int n = (int) run->n_columns;
+
+        if (!page_encoder_begin_row(e, run->n_columns))
+                return 0;
+        for (int i = 0; i < n; i++) {
+                /* One look-up a column: sqlite3_column_type/text/bytes would each make it again. The value is "unprotected",
+                 * which only matters where threads share the connection (sqlite3.h at sqlite3_value). */
+                sqlite3_value *v = sqlite3_column_value(run->stmt, i);
+                const void *bytes;
+
+                switch (sqlite3_value_type(v)) {
+                case SQLITE_INTEGER:
+                        page_encoder_add_int64(e, sqlite3_value_int64(v));
+                        break;
+                case SQLITE_FLOAT:
+                        page_encoder_add_double(e, sqlite3_value_double(v));
+                        break;
+                case SQLITE_TEXT:
+                        bytes = sqlite3_value_text(v);
+                        if (!bytes) {
+                                page_encoder_abort_row(e);
+                                return -ENOMEM;
+                        }
+                        page_encoder_add_text(e, bytes, (size_t) sqlite3_value_bytes(v));
+                        break;
+                case SQLITE_BLOB:
+                        bytes = sqlite3_value_blob(v);
+                        if (!bytes && sqlite3_value_bytes(v) > 0) {
+                                page_encoder_abort_row(e);
+                                return -ENOMEM;
+                        }
+                        page_encoder_add_blob(e, bytes, (size_t) sqlite3_value_bytes(v));
+                        break;
+                default:
+                        page_encoder_add_null(e);
+                }
+        }
+        run->row_size = e->next ? (size_t) (e->next - e->row) : 0;
+        if (run->row_size > run->job->row_size_max) {
+                page_encoder_abort_row(e);
+                return -EMSGSIZE;
+        }
+        return page_encoder_end_row(e);
+}
+
+/* Bytes that value `i` takes in a row, and where they are; numbers come out of `number`. NULL with a size: no memory. */
+static const void *value_bytes(Run *run, unsigned i, uint8_t number[static 8], ValueType *ret_type, uint64_t *ret_size) {
+        sqlite3_value *v = sqlite3_column_value(run->stmt, (int) i);
+        const void *bytes;
+
+        *ret_type = (ValueType) sqlite3_value_type(v);
+        switch (*ret_type) {
+        case VALUE_INTEGER:
+                store_le64(number, (uint64_t) sqlite3_value_int64(v));
+                *ret_size = 8;
+                return number;
+        case VALUE_REAL:
+                store_le_double(number, sqlite3_value_double(v));
+                *ret_size = 8;
+                return number;
+        case VALUE_TEXT:
+                bytes = sqlite3_value_text(v); /* SQLite puts a NUL behind it */
+                *ret_size = (uint64_t) sqlite3_value_bytes(v) + 1;
+                return bytes;
+        case VALUE_BLOB:
+                bytes = sqlite3_value_blob(v);
+                *ret_size = (uint64_t) sqlite3_value_bytes(v);
+                return bytes;
+        case VALUE_NULL:
+                break;
+        }
+        *ret_size = 0;
+        return NULL;
+}
+
+/* The waiting row fits no page: it goes out as BIG_ROW, its head from run->payload, its data from SQLite's memory. 1: begun;
+ * 0: over the limit, *ret_size says by how much; -ENOMEM. */
+static int begin_big_row(Run *run, uint64_t *ret_size) {
+        size_t head = ROW_HEAD_SIZE(run->n_columns);
+        uint64_t data = 0;
+        uint8_t number[8];
+
+        *ret_size = head;
+        free(run->payload);
+        run->payload = malloc(head);
+        if (!run->payload)
+                return -ENOMEM;
+        run->payload_size = head;
+        run->payload_done = 0;
+        for (unsigned i = 0; i < run->n_columns; i++) {
+                ValueType type;
+                uint64_t size;
+
+                if (!value_bytes(run, i, number, &type, &size) && size > 0)
+                        return -ENOMEM;
+                data += size;
+                run->payload[i] = (uint8_t) type;
+                /* what overflows here is over every limit, and refused below */
+                store_le32(run->payload + run->n_columns + 4 * (size_t) i, (uint32_t) data);
+        }
+        *ret_size = head + data;
+        if (*ret_size > run->job->row_size_max || *ret_size > SQLIPC_ROW_SIZE_MAX)
+                return 0;
+        run->big_row = true;
+        run->big_size = *ret_size;
+        run->big_column = 0;
+        return 1;
+}
+
+static void end_payload(Run *run) {
+        free(run->payload);
+        run->payload = NULL;
+        if (!run->big_row)
+                return;
+        run->big_row = false;
+        run->row_waits = false;
+        run->n_rows++;
+}
+
+/* Appends from the data of the big row, value by value, until the part is full or the row is out. -ENOMEM. */
+static int append_data(Run *run) {
+        while (run->payload_done < run->big_size && page_encoder_part_room(&run->encoder) > 0) {
+                const uint8_t *ends = run->payload + run->n_columns;
+                size_t offset = run->payload_done - run->payload_size, start, end;
+                uint8_t number[8];
+                const uint8_t *bytes;
+                ValueType type;
+                uint64_t size;
+
+                while ((end = load_le32(ends + 4 * (size_t) run->big_column)) <= offset)
+                        run->big_column++;
+                start = run->big_column > 0 ? load_le32(ends + 4 * (size_t) (run->big_column - 1)) : 0;
+                bytes = value_bytes(run, run->big_column, number, &type, &size);
+                if (!bytes || size != end - start)
+                        return -ENOMEM;
+                run->payload_done += page_encoder_append(&run->encoder, bytes + (offset - start), end - offset);
+        }
+        return 0;
+}
+
+/* More of the payload under way into the page: 1: all of it is in; 0: the page is full; -ENOMEM. */
+static int encode_payload(Run *run) {
+        PageEncoder *e = &run->encoder;
+        size_t total = run->big_row ? run->big_size : run->payload_size;
+        int r = 0;
+
+        if (!page_encoder_begin_part(e, run->big_row ? FRAME_BIG_ROW : FRAME_COLUMNS))
+                return 0;
+        if (run->payload_done < run->payload_size)
+                run->payload_done += page_encoder_append(e, run->payload + run->payload_done, run->payload_size - run->payload_done);
+        if (run->payload_done >= run->payload_size && run->big_row)
+                r = append_data(run);
+        page_encoder_end_part(e, run->payload_done < total);
+        if (r < 0)
+                return r;
+        if (run->payload_done < total)
+                return 0;
+        end_payload(run);
+        return 1;
+}
+
+/* ---- the start ---- */
+
+static RunState retry(Run *run) {
+        uint64_t now = now_usec(), until = run->taken_usec + run->context->setup->busy_usec;
+
+        if (now >= until) {
+                (void) sql_error_set(&run->error, ERROR_BUSY,
+                                     "a writer keeps the database locked (BusyTimeoutSec= passed): try again later");
+                run->error.extended_code = SQLITE_BUSY;
+                return run_end(run);
+        }
+        sql_error_done(&run->error);
+        run->retry_delay_usec = run->retry_delay_usec == 0 ? RETRY_FIRST_USEC : 2 * run->retry_delay_usec;
+        if (run->retry_delay_usec > RETRY_MAX_USEC)
+                run->retry_delay_usec = RETRY_MAX_USEC;
+        run->retry_usec = now + run->retry_delay_usec < until ? now + run->retry_delay_usec : until;
+        if (run->stmt)
+                (void) sqlite3_reset(run->stmt);
+        return run->state = RUN_RETRY;
+}
+
+static bool report_started(Run *run, SqlError *error) {
+        Message m = { .kind = MESSAGE_STARTED };
+        Started *s = &m.started;
+
+        *s = (Started) { .number = run->job->number, .read_only = true };
+        if ((run->is_prepare || run->job->describe) && !describe_statement(run->stmt, s, error))
+                return false;
+        run->started = true;
+        report(run, &m);
+        free(s->columns);
+        return true;
+}
+
+/* Connection, statement, parameters. False with run->error, which may be Busy: then try again. */
+static bool start(Run *run) {
+        if (!run->connection &&
+            !pool_take(run->context->pool, run->job->sql, run->job->sql_size, &run->connection, &run->error))
+                return false;
+        if (!run->stmt && !connection_compile(run->connection, run->context->setup, run->job->sql, run->job->sql_size, &run->stmt,
+                                              &run->error))
+                return false;
+        if (run->is_prepare)
+                return report_started(run, &run->error);
+        (void) sqlite3_limit(run->connection->database.db, SQLITE_LIMIT_LENGTH,
+                             run->job->row_size_max < SQLIPC_ROW_SIZE_MAX ? (int) run->job->row_size_max : (int) SQLIPC_ROW_SIZE_MAX);
+        if (!bind_parameters(run->connection->database.db, run->stmt, run->job, &run->error))
+                return false;
+        return report_started(run, &run->error);
+}
+
+/* ---- the slice ---- */
+
+static void begin_flush(Run *run) {
+        page_writer_begin(&run->writer, run->page, page_encoder_finish(&run->encoder));
+}
+
+static RunState park(Run *run) {
+        run->parked_usec = now_usec();
+        if (++run->n_full >= N_FULL_BEFORE_FILLING && !run->filling_said) {
+                run->filling_said = true;
+                report_number(run, MESSAGE_FILLING);
+        }
+        return run->state = RUN_PARKED;
+}
+
+/* Writes the page. READY: it is out; PARKED; OVER. */
+static RunState flush(Run *run) {
+        int r;
+
+        if (page_writer_is_idle(&run->writer))
+                begin_flush(run);
+        r = page_writer_flush(&run->writer);
+        if (r == PAGE_WRITER_FULL)
+                return park(run);
+        if (r < 0)
+                return close_down(run);
+        report_parked(run, false);
+        page_encoder_clear(&run->encoder);
+        if (run->writer.total > run->job->result_size_max) {
+                (void) sql_error_set(&run->error, ERROR_LIMITS_EXCEEDED,
+                                     "the result is over ResultSizeMax= (%llu bytes): ask for less at a time",
+                                     (unsigned long long) run->job->result_size_max);
+                return run_end(run);
+        }
+        return run->state = RUN_READY;
+}
+
+/* The count of columns may have changed between compiling and the first step: another program changed the schema. */
+static bool begin_columns(Run *run) {
+        if (!describe_columns(run->stmt, run->job->page_size, &run->payload, &run->payload_size, &run->error))
+                return false;
+        run->payload_done = 0;
+        run->n_columns = (unsigned) sqlite3_column_count(run->stmt);
+        run->first_row_usec = now_coarse_usec(); /* until there is one */
+        return true;
+}
+
+/* One step; says what it brought in the run's flags. READY: go on. */
+static RunState step(Run *run) {
+        int rc = sqlite3_step(run->stmt);
+
+        if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
+                if ((rc & 0xff) == SQLITE_BUSY && run->n_columns == 0 && run->error.error == ERROR_NONE)
+                        return retry(run);
+                return fail(run, rc);
+        }
+        run->row_waits = rc == SQLITE_ROW;
+        run->rows_ended = rc == SQLITE_DONE;
+        if (run->n_columns == 0 && !begin_columns(run))
+                return run_end(run);
+        return RUN_READY;
+}
+
+static RunState out_of_memory(Run *run) {
+        return fail(run, SQLITE_NOMEM);
+}
+
+static void row_is_in(Run *run) {
+        run->row_waits = false;
+        if (run->encoder.n_rows == 1)
+                run->first_row_usec = now_coarse_usec();
+        run->n_rows++;
+}
+
+/* The waiting row into the page, or the page out first. *ret_full: the page must go out. */
+static RunState place_row(Run *run, bool *ret_full) {
+        uint64_t size;
+        int r = encode_row(run);
+
+        if (r == -EMSGSIZE)
+                return row_too_large(run, run->row_size);
+        if (r < 0)
+                return out_of_memory(run);
+        if (r > 0) {
+                row_is_in(run);
+                *ret_full = now_coarse_usec() - run->first_row_usec >= ROW_WAITS_USEC;
+                return RUN_READY;
+        }
+        if (!page_encoder_is_empty(&run->encoder)) {
+                *ret_full = true;
+                return RUN_READY;
+        }
+        r = begin_big_row(run, &size);
+        if (r < 0)
+                return out_of_memory(run);
+        return r > 0 ? RUN_READY : row_too_large(run, size);
+}
+
+/* Steps and encodes until a page is to go out (READY with *ret_full) or the run changes its state. */
+static RunState fill_page(Run *run, bool *ret_full) {
+        *ret_full = false;
+        while (!*ret_full) {
+                RunState state = RUN_READY;
+
+                if (run->payload) {
+                        int r = encode_payload(run);
+
+                        if (r < 0)
+                                return out_of_memory(run);
+                        *ret_full = r == 0;
+                } else if (run->row_waits)
+                        state = place_row(run, ret_full);
+                else if (run->rows_ended)
+                        return run_end(run);
+                else {
+                        state = step(run);
+                        /* what the progress handler began to send must be out before the page is touched again */
+                        *ret_full = state == RUN_READY && !page_writer_is_idle(&run->writer);
+                }
+                if (state != RUN_READY || run->ending)
+                        return run->state;
+        }
+        return RUN_READY;
+}
+
+RunState run_slice(Run *run) {
+        bool full = false;
+        RunState state;
+
+        run->state = RUN_READY;
+        if (run->ending)
+                return finish(run);
+        if (!run->started) {
+                if (!start(run))
+                        return run->error.error == ERROR_BUSY ? retry(run) : run_end(run);
+                if (run->is_prepare) {
+                        release(run);
+                        return run->state = RUN_OVER;
+                }
+        }
+        if (page_writer_is_idle(&run->writer)) {
+                state = fill_page(run, &full);
+                if (state != RUN_READY)
+                        return state;
+        }
+        return flush(run);
+}
+
+/* ---- from outside ---- */
+
+void run_cancel(Run *run, ErrorNumber error, const char *message) {
+        if (run->ending) /* it ends already; the first reason counts */
+                return;
+        (void) sql_error_set(&run->error, error, "%s", message);
+        (void) run_end(run);
+}
+
+static bool reader_is_gone(const Run *run) {
+        struct pollfd p = { .fd = run->received.pipe_fd };
+
+        return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP));
+}
+
+int run_on_progress(Run *run, uint64_t now, bool look) {
+        if (run->error.error != ERROR_NONE)
+                return 1;
+        if (run->is_prepare)
+                return 0;
+        if (run->job->deadline_usec <= now)
+                return !sql_error_set(&run->error, ERROR_TIMED_OUT, "the query ran past its time limit (RunTimeoutSec= or timeout-usec)");
+        if (look && reader_is_gone(run))
+                return !sql_error_set(&run->error, ERROR_PIPE_CLOSED, "the reader closed the pipe");
+        if (page_writer_is_idle(&run->writer)) {
+                if (page_encoder_is_empty(&run->encoder) || now < run->first_row_usec + ROW_WAITS_USEC)
+                        return 0;
+                begin_flush(run);
+        } else if (!look)
+                return 0;
+        /* full or broken: the slice will see it again, and has the place to deal with it */
+        if (page_writer_flush(&run->writer) == PAGE_WRITER_DONE)
+                page_encoder_clear(&run->encoder);
+        return 0;
+}
+
+/* Gives the kernel back what of the page was sent, and SQLite's cache. */
+static void trim(Run *run) {
+        uintptr_t start = (uintptr_t) run->page, end = (start + run->writer.sent) & ~(KERNEL_PAGE - 1);
+
+        if (end > start)
+                (void) madvise(run->page, end - start, MADV_DONTNEED);
+        if (run->connection)
+                (void) sqlite3_db_release_memory(run->connection->database.db);
+}
+
+/* Parked for a while now: gives back what memory it can, tells the supervisor. */
+static void settle(Run *run) {
+        if (run->parked_said)
+                return;
+        trim(run);
+        run->park_until_usec = run->parked_usec + (database_in_rollback_mode(&run->connection->database)
+                                                           ? run->context->setup->park_rollback_usec
+                                                           : run->context->setup->park_usec);
+        report_parked(run, true);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+        return a < b ? a : b;
+}
+
+uint64_t run_next_usec(const Run *run) {
+        switch (run->state) {
+        case RUN_PARKED:
+                return earlier(run->parked_said ? run->park_until_usec : run->parked_usec + SETTLE_USEC, run->job->deadline_usec);
+        case RUN_RETRY:
+                return run->is_prepare ? run->retry_usec : earlier(run->retry_usec, run->job->deadline_usec);
+        case RUN_READY:
+                return 0;
+        case RUN_DRAINING:
+        case RUN_OVER:
+                return UINT64_MAX;
+        }
+        return UINT64_MAX;
+}
+
+void run_on_time(Run *run, uint64_t now) {
+        if (run->state != RUN_PARKED && run->state != RUN_RETRY)
+                return;
+        if (!run->is_prepare && run->job->deadline_usec <= now) {
+                run_cancel(run, ERROR_TIMED_OUT, "the query ran past its time limit (RunTimeoutSec= or timeout-usec)");
+                return;
+        }
+        if (run->state == RUN_RETRY) {
+                if (run->retry_usec <= now)
+                        run->state = RUN_READY;
+                return;
+        }
+        if (run->parked_usec + SETTLE_USEC <= now)
+                settle(run);
+        if (run->parked_said && run->park_until_usec <= now)
+                run_cancel(run, ERROR_READER_TOO_SLOW,
+                           "nothing was read from the pipe for too long (ParkTimeoutSec=): a waiting reader holds up writers");
+}

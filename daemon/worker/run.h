@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. One job under way: bind, step -> encode -> flush, resumable wherever the pipe is full.
+ *
+ *      READY ---slice: a page is out---> READY
+ *        |  |                 pipe full
+ *        |  +--------------------------> PARKED --pipe drains--> READY          SQLite holds its row and its transaction
+ *        |  +--SQLITE_BUSY at the start-> RETRY --some ms later--> READY
+ *        |                 end, error, cancel, deadline: SQLite is reset at once
+ *        +-----------------------------> ENDING --pipe full--> DRAINING --pipe drains--> OVER
+ *
+ * 1. SQLite is stepped only while nothing waits to be written: a row is encoded after the page before it is out.
+ * 2. ENDED is sent once, when SQLite is reset; DRAINED once, before the last byte; both at once where the pipe has room.
+ * 3. Whatever ends a run takes the one way through run_end().
+ */
+#ifndef RUN_H
+#define RUN_H
+
+#include "page-encoder.h"
+#include "page-writer.h"
+#include "pool.h"
+#include "protocol.h"
+
+typedef enum RunState {
+        RUN_READY,
+        RUN_PARKED,
+        RUN_RETRY,
+        RUN_DRAINING,
+        RUN_OVER,
+} RunState;
+
+/* What all runs of a worker share; outlives them. */
+typedef struct RunContext {
+        const Setup *setup;
+        Pool *pool;
+        int control_fd;      /* borrowed: where reports go */
+        uint8_t *spare_page; /* a page buffer of the default size that is kept for the next run; owned */
+} RunContext;
+
+typedef struct Run Run;
+struct Run {
+        Run *next;                /* in the worker's queue (job.h) */
+        RunContext *context;
+        ReceivedMessage received; /* owned; holds SQL, parameters and the pipe */
+        const Job *job;
+        bool is_prepare;
+        bool watched;             /* the pipe is in the worker's epoll (job.c) */
+        RunState state;
+
+        Connection *connection;   /* owned while it runs */
+        sqlite3_stmt *stmt;
+        bool started;             /* STARTED was sent */
+
+        uint8_t *page;            /* owned */
+        PageEncoder encoder;
+        PageWriter writer;
+        unsigned n_columns;       /* 0 until the first step */
+        bool row_waits;           /* SQLite holds a row that is in no page yet */
+        size_t row_size;          /* of the last row that was encoded */
+        bool rows_ended;          /* SQLITE_DONE came, but COLUMNS is still to go out */
+
+        /* a payload that goes out in parts: COLUMNS, or the head of a big row */
+        uint8_t *payload;         /* owned */
+        size_t payload_size, payload_done;
+        bool big_row;             /* payload is types and ends of the waiting row, its data follows */
+        size_t big_size;          /* of the row as a whole; payload_done counts on to it */
+        unsigned big_column;      /* where payload_done is */
+
+        uint64_t n_rows;
+        uint64_t taken_usec, first_row_usec, retry_usec, retry_delay_usec;
+        uint64_t parked_usec, park_until_usec; /* since when, and until when once it settled */
+        unsigned n_full;          /* how often the pipe was full */
+        bool filling_said, parked_said;
+
+        EndCounters counters;
+        SqlError error;           /* why it ends, ERROR_NONE: at its end */
+        bool ending, end_encoded, ended_said;
+};
+
+/* Takes `received` over (PREPARE or RUN). -ENOMEM. */
+int run_new(RunContext *context, ReceivedMessage *received, Run **ret);
+
+/* Drops it wherever it is. Returns NULL. */
+Run *run_free(Run *run);
+
+/* Goes on until a page is out, the pipe is full, or it is over. */
+RunState run_slice(Run *run);
+
+/* Ends it from outside its own step, with `error` and a sentence, and goes on to write that: run->state says how far it came. */
+void run_cancel(Run *run, ErrorNumber error, const char *message);
+
+/* The progress handler's part: sends a page that has waited, sees whether the reader left or time is up. Non-zero: interrupt. With
+ * `look` also system calls are made. */
+int run_on_progress(Run *run, uint64_t now_usec, bool look);
+
+/* When to look at it again if nothing happens, and what for; UINT64_MAX: never. */
+uint64_t run_next_usec(const Run *run);
+void run_on_time(Run *run, uint64_t now_usec);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. SQLite failure -> SqlError, by the table in sqlipc-errors.h; a few primary codes hide several causes that a
+ * user treats differently, so those are looked at more closely here.
+ */
+#include "sql-error.h"
+
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void sql_error_done(SqlError *e) {
+        free(e->message);
+        *e = SQL_ERROR_INIT;
+}
+
+bool sql_error_set(SqlError *e, ErrorNumber error, const char *format, ...) {
+        char *message = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        if (vasprintf(&message, format, ap) < 0)
+                message = NULL;
+        va_end(ap);
+        free(e->message);
+        *e = (SqlError) { .error = error, .sql_offset = -1, .message = message };
+        return false;
+}
+
+static bool starts_with(const char *s, const char *prefix) {
+        return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+static ErrorNumber number_of(int extended_code, const char *message) {
+        /* SQLite has one code for "the SQL is wrong", and no extended code for two of the causes that the SQL's author
+         * cannot mend: the sentence is all there is to tell them by (resolve.c, build.c of 3.40). */
+        if (extended_code == SQLITE_ERROR_MISSING_COLLSEQ)
+                return ERROR_MISSING_COLLATION;
+        if ((extended_code & 0xff) == SQLITE_ERROR) {
+                if (starts_with(message, "no such function: "))
+                        return ERROR_MISSING_FUNCTION;
+                if (starts_with(message, "no such module: "))
+                        return ERROR_MISSING_MODULE;
+                if (starts_with(message, "no such collation sequence: "))
+                        return ERROR_MISSING_COLLATION;
+        }
+        if (extended_code == SQLITE_READONLY_ROLLBACK)
+                return ERROR_NEEDS_RECOVERY;
+        if (extended_code == SQLITE_READONLY_CANTINIT || extended_code == SQLITE_READONLY_RECOVERY ||
+            extended_code == SQLITE_READONLY_CANTLOCK)
+                return ERROR_NEEDS_OWNER;
+        if (extended_code == SQLITE_IOERR_NOMEM)
+                return ERROR_OUT_OF_MEMORY;
+
+        switch (extended_code & 0xff) {
+#define X(code, symbol)                                                                                               \
+        case code:                                                                                                    \
+                return ERROR_##symbol;
+                SQLIPC_ERROR_SQLITE_TABLE(X)
+#undef X
+        default:
+                return ERROR_INTERNAL;
+        }
+}
+
+bool sql_error_take(SqlError *e, sqlite3 *db, int rc, size_t offset_base) {
+        bool own = db && (sqlite3_errcode(db) & 0xff) == (rc & 0xff);
+        const char *message = own ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
+        int extended_code = own ? sqlite3_extended_errcode(db) : rc, offset = own ? sqlite3_error_offset(db) : -1;
+
+        /* an interrupt is ours, and who asked for it has said why */
+        if ((rc & 0xff) == SQLITE_INTERRUPT && e->error != ERROR_NONE)
+                return false;
+        (void) sql_error_set(e, number_of(extended_code, message), "%s", message);
+        e->extended_code = extended_code;
+        if (offset >= 0)
+                e->sql_offset = (int32_t) ((size_t) offset + offset_base);
+        return false;
+}
+
+Failure sql_error_as_failure(const SqlError *e) {
+        return (Failure) {
+                .error = e->error,
+                .extended_code = e->extended_code,
+                .sql_offset = e->sql_offset,
+                .message = e->message ?: "out of memory",
+        };
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See vfs.h. SQLite's VFS is a global registry, so the counters are the one global state of the worker.
+ *
+ * A temporary file is wrapped: TempFile, and behind it in the same allocation the file of the real VFS. Any other file is the real
+ * VFS's own from its first byte, so that SQLite calls it directly. Temporary files need no xShmMap, xFetch or sector tricks; what
+ * SQLite asks of them is passed on.
+ */
+#include "vfs.h"
+
+#include <sqlite3.h>
+#include <string.h>
+
+typedef struct TempFile {
+        sqlite3_file base;
+        sqlite3_int64 size; /* as counted in temp_size */
+} TempFile;
+
+static sqlite3_vfs *real_vfs;
+static sqlite3_vfs our_vfs;
+static uint64_t temp_size, temp_size_max;
+static bool temp_limit_hit, may_create;
+
+enum {
+        TEMP_FLAGS = SQLITE_OPEN_TEMP_DB | SQLITE_OPEN_TRANSIENT_DB | SQLITE_OPEN_TEMP_JOURNAL | SQLITE_OPEN_SUBJOURNAL,
+};
+
+static sqlite3_file *real(sqlite3_file *file) {
+        return (sqlite3_file *) ((TempFile *) file + 1);
+}
+
+static void count(TempFile *t, sqlite3_int64 size) {
+        temp_size = temp_size - (uint64_t) t->size + (uint64_t) size;
+        t->size = size;
+}
+
+static int temp_close(sqlite3_file *file) {
+        count((TempFile *) file, 0);
+        return real(file)->pMethods->xClose(real(file));
+}
+
+static int temp_read(sqlite3_file *file, void *buffer, int size, sqlite3_int64 offset) {
+        return real(file)->pMethods->xRead(real(file), buffer, size, offset);
+}
+
+static int temp_write(sqlite3_file *file, const void *buffer, int size, sqlite3_int64 offset) {
+        TempFile *t = (TempFile *) file;
+        int rc;
+
+        if (offset + size > t->size && (uint64_t) (offset + size - t->size) > temp_size_max - temp_size) {
+                temp_limit_hit = true;
+                return SQLITE_FULL;
+        }
+        rc = real(file)->pMethods->xWrite(real(file), buffer, size, offset);
+        if (rc == SQLITE_OK && offset + size > t->size)
+                count(t, offset + size);
+        return rc;
+}
+
+static int temp_truncate(sqlite3_file *file, sqlite3_int64 size) {
+        TempFile *t = (TempFile *) file;
+        int rc = real(file)->pMethods->xTruncate(real(file), size);
+
+        if (rc == SQLITE_OK && size < t->size)
+                count(t, size);
+        return rc;
+}
+
+static int temp_sync(sqlite3_file *file, int flags) {
+        return real(file)->pMethods->xSync(real(file), flags);
+}
+
+static int temp_file_size(sqlite3_file *file, sqlite3_int64 *ret_size) {
+        return real(file)->pMethods->xFileSize(real(file), ret_size);
+}
+
+static int temp_lock(sqlite3_file *file, int level) {
+        return real(file)->pMethods->xLock(real(file), level);
+}
+
+static int temp_unlock(sqlite3_file *file, int level) {
+        return real(file)->pMethods->xUnlock(real(file), level);
+}
+
+static int temp_check_reserved(sqlite3_file *file, int *ret) {
+        return real(file)->pMethods->xCheckReservedLock(real(file), ret);
+}
+
+/* The size hint would make the real VFS grow the file behind our count. */
+static int temp_file_control(sqlite3_file *file, int op, void *arg) {
+        if (op == SQLITE_FCNTL_SIZE_HINT || op == SQLITE_FCNTL_CHUNK_SIZE)
+                return SQLITE_OK;
+        return real(file)->pMethods->xFileControl(real(file), op, arg);
+}
+
+static int temp_sector_size(sqlite3_file *file) {
+        return real(file)->pMethods->xSectorSize(real(file));
+}
+
+static int temp_characteristics(sqlite3_file *file) {
+        return real(file)->pMethods->xDeviceCharacteristics(real(file));
+}
+
+static const sqlite3_io_methods temp_methods = {
+        .iVersion = 1,
+        .xClose = temp_close,
+        .xRead = temp_read,
+        .xWrite = temp_write,
+        .xTruncate = temp_truncate,
+        .xSync = temp_sync,
+        .xFileSize = temp_file_size,
+        .xLock = temp_lock,
+        .xUnlock = temp_unlock,
+        .xCheckReservedLock = temp_check_reserved,
+        .xFileControl = temp_file_control,
+        .xSectorSize = temp_sector_size,
+        .xDeviceCharacteristics = temp_characteristics,
+};
+
+static int open_temp(const char *name, sqlite3_file *file, int flags, int *ret_flags) {
+        TempFile *t = (TempFile *) file;
+        int rc;
+
+        *t = (TempFile) {};
+        memset(real(file), 0, (size_t) real_vfs->szOsFile);
+        rc = real_vfs->xOpen(real_vfs, name, real(file), flags, ret_flags);
+        /* a file that failed to open must have no methods, or SQLite closes it */
+        if (rc == SQLITE_OK)
+                t->base.pMethods = &temp_methods;
+        return rc;
+}
+
+static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *ret_flags) {
+        (void) vfs;
+        if (flags & TEMP_FLAGS)
+                return open_temp(name, file, flags, ret_flags);
+        if (!may_create) {
+                flags &= ~(SQLITE_OPEN_CREATE | SQLITE_OPEN_READWRITE | SQLITE_OPEN_DELETEONCLOSE);
+                flags |= SQLITE_OPEN_READONLY;
+        }
+        return real_vfs->xOpen(real_vfs, name, file, flags, ret_flags);
+}
+
+/* A reader deletes nothing: what it would delete (an empty WAL, a stale journal) is the owner's business. */
+static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_directory) {
+        (void) vfs;
+        (void) name;
+        (void) sync_directory;
+        return SQLITE_READONLY;
+}
+
+int vfs_register(uint64_t max) {
+        real_vfs = sqlite3_vfs_find("unix");
+        if (!real_vfs)
+                return SQLITE_ERROR;
+        temp_size_max = max;
+        our_vfs = *real_vfs; /* everything else is the real one's, which looks at no field of ours but pAppData */
+        our_vfs.zName = VFS_NAME;
+        our_vfs.pNext = NULL;
+        our_vfs.szOsFile = real_vfs->szOsFile + (int) sizeof(TempFile);
+        our_vfs.xOpen = vfs_open;
+        our_vfs.xDelete = vfs_delete;
+        return sqlite3_vfs_register(&our_vfs, 0);
+}
+
+void vfs_set_may_create(bool value) {
+        may_create = value;
+}
+
+bool vfs_temp_limit_was_hit(void) {
+        bool hit = temp_limit_hit;
+
+        temp_limit_hit = false;
+        return hit;
+}
+
+uint64_t vfs_temp_size(void) {
+        return temp_size;
+}
