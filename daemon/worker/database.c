@@ -111,7 +111,7 @@ bool database_fail(Database *d, const Setup *setup, int rc, size_t offset_base, 
 
         (void) sql_error_take(error, d->db, rc, offset_base);
         code = error->extended_code;
-        if (error->error == ERROR_NOT_ALLOWED && d->access.refused[0])
+        if ((error->error == ERROR_NOT_ALLOWED || error->error == ERROR_SQL) && d->access.refused[0])
                 (void) sql_error_set(error, ERROR_NOT_ALLOWED,
                                      "%s is not allowed: databases are shared for reading, one SELECT at a time", d->access.refused);
         else if (error->error == ERROR_NO_SPACE && vfs_temp_limit_was_hit())

@@ -56,8 +56,6 @@ static int set_up(ReceivedMessage *setup) {
         r = sandbox_limit(&setup->message.setup);
         if (r == 0 && database_setup_sqlite(&setup->message.setup) != 0)
                 r = -ENOTSUP;
-        if (r == 0)
-                r = sandbox_filter();
         return r < 0 ? r : 1;
 }
 
@@ -77,6 +75,8 @@ int main(int argc, char **argv) {
                 return r == 0 ? 0 : complain("cannot set up", r);
         }
         r = job_queue_init(&queue, WORKER_JOB_FD, WORKER_CONTROL_FD, &setup);
+        if (r == 0)
+                r = sandbox_filter();
         if (r == 0)
                 r = job_queue_run(&queue);
         job_queue_done(&queue);

@@ -160,6 +160,7 @@ bool connection_compile(Connection *c, const Setup *setup, const char *sql, size
         const char *start = sql, *tail = sql, *end = sql + sql_size;
         sqlite3_stmt *stmt = NULL;
 
+        access_forget(&c->database.access);
         if (cached) {
                 *ret = cached->stmt;
                 cached->stmt = NULL;
@@ -169,7 +170,6 @@ bool connection_compile(Connection *c, const Setup *setup, const char *sql, size
         if (memchr(sql, 0, sql_size))
                 return sql_error_set(error, ERROR_SQL, "there is a NUL in this SQL");
 
-        access_forget(&c->database.access);
         while (!stmt && tail < end) { /* SQLite gives no statement for a lone ";" or comment: go on behind it */
                 int rc;
 
