@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# tests/run.sh [--suite NAME]... [--quick]
+#
+# Builds and tests everything, from a bare checkout on: installs what is missing, then
+#
+#   build-gcc      gcc, warnings are errors           all suites
+#   build-asan     gcc with ASan and UBSan            all suites
+#   build-clang    clang, warnings are errors         compiled only
+#
+# --suite NAME   only this suite (unit, bus, lint, system, fuzz), again for another one
+# --quick        only build-gcc
+#
+# The last line is "N passed, N failed", with ", N skipped" where something was. Exit code: 0 if something ran and nothing
+# failed. What a test printed is in BUILD/meson-logs/testlog.txt.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+suites=() quick=0
+while [ $# -gt 0 ]; do
+    case $1 in
+    --suite) [ $# -gt 1 ] || { echo "tests/run.sh: --suite needs a name" >&2; exit 2; }; suites+=(--suite "$2"); shift 2 ;;
+    --suite=*) suites+=(--suite "${1#*=}"); shift ;;
+    --quick) quick=1; shift ;;
+    -h | --help) sed -n '4,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "tests/run.sh: unknown argument $1" >&2; exit 2 ;;
+    esac
+done
+
+logs=() broken=0
+
+say() { printf '\n== %s\n' "$*"; }
+
+# configure DIR CC [MESON OPTION...]: a build directory that exists is kept, with the options of today.
+configure() {
+    local dir=$1 cc=$2
+    shift 2
+    if [ -e "$dir/build.ninja" ]; then
+        meson configure "$dir" -Dwerror=true "$@" >/dev/null
+    else
+        CC=$cc meson setup "$dir" -Dwerror=true "$@" >"$dir.log" 2>&1 || { cat "$dir.log"; return 1; }
+        rm -f "$dir.log"
+    fi
+}
+
+# build DIR CC [MESON OPTION...]
+build() {
+    say "building $1 ($2 ${*:3})"
+    if ! configure "$@" || ! ninja -C "$1" --quiet; then
+        echo "tests/run.sh: $1 does not build" >&2
+        broken=$((broken + 1))
+        return 1
+    fi
+}
+
+# check DIR: runs the suites; the verdict is read from meson's log, so that TAP subtests count.
+check() {
+    say "testing $1 ${suites[*]}"
+    rm -f "$1/meson-logs/testlog.json"
+    meson test -C "$1" --no-rebuild --print-errorlogs "${suites[@]}"
+    logs+=("$1/meson-logs/testlog.json")
+}
+
+say "installing what is missing"
+tools/install-dependencies.sh test || exit 1
+
+build build-gcc gcc --buildtype=debugoptimized && check build-gcc
+if [ $quick = 0 ]; then
+    build build-asan gcc --buildtype=debugoptimized -Db_sanitize=address,undefined && check build-asan
+    build build-clang clang --buildtype=debugoptimized
+fi
+
+say "result"
+exec /usr/bin/python3 tests/summary.py --broken "$broken" "${logs[@]}"
