@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A private bus with sqlipcd on it, over a temporary folder; nothing of the machine's own buses is touched.
+
+Service owns, and takes down in reverse order:
+
+    folder       configuration, databases, bus socket, logs, sanitizer reports
+    bus          dbus-daemon with a generated configuration: everything allowed, any uid
+    daemon       sqlipcd of the build tree, started by us, or by the bus on the first call (activation=True)
+    clients      the connections it handed out
+
+Taking down is itself a test: sqlipcd must end by SIGTERM with exit code 0, no process of it may be left (this process is
+a subreaper, so orphans come to it), no file of its own beside a database, and no sanitizer may have reported.
+"""
+import contextlib
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from client import Client, Failure, MANAGER
+
+SOURCE_ROOT = pathlib.Path(os.environ.get("SQLIPC_SOURCE_ROOT", pathlib.Path(__file__).resolve().parents[2]))
+BUILD_ROOT = pathlib.Path(os.environ.get("SQLIPC_BUILD_ROOT", SOURCE_ROOT / "build"))
+SANITIZED = os.environ.get("SQLIPC_SANITIZED") == "1"
+# Waits are for what must happen; only what never happens takes all of it.
+PATIENCE = 60 if SANITIZED else 30
+
+SQLIPCD = BUILD_ROOT / "daemon/supervisor/sqlipcd"
+WORKER = BUILD_ROOT / "daemon/worker/sqlipc-worker"
+CLI = BUILD_ROOT / "tools/cli/ipcq-cli"
+CHINOOK = SOURCE_ROOT / "tests/data/chinook.sqlite"
+
+# Users that every Debian has, none of whom runs anything of note: two clients, and one for the daemon.
+UID_A, UID_B, UID_DAEMON = 1, 2, 65534
+
+PR_SET_CHILD_SUBREAPER = 36
+ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <type>session</type>
+  <listen>unix:path={folder}/bus</listen>
+  <auth>EXTERNAL</auth>
+  <servicedir>{folder}/services</servicedir>
+  <policy context="default">
+    <allow user="*"/>
+    <allow own="*"/>
+    <allow send_destination="*" eavesdrop="true"/>
+    <allow receive_sender="*"/>
+  </policy>
+</busconfig>
+"""
+
+
+def wait_for(condition, what, seconds=PATIENCE):
+    """Polls until `condition` holds; returns what it returned."""
+    end = time.monotonic() + seconds
+    while True:
+        result = condition()
+        if result:
+            return result
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {seconds} s in vain: {what}")
+        time.sleep(0.01)
+
+
+def children(pid):
+    """Pids of the children of `pid`, all its threads'."""
+    pids = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                pids += map(int, pathlib.Path(f"/proc/{pid}/task/{task}/children").read_text().split())
+    return pids
+
+
+def executable(pid):
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/{pid}/exe")
+    return ""
+
+
+def fds(pid):
+    """What each descriptor of `pid` leads to."""
+    result = {}
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                result[int(fd)] = os.readlink(f"/proc/{pid}/fd/{fd}")
+    return result
+
+
+def rss_anon(pid):
+    """Private memory in bytes."""
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(f"process {pid} is gone")
+
+
+def locks(path):
+    """POSIX and OFD locks that any process holds on a file, as the kernel lists them."""
+    inode = os.stat(path).st_ino
+    return [line for line in pathlib.Path("/proc/locks").read_text().splitlines() if f":{inode} " in line]
+
+
+class Service:
+    def __init__(self, databases=None, limits=None, activation=False, uid=None, start=True, arguments=(), environment=None):
+        """`databases`: name -> path, or name -> dict of keys; `limits`: keys of [Limits]."""
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sqlipc-test-"))
+        self.folder.chmod(0o755)
+        self.config_dir = self.folder / "config"
+        self.data = self.folder / "data"
+        self.uid, self.activation, self.arguments = uid, activation, tuple(arguments)
+        self.address = f"unix:path={self.folder}/bus"
+        self.clients, self.helpers = [], []
+        self.bus = self.daemon = None
+        self.instances = 0
+        for folder in (self.config_dir / "databases.d", self.data, self.folder / "services", self.folder / "reports"):
+            folder.mkdir(parents=True)
+        (self.folder / "reports").chmod(0o777)
+        self.environment = self._environment(environment or {})
+        self.limits(**(limits or {}))
+        for name, keys in (databases or {}).items():
+            self.database(name, **(keys if isinstance(keys, dict) else {"Path": keys}))
+        if uid is not None:
+            os.chown(self.data, uid, uid)
+        try:
+            self._start_bus()
+            if start and not activation:
+                self.start()
+        except BaseException:
+            self.close(check=False)
+            raise
+
+    def _environment(self, extra):
+        reports = self.folder / "reports"
+        keep = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "TMPDIR", "LSAN_OPTIONS")}
+        return keep | {
+            "SQLIPC_WORKER_PATH": str(WORKER),
+            "ASAN_OPTIONS": f"log_path={reports}/asan:detect_leaks=1:abort_on_error=0",
+            "UBSAN_OPTIONS": f"log_path={reports}/ubsan:print_stacktrace=1",
+        } | extra
+
+    # ---- configuration ----
+
+    def limits(self, **keys):
+        """Writes sqlipcd.conf; takes effect with the next start or reload."""
+        text = "[Limits]\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
+        (self.config_dir / "sqlipcd.conf").write_text(text)
+
+    def database(self, name, text=None, **keys):
+        """Writes a database's configuration and returns its file."""
+        path = self.config_dir / "databases.d" / f"{name}.conf"
+        if text is None:
+            text = "[Database]\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
+        path.write_text(text)
+        return path
+
+    # ---- processes ----
+
+    def _start_bus(self):
+        (self.folder / "bus.conf").write_text(BUS_CONFIG.format(folder=self.folder))
+        if self.activation:
+            command = " ".join([str(SQLIPCD), f"--address={self.address}", f"--config-dir={self.config_dir}", *self.arguments])
+            (self.folder / "services/org.sqlipc1.service").write_text(
+                f"[D-BUS Service]\nName=org.sqlipc1\nExec={command}\n")
+        self.log = open(self.folder / "log", "ab")
+        self.bus = subprocess.Popen(["dbus-daemon", f"--config-file={self.folder}/bus.conf", "--nofork", "--nopidfile",
+                                     "--print-address=1"],
+                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, env=self.environment)
+        true_address = self.bus.stdout.readline()
+        if not true_address:
+            raise AssertionError(f"dbus-daemon did not start:\n{self.log_text()}")
+        self.driver = Client(self.address)
+
+    def start(self):
+        """Starts sqlipcd and waits until it owns its name."""
+        who = {} if self.uid is None else {"user": self.uid, "group": self.uid, "extra_groups": []}
+        self.daemon = subprocess.Popen([SQLIPCD, f"--address={self.address}", f"--config-dir={self.config_dir}", *self.arguments],
+                                       stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, env=self.environment,
+                                       cwd="/", **who)
+        self.instances += 1
+        wait_for(self._is_up, "sqlipcd owns its name")
+
+    def _is_up(self):
+        if self.daemon.poll() is not None:
+            raise AssertionError(f"sqlipcd ended with {self.daemon.returncode}:\n{self.log_text()}")
+        return self.has_owner()
+
+    def has_owner(self):
+        return self.driver.bus_call("NameHasOwner", "(s)", "org.sqlipc1")[0]
+
+    def pid(self):
+        """The supervisor's, whoever started it."""
+        if self.daemon:
+            return self.daemon.pid
+        return self.driver.bus_call("GetConnectionUnixProcessID", "(s)", "org.sqlipc1")[0]
+
+    def workers(self):
+        return [pid for pid in children(self.pid()) if executable(pid) == str(WORKER)]
+
+    def stop(self):
+        """Ends sqlipcd as systemd would; it must obey, and leave nobody behind."""
+        workers, pid = self.workers(), self.pid()
+        os.kill(pid, signal.SIGTERM)
+        if self.daemon:
+            code = self.daemon.wait(PATIENCE)
+            if code != 0:
+                raise AssertionError(f"sqlipcd ended by SIGTERM with {code}:\n{self.log_text()}")
+            self.daemon = None
+        wait_for(lambda: not any(executable(p) in (str(WORKER), str(SQLIPCD)) for p in [pid, *workers]), "sqlipcd and its workers end")
+
+    def kill(self):
+        """Ends sqlipcd the hard way; its workers must notice by themselves."""
+        workers = self.workers()
+        self.daemon.kill()
+        self.daemon.wait()
+        self.daemon = None
+        wait_for(lambda: not any(executable(p) == str(WORKER) for p in workers), "workers die with their supervisor")
+
+    # ---- clients ----
+
+    def client(self, uid=None):
+        client = Client(self.address, uid)
+        self.clients.append(client)
+        return client
+
+    def counters(self, client=None):
+        return (client or self.driver).properties(MANAGER)
+
+    def forget(self):
+        """Closes every client, and waits until the daemon has forgotten them."""
+        while self.clients:
+            self.clients.pop().close()
+        wait_for(self.is_idle, "the daemon forgets clients that left")
+
+    def is_idle(self):
+        now = self.counters()
+        return now["NStatements"] == 0 and now["NRuns"] == 0 and now["NParked"] == 0
+
+    def run(self, *command, **keywords):
+        """Runs a program of the build tree against this bus; returns the finished process with bytes as output."""
+        return subprocess.run(list(map(str, command)), env=self.environment | {"DBUS_SESSION_BUS_ADDRESS": self.address},
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE * 2, check=False, **keywords)
+
+    def log_text(self):
+        self.log.flush()
+        return (self.folder / "log").read_text(errors="replace")
+
+    # ---- the end ----
+
+    def close(self, check=True):
+        problems = []
+        try:
+            for client in self.clients:
+                client.close()
+            if self.daemon or (self.activation and self.bus and self.has_owner()):
+                try:
+                    self.stop()
+                except (AssertionError, subprocess.TimeoutExpired) as problem:
+                    problems.append(str(problem))
+            for pid in children(os.getpid()):
+                if executable(pid) in (str(WORKER), str(SQLIPCD)):
+                    problems.append(f"left behind: {executable(pid)} ({pid})")
+        finally:
+            for process in (self.daemon, self.bus):
+                if process:
+                    process.kill()
+                    process.wait()
+            if self.bus:
+                self.bus.stdout.close()
+            self.log.close()
+        problems += [f"{report.name}:\n{report.read_text(errors='replace')}" for report in (self.folder / "reports").iterdir()]
+        if problems and check:
+            log = (self.folder / "log").read_text(errors="replace")
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise AssertionError("\n".join(problems) + f"\nlog:\n{log}")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        self.close(check=kind is None)
+
+
+def expect(name, function, *arguments, **keywords):
+    """Calls, and demands the error org.sqlipc1.Error.`name` with a sentence; returns the failure."""
+    try:
+        result = function(*arguments, **keywords)
+    except Failure as failure:
+        wanted = name if "." in name else "org.sqlipc1.Error." + name
+        if failure.name != wanted:
+            raise AssertionError(f"got {failure}, expected {wanted}") from None
+        if len(failure.message.split()) < 3:
+            raise AssertionError(f"{failure.name} says only {failure.message!r}") from None
+        return failure
+    raise AssertionError(f"got {str(result)[:300]}, expected the error {name}")
+
+
+def main(service=None):
+    """Runs the tests of the calling file. A shared `service` is taken down as the last test."""
+    import tap
+
+    if not SQLIPCD.exists() or not WORKER.exists():
+        sys.exit(f"not built: {SQLIPCD}, {WORKER}; set SQLIPC_BUILD_ROOT")
+    tests = list(tap._tests)
+    if service:
+        def teardown():
+            """Nothing is left: process, descriptor, sanitizer report"""
+            service.close()
+        tests.append(teardown)
+    sys.exit(tap.run(tests=tests, on_failure=lambda: tap.diagnose(service.log_text()) if service and not service.log.closed else None))

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""TAP for the bus tests: functions marked @test run in order, each is one line of the result.
+
+A test passes when it returns, fails when it raises. Skip says why it cannot run here. A file that is left out of
+its own list cannot pass silently: a run without any test fails.
+"""
+import sys
+import traceback
+
+_tests = []
+
+
+class Skip(Exception):
+    """Raised by a test that cannot run on this machine, with the reason."""
+
+
+def test(function):
+    _tests.append(function)
+    return function
+
+
+def diagnose(text):
+    for line in str(text).rstrip("\n").split("\n"):
+        print("#", line, flush=True)
+
+
+def equal(got, expected, what="value"):
+    if got != expected:
+        raise AssertionError(f"{what}: got {_short(got)}, expected {_short(expected)}")
+
+
+def at_most(got, limit, what="value"):
+    if got > limit:
+        raise AssertionError(f"{what}: {got} is more than {limit}")
+
+
+def true(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def _short(value, size=600):
+    text = repr(value)
+    return text if len(text) <= size else text[:size] + f"... ({len(text)} characters)"
+
+
+def run(on_failure=None, tests=None):
+    """Runs the tests (all of the file, or those named on the command line); the process exits with the verdict."""
+    chosen = [t for t in (tests or _tests) if not sys.argv[1:] or t.__name__ in sys.argv[1:]]
+    failed = 0
+    print(f"1..{len(chosen)}", flush=True)
+    for number, function in enumerate(chosen, 1):
+        title = (function.__doc__ or function.__name__).strip().split("\n")[0].rstrip(".").replace("#", "no.")
+        try:
+            function()
+            print(f"ok {number} - {title}", flush=True)
+        except Skip as reason:
+            print(f"ok {number} - {title} # SKIP {reason}", flush=True)
+        except Exception:  # noqa: BLE001 - whatever it was, the test failed
+            failed += 1
+            diagnose(traceback.format_exc())
+            if on_failure:
+                on_failure()
+            print(f"not ok {number} - {title}", flush=True)
+    return 1 if failed or not chosen else 0

@@ -1,0 +1,182 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Configuration: what is broken is named with file, line and key, and alone left out; reload keeps what did not change."""
+import os
+import shutil
+import signal
+import sqlite3
+
+from harness import CHINOOK, SQLIPCD, Service, expect, main, wait_for
+from tap import equal, test, true
+
+service = Service({"chinook": CHINOOK})
+client = service.client()
+
+
+def reload():
+    info, = client.manager("Reload")
+    return info["broken"]
+
+
+def published():
+    return [name for name, _, _ in client.manager("ListDatabases")[0]]
+
+
+@test
+def broken_files():
+    """Each broken file is named with line and key, is not published, and no other suffers"""
+    cases = [
+        ("syntax", "[Database]\nPath=/x\nthis is no key\n", ["syntax.conf", ":3"]),
+        ("nosection", "Path=/x\n", ["nosection.conf", ":1"]),
+        ("nopath", "[Database]\nDescription=x\n", ["nopath.conf", "Path"]),
+        ("relative", "[Database]\n# comment\nPath=x.sqlite\n", ["relative.conf", ":3", "Path"]),
+        ("badmode", f"[Database]\nPath={CHINOOK}\n\nMode=write-everything\n", ["badmode.conf", ":4", "Mode"]),
+        ("badbool", f"[Database]\nPath={CHINOOK}\nImmutable=perhaps\n", ["badbool.conf", ":3", "Immutable"]),
+        ("empty", "", ["empty.conf"]),
+        ("bad name", f"[Database]\nPath={CHINOOK}\n", ["bad name"]),
+        ("x" * 65, f"[Database]\nPath={CHINOOK}\n", ["xxx"]),
+    ]
+    files = [service.database(name, text=text) for name, text, _ in cases]
+    binary = service.config_dir / "databases.d/binary.conf"
+    binary.write_bytes(b"[Database]\nPath=/\xff\xfe\0\n")
+    broken = reload()
+    equal(sorted(broken), sorted([name for name, _, _ in cases] + ["binary"]), "broken databases")
+    for name, _, words in cases:
+        for word in words:
+            true(word in broken[name], f"{word!r} is not in {broken[name]!r}")
+    equal(published(), ["chinook"], "published")
+    client.point()
+    log = service.log_text()
+    true("relative.conf" in log and "Path" in log, "nothing in the log")
+    for file in [*files, binary]:
+        file.unlink()
+    equal(reload(), {}, "broken databases")
+
+
+@test
+def unknown_keys():
+    """An unknown key or section is a warning with its line, and the database is published"""
+    service.database("odd", text=f"[Database]\nPath={CHINOOK}\nFrobnicate=yes\n")
+    equal(reload(), {}, "broken databases")
+    equal(published(), ["chinook", "odd"], "published")
+    log = service.log_text()
+    true("odd.conf" in log and "Frobnicate" in log and ":3" in log, "no warning in the log")
+    client.point("odd")
+    (service.config_dir / "databases.d/odd.conf").unlink()
+    reload()
+
+
+@test
+def broken_limits():
+    """A bad value in sqlipcd.conf is named, and its default holds"""
+    service.limits(StatementsMax="many", ParkTimeoutSec="0.5")
+    broken = reload()
+    equal(len(broken), 1, "broken files")
+    message, = broken.values()
+    true("sqlipcd.conf" in message and "StatementsMax" in message and ":2" in message, message)
+    statements = [client.prepare("chinook", "SELECT 1") for _ in range(5)]
+    for statement in statements:
+        statement.close()
+    service.limits()
+    equal(reload(), {}, "broken files")
+
+
+@test
+def descriptions():
+    """Description, also with odd characters, is what clients see"""
+    service.database("described", Path=CHINOOK, Description="Música – “all of it”; a = b")
+    reload()
+    more = {name: more for name, _, more in client.manager("ListDatabases")[0]}["described"]
+    equal((more["description"], more["mode"]), ("Música – “all of it”; a = b", "read-only"), "more")
+    service.database("described", Path=CHINOOK, Description="other")
+    reload()
+    equal(client.properties("org.sqlipc1.Database", "/org/sqlipc1/database/described")["Description"], "other", "Description")
+    (service.config_dir / "databases.d/described.conf").unlink()
+    reload()
+
+
+@test
+def reload_keeps():
+    """Reload keeps what did not change, with its workers; removed databases finish their runs"""
+    path = service.data / "going.sqlite"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE t AS WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 100000) SELECT x, 'text' FROM n")
+    db.commit()
+    db.close()
+    service.database("going", Path=path)
+    reload()
+    kept = client.prepare("chinook", "SELECT 1")
+    going = client.prepare("going", "SELECT * FROM t")
+    run = going.fetch()
+    run.frame()
+    workers = service.workers()
+    (service.config_dir / "databases.d/going.conf").unlink()
+    reload()
+    equal(set(workers) - set(service.workers()), set(), "workers that ended")
+    expect("org.freedesktop.DBus.Error.UnknownObject", client.query, "going", "SELECT 1")
+    equal(kept.fetch().read().rows, [[1]], "rows of what stayed")
+    equal(run.counted()[1], 100000, "rows of a run on what is gone")
+    wait_for(lambda: going.number not in [s[0] for s in client.manager("ListStatements")[0]], "its statement ends")
+    kept.close()
+
+
+@test
+def reload_changes():
+    """A changed Path= is another database, at once"""
+    for n in (1, 2):
+        path = service.data / f"version{n}.sqlite"
+        db = sqlite3.connect(path)
+        db.execute("CREATE TABLE v(n)")
+        db.execute("INSERT INTO v VALUES(?)", (n,))
+        db.commit()
+        db.close()
+        service.database("versioned", Path=path)
+        reload()
+        equal(client.query("versioned", "SELECT n FROM v").read().rows, [[n]], "rows")
+
+
+@test
+def sighup():
+    """SIGHUP reloads"""
+    service.database("late", Path=CHINOOK)
+    true("late" not in published(), "published before it was asked to")
+    os.kill(service.pid(), signal.SIGHUP)
+    wait_for(lambda: "late" in published(), "SIGHUP reloads")
+
+
+@test
+def command_line():
+    """--help and --version say so, what is unknown is refused with exit code 2"""
+    done = service.run(SQLIPCD, "--version")
+    equal(done.returncode, 0, "exit code")
+    true(client.properties("org.sqlipc1.Manager")["DaemonVersion"].encode() in done.stdout, f"--version printed {done.stdout}")
+    done = service.run(SQLIPCD, "--help")
+    equal(done.returncode, 0, "exit code")
+    for option in ("--system", "--user", "--address", "--config-dir", "--help", "--version"):
+        true(option.encode() in done.stdout, f"{option} is not in --help")
+    for wrong in (["--frobnicate"], ["--system", "--user"], ["argument"]):
+        done = service.run(SQLIPCD, *wrong)
+        equal(done.returncode, 2, f"exit code of {wrong}")
+        true(done.stderr, f"nothing said about {wrong}")
+
+
+@test
+def second_daemon():
+    """A second daemon on one bus gives up, with a sentence"""
+    done = service.run(SQLIPCD, f"--address={service.address}", f"--config-dir={service.config_dir}")
+    true(done.returncode not in (0, 2), f"exit code {done.returncode}")
+    true(b"org.sqlipc1" in done.stderr, f"said {done.stderr}")
+    client.point()
+
+
+@test
+def without_configuration():
+    """No configuration at all: an empty list, and no failure"""
+    with Service() as bare:
+        equal(bare.client().manager("ListDatabases"), [[], {"broken": {}}], "databases")
+        shutil.rmtree(bare.config_dir)
+        bare.driver.manager("Reload")
+        equal(bare.client().manager("ListDatabases")[0], [], "databases")
+
+
+main(service)

@@ -1,0 +1,215 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""File rules (I12): the service makes no file beside a database that is not its own, keeps its locks, and says what to do
+where it cannot read.
+
+The daemon runs as another user than the owner of the files where this test may arrange that.
+"""
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+
+from client import same_rows
+from harness import UID_DAEMON, Service, expect, locks, main, wait_for
+from tap import Skip, equal, test, true
+
+ROOT = os.geteuid() == 0
+STREAM = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT n.x, t.a FROM n LEFT JOIN t"
+
+service = Service(uid=UID_DAEMON if ROOT else None, limits={"ParkTimeoutRollbackSec": 600, "WorkersMax": 1, "BusyTimeoutSec": 1})
+folder = service.folder / "foreign"
+folder.mkdir(mode=0o755)
+client = service.client()
+
+
+def publish(name, path, **keys):
+    service.database(name, Path=path, **keys)
+    client.manager("Reload")
+
+
+def make(name, mode="DELETE"):
+    """A database of root's, readable for all, in a folder where only root may write."""
+    path = folder / f"{name}.sqlite"
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute(f"PRAGMA journal_mode = {mode}")
+    db.execute("CREATE TABLE t(a)")
+    db.execute("INSERT INTO t VALUES('row')")
+    return path, db
+
+
+def beside(path):
+    return sorted(p.name for p in path.parent.glob(path.name + "*"))
+
+
+def foreign():
+    if not ROOT:
+        raise Skip("needs root, for files of another user than the daemon's")
+
+
+@test
+def rollback_mode():
+    """A foreign database in rollback mode is read, and nothing is made beside it"""
+    path, db = make("rollback")
+    db.close()
+    publish("rollback", path)
+    equal(len(client.query("rollback", "SELECT * FROM t").read().rows), 1, "rows")
+    equal(beside(path), ["rollback.sqlite"], "files")
+
+
+@test
+def wal_without_its_files():
+    """WAL without -wal and -shm, of another owner: NeedsOwner says what to do; nothing is made"""
+    foreign()
+    path, db = make("wal", "WAL")
+    db.close()
+    equal(beside(path), ["wal.sqlite"], "files before")
+    publish("wal", path)
+    failure = expect("NeedsOwner", lambda: client.query("wal", "SELECT * FROM t").read())
+    true("Immutable=" in failure.message or "writer" in failure.message or "owner" in failure.message, failure.message)
+    equal(beside(path), ["wal.sqlite"], "files after")
+
+
+@test
+def wal_with_a_writer():
+    """WAL with a writer that stays open is read, its newest rows too; when it leaves, NeedsOwner again"""
+    foreign()
+    path, db = make("open", "WAL")
+    publish("open", path)
+    equal(len(client.query("open", "SELECT * FROM t").read().rows), 1, "rows")
+    db.execute("INSERT INTO t VALUES('newer')")
+    equal(len(client.query("open", "SELECT * FROM t").read().rows), 2, "rows")
+    db.close()
+    # Whether the last writer can remove its files depends on our idle connection; either way rows are right or refused.
+    before = beside(path)
+    if before == ["open.sqlite"]:
+        expect("NeedsOwner", lambda: client.query("open", "SELECT * FROM t").read())
+    else:
+        equal(len(client.query("open", "SELECT * FROM t").read().rows), 2, "rows")
+    equal(beside(path), before, "files")
+
+
+@test
+def wal_that_cannot_be_read():
+    """WAL whose -shm is not readable: NeedsOwner"""
+    foreign()
+    path, db = make("closed", "WAL")
+    os.chmod(f"{path}-shm", 0o600)
+    publish("closed", path)
+    expect("NeedsOwner", lambda: client.query("closed", "SELECT * FROM t").read())
+    db.close()
+
+
+@test
+def immutable():
+    """Immutable=yes reads a WAL database without its files, and makes none"""
+    path, db = make("immutable", "WAL")
+    db.close()
+    publish("immutable", path, Immutable="yes")
+    equal(len(client.query("immutable", "SELECT * FROM t").read().rows), 1, "rows")
+    equal(beside(path), ["immutable.sqlite"], "files")
+
+
+@test
+def unreadable():
+    """A file that may not be read: CannotOpen"""
+    foreign()
+    path, db = make("secret")
+    db.close()
+    os.chmod(path, 0o600)
+    publish("secret", path)
+    expect("CannotOpen", lambda: client.query("secret", "SELECT * FROM t").read())
+
+
+@test
+def folder_and_device():
+    """What is no regular file is refused"""
+    fifo = service.data / "fifo"
+    os.mkfifo(fifo)
+    for name, path in (("folder", folder), ("fifo", fifo), ("device", "/dev/zero")):
+        publish(name, path)
+        expect("CannotOpen", lambda name=name: client.query(name, "SELECT 1 FROM sqlite_schema").read())
+
+
+KILLED_WRITER = """
+import os, sqlite3, sys, time
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("PRAGMA cache_size = 5")
+db.execute("BEGIN")
+db.execute("WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 5000) INSERT INTO t SELECT randomblob(1000) FROM n")
+print("written", flush=True)
+time.sleep(60)
+"""
+
+
+@test
+def hot_journal():
+    """A journal left by a writer that was killed: NeedsRecovery until its owner was there; the file is not touched"""
+    foreign()
+    path, db = make("hot")
+    db.execute("WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 5000) INSERT INTO t SELECT randomblob(1000) FROM n")
+    db.execute("DELETE FROM t WHERE typeof(a) = 'blob'")
+    db.close()
+    writer = subprocess.Popen([sys.executable, "-c", KILLED_WRITER, path], stdout=subprocess.PIPE)
+    equal(writer.stdout.readline(), b"written\n", "the writer")
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    writer.stdout.close()
+    equal(beside(path), ["hot.sqlite", "hot.sqlite-journal"], "files")
+    publish("hot", path)
+    before = path.read_bytes()
+    failure = expect("NeedsRecovery", lambda: client.query("hot", "SELECT count(*) FROM t").read())
+    true("write" in failure.message or "owner" in failure.message, failure.message)
+    equal(path.read_bytes() == before, True, "the file is what it was")
+    equal(beside(path), ["hot.sqlite", "hot.sqlite-journal"], "files")
+    with sqlite3.connect(path) as owner:
+        equal(owner.execute("SELECT count(*) FROM t").fetchone(), (1,), "rows for the owner")
+    owner.close()
+    equal(client.query("hot", "SELECT count(*) FROM t").read().rows, [[1]], "rows after recovery")
+
+
+@test
+def locks_are_kept():
+    """Opening a database again in the same worker drops no lock of a run: a foreign writer stays out of its snapshot"""
+    path, db = make("locked")
+    db.execute("WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 20000) INSERT INTO t SELECT hex(randomblob(50)) FROM n")
+    db.execute("PRAGMA busy_timeout = 0")
+    publish("locked", path)
+    run = client.query("locked", "SELECT a FROM t")
+    wait_for(lambda: service.counters()["NParked"] == 1, "the run parks")
+    true(locks(path), "a parked run holds no lock")
+    others = [service.client() for _ in range(10)]
+    for other in others:
+        equal(other.query("locked", "SELECT count(*) FROM t").read().rows, [[20001]], "rows")
+        same_rows(other.query_rows("locked", "SELECT a FROM t WHERE rowid = 1")[1], client.query("locked", "SELECT a FROM t LIMIT 1").read().rows)
+    equal(len(service.workers()), 1, "workers")
+    true(locks(path), "the lock of the parked run is gone")
+    try:
+        db.execute("INSERT INTO t VALUES('under an open cursor')")
+        raise AssertionError("a foreign writer wrote under an open cursor")
+    except sqlite3.OperationalError as busy:
+        true("locked" in str(busy), str(busy))
+    equal(run.counted()[1], 20001, "rows")
+    wait_for(lambda: not locks(path), "the lock is dropped at the end")
+    db.execute("INSERT INTO t VALUES('after it')")
+    equal(client.query("locked", "SELECT count(*) FROM t").read().rows, [[20002]], "rows")
+    db.close()
+
+
+@test
+def own_database():
+    """A database of the daemon's own user in WAL mode needs no writer"""
+    path = service.data / "own.sqlite"
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("CREATE TABLE t(a)")
+    db.execute("INSERT INTO t VALUES(1)")
+    db.close()
+    if ROOT:
+        os.chown(path, UID_DAEMON, UID_DAEMON)
+    publish("own", path)
+    equal(client.query("own", "SELECT * FROM t").read().rows, [[1]], "rows")
+
+
+main(service)

@@ -1,0 +1,84 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The live objects are what dbus-interfaces/*.xml says, and they enumerate."""
+import xml.etree.ElementTree as ElementTree
+
+from client import DATABASE, MANAGER, MANAGER_PATH
+from harness import CHINOOK, SOURCE_ROOT, Service, expect, main
+from tap import equal, test, true
+
+service = Service({"chinook": CHINOOK, "with-dash": CHINOOK})
+client = service.client()
+
+
+def shape(interface):
+    """An interface as comparable data; the order of members does not matter, that of arguments does."""
+    def annotations(element):
+        return {a.get("name"): a.get("value") for a in element.findall("annotation")}
+    return {
+        "methods": {m.get("name"): ([(a.get("name"), a.get("type"), a.get("direction")) for a in m.findall("arg")], annotations(m))
+                    for m in interface.findall("method")},
+        "signals": {s.get("name"): [(a.get("name"), a.get("type")) for a in s.findall("arg")] for s in interface.findall("signal")},
+        "properties": {p.get("name"): (p.get("type"), p.get("access"), annotations(p)) for p in interface.findall("property")},
+    }
+
+
+def compare(name, path):
+    written = ElementTree.parse(SOURCE_ROOT / "dbus-interfaces" / f"{name}.xml").getroot().find(f"interface[@name='{name}']")
+    live = ElementTree.fromstring(client.introspect(path)).find(f"interface[@name='{name}']")
+    true(live is not None, f"{path} has no {name}")
+    for part, expected in shape(written).items():
+        for member in sorted(expected.keys() | shape(live)[part].keys()):
+            equal(shape(live)[part].get(member), expected.get(member), f"{name}.{member}")
+
+
+def nodes(path):
+    return sorted(n.get("name") for n in ElementTree.fromstring(client.introspect(path)).findall("node"))
+
+
+@test
+def manager_equals_xml():
+    """Manager: introspection equals the XML"""
+    compare(MANAGER, MANAGER_PATH)
+
+
+@test
+def database_equals_xml():
+    """Database: introspection equals the XML"""
+    compare(DATABASE, f"{MANAGER_PATH}/database/chinook")
+
+
+@test
+def tree_enumerates():
+    """busctl tree lists the databases"""
+    done = service.run("busctl", f"--address={service.address}", "tree", "--list", "org.sqlipc1")
+    equal(done.returncode, 0, "busctl's exit code")
+    paths = done.stdout.decode().split()
+    listed = [path for _, path, _ in client.manager("ListDatabases")[0]]
+    equal(len(listed), 2, "databases listed")
+    for path in [MANAGER_PATH, *listed]:
+        true(path in paths, f"{path} is not in {paths}")
+
+
+@test
+def objects_that_are_not_there():
+    """An object that is not there is UnknownObject, in calls, properties and introspection"""
+    expect("org.freedesktop.DBus.Error.UnknownObject", client.query, "nosuch", "SELECT 1")
+    expect("org.freedesktop.DBus.Error.UnknownObject", client.properties, DATABASE, f"{MANAGER_PATH}/database/nosuch")
+    true("nosuch" not in nodes(f"{MANAGER_PATH}/database"), "a database appears by being asked for")
+    true(DATABASE not in client.introspect(f"{MANAGER_PATH}/database/nosuch"), "introspection of nothing shows an interface")
+
+
+@test
+def properties_read():
+    """Properties have the declared types, and Name is the name of the configuration"""
+    manager = client.properties(MANAGER)
+    equal(type(manager["Features"]), list, "Features")
+    true(manager["DaemonVersion"], "DaemonVersion is empty")
+    equal(client.properties(DATABASE, f"{MANAGER_PATH}/database/chinook")["Name"], "chinook", "Name")
+    path, _ = client.manager("GetDatabase", "(sa{sv})", "with-dash")
+    equal(client.properties(DATABASE, path)["Name"], "with-dash", "Name of an escaped path")
+    equal(client.properties(DATABASE, path)["Mode"], "read-only", "Mode")
+
+
+main(service)

@@ -1,0 +1,344 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What a client owns dies with it, however it goes; what dies under a client is told from an end.
+
+Clients that are killed are processes of their own (fork server), so that all their descriptors close at one moment.
+"""
+import multiprocessing
+import os
+import random
+import signal
+import sqlite3
+import threading
+import time
+
+from client import Broken, Client, Failure, same_rows
+from harness import CHINOOK, SANITIZED, Service, children, expect, fds, locks, main, wait_for
+from tap import at_most, diagnose, equal, test, true
+
+ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
+STREAM = ENDLESS + "x, 'some text to fill the pages' FROM n"
+SCAN = ENDLESS + "count(*) FROM n"
+
+
+def behave(address, how, ready, seed):
+    """One client's life until it is killed; `ready` is set where the interesting part begins."""
+    client = Client(address)
+    pause = random.Random(seed)
+    if how == "prepare":
+        ready.set()
+        while True:
+            client.prepare("chinook", f"SELECT {pause.random()} FROM Track a, Track b, Track c ORDER BY 1")
+    if how == "query":
+        ready.set()
+        while True:
+            client.query("chinook", "SELECT * FROM Track").read()
+    if how == "unread":
+        ready.set()
+        for _ in range(20):
+            client.query("chinook", STREAM)
+    if how == "half read":
+        run = client.query("chinook", STREAM)
+        ready.set()
+        while True:
+            run.frame()
+    if how == "scan":
+        client.prepare("chinook", SCAN).fetch()
+        ready.set()
+    if how == "fetch":
+        statement = client.prepare("chinook", "SELECT * FROM Track WHERE TrackId > ?")
+        ready.set()
+        while True:
+            statement.fetch(pause.randrange(3000)).read()
+    if how == "rows":
+        run = client.open_rows("chinook", STREAM)[0]
+        ready.set()
+        while True:
+            client.next_rows("chinook", run, {"max-bytes": 4096})
+    if how == "query rows":
+        ready.set()
+        client.query_rows("chinook", SCAN)
+    time.sleep(60)
+
+
+WAYS = ["prepare", "query", "unread", "half read", "scan", "fetch", "rows", "query rows"]
+
+
+def open_files(service):
+    """Descriptors of supervisor and workers that belong to somebody's statement or run: pipes, memfds and databases."""
+    result = []
+    for pid in [service.pid(), *service.workers()]:
+        result += [target for target in fds(pid).values() if target.startswith(("pipe:", "/memfd:"))]
+    return result
+
+
+def settled(service):
+    """Every worker is idle: no read transaction on the database, no pipe of a run."""
+    return service.is_idle() and not locks(service.chinook)
+
+
+def make_service(**limits):
+    service = Service(limits={"WorkerIdleSec": 1, "ParkTimeoutSec": 60, "ParkTimeoutRollbackSec": 60} | limits)
+    service.chinook = service.data / "chinook.sqlite"
+    service.chinook.write_bytes(CHINOOK.read_bytes())
+    service.database("chinook", Path=service.chinook)
+    service.driver.manager("Reload")
+    return service
+
+
+@test
+def killed_clients():
+    """Clients killed at any moment leave no statement, run, descriptor, worker or read transaction"""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["client", "harness", "tap"])
+    rounds = 3 if SANITIZED else 10
+    seed = random.randrange(2**32)
+    diagnose(f"seed {seed}")
+    chance = random.Random(seed)
+    with make_service() as service:
+        service.driver.point()
+        wait_for(lambda: not service.workers(), "idle workers end")
+        before = sorted(fds(service.pid()).values())
+        for _ in range(rounds):
+            crowd = []
+            for how in WAYS:
+                ready = context.Event()
+                process = context.Process(target=behave, args=(service.address, how, ready, chance.randrange(2**32)), daemon=True)
+                process.start()
+                crowd.append((how, process, ready))
+            for how, process, ready in chance.sample(crowd, len(crowd)):
+                true(ready.wait(60), f"client {how!r} did not come up")
+                time.sleep(chance.choice((0, 0.002, 0.01, 0.05)))
+                process.kill()
+                process.join()
+            wait_for(lambda: settled(service), "no statement, run or lock is left")
+            service.driver.point()
+        wait_for(lambda: not service.workers(), "idle workers end")
+        equal(sorted(fds(service.pid()).values()), before, "descriptors of the supervisor")
+        with sqlite3.connect(service.chinook, timeout=0) as db:
+            db.execute("CREATE TABLE free(to_write)")
+        db.close()
+
+
+@test
+def vanish_during_prepare():
+    """A client that leaves while its statement compiles leaves nothing"""
+    slow = "WITH c0(x) AS (SELECT 1)" + "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})"
+                                               for n in range(1, 17)) + " SELECT count(*) FROM c16"
+    with make_service() as service:
+        for delay in (0, 0.001, 0.01, 0.1):
+            client = Client(service.address)
+            thread = threading.Thread(target=lambda: swallow(client.prepare, "chinook", slow))
+            thread.start()
+            time.sleep(delay)
+            client.connection.close_sync(None)
+            thread.join()
+            client.close()
+        wait_for(lambda: settled(service), "nothing is left")
+        wait_for(lambda: not open_files(service), "no pipe is left")
+
+
+def swallow(function, *arguments):
+    try:
+        function(*arguments)
+    except Failure:
+        pass
+
+
+@test
+def closing_the_pipe_ends_the_run():
+    """A closed read end ends the run, parked or computing, and the supervisor learns of it"""
+    with make_service() as service:
+        client = service.client()
+        parked = client.query("chinook", STREAM)
+        wait_for(lambda: service.counters()["NParked"] == 1, "the run parks")
+        scanning = client.query("chinook", SCAN)
+        parked.close()
+        scanning.close()
+        wait_for(lambda: service.counters()["NRuns"] == 0, "both runs end")
+        client.point()
+
+
+@test
+def cancel():
+    """Cancel ends runs that compute, stream or are parked, and their pipes carry Cancelled"""
+    with make_service() as service:
+        client = service.client()
+        for sql, state in ((SCAN, "running"), (STREAM, "parked")):
+            run = client.query("chinook", sql)
+            wait_for(lambda: [r[3]["state"] for r in client.manager("ListRuns")[0]] == [state], f"the run is {state}")
+            started = time.monotonic()
+            run.cancel()
+            failure = expect("Cancelled", run.read)
+            # 100 ms are promised; what the test decides is that nobody had to be killed for it.
+            at_most(time.monotonic() - started, 30, "seconds until Cancelled")
+            true(failure.message, "no sentence")
+            wait_for(lambda: service.counters()["NRuns"] == 0, "the run is over")
+        number, _, _ = client.open_rows("chinook", STREAM)
+        client.next_rows("chinook", number, {"max-bytes": 100})
+        client.cancel("chinook", number)
+        expect("UnknownRun", client.next_rows, "chinook", number)
+        wait_for(lambda: settled(service), "nothing is left")
+
+
+@test
+def cancel_keeps_the_worker():
+    """Cancelling a hundred scans costs no worker its life"""
+    with make_service(WorkersMax=1) as service:
+        client = service.client()
+        client.point()
+        workers = service.workers()
+        for _ in range(20 if SANITIZED else 100):
+            run = client.query("chinook", SCAN)
+            run.cancel()
+            expect("Cancelled", run.read)
+        equal(service.workers(), workers, "workers")
+
+
+@test
+def finalize_cancels():
+    """Finalize during a run ends it"""
+    with make_service() as service:
+        client = service.client()
+        statement = client.prepare("chinook", STREAM)
+        run = statement.fetch()
+        client.finalize("chinook", statement.number)
+        expect("UnknownStatement", client.finalize, "chinook", statement.number)
+        expect("Cancelled", run.read)
+        client.drop(statement.pipe)
+        wait_for(lambda: settled(service) and not open_files(service), "nothing is left")
+
+
+@test
+def daemon_killed():
+    """The daemon killed mid-stream is a broken stream, never an end; its workers die; numbers of old are refused by the next"""
+    with make_service() as service:
+        client = service.client()
+        statement = client.prepare("chinook", "SELECT * FROM Track a, Track b")
+        run = statement.fetch()
+        run.frame()
+        service.kill()
+        try:
+            run.read()
+            raise AssertionError("the stream came to an end")
+        except Broken:
+            pass
+        service.start()
+        expect("UnknownStatement", client.finalize, "chinook", statement.number)
+        expect("UnknownStatement", statement.fetch)
+        expect("UnknownRun", client.cancel, "chinook", run.number)
+        fresh = client.prepare("chinook", "SELECT 1")
+        true(fresh.number != statement.number, "a number was used again")
+        fresh.close()
+        client.point()
+
+
+@test
+def numbers_start_at_random():
+    """Numbers start elsewhere in each instance, and stay below 2^53"""
+    seen = []
+    with make_service() as service:
+        for _ in range(3):
+            client = service.client()
+            statement = client.prepare("chinook", "SELECT 1")
+            seen.append(statement.number)
+            statement.close()
+            service.stop()
+            service.start()
+    equal(len(set(seen)), 3, "different numbers")
+    true(all(0 < number < 2**53 for number in seen), f"numbers {seen}")
+    true(max(seen) - min(seen) > 2**20, f"numbers {seen} are neighbours")
+
+
+@test
+def worker_killed():
+    """A worker killed mid-stream: end-of-file without end, WorkerLost for its statement alone, and the next query works"""
+    with make_service(WorkersMax=1) as service:
+        client, other = service.client(), service.client()
+        idle = other.prepare("chinook", "SELECT count(*) FROM Track")
+        same_rows(idle.fetch().read().rows, [[3503]])
+        statement = client.prepare("chinook", STREAM)
+        run = statement.fetch()
+        rows = client.open_rows("chinook", STREAM)[0]
+        run.frame()
+        for pid in service.workers():
+            os.kill(pid, signal.SIGKILL)
+        try:
+            run.read()
+            raise AssertionError("the stream came to an end")
+        except Broken:
+            pass
+        expect("WorkerLost", statement.fetch)
+        expect("WorkerLost", client.finalize, "chinook", statement.number)
+        expect("UnknownStatement", client.finalize, "chinook", statement.number)
+        expect("WorkerLost", lambda: [client.next_rows("chinook", rows) for _ in range(100)])
+        same_rows(idle.fetch().read().rows, [[3503]])
+        client.point()
+        idle.close()
+
+
+@test
+def worker_stopped():
+    """A worker that hangs is killed past its deadline, and costs its runs alone"""
+    with make_service(RunTimeoutSec=1, WorkersMax=4) as service:
+        client = service.client()
+        run = client.query("chinook", SCAN)
+        for pid in service.workers():
+            os.kill(pid, signal.SIGSTOP)
+        client.point()
+        try:
+            run.read()
+            raise AssertionError("the stream came to an end")
+        except (Broken, Failure):
+            pass
+        wait_for(lambda: service.counters()["NRuns"] == 0, "the run is over")
+
+
+@test
+def clean_stop():
+    """SIGTERM ends runs with ShuttingDown, or cuts the stream; it never lets it look complete"""
+    with make_service() as service:
+        client = service.client()
+        run = client.query("chinook", STREAM)
+        run.frame()
+        service.stop()
+        try:
+            run.read()
+            raise AssertionError("the stream came to an end")
+        except Failure as failure:
+            equal(failure.name, "org.sqlipc1.Error.ShuttingDown", "error")
+        except Broken:
+            raise AssertionError("a clean stop tore the stream") from None
+        service.start()
+        client.point()
+
+
+@test
+def bus_gone():
+    """The daemon ends when its bus does, with a failure and without leaving workers"""
+    with make_service() as service:
+        service.driver.point()
+        workers = service.workers()
+        true(workers, "no worker")
+        service.bus.kill()
+        service.bus.wait()
+        code = service.daemon.wait(60)
+        service.daemon = None
+        true(code != 0, "the loss of the bus looks like a clean end")
+        wait_for(lambda: not set(workers) & set(children(os.getpid())), "workers end")
+
+
+@test
+def activation():
+    """The bus starts the daemon on the first call, and again after it died"""
+    with Service({"chinook": CHINOOK}, activation=True) as service:
+        equal(service.has_owner(), False, "the daemon runs before it is asked for")
+        service.client().point()
+        first = service.pid()
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: not service.has_owner(), "the bus notices")
+        service.client().point()
+        true(service.pid() != first, "the same process")
+
+
+main()

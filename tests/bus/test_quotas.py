@@ -1,0 +1,320 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Every limit of sqlipcd.conf: at the limit all is well, past it there is a named error, for that user alone."""
+import fcntl
+import os
+import pathlib
+import re
+import sqlite3
+import threading
+import time
+
+from client import Failure
+from harness import CHINOOK, SOURCE_ROOT, UID_A, UID_B, Service, expect, main, wait_for
+from tap import Skip, at_most, equal, test, true
+
+ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
+STREAM = ENDLESS + "x, 'some text to fill the pages' FROM n"
+SCAN = ENDLESS + "count(*) FROM n"
+# One opcode that computes for minutes and heeds no interrupt.
+STUCK = "SELECT instr(hex(zeroblob(5000000)), hex(zeroblob(2500000)) || 'b')"
+
+
+class Limited(Service):
+    """A service with one limit set, its client, and a client of another user where we may be one."""
+
+    def __init__(self, **limits):
+        super().__init__({"chinook": CHINOOK}, limits=limits)
+        self.one = self.client()
+        self.two = self.client(UID_A if os.geteuid() == 0 else None)
+
+
+def root():
+    if os.geteuid() != 0:
+        raise Skip("needs root, to be several users")
+
+
+@test
+def statements():
+    """StatementsMax"""
+    with Limited(StatementsMax=3) as service:
+        held = [service.one.prepare("chinook", "SELECT 1") for _ in range(3)]
+        failure = expect("LimitsExceeded", service.one.prepare, "chinook", "SELECT 1")
+        true("StatementsMax" in failure.message or "statement" in failure.message, failure.message)
+        again = service.client()
+        expect("LimitsExceeded", again.prepare, "chinook", "SELECT 1")
+        if os.geteuid() == 0:
+            service.two.prepare("chinook", "SELECT 1").close()
+        held.pop().close()
+        service.one.prepare("chinook", "SELECT 1").close()
+
+
+@test
+def runs():
+    """RunsMax"""
+    with Limited(RunsMax=3) as service:
+        held = [service.one.query("chinook", STREAM) for _ in range(3)]
+        failure = expect("LimitsExceeded", service.one.query, "chinook", "SELECT 1")
+        true("run" in failure.message.lower(), failure.message)
+        expect("LimitsExceeded", service.one.query_rows, "chinook", "SELECT 1")
+        expect("LimitsExceeded", service.one.open_rows, "chinook", "SELECT 1")
+        if os.geteuid() == 0:
+            service.two.point()
+        run = held.pop()
+        run.cancel()
+        expect("Cancelled", run.read)
+        wait_for(lambda: service.counters()["NRuns"] == 2, "the cancelled run is over")
+        service.one.point()
+
+
+@test
+def workers():
+    """WorkersMax and QueueTimeoutSec: runs past the workers wait, then are Busy"""
+    with Limited(WorkersMax=2, QueueTimeoutSec=1, RunTimeoutSec=20) as service:
+        held = [service.one.query("chinook", STUCK) for _ in range(2)]
+        wait_for(lambda: len(service.workers()) == 2, "a sibling starts")
+        failure = expect("Busy", service.one.query, "chinook", "SELECT 1")
+        true("worker" in failure.message, failure.message)
+        equal(len(service.workers()), 2, "workers")
+        if os.geteuid() == 0:
+            service.two.point()
+        for run in held:
+            run.close()
+
+
+@test
+def workers_in_all():
+    """WorkersTotalMax: no user holds more than half"""
+    root()
+    with Limited(WorkersMax=8, WorkersTotalMax=4, QueueTimeoutSec=1, RunTimeoutSec=20) as service:
+        held = [service.one.query("chinook", STUCK) for _ in range(2)]
+        wait_for(lambda: len(service.workers()) == 2, "a sibling starts")
+        expect("Busy", service.one.query, "chinook", "SELECT 1")
+        service.two.point()
+        service.client(UID_B).point()
+        at_most(len(service.workers()), 4, "workers")
+        for run in held:
+            run.close()
+
+
+@test
+def idle_worker_makes_room():
+    """At WorkersTotalMax the idle worker of another user ends"""
+    root()
+    with Limited(WorkersTotalMax=2, WorkerIdleSec=600) as service:
+        for uid in (None, UID_A, UID_B, UID_A, None):
+            service.client(uid).point()
+            at_most(len(service.workers()), 2, "workers")
+
+
+@test
+def pipe_pages():
+    """PipePagesMax: a page for each statement; a pipe counts until its read end is closed"""
+    with Limited(PipePagesMax=8) as service:
+        held = [service.one.prepare("chinook", "SELECT 1") for _ in range(8)]
+        failure = expect("LimitsExceeded", service.one.prepare, "chinook", "SELECT 1")
+        true("pipe" in failure.message.lower(), failure.message)
+        if os.geteuid() == 0:
+            service.two.point()
+        statement = held.pop()
+        service.one.finalize("chinook", statement.number)
+        expect("LimitsExceeded", service.one.prepare, "chinook", "SELECT 1")
+        service.one.drop(statement.pipe)
+        wait_for(lambda: makes(service), "a closed pipe counts no more")
+
+
+def makes(service):
+    try:
+        service.one.prepare("chinook", "SELECT 1").close()
+        return True
+    except Failure:
+        return False
+
+
+@test
+def pipes_are_small_at_rest():
+    """A pipe has one page until its statement runs, and grows no further than PipePagesMax"""
+    page = os.sysconf("SC_PAGESIZE")
+    with Limited(PipePagesMax=24) as service:
+        statement = service.one.prepare("chinook", STREAM)
+        equal(fcntl.fcntl(statement.pipe, fcntl.F_GETPIPE_SZ), page, "size of the pipe of an idle statement")
+        run = statement.fetch()
+        for _ in range(50):
+            run.frame()
+        at_most(fcntl.fcntl(statement.pipe, fcntl.F_GETPIPE_SZ), 24 * page, "size of a pipe that is kept full")
+        run.cancel()
+
+
+@test
+def pipe_grown_by_its_reader():
+    """A reader that grows its pipe behind our back: LimitsExceeded"""
+    with Limited(PipePagesMax=64) as service:
+        run = service.one.query("chinook", STREAM)
+        fcntl.fcntl(run.pipe, fcntl.F_SETPIPE_SZ, 1024 * 1024)
+        failure = expect("LimitsExceeded", run.read)
+        true("pipe" in failure.message.lower(), failure.message)
+
+
+@test
+def result_size():
+    """ResultSizeMax"""
+    with Limited(ResultSizeMax="64K") as service:
+        size, rows = service.one.query("chinook", "SELECT zeroblob(60000)").counted()
+        equal(rows, 1, "rows")
+        at_most(size, 65536, "bytes")
+        failure = expect("LimitsExceeded", service.one.query("chinook", STREAM).read)
+        true("ResultSizeMax" in failure.message or "result" in failure.message.lower(), failure.message)
+        expect("LimitsExceeded", service.one.query("chinook", "SELECT zeroblob(70000)").read)
+
+
+@test
+def row_size():
+    """RowSizeMax, to the byte: types, ends and data of a row"""
+    with Limited(RowSizeMax="100000") as service:
+        for page_size in (4096, 1048576):
+            options = {"page-size": page_size}
+            rows = service.one.query("chinook", f"SELECT zeroblob({100000 - 5})", options=options).read().rows
+            equal(len(rows[0][0]), 100000 - 5, "bytes")
+            failure = expect("RowTooLarge", service.one.query("chinook", f"SELECT zeroblob({100000 - 4})", options=options).read)
+            true("RowSizeMax" in failure.message or "row" in failure.message.lower(), failure.message)
+
+
+@test
+def run_timeout():
+    """RunTimeoutSec, also where the client asks for more"""
+    with Limited(RunTimeoutSec="0.5") as service:
+        expect("TimedOut", service.one.query("chinook", SCAN).read)
+        expect("TimedOut", service.one.query("chinook", SCAN, options={"timeout-usec": 3600 * 10**6}).read)
+        expect("TimedOut", service.one.query_rows, "chinook", SCAN)
+        service.one.point()
+
+
+@test
+def park_timeout():
+    """ParkTimeoutRollbackSec: a reader that stops is ReaderTooSlow, and one that goes on is not"""
+    with Limited(ParkTimeoutRollbackSec="0.5", ParkTimeoutSec=600) as service:
+        run = service.one.query("chinook", STREAM)
+        number = service.one.open_rows("chinook", STREAM)[0]
+        wait_for(lambda: service.counters()["NParked"] == 0, "parked runs end")
+        expect("ReaderTooSlow", run.read)
+        expect("ReaderTooSlow", lambda: [service.one.next_rows("chinook", number) for _ in range(1000)])
+        run = service.one.query("chinook", STREAM)
+        for _ in range(12):
+            run.frame()
+            time.sleep(0.1)
+        run.cancel()
+        expect("Cancelled", run.read)
+
+
+@test
+def park_timeout_in_wal_mode():
+    """ParkTimeoutSec, in WAL mode"""
+    with Limited(ParkTimeoutRollbackSec=600, ParkTimeoutSec="0.5") as service:
+        path = service.data / "wal.sqlite"
+        db = sqlite3.connect(path)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("CREATE TABLE t(a)")
+        db.commit()
+        service.database("wal", Path=path)
+        service.driver.manager("Reload")
+        run = service.one.query("wal", STREAM + " LEFT JOIN t")
+        expect("ReaderTooSlow", lambda: (wait_for(lambda: service.counters()["NParked"] == 0, "the parked run ends"), run.read()))
+        slow = service.one.query("chinook", STREAM)
+        wait_for(lambda: service.counters()["NParked"] == 1, "the run parks")
+        time.sleep(1)
+        equal(service.counters()["NParked"], 1, "runs parked in rollback mode")
+        slow.close()
+        db.close()
+
+
+@test
+def busy_timeout():
+    """BusyTimeoutSec: a locked database is waited for, then Busy; nobody else waits with it"""
+    with Limited(BusyTimeoutSec=1) as service:
+        path = service.data / "locked.sqlite"
+        db = sqlite3.connect(path, isolation_level=None)
+        db.execute("CREATE TABLE t(a)")
+        service.database("locked", Path=path)
+        service.driver.manager("Reload")
+        db.execute("BEGIN EXCLUSIVE")
+        expect("Busy", lambda: service.one.query("locked", "SELECT * FROM t").read())
+        service.one.point()
+        db.execute("COMMIT")
+        equal(service.one.query("locked", "SELECT * FROM t").read().rows, [], "rows")
+        db.close()
+
+
+@test
+def busy_then_free():
+    """A lock that goes away in time is never seen by the client"""
+    with Limited(BusyTimeoutSec=30) as service:
+        path = service.data / "locked.sqlite"
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        db.execute("CREATE TABLE t(a)")
+        service.database("locked", Path=path)
+        service.driver.manager("Reload")
+        db.execute("BEGIN EXCLUSIVE")
+        timer = threading.Timer(0.5, lambda: db.execute("COMMIT"))
+        timer.start()
+        equal(service.one.query("locked", "SELECT * FROM t").read().rows, [], "rows")
+        timer.join()
+        db.close()
+
+
+SORT = """WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT {})
+          SELECT x, randomblob(1000) AS r FROM n ORDER BY r LIMIT 3 OFFSET {}"""
+
+
+@test
+def temporary_size():
+    """TempSizeMax, shared by a user's workers"""
+    with Limited(TempSizeMax="64M", WorkersMax=2) as service:
+        equal(service.one.query("chinook", SORT.format(15000, 14000)).counted()[1], 3, "rows")
+        failure = expect("NoSpace", service.one.query("chinook", SORT.format(60000, 59000)).read)
+        true("TempSizeMax" in failure.message or "temporary" in failure.message, failure.message)
+        service.one.point()
+        equal(service.one.query("chinook", SORT.format(15000, 14000)).counted()[1], 3, "rows after the failure")
+
+
+@test
+def heap():
+    """HeapMax of a worker: OutOfMemory, and the next query works"""
+    with Limited(HeapMax="32M") as service:
+        equal(service.one.query("chinook", "SELECT length(hex(zeroblob(1000000)))").read().rows, [[2000000]], "length")
+        expect("OutOfMemory", lambda: service.one.query("chinook", "SELECT length(hex(zeroblob(30000000)))").read())
+        service.one.point()
+
+
+@test
+def worker_idle():
+    """WorkerIdleSec: idle workers end, an idle statement keeps none, and still runs"""
+    with Limited(WorkerIdleSec="0.5") as service:
+        statement = service.one.prepare("chinook", "SELECT count(*) FROM Track")
+        equal(statement.fetch().read().rows, [[3503]], "rows")
+        wait_for(lambda: not service.workers(), "the worker ends")
+        equal(statement.fetch().read().rows, [[3503]], "rows from another worker")
+        statement.close()
+
+
+@test
+def prepare_timeout():
+    """PrepareTimeoutSec"""
+    slow = "WITH c0(x) AS (SELECT 1)" + "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})"
+                                               for n in range(1, 22)) + " SELECT count(*) FROM c21"
+    with Limited(PrepareTimeoutSec="0.5") as service:
+        expect("TimedOut", service.one.prepare, "chinook", slow)
+        service.one.point()
+
+
+@test
+def every_limit_has_a_test():
+    """The manual names no limit that is not tested here"""
+    manual = (SOURCE_ROOT / "docs/man/sqlipcd.conf.5.rst").read_text()
+    named = set(re.findall(r"^\**``?([A-Z]\w+(?:Max|Sec))=?``?|^\*\*([A-Z]\w+(?:Max|Sec))=?\*\*|^([A-Z]\w+(?:Max|Sec))=", manual, re.M))
+    named = {next(filter(None, groups)) for groups in named}
+    true(len(named) >= 10, f"only {named} found in the manual")
+    text = pathlib.Path(__file__).read_text()
+    equal(sorted(n for n in named if f"{n}=" not in text), [], "untested limits")
+
+
+main()
