@@ -1,0 +1,127 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Who may include whom, and what the programs link: the walls between the rooms (docs/ARCHITECTURE.md).
+
+usage: test_rooms.py BUILD-ROOT
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/bus"))
+from tap import equal, run, test, true  # noqa: E402
+
+BUILD = pathlib.Path(sys.argv.pop(1))
+SQLIPCD, WORKER, LIBRARY = (BUILD / path for path in ("daemon/supervisor/sqlipcd", "daemon/worker/sqlipc-worker", "client-lib/libsqlipc.so"))
+
+CONTRACT = {p.name for p in (ROOT / "dbus-interfaces").glob("*.h")}
+LIBC = re.compile(r"^(?!sqlite3|glib|gio|sqlipc|systemd/|seccomp|libsmartcols)[a-z0-9_/-]+\.h$")
+
+
+def sources(*rooms):
+    for room in rooms:
+        for path in sorted((ROOT / room).rglob("*.[ch]")):
+            yield path
+
+
+def includes(path):
+    return re.findall(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', path.read_text(), re.M)
+
+
+def own(room):
+    return {p.name for p in sources(room)}
+
+
+def violations(paths, allowed):
+    return [f"{p.relative_to(ROOT)} includes {name}" for p in paths for kind, name in includes(p) if not allowed(kind, name)]
+
+
+def headers(*rooms):
+    """Names of the headers in those rooms."""
+    return {p.name for room in rooms for p in (ROOT / room).rglob("*.h")}
+
+
+@test
+def contract_includes_libc_alone():
+    """The contract includes libc and itself"""
+    equal(violations(sources("dbus-interfaces"), lambda kind, name: name in CONTRACT if kind == '"' else LIBC.match(name)), [], "violations")
+
+
+@test
+def worker_knows_no_bus():
+    """Worker files include neither sd-bus nor anything of the supervisor or the library"""
+    foreign = headers("daemon/supervisor", "client-lib") - own("daemon/worker")
+    def allowed(kind, name):
+        return not name.startswith(("systemd/", "gio/", "glib")) and not (kind == '"' and name in foreign) and "supervisor" not in name
+    paths = list(sources("daemon/worker"))
+    true(paths, "no file found")
+    equal(violations(paths, allowed), [], "violations")
+
+
+@test
+def supervisor_knows_no_sqlite():
+    """Supervisor files include neither SQLite nor anything of the worker or the library"""
+    foreign = headers("daemon/worker", "client-lib") - own("daemon/supervisor")
+    def allowed(kind, name):
+        return name != "sqlite3.h" and not (kind == '"' and name in foreign) and "worker/" not in name
+    paths = list(sources("daemon/supervisor"))
+    true(paths, "no file found")
+    equal(violations(paths, allowed), [], "violations")
+
+
+@test
+def library_and_daemon_apart():
+    """The library includes the contract, libsystemd, libc and itself"""
+    mine = own("client-lib") | CONTRACT | {"config.h"}
+    paths = list(sources("client-lib"))
+    true(paths, "no file found")
+    equal(violations(paths, lambda kind, name: name in mine if kind == '"' else LIBC.match(name) or name.startswith("systemd/sd-")
+                     or name == "sqlipc.h"), [], "violations")
+
+
+@test
+def tools_use_the_public_header():
+    """Of ours, the tools include sqlipc.h and their own files"""
+    mine = own("tools") | {"config.h", "sqlipc.h"}
+    others = headers("daemon", "client-lib", "dbus-interfaces") - mine
+    equal(violations(sources("tools"), lambda kind, name: name not in others), [], "violations")
+
+
+@test
+def sqlite_in_worker_and_bench():
+    """sqlite3.h appears in the worker and in bench's in-process baseline alone"""
+    paths = [p for p in sources("dbus-interfaces", "daemon", "client-lib", "tools")
+             if not p.is_relative_to(ROOT / "daemon/worker") and not p.is_relative_to(ROOT / "tools/bench")]
+    equal(violations(paths, lambda kind, name: name != "sqlite3.h"), [], "violations")
+
+
+@test
+def pure_modules_do_no_io():
+    """What calls itself pure includes no header for files, sockets, loops or SQLite"""
+    dirty = {"unistd.h", "fcntl.h", "stdio.h", "poll.h", "sqlite3.h", "sys/socket.h", "sys/epoll.h", "systemd/sd-bus.h", "systemd/sd-event.h"}
+    named = [p for n in ("page-encoder", "page-decoder", "config", "policy") for p in sources("dbus-interfaces", "daemon/supervisor") if p.stem == n]
+    true(len(named) >= 4, f"only {named} found")
+    equal(violations(named, lambda kind, name: name not in dirty), [], "violations")
+
+
+def needed(path):
+    out = subprocess.run(["readelf", "-d", path], check=True, capture_output=True, text=True).stdout
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", out)
+
+
+@test
+def programs_link_what_they_may():
+    """The supervisor links no SQLite, the worker no libsystemd or GLib, the library libsystemd and libc alone"""
+    def linked(path, *stems):
+        return [lib for lib in needed(path) if lib.startswith(stems)]
+    true(linked(SQLIPCD, "libsystemd"), "the supervisor does not link libsystemd: wrong file?")
+    equal(linked(SQLIPCD, "libsqlite3"), [], "SQLite in the supervisor")
+    true(linked(WORKER, "libsqlite3"), "the worker does not link SQLite: wrong file?")
+    equal(linked(WORKER, "libsystemd", "libglib", "libgio", "libdbus"), [], "libraries of the bus in the worker")
+    sanitizers = ("libasan", "libubsan", "libclang_rt", "libgcc_s", "libm.so", "ld-linux")
+    equal([lib for lib in needed(LIBRARY) if not lib.startswith(("libsystemd.so", "libc.so") + sanitizers)], [], "libraries of libsqlipc")
+
+
+sys.exit(run())

@@ -1,0 +1,96 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Every source says its licence, every test is run by meson, and no text names what a stranger cannot reach.
+
+Looks at the files that git knows, or at all of them outside a checkout.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/bus"))
+from tap import equal, run, test, true  # noqa: E402
+
+
+def files():
+    known = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, check=False)
+    if known.returncode == 0:
+        paths = [ROOT / name for name in known.stdout.decode().split("\0") if name]
+    else:
+        paths = [p for p in ROOT.rglob("*") if p.is_file() and not re.match(r"(\.git|build[^/]*)/", str(p.relative_to(ROOT)))]
+    return [p for p in paths if p.exists()]
+
+
+SOURCE = {".c", ".h", ".py", ".sh", ".xml", ".build", ".sym", ".in", ".rst"}
+# Kept together from pieces, so that this file is not its own finding.
+FORBIDDEN = [r"/wo" + "rk/", r"\.\./sha" + "red", r"DESIGN" + r"\.md", r"STYLE" + r"\.md", r"\bdeb\.debi" + "an", r"pypi\." + "org",
+             r"registry\.n" + "pmjs", r"proxy\.gol" + "ang", r"crates\.i" + "o", r"\bTO" + "DO", r"\bFIX" + "ME", r"\bXX" + r"X\b"]
+BINARY = {".sqlite", ".png", ".bin", ".hex"}
+
+
+@test
+def licence():
+    """An SPDX line near the top of each source"""
+    chosen = [p for p in files() if p.suffix in SOURCE or p.name in ("meson_options.txt", "run")]
+    true(len(chosen) > 20, f"only {len(chosen)} sources found")
+    equal([str(p.relative_to(ROOT)) for p in chosen if "SPDX-License-Identifier: " not in p.read_text()[:600]], [], "files without")
+
+
+@test
+def words():
+    """No word that belongs to one machine, one workplace or an unfinished thought"""
+    found = []
+    for path in files():
+        if path.suffix in BINARY or "corpus" in path.parts or path.name == "LICENSE":
+            continue
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            found += [f"{path.relative_to(ROOT)}:{number}: {word}" for word in FORBIDDEN if re.search(word, line)]
+    equal(found, [], "forbidden words")
+
+
+@test
+def shape():
+    """No tabs, no trailing blanks, no line over 125 columns in code"""
+    found = []
+    for path in files():
+        if path.suffix not in {".c", ".h", ".py", ".sh"} or "corpus" in path.parts:
+            continue
+        for number, line in enumerate(path.read_text().split("\n"), 1):
+            if "\t" in line or line != line.rstrip() or len(line) > 125:
+                found.append(f"{path.relative_to(ROOT)}:{number}")
+    equal(found, [], "lines")
+
+
+@test
+def comments():
+    """C comments are /* */"""
+    found = [f"{path.relative_to(ROOT)}:{number}" for path in files() if path.suffix in {".c", ".h"}
+             for number, line in enumerate(path.read_text().split("\n"), 1) if re.match(r"\s*//", line)]
+    equal(found, [], "lines")
+
+
+@test
+def every_test_is_listed():
+    """Every file that is a test stands in its meson.build"""
+    tests = [p for p in files() if p.is_relative_to(ROOT / "tests") and re.match(r"(test[-_].*|fuzz-.*)\.(py|c|sh)$", p.name)]
+    true(len(tests) > 5, f"only {len(tests)} tests found")
+    missing = []
+    for path in tests:
+        builds = [(folder / "meson.build") for folder in (path.parent, *path.parents) if folder.is_relative_to(ROOT / "tests")]
+        text = "".join(b.read_text() for b in builds if b.exists())
+        stem = path.stem.removeprefix("test-").removeprefix("test_").removeprefix("fuzz-")
+        if path.name not in text and not re.search(rf"'(?:test[-_]|fuzz-)?{re.escape(stem)}(?:\.\w+)?'", text):
+            missing.append(str(path.relative_to(ROOT)))
+    equal(missing, [], "tests that nothing runs")
+
+
+@test
+def scripts_are_executable():
+    """What starts with #! can be started"""
+    found = [str(p.relative_to(ROOT)) for p in files() if p.read_bytes()[:3] == b"#!/" and not p.stat().st_mode & 0o100]
+    equal(found, [], "scripts")
+
+
+sys.exit(run())
