@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Messages between supervisor and worker: each kind there and back, over a real socket and through a memfd, and what a hostile or
+ * broken peer could send instead.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "protocol.h"
+#include "sqlipc-errors.h"
+#include "sqlipc-page.h"
+
+/* One row: INTEGER 7; "a" (TEXT) and NULL. As parameters: one positional value, one named. */
+static const uint8_t row[] = {
+        VALUE_INTEGER, VALUE_TEXT, VALUE_NULL, 8, 0, 0, 0, 10, 0, 0, 0, 10, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 'a', 0,
+};
+
+static Bytes columns[] = { { "one", 3 }, { "INTEGER", 7 }, { "t\0o", 3 }, { NULL, 0 } };
+static Bytes parameters[] = { { ":a", 2 }, { NULL, 0 } };
+
+static const Message messages[] = {
+        { .kind = MESSAGE_SETUP, .setup = { "/a/b", true, 1, 2, 3, 4, 5 } },
+        { .kind = MESSAGE_PREPARE, .job = { .number = 1, .sql = "SELECT\0 1", .sql_size = 9 } },
+        { .kind = MESSAGE_RUN,
+          .job = { .number = UINT64_MAX,
+                   .sql = "",
+                   .describe = true,
+                   .page_size = 4096,
+                   .deadline_usec = 6,
+                   .row_size_max = 7,
+                   .result_size_max = 8,
+                   .n_positional = 1,
+                   .n_named = 1,
+                   .parameters = row,
+                   .parameters_size = sizeof row } },
+        { .kind = MESSAGE_CANCEL, .cancel = { 1, ERROR_TIMED_OUT, "late" } },
+        { .kind = MESSAGE_EXIT },
+        { .kind = MESSAGE_TAKEN, .number = 1 },
+        { .kind = MESSAGE_STARTED,
+          .started = { .number = 2, .described = true, .read_only = true, .n_columns = 2, .columns = columns, .n_parameters = 2,
+                       .parameters = parameters } },
+        { .kind = MESSAGE_PARKED, .parked = { 3, true } },
+        { .kind = MESSAGE_FILLING, .number = 4 },
+        { .kind = MESSAGE_ENDED, .ended = { 5, { ERROR_SQL, 267, -1, "wrong" }, 1, 2, 3, true } },
+        { .kind = MESSAGE_DRAINED, .number = 6 },
+};
+
+/* Two messages say the same: their encodings do. */
+static void assert_equal(const Message *a, const Message *b) {
+        g_autofree uint8_t *x = NULL, *y = NULL;
+        size_t x_size, y_size;
+
+        g_assert_cmpint(message_encode(a, &x, &x_size), ==, 0);
+        g_assert_cmpint(message_encode(b, &y, &y_size), ==, 0);
+        g_assert_cmpmem(x, x_size, y, y_size);
+}
+
+static void test_round_trip(void) {
+        int s[2], p[2];
+
+        g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s), ==, 0);
+        g_assert_cmpint(pipe2(p, O_CLOEXEC), ==, 0);
+        for (size_t i = 0; i < G_N_ELEMENTS(messages); i++) {
+                ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+
+                g_assert_cmpint(message_send(s[0], &messages[i], messages[i].kind == MESSAGE_RUN ? p[1] : -1), ==, 0);
+                g_assert_cmpint(message_receive(s[1], &m), ==, 1);
+                assert_equal(&m.message, &messages[i]);
+                g_assert_cmpint(m.pipe_fd >= 0, ==, messages[i].kind == MESSAGE_RUN);
+                if (m.pipe_fd >= 0)
+                        g_assert_true(fcntl(m.pipe_fd, F_GETFD) & FD_CLOEXEC);
+                received_message_done(&m);
+        }
+        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1 }), ==, -EAGAIN);
+        close(s[0]);
+        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1 }), ==, 0);
+        close(s[1]);
+        close(p[0]);
+        close(p[1]);
+}
+
+/* Fields that a struct compare of encodings could not see missing. */
+static void test_fields(void) {
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+        uint8_t *bytes;
+        size_t size;
+
+        g_assert_cmpint(message_encode(&messages[6], &bytes, &size), ==, 0);
+        g_assert_cmpint(message_decode(bytes, size, &m), ==, 0);
+        g_assert_cmpmem(m.message.started.columns[2].data, m.message.started.columns[2].size, "t\0o", 3);
+        g_assert_null(m.message.started.columns[3].data);
+        g_assert_cmpstr(m.message.started.parameters[0].data, ==, ":a");
+        received_message_done(&m);
+        g_assert_cmpint(message_encode(&messages[9], &bytes, &size), ==, 0);
+        g_assert_cmpint(message_decode(bytes, size, &m), ==, 0);
+        g_assert_cmpint(m.message.ended.failure.extended_code, ==, 267);
+        g_assert_cmpint(m.message.ended.failure.sql_offset, ==, -1);
+        g_assert_true(m.message.ended.drained);
+        received_message_done(&m);
+}
+
+/* At the size of a datagram, and one byte over: then by memfd, with and without a pipe beside it. */
+static void test_memfd(void) {
+        int s[2], p[2];
+
+        g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s), ==, 0);
+        g_assert_cmpint(pipe2(p, O_CLOEXEC), ==, 0);
+        for (size_t over = 0; over < 3; over++) {
+                Message m = messages[2];
+                size_t fixed;
+                g_autofree uint8_t *empty = NULL;
+                g_autofree char *sql = NULL;
+
+                g_assert_cmpint(message_encode(&m, &empty, &fixed), ==, 0);
+                m.job.sql_size = MESSAGE_SIZE_MAX - fixed + over;
+                m.job.sql = sql = g_strnfill(m.job.sql_size, 'x');
+                for (int kind = MESSAGE_PREPARE; kind <= MESSAGE_RUN; kind++) {
+                        ReceivedMessage got = RECEIVED_MESSAGE_INIT;
+
+                        m.kind = kind;
+                        g_assert_cmpint(message_send(s[0], &m, kind == MESSAGE_RUN ? p[1] : -1), ==, 0);
+                        g_assert_cmpint(message_receive(s[1], &got), ==, 1);
+                        assert_equal(&got.message, &m);
+                        received_message_done(&got);
+                }
+        }
+        {
+                Message m = messages[1];
+                g_autofree char *sql = g_strnfill(MESSAGE_MEMFD_SIZE_MAX, 'x');
+
+                m.job.sql = sql;
+                m.job.sql_size = MESSAGE_MEMFD_SIZE_MAX;
+                g_assert_cmpint(message_send(s[0], &m, -1), ==, -E2BIG);
+        }
+        for (int i = 0; i < 2; i++) {
+                close(s[i]);
+                close(p[i]);
+        }
+}
+
+/* Cut at every byte, and every byte changed: refused or decoded, never more than that (the sanitizers watch). */
+static void test_hostile_bytes(void) {
+        for (size_t i = 0; i < G_N_ELEMENTS(messages); i++) {
+                g_autofree uint8_t *whole = NULL;
+                size_t size;
+
+                g_assert_cmpint(message_encode(&messages[i], &whole, &size), ==, 0);
+                for (size_t cut = 0; cut < size; cut++) {
+                        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+                        uint8_t *bytes = g_memdup2(whole, MAX(cut, 1));
+
+                        g_assert_cmpint(message_decode(bytes, cut, &m), ==, -EBADMSG);
+                        g_free(bytes);
+                }
+                for (size_t at = 0; at < size * 8; at++) {
+                        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+                        uint8_t *bytes = g_memdup2(whole, size);
+                        int r;
+
+                        bytes[at / 8] ^= (uint8_t) (1 << at % 8);
+                        r = message_decode(bytes, size, &m);
+                        if (r == 0)
+                                received_message_done(&m);
+                        else {
+                                g_assert_cmpint(r, ==, -EBADMSG);
+                                g_free(bytes);
+                        }
+                }
+        }
+}
+
+static void send_raw(int fd, const void *bytes, size_t size, const int *fds, size_t n_fds) {
+        union {
+                struct cmsghdr header;
+                uint8_t space[CMSG_SPACE(sizeof(int) * 3)];
+        } control = {};
+        struct iovec part = { .iov_base = (void *) bytes, .iov_len = size };
+        struct msghdr h = { .msg_iov = &part, .msg_iovlen = 1 };
+
+        if (n_fds > 0) {
+                h.msg_control = &control;
+                h.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+                control.header = (struct cmsghdr) { .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int) * n_fds) };
+                memcpy(CMSG_DATA(&control.header), fds, sizeof(int) * n_fds);
+        }
+        g_assert_cmpint(sendmsg(fd, &h, 0), ==, (ssize_t) size);
+}
+
+static unsigned n_open_fds(void) {
+        unsigned n = 0;
+
+        for (int fd = 0; fd < 256; fd++)
+                n += fcntl(fd, F_GETFD) >= 0;
+        return n;
+}
+
+/* Fds that do not belong: none stays open, the message is refused. */
+static void test_hostile_fds(void) {
+        g_autofree uint8_t *taken = NULL, *run = NULL;
+        size_t taken_size, run_size;
+        uint8_t stub[12];
+        unsigned before;
+        int s[2], three[3], memfd;
+
+        g_assert_cmpint(message_encode(&messages[5], &taken, &taken_size), ==, 0);
+        g_assert_cmpint(message_encode(&messages[2], &run, &run_size), ==, 0);
+        g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s), ==, 0);
+        memfd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        g_assert_cmpint(write(memfd, taken, taken_size), ==, (ssize_t) taken_size);
+        three[0] = three[1] = three[2] = memfd;
+        before = n_open_fds();
+
+        send_raw(s[0], taken, taken_size, three, 1); /* a kind that has none */
+        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1 }), ==, -EBADMSG);
+        send_raw(s[0], run, run_size, three, 0); /* a kind that needs one */
+        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1 }), ==, -EBADMSG);
+        for (size_t n = 2; n <= 3; n++) { /* too many */
+                send_raw(s[0], run, run_size, three, n);
+                g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1 }), ==, -EBADMSG);
+        }
+        /* a memfd that could still change, that lies about its size, and at last one in order */
+        store_le32(stub, UINT32_MAX);
+        store_le64(stub + 4, taken_size);
+        send_raw(s[0], stub, sizeof stub, three, 1);
+        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1 }), ==, -EBADMSG);
+        g_assert_cmpint(fcntl(memfd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW), ==, 0);
+        store_le64(stub + 4, taken_size + 1);
+        send_raw(s[0], stub, sizeof stub, three, 1);
+        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1 }), ==, -EBADMSG);
+        store_le64(stub + 4, taken_size);
+        send_raw(s[0], stub, sizeof stub, three, 1);
+        {
+                ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+
+                g_assert_cmpint(message_receive(s[1], &m), ==, 1);
+                g_assert_cmpuint(m.message.number, ==, 1);
+                received_message_done(&m);
+        }
+        g_assert_cmpuint(n_open_fds(), ==, before);
+        close(memfd);
+        close(s[0]);
+        close(s[1]);
+}
+
+/* A socket that takes no more says so, and nothing is lost of what it took. */
+static void test_full_socket(void) {
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+        unsigned n = 0, got = 0;
+        int s[2];
+
+        g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s), ==, 0);
+        while (message_send(s[0], &messages[3], -1) == 0)
+                n++;
+        g_assert_cmpint(message_send(s[0], &messages[3], -1), ==, -EAGAIN);
+        while (message_receive(s[1], &m) == 1) {
+                received_message_done(&m);
+                got++;
+        }
+        g_assert_cmpuint(n, >, 0);
+        g_assert_cmpuint(got, ==, n);
+        close(s[1]);
+        g_assert_cmpint(message_send(s[0], &messages[3], -1), ==, -EPIPE);
+        close(s[0]);
+}
+
+int main(int argc, char **argv) {
+        g_test_init(&argc, &argv, NULL);
+        g_test_add_func("/protocol/round-trip", test_round_trip);
+        g_test_add_func("/protocol/fields", test_fields);
+        g_test_add_func("/protocol/memfd", test_memfd);
+        g_test_add_func("/protocol/hostile-bytes", test_hostile_bytes);
+        g_test_add_func("/protocol/hostile-fds", test_hostile_fds);
+        g_test_add_func("/protocol/full-socket", test_full_socket);
+        return g_test_run();
+}
