@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Method calls under way, and what becomes of them when their owner goes (call.h). Library. */
+#include <string.h>
+
+#include "call.h"
+#include "connection.h"
+#include "sqlipc-names.h"
+
+struct Call {
+        sqlipc_connection *connection; /* NULL: abandoned */
+        sd_bus_slot *slot;             /* owned; once abandoned the bus owns it */
+        call_handler on_reply;
+        call_undo undo;
+        void *userdata;
+        char path[];
+};
+
+static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
+        Call *call = userdata;
+
+        if (call->connection) {
+                connection_wake_if_idle(call->connection);
+                call->undo = NULL; /* answered: nothing is left to undo */
+                call->on_reply(reply, call->userdata);
+        } else if (!sd_bus_message_get_error(reply))
+                call->undo(reply, call->path);
+        return 1;
+}
+
+int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_handler handler, call_undo undo,
+             void *userdata, uint64_t usec) {
+        const char *path = sd_bus_message_get_path(m);
+        size_t size = strlen(path) + 1;
+        Call *call = malloc(sizeof *call + size);
+        int r;
+
+        if (!call)
+                return -ENOMEM;
+        *call = (Call) { .connection = connection, .on_reply = handler, .undo = undo, .userdata = userdata };
+        memcpy(call->path, path, size);
+
+        r = sd_bus_call_async(connection->bus, &call->slot, m, on_reply, call, usec);
+        if (r < 0) {
+                free(call);
+                return r;
+        }
+        (void) sd_bus_slot_set_destroy_callback(call->slot, free);
+        connection_update_events(connection);
+        *ret = call;
+        return 0;
+}
+
+Call *call_free(Call *call) {
+        sd_bus_slot *slot;
+
+        if (!call)
+                return NULL;
+        slot = call->slot; /* the call itself is freed with its slot */
+        call->connection = NULL;
+        if (call->undo)
+                (void) sd_bus_slot_set_floating(slot, true);
+        sd_bus_slot_unref(slot);
+        return NULL;
+}
+
+void call_notify(sd_bus *bus, const char *destination, const char *path, const char *method, uint64_t number) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+
+        if (sd_bus_message_new_method_call(bus, &m, destination, path, SQLIPC_DATABASE_INTERFACE, method) >= 0 &&
+            sd_bus_message_append(m, "ta{sv}", number, 0) >= 0 && sd_bus_message_set_expect_reply(m, false) >= 0 &&
+            sd_bus_message_set_auto_start(m, false) >= 0)
+                (void) sd_bus_send(bus, m, NULL);
+}

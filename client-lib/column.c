@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Columns of a run and values of its current row, read where the decoder has them. Library.
+ *
+ * The decoder checked the row as a whole before it handed it out, so here only the index is checked.
+ */
+#include "cursor.h"
+
+static bool has_columns(const sqlipc_cursor *c, unsigned column) {
+        return c && c->run && column < c->run->decoder.n_columns;
+}
+
+_public_ unsigned sqlipc_column_count(sqlipc_cursor *c) {
+        return c && c->run ? c->run->decoder.n_columns : 0;
+}
+
+_public_ const char *sqlipc_column_name(sqlipc_cursor *c, unsigned column) {
+        const char *name = NULL, *declared_type;
+
+        if (has_columns(c, column))
+                page_decoder_column(&c->run->decoder, column, &name, &declared_type);
+        return name;
+}
+
+_public_ const char *sqlipc_column_decltype(sqlipc_cursor *c, unsigned column) {
+        const char *name, *declared_type = NULL;
+
+        if (has_columns(c, column))
+                page_decoder_column(&c->run->decoder, column, &name, &declared_type);
+        return declared_type;
+}
+
+static inline PageValue value_at(const sqlipc_cursor *c, unsigned column) {
+        if (!c || column >= c->n_values)
+                return (PageValue) { .type = VALUE_NULL };
+        return page_decoder_value(&c->run->decoder, column);
+}
+
+_public_ sqlipc_type sqlipc_column_type(sqlipc_cursor *c, unsigned column) {
+        return (sqlipc_type) value_at(c, column).type;
+}
+
+_public_ int sqlipc_column_is_null(sqlipc_cursor *c, unsigned column) {
+        return value_at(c, column).type == VALUE_NULL;
+}
+
+/* As C does it where C says what it does; SQLite's own bounds beyond. */
+static int64_t real_to_integer(double value) {
+        if (value >= 9223372036854775808.0)
+                return INT64_MAX;
+        if (value <= -9223372036854775808.0)
+                return INT64_MIN;
+        return value == value ? (int64_t) value : 0;
+}
+
+_public_ int64_t sqlipc_column_int64(sqlipc_cursor *c, unsigned column) {
+        PageValue v = value_at(c, column);
+
+        return v.type == VALUE_INTEGER ? (int64_t) load_le64(v.bytes) : v.type == VALUE_REAL ? real_to_integer(load_le_double(v.bytes)) : 0;
+}
+
+_public_ double sqlipc_column_double(sqlipc_cursor *c, unsigned column) {
+        PageValue v = value_at(c, column);
+
+        return v.type == VALUE_REAL ? load_le_double(v.bytes) : v.type == VALUE_INTEGER ? (double) (int64_t) load_le64(v.bytes) : 0.0;
+}
+
+_public_ const void *sqlipc_column_blob(sqlipc_cursor *c, unsigned column, size_t *ret_size) {
+        PageValue v = value_at(c, column);
+        bool bytes = v.type == VALUE_TEXT || v.type == VALUE_BLOB;
+
+        if (ret_size)
+                *ret_size = bytes ? v.size : 0;
+        return bytes ? v.bytes : NULL;
+}
+
+_public_ const char *sqlipc_column_text(sqlipc_cursor *c, unsigned column, size_t *ret_size) {
+        return sqlipc_column_blob(c, column, ret_size);
+}
+
+_public_ void sqlipc_cursor_get_totals(sqlipc_cursor *c, uint64_t *ret_rows, uint64_t *ret_bytes, uint64_t *ret_usec) {
+        if (ret_rows)
+                *ret_rows = c ? c->totals.n_rows : 0;
+        if (ret_bytes)
+                *ret_bytes = c ? c->totals.n_bytes : 0;
+        if (ret_usec)
+                *ret_usec = c ? c->totals.usec : 0;
+}

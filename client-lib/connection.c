@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Opening, closing and driving a connection (connection.h). Library.
+ *
+ * Waiting. A blocking call polls three descriptors directly: the bus, the pipe it reads and wake_fd. A program with a loop
+ * polls epoll_fd, which holds the bus, wake_fd and, for one wake-up after each -EAGAIN, the pipes of its cursors.
+ *
+ * Losing the bus. sd-bus answers every call under way with an error, so nothing waits for ever. Rows that are in a pipe
+ * can still be read. The next call that needs a bus opens another one, unless the bus is the caller's.
+ */
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include "connection.h"
+#include "cursor.h"
+#include "sqlipc-names.h"
+#include "statement.h"
+
+#define TIMEOUT_DEFAULT_USEC (25 * USEC_PER_SEC)
+
+static int open_system_bus(sd_bus **ret, const char *address) {
+        (void) address;
+        return sd_bus_open_system_with_description(ret, "sqlipc");
+}
+
+static int open_user_bus(sd_bus **ret, const char *address) {
+        (void) address;
+        return sd_bus_open_user_with_description(ret, "sqlipc");
+}
+
+static int open_address_bus(sd_bus **ret, const char *address) {
+        _cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
+        int r;
+
+        r = sd_bus_new(&bus);
+        if (r < 0)
+                return r;
+        r = sd_bus_set_address(bus, address);
+        if (r < 0)
+                return r;
+        r = sd_bus_set_bus_client(bus, true);
+        if (r < 0)
+                return r;
+        r = sd_bus_start(bus);
+        if (r < 0)
+                return r;
+        *ret = steal(bus);
+        return 0;
+}
+
+static int connection_new(sqlipc_connection **ret) {
+        _cleanup_(sqlipc_closep) sqlipc_connection *c = malloc(sizeof *c);
+
+        if (!c)
+                return -ENOMEM;
+        *c = (sqlipc_connection) {
+                .blocking = true,
+                .timeout_usec = TIMEOUT_DEFAULT_USEC,
+                .wake_fd = -1,
+                .epoll_fd = -1,
+                .polled_bus_fd = -1,
+                .error = { .sql_offset = -1 },
+        };
+        LIST_INIT(&c->statements);
+        LIST_INIT(&c->cursors);
+
+        c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (c->wake_fd < 0)
+                return -errno;
+        *ret = steal(c);
+        return 0;
+}
+
+static int open_own(int (*open_bus)(sd_bus **, const char *), const char *address, sqlipc_connection **ret) {
+        _cleanup_(sqlipc_closep) sqlipc_connection *c = NULL;
+        int r;
+
+        if (!ret)
+                return -EINVAL;
+        r = connection_new(&c);
+        if (r < 0)
+                return r;
+        c->open_bus = open_bus;
+        if (address) {
+                c->address = strdup(address);
+                if (!c->address)
+                        return -ENOMEM;
+        }
+        r = open_bus(&c->bus, c->address);
+        if (r < 0)
+                return r;
+        *ret = steal(c);
+        return 0;
+}
+
+_public_ int sqlipc_open_system(sqlipc_connection **ret_connection) {
+        return open_own(open_system_bus, NULL, ret_connection);
+}
+
+_public_ int sqlipc_open_user(sqlipc_connection **ret_connection) {
+        return open_own(open_user_bus, NULL, ret_connection);
+}
+
+_public_ int sqlipc_open_address(const char *address, sqlipc_connection **ret_connection) {
+        return address ? open_own(open_address_bus, address, ret_connection) : -EINVAL;
+}
+
+_public_ int sqlipc_open_bus(sd_bus *bus, sqlipc_connection **ret_connection) {
+        sqlipc_connection *c;
+        int r;
+
+        if (!bus || !ret_connection)
+                return -EINVAL;
+        r = connection_new(&c);
+        if (r < 0)
+                return r;
+        c->bus = sd_bus_ref(bus);
+        *ret_connection = c;
+        return 0;
+}
+
+_public_ sqlipc_connection *sqlipc_close(sqlipc_connection *c) {
+        sqlipc_cursor *cursor;
+        sqlipc_statement *statement;
+
+        if (!c)
+                return NULL;
+        while ((cursor = LIST_FIRST(&c->cursors)))
+                (void) sqlipc_cursor_close(cursor);
+        while ((statement = LIST_FIRST(&c->statements)))
+                (void) sqlipc_finalize(statement);
+
+        c->epoll_fd = safe_close(c->epoll_fd);
+        c->wake_fd = safe_close(c->wake_fd);
+        if (c->open_bus)
+                sd_bus_close_unref(c->bus); /* the daemon frees what we had as it sees us go */
+        else
+                sd_bus_unref(c->bus);
+        free(c->address);
+        free(c);
+        return NULL;
+}
+
+_public_ void sqlipc_closep(sqlipc_connection **connection) {
+        (void) sqlipc_close(*connection);
+}
+
+_public_ int sqlipc_set_timeout(sqlipc_connection *connection, uint64_t usec) {
+        if (!connection)
+                return -EINVAL;
+        connection->timeout_usec = usec;
+        return 0;
+}
+
+bool connection_is_open(sqlipc_connection *c) {
+        return sd_bus_is_open(c->bus) > 0;
+}
+
+int connection_ensure_bus(sqlipc_connection *c) {
+        sd_bus *bus = NULL;
+        int r;
+
+        if (connection_is_open(c) || !c->open_bus)
+                return 0;
+
+        /* What was under way hears of the loss before its slots go. */
+        (void) connection_process(c);
+        r = c->open_bus(&bus, c->address);
+        if (r < 0)
+                return -ENOTCONN; /* whatever kept us from it, the bus is not there */
+        statements_on_bus_lost(c);
+        sd_bus_close_unref(c->bus);
+        c->bus = bus;
+        connection_update_events(c);
+        return 0;
+}
+
+int connection_new_call(sqlipc_connection *c, sd_bus_message **ret, const char *destination, const char *path,
+                        const char *method) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        int r;
+
+        r = sd_bus_message_new_method_call(c->bus, &m, destination ? destination : SQLIPC_BUS_NAME, path,
+                                           SQLIPC_DATABASE_INTERFACE, method);
+        if (r < 0)
+                return r;
+        if (destination) {
+                r = sd_bus_message_set_auto_start(m, false);
+                if (r < 0)
+                        return r;
+        }
+        *ret = steal(m);
+        return 0;
+}
+
+static int dispatch_bus(sqlipc_connection *c) {
+        int r, done = 0;
+
+        while ((r = sd_bus_process(c->bus, NULL)) > 0)
+                done = 1;
+        if (r == -ENOTCONN || r == -ECONNRESET) /* closed: every call under way has had its answer */
+                return done;
+        return r < 0 ? r : done;
+}
+
+int connection_process(sqlipc_connection *c) {
+        sqlipc_cursor *cursor;
+        uint64_t count;
+        int r;
+
+        if (c->processing) /* a handler of the caller's bus came back to us */
+                return -EBUSY;
+
+        c->processing = true;
+        if (read(c->wake_fd, &count, sizeof count) < 0)
+                count = 0;
+        r = dispatch_bus(c);
+        if (r >= 0)
+                LIST_FOREACH(cursor, &c->cursors, link)
+                        cursor_advance(cursor);
+        c->processing = false;
+
+        connection_update_events(c);
+        return r < 0 ? r : r > 0 || count > 0;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+        return a < b ? a : b;
+}
+
+/* poll() until `until` (CLOCK_MONOTONIC usec, UINT64_MAX: for ever). */
+static int poll_until(struct pollfd *fds, nfds_t n_fds, uint64_t until) {
+        struct timespec timeout, *t = NULL;
+        int n;
+
+        if (until != UINT64_MAX) {
+                uint64_t now = now_usec(), left = until > now ? until - now : 0;
+
+                timeout = (struct timespec) { .tv_sec = (time_t) (left / USEC_PER_SEC),
+                                              .tv_nsec = (long) (left % USEC_PER_SEC) * 1000 };
+                t = &timeout;
+        }
+        n = ppoll(fds, n_fds, t, NULL);
+        return n < 0 ? (errno == EINTR ? 0 : -errno) : n;
+}
+
+int connection_wait(sqlipc_connection *c, int pipe_fd, uint64_t *deadline) {
+        struct pollfd fds[3] = {
+                { .fd = pipe_fd, .events = POLLIN },
+                { .fd = c->wake_fd, .events = POLLIN },
+                { .fd = -1 },
+        };
+        uint64_t bus_until = UINT64_MAX;
+        int r;
+
+        if (*deadline == 0) {
+                uint64_t now = now_usec();
+
+                *deadline = c->timeout_usec < UINT64_MAX - now ? now + c->timeout_usec : UINT64_MAX;
+        }
+
+        r = sd_bus_get_fd(c->bus);
+        if (r >= 0) {
+                fds[2].fd = r;
+                r = sd_bus_get_events(c->bus);
+                if (r < 0)
+                        return r;
+                fds[2].events = (short) r;
+                r = sd_bus_get_timeout(c->bus, &bus_until);
+                if (r < 0)
+                        return r;
+        } else if (r != -ENOTCONN)
+                return r;
+
+        r = poll_until(fds, 3, earlier(*deadline, bus_until));
+        if (r < 0)
+                return r;
+        if (fds[0].revents)
+                return 1;
+        if (fds[1].revents || fds[2].revents || bus_until != UINT64_MAX) {
+                r = connection_process(c);
+                if (r != 0)
+                        return r < 0 ? r : 0;
+        }
+        return *deadline != UINT64_MAX && now_usec() >= *deadline ? -ETIMEDOUT : 0;
+}

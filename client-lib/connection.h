@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One bus and the daemon behind it: owns the bus connection, the descriptors to wait on, the list of statements and
+ * cursors, and the details of the last failure. Library.
+ *
+ * The rest of the library never waits: it answers -EAGAIN, and only the loops of the blocking calls (and the program's own loop) go
+ * through connection_wait() or sqlipc_process().
+ */
+#ifndef SQLIPC_CONNECTION_H
+#define SQLIPC_CONNECTION_H
+
+#include <sys/queue.h>
+
+#include "error.h"
+
+struct sqlipc_connection {
+        sd_bus *bus;               /* owned, or a reference on the caller's */
+        int (*open_bus)(sd_bus **ret, const char *address); /* opens another after a loss; NULL: the bus is the caller's */
+        char *address;             /* for open_bus, may be NULL */
+        bool blocking;
+        bool processing;           /* connection_process() is on the stack */
+        uint64_t timeout_usec;     /* of one blocking call, UINT64_MAX: none */
+        int wake_fd;               /* eventfd: a cursor was cancelled, or the caller's loop brought news */
+        int epoll_fd;              /* for the program's loop; -1 until one is asked for */
+        int polled_bus_fd;         /* what stands in epoll_fd for the bus, -1: nothing */
+        uint32_t polled_bus_events;
+        LIST_HEAD(, sqlipc_statement) statements;
+        LIST_HEAD(, sqlipc_cursor) cursors;
+        Error error;               /* of the last call that failed */
+};
+
+/* A usable bus: opens another one if ours was lost. Statements of the lost one are then to be compiled again. */
+int connection_ensure_bus(sqlipc_connection *c);
+
+/* Whether the bus is still there. */
+bool connection_is_open(sqlipc_connection *c);
+
+/* A call to METHOD of the database object `path`. `destination`: NULL for whoever owns the name, started if need be; else
+ * that daemon instance alone. */
+int connection_new_call(sqlipc_connection *c, sd_bus_message **ret, const char *destination, const char *path,
+                        const char *method);
+
+/* Dispatches what came and takes every waiting cursor as far as it goes. 1: something was done. */
+int connection_process(sqlipc_connection *c);
+
+/* Waits for bus, cancellation or `pipe_fd` (-1: none), and processes the first two. `*deadline`: 0 before the first wait
+ * of a blocking call, which sets it. 1: the pipe has news; 0: look again; -ETIMEDOUT. */
+int connection_wait(sqlipc_connection *c, int pipe_fd, uint64_t *deadline);
+
+/* Keeps epoll_fd in step with what the bus waits for. */
+void connection_update_events(sqlipc_connection *c);
+
+/* The next readable moment of `pipe_fd` wakes the program's loop, once. connection_disarm() before the descriptor is closed. */
+int connection_arm(sqlipc_connection *c, int pipe_fd);
+void connection_disarm(sqlipc_connection *c, int pipe_fd);
+
+/* The program's own loop dispatches this reply: have it look at our descriptor too. */
+void connection_wake_if_idle(sqlipc_connection *c);
+
+#endif

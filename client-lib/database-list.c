@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the service publishes. Library. */
+#include <string.h>
+
+#include "call.h"
+#include "connection.h"
+#include "sqlipc-names.h"
+
+static void on_list_reply(sd_bus_message *reply, void *userdata) {
+        *(sd_bus_message **) userdata = sd_bus_message_ref(reply);
+}
+
+/* Sends ListDatabases and waits for its reply, which the caller frees. */
+static int request(sqlipc_connection *c, sd_bus_message **ret) {
+        _cleanup_message_ sd_bus_message *m = NULL, *reply = NULL;
+        uint64_t deadline = 0;
+        Call *call;
+        int r;
+
+        r = connection_ensure_bus(c);
+        if (r < 0)
+                return connection_fail_send(c, r);
+        r = sd_bus_message_new_method_call(c->bus, &m, SQLIPC_BUS_NAME, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE,
+                                           "ListDatabases");
+        if (r < 0)
+                return connection_fail_send(c, r);
+        r = sd_bus_message_append(m, "a{sv}", 0);
+        if (r < 0)
+                return connection_fail_send(c, r);
+        r = call_new(&call, c, m, on_list_reply, NULL, &reply, UINT64_MAX);
+        if (r < 0)
+                return connection_fail_send(c, r);
+        while (!reply && r >= 0)
+                r = connection_wait(c, -1, &deadline);
+        (void) call_free(call);
+        if (!reply)
+                return connection_fail_wait(c, r);
+        if (sd_bus_message_get_error(reply))
+                return error_set_reply(&c->error, reply);
+        *ret = steal(reply);
+        return 0;
+}
+
+/* The description from a database's a{sv}, "" if there is none. */
+static int read_description(sd_bus_message *reply, const char **ret) {
+        int r;
+
+        *ret = "";
+        r = sd_bus_message_enter_container(reply, 'a', "{sv}");
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(reply, 'e', "sv")) > 0) {
+                const char *key, *contents;
+                char type;
+
+                r = sd_bus_message_read(reply, "s", &key);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_peek_type(reply, &type, &contents);
+                if (r < 0)
+                        return r;
+                if (strcmp(key, "description") == 0 && strcmp(contents, "s") == 0)
+                        r = sd_bus_message_read(reply, "v", "s", ret);
+                else
+                        r = sd_bus_message_skip(reply, "v");
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(reply);
+                if (r < 0)
+                        return r;
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(reply);
+}
+
+_public_ int sqlipc_list_databases(sqlipc_connection *connection, sqlipc_database_visitor visit, void *userdata) {
+        _cleanup_message_ sd_bus_message *reply = NULL;
+        const char *name, *path, *description;
+        int r, stop;
+
+        if (!connection || !visit)
+                return connection_fail_errno(connection, -EINVAL);
+        r = request(connection, &reply);
+        if (r < 0)
+                return r;
+
+        r = sd_bus_message_enter_container(reply, 'a', "(soa{sv})");
+        if (r < 0)
+                return connection_fail_errno(connection, r);
+        while ((r = sd_bus_message_enter_container(reply, 'r', "soa{sv}")) > 0) {
+                r = sd_bus_message_read(reply, "so", &name, &path);
+                if (r >= 0)
+                        r = read_description(reply, &description);
+                if (r < 0)
+                        break;
+                stop = visit(name, description, userdata);
+                if (stop != 0)
+                        return stop;
+                r = sd_bus_message_exit_container(reply);
+                if (r < 0)
+                        break;
+        }
+        return r < 0 ? connection_fail_errno(connection, r) : 0;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Columns and parameters as Prepare and Query describe them. Library. */
+#include <string.h>
+
+#include "statement.h"
+
+void description_done(Description *d) {
+        for (unsigned i = 0; i < d->n_columns; i++) {
+                free(d->columns[i].name);
+                free(d->columns[i].declared_type);
+        }
+        for (unsigned i = 0; i < d->n_parameters; i++)
+                free(d->parameters[i]);
+        free(d->columns);
+        free(d->parameters);
+        *d = (Description) { .page_size = SQLIPC_PAGE_SIZE_DEFAULT };
+}
+
+/* The bytes of a name where a D-Bus string could not hold them, from a column's a{sv}: replaces `*name`. */
+static int read_column_details(sd_bus_message *reply, char **name) {
+        int r;
+
+        r = sd_bus_message_enter_container(reply, 'a', "{sv}");
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(reply, 'e', "sv")) > 0) {
+                const char *key, *contents;
+                char type;
+
+                r = sd_bus_message_read(reply, "s", &key);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_peek_type(reply, &type, &contents);
+                if (r < 0)
+                        return r;
+                if (strcmp(key, "name-bytes") == 0 && strcmp(contents, "ay") == 0) {
+                        const void *bytes;
+                        size_t size;
+                        char *copy;
+
+                        r = sd_bus_message_enter_container(reply, 'v', "ay");
+                        if (r < 0)
+                                return r;
+                        r = sd_bus_message_read_array(reply, 'y', &bytes, &size);
+                        if (r < 0)
+                                return r;
+                        r = sd_bus_message_exit_container(reply);
+                        if (r < 0)
+                                return r;
+                        copy = strndup(size > 0 ? bytes : "", size);
+                        if (!copy)
+                                return -ENOMEM;
+                        free(*name);
+                        *name = copy;
+                } else {
+                        r = sd_bus_message_skip(reply, "v");
+                        if (r < 0)
+                                return r;
+                }
+                r = sd_bus_message_exit_container(reply);
+                if (r < 0)
+                        return r;
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(reply);
+}
+
+static int read_column(Description *d, sd_bus_message *reply) {
+        const char *name, *declared_type;
+        Column *columns, *column;
+        int r;
+
+        r = sd_bus_message_read(reply, "ss", &name, &declared_type);
+        if (r < 0)
+                return r;
+        columns = reallocarray(d->columns, d->n_columns + 1, sizeof *columns);
+        if (!columns)
+                return -ENOMEM;
+        d->columns = columns;
+        column = &columns[d->n_columns++];
+        *column = (Column) { .name = strdup(name), .declared_type = declared_type[0] ? strdup(declared_type) : NULL };
+        if (!column->name || (declared_type[0] && !column->declared_type))
+                return -ENOMEM;
+        return read_column_details(reply, &column->name);
+}
+
+static int read_columns(Description *d, sd_bus_message *reply) {
+        int r;
+
+        r = sd_bus_message_enter_container(reply, 'a', "(ssa{sv})");
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(reply, 'r', "ssa{sv}")) > 0) {
+                if (d->n_columns >= SQLIPC_N_COLUMNS_MAX)
+                        return -EBADMSG;
+                r = read_column(d, reply);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(reply);
+                if (r < 0)
+                        return r;
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(reply);
+}
+
+static int read_parameters(Description *d, sd_bus_message *reply) {
+        int r;
+
+        r = sd_bus_message_enter_container(reply, 'v', "as");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_enter_container(reply, 'a', "s");
+        if (r < 0)
+                return r;
+        for (;;) {
+                const char *name;
+                char **parameters;
+
+                r = sd_bus_message_read(reply, "s", &name);
+                if (r < 0)
+                        return r;
+                if (r == 0)
+                        break;
+                if (d->n_parameters >= N_PARAMETERS_MAX)
+                        return -EBADMSG;
+                parameters = reallocarray(d->parameters, d->n_parameters + 1, sizeof *parameters);
+                if (!parameters)
+                        return -ENOMEM;
+                d->parameters = parameters;
+                parameters[d->n_parameters] = name[0] ? strdup(name) : NULL;
+                if (name[0] && !parameters[d->n_parameters])
+                        return -ENOMEM;
+                d->n_parameters++;
+        }
+        r = sd_bus_message_exit_container(reply);
+        if (r < 0)
+                return r;
+        return sd_bus_message_exit_container(reply);
+}
+
+/* One entry of `info`; keys that are not known, or of another type, are passed over. */
+static int read_info_value(Description *d, sd_bus_message *reply, const char *key) {
+        const char *contents;
+        char type;
+        int r;
+
+        r = sd_bus_message_peek_type(reply, &type, &contents);
+        if (r < 0)
+                return r;
+        if (strcmp(key, "parameters") == 0 && strcmp(contents, "as") == 0 && !d->parameters)
+                return read_parameters(d, reply);
+        if (strcmp(key, "page-size") == 0 && strcmp(contents, "u") == 0)
+                return sd_bus_message_read(reply, "v", "u", &d->page_size);
+        return sd_bus_message_skip(reply, "v");
+}
+
+static int read_info(Description *d, sd_bus_message *reply) {
+        int r;
+
+        r = sd_bus_message_enter_container(reply, 'a', "{sv}");
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(reply, 'e', "sv")) > 0) {
+                const char *key;
+
+                r = sd_bus_message_read(reply, "s", &key);
+                if (r < 0)
+                        return r;
+                r = read_info_value(d, reply, key);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(reply);
+                if (r < 0)
+                        return r;
+        }
+        return r < 0 ? r : sd_bus_message_exit_container(reply);
+}
+
+int description_read(Description *ret, sd_bus_message *reply) {
+        _cleanup_(description_done) Description d = { .page_size = SQLIPC_PAGE_SIZE_DEFAULT };
+        int r;
+
+        r = read_columns(&d, reply);
+        if (r < 0)
+                return r;
+        r = read_info(&d, reply);
+        if (r < 0)
+                return r;
+        *ret = d;
+        d = (Description) { .page_size = 0 };
+        return 0;
+}

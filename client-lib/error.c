@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Failures and their details (error.h). Library.
+ *
+ * Three sources meet here: the table that the daemon shares with us, a few names of the bus itself, and the numbers of
+ * ERROR frames. What this library does not know (a newer daemon) keeps its name and sentence and becomes -EREMOTEIO.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "connection.h"
+#include "error.h"
+#include "sqlipc-names.h"
+
+/* What sqlipc.h writes out for users is the table that daemon and library share. */
+#define X(number, symbol, name, error) _Static_assert((int) SQLIPC_ERROR_##symbol == (number), #symbol);
+SQLIPC_ERROR_TABLE(X)
+#undef X
+
+typedef struct ErrorRow {
+        const char *name; /* D-Bus name; one that ends in '.' stands for all that start so */
+        uint32_t number;
+        int error;
+} ErrorRow;
+
+static const ErrorRow error_rows[] = {
+#define X(number_, symbol, name_, error_) { SQLIPC_ERROR_PREFIXED(name_), number_, error_ },
+        SQLIPC_ERROR_TABLE(X)
+#undef X
+};
+
+/* What the bus, or systemd on its behalf, says in place of the service. NoReply always means that who should have replied is gone: we
+ * set no deadline on a call that could raise it otherwise. */
+static const ErrorRow bus_rows[] = {
+        { "org.freedesktop.DBus.Error.ServiceUnknown", ERROR_DAEMON_LOST, EHOSTDOWN },
+        { "org.freedesktop.DBus.Error.NameHasNoOwner", ERROR_DAEMON_LOST, EHOSTDOWN },
+        { "org.freedesktop.DBus.Error.Spawn.", ERROR_DAEMON_LOST, EHOSTDOWN },
+        { "org.freedesktop.systemd1.", ERROR_DAEMON_LOST, EHOSTDOWN },
+        { "org.freedesktop.DBus.Error.NoReply", ERROR_DAEMON_LOST, ECONNRESET },
+        { "org.freedesktop.DBus.Error.Disconnected", ERROR_DAEMON_LOST, ECONNRESET },
+        { "org.freedesktop.DBus.Error.UnknownObject", ERROR_UNKNOWN_DATABASE, ENOENT },
+        { "org.freedesktop.DBus.Error.AccessDenied", ERROR_ACCESS_DENIED, EACCES },
+        { "org.freedesktop.DBus.Error.AuthFailed", ERROR_ACCESS_DENIED, EACCES },
+        { "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired", ERROR_ACCESS_DENIED, EACCES },
+        { "org.freedesktop.DBus.Error.NoMemory", ERROR_OUT_OF_MEMORY, ENOMEM },
+        { "org.freedesktop.DBus.Error.LimitsExceeded", ERROR_LIMITS_EXCEEDED, EDQUOT },
+        { "org.freedesktop.DBus.Error.Timeout", ERROR_TIMED_OUT, ETIMEDOUT },
+        { "org.freedesktop.DBus.Error.TimedOut", ERROR_TIMED_OUT, ETIMEDOUT },
+        { "org.freedesktop.DBus.Error.UnknownMethod", ERROR_NONE, EOPNOTSUPP },
+        { "org.freedesktop.DBus.Error.UnknownInterface", ERROR_NONE, EOPNOTSUPP },
+        { "org.freedesktop.DBus.Error.InvalidArgs", ERROR_NONE, EOPNOTSUPP },
+};
+
+static const ErrorRow unknown_row = { "", ERROR_NONE, EREMOTEIO };
+
+static const ErrorRow *row_by_number(uint32_t number) {
+        for (size_t i = 0; i < sizeof error_rows / sizeof error_rows[0]; i++)
+                if (error_rows[i].number == number)
+                        return &error_rows[i];
+        return &unknown_row;
+}
+
+static bool row_has_name(const ErrorRow *row, const char *name) {
+        size_t size = strlen(row->name);
+
+        return row->name[size - 1] == '.' ? strncmp(row->name, name, size) == 0 : strcmp(row->name, name) == 0;
+}
+
+static const ErrorRow *row_by_name(const char *name) {
+        for (size_t i = 0; i < sizeof error_rows / sizeof error_rows[0]; i++)
+                if (row_has_name(&error_rows[i], name))
+                        return &error_rows[i];
+        for (size_t i = 0; i < sizeof bus_rows / sizeof bus_rows[0]; i++)
+                if (row_has_name(&bus_rows[i], name))
+                        return &bus_rows[i];
+        return &unknown_row;
+}
+
+static void set_message(Error *e, const char *message, size_t size) {
+        if (size >= sizeof e->message) {
+                size = sizeof e->message - 1;
+                while (size > 0 && ((unsigned char) message[size] & 0xC0) == 0x80) /* cut between characters */
+                        size--;
+        }
+        memcpy(e->message, message, size);
+        e->message[size] = 0;
+}
+
+static void set_row(Error *e, const ErrorRow *row) {
+        *e = (Error) { .result = -row->error, .number = row->number, .sql_offset = -1 };
+        (void) snprintf(e->name, sizeof e->name, "%s", row->name);
+}
+
+int error_set(Error *e, ErrorNumber number, const char *format, ...) {
+        va_list ap;
+
+        set_row(e, row_by_number(number));
+        va_start(ap, format);
+        (void) vsnprintf(e->message, sizeof e->message, format, ap);
+        va_end(ap);
+        return e->result;
+}
+
+int error_set_errno(Error *e, int r, const char *format, ...) {
+        va_list ap;
+
+        *e = (Error) { .result = r, .sql_offset = -1 };
+        if (!format) {
+                char buffer[128];
+                const char *text = strerror_r(-r, buffer, sizeof buffer);
+
+                set_message(e, text, strlen(text));
+                return r;
+        }
+        va_start(ap, format);
+        (void) vsnprintf(e->message, sizeof e->message, format, ap);
+        va_end(ap);
+        return r;
+}
+
+int error_set_reply(Error *e, sd_bus_message *reply) {
+        const sd_bus_error *error = sd_bus_message_get_error(reply);
+        const char *signature = sd_bus_message_get_signature(reply, true), *message = NULL;
+
+        if (!error)
+                return error_set_errno(e, -EBADMSG, "The service sent a reply that its interface does not describe.");
+
+        set_row(e, row_by_name(error->name));
+        (void) snprintf(e->name, sizeof e->name, "%s", error->name);
+        message = error->message ? error->message : error->name;
+        if (e->number == ERROR_UNKNOWN_DATABASE) /* the bus's own sentence would speak of objects */
+                message = "There is no database of this name, or it is not yours to use.";
+        set_message(e, message, strlen(message));
+
+        /* Ours carry SQLite's code and the offset behind the sentence; sd-bus has read the sentence already. */
+        if (strncmp(error->name, SQLIPC_ERROR_PREFIX, strlen(SQLIPC_ERROR_PREFIX)) == 0 && signature &&
+            strncmp(signature, "sii", 3) == 0) {
+                int32_t extended_code, sql_offset;
+
+                (void) sd_bus_message_rewind(reply, true);
+                if (sd_bus_message_read(reply, "sii", NULL, &extended_code, &sql_offset) > 0) {
+                        e->extended_code = extended_code;
+                        e->sql_offset = sql_offset < 0 ? -1 : sql_offset;
+                }
+        }
+        return e->result;
+}
+
+int error_set_frame(Error *e, const PageDecoder *d) {
+        set_row(e, row_by_number(d->error_number));
+        e->extended_code = d->error_extended_code;
+        e->sql_offset = d->error_sql_offset < 0 ? -1 : d->error_sql_offset;
+        set_message(e, d->error_message, d->error_message_size);
+        return e->result;
+}
+
+int connection_fail(sqlipc_connection *connection, const Error *e) {
+        if (&connection->error != e)
+                connection->error = *e;
+        return e->result;
+}
+
+int connection_fail_errno(sqlipc_connection *connection, int r) {
+        return connection ? error_set_errno(&connection->error, r, NULL) : r;
+}
+
+int error_set_send(Error *e, int r) {
+        switch (r) {
+        case -ENOTCONN:
+        case -ECONNRESET:
+        case -EPIPE:
+        case -ESHUTDOWN:
+                return error_set(e, ERROR_DAEMON_LOST, "The connection to the bus is lost.");
+        case -E2BIG:
+        case -EMSGSIZE:
+        case -ENOBUFS:
+                return error_set(e, ERROR_LIMITS_EXCEEDED, "The parameters are too large for one call.");
+        default:
+                return error_set_errno(e, r, NULL);
+        }
+}
+
+int connection_fail_send(sqlipc_connection *connection, int r) {
+        return error_set_send(&connection->error, r);
+}
+
+int connection_fail_wait(sqlipc_connection *connection, int r) {
+        if (r != -ETIMEDOUT)
+                return error_set_send(&connection->error, r);
+        return error_set_errno(&connection->error, r, "No answer within %.3g s.", (double) connection->timeout_usec / 1e6);
+}
+
+_public_ sqlipc_error sqlipc_error_code(const sqlipc_connection *connection) {
+        return connection ? (sqlipc_error) connection->error.number : SQLIPC_ERROR_NONE;
+}
+
+_public_ const char *sqlipc_error_name(const sqlipc_connection *connection) {
+        return connection && connection->error.name[0] ? connection->error.name : NULL;
+}
+
+_public_ const char *sqlipc_error_message(const sqlipc_connection *connection) {
+        return connection ? connection->error.message : "";
+}
+
+_public_ int sqlipc_error_sqlite_code(const sqlipc_connection *connection) {
+        return connection ? connection->error.extended_code & 0xFF : 0;
+}
+
+_public_ int sqlipc_error_sqlite_extended_code(const sqlipc_connection *connection) {
+        return connection ? connection->error.extended_code : 0;
+}
+
+_public_ int sqlipc_error_sql_offset(const sqlipc_connection *connection) {
+        return connection ? connection->error.sql_offset : -1;
+}

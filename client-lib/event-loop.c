@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What a program with a loop of its own sees: one epoll descriptor, and when to come back. Library.
+ *
+ * The epoll set holds the bus (level-triggered, with the events that sd-bus asks for), wake_fd (level-triggered), and each
+ * pipe that a cursor found empty (one-shot: a cursor that nobody reads wakes nobody).
+ */
+#include <poll.h>
+#include <sys/epoll.h>
+
+#include "connection.h"
+
+enum { TAG_BUS, TAG_WAKE, TAG_PIPE };
+
+static void remove_bus(sqlipc_connection *c) {
+        if (c->polled_bus_fd >= 0)
+                (void) epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, c->polled_bus_fd, NULL);
+        c->polled_bus_fd = -1;
+}
+
+static int set_fd(int epoll_fd, int fd, struct epoll_event *event) {
+        if (epoll_ctl(epoll_fd, EPOLL_CTL_MOD, fd, event) >= 0)
+                return 0;
+        if (errno == ENOENT && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, event) >= 0)
+                return 0;
+        return -errno;
+}
+
+void connection_update_events(sqlipc_connection *c) {
+        struct epoll_event event = { .data.u64 = TAG_BUS };
+        int fd, events;
+
+        if (c->epoll_fd < 0)
+                return;
+        fd = sd_bus_get_fd(c->bus);
+        if (fd != c->polled_bus_fd)
+                remove_bus(c);
+        if (fd < 0)
+                return;
+        events = sd_bus_get_events(c->bus);
+        event.events = (events & POLLIN ? (uint32_t) EPOLLIN : 0) | (events & POLLOUT ? (uint32_t) EPOLLOUT : 0);
+
+        /* While it still connects sd-bus may put another socket under the same number. */
+        if (fd == c->polled_bus_fd && event.events == c->polled_bus_events && sd_bus_is_ready(c->bus) > 0)
+                return;
+        if (set_fd(c->epoll_fd, fd, &event) < 0)
+                return;
+        c->polled_bus_fd = fd;
+        c->polled_bus_events = event.events;
+}
+
+int connection_arm(sqlipc_connection *c, int pipe_fd) {
+        struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.u64 = TAG_PIPE };
+
+        return c->epoll_fd < 0 ? 0 : set_fd(c->epoll_fd, pipe_fd, &event);
+}
+
+void connection_disarm(sqlipc_connection *c, int pipe_fd) {
+        if (c->epoll_fd >= 0)
+                (void) epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, pipe_fd, NULL);
+}
+
+void connection_wake_if_idle(sqlipc_connection *c) {
+        uint64_t one = 1;
+
+        if (!c->processing && write(c->wake_fd, &one, sizeof one) < 0)
+                return; /* the counter is full: it wakes all the same */
+}
+
+static int ensure_epoll(sqlipc_connection *c) {
+        struct epoll_event event = { .events = EPOLLIN, .data.u64 = TAG_WAKE };
+        int fd;
+
+        if (c->epoll_fd >= 0)
+                return 0;
+        fd = epoll_create1(EPOLL_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        if (epoll_ctl(fd, EPOLL_CTL_ADD, c->wake_fd, &event) < 0) {
+                int r = -errno;
+
+                (void) safe_close(fd);
+                return r;
+        }
+        c->epoll_fd = fd;
+        connection_update_events(c);
+        return 0;
+}
+
+_public_ int sqlipc_set_blocking(sqlipc_connection *connection, int blocking) {
+        int r;
+
+        if (!connection)
+                return -EINVAL;
+        if (!blocking) {
+                r = ensure_epoll(connection); /* from here on -EAGAIN arms pipes in it */
+                if (r < 0)
+                        return connection_fail_errno(connection, r);
+        }
+        connection->blocking = blocking != 0;
+        return 0;
+}
+
+_public_ int sqlipc_get_fd(sqlipc_connection *connection) {
+        int r;
+
+        if (!connection)
+                return -EINVAL;
+        r = ensure_epoll(connection);
+        if (r < 0)
+                return connection_fail_errno(connection, r);
+        connection_update_events(connection);
+        return connection->epoll_fd;
+}
+
+_public_ int sqlipc_get_events(sqlipc_connection *connection) {
+        if (!connection)
+                return -EINVAL;
+        connection_update_events(connection);
+        return POLLIN;
+}
+
+_public_ int sqlipc_get_timeout(sqlipc_connection *connection, uint64_t *ret_usec) {
+        int r;
+
+        if (!connection || !ret_usec)
+                return -EINVAL;
+        connection_update_events(connection);
+        *ret_usec = UINT64_MAX;
+        r = sd_bus_get_timeout(connection->bus, ret_usec);
+        if (r == -ENOTCONN) /* closed: nothing is to come */
+                return 0;
+        return r < 0 ? connection_fail_errno(connection, r) : 0;
+}
+
+/* Takes the one-shot events of pipes out of the set; level-triggered ones stay as long as their cause. */
+static int collect_pipes(sqlipc_connection *c) {
+        struct epoll_event events[16];
+        int n, done = 0;
+
+        if (c->epoll_fd < 0)
+                return 0;
+        do {
+                n = epoll_wait(c->epoll_fd, events, 16, 0);
+                bool pipes = false;
+
+                for (int i = 0; i < n; i++)
+                        pipes |= events[i].data.u64 == TAG_PIPE;
+                done |= pipes;
+                if (!pipes)
+                        break;
+        } while (n == 16);
+        return done;
+}
+
+_public_ int sqlipc_process(sqlipc_connection *connection) {
+        int r, pipes;
+
+        if (!connection)
+                return -EINVAL;
+        pipes = collect_pipes(connection);
+        r = connection_process(connection);
+        if (r < 0)
+                return connection_fail_errno(connection, r);
+        return r > 0 || pipes;
+}

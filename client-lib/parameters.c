@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Bound values, and their form as D-Bus values (parameters.h). Library. */
+#include <string.h>
+
+#include "parameters.h"
+
+static void clear_values(sqlipc_parameter *values, unsigned n) {
+        for (unsigned i = 0; i < n; i++) {
+                free((void *) values[i].name);
+                free((void *) values[i].bytes);
+        }
+        free(values);
+}
+
+Bindings *bindings_ref(Bindings *b) {
+        if (b)
+                b->n_ref++;
+        return b;
+}
+
+Bindings *bindings_unref(Bindings *b) {
+        if (!b || --b->n_ref > 0)
+                return NULL;
+        clear_values(b->values, b->n_values);
+        clear_values(b->named, b->n_named);
+        free(b);
+        return NULL;
+}
+
+void bindings_unrefp(Bindings **b) {
+        (void) bindings_unref(*b);
+}
+
+static int copy_value(sqlipc_parameter *ret, const sqlipc_parameter *value) {
+        _cleanup_free_ char *name = NULL;
+        void *bytes = NULL;
+
+        if (value->name && !(name = strdup(value->name)))
+                return -ENOMEM;
+        if (value->type == SQLIPC_TEXT || value->type == SQLIPC_BLOB) {
+                bytes = malloc(value->size > 0 ? value->size : 1);
+                if (!bytes)
+                        return -ENOMEM;
+                if (value->size > 0)
+                        memcpy(bytes, value->bytes, value->size);
+        }
+        *ret = *value;
+        ret->name = steal(name);
+        ret->bytes = bytes;
+        return 0;
+}
+
+static int grow_values(Bindings *b, unsigned n) {
+        sqlipc_parameter *values;
+
+        if (n <= b->n_values)
+                return 0;
+        values = reallocarray(b->values, n, sizeof *values);
+        if (!values)
+                return -ENOMEM;
+        for (unsigned i = b->n_values; i < n; i++)
+                values[i] = (sqlipc_parameter) { .type = SQLIPC_NULL };
+        b->values = values;
+        b->n_values = n;
+        return 0;
+}
+
+static int set_by_index(Bindings *b, unsigned index, const sqlipc_parameter *value) {
+        sqlipc_parameter copy;
+        int r;
+
+        r = grow_values(b, index);
+        if (r < 0)
+                return r;
+        r = copy_value(&copy, value);
+        if (r < 0)
+                return r;
+        free((void *) b->values[index - 1].bytes);
+        b->values[index - 1] = copy;
+        return 0;
+}
+
+static int set_by_name(Bindings *b, const sqlipc_parameter *value) {
+        sqlipc_parameter copy, *named;
+        unsigned i = 0;
+        int r;
+
+        while (i < b->n_named && strcmp(b->named[i].name, value->name) != 0)
+                i++;
+        if (i == N_PARAMETERS_MAX)
+                return -ERANGE;
+        if (i == b->n_named) {
+                named = reallocarray(b->named, i + 1, sizeof *named);
+                if (!named)
+                        return -ENOMEM;
+                named[i] = (sqlipc_parameter) { .type = SQLIPC_NULL };
+                b->named = named;
+        }
+        r = copy_value(&copy, value);
+        if (r < 0)
+                return r;
+        if (i < b->n_named) {
+                free((void *) b->named[i].name);
+                free((void *) b->named[i].bytes);
+        } else
+                b->n_named++;
+        b->named[i] = copy;
+        return 0;
+}
+
+static int bindings_copy(Bindings **ret, const Bindings *from) {
+        _cleanup_(bindings_unrefp) Bindings *b = calloc(1, sizeof *b);
+        int r = 0;
+
+        if (!b)
+                return -ENOMEM;
+        b->n_ref = 1;
+        if (from)
+                r = grow_values(b, from->n_values);
+        for (unsigned i = 0; r >= 0 && from && i < from->n_values; i++)
+                r = set_by_index(b, i + 1, &from->values[i]);
+        for (unsigned i = 0; r >= 0 && from && i < from->n_named; i++)
+                r = set_by_name(b, &from->named[i]);
+        if (r < 0)
+                return r;
+        *ret = steal(b);
+        return 0;
+}
+
+int bindings_set(Bindings **b, unsigned index, const sqlipc_parameter *value) {
+        int r;
+
+        if (!*b || (*b)->n_ref > 1) {
+                Bindings *copy;
+
+                r = bindings_copy(&copy, *b);
+                if (r < 0)
+                        return r;
+                (void) bindings_unref(*b);
+                *b = copy;
+        }
+        return value->name ? set_by_name(*b, value) : set_by_index(*b, index, value);
+}
+
+int bindings_resolve(Bindings *b, unsigned (*look_up)(void *userdata, const char *name), void *userdata, const char **ret_unknown) {
+        int r;
+
+        while (b && b->n_named > 0) {
+                sqlipc_parameter *named = &b->named[b->n_named - 1];
+                unsigned index = look_up(userdata, named->name);
+
+                if (index == 0) {
+                        *ret_unknown = named->name;
+                        return -ENXIO;
+                }
+                r = grow_values(b, index);
+                if (r < 0)
+                        return r;
+                free((void *) b->values[index - 1].bytes);
+                free((void *) named->name);
+                named->name = NULL;
+                b->values[index - 1] = *named; /* with its bytes */
+                b->n_named--;
+        }
+        return 0;
+}
+
+/* Bytes of the character that starts at `p`, 0 if D-Bus has none such. */
+static size_t bus_character(const uint8_t *p, size_t size) {
+        static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+        size_t n = p[0] < 0x80 ? 1 : p[0] < 0xC0 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF8 ? 4 : 0;
+        uint32_t c;
+
+        if (n == 0 || n > size || p[0] == 0)
+                return 0;
+        if (n == 1)
+                return 1;
+        c = p[0] & (0x7Fu >> n);
+        for (size_t i = 1; i < n; i++) {
+                if ((p[i] & 0xC0) != 0x80)
+                        return 0;
+                c = c << 6 | (p[i] & 0x3Fu);
+        }
+        if (c < least[n] || c > 0x10FFFF || (c & 0xFFFFF800) == 0xD800 || (c >= 0xFDD0 && c <= 0xFDEF) ||
+            (c & 0xFFFE) == 0xFFFE)
+                return 0;
+        return n;
+}
+
+bool is_bus_string(const void *text, size_t size, size_t *ret_bad) {
+        const uint8_t *p = text;
+
+        for (size_t i = 0; i < size;) {
+                size_t n = bus_character(p + i, size - i);
+
+                if (n == 0) {
+                        if (ret_bad)
+                                *ret_bad = i;
+                        return false;
+                }
+                i += n;
+        }
+        return true;
+}
+
+static int append_blob(sd_bus_message *m, const void *bytes, size_t size) {
+        int r;
+
+        r = sd_bus_message_open_container(m, 'v', "ay");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append_array(m, 'y', size > 0 ? bytes : "", size);
+        if (r < 0)
+                return r;
+        return sd_bus_message_close_container(m);
+}
+
+/* A D-Bus string of `size` bytes that need no NUL behind them. */
+static int append_string(sd_bus_message *m, const void *text, size_t size) {
+        char *room;
+        int r;
+
+        r = sd_bus_message_open_container(m, 'v', "s");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append_string_space(m, size, &room);
+        if (r < 0)
+                return r;
+        memcpy(room, text, size);
+        return sd_bus_message_close_container(m);
+}
+
+/* TEXT that no D-Bus string can carry: a{sv} with its bytes; NULL: an empty a{sv}. */
+static int append_special(sd_bus_message *m, const void *text, size_t size) {
+        int r;
+
+        r = sd_bus_message_open_container(m, 'v', "a{sv}");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, 'a', "{sv}");
+        if (r < 0)
+                return r;
+        if (text) {
+                r = sd_bus_message_open_container(m, 'e', "sv");
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_append(m, "s", "text");
+                if (r < 0)
+                        return r;
+                r = append_blob(m, text, size);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_close_container(m);
+                if (r < 0)
+                        return r;
+        }
+        r = sd_bus_message_close_container(m);
+        if (r < 0)
+                return r;
+        return sd_bus_message_close_container(m);
+}
+
+static int append_value(sd_bus_message *m, const sqlipc_parameter *p) {
+        const void *bytes = p->bytes ? p->bytes : "";
+
+        switch (p->type) {
+        case SQLIPC_INTEGER:
+                return sd_bus_message_append(m, "v", "x", p->integer);
+        case SQLIPC_REAL:
+                return sd_bus_message_append(m, "v", "d", p->real);
+        case SQLIPC_TEXT:
+                if (p->size == 0 || is_bus_string(bytes, p->size, NULL))
+                        return append_string(m, bytes, p->size);
+                return append_special(m, bytes, p->size);
+        case SQLIPC_BLOB:
+                return append_blob(m, bytes, p->size);
+        case SQLIPC_NULL:
+                return append_special(m, NULL, 0);
+        }
+        return -EINVAL;
+}
+
+static int check_parameters(const sqlipc_parameter *parameters, size_t n) {
+        size_t total = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                const sqlipc_parameter *p = &parameters[i];
+
+                if (p->name && !is_bus_string(p->name, strlen(p->name), NULL))
+                        return -EINVAL;
+                if (p->type != SQLIPC_TEXT && p->type != SQLIPC_BLOB)
+                        continue;
+                if (p->size > 0 && !p->bytes)
+                        return -EINVAL;
+                if (p->size > PARAMETERS_SIZE_MAX - total)
+                        return -E2BIG;
+                total += p->size;
+        }
+        return n > N_PARAMETERS_MAX ? -E2BIG : 0;
+}
+
+static int append_positional(sd_bus_message *m, const sqlipc_parameter *parameters, size_t n, size_t n_min) {
+        const sqlipc_parameter null = { .type = SQLIPC_NULL };
+        size_t n_positional = 0;
+        int r;
+
+        r = sd_bus_message_open_container(m, 'a', "v");
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
+                if (parameters[i].name)
+                        continue;
+                r = append_value(m, &parameters[i]);
+                if (r < 0)
+                        return r;
+                n_positional++;
+        }
+        for (; n_positional < n_min; n_positional++) {
+                r = append_value(m, &null);
+                if (r < 0)
+                        return r;
+        }
+        return sd_bus_message_close_container(m);
+}
+
+static int append_named(sd_bus_message *m, const sqlipc_parameter *parameters, size_t n) {
+        int r;
+
+        r = sd_bus_message_open_container(m, 'a', "{sv}");
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
+                if (!parameters[i].name)
+                        continue;
+                r = sd_bus_message_open_container(m, 'e', "sv");
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_append(m, "s", parameters[i].name);
+                if (r < 0)
+                        return r;
+                r = append_value(m, &parameters[i]);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_close_container(m);
+                if (r < 0)
+                        return r;
+        }
+        return sd_bus_message_close_container(m);
+}
+
+int append_parameters(sd_bus_message *m, const sqlipc_parameter *parameters, size_t n_parameters, size_t n_positional_min) {
+        int r;
+
+        r = check_parameters(parameters, n_parameters);
+        if (r < 0)
+                return r;
+        r = append_positional(m, parameters, n_parameters, n_positional_min);
+        if (r < 0)
+                return r;
+        return append_named(m, parameters, n_parameters);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Statements (statement.h): compiled by the daemon, compiled again where it lost them. Library. */
+#include <string.h>
+
+#include "connection.h"
+#include "cursor.h"
+#include "sqlipc-names.h"
+#include "statement.h"
+
+int database_path(const char *database, char **ret) {
+        return sd_bus_path_encode(SQLIPC_DATABASE_PATH, database, ret);
+}
+
+int check_sql(Error *e, const char *sql) {
+        size_t bad;
+        int r;
+
+        if (is_bus_string(sql, strlen(sql), &bad))
+                return 0;
+        r = error_set(e, ERROR_SQL, "The SQL holds bytes that are not UTF-8, or a noncharacter, at byte %zu: bind such "
+                      "a value to a parameter.", bad);
+        e->sql_offset = bad > INT32_MAX ? -1 : (int) bad;
+        return r;
+}
+
+static int read_reply(sqlipc_statement *s, sd_bus_message *reply) {
+        _cleanup_(description_done) Description description = { .page_size = 0 };
+        uint64_t number;
+        int fd, r;
+
+        r = sd_bus_message_read(reply, "th", &number, &fd);
+        if (r < 0)
+                return r;
+        r = description_read(&description, reply);
+        if (r < 0)
+                return r;
+        r = run_open_pipe(&s->run, reply, fd, description.page_size);
+        if (r < 0)
+                return r;
+        description_done(&s->description);
+        s->description = description;
+        description = (Description) { .page_size = 0 };
+        s->number = number;
+        return 0;
+}
+
+static void undo_prepare(sd_bus_message *reply, const char *path) {
+        uint64_t number;
+
+        if (sd_bus_message_read(reply, "t", &number) > 0)
+                call_notify(sd_bus_message_get_bus(reply), sd_bus_message_get_sender(reply), path, "Finalize", number);
+}
+
+static void on_prepare_reply(sd_bus_message *reply, void *userdata) {
+        sqlipc_statement *s = userdata;
+        int r;
+
+        s->prepare = call_free(s->prepare);
+        s->state = STATEMENT_FAILED;
+        if (sd_bus_message_get_error(reply)) {
+                (void) error_set_reply(&s->error, reply);
+                return;
+        }
+        r = read_reply(s, reply);
+        if (r < 0) {
+                (void) error_set_errno(&s->error, r, NULL);
+                (void) sd_bus_message_rewind(reply, true);
+                undo_prepare(reply, s->run.path);
+                return;
+        }
+        s->state = STATEMENT_READY;
+}
+
+/* Gives back what the daemon holds for it, and forgets the pipe. */
+static void release(sqlipc_statement *s) {
+        s->prepare = call_free(s->prepare);
+        s->run.call = call_free(s->run.call);
+        s->run.under_way = false;
+        run_close_pipe(&s->run);
+        if (s->number) {
+                call_notify(s->connection->bus, s->run.owner, s->run.path, "Finalize", s->number);
+                connection_update_events(s->connection);
+        }
+        s->number = 0;
+}
+
+static int send_prepare(sqlipc_statement *s) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        int r;
+
+        r = connection_new_call(s->connection, &m, NULL, s->run.path, "Prepare");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "sa{sv}", s->sql, 0);
+        if (r < 0)
+                return r;
+        return call_new(&s->prepare, s->connection, m, on_prepare_reply, undo_prepare, s, UINT64_MAX);
+}
+
+int statement_prepare(sqlipc_statement *s) {
+        int r;
+
+        release(s);
+        s->state = STATEMENT_LOST;
+        r = connection_ensure_bus(s->connection);
+        if (r < 0)
+                return r;
+        r = send_prepare(s);
+        if (r < 0 && !connection_is_open(s->connection)) { /* sending found out that the bus is gone */
+                r = connection_ensure_bus(s->connection);
+                if (r < 0)
+                        return r;
+                r = send_prepare(s);
+        }
+        if (r < 0)
+                return r;
+        s->state = STATEMENT_PREPARING;
+        return 0;
+}
+
+void statement_lose(sqlipc_statement *s) {
+        release(s);
+        if (s->state == STATEMENT_READY)
+                s->state = STATEMENT_LOST;
+}
+
+void statements_on_bus_lost(sqlipc_connection *c) {
+        sqlipc_statement *s;
+
+        LIST_FOREACH(s, &c->statements, link) {
+                s->number = 0;
+                if (s->state == STATEMENT_READY)
+                        s->state = STATEMENT_LOST; /* a cursor may still read what is in the pipe */
+        }
+}
+
+static int statement_new(sqlipc_statement **ret, sqlipc_connection *c, const char *database, const char *sql) {
+        _cleanup_free_ char *path = NULL, *copy = strdup(sql);
+        sqlipc_statement *s;
+        int r;
+
+        r = database_path(database, &path);
+        if (r < 0)
+                return r;
+        s = malloc(sizeof *s);
+        if (!s || !copy) {
+                free(s);
+                return -ENOMEM;
+        }
+        *s = (sqlipc_statement) { .connection = c, .state = STATEMENT_LOST, .sql = steal(copy) };
+        run_init(&s->run, c, steal(path));
+        LIST_INSERT_HEAD(&c->statements, s, link);
+        *ret = s;
+        return 0;
+}
+
+/* Waits until the statement is compiled or failed. */
+static int wait_ready(sqlipc_statement *s) {
+        uint64_t deadline = 0;
+        int r;
+
+        while (s->state == STATEMENT_PREPARING) {
+                r = connection_wait(s->connection, -1, &deadline);
+                if (r < 0)
+                        return connection_fail_wait(s->connection, r);
+        }
+        return s->state == STATEMENT_FAILED ? connection_fail(s->connection, &s->error) : 0;
+}
+
+_public_ int sqlipc_prepare(sqlipc_connection *connection, const char *database, const char *sql,
+                            sqlipc_statement **ret_statement) {
+        _cleanup_(sqlipc_finalizep) sqlipc_statement *s = NULL;
+        int r;
+
+        if (!connection || !database || !sql || !ret_statement)
+                return connection_fail_errno(connection, -EINVAL);
+        r = check_sql(&connection->error, sql);
+        if (r < 0)
+                return r;
+        r = statement_new(&s, connection, database, sql);
+        if (r < 0)
+                return connection_fail_errno(connection, r);
+        r = statement_prepare(s);
+        if (r < 0)
+                return connection_fail_send(connection, r);
+        if (connection->blocking) {
+                r = wait_ready(s);
+                if (r < 0)
+                        return r;
+        }
+        *ret_statement = steal(s);
+        return 0;
+}
+
+_public_ sqlipc_statement *sqlipc_finalize(sqlipc_statement *s) {
+        if (!s)
+                return NULL;
+        if (s->cursor)
+                cursor_detach(s->cursor);
+        release(s);
+        LIST_REMOVE(s, link);
+        run_done(&s->run);
+        description_done(&s->description);
+        (void) bindings_unref(s->bindings);
+        free(s->sql);
+        free(s);
+        return NULL;
+}
+
+_public_ void sqlipc_finalizep(sqlipc_statement **statement) {
+        (void) sqlipc_finalize(*statement);
+}
+
+_public_ int sqlipc_statement_is_ready(sqlipc_statement *s) {
+        if (!s)
+                return -EINVAL;
+        switch (s->state) {
+        case STATEMENT_PREPARING:
+                return 0;
+        case STATEMENT_FAILED:
+                return connection_fail(s->connection, &s->error);
+        case STATEMENT_READY:
+        case STATEMENT_LOST:
+                return 1;
+        }
+        return -EINVAL;
+}
+
+_public_ unsigned sqlipc_statement_column_count(sqlipc_statement *s) {
+        return s ? s->description.n_columns : 0;
+}
+
+_public_ const char *sqlipc_statement_column_name(sqlipc_statement *s, unsigned column) {
+        return s && column < s->description.n_columns ? s->description.columns[column].name : NULL;
+}
+
+_public_ const char *sqlipc_statement_column_decltype(sqlipc_statement *s, unsigned column) {
+        return s && column < s->description.n_columns ? s->description.columns[column].declared_type : NULL;
+}
+
+_public_ unsigned sqlipc_statement_parameter_count(sqlipc_statement *s) {
+        return s ? s->description.n_parameters : 0;
+}
+
+_public_ const char *sqlipc_statement_parameter_name(sqlipc_statement *s, unsigned index) {
+        return s && index >= 1 && index <= s->description.n_parameters ? s->description.parameters[index - 1] : NULL;
+}
+
+unsigned statement_look_up(void *statement, const char *name) {
+        const Description *d = &((sqlipc_statement *) statement)->description;
+        unsigned found = 0;
+
+        for (unsigned i = 0; i < d->n_parameters; i++) {
+                const char *parameter = d->parameters[i];
+
+                if (parameter && strcmp(parameter, name) == 0)
+                        return i + 1;
+        }
+        for (unsigned i = 0; i < d->n_parameters; i++) {
+                const char *parameter = d->parameters[i];
+
+                if (!parameter || strcmp(parameter + 1, name) != 0)
+                        continue;
+                if (found)
+                        return 0;
+                found = i + 1;
+        }
+        return found;
+}
+
+_public_ unsigned sqlipc_statement_parameter_index(sqlipc_statement *s, const char *name) {
+        return s && name ? statement_look_up(s, name) : 0;
+}

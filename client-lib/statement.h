@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One compiled SELECT: what the daemon told of it, what is bound, its pipe. Library.
+ *
+ *      PREPARING --reply--> READY --worker, daemon or bus lost--> LOST --execute--> PREPARING
+ *          \--error reply--> FAILED --execute--> PREPARING
+ *
+ * A statement has at most one cursor that is current; executing again ends the earlier one.
+ */
+#ifndef SQLIPC_STATEMENT_H
+#define SQLIPC_STATEMENT_H
+
+#include <sys/queue.h>
+
+#include "error.h"
+#include "parameters.h"
+#include "run.h"
+
+typedef enum StatementState {
+        STATEMENT_PREPARING,
+        STATEMENT_READY,
+        STATEMENT_FAILED,
+        STATEMENT_LOST,
+} StatementState;
+
+typedef struct Column {
+        char *name;
+        char *declared_type; /* NULL: none */
+} Column;
+
+/* What a Prepare or Query reply tells beside its numbers. */
+typedef struct Description {
+        unsigned n_columns, n_parameters;
+        Column *columns;
+        char **parameters;   /* NULL: nameless */
+        uint32_t page_size;
+} Description;
+
+struct sqlipc_statement {
+        sqlipc_connection *connection;
+        LIST_ENTRY(sqlipc_statement) link;
+        StatementState state;
+        char *sql;
+        uint64_t number;        /* the daemon's, 0: none */
+        Call *prepare;          /* PREPARING */
+        Description description;
+        Bindings *bindings;     /* NULL: nothing bound */
+        Run run;
+        sqlipc_cursor *cursor;  /* the current one; the caller's to close */
+        Error error;            /* FAILED */
+};
+
+/* Asks the daemon to compile it (again); gives back what it had before. Negative: it could not be asked, nothing is under way. */
+int statement_prepare(sqlipc_statement *s);
+
+/* What the daemon knew of it is gone, or of no use: the next execution compiles it again. */
+void statement_lose(sqlipc_statement *s);
+
+/* Every statement of a bus that is gone. */
+void statements_on_bus_lost(sqlipc_connection *c);
+
+/* The index of a name, with or without its prefix; 0: none, or several. For bindings_resolve(). */
+unsigned statement_look_up(void *statement, const char *name);
+
+/* Reads (a(ssa{sv}) columns, a{sv} info). */
+int description_read(Description *ret, sd_bus_message *reply);
+void description_done(Description *d);
+
+/* Whether `sql` can travel. 0, or a failure in `e` that points at the offending byte. */
+int check_sql(Error *e, const char *sql);
+
+/* The object of `database`; the caller frees it. */
+int database_path(const char *database, char **ret);
+
+#endif
