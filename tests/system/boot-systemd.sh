@@ -134,21 +134,21 @@ write_units() {
     rm -f $root/etc/fstab $units/dbus.service
     [ $bus = daemon ] || ln -s /usr/lib/systemd/system/$bus_unit $units/dbus.service
     echo sqlipc-test >$root/etc/hostname
-    cat >$units/sqlipc-test.target <<-END
-	[Unit]
-	Requires=basic.target
-	After=basic.target
-	Wants=sqlipc-test-ready.service
-	AllowIsolate=yes
-	END
-    cat >$units/sqlipc-test-ready.service <<-END
-	[Unit]
-	After=basic.target dbus.socket dbus.service
-	Wants=dbus.service
-	[Service]
-	Type=oneshot
-	ExecStart=/bin/sh -c 'echo ready > /run/sqlipc-test-ready'
-	END
+    cat >$units/sqlipc-test.target <<END
+[Unit]
+Requires=basic.target
+After=basic.target
+Wants=sqlipc-test-ready.service
+AllowIsolate=yes
+END
+    cat >$units/sqlipc-test-ready.service <<END
+[Unit]
+After=basic.target dbus.socket dbus.service
+Wants=dbus.service
+[Service]
+Type=oneshot
+ExecStart=/bin/sh -c 'echo ready > /run/sqlipc-test-ready'
+END
 }
 
 # The capabilities are systemd-nspawn's default on purpose: no CAP_SYS_TIME, SYS_MODULE, SYS_RAWIO, so nothing inside can
