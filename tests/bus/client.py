@@ -15,6 +15,7 @@ import sys
 import time
 
 import gi
+
 gi.require_version("Gio", "2.0")
 from gi.repository import Gio, GLib  # noqa: E402
 
@@ -97,8 +98,10 @@ def from_variant(value):
     if kind == "ay":
         return bytes(value.get_data_as_bytes().get_data() or b"")
     if kind == "a{sv}":
-        entries = {value.get_child_value(i).get_child_value(0).get_string(): value.get_child_value(i).get_child_value(1)
-                   for i in range(value.n_children())}
+        entries = {
+            value.get_child_value(i).get_child_value(0).get_string(): value.get_child_value(i).get_child_value(1)
+            for i in range(value.n_children())
+        }
         if not entries:
             return None
         return Text(from_variant(entries["text"]))
@@ -106,8 +109,10 @@ def from_variant(value):
 
 
 def rows_from_variant(rows):
-    return [[from_variant(row.get_child_value(c)) for c in range(row.n_children())]
-            for row in (rows.get_child_value(r) for r in range(rows.n_children()))]
+    return [
+        [from_variant(row.get_child_value(c)) for c in range(row.n_children())]
+        for row in (rows.get_child_value(r) for r in range(rows.n_children()))
+    ]
 
 
 @contextlib.contextmanager
@@ -154,8 +159,9 @@ class Client:
         if body is not None:
             message.set_body(body)
         try:
-            reply, _ = self.connection.send_message_with_reply_sync(message, Gio.DBusSendMessageFlags.NONE,
-                                                                    int(timeout * 1000), None)
+            reply, _ = self.connection.send_message_with_reply_sync(
+                message, Gio.DBusSendMessageFlags.NONE, int(timeout * 1000), None
+            )
         except GLib.Error as error:
             raise Failure(f"local:{error.domain}", error.message) from None
         if reply.get_message_type() == Gio.DBusMessageType.ERROR:
@@ -164,8 +170,13 @@ class Client:
         return reply
 
     def bus_call(self, method, signature, *arguments):
-        reply = self.message("/org/freedesktop/DBus", "org.freedesktop.DBus", method, GLib.Variant(signature, arguments),
-                             destination="org.freedesktop.DBus")
+        reply = self.message(
+            "/org/freedesktop/DBus",
+            "org.freedesktop.DBus",
+            method,
+            GLib.Variant(signature, arguments),
+            destination="org.freedesktop.DBus",
+        )
         return reply.get_body().unpack()
 
     def raw(self, path, interface, method, signature, *arguments, timeout=SECONDS):
@@ -206,22 +217,29 @@ class Client:
     def prepare(self, database, sql, options=None):
         values, fds = self.database(database, "Prepare", "(sa{sv})", sql, self._options(options))
         equal_count(fds, 1)
-        return Statement(self, database, values[0].get_uint64(), fds[values[1].get_handle()], values[2].unpack(), values[3].unpack())
+        return Statement(
+            self, database, values[0].get_uint64(), fds[values[1].get_handle()], values[2].unpack(), values[3].unpack()
+        )
 
     def query(self, database, sql, positional=(), named=None, options=None):
-        values, fds = self.database(database, "Query", "(sava{sv}a{sv})", sql, *self._parameters(positional, named),
-                                    self._options(options))
+        values, fds = self.database(
+            database, "Query", "(sava{sv}a{sv})", sql, *self._parameters(positional, named), self._options(options)
+        )
         equal_count(fds, 1)
-        return Run(self, database, values[0].get_uint64(), fds[values[1].get_handle()], values[2].unpack(), values[3].unpack())
+        return Run(
+            self, database, values[0].get_uint64(), fds[values[1].get_handle()], values[2].unpack(), values[3].unpack()
+        )
 
     def query_rows(self, database, sql, positional=(), named=None, options=None):
-        values, _ = self.database(database, "QueryRows", "(sava{sv}a{sv})", sql, *self._parameters(positional, named),
-                                  self._options(options))
+        values, _ = self.database(
+            database, "QueryRows", "(sava{sv}a{sv})", sql, *self._parameters(positional, named), self._options(options)
+        )
         return values[0].unpack(), rows_from_variant(values[1]), values[2].unpack()
 
     def open_rows(self, database, sql, positional=(), named=None, options=None):
-        values, _ = self.database(database, "OpenRows", "(sava{sv}a{sv})", sql, *self._parameters(positional, named),
-                                  self._options(options))
+        values, _ = self.database(
+            database, "OpenRows", "(sava{sv}a{sv})", sql, *self._parameters(positional, named), self._options(options)
+        )
         return values[0].get_uint64(), values[1].unpack(), values[2].unpack()
 
     def next_rows(self, database, run, options=None):
@@ -266,9 +284,12 @@ class Statement:
 
     def fetch(self, *positional, named=None, options=None):
         parameters = Client._parameters(positional, named)
-        values, _ = self.client.database(self.database, "Fetch", "(tava{sv}a{sv})", self.number, *parameters,
-                                         Client._options(options))
-        return Run(self.client, self.database, values[0].get_uint64(), self.pipe, self.columns, values[1].unpack(), owned=False)
+        values, _ = self.client.database(
+            self.database, "Fetch", "(tava{sv}a{sv})", self.number, *parameters, Client._options(options)
+        )
+        return Run(
+            self.client, self.database, values[0].get_uint64(), self.pipe, self.columns, values[1].unpack(), owned=False
+        )
 
     def close(self):
         self.client.finalize(self.database, self.number)
@@ -363,7 +384,9 @@ def decode(frames):
     for frame in frames:
         for event in decoder.feed(frame):
             if isinstance(event, page_decoder.Columns):
-                columns = [(from_page(name), None if declared is None else from_page(declared)) for name, declared in event.columns]
+                columns = [
+                    (from_page(name), None if declared is None else from_page(declared)) for name, declared in event.columns
+                ]
             elif isinstance(event, page_decoder.Row):
                 rows.append([from_page(value) for value in event.values])
             elif isinstance(event, page_decoder.End):
@@ -371,8 +394,13 @@ def decode(frames):
                 return Result(columns, rows, event)
             else:
                 decoder.close()
-                raise Failure("org.sqlipc1.Error." + ERROR_NAMES[event.number], event.message, event.extended_code,
-                              event.sql_offset, event.number)
+                raise Failure(
+                    "org.sqlipc1.Error." + ERROR_NAMES[event.number],
+                    event.message,
+                    event.extended_code,
+                    event.sql_offset,
+                    event.number,
+                )
     raise Broken("neither END nor ERROR came")
 
 

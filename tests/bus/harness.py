@@ -142,11 +142,15 @@ class Service:
     def _environment(self, extra):
         reports = self.folder / "reports"
         keep = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "TMPDIR", "LSAN_OPTIONS")}
-        return keep | {
-            "SQLIPC_WORKER_PATH": str(WORKER),
-            "ASAN_OPTIONS": f"log_path={reports}/asan:detect_leaks=1:abort_on_error=0",
-            "UBSAN_OPTIONS": f"log_path={reports}/ubsan:print_stacktrace=1",
-        } | extra
+        return (
+            keep
+            | {
+                "SQLIPC_WORKER_PATH": str(WORKER),
+                "ASAN_OPTIONS": f"log_path={reports}/asan:detect_leaks=1:abort_on_error=0",
+                "UBSAN_OPTIONS": f"log_path={reports}/ubsan:print_stacktrace=1",
+            }
+            | extra
+        )
 
     # ---- configuration ----
 
@@ -168,13 +172,18 @@ class Service:
     def _start_bus(self):
         (self.folder / "bus.conf").write_text(BUS_CONFIG.format(folder=self.folder))
         if self.activation:
-            command = " ".join([str(SQLIPCD), f"--address={self.address}", f"--config-dir={self.config_dir}", *self.arguments])
-            (self.folder / "services/org.sqlipc1.service").write_text(
-                f"[D-BUS Service]\nName=org.sqlipc1\nExec={command}\n")
+            command = " ".join(
+                [str(SQLIPCD), f"--address={self.address}", f"--config-dir={self.config_dir}", *self.arguments]
+            )
+            (self.folder / "services/org.sqlipc1.service").write_text(f"[D-BUS Service]\nName=org.sqlipc1\nExec={command}\n")
         self.log = open(self.folder / "log", "ab")
-        self.bus = subprocess.Popen(["dbus-daemon", f"--config-file={self.folder}/bus.conf", "--nofork", "--nopidfile",
-                                     "--print-address=1"],
-                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, env=self.environment)
+        self.bus = subprocess.Popen(
+            ["dbus-daemon", f"--config-file={self.folder}/bus.conf", "--nofork", "--nopidfile", "--print-address=1"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            env=self.environment,
+        )
         true_address = self.bus.stdout.readline()
         if not true_address:
             raise AssertionError(f"dbus-daemon did not start:\n{self.log_text()}")
@@ -183,9 +192,15 @@ class Service:
     def start(self):
         """Starts sqlipcd and waits until it owns its name."""
         who = {} if self.uid is None else {"user": self.uid, "group": self.uid, "extra_groups": []}
-        self.daemon = subprocess.Popen([SQLIPCD, f"--address={self.address}", f"--config-dir={self.config_dir}", *self.arguments],
-                                       stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, env=self.environment,
-                                       cwd="/", **who)
+        self.daemon = subprocess.Popen(
+            [SQLIPCD, f"--address={self.address}", f"--config-dir={self.config_dir}", *self.arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=self.log,
+            env=self.environment,
+            cwd="/",
+            **who,
+        )
         self.instances += 1
         wait_for(self._is_up, "sqlipcd owns its name")
 
@@ -215,7 +230,10 @@ class Service:
             if code != 0:
                 raise AssertionError(f"sqlipcd ended by SIGTERM with {code}:\n{self.log_text()}")
             self.daemon = None
-        wait_for(lambda: not any(executable(p) in (str(WORKER), str(SQLIPCD)) for p in [pid, *workers]), "sqlipcd and its workers end")
+        wait_for(
+            lambda: not any(executable(p) in (str(WORKER), str(SQLIPCD)) for p in [pid, *workers]),
+            "sqlipcd and its workers end",
+        )
 
     def kill(self):
         """Ends sqlipcd the hard way; its workers must notice by themselves."""
@@ -247,8 +265,15 @@ class Service:
 
     def run(self, *command, **keywords):
         """Runs a program of the build tree against this bus; returns the finished process with bytes as output."""
-        return subprocess.run(list(map(str, command)), env=self.environment | {"DBUS_SESSION_BUS_ADDRESS": self.address},
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE * 2, check=False, **keywords)
+        return subprocess.run(
+            list(map(str, command)),
+            env=self.environment | {"DBUS_SESSION_BUS_ADDRESS": self.address},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE * 2,
+            check=False,
+            **keywords,
+        )
 
     def log_text(self):
         self.log.flush()
@@ -277,7 +302,9 @@ class Service:
             if self.bus:
                 self.bus.stdout.close()
             self.log.close()
-        problems += [f"{report.name}:\n{report.read_text(errors='replace')}" for report in (self.folder / "reports").iterdir()]
+        problems += [
+            f"{report.name}:\n{report.read_text(errors='replace')}" for report in (self.folder / "reports").iterdir()
+        ]
         if problems and check:
             log = (self.folder / "log").read_text(errors="replace")
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -313,8 +340,14 @@ def main(service=None):
         sys.exit(f"not built: {SQLIPCD}, {WORKER}; set SQLIPC_BUILD_ROOT")
     tests = list(tap._tests)
     if service:
+
         def teardown():
             """Nothing is left: process, descriptor, sanitizer report"""
             service.close()
+
         tests.append(teardown)
-    sys.exit(tap.run(tests=tests, on_failure=lambda: tap.diagnose(service.log_text()) if service and not service.log.closed else None))
+    sys.exit(
+        tap.run(
+            tests=tests, on_failure=lambda: tap.diagnose(service.log_text()) if service and not service.log.closed else None
+        )
+    )

@@ -4,25 +4,45 @@ import sqlite3
 
 from harness import CHINOOK
 
-TABLES = [name for name, in sqlite3.connect(f"file:{CHINOOK}?mode=ro", uri=True).execute(
-    "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")]
+TABLES = [
+    name
+    for name, in sqlite3.connect(f"file:{CHINOOK}?mode=ro", uri=True).execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
+    )
+]
 
 # Each with parameters.
 QUERIES = {
-    "join": ("""SELECT Artist.Name, Album.Title, count(*) AS Tracks FROM Artist JOIN Album USING(ArtistId)
-                JOIN Track USING(AlbumId) GROUP BY Album.AlbumId ORDER BY 1, 2""", ()),
-    "left join with NULLs": ("""SELECT e.FirstName, m.LastName FROM Employee e LEFT JOIN Employee m
-                                ON m.EmployeeId = e.ReportsTo ORDER BY e.EmployeeId""", ()),
+    "join": (
+        """SELECT Artist.Name, Album.Title, count(*) AS Tracks FROM Artist JOIN Album USING(ArtistId)
+                JOIN Track USING(AlbumId) GROUP BY Album.AlbumId ORDER BY 1, 2""",
+        (),
+    ),
+    "left join with NULLs": (
+        """SELECT e.FirstName, m.LastName FROM Employee e LEFT JOIN Employee m
+                                ON m.EmployeeId = e.ReportsTo ORDER BY e.EmployeeId""",
+        (),
+    ),
     "aggregates": ("SELECT count(*), sum(Total), avg(Total), min(Total), max(Total), total(Total) FROM Invoice", ()),
-    "group by with having": ("""SELECT BillingCountry, round(sum(Total), 2) FROM Invoice GROUP BY 1
-                                HAVING count(*) > 7 ORDER BY 2 DESC, 1""", ()),
-    "recursive CTE": ("""WITH RECURSIVE chain(id, name, depth) AS (
+    "group by with having": (
+        """SELECT BillingCountry, round(sum(Total), 2) FROM Invoice GROUP BY 1
+                                HAVING count(*) > 7 ORDER BY 2 DESC, 1""",
+        (),
+    ),
+    "recursive CTE": (
+        """WITH RECURSIVE chain(id, name, depth) AS (
                            SELECT EmployeeId, LastName, 0 FROM Employee WHERE ReportsTo IS NULL
-                           UNION ALL SELECT e.EmployeeId, e.LastName, depth + 1 FROM Employee e JOIN chain ON e.ReportsTo = chain.id)
-                         SELECT * FROM chain ORDER BY depth, id""", ()),
-    "window functions": ("""SELECT CustomerId, InvoiceDate, Total, sum(Total) OVER w, rank() OVER (ORDER BY Total DESC),
+                           UNION ALL SELECT e.EmployeeId, e.LastName, depth + 1
+                              FROM Employee e JOIN chain ON e.ReportsTo = chain.id)
+                         SELECT * FROM chain ORDER BY depth, id""",
+        (),
+    ),
+    "window functions": (
+        """SELECT CustomerId, InvoiceDate, Total, sum(Total) OVER w, rank() OVER (ORDER BY Total DESC),
                               lag(Total) OVER w FROM Invoice WINDOW w AS (PARTITION BY CustomerId ORDER BY InvoiceDate)
-                            ORDER BY CustomerId, InvoiceDate""", ()),
+                            ORDER BY CustomerId, InvoiceDate""",
+        (),
+    ),
     "Unicode": ("SELECT Name, Composer FROM Track WHERE Composer GLOB '*[^ -~]*' ORDER BY TrackId", ()),
     "Unicode as a parameter": ("SELECT City FROM Customer WHERE City = ?", ("São Paulo",)),
     "NULLs": ("SELECT Company, State, Fax, NULL, Company IS NULL FROM Customer ORDER BY CustomerId", ()),
@@ -39,15 +59,44 @@ def make_extremes(path):
     """Values at the ends of every type."""
     db = sqlite3.connect(path)
     db.execute("CREATE TABLE extreme(id INTEGER PRIMARY KEY, kind TEXT, value)")
-    values = [("integer", v) for v in (0, 1, -1, 127, 128, -129, 2**31 - 1, 2**31, -2**31 - 1, 2**53 + 1, 2**63 - 1, -2**63)]
-    values += [("real", v) for v in (0.5, -0.5, 1e308, -1.7976931348623157e308, 5e-324, 2.2250738585072014e-308, float("inf"),
-                                     float("-inf"), 0.1, 1 / 3, 1e15, 123456789012345680.0)]
-    values += [("text", v) for v in ("", " ", "a\tb\r\n\"c\",d", "ü€😀", "\ufeffbom", "\u202eright to left", "é" * 3000, "x" * 70000)]
+    values = [
+        ("integer", v)
+        for v in (0, 1, -1, 127, 128, -129, 2**31 - 1, 2**31, -(2**31) - 1, 2**53 + 1, 2**63 - 1, -(2**63))
+    ]
+    values += [
+        ("real", v)
+        for v in (
+            0.5,
+            -0.5,
+            1e308,
+            -1.7976931348623157e308,
+            5e-324,
+            2.2250738585072014e-308,
+            float("inf"),
+            float("-inf"),
+            0.1,
+            1 / 3,
+            1e15,
+            123456789012345680.0,
+        )
+    ]
+    values += [
+        ("text", v) for v in ("", " ", "a\tb\r\n\"c\",d", "ü€😀", "\ufeffbom", "\u202eright to left", "é" * 3000, "x" * 70000)
+    ]
     values += [("blob", v) for v in (b"", b"\0", bytes(range(256)), b"\xff" * 300000)]
     values += [("null", None)]
     db.executemany("INSERT INTO extreme(kind, value) VALUES(?, ?)", values)
     # TEXT that no D-Bus string carries, and that Python would not bind.
-    for blob in (b"a\0b", b"\xff\xfe", b"\xed\xa0\x80", b"\xef\xbf\xbe", b"\xef\xb7\x90", b"\xc0\x80", b"\xf4\x90\x80\x80", b"ok \xe2\x82"):
+    for blob in (
+        b"a\0b",
+        b"\xff\xfe",
+        b"\xed\xa0\x80",
+        b"\xef\xbf\xbe",
+        b"\xef\xb7\x90",
+        b"\xc0\x80",
+        b"\xf4\x90\x80\x80",
+        b"ok \xe2\x82",
+    ):
         db.execute("INSERT INTO extreme(kind, value) VALUES('odd text', CAST(? AS TEXT))", (blob,))
     # -0.0 and numbers that SQLite computes; stored reals without a fraction come back as reals.
     db.execute("CREATE TABLE affinity(i INTEGER, r REAL, t TEXT, b BLOB, n NUMERIC)")
@@ -62,6 +111,7 @@ def make_extremes(path):
 EXTREME_QUERIES = {
     "extremes": "SELECT * FROM extreme ORDER BY id",
     "affinity": "SELECT *, typeof(i), typeof(r), typeof(n) FROM affinity ORDER BY rowid",
-    "computed": "SELECT -0.0, 9223372036854775807, -9223372036854775807 - 1, 9e999, -9e999, 9223372036854775807 + 1, zeroblob(5), x'', ''",
+    "computed": """SELECT -0.0, 9223372036854775807, -9223372036854775807 - 1, 9e999, -9e999, 9223372036854775807 + 1,
+                   zeroblob(5), x'', ''""",
     "wide": "SELECT " + ", ".join(f"{n} AS c{n}" for n in range(1500)),
 }

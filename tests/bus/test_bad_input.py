@@ -10,7 +10,9 @@ from harness import CHINOOK, UID_A, Service, expect, main
 from results import make_extremes
 from tap import equal, test, true
 
-service = Service({"chinook": CHINOOK}, limits={"PrepareTimeoutSec": 1, "RunTimeoutSec": 5, "TempSizeMax": "8M", "RowSizeMax": "1M"})
+service = Service(
+    {"chinook": CHINOOK}, limits={"PrepareTimeoutSec": 1, "RunTimeoutSec": 5, "TempSizeMax": "8M", "RowSizeMax": "1M"}
+)
 
 
 def add(name, build=None, **keys):
@@ -45,6 +47,8 @@ def alien(path):
 
 
 add("corrupt", corrupt)
+
+
 def modular(path):
     """A virtual table whose module no one but its program has."""
     db = sqlite3.connect(path)
@@ -176,8 +180,11 @@ def empty_and_several_statements():
 @test
 def prepare_that_exhausts():
     """SQL that takes for ever to compile ends at PrepareTimeoutSec"""
-    sql = "WITH c0(x) AS (SELECT 1)" + "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})"
-                                              for n in range(1, 22)) + " SELECT count(*) FROM c21"
+    sql = (
+        "WITH c0(x) AS (SELECT 1)"
+        + "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})" for n in range(1, 22))
+        + " SELECT count(*) FROM c21"
+    )
     expect("TimedOut", client.prepare, "chinook", sql)
     other.point()
     expect("TimedOut", client.query, "chinook", sql)
@@ -205,32 +212,58 @@ def minutes_in_one_function():
 @test
 def minutes_in_a_loop():
     """A loop that never ends: TimedOut at the run's timeout"""
-    failure = refused("TimedOut", "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n",
-                      options={"timeout-usec": 300000})
+    failure = refused(
+        "TimedOut",
+        "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n",
+        options={"timeout-usec": 300000},
+    )
     true(failure.message, "no sentence")
 
 
 @test
 def temporary_space():
     """A query that fills temporary space: NoSpace"""
-    refused("NoSpace", """WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 100000)
-                          SELECT x, randomblob(1000) AS r FROM n ORDER BY r LIMIT 1 OFFSET 99998""")
+    refused(
+        "NoSpace",
+        """WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 100000)
+                          SELECT x, randomblob(1000) AS r FROM n ORDER BY r LIMIT 1 OFFSET 99998""",
+    )
     client.point()
 
 
 @test
 def writes():
     """Writes of every kind, ATTACH, unsafe PRAGMAs, extensions"""
-    for sql in ("INSERT INTO Genre(Name) VALUES('x')", "UPDATE Genre SET Name = 'x'", "DELETE FROM Genre", "DROP TABLE Genre",
-                "CREATE TABLE t(a)", "CREATE INDEX i ON Genre(Name)", "ALTER TABLE Genre ADD x", "REINDEX", "VACUUM", "ANALYZE",
-                "WITH x AS (SELECT 1) DELETE FROM Genre"):
+    for sql in (
+        "INSERT INTO Genre(Name) VALUES('x')",
+        "UPDATE Genre SET Name = 'x'",
+        "DELETE FROM Genre",
+        "DROP TABLE Genre",
+        "CREATE TABLE t(a)",
+        "CREATE INDEX i ON Genre(Name)",
+        "ALTER TABLE Genre ADD x",
+        "REINDEX",
+        "VACUUM",
+        "ANALYZE",
+        "WITH x AS (SELECT 1) DELETE FROM Genre",
+    ):
         try:
             refused("ReadOnly", sql)
         except AssertionError as problem:
             raise AssertionError(f"{sql}: {problem}") from None
-    for sql in ("ATTACH '/etc/passwd' AS p", "VACUUM INTO '/tmp/x'", "PRAGMA journal_mode = DELETE", "PRAGMA writable_schema = 1",
-                "PRAGMA temp_store_directory = '/tmp'", "BEGIN", "COMMIT", "SAVEPOINT a", "DETACH main",
-                "SELECT load_extension('x')", "SELECT writefile('/tmp/x', 'y')"):
+    for sql in (
+        "ATTACH '/etc/passwd' AS p",
+        "VACUUM INTO '/tmp/x'",
+        "PRAGMA journal_mode = DELETE",
+        "PRAGMA writable_schema = 1",
+        "PRAGMA temp_store_directory = '/tmp'",
+        "BEGIN",
+        "COMMIT",
+        "SAVEPOINT a",
+        "DETACH main",
+        "SELECT load_extension('x')",
+        "SELECT writefile('/tmp/x', 'y')",
+    ):
         failure = None
         try:
             client.query_rows("chinook", sql)
@@ -275,7 +308,11 @@ def missing_function_and_collation():
 def row_over_the_limit():
     """A row over RowSizeMax"""
     size = 1024 * 1024
-    equal(client.query("chinook", f"SELECT length(x), x FROM (SELECT zeroblob({size - 4096}) AS x)").read().rows[0][0], size - 4096, "length")
+    equal(
+        client.query("chinook", f"SELECT length(x), x FROM (SELECT zeroblob({size - 4096}) AS x)").read().rows[0][0],
+        size - 4096,
+        "length",
+    )
     refused("RowTooLarge", f"SELECT zeroblob({size + 1})")
     run = client.query("chinook", f"SELECT 1 AS x UNION ALL SELECT zeroblob({size + 1})")
     expect("RowTooLarge", run.read)
@@ -296,15 +333,26 @@ def page_sizes():
 def other_options():
     """Unknown options are refused by name, those of other people (x-) are not; known ones keep to their range"""
     word = GLib.Variant("s", "value")
-    for call in (lambda o: client.prepare("chinook", "SELECT 1", o), lambda o: client.query("chinook", "SELECT 1", options=o),
-                 lambda o: client.query_rows("chinook", "SELECT 1", options=o), lambda o: client.open_rows("chinook", "SELECT 1", options=o),
-                 lambda o: client.manager("ListDatabases", options=o), lambda o: client.manager("Reload", options=o),
-                 lambda o: client.manager("ListStatements", options=o), lambda o: client.manager("ListRuns", options=o)):
+    for call in (
+        lambda o: client.prepare("chinook", "SELECT 1", o),
+        lambda o: client.query("chinook", "SELECT 1", options=o),
+        lambda o: client.query_rows("chinook", "SELECT 1", options=o),
+        lambda o: client.open_rows("chinook", "SELECT 1", options=o),
+        lambda o: client.manager("ListDatabases", options=o),
+        lambda o: client.manager("Reload", options=o),
+        lambda o: client.manager("ListStatements", options=o),
+        lambda o: client.manager("ListRuns", options=o),
+    ):
         failure = expect("UnknownOption", call, {"frobnicate": word})
         true("frobnicate" in failure.message, failure.message)
         call({"x-frobnicate": word})
-    for key, value in (("timeout-usec", GLib.Variant("t", 0)), ("timeout-usec", GLib.Variant("u", 1)), ("max-bytes", GLib.Variant("u", 0)),
-                       ("max-bytes", GLib.Variant("u", 1048577)), ("max-bytes", GLib.Variant("s", "1"))):
+    for key, value in (
+        ("timeout-usec", GLib.Variant("t", 0)),
+        ("timeout-usec", GLib.Variant("u", 1)),
+        ("max-bytes", GLib.Variant("u", 0)),
+        ("max-bytes", GLib.Variant("u", 1048577)),
+        ("max-bytes", GLib.Variant("s", "1")),
+    ):
         expect("InvalidOption", client.query_rows, "chinook", "SELECT 1", options={key: value})
     expect("UnknownOption", client.query_rows, "chinook", "SELECT 1", options={"page-size": 4096})
     other.point()

@@ -14,7 +14,7 @@ client = service.client()
 
 
 def reload():
-    info, = client.manager("Reload")
+    (info,) = client.manager("Reload")
     return info["broken"]
 
 
@@ -72,7 +72,7 @@ def broken_limits():
     service.limits(StatementsMax="many", ParkTimeoutSec="0.5")
     broken = reload()
     equal(len(broken), 1, "broken files")
-    message, = broken.values()
+    (message,) = broken.values()
     true("sqlipcd.conf" in message and "StatementsMax" in message and ":2" in message, message)
     statements = [client.prepare("chinook", "SELECT 1") for _ in range(5)]
     for statement in statements:
@@ -90,7 +90,9 @@ def descriptions():
     equal((more["description"], more["mode"]), ("Música – “all of it”; a = b", "read-only"), "more")
     service.database("described", Path=CHINOOK, Description="other")
     reload()
-    equal(client.properties("org.sqlipc1.Database", "/org/sqlipc1/database/described")["Description"], "other", "Description")
+    equal(
+        client.properties("org.sqlipc1.Database", "/org/sqlipc1/database/described")["Description"], "other", "Description"
+    )
     (service.config_dir / "databases.d/described.conf").unlink()
     reload()
 
@@ -100,7 +102,10 @@ def reload_keeps():
     """Reload keeps what did not change, with its workers; removed databases finish their runs"""
     path = service.data / "going.sqlite"
     db = sqlite3.connect(path)
-    db.execute("CREATE TABLE t AS WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 100000) SELECT x, 'text' FROM n")
+    db.execute(
+        "CREATE TABLE t AS "
+        "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 100000) SELECT x, 'text' FROM n"
+    )
     db.commit()
     db.close()
     service.database("going", Path=path)
@@ -149,7 +154,9 @@ def command_line():
     """--help and --version say so, what is unknown is refused with exit code 2"""
     done = service.run(SQLIPCD, "--version")
     equal(done.returncode, 0, "exit code")
-    true(client.properties("org.sqlipc1.Manager")["DaemonVersion"].encode() in done.stdout, f"--version printed {done.stdout}")
+    true(
+        client.properties("org.sqlipc1.Manager")["DaemonVersion"].encode() in done.stdout, f"--version printed {done.stdout}"
+    )
     done = service.run(SQLIPCD, "--help")
     equal(done.returncode, 0, "exit code")
     for option in ("--system", "--user", "--address", "--config-dir", "--help", "--version"):

@@ -26,8 +26,10 @@ service.driver.manager("Reload")
 def examples(kind):
     found = []
     for name, text in XML:
-        found += [(name, textwrap.dedent(body).strip())
-                  for body in re.findall(rf"example-{kind}:\n(.*?)\n *end-example", text, re.S)]
+        found += [
+            (name, textwrap.dedent(body).strip())
+            for body in re.findall(rf"example-{kind}:\n(.*?)\n *end-example", text, re.S)
+        ]
     true(found, f"no example of {kind} found")
     return found
 

@@ -18,7 +18,9 @@ from tap import Skip, equal, test, true
 ROOT = os.geteuid() == 0
 STREAM = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT n.x, t.a FROM n LEFT JOIN t"
 
-service = Service(uid=UID_DAEMON if ROOT else None, limits={"ParkTimeoutRollbackSec": 600, "WorkersMax": 1, "BusyTimeoutSec": 1})
+service = Service(
+    uid=UID_DAEMON if ROOT else None, limits={"ParkTimeoutRollbackSec": 600, "WorkersMax": 1, "BusyTimeoutSec": 1}
+)
 folder = service.folder / "foreign"
 folder.mkdir(mode=0o755)
 client = service.client()
@@ -132,12 +134,14 @@ def folder_and_device():
         expect("CannotOpen", lambda name=name: client.query(name, "SELECT 1 FROM sqlite_schema").read())
 
 
+FILL = """WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 5000)
+          INSERT INTO t SELECT randomblob(1000) FROM n"""
 KILLED_WRITER = """
 import os, sqlite3, sys, time
 db = sqlite3.connect(sys.argv[1], isolation_level=None)
 db.execute("PRAGMA cache_size = 5")
 db.execute("BEGIN")
-db.execute("WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 5000) INSERT INTO t SELECT randomblob(1000) FROM n")
+db.execute(sys.argv[2])
 print("written", flush=True)
 time.sleep(60)
 """
@@ -148,10 +152,10 @@ def hot_journal():
     """A journal left by a writer that was killed: NeedsRecovery until its owner was there; the file is not touched"""
     foreign()
     path, db = make("hot")
-    db.execute("WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 5000) INSERT INTO t SELECT randomblob(1000) FROM n")
+    db.execute(FILL)
     db.execute("DELETE FROM t WHERE typeof(a) = 'blob'")
     db.close()
-    writer = subprocess.Popen([sys.executable, "-c", KILLED_WRITER, path], stdout=subprocess.PIPE)
+    writer = subprocess.Popen([sys.executable, "-c", KILLED_WRITER, path, FILL], stdout=subprocess.PIPE)
     equal(writer.stdout.readline(), b"written\n", "the writer")
     writer.send_signal(signal.SIGKILL)
     writer.wait()
@@ -173,7 +177,10 @@ def hot_journal():
 def locks_are_kept():
     """Opening a database again in the same worker drops no lock of a run: a foreign writer stays out of its snapshot"""
     path, db = make("locked")
-    db.execute("WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 20000) INSERT INTO t SELECT hex(randomblob(50)) FROM n")
+    db.execute(
+        "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 20000) "
+        "INSERT INTO t SELECT hex(randomblob(50)) FROM n"
+    )
     db.execute("PRAGMA busy_timeout = 0")
     publish("locked", path)
     run = client.query("locked", "SELECT a FROM t")
@@ -182,7 +189,10 @@ def locks_are_kept():
     others = [service.client() for _ in range(10)]
     for other in others:
         equal(other.query("locked", "SELECT count(*) FROM t").read().rows, [[20001]], "rows")
-        same_rows(other.query_rows("locked", "SELECT a FROM t WHERE rowid = 1")[1], client.query("locked", "SELECT a FROM t LIMIT 1").read().rows)
+        same_rows(
+            other.query_rows("locked", "SELECT a FROM t WHERE rowid = 1")[1],
+            client.query("locked", "SELECT a FROM t LIMIT 1").read().rows,
+        )
     equal(len(service.workers()), 1, "workers")
     true(locks(path), "the lock of the parked run is gone")
     try:

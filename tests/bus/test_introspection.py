@@ -13,13 +13,21 @@ client = service.client()
 
 def shape(interface):
     """An interface as comparable data; the order of members does not matter, that of arguments does."""
+
     def annotations(element):
         return {a.get("name"): a.get("value") for a in element.findall("annotation")}
+
     return {
-        "methods": {m.get("name"): ([(a.get("name"), a.get("type"), a.get("direction")) for a in m.findall("arg")], annotations(m))
-                    for m in interface.findall("method")},
-        "signals": {s.get("name"): [(a.get("name"), a.get("type")) for a in s.findall("arg")] for s in interface.findall("signal")},
-        "properties": {p.get("name"): (p.get("type"), p.get("access"), annotations(p)) for p in interface.findall("property")},
+        "methods": {
+            m.get("name"): ([(a.get("name"), a.get("type"), a.get("direction")) for a in m.findall("arg")], annotations(m))
+            for m in interface.findall("method")
+        },
+        "signals": {
+            s.get("name"): [(a.get("name"), a.get("type")) for a in s.findall("arg")] for s in interface.findall("signal")
+        },
+        "properties": {
+            p.get("name"): (p.get("type"), p.get("access"), annotations(p)) for p in interface.findall("property")
+        },
     }
 
 

@@ -103,7 +103,9 @@ def killed_clients():
             crowd = []
             for how in WAYS:
                 ready = context.Event()
-                process = context.Process(target=behave, args=(service.address, how, ready, chance.randrange(2**32)), daemon=True)
+                process = context.Process(
+                    target=behave, args=(service.address, how, ready, chance.randrange(2**32)), daemon=True
+                )
                 process.start()
                 crowd.append((how, process, ready))
             for how, process, ready in chance.sample(crowd, len(crowd)):
@@ -123,8 +125,11 @@ def killed_clients():
 @test
 def vanish_during_prepare():
     """A client that leaves while its statement compiles leaves nothing"""
-    slow = "WITH c0(x) AS (SELECT 1)" + "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})"
-                                               for n in range(1, 17)) + " SELECT count(*) FROM c16"
+    slow = (
+        "WITH c0(x) AS (SELECT 1)"
+        + "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})" for n in range(1, 17))
+        + " SELECT count(*) FROM c16"
+    )
     with make_service() as service:
         for delay in (0, 0.001, 0.01, 0.1):
             client = Client(service.address)
@@ -211,7 +216,7 @@ def finalize_cancels():
 
 @test
 def daemon_killed():
-    """The daemon killed mid-stream is a broken stream, never an end; its workers die; numbers of old are refused by the next"""
+    """The daemon killed mid-stream is a broken stream, never an end; its numbers are refused by the next one"""
     with make_service() as service:
         client = service.client()
         statement = client.prepare("chinook", "SELECT * FROM Track a, Track b")

@@ -20,8 +20,10 @@ def make_study(path, rows):
     db = sqlite3.connect(path)
     db.execute("PRAGMA synchronous = OFF")
     db.execute("CREATE TABLE study(id INTEGER PRIMARY KEY, " + ", ".join(f"c{n} TEXT" for n in range(1, 31)) + ")")
-    db.execute(f"""WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT {rows})
-                   INSERT INTO study SELECT x, {", ".join(["lower(hex(randomblob(10)))"] * 30)} FROM n""")
+    db.execute(
+        f"""WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT {rows})
+                   INSERT INTO study SELECT x, {", ".join(["lower(hex(randomblob(10)))"] * 30)} FROM n"""
+    )
     db.commit()
     db.close()
 

@@ -26,11 +26,29 @@ def one(sql, *positional, **named):
 @test
 def every_type():
     """Every D-Bus type that a parameter may have arrives as its SQL type"""
-    cases = [(V("y", 255), 255), (V("b", True), 1), (V("n", -32768), -32768), (V("q", 65535), 65535), (V("i", -2**31), -2**31),
-             (V("u", 2**32 - 1), 2**32 - 1), (V("x", -2**63), -2**63), (V("t", 2**63 - 1), 2**63 - 1), (V("d", 0.1), 0.1),
-             (V("d", float("-inf")), float("-inf")), (V("d", float("nan")), None), (V("s", "é"), Text("é".encode())),
-             (V("s", ""), Text(b"")), (V("o", "/a"), Text(b"/a")), (V("g", "ai"), Text(b"ai")), (V("g", ""), None),
-             (b"", b""), (b"\0\xff", b"\0\xff"), (None, None), (Text(b"a\0\xff"), Text(b"a\0\xff")), (Text(b""), Text(b""))]
+    cases = [
+        (V("y", 255), 255),
+        (V("b", True), 1),
+        (V("n", -32768), -32768),
+        (V("q", 65535), 65535),
+        (V("i", -(2**31)), -(2**31)),
+        (V("u", 2**32 - 1), 2**32 - 1),
+        (V("x", -(2**63)), -(2**63)),
+        (V("t", 2**63 - 1), 2**63 - 1),
+        (V("d", 0.1), 0.1),
+        (V("d", float("-inf")), float("-inf")),
+        (V("d", float("nan")), None),
+        (V("s", "é"), Text("é".encode())),
+        (V("s", ""), Text(b"")),
+        (V("o", "/a"), Text(b"/a")),
+        (V("g", "ai"), Text(b"ai")),
+        (V("g", ""), None),
+        (b"", b""),
+        (b"\0\xff", b"\0\xff"),
+        (None, None),
+        (Text(b"a\0\xff"), Text(b"a\0\xff")),
+        (Text(b""), Text(b"")),
+    ]
     for sent, wanted in cases:
         same_rows([one("SELECT ?", sent)], [[wanted]])
         same_rows([one("SELECT :v", v=sent)], [[wanted]])
@@ -41,7 +59,11 @@ def names():
     """Names with prefix, without, ?NNN, and mixed with positional ones"""
     for named in ({":id": 7}, {"id": 7}):
         equal(client.query("chinook", "SELECT :id", (), named).read().rows, [[7]], f"{named}")
-    equal(client.query("chinook", "SELECT @id, $id, :id", (), {"@id": 1, "$id": 2, ":id": 3}).read().rows, [[1, 2, 3]], "prefixes")
+    equal(
+        client.query("chinook", "SELECT @id, $id, :id", (), {"@id": 1, "$id": 2, ":id": 3}).read().rows,
+        [[1, 2, 3]],
+        "prefixes",
+    )
     equal(client.query("chinook", "SELECT ?5, ?2", (1, 2, 3, 4, 5)).read().rows, [[5, 2]], "?NNN by position")
     equal(client.query("chinook", "SELECT ?1, :x", (1,), {"x": 2}).read().rows, [[1, 2]], "mixed")
     equal(client.query("chinook", "SELECT ?1, ?2", (1,), {"?2": 2}).read().rows, [[1, 2]], "?2 by name")
@@ -53,11 +75,18 @@ def names():
 @test
 def wrong_names_and_counts():
     """Too few, too many, twice, unknown and ambiguous ones are refused by name, and nothing goes down the pipe"""
-    cases = [("SELECT ?", (), {}, "ParameterCount"), ("SELECT ?", (1, 2), {}, "ParameterCount"), ("SELECT 1", (1,), {}, "ParameterCount"),
-             ("SELECT :a", (), {"b": 1}, "UnknownParameter"), ("SELECT :a", (), {"@a": 1}, "UnknownParameter"),
-             ("SELECT :a, @a", (), {"a": 1}, "UnknownParameter"), ("SELECT :a", (1,), {"a": 1}, "ParameterCount"),
-             ("SELECT :a", (), {"a": 1, ":a": 2}, "ParameterCount"), ("SELECT ?2", (), {"?9": 1}, "UnknownParameter"),
-             ("SELECT :a, :b", (), {"a": 1}, "ParameterCount")]
+    cases = [
+        ("SELECT ?", (), {}, "ParameterCount"),
+        ("SELECT ?", (1, 2), {}, "ParameterCount"),
+        ("SELECT 1", (1,), {}, "ParameterCount"),
+        ("SELECT :a", (), {"b": 1}, "UnknownParameter"),
+        ("SELECT :a", (), {"@a": 1}, "UnknownParameter"),
+        ("SELECT :a, @a", (), {"a": 1}, "UnknownParameter"),
+        ("SELECT :a", (1,), {"a": 1}, "ParameterCount"),
+        ("SELECT :a", (), {"a": 1, ":a": 2}, "ParameterCount"),
+        ("SELECT ?2", (), {"?9": 1}, "UnknownParameter"),
+        ("SELECT :a, :b", (), {"a": 1}, "ParameterCount"),
+    ]
     for sql, positional, named, wanted in cases:
         try:
             expect(wanted, client.query, "chinook", sql, positional, named)
@@ -74,8 +103,16 @@ def wrong_names_and_counts():
 @test
 def wrong_types():
     """Types that SQL has not are ParameterType"""
-    for value in (V("t", 2**63), V("as", ["a"]), V("(i)", (1,)), V("ai", [1]), V("a{sv}", {"text": V("s", "no")}),
-                  V("a{sv}", {"other": V("i", 1)}), V("v", V("i", 1)), V("a{ss}", {})):
+    for value in (
+        V("t", 2**63),
+        V("as", ["a"]),
+        V("(i)", (1,)),
+        V("ai", [1]),
+        V("a{sv}", {"text": V("s", "no")}),
+        V("a{sv}", {"other": V("i", 1)}),
+        V("v", V("i", 1)),
+        V("a{ss}", {}),
+    ):
         expect("ParameterType", client.query, "chinook", "SELECT ?", (value,))
         expect("ParameterType", client.query, "chinook", "SELECT :v", (), {"v": value})
 

@@ -175,7 +175,9 @@ def row_size():
             options = {"page-size": page_size}
             rows = service.one.query("chinook", f"SELECT zeroblob({100000 - 5})", options=options).read().rows
             equal(len(rows[0][0]), 100000 - 5, "bytes")
-            failure = expect("RowTooLarge", service.one.query("chinook", f"SELECT zeroblob({100000 - 4})", options=options).read)
+            failure = expect(
+                "RowTooLarge", service.one.query("chinook", f"SELECT zeroblob({100000 - 4})", options=options).read
+            )
             true("RowSizeMax" in failure.message or "row" in failure.message.lower(), failure.message)
 
 
@@ -218,7 +220,10 @@ def park_timeout_in_wal_mode():
         service.database("wal", Path=path)
         service.driver.manager("Reload")
         run = service.one.query("wal", STREAM + " LEFT JOIN t")
-        expect("ReaderTooSlow", lambda: (wait_for(lambda: service.counters()["NParked"] == 0, "the parked run ends"), run.read()))
+        expect(
+            "ReaderTooSlow",
+            lambda: (wait_for(lambda: service.counters()["NParked"] == 0, "the parked run ends"), run.read()),
+        )
         slow = service.one.query("chinook", STREAM)
         wait_for(lambda: service.counters()["NParked"] == 1, "the run parks")
         time.sleep(1)
@@ -299,8 +304,11 @@ def worker_idle():
 @test
 def prepare_timeout():
     """PrepareTimeoutSec"""
-    slow = "WITH c0(x) AS (SELECT 1)" + "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})"
-                                               for n in range(1, 22)) + " SELECT count(*) FROM c21"
+    slow = (
+        "WITH c0(x) AS (SELECT 1)"
+        + "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})" for n in range(1, 22))
+        + " SELECT count(*) FROM c21"
+    )
     with Limited(PrepareTimeoutSec="0.5") as service:
         expect("TimedOut", service.one.prepare, "chinook", slow)
         service.one.point()
@@ -310,7 +318,11 @@ def prepare_timeout():
 def every_limit_has_a_test():
     """The manual names no limit that is not tested here"""
     manual = (SOURCE_ROOT / "docs/man/sqlipcd.conf.5.rst").read_text()
-    named = set(re.findall(r"^\**``?([A-Z]\w+(?:Max|Sec))=?``?|^\*\*([A-Z]\w+(?:Max|Sec))=?\*\*|^([A-Z]\w+(?:Max|Sec))=", manual, re.M))
+    named = set(
+        re.findall(
+            r"^\**``?([A-Z]\w+(?:Max|Sec))=?``?|^\*\*([A-Z]\w+(?:Max|Sec))=?\*\*|^([A-Z]\w+(?:Max|Sec))=", manual, re.M
+        )
+    )
     named = {next(filter(None, groups)) for groups in named}
     true(len(named) >= 10, f"only {named} found in the manual")
     text = pathlib.Path(__file__).read_text()

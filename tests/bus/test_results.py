@@ -28,7 +28,11 @@ def compare(ask):
         names, rows = reference(FILES[database], sql, parameters)
         try:
             got_names, got_rows = ask(database, sql, parameters)
-            equal([n.encode() if isinstance(n, str) else bytes(n) for n in got_names], [n.encode() for n in names], "column names")
+            equal(
+                [n.encode() if isinstance(n, str) else bytes(n) for n in got_names],
+                [n.encode() for n in names],
+                "column names",
+            )
             same_rows(got_rows, rows)
         except Exception as problem:
             raise AssertionError(f"{title}: {problem}") from problem
@@ -43,6 +47,7 @@ def tables_are_there():
 @test
 def query():
     """Query"""
+
     def ask(database, sql, parameters):
         run = client.query(database, sql, parameters)
         names = [name for name, _, _ in run.columns]
@@ -50,6 +55,7 @@ def query():
         equal([name for name, _ in result.columns], [Text(n.encode()) for n in names], "names in COLUMNS")
         equal(result.end.n_rows, len(result.rows), "rows in END")
         return names, result.rows
+
     compare(ask)
 
 
@@ -57,6 +63,7 @@ def query():
 def query_in_every_page_size():
     """Query in every page size"""
     for size in PAGE_SIZES:
+
         def ask(database, sql, parameters):
             run = client.query(database, sql, parameters, options={"page-size": size})
             equal(run.info["page-size"], size, "negotiated page size")
@@ -65,12 +72,14 @@ def query_in_every_page_size():
             result = decode(data for _, _, data in frames)
             run.close()
             return [name for name, _ in result.columns], result.rows
+
         compare(ask)
 
 
 @test
 def prepare_and_fetch():
     """Prepare, and Fetch twice"""
+
     def ask(database, sql, parameters):
         statement = client.prepare(database, sql)
         first = statement.fetch(*parameters).read()
@@ -78,6 +87,7 @@ def prepare_and_fetch():
         same_rows(again.rows, first.rows)
         statement.close()
         return [name for name, _, _ in statement.columns], first.rows
+
     compare(ask)
 
 
@@ -85,9 +95,11 @@ def prepare_and_fetch():
 def open_rows_and_next_rows():
     """OpenRows and NextRows, in replies of several sizes"""
     for size in (1, 5000, 262144, 1048576):
+
         def ask(database, sql, parameters):
             columns, rows = client.all_rows(database, sql, parameters, options={"max-bytes": size})
             return [name for name, _, _ in columns], rows
+
         if size > 1:
             compare(ask)
         else:
@@ -98,6 +110,7 @@ def open_rows_and_next_rows():
 @test
 def query_rows():
     """QueryRows gives the rows that fit, and says whether there were more"""
+
     def ask(database, sql, parameters):
         columns, rows, info = client.query_rows(database, sql, parameters, options={"max-bytes": 1048576})
         expected = reference(FILES[database], sql, parameters)[1]
@@ -105,20 +118,29 @@ def query_rows():
         equal(info["truncated"], len(rows) < len(expected), "truncated")
         true(rows or not expected, "not a single row came")
         if info["truncated"]:
-            same_rows(rows, expected[:len(rows)])
+            same_rows(rows, expected[: len(rows)])
             rows = expected
         return [name for name, _, _ in columns], rows
+
     compare(ask)
-    equal(client.query_rows("chinook", "SELECT * FROM Track", options={"max-bytes": 4096})[2]["truncated"], True, "truncated")
+    equal(
+        client.query_rows("chinook", "SELECT * FROM Track", options={"max-bytes": 4096})[2]["truncated"], True, "truncated"
+    )
 
 
 @test
 def declared_types():
     """Columns carry their declared types"""
     columns = client.query("chinook", "SELECT TrackId, Name, UnitPrice, 1 + 1 FROM Track LIMIT 1")
-    equal([declared for _, declared, _ in columns.columns], ["INTEGER", "NVARCHAR(200)", "NUMERIC(10,2)", ""], "declared types")
+    equal(
+        [declared for _, declared, _ in columns.columns], ["INTEGER", "NVARCHAR(200)", "NUMERIC(10,2)", ""], "declared types"
+    )
     result = columns.read()
-    equal([declared for _, declared in result.columns], [Text(b"INTEGER"), Text(b"NVARCHAR(200)"), Text(b"NUMERIC(10,2)"), None], "in COLUMNS")
+    equal(
+        [declared for _, declared in result.columns],
+        [Text(b"INTEGER"), Text(b"NVARCHAR(200)"), Text(b"NUMERIC(10,2)"), None],
+        "in COLUMNS",
+    )
 
 
 @test

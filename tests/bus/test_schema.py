@@ -79,7 +79,9 @@ def change_during_a_run():
     writer = sqlite3.connect(wal, isolation_level=None)
     writer.execute("PRAGMA journal_mode = WAL")
     writer.execute("CREATE TABLE t(a, b)")
-    writer.execute("WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 50000) INSERT INTO t SELECT x, 'text' FROM n")
+    writer.execute(
+        "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 50000) INSERT INTO t SELECT x, 'text' FROM n"
+    )
     service.database("wal", Path=wal)
     service.driver.manager("Reload")
     run = client.query("wal", "SELECT * FROM t")

@@ -53,7 +53,10 @@ def make(path, mode):
     db.execute(f"PRAGMA journal_mode = {mode}")
     db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, text)")
     db.execute("CREATE TABLE log(id INTEGER PRIMARY KEY, line)")
-    db.execute("WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 20000) INSERT INTO t SELECT x, hex(randomblob(50)) FROM n")
+    db.execute(
+        "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 20000) "
+        "INSERT INTO t SELECT x, hex(randomblob(50)) FROM n"
+    )
     db.commit()
     return db
 

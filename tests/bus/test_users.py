@@ -23,6 +23,7 @@ def needs_root(function):
         if os.geteuid() != 0:
             raise Skip("needs root, to be several users")
         function()
+
     wrapped.__doc__, wrapped.__name__ = function.__doc__, function.__name__
     return test(wrapped)
 
@@ -65,8 +66,11 @@ def statements_of_others():
     expect("UnknownStatement", root.finalize, "chinook", mine.number)
     for client in (a, root):
         listed = client.manager("ListStatements")[0]
-        equal([(number, path, owner, more["uid"], more["runs"]) for number, path, owner, more in listed],
-              [(mine.number, "/org/sqlipc1/database/chinook", a.name(), UID_A, 0)], "statements listed")
+        equal(
+            [(number, path, owner, more["uid"], more["runs"]) for number, path, owner, more in listed],
+            [(mine.number, "/org/sqlipc1/database/chinook", a.name(), UID_A, 0)],
+            "statements listed",
+        )
     mine.fetch().read()
     equal([more["runs"] for _, _, _, more in a.manager("ListStatements")[0]], [1], "runs of the statement")
     mine.close()
@@ -84,13 +88,17 @@ def runs_of_others():
     for stranger in (a, b, own):
         expect("AccessDenied", stranger.manager, "CancelRun", "(ta{sv})", run.number)
     equal(b.manager("ListRuns")[0], [], "runs listed")
-    (number, path, owner, more), = a.manager("ListRuns")[0]
-    equal((number, path, owner, more["statement"]), (run.number, "/org/sqlipc1/database/chinook", a.name(), statement.number), "run")
+    ((number, path, owner, more),) = a.manager("ListRuns")[0]
+    equal(
+        (number, path, owner, more["statement"]),
+        (run.number, "/org/sqlipc1/database/chinook", a.name(), statement.number),
+        "run",
+    )
     true("worker-pid" not in more, "a worker's pid for a user")
-    (_, _, _, more), = root.manager("ListRuns")[0]
+    ((_, _, _, more),) = root.manager("ListRuns")[0]
     true(more["worker-pid"] in service.workers(), f"worker-pid {more['worker-pid']}")
     true(more["usec"] > 0, "usec")
-    (_, _, _, of_statement), = a.manager("ListStatements")[0]
+    ((_, _, _, of_statement),) = a.manager("ListStatements")[0]
     equal(of_statement["running"], run.number, "running")
     root.manager("CancelRun", "(ta{sv})", run.number)
     expect("Cancelled", run.read)
@@ -107,7 +115,7 @@ def privileges():
         _, info = client.manager("ListDatabases")
         true("broken" not in info, "broken configuration shown to a user")
     for client in (root, own):
-        info, = client.manager("Reload")
+        (info,) = client.manager("Reload")
         equal((info["databases"], list(info["broken"])), (1, ["bad"]), "info of Reload")
         equal(list(client.manager("ListDatabases")[1]["broken"]), ["bad"], "info of ListDatabases")
     (service.config_dir / "databases.d/bad.conf").unlink()

@@ -62,7 +62,7 @@ def sqlite_codes():
     # Never returned by the functions that the worker calls: unused, internal, or no failure of a query.
     silent = {"SQLITE_NOTFOUND", "SQLITE_EMPTY", "SQLITE_NOLFS", "SQLITE_FORMAT"}
     codes = {c for c in codes if re.search(rf"^#define {c}\s", header, re.M)}
-    results = header[header.index("#define SQLITE_OK"):header.index("#define SQLITE_ROW")]
+    results = header[header.index("#define SQLITE_OK") : header.index("#define SQLITE_ROW")]
     codes = {c for c in codes if f"#define {c} " in results}
     true(len(codes) > 20, f"only {len(codes)} codes found in sqlite3.h")
     equal(sorted(codes - set(names) - silent), [], "codes without a row")

@@ -19,14 +19,28 @@ def files():
     if known.returncode == 0:
         paths = [ROOT / name for name in known.stdout.decode().split("\0") if name]
     else:
-        paths = [p for p in ROOT.rglob("*") if p.is_file() and not re.match(r"(\.git|build[^/]*)/", str(p.relative_to(ROOT)))]
+        paths = [
+            p for p in ROOT.rglob("*") if p.is_file() and not re.match(r"(\.git|build[^/]*)/", str(p.relative_to(ROOT)))
+        ]
     return [p for p in paths if p.exists()]
 
 
 SOURCE = {".c", ".h", ".py", ".sh", ".xml", ".build", ".sym", ".in", ".rst"}
 # Kept together from pieces, so that this file is not its own finding.
-FORBIDDEN = [r"/wo" + "rk/", r"\.\./sha" + "red", r"DESIGN" + r"\.md", r"STYLE" + r"\.md", r"\bdeb\.debi" + "an", r"pypi\." + "org",
-             r"registry\.n" + "pmjs", r"proxy\.gol" + "ang", r"crates\.i" + "o", r"\bTO" + "DO", r"\bFIX" + "ME", r"\bXX" + r"X\b"]
+FORBIDDEN = [
+    r"/wo" + "rk/",
+    r"\.\./sha" + "red",
+    r"DESIGN" + r"\.md",
+    r"STYLE" + r"\.md",
+    r"\bdeb\.debi" + "an",
+    r"pypi\." + "org",
+    r"registry\.n" + "pmjs",
+    r"proxy\.gol" + "ang",
+    r"crates\.i" + "o",
+    r"\bTO" + "DO",
+    r"\bFIX" + "ME",
+    r"\bXX" + r"X\b",
+]
 BINARY = {".sqlite", ".png", ".bin", ".hex"}
 
 
@@ -35,7 +49,11 @@ def licence():
     """An SPDX line near the top of each source"""
     chosen = [p for p in files() if p.suffix in SOURCE or p.name in ("meson_options.txt", "run")]
     true(len(chosen) > 20, f"only {len(chosen)} sources found")
-    equal([str(p.relative_to(ROOT)) for p in chosen if "SPDX-License-Identifier: " not in p.read_text()[:600]], [], "files without")
+    equal(
+        [str(p.relative_to(ROOT)) for p in chosen if "SPDX-License-Identifier: " not in p.read_text()[:600]],
+        [],
+        "files without",
+    )
 
 
 @test
@@ -66,19 +84,28 @@ def shape():
 @test
 def comments():
     """C comments are /* */"""
-    found = [f"{path.relative_to(ROOT)}:{number}" for path in files() if path.suffix in {".c", ".h"}
-             for number, line in enumerate(path.read_text().split("\n"), 1) if re.match(r"\s*//", line)]
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in files()
+        if path.suffix in {".c", ".h"}
+        for number, line in enumerate(path.read_text().split("\n"), 1)
+        if re.match(r"\s*//", line)
+    ]
     equal(found, [], "lines")
 
 
 @test
 def every_test_is_listed():
     """Every file that is a test stands in its meson.build"""
-    tests = [p for p in files() if p.is_relative_to(ROOT / "tests") and re.match(r"(test[-_].*|fuzz-.*)\.(py|c|sh)$", p.name)]
+    tests = [
+        p for p in files() if p.is_relative_to(ROOT / "tests") and re.match(r"(test[-_].*|fuzz-.*)\.(py|c|sh)$", p.name)
+    ]
     true(len(tests) > 5, f"only {len(tests)} tests found")
     missing = []
     for path in tests:
-        builds = [(folder / "meson.build") for folder in (path.parent, *path.parents) if folder.is_relative_to(ROOT / "tests")]
+        builds = [
+            (folder / "meson.build") for folder in (path.parent, *path.parents) if folder.is_relative_to(ROOT / "tests")
+        ]
         text = "".join(b.read_text() for b in builds if b.exists())
         stem = path.stem.removeprefix("test-").removeprefix("test_").removeprefix("fuzz-")
         if path.name not in text and not re.search(rf"'(?:test[-_]|fuzz-)?{re.escape(stem)}(?:\.\w+)?'", text):

@@ -63,8 +63,8 @@ outside() {
     trap 'exit 143' TERM
     trap 'exit 130' INT
     trap 'exit 129' HUP
-    # --pdeathsig with --kill-child: even SIGKILL of this shell takes the whole run down. The parent of unshare stays outside the
-    # cgroup, so it is there to reap its child after cgroup.kill. </dev/stdin: a script's background jobs get /dev/null else.
+    # --pdeathsig with --kill-child: even SIGKILL of this shell takes the whole run down. The parent of unshare stays outside
+    # the cgroup, so it is there to reap its child after cgroup.kill. </dev/stdin: a script's background jobs get /dev/null else.
     BOOT_STAGE=inside BOOT_BEGAN=$EPOCHREALTIME BOOT_CGROUP=$cgroup setpriv --pdeathsig KILL \
         unshare --mount --propagation private --pid --fork --kill-child --mount-proc \
         bash -c 'echo 0 > "$BOOT_CGROUP/cgroup.procs" && exec unshare --cgroup "$0" "$@"' "$0" "$@" </dev/stdin &
@@ -119,8 +119,10 @@ make_root() {
 write_units() {
     local unit
     mkdir -p $units
-    for unit in systemd-firstboot systemd-update-utmp systemd-random-seed systemd-sysctl systemd-modules-load systemd-binfmt \
-        systemd-pcrphase systemd-pcrphase-sysinit systemd-journal-flush systemd-journal-catalog-update systemd-hwdb-update ldconfig \
+    for unit in systemd-firstboot systemd-update-utmp systemd-random-seed systemd-sysctl systemd-modules-load \
+        systemd-binfmt \
+        systemd-pcrphase systemd-pcrphase-sysinit systemd-journal-flush systemd-journal-catalog-update systemd-hwdb-update \
+        ldconfig \
         systemd-machine-id-commit systemd-update-done systemd-repart systemd-remount-fs systemd-tmpfiles-setup-dev \
         kmod-static-nodes systemd-udevd systemd-timesyncd; do
         ln -sfn /dev/null $units/$unit.service

@@ -56,8 +56,10 @@ def starts_as_a_system_user():
     """sqlipcd starts as a notifying service under a system user, and owns its name"""
     done("systemd-sysusers")
     done("busctl", "call", "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "ReloadConfig")
-    program, = list(pathlib.Path("/usr").glob("*/sqlipcd"))
-    done("systemd-run", "--unit=sqlipcd", "--property=Type=notify", "--property=User=sqlipc-daemon", "--", program, "--system")
+    (program,) = list(pathlib.Path("/usr").glob("*/sqlipcd"))
+    done(
+        "systemd-run", "--unit=sqlipcd", "--property=Type=notify", "--property=User=sqlipc-daemon", "--", program, "--system"
+    )
     owner = Client(ADDRESS).bus_call("GetConnectionUnixUser", "(s)", "org.sqlipc1")[0]
     equal(owner, uid("sqlipc-daemon"), "owner of the name")
 
@@ -76,15 +78,35 @@ def nobody_else_owns_the_name():
 @test
 def rows_for_an_unprivileged_user():
     """ipcq-cli --system as an unprivileged user prints what sqlite3 prints"""
-    for sql in ("SELECT * FROM Customer", "SELECT Name, count(*) FROM Artist JOIN Album USING(ArtistId) GROUP BY 1 ORDER BY 2 DESC, 1"):
-        equal(done("ipcq-cli", "--system", "--mode=csv", "chinook", sql, user="sqlipc-reader"), done("sqlite3", "-csv", "-header", CHINOOK, sql), sql)
+    for sql in (
+        "SELECT * FROM Customer",
+        "SELECT Name, count(*) FROM Artist JOIN Album USING(ArtistId) GROUP BY 1 ORDER BY 2 DESC, 1",
+    ):
+        equal(
+            done("ipcq-cli", "--system", "--mode=csv", "chinook", sql, user="sqlipc-reader"),
+            done("sqlite3", "-csv", "-header", CHINOOK, sql),
+            sql,
+        )
 
 
 @test
 def busctl_as_an_unprivileged_user():
     """busctl --system call QueryRows as an unprivileged user"""
-    said = done("busctl", "--system", "call", "org.sqlipc1", "/org/sqlipc1/database/chinook", "org.sqlipc1.Database", "QueryRows",
-                "sava{sv}a{sv}", "SELECT Name FROM Genre WHERE GenreId = 1", "0", "0", "0", user="sqlipc-reader")
+    said = done(
+        "busctl",
+        "--system",
+        "call",
+        "org.sqlipc1",
+        "/org/sqlipc1/database/chinook",
+        "org.sqlipc1.Database",
+        "QueryRows",
+        "sava{sv}a{sv}",
+        "SELECT Name FROM Genre WHERE GenreId = 1",
+        "0",
+        "0",
+        "0",
+        user="sqlipc-reader",
+    )
     true('"Rock"' in said, said)
 
 
@@ -92,7 +114,10 @@ def busctl_as_an_unprivileged_user():
 def pages_for_several_users():
     """Whole tables down the pipe, for several users side by side"""
     expected = reference(CHINOOK, "SELECT * FROM Track")[1]
-    runs = [Client(ADDRESS, uid(user)).query("chinook", "SELECT * FROM Track") for user in ("sqlipc-reader", "sqlipc-other", "root")]
+    runs = [
+        Client(ADDRESS, uid(user)).query("chinook", "SELECT * FROM Track")
+        for user in ("sqlipc-reader", "sqlipc-other", "root")
+    ]
     for one in runs:
         same_rows(one.read().rows, expected)
 
@@ -116,8 +141,11 @@ def users_are_apart():
     """A user cannot name what another owns, and cannot administer"""
     mine, other = Client(ADDRESS, uid("sqlipc-reader")), Client(ADDRESS, uid("sqlipc-other"))
     statement = mine.prepare("chinook", "SELECT 1")
-    for call in (lambda: other.finalize("chinook", statement.number), lambda: other.manager("Reload"),
-                 lambda: other.manager("CancelRun", "(ta{sv})", 1)):
+    for call in (
+        lambda: other.finalize("chinook", statement.number),
+        lambda: other.manager("Reload"),
+        lambda: other.manager("CancelRun", "(ta{sv})", 1),
+    ):
         try:
             call()
             raise AssertionError("allowed")

@@ -17,8 +17,14 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("SQLIPC_BUILD_ROOT", SOURCE / "build"))
 # Where the tests lie inside, with the folders that they have here.
 HOME = "usr/lib/sqlipc-test"
-COPIED = ["tests/bus/client.py", "tests/bus/tap.py", "tests/vectors/page_decoder.py", "tests/system/inside.py", "tests/data/chinook.sqlite",
-          "dbus-interfaces/sqlipc-errors.h"]
+COPIED = [
+    "tests/bus/client.py",
+    "tests/bus/tap.py",
+    "tests/vectors/page_decoder.py",
+    "tests/system/inside.py",
+    "tests/data/chinook.sqlite",
+    "dbus-interfaces/sqlipc-errors.h",
+]
 
 
 def missing(bus):
@@ -37,7 +43,9 @@ def missing(bus):
 
 def make_layer(layer):
     """What is copied over the root: an installation, the tests, and what an administrator would write."""
-    subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", layer], check=True, stdout=sys.stderr)
+    subprocess.run(
+        ["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", layer], check=True, stdout=sys.stderr
+    )
     for name in COPIED:
         target = layer / HOME / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -64,8 +72,23 @@ def main():
         layer, journal = pathlib.Path(folder, "layer"), pathlib.Path(folder, "journal")
         layer.mkdir()
         make_layer(layer)
-        done = subprocess.run([SOURCE / "tests/system/boot-systemd.sh", "-l", layer, "-B", bus, "-J", journal, "--",
-                               "/usr/bin/python3", "-B", f"/{HOME}/tests/system/inside.py", bus], check=False)
+        done = subprocess.run(
+            [
+                SOURCE / "tests/system/boot-systemd.sh",
+                "-l",
+                layer,
+                "-B",
+                bus,
+                "-J",
+                journal,
+                "--",
+                "/usr/bin/python3",
+                "-B",
+                f"/{HOME}/tests/system/inside.py",
+                bus,
+            ],
+            check=False,
+        )
         if done.returncode != 0 and journal.exists():
             for line in journal.read_text(errors="replace").splitlines()[-80:]:
                 print("#", line)
