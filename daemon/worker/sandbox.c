@@ -1,32 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See sandbox.h. Sanitizers reserve terabytes of address space and make system calls of their own: with them
- * both are left out.
+ * Side: worker. See sandbox.h.
  */
 #include "sandbox.h"
 
 #include <errno.h>
 #include <seccomp.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "sanitized.h"
+
 /* Code, libraries, pages, a message of the largest size: all that is not SQLite's heap. */
 #define SPACE_BESIDE_HEAP ((rlim_t) 512 * 1024 * 1024)
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(undefined_behavior_sanitizer)
-#define SANITIZED true
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED false
-#endif
 
 int sandbox_limit(const Setup *setup) {
         const rlim_t size = setup->heap_size_max + SPACE_BESIDE_HEAP;

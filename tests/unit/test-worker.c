@@ -20,6 +20,7 @@
 
 #include "page-decoder.h"
 #include "protocol.h"
+#include "sanitized.h"
 #include "sqlipc-errors.h"
 
 #define PATIENCE_MSEC 30000 /* only ever waited for when something is broken */
@@ -681,6 +682,29 @@ static void test_long_sql(void) {
         rig_done(&rig);
 }
 
+/* The kernel's word on what the worker may do. Sanitizers need more than that, so there is no filter with them. */
+static void test_sandbox(void) {
+        g_autofree char *status = NULL, *limits = NULL, *name = NULL;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        g_assert_cmpuint(run(&rig, "SELECT * FROM t").n_rows, ==, 2); /* it is set up by then */
+        name = g_strdup_printf("/proc/%d/status", rig.pid);
+        g_assert_true(g_file_get_contents(name, &status, NULL, NULL));
+        g_assert_nonnull(strstr(status, "NoNewPrivs:\t1\n"));
+        g_free(name);
+        name = g_strdup_printf("/proc/%d/limits", rig.pid);
+        g_assert_true(g_file_get_contents(name, &limits, NULL, NULL));
+        g_assert_true(g_regex_match_simple("^Max core file size +0 +0 ", limits, G_REGEX_MULTILINE, 0));
+        if (SANITIZED)
+                g_assert_nonnull(strstr(status, "Seccomp:\t0\n"));
+        else {
+                g_assert_nonnull(strstr(status, "Seccomp:\t2\n"));
+                g_assert_true(g_regex_match_simple("^Max address space +1073741824 +1073741824 ", limits, G_REGEX_MULTILINE, 0));
+        }
+        rig_done(&rig);
+}
+
 /* A worker whose supervisor is gone goes too; one that is told nonsense gives up. */
 static void test_goes_with_supervisor(void) {
         Rig rig;
@@ -727,6 +751,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/busy", test_busy);
         g_test_add_func("/worker/end-is-reported-first", test_end_is_reported_first);
         g_test_add_func("/worker/long-sql", test_long_sql);
+        g_test_add_func("/worker/sandbox", test_sandbox);
         g_test_add_func("/worker/goes-with-supervisor", test_goes_with_supervisor);
         return g_test_run();
 }
