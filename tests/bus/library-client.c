@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A client of libsqlipc that does what it is told, line by line, so that a test in Python can kill the daemon or its workers
+ * at any moment of a client's life. Library, from the outside: includes sqlipc.h alone of ours.
+ *
+ *      open ADDRESS            query DATABASE SQL      rows N (0: all)       bind INDEX i|r|t|b|n VALUE
+ *      timeout USEC            prepare DATABASE SQL    cancel                name NAME HEX
+ *                              execute                 cancel-later          finalize
+ *
+ * Answers, one line each: "ok", "row VALUE...", "end ROWS", "error ERRNO CODE EXTENDED OFFSET NAME MESSAGE". A value is n,
+ * i:DECIMAL, r:BITS, t:HEX or b:HEX. `cancel-later` reads rows while a second thread cancels.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sqlipc.h"
+
+static sqlipc_connection *connection;
+static sqlipc_statement *statement;
+static sqlipc_cursor *cursor;
+
+static void answer(int r) {
+        const char *name;
+
+        if (r >= 0) {
+                puts("ok");
+                return;
+        }
+        name = connection ? sqlipc_error_name(connection) : NULL;
+        printf("error %d %d %d %d %s %s\n", -r, connection ? (int) sqlipc_error_code(connection) : 0,
+               connection ? sqlipc_error_sqlite_extended_code(connection) : 0,
+               connection ? sqlipc_error_sql_offset(connection) : -1, name ? name : "-",
+               connection ? sqlipc_error_message(connection) : strerror(-r));
+}
+
+static void print_bytes(char type, const uint8_t *bytes, size_t size) {
+        printf(" %c:", type);
+        for (size_t i = 0; i < size; i++)
+                printf("%02x", bytes[i]);
+}
+
+static void print_value(unsigned column) {
+        double real;
+        uint64_t bits;
+        size_t size;
+        const void *bytes;
+
+        switch (sqlipc_column_type(cursor, column)) {
+        case SQLIPC_NULL:
+                printf(" n");
+                return;
+        case SQLIPC_INTEGER:
+                printf(" i:%" PRId64, sqlipc_column_int64(cursor, column));
+                return;
+        case SQLIPC_REAL:
+                real = sqlipc_column_double(cursor, column);
+                memcpy(&bits, &real, sizeof bits);
+                printf(" r:%016" PRIx64, bits);
+                return;
+        case SQLIPC_TEXT:
+                bytes = sqlipc_column_text(cursor, column, &size);
+                print_bytes('t', bytes, size);
+                return;
+        case SQLIPC_BLOB:
+                bytes = sqlipc_column_blob(cursor, column, &size);
+                print_bytes('b', bytes, size);
+                return;
+        }
+        printf(" unknown");
+}
+
+static void rows(uint64_t n) {
+        uint64_t total;
+        int r;
+
+        for (uint64_t i = 0; n == 0 || i < n; i++) {
+                r = sqlipc_cursor_next(cursor);
+                if (r < 0) {
+                        answer(r);
+                        return;
+                }
+                if (r == 0) {
+                        sqlipc_cursor_get_totals(cursor, &total, NULL, NULL);
+                        printf("end %" PRIu64 "\n", total);
+                        return;
+                }
+                printf("row");
+                for (unsigned c = 0; c < sqlipc_column_count(cursor); c++)
+                        print_value(c);
+                putchar('\n');
+        }
+        puts("ok");
+}
+
+static void *cancel_soon(void *userdata) {
+        usleep(200 * 1000);
+        (void) sqlipc_cursor_cancel(userdata);
+        return NULL;
+}
+
+/* Waits in sqlipc_cursor_next() while another thread cancels. */
+static void cancel_from_thread(void) {
+        pthread_t thread;
+        int r;
+
+        if (pthread_create(&thread, NULL, cancel_soon, cursor) != 0) {
+                answer(-EAGAIN);
+                return;
+        }
+        do
+                r = sqlipc_cursor_next(cursor);
+        while (r > 0);
+        pthread_join(thread, NULL);
+        if (r == 0)
+                puts("end 0");
+        else
+                answer(r);
+}
+
+/* Bytes of a hexadecimal string, in place. */
+static size_t unhex(char *hex) {
+        size_t n = 0;
+        unsigned byte;
+
+        for (char *at = hex; sscanf(at, "%2x", &byte) == 1; at += 2)
+                hex[n++] = (char) byte;
+        return n;
+}
+
+static int bind(unsigned index, char type, char *value) {
+        switch (type) {
+        case 'i':
+                return sqlipc_bind_int64(statement, index, strtoll(value, NULL, 10));
+        case 'r':
+                return sqlipc_bind_double(statement, index, strtod(value, NULL));
+        case 't':
+                return sqlipc_bind_text(statement, index, value, unhex(value));
+        case 'b':
+                return sqlipc_bind_blob(statement, index, value, unhex(value));
+        default:
+                return sqlipc_bind_null(statement, index);
+        }
+}
+
+static void close_cursor(void) {
+        cursor = sqlipc_cursor_close(cursor);
+}
+
+static void finalize(void) {
+        close_cursor();
+        statement = sqlipc_finalize(statement);
+}
+
+static void obey(char *line) {
+        char *verb = strsep(&line, " "), *word = strsep(&line, " ");
+
+        if (!strcmp(verb, "open")) {
+                answer(sqlipc_open_address(word, &connection));
+        } else if (!strcmp(verb, "timeout")) {
+                answer(sqlipc_set_timeout(connection, strtoull(word, NULL, 10)));
+        } else if (!strcmp(verb, "query")) {
+                close_cursor();
+                answer(sqlipc_query(connection, word, line, &cursor, NULL));
+        } else if (!strcmp(verb, "prepare")) {
+                finalize();
+                answer(sqlipc_prepare(connection, word, line, &statement));
+        } else if (!strcmp(verb, "execute")) {
+                close_cursor();
+                answer(sqlipc_execute(statement, &cursor));
+        } else if (!strcmp(verb, "rows")) {
+                rows(strtoull(word, NULL, 10));
+        } else if (!strcmp(verb, "bind")) {
+                char *type = strsep(&line, " ");
+                answer(bind((unsigned) strtoul(word, NULL, 10), *type, line));
+        } else if (!strcmp(verb, "name")) {
+                answer(sqlipc_bind_text_by_name(statement, word, line, unhex(line)));
+        } else if (!strcmp(verb, "cancel")) {
+                answer(sqlipc_cursor_cancel(cursor));
+        } else if (!strcmp(verb, "cancel-later")) {
+                cancel_from_thread();
+        } else if (!strcmp(verb, "finalize")) {
+                finalize();
+                answer(0);
+        } else {
+                puts("what?");
+        }
+}
+
+int main(void) {
+        char *line = NULL;
+        size_t size = 0;
+        ssize_t n;
+
+        while ((n = getline(&line, &size, stdin)) > 0) {
+                if (line[n - 1] == '\n')
+                        line[n - 1] = '\0';
+                obey(line);
+                fflush(stdout);
+        }
+        free(line);
+        finalize();
+        sqlipc_close(connection);
+        return 0;
+}

@@ -1,0 +1,243 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""libsqlipc against the real daemon: the same rows as SQLite, and what it says when daemon, worker or bus are lost."""
+import os
+import signal
+import struct
+import subprocess
+
+from client import Text, reference, same_rows
+from harness import BUILD_ROOT, CHINOOK, SANITIZED, Service, main, wait_for
+from results import EXTREME_QUERIES, QUERIES, TABLES, make_extremes
+from tap import equal, test, true
+
+PROGRAM = BUILD_ROOT / "tests/bus/library-client"
+ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
+STREAM = ENDLESS + "x, 'some text to fill the pages' FROM n"
+SCAN = ENDLESS + "count(*) FROM n"
+
+
+class Library:
+    """A library-client that is told what to do."""
+
+    def __init__(self, service):
+        self.process = subprocess.Popen([PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=service.environment, text=True)
+        self.ok(f"open {service.address}")
+
+    def say(self, line):
+        self.process.stdin.write(" ".join(line.split()) + "\n")
+        self.process.stdin.flush()
+
+    def hear(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise AssertionError(f"library-client ended with {self.process.wait()}")
+        return line.rstrip("\n")
+
+    def ask(self, line):
+        """The rows that came, and the last line."""
+        self.say(line)
+        rows = []
+        while (answer := self.hear()).startswith("row"):
+            rows.append([value(word) for word in answer.split()[1:]])
+        return rows, answer
+
+    def ok(self, line):
+        rows, answer = self.ask(line)
+        equal(answer, "ok", line)
+        return rows
+
+    def failure(self, line):
+        """Errno, name behind the prefix, and message of an answer that must be an error."""
+        _, answer = self.ask(line)
+        words = answer.split(" ", 6)
+        equal(words[0], "error", f"{line}: {answer}")
+        return int(words[1]), words[5].removeprefix("org.sqlipc1.Error."), words[6]
+
+    def close(self):
+        self.process.stdin.close()
+        code = self.process.wait(60)
+        self.process.stdout.close()
+        equal(code, 0, "exit code of library-client")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind:
+            self.process.kill()
+            self.process.wait()
+        else:
+            self.close()
+
+
+def value(word):
+    """A value as library-client prints it."""
+    kind, _, data = word.partition(":")
+    if kind == "i":
+        return int(data)
+    if kind == "r":
+        return struct.unpack(">d", bytes.fromhex(data))[0]
+    if kind == "t":
+        return Text(bytes.fromhex(data))
+    if kind == "b":
+        return bytes.fromhex(data)
+    equal(word, "n", "value")
+    return None
+
+
+@test
+def results():
+    """Rows through the library equal SQLite's own"""
+    with Service({"chinook": CHINOOK}) as service:
+        extremes = service.data / "extremes.sqlite"
+        make_extremes(extremes)
+        service.database("extremes", Path=extremes)
+        service.driver.manager("Reload")
+        asked = [("chinook", CHINOOK, f'SELECT * FROM "{name}"') for name in TABLES]
+        asked += [("chinook", CHINOOK, sql) for sql, parameters in QUERIES.values() if not parameters]
+        asked += [("extremes", extremes, sql) for sql in EXTREME_QUERIES.values()]
+        with Library(service) as library:
+            for database, path, sql in asked:
+                sql = " ".join(sql.split())
+                expected = reference(path, sql)[1]
+                for start in (f"query {database} {sql}", f"prepare {database} {sql}"):
+                    library.ok(start)
+                    if start.startswith("prepare"):
+                        library.ok("execute")
+                    rows, end = library.ask("rows 0")
+                    equal(end, f"end {len(expected)}", sql)
+                    same_rows(rows, expected)
+
+
+@test
+def bindings():
+    """Every type binds, bindings stay over executions, text may hold anything"""
+    with Service({"chinook": CHINOOK}) as service, Library(service) as library:
+        library.ok("prepare chinook SELECT ?1, ?2, :text, ?4, ?5")
+        library.ok("bind 1 i -9223372036854775808")
+        library.ok("bind 2 r 1e-300")
+        library.ok(f"name text {b'a fffe nul'.hex()}00ff")
+        library.ok("bind 4 b 00ff")
+        for number in (1, 2):
+            library.ok("execute")
+            rows, _ = library.ask("rows 0")
+            same_rows(rows, [[-(2**63), 1e-300, Text(b"a fffe nul\0\xff"), b"\0\xff", None]])
+            library.ok(f"bind 5 i {number}")
+            library.ok("execute")
+            equal(library.ask("rows 0")[0][0][4], number, "rebound value")
+            library.ok("bind 5 n -")
+
+
+@test
+def daemon_lost():
+    """The daemon lost mid-stream is DaemonLost; the bus starts another one for the next query, and statements are made again"""
+    with Service({"chinook": CHINOOK}, activation=True) as service, Library(service) as library:
+        library.ok("prepare chinook SELECT ?1 + 1")
+        library.ok("bind 1 i 41")
+        library.ok("execute")
+        equal(library.ask("rows 0"), ([[42]], "end 1"), "rows")
+        library.ok(f"query chinook {STREAM}")
+        library.ok("rows 1")
+        os.kill(service.pid(), signal.SIGKILL)
+        wait_for(lambda: not service.has_owner(), "the bus notices")
+        error, name, message = library.failure("rows 0")
+        equal((error, name), (104, "DaemonLost"), message)
+        equal(library.failure("rows 1")[1], "DaemonLost", "the same again")
+        library.ok("execute")
+        equal(library.ask("rows 0"), ([[42]], "end 1"), "rows from the next daemon")
+        library.ok("query chinook SELECT 7")
+        equal(library.ask("rows 0"), ([[7]], "end 1"), "rows")
+
+
+@test
+def worker_lost():
+    """A worker lost mid-stream is WorkerLost; the next query and the same statement work"""
+    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}) as service, Library(service) as library:
+        for start in ("query chinook " + STREAM, "prepare chinook " + STREAM):
+            library.ok(start)
+            if start.startswith("prepare"):
+                library.ok("execute")
+            library.ok("rows 10")
+            for pid in service.workers():
+                os.kill(pid, signal.SIGKILL)
+            error, name, message = library.failure("rows 0")
+            equal((error, name), (104, "WorkerLost"), message)
+        library.ok("execute")
+        equal(len(library.ok("rows 10")), 10, "rows of the statement made again")
+        library.ok("finalize")
+        library.ok("query chinook SELECT 7")
+        equal(library.ask("rows 0"), ([[7]], "end 1"), "rows")
+
+
+@test
+def cancel():
+    """Cancel from another thread, while this one waits, and before"""
+    with Service({"chinook": CHINOOK}) as service, Library(service) as library:
+        for sql in (SCAN, STREAM):
+            library.ok(f"query chinook {sql}")
+            error, name, message = library.failure("cancel-later")
+            equal((error, name), (125, "Cancelled"), message)
+            library.ok(f"query chinook {sql}")
+            library.ok("cancel")
+            equal(library.failure("rows 0")[:2], (125, "Cancelled"), "cancelled before")
+        wait_for(service.is_idle, "nothing is left")
+
+
+@test
+def cursors_left_open():
+    """A cursor that is closed mid-stream leaves nothing, a statement executed again ends its last run"""
+    with Service({"chinook": CHINOOK}) as service:
+        with Library(service) as library:
+            for _ in range(5):
+                library.ok(f"query chinook {STREAM}")
+                library.ok("rows 3")
+            library.ok(f"prepare chinook {STREAM}")
+            for _ in range(5):
+                library.ok("execute")
+                equal(library.ok("rows 2")[0][0], 1, "first row")
+            library.ok("finalize")
+            library.ok("query chinook SELECT 1")
+            library.ask("rows 0")
+        wait_for(service.is_idle, "nothing is left")
+
+
+@test
+def errors():
+    """Errors carry errno, name, SQLite's code, offset and a sentence"""
+    with Service({"chinook": CHINOOK}) as service, Library(service) as library:
+        _, answer = library.ask("query chinook SELECT nothing FROM Track")
+        if answer == "ok":
+            _, answer = library.ask("rows 0")
+        words = answer.split(" ", 6)
+        equal(words[:6], ["error", "22", "11", "1", "7", "org.sqlipc1.Error.Sql"], answer)
+        true("nothing" in words[6], answer)
+        equal(library.failure("prepare nosuch SELECT 1")[:1], (2,), "errno of a database that is not there")
+        equal(library.failure("prepare chinook DELETE FROM Track")[1], "ReadOnly", "error")
+        library.ok("query chinook SELECT 7")
+        equal(library.ask("rows 0"), ([[7]], "end 1"), "rows")
+
+
+@test
+def no_service():
+    """A bus without the service is an error that says so, at once"""
+    with Service(start=False) as service, Library(service) as library:
+        error, _, message = library.failure("prepare chinook SELECT 1")
+        true(error in (112, 2, 111) and len(message.split()) > 2, f"{error} {message}")
+
+
+@test
+def timeouts():
+    """A blocking call gives up after the connection's timeout; the run goes on, and the call may be repeated"""
+    with Service({"chinook": CHINOOK}) as service, Library(service) as library:
+        library.ok("timeout 300000")
+        slow = ENDLESS + "x FROM n WHERE x >= 20000000 LIMIT 1" if not SANITIZED else ENDLESS + "x FROM n WHERE x >= 4000000 LIMIT 1"
+        library.ok(f"query chinook {slow}")
+        answers = [library.ask("rows 1")]
+        while answers[-1][1].startswith("error 110 "):
+            answers.append(library.ask("rows 1"))
+        true(len(answers) > 1, "no call timed out")
+        equal(len(answers[-1][0]), 1, f"rows: {answers[-1]}")
+
+
+main()

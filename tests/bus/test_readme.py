@@ -1,0 +1,107 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What README.md shows works: its C program against an installed library, its busctl and ipcq-cli lines, its links."""
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import sqlite3
+import subprocess
+
+from harness import BUILD_ROOT, CLI, SANITIZED, SOURCE_ROOT, Service, main
+from tap import equal, test, true
+
+README = (SOURCE_ROOT / "README.md").read_text()
+EXAMPLE = SOURCE_ROOT / "docs/examples/readme.c"
+
+service = Service()
+packages = service.data / "packages.sqlite"
+db = sqlite3.connect(packages)
+db.execute("CREATE TABLE package(name TEXT, version TEXT, installed_size INTEGER)")
+db.execute("CREATE TABLE dependency(package TEXT, depends_on TEXT)")
+db.executemany("INSERT INTO package VALUES(?, ?, ?)", [(f"lib{n:03}", f"{n}.0-1", n * 1000) for n in range(500)])
+db.executemany("INSERT INTO dependency VALUES(?, 'libc6')", [(f"lib{n:03}",) for n in range(500)])
+db.commit()
+db.close()
+service.database("packages", Path=packages)
+service.driver.manager("Reload")
+
+
+def installed():
+    """An installation in a folder of its own, and the environment in which pkg-config finds it."""
+    root = service.folder / "installed"
+    if not root.exists():
+        command = ["meson", "install", "-C", BUILD_ROOT, "--no-rebuild", "--quiet", "--destdir", root]
+        subprocess.run(command, check=True, capture_output=True)
+    found = list(root.rglob("libsqlipc.pc"))
+    equal(len(found), 1, "libsqlipc.pc files installed")
+    library = next(root.rglob("libsqlipc.so.0")).parent
+    return os.environ | {
+        "PKG_CONFIG_PATH": str(found[0].parent),
+        "PKG_CONFIG_SYSROOT_DIR": str(root),
+        "LD_LIBRARY_PATH": str(library),
+        "DBUS_SESSION_BUS_ADDRESS": service.address,
+        "ASAN_OPTIONS": service.environment["ASAN_OPTIONS"],
+    }
+
+
+@test
+def program_is_the_file():
+    """The program in README.md is docs/examples/readme.c"""
+    (block,) = re.findall(r"```c\n(.*?)```", README, re.S)
+    equal(block, EXAMPLE.read_text(), "program")
+    true(len(block.splitlines()) <= 30, "the program is no longer short")
+
+
+@test
+def program_builds_and_runs():
+    """The program compiles through pkg-config against an installation, and prints rows"""
+    environment = installed()
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "libsqlipc"], env=environment, check=True, capture_output=True, text=True)
+    program = service.folder / "readme"
+    extra = ["-fsanitize=address,undefined"] if SANITIZED else []
+    command = ["cc", "-Wall", "-Wextra", "-Werror", *extra, EXAMPLE, "-o", program, *shlex.split(flags.stdout)]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    equal((done.returncode, done.stderr), (0, ""), "compiler")
+    done = subprocess.run([program], env=environment, capture_output=True, text=True, check=False, timeout=60)
+    equal((done.returncode, done.stderr), (0, ""), "program")
+    true(len(done.stdout.splitlines()) >= 3 and "lib" in done.stdout, f"it printed {done.stdout}")
+
+
+def shell_lines():
+    """Lines of commands, continued ones joined."""
+    text = README.replace("\\\n", " ")
+    return [line.strip() for line in text.splitlines() if re.match(r"    (ipcq-cli|busctl) ", line)]
+
+
+@test
+def lines_run():
+    """The ipcq-cli and busctl lines run"""
+    lines = shell_lines()
+    true(len(lines) >= 5, f"only {lines}")
+    folder = service.folder / "bin"
+    folder.mkdir()
+    os.symlink(CLI, folder / "ipcq-cli")
+    environment = service.environment | {
+        "PATH": f"{folder}:{os.environ['PATH']}",
+        "DBUS_SESSION_BUS_ADDRESS": service.address,
+    }
+    for line in lines:
+        done = subprocess.run(["bash", "-c", line], env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+        equal((done.returncode, done.stderr), (0, ""), line)
+        true(done.stdout or ">" in line, f"{line} printed nothing")
+    equal(len((folder / "users-of-libc.csv").read_text().splitlines()), 501, "lines of CSV")
+    shutil.rmtree(folder)
+
+
+@test
+def links_lead_somewhere():
+    """Links of README.md and docs lead to files"""
+    for name in ("README.md", "docs/ARCHITECTURE.md", "docs/HACKING.md", "tests/data/README.md"):
+        text = (SOURCE_ROOT / name).read_text()
+        for target in re.findall(r"\]\(([^)#]+)\)", text):
+            true((pathlib.Path(SOURCE_ROOT, name).parent / target).exists(), f"{name} links to {target}")
+
+
+main(service)
