@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* How the kernel's pipe pages are shared among uids. Pure. */
+#include <assert.h>
+
+#include "pipe-budget.h"
+
+static uint64_t smaller(uint64_t a, uint64_t b) {
+        return a < b ? a : b;
+}
+
+void pipe_budget_init(PipeBudget *b, uint64_t soft) {
+        uint64_t pages = soft == 0 ? PIPE_PAGES_SOFT_DEFAULT : smaller(soft, PIPE_PAGES_SOFT_DEFAULT * 1024);
+
+        *b = (PipeBudget) { .total = pages - pages / 4 };
+}
+
+/* `grow` fits what the account has left under `cap`, and what all have left. */
+static bool fits(const PipeBudget *b, const PipeAccount *a, uint64_t cap, uint64_t grow) {
+        return a->used <= cap && grow <= cap - a->used && b->used <= b->total && grow <= b->total - b->used;
+}
+
+static uint64_t account_cap(const PipeBudget *b, uint64_t account_max) {
+        return smaller(account_max, b->total / 2);
+}
+
+bool pipe_budget_admits_new(const PipeBudget *b, const PipeAccount *a, uint64_t account_max) {
+        return fits(b, a, account_cap(b, account_max), 1);
+}
+
+bool pipe_budget_admits_first_run(const PipeBudget *b, const PipeAccount *a, uint64_t account_max, uint64_t grow) {
+        uint64_t cap = account_cap(b, account_max);
+
+        return fits(b, a, cap - cap / 8, grow);
+}
+
+bool pipe_budget_admits_filling(const PipeBudget *b, const PipeAccount *a, uint64_t account_max, uint64_t grow) {
+        uint64_t n = b->n_holders + (a->used == 0), share = b->total / (n > 0 ? n : 1);
+
+        return fits(b, a, smaller(account_cap(b, account_max), share) / 2, grow);
+}
+
+void pipe_budget_change(PipeBudget *b, PipeAccount *a, uint64_t before, uint64_t after) {
+        bool held = a->used > 0;
+
+        assert(a->used >= before && b->used >= before);
+        a->used += after - before;
+        b->used += after - before;
+        if (held != (a->used > 0))
+                b->n_holders += held ? UINT64_MAX : 1; /* wraps: one less */
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A pipe that leads to a client. Supervisor. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "manager.h"
+#include "pipe.h"
+#include "run.h"
+
+static uint64_t page_size(void) {
+        return (uint64_t) sysconf(_SC_PAGESIZE);
+}
+
+static void set_pages(Pipe *p, uint64_t pages) {
+        pipe_budget_change(&p->user->manager->pipe_budget, &p->user->pipe_account, p->pages, pages);
+        p->pages = pages;
+}
+
+static uint64_t real_pages(const Pipe *p) {
+        int size = fcntl(p->write_fd, F_GETPIPE_SZ);
+
+        return size < 0 ? p->pages : (uint64_t) size / page_size();
+}
+
+bool pipe_check(Pipe *p) {
+        uint64_t pages = p->write_fd >= 0 ? real_pages(p) : 0;
+
+        if (pages <= p->pages)
+                return false;
+        set_pages(p, pages);
+        return true;
+}
+
+/* Before a uid gets one more: those that it has, in use or retired, count at their real size. */
+static void check_all(User *u) {
+        for (GList *i = u->pipes.head, *next; i; i = next) {
+                Pipe *p = i->data;
+
+                next = i->next;
+                (void) pipe_ref(p); /* what ends its run may drop the last reference */
+                if (pipe_check(p))
+                        run_on_pipe_grown(u->manager, p);
+                (void) pipe_unref(p);
+        }
+}
+
+static int open_pipe(Pipe *p, Refusal *refusal) {
+        int fds[2];
+
+        if (pipe2(fds, O_CLOEXEC) < 0) {
+                if (errno != EMFILE && errno != ENFILE)
+                        return -errno;
+                return refuse(refusal, ERROR_LIMITS_EXCEEDED, "The service has no descriptor left for a pipe; try again later.");
+        }
+        p->read_fd = fds[0];
+        p->write_fd = fds[1];
+        /* Each end has its own description: the reader's stays blocking. */
+        if (fcntl(p->write_fd, F_SETFL, O_WRONLY | O_NONBLOCK) < 0)
+                return -errno;
+        (void) fcntl(p->write_fd, F_SETPIPE_SZ, (int) page_size());
+        return 0;
+}
+
+int pipe_new(User *u, Pipe **ret, Refusal *refusal) {
+        PipeBudget *budget = &u->manager->pipe_budget;
+
+        check_all(u);
+        if (!pipe_budget_admits_new(budget, &u->pipe_account, u->manager->config->limits.pipe_pages_max))
+                return refuse(refusal, ERROR_LIMITS_EXCEEDED, "Your pipes hold %" PRIu64 " pages, which is all you may have: finalize statements "
+                              "and close their pipes.", u->pipe_account.used);
+        Pipe *p = g_new(Pipe, 1);
+        *p = (Pipe) { .user = user_ref(u), .n_ref = 1, .write_fd = -1, .read_fd = -1, .link.data = p };
+        g_queue_push_tail_link(&u->pipes, &p->link);
+
+        int r = open_pipe(p, refusal);
+        if (r < 0) {
+                pipe_free(p);
+                return r;
+        }
+        set_pages(p, real_pages(p));
+        *ret = p;
+        return 0;
+}
+
+void pipe_close_read_fd(Pipe *p) {
+        if (p->read_fd >= 0)
+                close(p->read_fd);
+        p->read_fd = -1;
+}
+
+int pipe_take_read_fd(Pipe *p) {
+        int fd = p->read_fd;
+
+        p->read_fd = -1;
+        return fd;
+}
+
+void pipe_break(Pipe *p) {
+        p->watch = sd_event_source_disable_unref(p->watch);
+        if (p->write_fd >= 0)
+                close(p->write_fd);
+        p->write_fd = -1;
+        set_pages(p, 0);
+}
+
+void pipe_free(Pipe *p) {
+        pipe_break(p);
+        pipe_close_read_fd(p);
+        g_queue_unlink(&p->user->pipes, &p->link);
+        (void) user_unref(p->user);
+        g_free(p);
+}
+
+static int on_readers_gone(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        pipe_free(userdata);
+        return 0;
+}
+
+static void retire(Pipe *p) {
+        pipe_close_read_fd(p);
+        if (p->write_fd >= 0) {
+                int r = sd_event_add_io(p->user->manager->event, &p->watch, p->write_fd, 0, on_readers_gone, p);
+                if (r >= 0)
+                        return;
+                log_warning("A retired pipe cannot be watched: %s", g_strerror(-r));
+        }
+        pipe_free(p);
+}
+
+Pipe *pipe_ref(Pipe *p) {
+        p->n_ref++;
+        return p;
+}
+
+Pipe *pipe_unref(Pipe *p) {
+        if (p && --p->n_ref == 0 && !p->watch)
+                retire(p);
+        return NULL;
+}
+
+bool pipe_is_closed(const Pipe *p) {
+        struct pollfd pfd = { .fd = p->write_fd };
+
+        if (p->write_fd < 0)
+                return true;
+        return poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLERR);
+}
+
+/* EPERM (past the kernel's own budget) and EBUSY leave it as it is. */
+static void grow(Pipe *p, uint64_t pages) {
+        (void) fcntl(p->write_fd, F_SETPIPE_SZ, (int) (pages * page_size()));
+        set_pages(p, real_pages(p));
+}
+
+void pipe_grow_for_run(Pipe *p) {
+        const Manager *m = p->user->manager;
+
+        if (p->ran || p->write_fd < 0)
+                return;
+        p->ran = true;
+        if (p->pages < PIPE_PAGES_FIRST_RUN &&
+            pipe_budget_admits_first_run(&m->pipe_budget, &p->user->pipe_account, m->config->limits.pipe_pages_max, PIPE_PAGES_FIRST_RUN - p->pages))
+                grow(p, PIPE_PAGES_FIRST_RUN);
+}
+
+void pipe_grow_for_filling(Pipe *p) {
+        const Manager *m = p->user->manager;
+
+        if (p->filled || p->write_fd < 0 || p->pages >= PIPE_PAGES_FILLING)
+                return;
+        if (!pipe_budget_admits_filling(&m->pipe_budget, &p->user->pipe_account, m->config->limits.pipe_pages_max, PIPE_PAGES_FILLING - p->pages))
+                return;
+        p->filled = true;
+        grow(p, PIPE_PAGES_FILLING);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A pipe that leads to a client, and its place in the budget. Supervisor.
+ *
+ *      pipe_new --> in use (by a statement, a run) --last unref--> retired --POLLERR: no read end is left--> gone
+ *                      \--pipe_break: a worker was lost--> closed, reads end-of-file, counts no more
+ *
+ * 1. We own the write end and pass it along with each run. It stays open, silent, until the last read end is gone: only so do
+ *    we learn that its pages are free (a client may keep its end as long as it likes).
+ * 2. A client can grow a pipe at our cost. pipe_check() sees it; the pipe then counts at its real size.
+ */
+#ifndef SQLIPC_PIPE_H
+#define SQLIPC_PIPE_H
+
+#include <systemd/sd-event.h>
+
+#include "user.h"
+
+typedef struct Pipe {
+        User *user;              /* reference */
+        unsigned n_ref;          /* statement and run; 0: retired */
+        int write_fd;            /* non-blocking; -1: broken */
+        int read_fd;             /* blocking, until it was handed out; else -1 */
+        uint64_t pages;          /* what counts */
+        bool ran, filled;        /* it was grown for its first run, for a run that fills it */
+        sd_event_source *watch;  /* retired: waits for POLLERR */
+        GList link;              /* in user->pipes */
+} Pipe;
+
+/* A pipe of one page. Checks the user's other pipes first. LIMITS_EXCEEDED where the budget has no room. */
+int pipe_new(User *u, Pipe **ret, Refusal *refusal);
+Pipe *pipe_ref(Pipe *p);
+/* The last reference retires it. */
+Pipe *pipe_unref(Pipe *p);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Pipe, pipe_unref)
+
+/* The loop ends: closes it, whoever reads. */
+void pipe_free(Pipe *p);
+
+/* The reader sees end-of-file. Frees its pages; the write end cannot be passed any more. */
+void pipe_break(Pipe *p);
+
+/* The read end, which is the caller's from now on; only once. */
+int pipe_take_read_fd(Pipe *p);
+void pipe_close_read_fd(Pipe *p);
+
+/* No read end is left, or it is broken. */
+bool pipe_is_closed(const Pipe *p);
+
+/* Grows as far as budget and kernel allow; more is never needed, only faster. */
+void pipe_grow_for_run(Pipe *p);
+void pipe_grow_for_filling(Pipe *p);
+
+/* Compares with what we made it. True: the client grew it, and it counts so now. */
+bool pipe_check(Pipe *p);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One uid and its sums. Supervisor. */
+#include <assert.h>
+
+#include "manager.h"
+#include "user.h"
+
+User *user_get(Manager *m, uid_t uid) {
+        User *u = g_hash_table_lookup(m->users, GUINT_TO_POINTER(uid));
+
+        if (u)
+                return user_ref(u);
+        u = g_new(User, 1);
+        *u = (User) { .manager = m, .n_ref = 1, .uid = uid, .pipes = G_QUEUE_INIT, .groups = G_QUEUE_INIT };
+        g_hash_table_insert(m->users, GUINT_TO_POINTER(uid), u);
+        return u;
+}
+
+User *user_ref(User *u) {
+        u->n_ref++;
+        return u;
+}
+
+User *user_unref(User *u) {
+        if (!u || --u->n_ref > 0)
+                return NULL;
+        assert(u->n_statements == 0 && u->n_runs == 0 && u->n_workers == 0 && u->held_size == 0 && u->pipe_account.used == 0);
+        g_hash_table_remove(u->manager->users, GUINT_TO_POINTER(u->uid));
+        g_free(u);
+        return NULL;
+}
+
+int user_hold(User *u, size_t size, Refusal *refusal) {
+        if (size > HELD_SIZE_MAX - u->held_size)
+                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
+                              "Your statements and waiting runs hold %zu MiB of SQL and parameters: finalize some.", HELD_SIZE_MAX >> 20);
+        u->held_size += size;
+        return 0;
+}
+
+void user_release(User *u, size_t size) {
+        assert(u->held_size >= size);
+        u->held_size -= size;
+}

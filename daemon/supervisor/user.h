@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One uid that has something here, and the sums over all that its clients hold: quotas are per uid, whatever number of
+ * connections it opens. Supervisor.
+ *
+ * Referenced by each session, run, pipe and group of the uid: the last of them may outlive the others.
+ */
+#ifndef SQLIPC_USER_H
+#define SQLIPC_USER_H
+
+#include <glib.h>
+#include <sys/types.h>
+
+#include "pipe-budget.h"
+#include "refusal.h"
+
+typedef struct Manager Manager;
+
+/* Bytes of SQL and parameters that a uid may make us keep, in statements and in runs that wait. */
+#define HELD_SIZE_MAX ((size_t) 32 * 1024 * 1024)
+
+typedef struct User {
+        Manager *manager; /* not owned */
+        unsigned n_ref;
+        uid_t uid;
+        uint64_t n_statements, n_runs, n_workers;
+        size_t held_size;
+        PipeAccount pipe_account;
+        GQueue pipes;  /* of Pipe, by its link */
+        GQueue groups; /* of Group, by its user_link */
+} User;
+
+/* A reference on the user, who is born with the first one. */
+User *user_get(Manager *m, uid_t uid);
+User *user_ref(User *u);
+User *user_unref(User *u);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(User, user_unref)
+
+/* Adds `size` to what is held. LIMITS_EXCEEDED past HELD_SIZE_MAX. */
+int user_hold(User *u, size_t size, Refusal *refusal);
+void user_release(User *u, size_t size);
+
+#endif
