@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * org.sqlipc1.Database on the bus: unpack, call, reply. Supervisor. The XML says what each method means.
+ *
+ * A method that needs a worker is answered later, by one of the reply_... functions at STARTED, or by whatever ends its run.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bus-error.h"
+#include "database.h"
+#include "manager.h"
+#include "options.h"
+#include "parameters.h"
+#include "pipe.h"
+#include "rows.h"
+#include "run.h"
+#include "sd-autoptr.h"
+#include "session.h"
+#include "sqlipc-names.h"
+#include "statement.h"
+#include "worker.h"
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Parameters, parameters_done)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Refusal, refusal_done)
+
+/* ---- Replies ---- */
+
+static int append_info(sd_bus_message *m, const Started *started, uint32_t page_size) {
+        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+
+        if (r >= 0)
+                r = rows_append_parameters(m, started);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "{sv}", "readonly", "b", started->read_only);
+        if (r >= 0 && page_size > 0)
+                r = sd_bus_message_append(m, "{sv}", "page-size", "u", page_size);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+/* number, [pipe,] columns, info; `page_size` 0: no pipe. */
+static int reply_described(Run *run, uint32_t page_size, Pipe *pipe, const Started *started) {
+        g_autoptr(sd_bus_message) reply = NULL;
+        int r = sd_bus_message_new_method_return(run->call, &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "t", run->number);
+        if (r >= 0 && pipe)
+                r = sd_bus_message_append(reply, "h", pipe->read_fd);
+        if (r >= 0)
+                r = rows_append_columns_of_statement(reply, started);
+        if (r >= 0)
+                r = append_info(reply, started, page_size);
+        if (r >= 0)
+                r = sd_bus_send(NULL, reply, NULL);
+        if (pipe)
+                pipe_close_read_fd(pipe); /* the message has its own copy */
+        return r;
+}
+
+static int reply_prepare(Run *run, const Started *started) {
+        return reply_described(run, run->statement->page_size, run->statement->pipe, started);
+}
+
+static int reply_query(Run *run, const Started *started) {
+        return reply_described(run, run->page_size, run->pipe, started);
+}
+
+static int reply_open_rows(Run *run, const Started *started) {
+        return reply_described(run, 0, NULL, started);
+}
+
+static int reply_fetch(Run *run, const Started *started) {
+        return sd_bus_reply_method_return(run->call, "ta{sv}", run->number, 0);
+}
+
+/* ---- Methods ---- */
+
+static int prepare(sd_bus_message *m, Database *d, Refusal *refusal) {
+        g_autoptr(Statement) statement = NULL;
+        const char *sql;
+        Options options;
+        Run *run;
+        int r = sd_bus_message_read_basic(m, 's', &sql);
+
+        if (r < 0)
+                return r;
+        r = options_read(m, OPTION_PAGE_SIZE, &options, refusal);
+        if (r < 0)
+                return r;
+        Session *session = session_get(d->manager, peer_of(d->manager, m));
+        r = statement_new(session, d, sql, options.page_size, &statement, refusal);
+        if (r < 0)
+                return r;
+        r = run_new(session, (RunSpec) {
+                .kind = RUN_PREPARE,
+                .statement = statement,
+                .database = d,
+                .sql = statement->sql,
+                .call = m,
+                .on_started = reply_prepare,
+                .timeout_usec = UINT64_MAX,
+        }, &run, refusal);
+        if (r < 0)
+                return r;
+        (void) g_steal_pointer(&statement);
+        run_submit(run);
+        return 1;
+}
+
+/* The statement, if its next run may start now. */
+static int find_ready(sd_bus_message *m, Database *d, uint64_t number, Statement **ret, Refusal *refusal) {
+        const Peer *peer = peer_of(d->manager, m);
+        int r = statement_find(d->manager, peer, d, number, ret, refusal);
+
+        if (r < 0)
+                return r;
+        /* END is written after the worker reported it: DRAINED may wait for us to read it. */
+        if ((*ret)->run && (*ret)->run->worker) {
+                worker_process((*ret)->run->worker);
+                r = statement_find(d->manager, peer, d, number, ret, refusal);
+                if (r < 0)
+                        return r;
+        }
+        if ((*ret)->state == STATEMENT_LOST)
+                return refuse(refusal, ERROR_WORKER_LOST, "The worker process that ran this statement was lost: finalize and prepare it again.");
+        if ((*ret)->run)
+                return refuse(refusal, ERROR_BUSY, "The last run of this statement has not ended: read its pipe up to END or ERROR.");
+        if (pipe_is_closed((*ret)->pipe))
+                return refuse(refusal, ERROR_PIPE_CLOSED, "The read end of this statement's pipe is closed: finalize and prepare it again.");
+        return 0;
+}
+
+static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
+        g_auto(Parameters) parameters = PARAMETERS_INIT;
+        Statement *statement;
+        uint64_t number;
+        Options options;
+        Run *run;
+        int r = sd_bus_message_read_basic(m, 't', &number);
+
+        if (r < 0)
+                return r;
+        r = find_ready(m, d, number, &statement, refusal);
+        if (r < 0)
+                return r;
+        r = parameters_read(m, &parameters, refusal);
+        if (r < 0)
+                return r;
+        r = options_read(m, OPTION_TIMEOUT, &options, refusal);
+        if (r < 0)
+                return r;
+        r = run_new(statement->session, (RunSpec) {
+                .kind = RUN_FETCH,
+                .statement = statement,
+                .database = d,
+                .sql = statement->sql,
+                .pipe = statement->pipe,
+                .parameters = &parameters,
+                .call = m,
+                .on_started = reply_fetch,
+                .timeout_usec = options.timeout_usec,
+                .page_size = statement->page_size,
+        }, &run, refusal);
+        if (r < 0)
+                return r;
+        statement->n_runs++;
+        statement->last_run = run->number;
+        run_submit(run);
+        return 1;
+}
+
+/* What Query, QueryRows and OpenRows have in common: SQL and parameters in, a run with its own pipe out. */
+static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned allowed, Options *ret_options, Run **ret, Refusal *refusal) {
+        g_auto(Parameters) parameters = PARAMETERS_INIT;
+        g_autoptr(GBytes) bytes = NULL;
+        g_autoptr(Pipe) pipe = NULL;
+        const char *sql;
+        size_t size;
+        int r = sd_bus_message_read_basic(m, 's', &sql);
+
+        if (r < 0)
+                return r;
+        r = sql_check(sql, &size, refusal);
+        if (r < 0)
+                return r;
+        r = parameters_read(m, &parameters, refusal);
+        if (r < 0)
+                return r;
+        r = options_read(m, allowed, ret_options, refusal);
+        if (r < 0)
+                return r;
+        Session *session = session_get(d->manager, peer_of(d->manager, m));
+        r = pipe_new(session->user, &pipe, refusal);
+        if (r < 0)
+                return r;
+        spec.database = d;
+        spec.sql = bytes = g_bytes_new(sql, size);
+        spec.pipe = pipe;
+        spec.parameters = &parameters;
+        spec.timeout_usec = ret_options->timeout_usec;
+        if (spec.page_size == 0)
+                spec.page_size = ret_options->page_size;
+        return run_new(session, spec, ret, refusal);
+}
+
+static int query(sd_bus_message *m, Database *d, Refusal *refusal) {
+        RunSpec spec = { .kind = RUN_QUERY, .call = m, .on_started = reply_query };
+        Options options;
+        Run *run;
+        int r = new_one_shot(m, d, spec, OPTION_PAGE_SIZE | OPTION_TIMEOUT, &options, &run, refusal);
+
+        if (r < 0)
+                return r;
+        run_submit(run);
+        return 1;
+}
+
+static int add_reader(Run *run, bool one_shot, RowReader **ret) {
+        int r = row_reader_new(run, pipe_take_read_fd(run->pipe), one_shot, ret);
+
+        if (r < 0)
+                run_free(run);
+        return r;
+}
+
+static int query_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
+        RunSpec spec = { .kind = RUN_ROWS, .page_size = ROW_READER_PAGE_SIZE };
+        RowReader *reader;
+        Options options;
+        Run *run;
+        int r = new_one_shot(m, d, spec, OPTION_TIMEOUT | OPTION_MAX_BYTES, &options, &run, refusal);
+
+        if (r < 0)
+                return r;
+        r = add_reader(run, true, &reader);
+        if (r < 0)
+                return r;
+        row_reader_serve(reader, m, options.max_bytes); /* the pipe is empty yet: it waits */
+        run_submit(run);
+        return 1;
+}
+
+static int open_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
+        RunSpec spec = { .kind = RUN_ROWS, .page_size = ROW_READER_PAGE_SIZE, .call = m, .on_started = reply_open_rows };
+        RowReader *reader;
+        Options options;
+        Run *run;
+        int r = new_one_shot(m, d, spec, OPTION_TIMEOUT, &options, &run, refusal);
+
+        if (r < 0)
+                return r;
+        r = add_reader(run, false, &reader);
+        if (r < 0)
+                return r;
+        run_submit(run);
+        return 1;
+}
+
+static int next_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
+        uint64_t number;
+        Options options;
+        Run *run;
+        int r = sd_bus_message_read_basic(m, 't', &number);
+
+        if (r < 0)
+                return r;
+        r = options_read(m, OPTION_MAX_BYTES, &options, refusal);
+        if (r < 0)
+                return r;
+        r = run_find(d->manager, peer_of(d->manager, m), d, number, &run, refusal);
+        if (r < 0)
+                return r;
+        if (!run->reader || run->reader->one_shot)
+                return refuse(refusal, ERROR_UNKNOWN_RUN, "Run %" PRIu64 " was not opened by OpenRows; its rows come down its pipe.", number);
+        if (run->reader->call)
+                return refuse(refusal, ERROR_BUSY, "Another NextRows of this run waits for rows: let it be answered first.");
+        row_reader_serve(run->reader, m, options.max_bytes);
+        return 1;
+}
+
+/* A statement of the peer whose last run had this number: that run has ended, and was its own. */
+static bool was_last_run(Manager *m, const Peer *p, uint64_t number) {
+        const Session *s = g_hash_table_lookup(m->sessions, p->name);
+
+        for (GList *i = s ? s->statements.head : NULL; i; i = i->next)
+                if (((Statement *) i->data)->last_run == number)
+                        return true;
+        return false;
+}
+
+static int cancel(sd_bus_message *m, Database *d, Refusal *refusal) {
+        static const char sentence[] = "The query was cancelled.";
+        const Peer *peer = peer_of(d->manager, m);
+        uint64_t number;
+        Options options;
+        Run *run;
+        int r = sd_bus_message_read_basic(m, 't', &number);
+
+        if (r < 0)
+                return r;
+        r = options_read(m, 0, &options, refusal);
+        if (r < 0)
+                return r;
+        r = run_find(d->manager, peer, d, number, &run, refusal);
+        if (r < 0 && !was_last_run(d->manager, peer, number))
+                return r;
+        if (r >= 0 && run->kind == RUN_ROWS)
+                run_abandon(run, ERROR_CANCELLED, sentence); /* nobody reads its pipe to its end */
+        else if (r >= 0)
+                run_cancel(run, ERROR_CANCELLED, sentence);
+        refusal_done(refusal);
+        return sd_bus_reply_method_return(m, "a{sv}", 0);
+}
+
+static int finalize(sd_bus_message *m, Database *d, Refusal *refusal) {
+        Statement *statement;
+        uint64_t number;
+        Options options;
+        int r = sd_bus_message_read_basic(m, 't', &number);
+
+        if (r < 0)
+                return r;
+        r = options_read(m, 0, &options, refusal);
+        if (r < 0)
+                return r;
+        r = statement_find(d->manager, peer_of(d->manager, m), d, number, &statement, refusal);
+        if (r < 0)
+                return r;
+        bool lost = statement->state == STATEMENT_LOST;
+        (void) statement_free(statement);
+        if (lost)
+                return refuse(refusal, ERROR_WORKER_LOST, "The worker process that ran this statement was lost; it is finalized all the same.");
+        return sd_bus_reply_method_return(m, "a{sv}", 0);
+}
+
+/* Each method: do it, or answer with why not. */
+#define METHOD(name)                                                                                                  \
+        static int method_##name(sd_bus_message *m, void *userdata, sd_bus_error *error) {                            \
+                g_auto(Refusal) refusal = REFUSAL_INIT;                                                               \
+                int r = name(m, userdata, &refusal);                                                                  \
+                return r < 0 ? bus_error_reply_refusal(m, r, &refusal) : 1;                                           \
+        }
+
+METHOD(prepare)
+METHOD(fetch)
+METHOD(query)
+METHOD(query_rows)
+METHOD(open_rows)
+METHOD(next_rows)
+METHOD(cancel)
+METHOD(finalize)
+
+/* ---- Properties ---- */
+
+static int property_name(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
+                         void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", database_name(userdata));
+}
+
+static int property_description(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
+                                void *userdata, sd_bus_error *error) {
+        const Database *d = userdata;
+
+        return sd_bus_message_append(reply, "s", d->config->description);
+}
+
+static int property_mode(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
+                         void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", "read-only");
+}
+
+static const sd_bus_vtable database_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_METHOD_WITH_ARGS("Prepare", SD_BUS_ARGS("s", sql, "a{sv}", options),
+                                SD_BUS_RESULT("t", statement, "h", pipe, "a(ssa{sv})", columns, "a{sv}", info), method_prepare,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Fetch", SD_BUS_ARGS("t", statement, "av", positional, "a{sv}", named, "a{sv}", options),
+                                SD_BUS_RESULT("t", run, "a{sv}", info), method_fetch, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Query", SD_BUS_ARGS("s", sql, "av", positional, "a{sv}", named, "a{sv}", options),
+                                SD_BUS_RESULT("t", run, "h", pipe, "a(ssa{sv})", columns, "a{sv}", info), method_query,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("QueryRows", SD_BUS_ARGS("s", sql, "av", positional, "a{sv}", named, "a{sv}", options),
+                                SD_BUS_RESULT("a(ssa{sv})", columns, "aav", rows, "a{sv}", info), method_query_rows,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("OpenRows", SD_BUS_ARGS("s", sql, "av", positional, "a{sv}", named, "a{sv}", options),
+                                SD_BUS_RESULT("t", run, "a(ssa{sv})", columns, "a{sv}", info), method_open_rows,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("NextRows", SD_BUS_ARGS("t", run, "a{sv}", options),
+                                SD_BUS_RESULT("aav", rows, "b", more, "a{sv}", info), method_next_rows, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Cancel", SD_BUS_ARGS("t", run, "a{sv}", options), SD_BUS_RESULT("a{sv}", info), method_cancel,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Finalize", SD_BUS_ARGS("t", statement, "a{sv}", options), SD_BUS_RESULT("a{sv}", info),
+                                method_finalize, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_PROPERTY("Name", "s", property_name, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Description", "s", property_description, 0, 0),
+        SD_BUS_PROPERTY("Mode", "s", property_mode, 0, 0),
+        SD_BUS_VTABLE_END,
+};
+
+/* ---- Objects ---- */
+
+/* 0: no such object. What a peer may not use will be 0 for it, too. */
+static int find_object(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found, sd_bus_error *error) {
+        char *name;
+        int r = sd_bus_path_decode(path, SQLIPC_DATABASE_PATH, &name);
+
+        if (r <= 0)
+                return r;
+        Database *d = manager_find_database(userdata, name);
+        free(name);
+        if (!d)
+                return 0;
+        *ret_found = d;
+        return 1;
+}
+
+static int enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes, sd_bus_error *error) {
+        const Manager *m = userdata;
+        char **nodes = calloc(g_hash_table_size(m->databases) + 1, sizeof *nodes);
+        GHashTableIter i;
+        void *value;
+
+        if (!nodes)
+                return -ENOMEM;
+        g_hash_table_iter_init(&i, m->databases);
+        for (size_t n = 0; g_hash_table_iter_next(&i, NULL, &value); n++) {
+                nodes[n] = strdup(((Database *) value)->object_path);
+                if (!nodes[n]) {
+                        while (n > 0)
+                                free(nodes[--n]);
+                        free(nodes);
+                        return -ENOMEM;
+                }
+        }
+        *ret_nodes = nodes;
+        return 1;
+}
+
+int database_bus_export(Manager *m) {
+        int r = sd_bus_add_fallback_vtable(m->bus, NULL, SQLIPC_DATABASE_PATH, SQLIPC_DATABASE_INTERFACE, database_vtable, find_object, m);
+
+        return r < 0 ? r : sd_bus_add_node_enumerator(m->bus, NULL, SQLIPC_DATABASE_PATH, enumerate, m);
+}

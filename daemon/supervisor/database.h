@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One published database: a name, and what the configuration said of it when it was published. Supervisor.
+ *
+ * A reload that changes something makes a new Database of the same name; the old one lives on, unpublished, with what still
+ * runs on it.
+ */
+#ifndef SQLIPC_DATABASE_H
+#define SQLIPC_DATABASE_H
+
+#include "configuration.h"
+
+typedef struct Manager Manager;
+
+typedef struct Database {
+        Manager *manager;       /* not owned */
+        unsigned n_ref;
+        DatabaseConfig *config; /* owned */
+        char *object_path;      /* owned */
+        bool published;
+} Database;
+
+/* Takes `config`. -ENOMEM. */
+int database_new(Manager *m, DatabaseConfig *config, Database **ret);
+Database *database_ref(Database *d);
+Database *database_unref(Database *d);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Database, database_unref)
+
+static inline const char *database_name(const Database *d) {
+        return d->config->name;
+}
+
+#endif

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The workers of one uid and one database. Supervisor. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "group.h"
+#include "log.h"
+#include "manager.h"
+#include "run.h"
+#include "worker.h"
+
+#define SIBLING_USEC UINT64_C(20000)         /* a job that was not taken for so long wants another worker */
+#define STARVED_USEC UINT64_C(250000)        /* when to look again where a bound forbids one */
+#define STARTING_USEC UINT64_C(1000000)      /* a new worker is expected to take a job within */
+#define EARLY_DEATHS_MAX 3u
+#define EARLY_DEATHS_USEC UINT64_C(1000000)
+#define SOCKET_BUFFER_SIZE (1024 * 1024)
+#define FD_MIN 10                            /* away from the numbers that workers are started with */
+
+static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);
+static int on_writable(sd_event_source *s, int fd, uint32_t revents, void *userdata);
+static int on_resend(sd_event_source *s, void *userdata);
+
+/* ---- Birth and death ---- */
+
+static int open_socket(Group *g) {
+        int fds[2], size = SOCKET_BUFFER_SIZE;
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
+                return -errno;
+        g->job_fd = fds[0];
+        g->workers_fd = fcntl(fds[1], F_DUPFD_CLOEXEC, FD_MIN);
+        int r = g->workers_fd < 0 ? -errno : 0;
+        close(fds[1]);
+        (void) setsockopt(g->job_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size); /* less is only slower */
+        return r;
+}
+
+static int add_sources(Group *g) {
+        sd_event *e = g->manager->event;
+        int r = sd_event_add_io(e, &g->writable, g->job_fd, EPOLLOUT, on_writable, g);
+
+        if (r >= 0)
+                r = sd_event_source_set_enabled(g->writable, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_time(e, &g->timer, CLOCK_MONOTONIC, UINT64_MAX, 1000, on_timer, g);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(g->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_defer(e, &g->resend, on_resend, g);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(g->resend, SD_EVENT_OFF);
+        /* After all timers that are due: each of them may recall the same jobs. */
+        return r < 0 ? r : sd_event_source_set_priority(g->resend, SD_EVENT_PRIORITY_NORMAL + 10);
+}
+
+int group_get(User *u, Database *d, Group **ret) {
+        for (GList *i = u->groups.head; i; i = i->next) {
+                Group *g = i->data;
+
+                if (g->database == d) {
+                        *ret = group_ref(g);
+                        return 0;
+                }
+        }
+
+        g_autoptr(Group) g = g_new(Group, 1);
+        *g = (Group) {
+                .manager = u->manager,
+                .n_ref = 1,
+                .user = user_ref(u),
+                .database = database_ref(d),
+                .job_fd = -1,
+                .workers_fd = -1,
+                .waiting = G_QUEUE_INIT,
+                .sent = G_QUEUE_INIT,
+                .workers = G_QUEUE_INIT,
+                .user_link.data = g,
+        };
+        g_queue_push_tail_link(&u->groups, &g->user_link);
+        int r = open_socket(g);
+        if (r >= 0)
+                r = add_sources(g);
+        if (r < 0)
+                return r;
+        *ret = g_steal_pointer(&g);
+        return 0;
+}
+
+Group *group_ref(Group *g) {
+        g->n_ref++;
+        return g;
+}
+
+Group *group_unref(Group *g) {
+        if (!g || --g->n_ref > 0)
+                return NULL;
+        g->writable = sd_event_source_disable_unref(g->writable);
+        g->timer = sd_event_source_disable_unref(g->timer);
+        g->resend = sd_event_source_disable_unref(g->resend);
+        if (g->job_fd >= 0)
+                close(g->job_fd);
+        if (g->workers_fd >= 0)
+                close(g->workers_fd);
+        g_queue_unlink(&g->user->groups, &g->user_link);
+        (void) user_unref(g->user);
+        (void) database_unref(g->database);
+        g_free(g);
+        return NULL;
+}
+
+/* ---- Workers ---- */
+
+static unsigned n_workers_that_stay(const Group *g) {
+        unsigned n = 0;
+
+        for (GList *i = g->workers.head; i; i = i->next)
+                n += worker_stays(i->data);
+        return n;
+}
+
+/* Workers that were started a moment ago and will take a job once they are up. */
+static unsigned n_workers_starting(const Group *g, uint64_t now) {
+        unsigned n = 0;
+
+        for (GList *i = g->workers.head; i; i = i->next) {
+                const Worker *w = i->data;
+                n += worker_stays(w) && !w->spoke && now < w->started_usec + STARTING_USEC;
+        }
+        return n;
+}
+
+static bool may_spawn(Group *g) {
+        Manager *m = g->manager;
+        if (m->stopping)
+                return false;
+        uint64_t total = m->config->limits.workers_total_max, half = total > 1 ? total / 2 : 1;
+        uint64_t own = m->config->limits.workers_max < half ? m->config->limits.workers_max : half;
+
+        if (g->user->n_workers >= own)
+                worker_end_idle(m, g->user);
+        else if (m->workers.length >= total)
+                worker_end_idle(m, NULL);
+        else
+                return true;
+        return false;
+}
+
+static void fail_all(Group *g, ErrorNumber error, const char *sentence) {
+        g_autoptr(Group) guard = group_ref(g);
+
+        while (g->sent.head || g->waiting.head) {
+                Run *run = (g->sent.head ?: g->waiting.head)->data;
+                run_fail(run, &(Failure) { .error = error, .sql_offset = -1, .message = sentence });
+        }
+}
+
+static void spawn(Group *g) {
+        g->starved = !may_spawn(g);
+        if (g->starved)
+                return;
+        int r = worker_new(g);
+        if (r >= 0)
+                return;
+        log_full(LOG_ERR, database_name(g->database), NULL, "Cannot start a worker: %s", strerror(-r));
+        if (n_workers_that_stay(g) == 0) {
+                group_recall(g);
+                fail_all(g, ERROR_INTERNAL, "The service cannot start a worker process; its log says why.");
+        }
+}
+
+/* Jobs that lie in the socket for so long that the workers there are must be occupied. */
+static unsigned n_jobs_overdue(const Group *g, uint64_t now) {
+        unsigned n = 0;
+
+        for (GList *i = g->sent.head; i; i = i->next) {
+                const Run *run = i->data;
+                n += !run->missing && now >= run->sent_usec + SIBLING_USEC;
+        }
+        return n;
+}
+
+static unsigned n_runs_runnable(const Group *g) {
+        unsigned n = 0;
+
+        for (GList *i = g->workers.head; i; i = i->next)
+                n += worker_n_runnable(i->data);
+        return n;
+}
+
+static bool wants_worker(const Group *g, uint64_t now) {
+        unsigned n = n_workers_that_stay(g), n_starting = n_workers_starting(g, now);
+
+        if (g->sent.length + g->waiting.length > 0 && n == 0)
+                return true;
+        if (n_jobs_overdue(g, now) > n_starting)
+                return true;
+        return n > 0 && n_starting == 0 && n_runs_runnable(g) > n && manager_n_busy_workers(g->manager) < g->manager->n_cpus;
+}
+
+void group_staff(Group *g) {
+        g_autoptr(Group) guard = group_ref(g);
+        uint64_t now = manager_now();
+
+        if (wants_worker(g, now))
+                spawn(g);
+        else
+                g->starved = false;
+        if (g->sent.length + g->waiting.length == 0) {
+                (void) sd_event_source_set_enabled(g->timer, SD_EVENT_OFF);
+                return;
+        }
+        (void) sd_event_source_set_time(g->timer, now + (g->starved ? STARVED_USEC : SIBLING_USEC));
+        (void) sd_event_source_set_enabled(g->timer, SD_EVENT_ONESHOT);
+}
+
+static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
+        group_staff(userdata);
+        return 0;
+}
+
+void group_on_worker_gone(Group *g, bool early) {
+        uint64_t now = manager_now();
+
+        if (early) {
+                if (g->n_early_deaths == 0 || now > g->early_death_usec + EARLY_DEATHS_USEC) {
+                        g->n_early_deaths = 0;
+                        g->early_death_usec = now;
+                }
+                g->n_early_deaths++;
+        }
+        group_recall(g);
+        if (g->n_early_deaths < EARLY_DEATHS_MAX)
+                return;
+        g->n_early_deaths = 0;
+        log_full(LOG_ERR, database_name(g->database), NULL, "Workers die as soon as they start; the jobs that wait fail.");
+        fail_all(g, ERROR_WORKER_LOST, "The worker processes die as soon as they start; the log of the service says more.");
+}
+
+/* ---- Jobs ---- */
+
+static Message job_message(const Run *run) {
+        size_t size;
+        const char *sql = g_bytes_get_data(run->sql, &size);
+
+        return (Message) {
+                .kind = run->kind == RUN_PREPARE ? MESSAGE_PREPARE : MESSAGE_RUN,
+                .job = {
+                        .number = run->number,
+                        .sql = sql,
+                        .sql_size = size,
+                        .describe = run->describe,
+                        .page_size = run->page_size,
+                        .deadline_usec = run->deadline_usec,
+                        .row_size_max = run->row_size_max,
+                        .result_size_max = run->result_size_max,
+                        .n_positional = run->parameters.n_positional,
+                        .n_named = run->parameters.n_named,
+                        .parameters = run->parameters.row,
+                        .parameters_size = run->parameters.row_size,
+                },
+        };
+}
+
+static void move_to_sent(Group *g, Run *run) {
+        g_queue_unlink(&g->waiting, &run->group_link);
+        g_queue_push_tail_link(&g->sent, &run->group_link);
+        run_on_sent(run);
+}
+
+/* Sends what waits, as far as the socket takes it. */
+static void pump(Group *g) {
+        g_autoptr(Group) guard = group_ref(g);
+        int r = 0;
+
+        while (r >= 0 && g->waiting.head) {
+                Run *run = g->waiting.head->data;
+                Message m = job_message(run);
+
+                if (run->pipe && run->pipe->write_fd < 0) { /* broken since */
+                        run_lost(run);
+                        continue;
+                }
+                r = message_send(g->job_fd, &m, run->pipe ? run->pipe->write_fd : -1);
+                if (r >= 0)
+                        move_to_sent(g, run);
+                else if (r != -EAGAIN) {
+                        log_full(LOG_WARNING, database_name(g->database), NULL, "A job cannot be sent: %s", strerror(-r));
+                        run_fail(run, &(Failure) { .error = r == -E2BIG ? ERROR_LIMITS_EXCEEDED : ERROR_INTERNAL, .sql_offset = -1,
+                                                   .message = "The job could not be handed to a worker." });
+                        r = 0;
+                }
+        }
+        (void) sd_event_source_set_enabled(g->writable, g->waiting.head ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+        group_staff(g);
+}
+
+static int on_writable(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        pump(userdata);
+        return 0;
+}
+
+static int on_resend(sd_event_source *s, void *userdata) {
+        pump(userdata);
+        return 0;
+}
+
+void group_submit(Group *g, Run *run) {
+        g_queue_push_tail_link(&g->waiting, &run->group_link);
+        run->queued = true;
+        pump(g);
+}
+
+void group_remove(Group *g, Run *run) {
+        g_queue_unlink(run->state == RUN_WAITING ? &g->waiting : &g->sent, &run->group_link);
+        run->queued = false;
+}
+
+void group_put_back(Group *g, Run *run) {
+        g_queue_push_head_link(&g->waiting, &run->group_link);
+        run->queued = true;
+        (void) sd_event_source_set_enabled(g->resend, SD_EVENT_ONESHOT);
+}
+
+static void take_back(Group *g, uint64_t number) {
+        Run *run = g_hash_table_lookup(g->manager->runs, &number);
+
+        if (!run || run->group != g || run->state != RUN_SENT)
+                return;
+        g_queue_unlink(&g->sent, &run->group_link);
+        run->state = RUN_WAITING;
+        run->missing = false;
+        g_queue_push_tail_link(&g->waiting, &run->group_link);
+}
+
+void group_recall(Group *g) {
+        GQueue later = g->waiting;
+        int r;
+
+        /* What was sent came before what waits. */
+        g->waiting = (GQueue) G_QUEUE_INIT;
+        do {
+                ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+
+                r = message_receive(g->workers_fd, &m);
+                if (r > 0)
+                        take_back(g, m.message.job.number);
+                received_message_done(&m);
+        } while (r > 0);
+        while (later.head)
+                g_queue_push_tail_link(&g->waiting, g_queue_pop_head_link(&later));
+
+        for (GList *i = g->sent.head; i; i = i->next)
+                run_on_missing(i->data);
+        if (g->waiting.head)
+                (void) sd_event_source_set_enabled(g->resend, SD_EVENT_ONESHOT);
+}

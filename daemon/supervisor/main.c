@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * sqlipcd: options, and from there to the loop. Supervisor.
+ *
+ * Exit codes: 0 stopped as told; 1 could not start, or lost the bus; 2 the command line is wrong.
+ */
+#include <errno.h>
+#include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "log.h"
+#include "manager.h"
+#include "service.h"
+#include "sqlipc-names.h"
+
+enum { EXIT_USAGE = 2 };
+
+typedef struct Arguments {
+        gboolean system, user, version;
+        char *address, *config_directory;
+} Arguments;
+
+static void arguments_done(Arguments *a) {
+        g_free(a->address);
+        g_free(a->config_directory);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Arguments, arguments_done)
+
+static int usage(const char *message) {
+        fprintf(stderr, "sqlipcd: %s\nTry sqlipcd --help.\n", message);
+        return EXIT_USAGE;
+}
+
+static gboolean parse(Arguments *a, int *argc, char ***argv, GError **error) {
+        const GOptionEntry entries[] = {
+                { "system", 0, 0, G_OPTION_ARG_NONE, &a->system, "Serve the system bus (default for root)", NULL },
+                { "user", 0, 0, G_OPTION_ARG_NONE, &a->user, "Serve the user's bus (default otherwise)", NULL },
+                { "address", 0, 0, G_OPTION_ARG_STRING, &a->address, "Serve the bus at ADDRESS", "ADDRESS" },
+                { "config-dir", 0, 0, G_OPTION_ARG_FILENAME, &a->config_directory, "Read the configuration in DIR", "DIR" },
+                { "version", 0, 0, G_OPTION_ARG_NONE, &a->version, "Show the version", NULL },
+                { NULL },
+        };
+        GOptionContext *context = g_option_context_new("- share SQLite databases over D-Bus");
+
+        g_option_context_add_main_entries(context, entries, NULL);
+        g_option_context_set_description(context, "Exit codes: 0 stopped as told, 1 failed to start or lost the bus, 2 wrong command line.\n"
+                                                  "See sqlipcd(8), sqlipcd.conf(5), sqlipc.databases(5).");
+        gboolean ok = g_option_context_parse(context, argc, argv, error);
+        g_option_context_free(context);
+        return ok;
+}
+
+static BusType bus_type(const Arguments *a) {
+        return a->user || (!a->system && geteuid() != 0) ? BUS_USER : BUS_SYSTEM;
+}
+
+static int fail(const char *what, int r) {
+        log_error("%s: %s", what, strerror(-r));
+        return EXIT_FAILURE;
+}
+
+static int serve(const Arguments *a) {
+        g_autoptr(Manager) m = NULL;
+        int r = manager_new(bus_type(a), a->config_directory, &m);
+
+        if (r < 0)
+                return fail("Cannot start", r);
+        r = service_watch_signals(m);
+        if (r < 0)
+                return fail("Cannot watch signals", r);
+        r = manager_connect(m, a->address ? BUS_ADDRESS : bus_type(a), a->address);
+        if (r == -EEXIST)
+                return fail("Another service has the name " SQLIPC_BUS_NAME, r);
+        if (r < 0)
+                return fail("Cannot serve on the bus", r);
+        service_ready();
+        r = sd_event_loop(m->event);
+        return r < 0 ? fail("The event loop failed", r) : r;
+}
+
+int main(int argc, char **argv) {
+        g_auto(Arguments) a = {};
+        g_autoptr(GError) error = NULL;
+
+        log_setup();
+        if (!parse(&a, &argc, &argv, &error))
+                return usage(error->message);
+        if (argc > 1)
+                return usage("there are no arguments but options");
+        if (a.version) {
+                printf("sqlipcd %s\n", SQLIPC_VERSION);
+                return EXIT_SUCCESS;
+        }
+        if (a.system && a.user)
+                return usage("--system and --user exclude each other");
+        return serve(&a);
+}

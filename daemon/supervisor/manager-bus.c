@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* org.sqlipc1.Manager on the bus: unpack, call, reply. Supervisor. The XML says what each method means. */
+#include <errno.h>
+#include <string.h>
+
+#include "bus-error.h"
+#include "config.h"
+#include "manager.h"
+#include "options.h"
+#include "run.h"
+#include "sd-autoptr.h"
+#include "service.h"
+#include "session.h"
+#include "sqlipc-names.h"
+#include "statement.h"
+#include "worker.h"
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Refusal, refusal_done)
+
+/* ---- Databases ---- */
+
+static int append_broken(sd_bus_message *m, const Config *c) {
+        GHashTableIter i;
+        void *name, *problem;
+        int r = sd_bus_message_open_container(m, 'e', "sv");
+
+        if (r >= 0)
+                r = sd_bus_message_append(m, "s", "broken");
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'v', "a{ss}");
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'a', "{ss}");
+        g_hash_table_iter_init(&i, c->broken);
+        while (r >= 0 && g_hash_table_iter_next(&i, &name, &problem))
+                r = sd_bus_message_append(m, "{ss}", name, problem);
+        for (int k = 0; k < 3 && r >= 0; k++)
+                r = sd_bus_message_close_container(m);
+        return r;
+}
+
+static int compare_names(const void *a, const void *b) {
+        return strcmp(a, b);
+}
+
+static int append_databases(sd_bus_message *reply, Manager *m) {
+        g_autoptr(GList) names = g_list_sort(g_hash_table_get_keys(m->databases), compare_names);
+        int r = sd_bus_message_open_container(reply, 'a', "(soa{sv})");
+
+        for (GList *i = names; i && r >= 0; i = i->next) {
+                const Database *d = manager_find_database(m, i->data);
+                r = sd_bus_message_append(reply, "(soa{sv})", database_name(d), d->object_path, 2, "description", "s", d->config->description,
+                                          "mode", "s", "read-only");
+        }
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int list_databases(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+        g_autoptr(sd_bus_message) reply = NULL;
+        Options options;
+        int r = options_read(m, 0, &options, refusal);
+
+        if (r >= 0)
+                r = sd_bus_message_new_method_return(m, &reply);
+        if (r >= 0)
+                r = append_databases(reply, manager);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0 && peer_is_administrator(manager, peer_of(manager, m)))
+                r = append_broken(reply, manager->config);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int get_database(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+        const char *name;
+        Options options;
+        int r = sd_bus_message_read_basic(m, 's', &name);
+
+        if (r < 0)
+                return r;
+        r = options_read(m, 0, &options, refusal);
+        if (r < 0)
+                return r;
+        const Database *d = manager_find_database(manager, name);
+        if (!d)
+                return refuse(refusal, ERROR_UNKNOWN_DATABASE, "There is no database \"%.100s\" for you: ListDatabases says which there are.", name);
+        return sd_bus_reply_method_return(m, "oa{sv}", d->object_path, 0);
+}
+
+static int reload(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+        g_autoptr(sd_bus_message) reply = NULL;
+        Options options;
+        int r = options_read(m, 0, &options, refusal);
+
+        if (r < 0)
+                return r;
+        if (!peer_is_administrator(manager, peer_of(manager, m)))
+                return refuse(refusal, ERROR_ACCESS_DENIED, "Only root, or the user that the service runs as, may reload it.");
+        service_reload(manager);
+        r = sd_bus_message_new_method_return(m, &reply);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}", "databases", "u", (uint32_t) g_hash_table_size(manager->databases));
+        if (r >= 0)
+                r = append_broken(reply, manager->config);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+/* ---- Statements and runs ---- */
+
+static bool may_see(const Peer *p, uid_t owner) {
+        return p->uid == 0 || p->uid == owner;
+}
+
+static int append_statement(sd_bus_message *reply, const Statement *s) {
+        int r = sd_bus_message_open_container(reply, 'r', "tosa{sv}");
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "tos", s->number, s->database->object_path, s->session->name);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}", "uid", "u", (uint32_t) s->session->user->uid, "runs", "t", s->n_runs);
+        if (r >= 0 && s->run)
+                r = sd_bus_message_append(reply, "{sv}", "running", "t", s->run->number);
+        for (int k = 0; k < 2 && r >= 0; k++)
+                r = sd_bus_message_close_container(reply);
+        return r;
+}
+
+static int append_statements(sd_bus_message *reply, Manager *m, const Peer *peer) {
+        GHashTableIter i;
+        void *value;
+        int r = sd_bus_message_open_container(reply, 'a', "(tosa{sv})");
+
+        g_hash_table_iter_init(&i, m->statements);
+        while (r >= 0 && g_hash_table_iter_next(&i, NULL, &value)) {
+                const Statement *s = value;
+
+                if (s->state != STATEMENT_PREPARING && may_see(peer, s->session->user->uid))
+                        r = append_statement(reply, s);
+        }
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static const char *state_name(const Run *run) {
+        switch (run->state) {
+        case RUN_WAITING:
+        case RUN_SENT: return "queued";
+        case RUN_TAKEN:
+        case RUN_STARTED: return run->parked ? "parked" : "running";
+        case RUN_ENDED:
+        case RUN_OVER: return "draining";
+        }
+        return "";
+}
+
+static int append_run(sd_bus_message *reply, const Run *run, bool with_pid) {
+        int r = sd_bus_message_open_container(reply, 'r', "tosa{sv}");
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "tos", run->number, run->database->object_path, run->session ? run->session->name : "");
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "uid", "u", (uint32_t) run->user->uid, "state", "s", state_name(run), "usec", "t",
+                                          manager_now() - run->asked_usec);
+        if (r >= 0 && run->statement)
+                r = sd_bus_message_append(reply, "{sv}", "statement", "t", run->statement->number);
+        if (r >= 0 && with_pid && run->worker)
+                r = sd_bus_message_append(reply, "{sv}", "worker-pid", "u", (uint32_t) run->worker->pid);
+        for (int k = 0; k < 2 && r >= 0; k++)
+                r = sd_bus_message_close_container(reply);
+        return r;
+}
+
+static int append_runs(sd_bus_message *reply, Manager *m, const Peer *peer) {
+        GHashTableIter i;
+        void *value;
+        int r = sd_bus_message_open_container(reply, 'a', "(tosa{sv})");
+
+        g_hash_table_iter_init(&i, m->runs);
+        while (r >= 0 && g_hash_table_iter_next(&i, NULL, &value)) {
+                const Run *run = value;
+
+                if (run->kind != RUN_PREPARE && may_see(peer, run->user->uid))
+                        r = append_run(reply, run, peer->uid == 0);
+        }
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int reply_list(sd_bus_message *m, Manager *manager, int (*append)(sd_bus_message *, Manager *, const Peer *), Refusal *refusal) {
+        g_autoptr(sd_bus_message) reply = NULL;
+        Options options;
+        int r = options_read(m, 0, &options, refusal);
+
+        if (r >= 0)
+                r = sd_bus_message_new_method_return(m, &reply);
+        if (r >= 0)
+                r = append(reply, manager, peer_of(manager, m));
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "a{sv}", 0);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int list_statements(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+        return reply_list(m, manager, append_statements, refusal);
+}
+
+static int list_runs(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+        return reply_list(m, manager, append_runs, refusal);
+}
+
+static int cancel_run(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+        uint64_t number;
+        Options options;
+        int r = sd_bus_message_read_basic(m, 't', &number);
+
+        if (r < 0)
+                return r;
+        r = options_read(m, 0, &options, refusal);
+        if (r < 0)
+                return r;
+        if (peer_of(manager, m)->uid != 0)
+                return refuse(refusal, ERROR_ACCESS_DENIED, "Only root may cancel the runs of others; use Cancel of the database for your own.");
+        Run *run = g_hash_table_lookup(manager->runs, &number);
+        if (!run || run->kind == RUN_PREPARE)
+                return refuse(refusal, ERROR_UNKNOWN_RUN, "There is no run %" PRIu64 "; it may have ended.", number);
+        run_cancel(run, ERROR_CANCELLED, "The administrator cancelled the query.");
+        return sd_bus_reply_method_return(m, "a{sv}", 0);
+}
+
+#define METHOD(name)                                                                                                  \
+        static int method_##name(sd_bus_message *m, void *userdata, sd_bus_error *error) {                            \
+                g_auto(Refusal) refusal = REFUSAL_INIT;                                                               \
+                int r = name(m, userdata, &refusal);                                                                  \
+                return r < 0 ? bus_error_reply_refusal(m, r, &refusal) : 1;                                           \
+        }
+
+METHOD(list_databases)
+METHOD(get_database)
+METHOD(list_statements)
+METHOD(list_runs)
+METHOD(cancel_run)
+METHOD(reload)
+
+/* ---- Properties ---- */
+
+static int property_version(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
+                            void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", SQLIPC_VERSION);
+}
+
+static int property_features(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
+                             void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "as", 0); /* nothing was added since the first release */
+}
+
+static int property_counter(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
+                            void *userdata, sd_bus_error *error) {
+        const Manager *m = userdata;
+        uint64_t n = strcmp(property, "NStatements") == 0 ? g_hash_table_size(m->statements)
+                     : strcmp(property, "NRuns") == 0     ? manager_n_runs(m)
+                     : strcmp(property, "NWorkers") == 0  ? m->workers.length
+                     : strcmp(property, "NParked") == 0   ? manager_n_parked(m)
+                     : strcmp(property, "TotalRuns") == 0 ? m->total_runs
+                     : strcmp(property, "TotalRows") == 0 ? m->total_rows
+                                                          : m->total_bytes;
+
+        return sd_bus_message_append(reply, "t", n);
+}
+
+static const sd_bus_vtable manager_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_METHOD_WITH_ARGS("ListDatabases", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("a(soa{sv})", databases, "a{sv}", info),
+                                method_list_databases, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("GetDatabase", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("o", object, "a{sv}", info),
+                                method_get_database, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListStatements", SD_BUS_ARGS("a{sv}", options),
+                                SD_BUS_RESULT("a(tosa{sv})", statements, "a{sv}", info), method_list_statements, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListRuns", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("a(tosa{sv})", runs, "a{sv}", info),
+                                method_list_runs, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("CancelRun", SD_BUS_ARGS("t", run, "a{sv}", options), SD_BUS_RESULT("a{sv}", info), method_cancel_run,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("a{sv}", info), method_reload,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_PROPERTY("DaemonVersion", "s", property_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Features", "as", property_features, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("NStatements", "t", property_counter, 0, 0),
+        SD_BUS_PROPERTY("NRuns", "t", property_counter, 0, 0),
+        SD_BUS_PROPERTY("NWorkers", "t", property_counter, 0, 0),
+        SD_BUS_PROPERTY("NParked", "t", property_counter, 0, 0),
+        SD_BUS_PROPERTY("TotalRuns", "t", property_counter, 0, 0),
+        SD_BUS_PROPERTY("TotalRows", "t", property_counter, 0, 0),
+        SD_BUS_PROPERTY("TotalBytes", "t", property_counter, 0, 0),
+        SD_BUS_VTABLE_END,
+};
+
+int manager_bus_export(Manager *m) {
+        return sd_bus_add_object_vtable(m->bus, NULL, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, manager_vtable, m);
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The one object that owns everything. Supervisor. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bus-error.h"
+#include "config.h"
+#include "configuration-directory.h"
+#include "group.h"
+#include "log.h"
+#include "manager.h"
+#include "run.h"
+#include "sd-autoptr.h"
+#include "session.h"
+#include "sqlipc-names.h"
+#include "statement.h"
+#include "worker.h"
+
+static const char stopping_sentence[] = "The service is stopping; call again to start it anew.";
+
+#define STOP_USEC UINT64_C(1000000) /* for workers to end by themselves */
+
+uint64_t manager_now(void) {
+        struct timespec ts;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
+}
+
+/* From a random start below 2^52 the counter stays below 2^53 for longer than any machine runs (I5). */
+static int start_numbers(Manager *m) {
+        uint64_t n;
+
+        if (getrandom(&n, sizeof n, 0) != sizeof n)
+                return -errno;
+        m->next_number = (n >> 12) + 1;
+        return 0;
+}
+
+uint64_t manager_next_number(Manager *m) {
+        return m->next_number++;
+}
+
+/* ---- Configuration ---- */
+
+static Database *find_unchanged(Manager *m, const DatabaseConfig *config) {
+        Database *d = g_hash_table_lookup(m->databases, config->name);
+
+        return d && database_config_equal(d->config, config) ? d : NULL;
+}
+
+static void publish(GHashTable *databases, Database *d) {
+        d->published = true;
+        g_hash_table_insert(databases, d->config->name, d);
+}
+
+/* The databases of `config`, which gives up those that are new or changed. */
+static GHashTable *take_databases(Manager *m, Config *config) {
+        GHashTable *databases = g_hash_table_new(g_str_hash, g_str_equal);
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, config->databases);
+        while (g_hash_table_iter_next(&i, NULL, &value)) {
+                Database *d = find_unchanged(m, value);
+
+                if (d)
+                        publish(databases, database_ref(d));
+                else {
+                        g_hash_table_iter_steal(&i);
+                        int r = database_new(m, value, &d);
+                        if (r >= 0)
+                                publish(databases, d);
+                        else
+                                log_error("A database cannot be published: %s", strerror(-r));
+                }
+        }
+        return databases;
+}
+
+/* Statements on what is no longer published end as soon as nothing runs. */
+static void end_statements(Manager *m) {
+        g_autoptr(GPtrArray) idle = g_ptr_array_new();
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, m->statements);
+        while (g_hash_table_iter_next(&i, NULL, &value)) {
+                Statement *s = value;
+
+                if (s->database->published)
+                        continue;
+                if (s->run)
+                        s->doomed = true;
+                else
+                        g_ptr_array_add(idle, s);
+        }
+        for (guint k = 0; k < idle->len; k++)
+                (void) statement_free(idle->pdata[k]);
+}
+
+static void log_config(const Config *c) {
+        GHashTableIter i;
+        void *name, *problem;
+
+        g_hash_table_iter_init(&i, c->broken);
+        while (g_hash_table_iter_next(&i, &name, &problem))
+                log_full(LOG_ERR, name, NULL, "%s", (const char *) problem);
+        for (guint k = 0; k < c->warnings->len; k++)
+                log_warning("%s", (const char *) c->warnings->pdata[k]);
+}
+
+static void release_databases(GHashTable *databases) {
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, databases);
+        while (g_hash_table_iter_next(&i, NULL, &value)) {
+                g_hash_table_iter_remove(&i); /* its key is the database's own */
+                (void) database_unref(value);
+        }
+        g_hash_table_unref(databases);
+}
+
+void manager_reload(Manager *m) {
+        Config *config = config_load(m->config_directory);
+        GHashTable *databases, *before = m->databases;
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, before);
+        while (g_hash_table_iter_next(&i, NULL, &value))
+                ((Database *) value)->published = false;
+        databases = take_databases(m, config);
+        m->databases = databases;
+        release_databases(before);
+        config_free(m->config);
+        m->config = config;
+        log_config(config);
+        end_statements(m);
+        log_info("Databases published from %s: %u.", m->config_directory, g_hash_table_size(databases));
+}
+
+Database *manager_find_database(Manager *m, const char *name) {
+        return g_hash_table_lookup(m->databases, name);
+}
+
+/* ---- Counting ---- */
+
+unsigned manager_n_busy_workers(const Manager *m) {
+        unsigned n = 0;
+
+        for (GList *i = m->workers.head; i; i = i->next)
+                n += worker_n_runnable(i->data) > 0;
+        return n;
+}
+
+uint64_t manager_n_runs(const Manager *m) {
+        GHashTableIter i;
+        uint64_t n = 0;
+        void *value;
+
+        g_hash_table_iter_init(&i, m->runs);
+        while (g_hash_table_iter_next(&i, NULL, &value))
+                n += ((Run *) value)->kind != RUN_PREPARE;
+        return n;
+}
+
+uint64_t manager_n_parked(const Manager *m) {
+        GHashTableIter i;
+        uint64_t n = 0;
+        void *value;
+
+        g_hash_table_iter_init(&i, m->runs);
+        while (g_hash_table_iter_next(&i, NULL, &value))
+                n += ((Run *) value)->parked;
+        return n;
+}
+
+/* ---- Start ---- */
+
+static uint64_t read_pipe_pages_soft(void) {
+        g_autofree char *text = NULL;
+
+        if (!g_file_get_contents("/proc/sys/fs/pipe-user-pages-soft", &text, NULL, NULL))
+                return PIPE_PAGES_SOFT_DEFAULT;
+        return g_ascii_strtoull(text, NULL, 10);
+}
+
+static unsigned count_cpus(void) {
+        cpu_set_t cpus;
+
+        return sched_getaffinity(0, sizeof cpus, &cpus) < 0 ? 1 : (unsigned) CPU_COUNT(&cpus);
+}
+
+int manager_new(BusType type, const char *config_directory, Manager **ret) {
+        g_autoptr(Manager) m = g_new(Manager, 1);
+
+        *m = (Manager) {
+                .uid = geteuid(),
+                .config_directory = config_directory ? g_strdup(config_directory) : config_default_directory(type == BUS_USER),
+                /* The environment's is for running from a build tree, where nothing is installed yet. */
+                .worker_path = getenv("SQLIPC_WORKER_PATH") ?: SQLIPC_WORKER_PATH,
+                .n_cpus = count_cpus(),
+                .config = config_new(),
+                .databases = g_hash_table_new(g_str_hash, g_str_equal),
+                .peers = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, peer_free),
+                .sessions = g_hash_table_new(g_str_hash, g_str_equal),
+                .users = g_hash_table_new(NULL, NULL),
+                .statements = g_hash_table_new(g_int64_hash, g_int64_equal),
+                .runs = g_hash_table_new(g_int64_hash, g_int64_equal),
+                .workers = G_QUEUE_INIT,
+        };
+        pipe_budget_init(&m->pipe_budget, read_pipe_pages_soft());
+        int r = start_numbers(m);
+        if (r < 0)
+                return r;
+        r = sd_event_new(&m->event);
+        if (r < 0)
+                return r;
+        manager_reload(m);
+        *ret = g_steal_pointer(&m);
+        return 0;
+}
+
+static int open_bus(BusType type, const char *address, sd_bus **ret) {
+        g_autoptr(sd_bus) bus = NULL;
+        int r;
+
+        switch (type) {
+        case BUS_SYSTEM: return sd_bus_open_system(ret);
+        case BUS_USER: return sd_bus_open_user(ret);
+        case BUS_ADDRESS: break;
+        }
+        r = sd_bus_new(&bus);
+        if (r >= 0)
+                r = sd_bus_set_address(bus, address);
+        if (r >= 0)
+                r = sd_bus_set_bus_client(bus, true);
+        if (r >= 0)
+                r = sd_bus_negotiate_fds(bus, true);
+        if (r >= 0)
+                r = sd_bus_start(bus);
+        if (r < 0)
+                return r;
+        *ret = g_steal_pointer(&bus);
+        return 0;
+}
+
+static int on_disconnected(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        log_error("The connection to the bus is lost.");
+        manager_stop(userdata, EXIT_FAILURE);
+        return 0;
+}
+
+static int on_call_while_stopping(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        const Manager *m = userdata;
+
+        if (!m->stopping || !sd_bus_message_is_method_call(message, NULL, NULL))
+                return 0;
+        return bus_error_reply(message, &(Failure) { .error = ERROR_SHUTTING_DOWN, .sql_offset = -1, .message = stopping_sentence });
+}
+
+int manager_connect(Manager *m, BusType type, const char *address) {
+        int r = open_bus(type, address, &m->bus);
+
+        if (r < 0)
+                return r;
+        r = sd_bus_can_send(m->bus, SD_BUS_TYPE_UNIX_FD);
+        if (r <= 0)
+                return r < 0 ? r : -EOPNOTSUPP;
+        r = sd_bus_add_filter(m->bus, NULL, on_call_while_stopping, m);
+        if (r < 0)
+                return r;
+        r = sd_bus_match_signal(m->bus, NULL, NULL, "/org/freedesktop/DBus/Local", "org.freedesktop.DBus.Local", "Disconnected",
+                                on_disconnected, m);
+        if (r < 0)
+                return r;
+        r = peer_watch(m);
+        if (r < 0)
+                return r;
+        r = manager_bus_export(m);
+        if (r < 0)
+                return r;
+        r = database_bus_export(m);
+        if (r < 0)
+                return r;
+        r = sd_bus_attach_event(m->bus, m->event, SD_EVENT_PRIORITY_NORMAL);
+        return r < 0 ? r : sd_bus_request_name(m->bus, SQLIPC_BUS_NAME, 0);
+}
+
+/* ---- Stop ---- */
+
+static void exit_if_done(Manager *m) {
+        if (m->stopping && !m->workers.head)
+                (void) sd_event_exit(m->event, m->exit_code);
+}
+
+/* Those that did not end in time are killed when the manager is freed. */
+static int on_stop_timeout(sd_event_source *s, uint64_t usec, void *userdata) {
+        const Manager *m = userdata;
+
+        return sd_event_exit(m->event, m->exit_code);
+}
+
+static void close_sessions(Manager *m) {
+        GHashTableIter i;
+        void *value;
+
+        for (;;) {
+                g_hash_table_iter_init(&i, m->sessions);
+                if (!g_hash_table_iter_next(&i, NULL, &value))
+                        return;
+                (void) session_close(value, ERROR_SHUTTING_DOWN, stopping_sentence);
+        }
+}
+
+void manager_stop(Manager *m, int exit_code) {
+        if (m->stopping)
+                return;
+        m->stopping = true;
+        m->exit_code = exit_code;
+        if (m->bus && sd_bus_is_open(m->bus) > 0)
+                (void) sd_bus_release_name_async(m->bus, NULL, SQLIPC_BUS_NAME, NULL, NULL);
+        close_sessions(m);
+        for (GList *i = m->workers.head; i; i = i->next) {
+                Worker *w = i->data;
+                if (!w->runs.head) /* the others when their runs have ended */
+                        worker_end(w);
+        }
+        int r = sd_event_add_time_relative(m->event, &m->stop_timer, CLOCK_MONOTONIC, STOP_USEC, 0, on_stop_timeout, m);
+        if (r < 0)
+                (void) sd_event_exit(m->event, exit_code);
+        exit_if_done(m);
+}
+
+void manager_on_worker_gone(Manager *m) {
+        g_autoptr(GPtrArray) starved = g_ptr_array_new();
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, m->users);
+        while (g_hash_table_iter_next(&i, NULL, &value))
+                for (GList *k = ((User *) value)->groups.head; k; k = k->next)
+                        if (((Group *) k->data)->starved)
+                                g_ptr_array_add(starved, group_ref(k->data));
+        for (guint k = 0; k < starved->len; k++) {
+                group_staff(starved->pdata[k]);
+                (void) group_unref(starved->pdata[k]);
+        }
+        exit_if_done(m);
+}
+
+static void lose_runs(Manager *m) {
+        GHashTableIter i;
+        void *value;
+
+        for (;;) {
+                g_hash_table_iter_init(&i, m->runs);
+                if (!g_hash_table_iter_next(&i, NULL, &value))
+                        return;
+                run_lost(value);
+        }
+}
+
+static void free_pipes(Manager *m) {
+        GHashTableIter i;
+        void *value;
+
+        for (;;) {
+                User *u;
+
+                g_hash_table_iter_init(&i, m->users);
+                if (!g_hash_table_iter_next(&i, NULL, &value))
+                        return;
+                u = user_ref(value);
+                while (u->pipes.head)
+                        pipe_free(u->pipes.head->data);
+                (void) user_unref(u);
+        }
+}
+
+Manager *manager_free(Manager *m) {
+        if (!m)
+                return NULL;
+        m->stopping = true;
+        close_sessions(m);
+        lose_runs(m);
+        while (m->workers.head)
+                worker_free(m->workers.head->data);
+        free_pipes(m);
+        m->stop_timer = sd_event_source_disable_unref(m->stop_timer);
+        m->bus = sd_bus_flush_close_unref(m->bus);
+        release_databases(m->databases);
+        g_hash_table_unref(m->peers);
+        g_hash_table_unref(m->sessions);
+        g_hash_table_unref(m->users);
+        g_hash_table_unref(m->statements);
+        g_hash_table_unref(m->runs);
+        config_free(m->config);
+        g_free(m->config_directory);
+        m->event = sd_event_unref(m->event);
+        g_free(m);
+        return NULL;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The one object that owns everything: loop, bus, configuration, and the registries of what clients hold. Supervisor.
+ *
+ *      Manager --> Peer, Session --> Statement, Run
+ *              --> Database
+ *              --> User --> Pipe, Group --> Worker
+ */
+#ifndef SQLIPC_MANAGER_H
+#define SQLIPC_MANAGER_H
+
+#include <stdbool.h>
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+
+#include "configuration.h"
+#include "database.h"
+#include "peer.h"
+#include "pipe-budget.h"
+#include "refusal.h"
+
+typedef enum BusType { BUS_SYSTEM, BUS_USER, BUS_ADDRESS } BusType;
+
+typedef struct Manager {
+        sd_event *event;
+        sd_bus *bus;
+        uid_t uid;               /* our own */
+        char *config_directory;
+        const char *worker_path; /* borrowed */
+        unsigned n_cpus;
+        Config *config;
+
+        GHashTable *databases;   /* name -> Database that is published */
+        GHashTable *peers;       /* unique name -> Peer */
+        GHashTable *sessions;    /* unique name -> Session */
+        GHashTable *users;       /* uid -> User */
+        GHashTable *statements;  /* number -> Statement */
+        GHashTable *runs;        /* number -> Run; PREPAREs under their statement's number */
+        GQueue workers;          /* of Worker, by manager_link */
+        PipeBudget pipe_budget;
+
+        uint64_t next_number;    /* of statements and runs */
+        uint64_t total_runs, total_rows, total_bytes;
+
+        bool stopping;
+        int exit_code;
+        sd_event_source *stop_timer;
+} Manager;
+
+/* Reads the configuration; `config_directory` NULL: the default one. */
+int manager_new(BusType type, const char *config_directory, Manager **ret);
+Manager *manager_free(Manager *m);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Manager, manager_free)
+
+/* Connects (`address` for BUS_ADDRESS), exports the objects, takes the name. */
+int manager_connect(Manager *m, BusType type, const char *address);
+
+/* Reads the configuration again; databases that did not change keep their object. */
+void manager_reload(Manager *m);
+
+/* Ends all that clients hold, then the workers, then the loop. */
+void manager_stop(Manager *m, int exit_code);
+
+uint64_t manager_next_number(Manager *m);
+
+/* CLOCK_MONOTONIC in usec. */
+uint64_t manager_now(void);
+
+/* The published database of this name; NULL. */
+Database *manager_find_database(Manager *m, const char *name);
+
+/* Workers that have a run which wants a CPU. */
+unsigned manager_n_busy_workers(const Manager *m);
+uint64_t manager_n_runs(const Manager *m);
+uint64_t manager_n_parked(const Manager *m);
+
+/* A worker was reaped: groups that wanted one try again; if we stop, it may have been the last. */
+void manager_on_worker_gone(Manager *m);
+
+/* manager-bus.c, database-bus.c: the objects of the bus. */
+int manager_bus_export(Manager *m);
+int database_bus_export(Manager *m);
+
+#endif

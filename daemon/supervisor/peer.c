@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Who a bus name is. Supervisor. */
+#include <errno.h>
+#include <string.h>
+
+#include "bus-error.h"
+#include "log.h"
+#include "manager.h"
+#include "peer.h"
+#include "sd-autoptr.h"
+#include "session.h"
+
+#define CREDENTIALS_TIMEOUT_USEC UINT64_C(1000000)
+
+void peer_free(void *peer) {
+        Peer *p = peer;
+
+        g_free(p->name);
+        g_free(p->gids);
+        g_free(p);
+}
+
+Peer *peer_of(Manager *m, sd_bus_message *message) {
+        const char *sender = sd_bus_message_get_sender(message);
+
+        return sender ? g_hash_table_lookup(m->peers, sender) : NULL;
+}
+
+bool peer_is_administrator(const Manager *m, const Peer *p) {
+        return p->uid == 0 || p->uid == m->uid;
+}
+
+/* libsystemd 252 knows no UnixGroupIDs, so the reply is parsed here. */
+static int parse_credential(sd_bus_message *reply, Peer *p, bool *have_uid) {
+        const char *key;
+        int r = sd_bus_message_read_basic(reply, 's', &key);
+
+        if (r < 0)
+                return r;
+        if (strcmp(key, "UnixUserID") == 0) {
+                uint32_t uid;
+                r = sd_bus_message_read(reply, "v", "u", &uid);
+                p->uid = uid;
+                *have_uid = true;
+                return r;
+        }
+        if (strcmp(key, "UnixGroupIDs") != 0)
+                return sd_bus_message_skip(reply, "v");
+
+        const void *gids;
+        size_t size;
+        r = sd_bus_message_enter_container(reply, 'v', "au");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_read_array(reply, 'u', &gids, &size);
+        if (r < 0)
+                return r;
+        g_free(p->gids);
+        p->gids = g_memdup2(gids, size);
+        p->n_gids = size / sizeof(gid_t);
+        return sd_bus_message_exit_container(reply);
+}
+
+static int parse_credentials(sd_bus_message *reply, Peer *p) {
+        bool have_uid = false;
+        int r = sd_bus_message_enter_container(reply, 'a', "{sv}");
+
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(reply, 'e', "sv")) > 0) {
+                r = parse_credential(reply, p, &have_uid);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(reply);
+                if (r < 0)
+                        return r;
+        }
+        return r < 0 ? r : have_uid ? 0 : -ENODATA;
+}
+
+static int ask_driver(Manager *m, const char *name, Peer *p) {
+        g_autoptr(sd_bus_message) call = NULL, reply = NULL;
+        int r = sd_bus_message_new_method_call(m->bus, &call, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus",
+                                               "GetConnectionCredentials");
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(call, "s", name);
+        if (r < 0)
+                return r;
+        r = sd_bus_call(m->bus, call, CREDENTIALS_TIMEOUT_USEC, NULL, &reply);
+        return r < 0 ? r : parse_credentials(reply, p);
+}
+
+/* Runs before each message is dispatched: from here on its sender is known. */
+static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        Manager *m = userdata;
+        const char *sender = sd_bus_message_get_sender(message);
+
+        if (!sd_bus_message_is_method_call(message, NULL, NULL) || !sender)
+                return 0;
+        if (g_hash_table_contains(m->peers, sender))
+                return 0;
+
+        Peer *p = g_new(Peer, 1);
+        *p = (Peer) { .name = g_strdup(sender), .uid = (uid_t) -1 };
+        int r = ask_driver(m, sender, p);
+        if (r >= 0) {
+                g_hash_table_insert(m->peers, p->name, p);
+                return 0;
+        }
+        peer_free(p);
+        if (r == -EBADR || r == -ENXIO || r == -ENOENT || r == -EHOSTUNREACH) /* it left already: nobody waits for an answer */
+                return 1;
+        log_warning("The bus does not say who %s is: %s", sender, g_strerror(-r));
+        return bus_error_reply(message, &(Failure) { .error = ERROR_ACCESS_DENIED, .sql_offset = -1,
+                                                     .message = "The bus did not say who you are; try again." });
+}
+
+static int on_name_vanished(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        Manager *m = userdata;
+        const char *name;
+        int r = sd_bus_message_read(message, "s", &name);
+
+        if (r < 0)
+                return r;
+        (void) session_close(g_hash_table_lookup(m->sessions, name), ERROR_CANCELLED, "The client left the bus.");
+        g_hash_table_remove(m->peers, name);
+        return 0;
+}
+
+int peer_watch(Manager *m) {
+        int r = sd_bus_add_match(m->bus, NULL,
+                                 "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"
+                                 "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg2=''",
+                                 on_name_vanished, m);
+
+        return r < 0 ? r : sd_bus_add_filter(m->bus, NULL, on_message, m);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Who a bus name is: uid and groups of connect time, asked of the bus driver once and kept until the name vanishes. Supervisor.
+ *
+ * One match tells of every name that vanishes; sd_bus_track would need one per peer, and the bus drops a connection that
+ * has too many. The question to the driver is the only call that the supervisor waits for (about 100 us, at most 1 s).
+ */
+#ifndef SQLIPC_PEER_H
+#define SQLIPC_PEER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <systemd/sd-bus.h>
+
+typedef struct Manager Manager;
+
+typedef struct Peer {
+        char *name; /* unique */
+        uid_t uid;
+        gid_t *gids;
+        size_t n_gids;
+} Peer;
+
+/* Starts to look at each method call and at names that vanish. */
+int peer_watch(Manager *m);
+
+/* Who sent `message`: never NULL inside a bus method, the filter has seen to it. Borrowed until the peer vanishes. */
+Peer *peer_of(Manager *m, sd_bus_message *message);
+
+/* Root, or the uid that the service runs as. */
+bool peer_is_administrator(const Manager *m, const Peer *p);
+
+void peer_free(void *peer);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The reading end of a run whose rows travel as D-Bus values. Supervisor. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bus-error.h"
+#include "log.h"
+#include "manager.h"
+#include "row-reader.h"
+#include "rows.h"
+#include "run.h"
+#include "sd-autoptr.h"
+#include "worker.h"
+
+/* Bytes read before the loop gets its turn (I1). */
+#define READ_SIZE_MAX ((size_t) 256 * 1024)
+
+static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userdata);
+
+int row_reader_new(Run *run, int fd, bool one_shot, RowReader **ret) {
+        RowReader *r = g_new(RowReader, 1);
+
+        *r = (RowReader) { .run = run, .fd = fd, .one_shot = one_shot, .pending = PAGE_MORE };
+        page_decoder_init(&r->decoder, ROW_READER_PAGE_SIZE, ROW_READER_ROW_SIZE_MAX);
+        run->reader = r;
+        if (fcntl(fd, F_SETFL, O_RDONLY | O_NONBLOCK) < 0)
+                return -errno;
+        int k = sd_event_add_io(run->manager->event, &r->io, fd, EPOLLIN, on_readable, r);
+        if (k >= 0)
+                k = sd_event_source_set_enabled(r->io, SD_EVENT_OFF);
+        if (k < 0)
+                return k;
+        *ret = r;
+        return 0;
+}
+
+void row_reader_free(RowReader *r) {
+        if (!r)
+                return;
+        r->run->reader = NULL;
+        r->io = sd_event_source_disable_unref(r->io);
+        close(r->fd);
+        page_decoder_done(&r->decoder);
+        (void) sd_bus_message_unref(r->reply);
+        (void) sd_bus_message_unref(r->call);
+        g_free(r);
+}
+
+/* The call is answered: no reading until the next one. */
+static void rest(RowReader *r) {
+        r->call = sd_bus_message_unref(r->call);
+        r->reply = sd_bus_message_unref(r->reply);
+        (void) sd_event_source_set_enabled(r->io, SD_EVENT_OFF);
+}
+
+void row_reader_fail(RowReader *r, const Failure *failure) {
+        if (r->call)
+                (void) bus_error_reply(r->call, failure);
+        row_reader_free(r);
+}
+
+/* The result ended, in whatever way: the run is told unless its worker ended it. */
+static void over(RowReader *r, bool ended) {
+        Run *run = r->run;
+
+        row_reader_free(r);
+        run_reader_is_over(run, ended);
+}
+
+static void fail(RowReader *r, ErrorNumber error, const char *sentence, bool ended) {
+        if (r->call)
+                (void) bus_error_reply(r->call, &(Failure) { .error = error, .sql_offset = -1, .message = sentence });
+        over(r, ended);
+}
+
+/* ---- Replies ---- */
+
+static int begin_reply(RowReader *r) {
+        int k = sd_bus_message_new_method_return(r->call, &r->reply);
+
+        if (k >= 0 && r->one_shot)
+                k = rows_append_columns_of_run(r->reply, &r->decoder);
+        return k < 0 ? k : sd_bus_message_open_container(r->reply, 'a', "av");
+}
+
+static int finish_reply(RowReader *r, bool more) {
+        int k = sd_bus_message_close_container(r->reply);
+
+        if (k >= 0 && r->one_shot)
+                k = sd_bus_message_append(r->reply, "a{sv}", 2, "truncated", "b", more, "rows", "t", r->n_rows);
+        else if (k >= 0)
+                k = sd_bus_message_append(r->reply, "ba{sv}", more, 0);
+        return k < 0 ? k : sd_bus_send(NULL, r->reply, NULL);
+}
+
+/* Sends what there is. Frees the reader when that was all for it. */
+static void send_reply(RowReader *r, bool more) {
+        int k = finish_reply(r, more);
+
+        if (k < 0) {
+                log_warning("A reply with rows could not be sent: %s", strerror(-k));
+                fail(r, ERROR_INTERNAL, "The rows could not be put into a reply; ask for fewer of them.", false);
+                return;
+        }
+        if (!more || r->one_shot)
+                over(r, !more);
+        else
+                rest(r);
+}
+
+/* ---- Pages ---- */
+
+/* These return true as long as there is more to do for the call; false: it was answered, and the reader may be gone. */
+
+static bool on_row(RowReader *r) {
+        size_t size = rows_row_size(&r->decoder);
+
+        if (r->n_rows > 0 && (r->used >= r->max_bytes || size > r->max_bytes - r->used)) {
+                r->pending = PAGE_ROW; /* stays valid: the decoder is left alone until the next call */
+                send_reply(r, true);
+                return false;
+        }
+        int k = rows_append_row(r->reply, &r->decoder);
+        if (k < 0) {
+                fail(r, ERROR_INTERNAL, "A row could not be put into a reply.", false);
+                return false;
+        }
+        r->used += size;
+        r->n_rows++;
+        return true;
+}
+
+static void on_error_frame(RowReader *r) {
+        if (!r->one_shot && r->n_rows > 0) { /* first the rows that came before it */
+                r->pending = PAGE_ERROR;
+                send_reply(r, true);
+                return;
+        }
+        const PageDecoder *d = &r->decoder;
+        (void) bus_error_reply(r->call, &(Failure) { .error = d->error_number, .extended_code = d->error_extended_code,
+                                                     .sql_offset = d->error_sql_offset, .message = d->error_message });
+        over(r, true);
+}
+
+static void on_broken_stream(RowReader *r, int k) {
+        if (k == -EMSGSIZE) {
+                fail(r, ERROR_ROW_TOO_LARGE, "A row is larger than 16 MiB: fetch it through a pipe (Query).", false);
+                return;
+        }
+        if (k == -ENOMEM) {
+                fail(r, ERROR_OUT_OF_MEMORY, "The service is out of memory; try again later.", false);
+                return;
+        }
+        Worker *w = r->run->worker;
+        fail(r, ERROR_WORKER_LOST, "The worker process that ran the query broke; run it again.", false);
+        if (w)
+                worker_kill(w, "it wrote a page that the format does not allow");
+}
+
+/* 1: bytes came; 0: none are there. */
+static int read_some(RowReader *r, size_t *budget) {
+        uint8_t *room;
+        size_t size;
+        int k = page_decoder_reserve(&r->decoder, &room, &size);
+
+        if (k < 0)
+                return k;
+        ssize_t n = read(r->fd, room, size);
+        if (n < 0)
+                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        if (n == 0)
+                return -ECONNRESET;
+        page_decoder_commit(&r->decoder, (size_t) n);
+        *budget -= (size_t) n < *budget ? (size_t) n : *budget;
+        return 1;
+}
+
+static bool on_page_more(RowReader *r, size_t *budget) {
+        int k = *budget > 0 ? read_some(r, budget) : 0;
+
+        if (k < 0)
+                on_broken_stream(r, k);
+        if (k == 0 && *budget > 0 && !r->one_shot && r->n_rows > 0)
+                send_reply(r, true);
+        return k > 0;
+}
+
+static bool ensure_reply(RowReader *r) {
+        if (r->reply)
+                return true;
+        int k = begin_reply(r);
+        if (k < 0)
+                fail(r, ERROR_INTERNAL, "The reply could not be built.", false);
+        return k >= 0;
+}
+
+static void process(RowReader *r) {
+        size_t budget = READ_SIZE_MAX;
+
+        for (bool go_on = true; go_on;) {
+                int event = r->pending != PAGE_MORE ? r->pending : page_decoder_next(&r->decoder);
+
+                r->pending = PAGE_MORE;
+                if (event < 0) {
+                        on_broken_stream(r, event);
+                        return;
+                }
+                /* QueryRows' reply begins with the columns, which an ERROR frame alone does not bring. */
+                if ((event == PAGE_COLUMNS || event == PAGE_ROW || event == PAGE_END) && !ensure_reply(r))
+                        return;
+                switch (event) {
+                case PAGE_MORE: go_on = on_page_more(r, &budget); break;
+                case PAGE_COLUMNS: break;
+                case PAGE_ROW: go_on = on_row(r); break;
+                case PAGE_END: send_reply(r, false); return;
+                case PAGE_ERROR: on_error_frame(r); return;
+                }
+        }
+}
+
+static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        process(userdata);
+        return 0;
+}
+
+void row_reader_serve(RowReader *r, sd_bus_message *call, size_t max_bytes) {
+        assert(!r->call);
+        r->call = sd_bus_message_ref(call);
+        r->max_bytes = max_bytes;
+        r->used = 0;
+        r->n_rows = 0;
+        (void) sd_event_source_set_enabled(r->io, SD_EVENT_ON);
+        process(r);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Columns and rows as D-Bus values. Supervisor. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dbus-text.h"
+#include "rows.h"
+
+/* Upper bounds of what marshalling adds to a value: signature, alignment, lengths. */
+#define ROW_OVERHEAD ((size_t) 8)
+#define NUMBER_SIZE ((size_t) 24)
+#define NULL_SIZE ((size_t) 24)
+#define BYTES_OVERHEAD ((size_t) 16)
+#define SPECIAL_TEXT_OVERHEAD ((size_t) 56)
+
+/* `text` as `s`, bad sequences replaced; *ret_clean tells whether it was as it is. */
+static int append_text(sd_bus_message *m, const char *text, size_t size, bool *ret_clean) {
+        char *copy = dbus_text_replace(text, size);
+
+        if (!copy)
+                return -ENOMEM;
+        int r = sd_bus_message_append_basic(m, 's', copy);
+        *ret_clean = strlen(copy) == size && memcmp(copy, text, size) == 0;
+        free(copy);
+        return r;
+}
+
+static int append_bytes_entry(sd_bus_message *m, const char *key, const void *bytes, size_t size) {
+        int r = sd_bus_message_open_container(m, 'e', "sv");
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append_basic(m, 's', key);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, 'v', "ay");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append_array(m, 'y', bytes, size);
+        for (int i = 0; i < 2 && r >= 0; i++)
+                r = sd_bus_message_close_container(m);
+        return r;
+}
+
+static int append_column(sd_bus_message *m, Bytes name, Bytes declared) {
+        bool name_clean, declared_clean;
+        int r = sd_bus_message_open_container(m, 'r', "ssa{sv}");
+
+        if (r < 0)
+                return r;
+        r = append_text(m, name.data ?: "", name.data ? name.size : 0, &name_clean);
+        if (r < 0)
+                return r;
+        r = append_text(m, declared.data ?: "", declared.data ? declared.size : 0, &declared_clean);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, 'a', "{sv}");
+        if (r >= 0 && !name_clean)
+                r = append_bytes_entry(m, "name-bytes", name.data, name.size);
+        if (r >= 0 && !declared_clean)
+                r = append_bytes_entry(m, "declared-type-bytes", declared.data, declared.size);
+        for (int i = 0; i < 2 && r >= 0; i++)
+                r = sd_bus_message_close_container(m);
+        return r;
+}
+
+int rows_append_columns_of_statement(sd_bus_message *m, const Started *started) {
+        int r = sd_bus_message_open_container(m, 'a', "(ssa{sv})");
+
+        for (uint32_t i = 0; i < started->n_columns && r >= 0; i++)
+                r = append_column(m, started->columns[2 * i], started->columns[2 * i + 1]);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int rows_append_columns_of_run(sd_bus_message *m, const PageDecoder *d) {
+        int r = sd_bus_message_open_container(m, 'a', "(ssa{sv})");
+
+        for (unsigned i = 0; i < d->n_columns && r >= 0; i++) {
+                Bytes name, declared = { NULL };
+
+                page_decoder_column_name(d, i, &name.data, &name.size);
+                page_decoder_column(d, i, &(const char *) { NULL }, &declared.data);
+                declared.size = declared.data ? strlen(declared.data) : 0;
+                r = append_column(m, name, declared);
+        }
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int rows_append_parameters(sd_bus_message *m, const Started *started) {
+        bool clean;
+        int r = sd_bus_message_open_container(m, 'e', "sv");
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append_basic(m, 's', "parameters");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, 'v', "as");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, 'a', "s");
+        for (uint32_t i = 0; i < started->n_parameters && r >= 0; i++) {
+                Bytes name = started->parameters[i];
+                r = append_text(m, name.data ?: "", name.data ? name.size : 0, &clean);
+        }
+        for (int i = 0; i < 3 && r >= 0; i++)
+                r = sd_bus_message_close_container(m);
+        return r;
+}
+
+static int append_special_text(sd_bus_message *m, PageValue v) {
+        int r = sd_bus_message_open_container(m, 'v', "a{sv}");
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, 'a', "{sv}");
+        if (r < 0)
+                return r;
+        r = append_bytes_entry(m, "text", v.bytes, v.size);
+        for (int i = 0; i < 2 && r >= 0; i++)
+                r = sd_bus_message_close_container(m);
+        return r;
+}
+
+static int append_blob(sd_bus_message *m, PageValue v) {
+        int r = sd_bus_message_open_container(m, 'v', "ay");
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append_array(m, 'y', v.bytes, v.size);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_value(sd_bus_message *m, PageValue v) {
+        switch (v.type) {
+        case VALUE_INTEGER: return sd_bus_message_append(m, "v", "x", (int64_t) load_le64(v.bytes));
+        case VALUE_REAL: return sd_bus_message_append(m, "v", "d", load_le_double(v.bytes));
+        case VALUE_TEXT:
+                if (!dbus_text_is_valid((const char *) v.bytes, v.size))
+                        return append_special_text(m, v);
+                return sd_bus_message_append(m, "v", "s", (const char *) v.bytes);
+        case VALUE_BLOB: return append_blob(m, v);
+        case VALUE_NULL: return sd_bus_message_append(m, "v", "a{sv}", 0);
+        }
+        return -EBADMSG;
+}
+
+int rows_append_row(sd_bus_message *m, const PageDecoder *d) {
+        int r = sd_bus_message_open_container(m, 'a', "v");
+
+        for (unsigned i = 0; i < d->n_columns && r >= 0; i++)
+                r = append_value(m, page_decoder_value(d, i));
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+size_t rows_row_size(const PageDecoder *d) {
+        size_t size = ROW_OVERHEAD;
+
+        for (unsigned i = 0; i < d->n_columns; i++) {
+                PageValue v = page_decoder_value(d, i);
+
+                switch (v.type) {
+                case VALUE_INTEGER:
+                case VALUE_REAL: size += NUMBER_SIZE; break;
+                case VALUE_NULL: size += NULL_SIZE; break;
+                case VALUE_BLOB: size += BYTES_OVERHEAD + v.size; break;
+                case VALUE_TEXT:
+                        size += v.size + (dbus_text_is_valid((const char *) v.bytes, v.size) ? BYTES_OVERHEAD : SPECIAL_TEXT_OVERHEAD);
+                        break;
+                }
+        }
+        return size;
+}

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One thing that a worker is asked to do. Supervisor. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "bus-error.h"
+#include "group.h"
+#include "log.h"
+#include "manager.h"
+#include "run.h"
+#include "sd-autoptr.h"
+#include "worker.h"
+
+#define GRACE_USEC UINT64_C(1000000) /* between CANCEL, or the run's own deadline, and SIGKILL */
+#define BUSY_MARGIN_USEC UINT64_C(500000)
+
+static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);
+
+/* ---- Birth and death ---- */
+
+static int check_quota(const Session *s, RunKind kind, Refusal *refusal) {
+        if (kind != RUN_PREPARE && s->user->n_runs >= s->manager->config->limits.runs_max)
+                return refuse(refusal, ERROR_LIMITS_EXCEEDED, "You have %" PRIu64 " runs under way, which is all you may have: let one end, or cancel it.",
+                              s->user->n_runs);
+        return 0;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b) {
+        return a < b ? a : b;
+}
+
+static void set_limits(Run *run, const RunSpec *spec) {
+        const Limits *l = &run->manager->config->limits;
+
+        run->deadline_usec = run->asked_usec + smaller(spec->timeout_usec, l->run_timeout_usec);
+        run->row_size_max = run->kind == RUN_ROWS ? smaller(l->row_size_max, ROW_READER_ROW_SIZE_MAX) : l->row_size_max;
+        run->result_size_max = l->result_size_max;
+}
+
+static size_t size_to_hold(const RunSpec *spec) {
+        size_t size = spec->parameters ? spec->parameters->row_size : 0;
+
+        return spec->statement ? size : size + g_bytes_get_size(spec->sql); /* a statement's SQL is held already */
+}
+
+int run_new(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
+        g_autoptr(Group) group = NULL;
+        int r = check_quota(s, spec.kind, refusal);
+
+        if (r < 0)
+                return r;
+        r = group_get(s->user, spec.database, &group);
+        if (r < 0)
+                return r;
+        r = user_hold(s->user, size_to_hold(&spec), refusal);
+        if (r < 0)
+                return r;
+        Run *run = g_new(Run, 1);
+        *run = (Run) {
+                .manager = s->manager,
+                .user = user_ref(s->user),
+                .session = s,
+                .statement = spec.statement,
+                .group = g_steal_pointer(&group),
+                .database = database_ref(spec.database),
+                .pipe = spec.pipe ? pipe_ref(spec.pipe) : NULL,
+                .number = spec.kind == RUN_PREPARE ? spec.statement->number : manager_next_number(s->manager),
+                .kind = spec.kind,
+                .call = sd_bus_message_ref(spec.call),
+                .on_started = spec.on_started,
+                .sql = g_bytes_ref(spec.sql),
+                .parameters = spec.parameters ? *spec.parameters : PARAMETERS_INIT,
+                .describe = spec.kind != RUN_FETCH,
+                .page_size = spec.page_size,
+                .held_size = size_to_hold(&spec),
+                .asked_usec = manager_now(),
+                .end = REFUSAL_INIT,
+                .session_link.data = run,
+                .group_link.data = run,
+                .worker_link.data = run,
+        };
+        if (spec.parameters)
+                *spec.parameters = PARAMETERS_INIT;
+        set_limits(run, &spec);
+        run->user->n_runs += run->kind != RUN_PREPARE;
+        g_queue_push_tail_link(&s->runs, &run->session_link);
+        g_hash_table_insert(s->manager->runs, &run->number, run);
+        if (run->statement)
+                run->statement->run = run;
+        *ret = run;
+        return 0;
+}
+
+/* What only a worker needs that has not started it yet. */
+static void drop_job(Run *run) {
+        user_release(run->user, run->held_size);
+        run->held_size = 0;
+        g_clear_pointer(&run->sql, g_bytes_unref);
+        parameters_done(&run->parameters);
+}
+
+/* Off the worker's side: queue, socket, process. */
+static void detach(Run *run) {
+        if (run->worker)
+                worker_remove_run(run->worker, run);
+        else if (run->queued)
+                group_remove(run->group, run);
+        run->worker = NULL;
+        run->timer = sd_event_source_disable_unref(run->timer);
+}
+
+void run_free(Run *run) {
+        Statement *statement = run->statement;
+
+        detach(run);
+        drop_job(run);
+        row_reader_free(run->reader);
+        if (run->session)
+                g_queue_unlink(&run->session->runs, &run->session_link);
+        g_hash_table_remove(run->manager->runs, &run->number);
+        run->user->n_runs -= run->kind != RUN_PREPARE;
+        (void) sd_bus_message_unref(run->call);
+        refusal_done(&run->end);
+        (void) pipe_unref(run->pipe);
+        (void) database_unref(run->database);
+        run->group = group_unref(run->group);
+        (void) user_unref(run->user);
+        g_free(run);
+        if (statement)
+                statement_run_is_over(statement);
+}
+
+/* ---- Time ---- */
+
+static void arm(Run *run, uint64_t usec) {
+        int r;
+
+        if (run->timer) {
+                r = sd_event_source_set_time(run->timer, usec);
+                if (r >= 0)
+                        r = sd_event_source_set_enabled(run->timer, SD_EVENT_ONESHOT);
+        } else
+                r = sd_event_add_time(run->manager->event, &run->timer, CLOCK_MONOTONIC, usec, 1000, on_timer, run);
+        if (r < 0)
+                log_error("A timer cannot be set: %s", strerror(-r));
+}
+
+static void disarm(Run *run) {
+        if (run->timer)
+                (void) sd_event_source_set_enabled(run->timer, SD_EVENT_OFF);
+}
+
+/* To compile: PrepareTimeoutSec=, but SQLITE_BUSY must be able to win, which is tried again for BusyTimeoutSec= meanwhile. */
+static uint64_t compile_until(const Run *run) {
+        const Limits *l = &run->manager->config->limits;
+        uint64_t usec = l->busy_timeout_usec + BUSY_MARGIN_USEC;
+
+        return manager_now() + (l->prepare_timeout_usec > usec ? l->prepare_timeout_usec : usec);
+}
+
+static void on_timeout(Run *run) {
+        switch (run->state) {
+        case RUN_WAITING:
+        case RUN_SENT:
+                if (run->missing)
+                        run_lost(run);
+                else if (manager_now() >= run->deadline_usec)
+                        run_cancel(run, ERROR_TIMED_OUT, "The query's time (RunTimeoutSec= or timeout-usec) passed before a worker was free.");
+                else
+                        run_cancel(run, ERROR_BUSY, "All your workers are occupied: wait until a run of yours ends, or cancel one.");
+                return;
+        case RUN_TAKEN:
+                if (run->end.error == ERROR_NONE) {
+                        run_cancel(run, ERROR_TIMED_OUT, "The SQL takes too long to compile (PrepareTimeoutSec=): make it simpler.");
+                        return;
+                }
+                worker_kill(run->worker, "a job that was cancelled before it started goes on");
+                return;
+        case RUN_STARTED:
+                (void) refuse(&run->end, ERROR_TIMED_OUT, "The query ran past its time limit (RunTimeoutSec= or timeout-usec).");
+                worker_kill(run->worker, "a run goes on past its end");
+                return;
+        case RUN_ENDED:
+        case RUN_OVER: return;
+        }
+}
+
+static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
+        on_timeout(userdata);
+        return 0;
+}
+
+/* ---- Answers ---- */
+
+static void answer_failure(Run *run, const Failure *failure) {
+        if (run->call) {
+                int r = bus_error_reply(run->call, failure);
+                if (r < 0)
+                        log_debug("An error could not be sent: %s", strerror(-r));
+        }
+        run->call = sd_bus_message_unref(run->call);
+        if (run->reader)
+                row_reader_fail(run->reader, failure);
+}
+
+/* A PREPARE that failed leaves no statement. */
+static void drop_statement_in_the_making(Run *run) {
+        Statement *s = run->statement;
+
+        if (run->kind != RUN_PREPARE || !s)
+                return;
+        run->statement = NULL;
+        s->run = NULL;
+        (void) statement_free(s);
+}
+
+void run_fail(Run *run, const Failure *failure) {
+        answer_failure(run, failure);
+        drop_statement_in_the_making(run);
+        run_free(run);
+}
+
+static void fail_with_end(Run *run) {
+        Failure failure = refusal_as_failure(&run->end);
+
+        run_fail(run, &failure);
+}
+
+void run_lost(Run *run) {
+        static const char sentence[] = "The worker process that had the query was lost: run it again; what it sent is void.";
+
+        (void) refuse(&run->end, ERROR_WORKER_LOST, "%s", sentence);
+        if (run->statement && run->kind == RUN_FETCH)
+                run->statement->state = STATEMENT_LOST;
+        if (run->pipe)
+                pipe_break(run->pipe);
+        fail_with_end(run);
+}
+
+/* ---- On its way ---- */
+
+void run_submit(Run *run) {
+        if (run->pipe)
+                pipe_grow_for_run(run->pipe);
+        arm(run, run->asked_usec + smaller(run->manager->config->limits.queue_timeout_usec, run->deadline_usec - run->asked_usec));
+        group_submit(run->group, run);
+}
+
+void run_on_sent(Run *run) {
+        run->state = RUN_SENT;
+        run->sent_usec = manager_now();
+}
+
+void run_on_missing(Run *run) {
+        if (run->missing)
+                return;
+        run->missing = true;
+        arm(run, manager_now() + GRACE_USEC);
+}
+
+void run_put_back(Run *run) {
+        worker_remove_run(run->worker, run);
+        run->worker = NULL;
+        run->state = RUN_WAITING;
+        arm(run, manager_now() + run->manager->config->limits.queue_timeout_usec);
+        group_put_back(run->group, run);
+}
+
+static void tell_cancel(Run *run) {
+        worker_cancel(run->worker, run->number, run->end.error, run->end.message);
+        arm(run, manager_now() + GRACE_USEC);
+}
+
+int run_on_taken(Run *run, Worker *w) {
+        group_remove(run->group, run);
+        run->state = RUN_TAKEN;
+        run->missing = false;
+        run->worker = w;
+        worker_add_run(w, run);
+        if (run->end.error != ERROR_NONE)
+                tell_cancel(run);
+        else
+                arm(run, compile_until(run));
+        group_staff(run->group);
+        return 0;
+}
+
+int run_on_started(Run *run, const Started *started) {
+        if (run->state == RUN_STARTED) /* it was tried again after SQLITE_BUSY */
+                return 0;
+        if (run->state != RUN_TAKEN || (run->describe && !started->described))
+                return -EBADMSG;
+        run->state = RUN_STARTED;
+        drop_job(run);
+        if (run->call) {
+                int r = run->on_started(run, started);
+                if (r < 0)
+                        log_warning("A reply could not be sent: %s", strerror(-r));
+                run->call = sd_bus_message_unref(run->call);
+        }
+        if (run->kind == RUN_PREPARE) {
+                if (run->statement)
+                        run->statement->state = STATEMENT_READY;
+                run_free(run);
+                return 0;
+        }
+        if (run->end.error == ERROR_NONE)
+                arm(run, run->deadline_usec + GRACE_USEC);
+        return 0;
+}
+
+int run_on_parked(Run *run, bool parked) {
+        if (run->state != RUN_STARTED && run->state != RUN_ENDED)
+                return -EBADMSG;
+        run->parked = parked;
+        if (parked && run->state == RUN_STARTED && !run->reader && pipe_check(run->pipe))
+                run_on_pipe_grown(run->manager, run->pipe);
+        else if (!parked)
+                group_staff(run->group);
+        return 0;
+}
+
+int run_on_filling(Run *run) {
+        if (run->state != RUN_STARTED)
+                return run->state == RUN_ENDED ? 0 : -EBADMSG;
+        if (run->kind != RUN_ROWS) /* rows for D-Bus come in small pages */
+                pipe_grow_for_filling(run->pipe);
+        return 0;
+}
+
+/* ---- Its end ---- */
+
+/* The worker is done with it. */
+static void over(Run *run) {
+        Statement *s = run->statement;
+
+        detach(run);
+        run->group = group_unref(run->group);
+        run->state = RUN_OVER;
+        run->parked = false;
+        run->statement = NULL;
+        if (!run->reader)
+                run_free(run);
+        if (s)
+                statement_run_is_over(s);
+}
+
+int run_on_ended(Run *run, const Ended *ended) {
+        Manager *m = run->manager;
+
+        if (run->state != RUN_TAKEN && run->state != RUN_STARTED)
+                return -EBADMSG;
+        if (run->state == RUN_TAKEN) {
+                if (ended->failure.error == ERROR_NONE)
+                        return -EBADMSG;
+                run_fail(run, &ended->failure);
+                return 0;
+        }
+        m->total_runs++;
+        m->total_rows += ended->n_rows;
+        m->total_bytes += ended->n_bytes;
+        disarm(run);
+        run->state = RUN_ENDED;
+        if (ended->drained)
+                over(run);
+        return 0;
+}
+
+int run_on_drained(Run *run) {
+        if (run->state != RUN_ENDED)
+                return -EBADMSG;
+        over(run);
+        return 0;
+}
+
+void run_cancel(Run *run, ErrorNumber error, const char *sentence) {
+        if (run->state >= RUN_ENDED || run->end.error != ERROR_NONE)
+                return;
+        (void) refuse(&run->end, error, "%s", sentence);
+        if (run->state == RUN_SENT)
+                group_recall(run->group);
+        switch (run->state) {
+        case RUN_WAITING: fail_with_end(run); return;
+        case RUN_SENT: return; /* it is being taken: TAKEN will be answered with CANCEL */
+        case RUN_TAKEN:
+        case RUN_STARTED: tell_cancel(run); return;
+        case RUN_ENDED:
+        case RUN_OVER: return;
+        }
+}
+
+void run_abandon(Run *run, ErrorNumber error, const char *sentence) {
+        Statement *s = run->statement;
+
+        if (run->session)
+                g_queue_unlink(&run->session->runs, &run->session_link);
+        run->session = NULL;
+        answer_failure(run, &(Failure) { .error = error, .sql_offset = -1, .message = sentence });
+        if (s) {
+                s->run = NULL;
+                run->statement = NULL;
+                if (run->kind == RUN_PREPARE)
+                        (void) statement_free(s);
+        }
+        if (run->state == RUN_OVER)
+                run_free(run);
+        else
+                run_cancel(run, error, sentence);
+}
+
+void run_reader_is_over(Run *run, bool ended) {
+        assert(!run->reader);
+        if (run->state == RUN_OVER)
+                run_free(run);
+        else if (!ended)
+                run_cancel(run, ERROR_CANCELLED, "Its reader has all the rows it wants.");
+}
+
+/* ---- Others' business ---- */
+
+int run_find(Manager *m, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal) {
+        Run *run = g_hash_table_lookup(m->runs, &number);
+
+        if (!run || run->kind == RUN_PREPARE || !run->session || strcmp(run->session->name, p->name) != 0 ||
+            strcmp(database_name(run->database), database_name(d)) != 0) /* by name: a reload may have changed the object */
+                return refuse(refusal, ERROR_UNKNOWN_RUN, "You have no run %" PRIu64 " on this database; it may have ended.", number);
+        *ret = run;
+        return 0;
+}
+
+void run_on_pipe_grown(Manager *m, Pipe *p) {
+        static const char sentence[] = "You made the pipe larger, at the cost of others: leave its size to the service.";
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, m->statements);
+        while (g_hash_table_iter_next(&i, NULL, &value)) {
+                Statement *s = value;
+
+                if (s->pipe != p)
+                        continue;
+                Run *run = s->run;
+                if (run) {
+                        run->statement = NULL;
+                        s->run = NULL;
+                        run_cancel(run, ERROR_LIMITS_EXCEEDED, sentence);
+                }
+                (void) statement_free(s);
+                return;
+        }
+        g_hash_table_iter_init(&i, m->runs);
+        while (g_hash_table_iter_next(&i, NULL, &value)) {
+                Run *run = value;
+
+                if (run->pipe == p) {
+                        run_cancel(run, ERROR_LIMITS_EXCEEDED, sentence);
+                        return;
+                }
+        }
+}

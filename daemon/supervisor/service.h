@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The supervisor as a service: signals, and what the service manager is told. Supervisor.
+ */
+#ifndef SQLIPC_SERVICE_H
+#define SQLIPC_SERVICE_H
+
+typedef struct Manager Manager;
+
+/* SIGTERM and SIGINT stop, SIGHUP reloads; SIGCHLD is for the loop, SIGPIPE for nobody. Before any worker is started. */
+int service_watch_signals(Manager *m);
+
+/* READY=1, RELOADING=1 around manager_reload(), STOPPING=1 before manager_stop(). */
+void service_ready(void);
+void service_reload(Manager *m);
+void service_stop(Manager *m);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A prepared statement. Supervisor. */
+#include <string.h>
+
+#include "manager.h"
+#include "run.h"
+#include "statement.h"
+
+int sql_check(const char *sql, size_t *ret_size, Refusal *refusal) {
+        size_t size = strlen(sql);
+
+        if (size > SQL_SIZE_MAX)
+                return refuse(refusal, ERROR_LIMITS_EXCEEDED, "The SQL has %zu bytes: at most %zu are taken; pass values as parameters.", size,
+                              SQL_SIZE_MAX);
+        *ret_size = size;
+        return 0;
+}
+
+int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, Statement **ret, Refusal *refusal) {
+        g_autoptr(Pipe) pipe = NULL;
+        size_t size;
+        int r = sql_check(sql, &size, refusal);
+
+        if (r < 0)
+                return r;
+        if (s->user->n_statements >= s->manager->config->limits.statements_max)
+                return refuse(refusal, ERROR_LIMITS_EXCEEDED, "You have %" PRIu64 " statements open, which is all you may have: finalize some.",
+                              s->user->n_statements);
+        r = pipe_new(s->user, &pipe, refusal);
+        if (r < 0)
+                return r;
+        r = user_hold(s->user, size, refusal);
+        if (r < 0)
+                return r;
+        Statement *st = g_new(Statement, 1);
+        *st = (Statement) {
+                .session = s,
+                .database = database_ref(d),
+                .number = manager_next_number(s->manager),
+                .state = STATEMENT_PREPARING,
+                .sql = g_bytes_new(sql, size),
+                .pipe = g_steal_pointer(&pipe),
+                .page_size = page_size,
+                .session_link.data = st,
+        };
+        s->user->n_statements++;
+        g_queue_push_tail_link(&s->statements, &st->session_link);
+        g_hash_table_insert(s->manager->statements, &st->number, st);
+        *ret = st;
+        return 0;
+}
+
+Statement *statement_free(Statement *s) {
+        if (!s)
+                return NULL;
+        User *u = s->session->user;
+        if (s->run) {
+                Run *run = s->run;
+
+                s->run = NULL;
+                run->statement = NULL;
+                run_cancel(run, ERROR_CANCELLED, "The statement was finalized.");
+        }
+        g_hash_table_remove(s->session->manager->statements, &s->number);
+        g_queue_unlink(&s->session->statements, &s->session_link);
+        u->n_statements--;
+        user_release(u, g_bytes_get_size(s->sql));
+        g_bytes_unref(s->sql);
+        (void) pipe_unref(s->pipe);
+        (void) database_unref(s->database);
+        g_free(s);
+        return NULL;
+}
+
+int statement_find(Manager *m, const Peer *p, const Database *d, uint64_t number, Statement **ret, Refusal *refusal) {
+        Statement *s = g_hash_table_lookup(m->statements, &number);
+
+        if (!s || s->state == STATEMENT_PREPARING || s->doomed || s->database != d || strcmp(s->session->name, p->name) != 0)
+                return refuse(refusal, ERROR_UNKNOWN_STATEMENT, "You have no statement %" PRIu64 " on this database: prepare it again.", number);
+        *ret = s;
+        return 0;
+}
+
+void statement_run_is_over(Statement *s) {
+        s->run = NULL;
+        if (s->doomed)
+                (void) statement_free(s);
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One worker process. Supervisor. */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "manager.h"
+#include "worker.h"
+
+#define MESSAGES_AT_ONCE 64
+#define SOCKET_BUFFER_SIZE (256 * 1024)
+#define FD_MIN 10 /* away from the numbers that workers are started with */
+
+/* ---- Start ---- */
+
+static int spawn_process(const Manager *m, int job_fd, int control_fd, pid_t *ret_pid) {
+        posix_spawn_file_actions_t actions;
+        posix_spawnattr_t attributes;
+        char *arguments[] = { (char *) "sqlipc-worker", NULL };
+        sigset_t none, defaults;
+
+        sigemptyset(&none);
+        sigemptyset(&defaults);
+        sigaddset(&defaults, SIGPIPE);
+        int r = posix_spawn_file_actions_init(&actions);
+        if (r != 0)
+                return -r;
+        r = posix_spawnattr_init(&attributes);
+        if (r != 0) {
+                posix_spawn_file_actions_destroy(&actions);
+                return -r;
+        }
+        r = posix_spawn_file_actions_adddup2(&actions, job_fd, WORKER_JOB_FD);
+        if (r == 0)
+                r = posix_spawn_file_actions_adddup2(&actions, control_fd, WORKER_CONTROL_FD);
+        if (r == 0)
+                r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        if (r == 0)
+                r = posix_spawnattr_setsigmask(&attributes, &none);
+        if (r == 0)
+                r = posix_spawnattr_setsigdefault(&attributes, &defaults);
+        if (r == 0)
+                r = posix_spawn(ret_pid, m->worker_path, &actions, &attributes, arguments, environ);
+        posix_spawnattr_destroy(&attributes);
+        posix_spawn_file_actions_destroy(&actions);
+        return -r;
+}
+
+static int send_setup(Worker *w) {
+        const Limits *l = &w->manager->config->limits;
+        const DatabaseConfig *d = w->group->database->config;
+
+        return message_send(w->control_fd, &(Message) {
+                .kind = MESSAGE_SETUP,
+                .setup = {
+                        .path = d->path,
+                        .immutable = d->immutable,
+                        .heap_size_max = l->heap_max,
+                        .temp_size_max = l->temp_size_max / l->workers_max,
+                        .park_usec = l->park_timeout_usec,
+                        .park_rollback_usec = l->park_timeout_rollback_usec,
+                        .busy_usec = l->busy_timeout_usec,
+                },
+        }, -1);
+}
+
+static int on_control(sd_event_source *s, int fd, uint32_t revents, void *userdata);
+static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userdata);
+static int on_idle(sd_event_source *s, uint64_t usec, void *userdata);
+static int receive(Worker *w);
+
+static int add_sources(Worker *w) {
+        sd_event *e = w->manager->event;
+        int r = sd_event_add_child(e, &w->child, w->pid, WEXITED, on_process_exit, w);
+
+        if (r >= 0)
+                r = sd_event_add_io(e, &w->io, w->control_fd, EPOLLIN, on_control, w);
+        if (r >= 0)
+                r = sd_event_add_time(e, &w->idle_timer, CLOCK_MONOTONIC, w->idle_usec + w->manager->config->limits.worker_idle_usec, 0, on_idle, w);
+        return r;
+}
+
+/* The socket pair: ours non-blocking; theirs is passed, and closed here. */
+static int start_process(Worker *w) {
+        int fds[2], size = SOCKET_BUFFER_SIZE;
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
+                return -errno;
+        w->control_fd = fds[0];
+        int theirs = fcntl(fds[1], F_DUPFD_CLOEXEC, FD_MIN);
+        int r = theirs < 0 ? -errno : 0;
+        close(fds[1]);
+        if (r < 0)
+                return r;
+        (void) setsockopt(w->control_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size); /* less is only slower */
+        (void) setsockopt(theirs, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+        r = spawn_process(w->manager, w->group->workers_fd, theirs, &w->pid);
+        close(theirs);
+        return r;
+}
+
+int worker_new(Group *g) {
+        Worker *w = g_new(Worker, 1);
+
+        *w = (Worker) {
+                .manager = g->manager,
+                .group = group_ref(g),
+                .control_fd = -1,
+                .runs = G_QUEUE_INIT,
+                .started_usec = manager_now(),
+                .idle_usec = manager_now(),
+                .group_link.data = w,
+                .manager_link.data = w,
+        };
+        g_queue_push_tail_link(&g->workers, &w->group_link);
+        g_queue_push_tail_link(&g->manager->workers, &w->manager_link);
+        g->user->n_workers++;
+
+        int r = start_process(w);
+        if (r >= 0)
+                r = send_setup(w);
+        if (r >= 0)
+                r = add_sources(w);
+        if (r < 0) {
+                worker_free(w);
+                return r;
+        }
+        log_full(LOG_DEBUG, database_name(g->database), NULL, "Worker %i started for uid %u.", (int) w->pid, (unsigned) g->user->uid);
+        return 0;
+}
+
+/* ---- Runs ---- */
+
+unsigned worker_n_runnable(const Worker *w) {
+        unsigned n = 0;
+
+        for (GList *i = w->runs.head; i; i = i->next)
+                n += run_is_runnable(i->data);
+        return n;
+}
+
+void worker_add_run(Worker *w, Run *run) {
+        g_queue_push_tail_link(&w->runs, &run->worker_link);
+        (void) sd_event_source_set_enabled(w->idle_timer, SD_EVENT_OFF);
+}
+
+static void watch_idle(Worker *w, uint64_t usec) {
+        (void) sd_event_source_set_time(w->idle_timer, usec);
+        (void) sd_event_source_set_enabled(w->idle_timer, SD_EVENT_ONESHOT);
+}
+
+void worker_remove_run(Worker *w, Run *run) {
+        g_queue_unlink(&w->runs, &run->worker_link);
+        if (w->runs.head || w->control_fd < 0)
+                return;
+        w->idle_usec = manager_now();
+        watch_idle(w, w->idle_usec + w->manager->config->limits.worker_idle_usec);
+        if (w->manager->stopping)
+                worker_end(w);
+}
+
+void worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sentence) {
+        if (w->control_fd >= 0)
+                (void) message_send(w->control_fd, &(Message) {
+                        .kind = MESSAGE_CANCEL,
+                        .cancel = { .number = number, .error = error, .message = sentence },
+                }, -1);
+}
+
+/* ---- End ---- */
+
+void worker_end(Worker *w) {
+        if (!worker_stays(w))
+                return;
+        w->ending = true;
+        if (message_send(w->control_fd, &(Message) { .kind = MESSAGE_EXIT }, -1) < 0)
+                worker_kill(w, "it does not read its control socket");
+}
+
+static bool may_end(const Worker *w) {
+        /* A job that lies in the socket could be taken by it just now. */
+        return worker_stays(w) && !w->runs.head && !w->group->sent.head && !w->group->waiting.head;
+}
+
+static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
+        Worker *w = userdata;
+
+        if (may_end(w))
+                worker_end(w);
+        else if (worker_stays(w) && !w->runs.head)
+                watch_idle(w, usec + w->manager->config->limits.worker_idle_usec + 1000);
+        return 0;
+}
+
+void worker_end_idle(Manager *m, const User *u) {
+        Worker *found = NULL;
+
+        for (GList *i = m->workers.head; i; i = i->next) {
+                Worker *w = i->data;
+
+                if (!may_end(w) || (u && w->group->user != u))
+                        continue;
+                if (!found || w->group->user->n_workers > found->group->user->n_workers ||
+                    (w->group->user->n_workers == found->group->user->n_workers && w->idle_usec < found->idle_usec))
+                        found = w;
+        }
+        if (found)
+                worker_end(found);
+}
+
+void worker_kill(Worker *w, const char *why) {
+        if (w->killed || w->pid <= 0)
+                return;
+        log_full(LOG_WARNING, database_name(w->group->database), NULL, "Worker %i is killed: %s.", (int) w->pid, why);
+        w->killed = true;
+        (void) kill(w->pid, SIGKILL);
+}
+
+/* What it took, and did not finish. */
+static void lose_runs(Worker *w) {
+        while (w->runs.head) {
+                Run *run = w->runs.head->data;
+
+                /* EXIT crossed the job on its way: nothing of it has happened. */
+                if (w->ending && !w->killed && run->state == RUN_TAKEN && run->end.error == ERROR_NONE)
+                        run_put_back(run);
+                else
+                        run_lost(run);
+        }
+}
+
+/* It is dead, or as good as. Once. */
+static void worker_gone(Worker *w) {
+        bool early = !w->spoke && !w->ending && !w->killed;
+
+        if (w->control_fd < 0)
+                return;
+        w->io = sd_event_source_disable_unref(w->io);
+        w->idle_timer = sd_event_source_disable_unref(w->idle_timer);
+        close(w->control_fd);
+        w->control_fd = -1;
+        lose_runs(w);
+        group_on_worker_gone(w->group, early);
+}
+
+void worker_free(Worker *w) {
+        Group *g = w->group;
+
+        if (w->pid > 0) {
+                (void) kill(w->pid, SIGKILL);
+                (void) waitpid(w->pid, NULL, 0);
+        }
+        w->child = sd_event_source_disable_unref(w->child);
+        w->io = sd_event_source_disable_unref(w->io);
+        w->idle_timer = sd_event_source_disable_unref(w->idle_timer);
+        if (w->control_fd >= 0)
+                close(w->control_fd);
+        assert(!w->runs.head);
+        g_queue_unlink(&g->workers, &w->group_link);
+        g_queue_unlink(&w->manager->workers, &w->manager_link);
+        g->user->n_workers--;
+        g_free(w);
+        (void) group_unref(g);
+}
+
+static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userdata) {
+        Worker *w = userdata;
+        Manager *m = w->manager;
+        g_autoptr(Group) g = group_ref(w->group);
+
+        while (w->control_fd >= 0 && !w->distrusted && receive(w) > 0) /* its last words; the socket's buffer bounds them */
+                ;
+        bool expected = w->ending || w->killed || (si->si_code == CLD_EXITED && si->si_status == 0);
+        log_full(expected ? LOG_DEBUG : LOG_WARNING, database_name(g->database), NULL, "Worker %i %s %i.", (int) w->pid,
+                 si->si_code == CLD_EXITED ? "exited with status" : "died of signal", si->si_status);
+        w->pid = 0; /* reaped when this returns */
+        worker_gone(w);
+        worker_free(w);
+        group_staff(g);
+        manager_on_worker_gone(m);
+        return 0;
+}
+
+/* ---- What it says ---- */
+
+static uint64_t message_number(const Message *m) {
+        switch (m->kind) {
+        case MESSAGE_STARTED: return m->started.number;
+        case MESSAGE_PARKED: return m->parked.number;
+        case MESSAGE_ENDED: return m->ended.number;
+        case MESSAGE_TAKEN:
+        case MESSAGE_FILLING:
+        case MESSAGE_DRAINED: return m->number;
+        case MESSAGE_SETUP:
+        case MESSAGE_PREPARE:
+        case MESSAGE_RUN:
+        case MESSAGE_CANCEL:
+        case MESSAGE_EXIT: break;
+        }
+        return 0; /* no run has it */
+}
+
+static int dispatch(Worker *w, const Message *m) {
+        uint64_t number = message_number(m);
+        Run *run = g_hash_table_lookup(w->manager->runs, &number);
+
+        if (!run || run->group != w->group)
+                return -EBADMSG;
+        if (m->kind == MESSAGE_TAKEN) {
+                if (run->state != RUN_SENT)
+                        return -EBADMSG;
+                w->spoke = true;
+                w->group->n_early_deaths = 0;
+                return run_on_taken(run, w);
+        }
+        if (run->worker != w)
+                return -EBADMSG;
+        switch (m->kind) {
+        case MESSAGE_STARTED: return run_on_started(run, &m->started);
+        case MESSAGE_PARKED: return run_on_parked(run, m->parked.parked);
+        case MESSAGE_FILLING: return run_on_filling(run);
+        case MESSAGE_ENDED: return run_on_ended(run, &m->ended);
+        case MESSAGE_DRAINED: return run_on_drained(run);
+        default: return -EBADMSG;
+        }
+}
+
+static void distrust(Worker *w, const char *why) {
+        w->distrusted = true;
+        (void) sd_event_source_set_enabled(w->io, SD_EVENT_OFF);
+        worker_kill(w, why);
+}
+
+/* One message. 1: there may be more; 0: not now. */
+static int receive(Worker *w) {
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+        int r = message_receive(w->control_fd, &m);
+
+        if (r == -EAGAIN)
+                return 0;
+        if (r == 0) {
+                (void) kill(w->pid, SIGKILL); /* without its control socket it is of no use; on_process_exit() reaps it */
+                worker_gone(w);
+                return 0;
+        }
+        if (r > 0)
+                r = dispatch(w, &m.message);
+        received_message_done(&m);
+        if (r >= 0)
+                return 1;
+        distrust(w, r == -EBADMSG ? "it said what it may not say" : strerror(-r));
+        return 0;
+}
+
+void worker_process(Worker *w) {
+        /* The socket's buffer bounds it; a worker that talks on and on waits for the next turn of the loop. */
+        for (int i = 0; i < MESSAGES_AT_ONCE && w->control_fd >= 0 && !w->distrusted; i++)
+                if (receive(w) <= 0)
+                        return;
+}
+
+static int on_control(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        worker_process(userdata);
+        return 0;
+}
