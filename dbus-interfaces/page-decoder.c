@@ -13,7 +13,7 @@
  * 3. A BIG_ROW of one frame and an ERROR are handed out in place too. COLUMNS and continued payloads are copied, because
  *    they outlive the buffer's content.
  * 4. Memory is at most four times what has arrived, or READ_SIZE where that is more, and never above one page and a header
- *    for the buffer, the format's limit for COLUMNS, row_size_max for a joined row.
+ *    (READ_SIZE where pages are smaller) for the buffer, the format's limit for COLUMNS, row_size_max for a joined row.
  */
 #include <assert.h>
 #include <errno.h>
@@ -107,8 +107,8 @@ static int grow_buffer(PageDecoder *d) {
 
         if (max < READ_SIZE)
                 max = READ_SIZE;
-        if (size > max)
-                size = max;
+        if (size >= d->page_size_max || size > max)
+                size = max; /* at once, not one more time for the header alone */
         return size > d->capacity ? grow(&d->buffer, &d->capacity, size) : 0;
 }
 
@@ -425,12 +425,13 @@ static bool frame_is_expected(const PageDecoder *d, const Frame *f) {
 
 /* 1: a frame is there whole, and may be there; 0: not yet. */
 static int find_frame(const PageDecoder *d, Frame *ret) {
-        const uint8_t *header = d->buffer + d->start;
         size_t unread = d->fill - d->start, padding;
+        const uint8_t *header;
         uint16_t flags;
 
         if (unread < FRAME_HEADER_SIZE)
                 return 0;
+        header = d->buffer + d->start;
 
         /* 1. What the header says is judged before what it announces is waited for. */
         flags = load_le16(header + 6);
