@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Values as text. Pure: bytes in, bytes out; the locale (LC_CTYPE, a UTF-8 one) decides widths only.
+ *
+ * Two families:
+ *   - exact: what sqlite3's shell writes, byte for byte (numbers);
+ *   - shown: what may go to a terminal. Nothing that comes out of format_shown_*() can move a cursor, change a colour,
+ *     reorder a line or end one, whatever the bytes were: controls, invalid UTF-8 and bidirectional overrides leave as
+ *     \n, \x1b, \u202e.
+ */
+#ifndef CLI_FORMAT_H
+#define CLI_FORMAT_H
+
+#include <glib.h>
+#include <stdint.h>
+
+#include "value.h"
+
+/* Room for any double or int64, with its NUL. */
+#define FORMAT_NUMBER_SIZE 64
+
+/* Significant digits of REAL: sqlite3 shows 15, and writes 20 into JSON, which read back as the same double. */
+enum { FORMAT_DIGITS_SHORT = 15, FORMAT_DIGITS_EXACT = 20 };
+
+/* Bytes of a BLOB that are shown before it is cut and its length told. */
+enum { FORMAT_BLOB_SHOWN_MAX = 32 };
+
+/** Writes `value` as SQLite's printf("%!.*g") does, "1.0e+300", "0.3", "-Inf". Returns the length. */
+size_t format_double(char ret_buffer[static FORMAT_NUMBER_SIZE], double value, int digits);
+
+/** Writes INTEGER or REAL in decimal, REAL with FORMAT_DIGITS_SHORT. Returns the length. */
+size_t format_number(char ret_buffer[static FORMAT_NUMBER_SIZE], const Value *value);
+
+/** Appends text that may be shown. Stops before the first character that would take the output past `max` bytes
+ * (SIZE_MAX: none). Returns the bytes of `text` that were shown. */
+size_t format_shown_text(GString *output, const char *text, size_t size, size_t max);
+
+/** Appends x'0123', or x'0123...' (n bytes) where it is longer than FORMAT_BLOB_SHOWN_MAX. */
+void format_shown_blob(GString *output, const void *blob, size_t size);
+
+/** Appends any value so that it may be shown; `null` stands for NULL. A text that takes more than `max` bytes is cut
+ * and its size told. */
+void format_shown_value(GString *output, const Value *value, const char *null, size_t max);
+
+/** Columns that shown text takes on a terminal. */
+size_t format_shown_width(const char *text, size_t size);
+
+/** Appends UTF-8: each byte that is no part of a valid sequence becomes U+FFFD. */
+void format_valid_utf8(GString *output, const char *text, size_t size);
+
+#endif
