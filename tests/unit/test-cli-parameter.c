@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* tools/cli/parameter: NAME=VALUE to what the library binds. */
+#include <errno.h>
+#include <glib.h>
+#include <string.h>
+
+#include "parameter.h"
+
+#define _cleanup_list_ __attribute__((cleanup(parameter_list_freep)))
+
+static const sqlipc_parameter *only(ParameterList *list, const char *argument) {
+        g_autofree char *message = NULL;
+        const sqlipc_parameter *parameters;
+        size_t n;
+
+        g_assert_cmpint(parameter_list_add(list, argument, &message), ==, 0);
+        parameters = parameter_list_get(list, &n);
+        g_assert_cmpuint(n, ==, 1);
+        return parameters;
+}
+
+static void check_integer(const char *value, int64_t expected) {
+        _cleanup_list_ ParameterList *list = parameter_list_new();
+        g_autofree char *argument = g_strconcat("a=", value, NULL);
+        const sqlipc_parameter *parameter = only(list, argument);
+
+        g_assert_cmpint(parameter->type, ==, SQLIPC_INTEGER);
+        g_assert_cmpint(parameter->integer, ==, expected);
+}
+
+static void check_real(const char *value, double expected) {
+        _cleanup_list_ ParameterList *list = parameter_list_new();
+        g_autofree char *argument = g_strconcat("a=", value, NULL);
+        const sqlipc_parameter *parameter = only(list, argument);
+
+        g_assert_cmpint(parameter->type, ==, SQLIPC_REAL);
+        g_assert_true(parameter->real == expected);
+}
+
+static void check_bytes(const char *value, sqlipc_type type, const void *expected, size_t size) {
+        _cleanup_list_ ParameterList *list = parameter_list_new();
+        g_autofree char *argument = g_strconcat("a=", value, NULL);
+        const sqlipc_parameter *parameter = only(list, argument);
+
+        g_assert_cmpint(parameter->type, ==, type);
+        g_assert_cmpmem(parameter->bytes, parameter->size, expected, size);
+}
+
+static void check_text(const char *value, const char *expected) {
+        check_bytes(value, SQLIPC_TEXT, expected, strlen(expected));
+}
+
+static void test_values(void) {
+        check_integer("12", 12);
+        check_integer("-7", -7);
+        check_integer("+7", 7);
+        check_integer("9223372036854775807", INT64_MAX);
+        check_integer("-9223372036854775808", INT64_MIN);
+        check_real("9223372036854775808", 9223372036854775808.0);
+        check_real("1.5", 1.5);
+        check_real(".5", 0.5);
+        check_real("5.", 5.0);
+        check_real("-1e-3", -1e-3);
+        check_bytes("x'00fF'", SQLIPC_BLOB, "\x00\xff", 2);
+        check_bytes("X''", SQLIPC_BLOB, "", 0);
+        check_bytes("null", SQLIPC_NULL, NULL, 0);
+        check_bytes("NULL", SQLIPC_NULL, NULL, 0);
+        check_text("", "");
+        check_text("''", "");
+        check_text("'12'", "12");
+        check_text("'null'", "null");
+        check_text("'it''s'", "it's");
+        check_text("it's", "it's");
+        check_text("1e", "1e");
+        check_text("1 ", "1 ");
+        check_text("0x10", "0x10");
+        check_text("inf", "inf");
+        check_text("nan", "nan");
+        check_text("-", "-");
+        check_text(".", ".");
+        check_text("a=b", "a=b");
+        check_text("'", "'");
+        check_text("x'", "x'");
+}
+
+static void refuse(ParameterList *list, const char *argument) {
+        g_autofree char *message = NULL;
+
+        g_assert_cmpint(parameter_list_add(list, argument, &message), ==, -EINVAL);
+        g_assert_nonnull(message);
+}
+
+static void test_refused(void) {
+        _cleanup_list_ ParameterList *list = parameter_list_new();
+        size_t n;
+
+        refuse(list, "");
+        refuse(list, "name");
+        refuse(list, "=1");
+        refuse(list, "0=1");
+        refuse(list, "32767=1");
+        refuse(list, "a=x'0'");
+        refuse(list, "a=x'0g'");
+        refuse(list, "a='it's'");
+        (void) parameter_list_get(list, &n);
+        g_assert_cmpuint(n, ==, 0);
+        (void) only(list, "2=1");
+        refuse(list, "2=1");
+        refuse(list, "?2=1");
+        refuse(list, "02=1");
+}
+
+/* Positions go first and nameless as far as they are complete; ?5 of a statement without 3 and 4 is a name. */
+static void test_positions(void) {
+        static const char *const arguments[] = { ":b=1", "5=5", "2=2", "a=3", "1=1" };
+        static const char *const names[] = { NULL, NULL, "?5", ":b", "a" };
+        _cleanup_list_ ParameterList *list = parameter_list_new();
+        const sqlipc_parameter *parameters;
+        size_t n;
+
+        for (size_t i = 0; i < G_N_ELEMENTS(arguments); i++) {
+                g_autofree char *message = NULL;
+
+                g_assert_cmpint(parameter_list_add(list, arguments[i], &message), ==, 0);
+        }
+        parameters = parameter_list_get(list, &n);
+        g_assert_cmpuint(n, ==, G_N_ELEMENTS(names));
+        for (size_t i = 0; i < n; i++)
+                g_assert_cmpstr(parameters[i].name, ==, names[i]);
+        g_assert_cmpint(parameters[0].integer, ==, 1);
+        g_assert_cmpint(parameters[1].integer, ==, 2);
+        g_assert_cmpint(parameters[4].integer, ==, 3);
+}
+
+int main(int argc, char **argv) {
+        g_test_init(&argc, &argv, NULL);
+        g_test_add_func("/parameter/values", test_values);
+        g_test_add_func("/parameter/refused", test_refused);
+        g_test_add_func("/parameter/positions", test_positions);
+        return g_test_run();
+}
