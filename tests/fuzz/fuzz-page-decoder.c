@@ -6,7 +6,8 @@
  * With libFuzzer:  clang -g -O1 -fsanitize=fuzzer,address,undefined -DWITH_FUZZING_ENGINE -D_GNU_SOURCE
  *                      -I. -Idbus-interfaces tests/fuzz/fuzz-page-decoder.c dbus-interfaces/page-decoder.c
  *
- * A file that broke something once stays in the corpus under a name that says what.
+ * The corpus is the streams of tests/vectors, and streams with one thing wrong under a name that says what; one that broke
+ * something joins them.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Events of a decoder -> lines. Tests only. */
-#include <assert.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "page-text.h"
 
@@ -35,16 +35,21 @@ static void print_run(FILE *out, const PageDecoder *d, bool *in_run) {
 static void print_columns(FILE *out, const PageDecoder *d) {
         fprintf(out, "run %" PRIu64 " %" PRIu32 "\n", d->run, d->page_size);
         for (unsigned i = 0; i < d->n_columns; i++) {
-                const char *name, *sized_name, *declared_type;
+                const char *name, *sized_name, *declared_type, *next, *ignored;
                 size_t name_size;
 
                 page_decoder_column(d, i, &name, &declared_type);
                 page_decoder_column_name(d, i, &sized_name, &name_size);
-                assert(name == sized_name);
+                if (name != sized_name)
+                        abort();
                 fputs("column x", out);
                 print_hex(out, name, name_size);
                 fputs(declared_type ? " x" : " -", out);
-                print_hex(out, declared_type, declared_type ? strlen(declared_type) : 0);
+                /* the next name starts behind the declared type's NUL; there may be other NULs in it */
+                next = (const char *) d->columns + d->columns_size;
+                if (i + 1 < d->n_columns)
+                        page_decoder_column(d, i + 1, &next, &ignored);
+                print_hex(out, declared_type, declared_type ? (size_t) (next - declared_type) - 1 : 0);
                 fputc('\n', out);
         }
 }
