@@ -1,0 +1,731 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Statements and cursors that block, against a scripted service: rows, ends of every kind, who died, cancellation, executing again,
+ * and what is given back when a program loses interest.
+ */
+#include "fake-service.h"
+
+static sqlipc_statement *prepare(FakeService *f) {
+        sqlipc_statement *s;
+
+        CHECK_INT(sqlipc_prepare(f->connection, "db", "SELECT c FROM t", &s), 0);
+        return s;
+}
+
+static sqlipc_cursor *execute(sqlipc_statement *s) {
+        sqlipc_cursor *c;
+
+        CHECK_INT(sqlipc_execute(s, &c), 0);
+        return c;
+}
+
+static sqlipc_cursor *query(FakeService *f) {
+        sqlipc_cursor *c;
+
+        CHECK_INT(sqlipc_query(f->connection, "db", "SELECT c FROM t", &c, NULL), 0);
+        return c;
+}
+
+static void check_rows(sqlipc_cursor *c, int first, int last) {
+        for (int i = first; i <= last; i++) {
+                CHECK_INT(sqlipc_cursor_next(c), 1);
+                CHECK_INT(sqlipc_column_int64(c, 0), i);
+        }
+}
+
+static void check_end(sqlipc_cursor *c) {
+        CHECK_INT(sqlipc_cursor_next(c), 0);
+        CHECK_INT(sqlipc_cursor_next(c), 0);
+        CHECK_INT(sqlipc_column_is_null(c, 0), 1);
+}
+
+/* The failure repeats itself, with its details, also when another one came between. */
+static void check_failure(FakeService *f, sqlipc_cursor *c, int r, sqlipc_error code) {
+        sqlipc_statement *s;
+
+        CHECK_INT(sqlipc_cursor_next(c), r);
+        CHECK_INT(sqlipc_error_code(f->connection), code);
+        CHECK_INT(sqlipc_prepare(f->connection, NULL, NULL, &s), -EINVAL);
+        CHECK_INT(sqlipc_error_code(f->connection), SQLIPC_ERROR_NONE);
+        CHECK_INT(sqlipc_cursor_next(c), r);
+        CHECK_INT(sqlipc_error_code(f->connection), code);
+        CHECK(sqlipc_error_message(f->connection)[0]);
+}
+
+/* ---- rows and values ---------------------------------------------------------------------------------------------- */
+
+static void add_every_type(Stream *s) {
+        uint8_t page[SQLIPC_PAGE_SIZE_MIN];
+        PageEncoder e;
+
+        stream_add_columns(s, FAKE_RUN, 6, sizeof page);
+        page_encoder_init(&e, page, sizeof page, FAKE_RUN);
+        CHECK_INT(page_encoder_begin_row(&e, 6), 1);
+        page_encoder_add_int64(&e, INT64_MIN);
+        page_encoder_add_double(&e, 1e300);
+        page_encoder_add_text(&e, "a\0b", 3);
+        page_encoder_add_blob(&e, "\xff", 1);
+        page_encoder_add_blob(&e, "", 0);
+        page_encoder_add_null(&e);
+        CHECK_INT(page_encoder_end_row(&e), 1);
+        stream_take_page(s, &e);
+        stream_add_end(s, FAKE_RUN, 1);
+}
+
+static void test_values(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+        size_t size;
+
+        fake_start(&f);
+        add_every_type(&f.rows);
+        c = query(&f);
+        CHECK_INT(sqlipc_cursor_next(c), 1);
+        CHECK_INT(sqlipc_column_count(c), 6);
+        CHECK_STRING(sqlipc_column_name(c, 5), "c");
+        CHECK(!sqlipc_column_name(c, 6));
+        CHECK(!sqlipc_column_decltype(c, 0));
+
+        CHECK_INT(sqlipc_column_type(c, 0), SQLIPC_INTEGER);
+        CHECK_INT(sqlipc_column_int64(c, 0), INT64_MIN);
+        CHECK(sqlipc_column_double(c, 0) == -9223372036854775808.0);
+        CHECK(!sqlipc_column_text(c, 0, &size));
+        CHECK_INT(size, 0);
+
+        CHECK_INT(sqlipc_column_type(c, 1), SQLIPC_REAL);
+        CHECK(sqlipc_column_double(c, 1) == 1e300);
+        CHECK_INT(sqlipc_column_int64(c, 1), INT64_MAX); /* what C leaves undefined ends at the bound */
+
+        CHECK_INT(sqlipc_column_type(c, 2), SQLIPC_TEXT);
+        CHECK(memcmp(sqlipc_column_text(c, 2, &size), "a\0b\0", 4) == 0);
+        CHECK_INT(size, 3);
+        CHECK_INT(sqlipc_column_int64(c, 2), 0);
+        CHECK(sqlipc_column_double(c, 2) == 0.0);
+
+        CHECK_INT(sqlipc_column_type(c, 3), SQLIPC_BLOB);
+        CHECK(*(const uint8_t *) sqlipc_column_blob(c, 3, &size) == 0xff);
+        CHECK_INT(size, 1);
+        CHECK(sqlipc_column_blob(c, 4, &size));
+        CHECK_INT(size, 0);
+
+        CHECK_INT(sqlipc_column_type(c, 5), SQLIPC_NULL);
+        CHECK_INT(sqlipc_column_is_null(c, 5), 1);
+        CHECK_INT(sqlipc_column_is_null(c, 4), 0);
+        CHECK_INT(sqlipc_column_type(c, 6), SQLIPC_NULL);
+        check_end(c);
+        CHECK_INT(sqlipc_column_count(c), 6);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
+static void test_query(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+        uint64_t rows, bytes;
+
+        fake_start(&f);
+        fake_set_result(&f, 1, 100);
+        c = query(&f);
+        check_rows(c, 1, 100);
+        sqlipc_cursor_get_totals(c, &rows, &bytes, NULL);
+        CHECK_INT(rows, 0);
+        check_end(c);
+        sqlipc_cursor_get_totals(c, &rows, &bytes, NULL);
+        CHECK_INT(rows, 100);
+        sqlipc_cursor_close(c);
+        CHECK_INT(f.n_cancel, 0);
+        fake_done(&f);
+        CHECK_INT(f.n_cancel, 0);
+}
+
+static void test_rows_before_reply(void) {
+        FakeService f;
+        sqlipc_statement *s;
+
+        fake_start(&f);
+        f.reply_late = true;
+        fake_set_result(&f, 1, 3);
+        s = prepare(&f);
+        for (int i = 0; i < 3; i++) { /* the next Fetch waits for the reply to the last */
+                sqlipc_cursor *c = execute(s);
+
+                check_rows(c, 1, 3);
+                check_end(c);
+                sqlipc_cursor_close(c);
+        }
+        CHECK_INT(f.n_prepare, 1);
+        CHECK_INT(f.n_fetch, 3);
+        sqlipc_finalize(s);
+        fake_wait_for(&f.n_finalize, 1);
+        fake_done(&f);
+}
+
+/* ---- ends --------------------------------------------------------------------------------------------------------- */
+
+static void test_error_frame(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        fake_set_unfinished(&f, 1, 2);
+        stream_add_error(&f.rows, FAKE_RUN, SQLIPC_ERROR_CORRUPT, "database disk image is malformed");
+        c = query(&f);
+        check_rows(c, 1, 2);
+        CHECK_INT(sqlipc_cursor_next(c), -EUCLEAN);
+        CHECK_STRING(sqlipc_error_name(f.connection), "org.sqlipc1.Error.Corrupt");
+        CHECK_STRING(sqlipc_error_message(f.connection), "database disk image is malformed");
+        CHECK_INT(sqlipc_error_sqlite_extended_code(f.connection), 1);
+        check_failure(&f, c, -EUCLEAN, SQLIPC_ERROR_CORRUPT);
+        CHECK_INT(sqlipc_column_is_null(c, 0), 1);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
+static void check_lost(bool torn, bool daemon_too) {
+        FakeService f;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        fake_set_unfinished(&f, 1, 2);
+        if (torn) { /* a frame that announces more than comes */
+                stream_add_end(&f.rows, FAKE_RUN, 2);
+                f.rows.size -= 8;
+        }
+        f.close_pipe = !daemon_too;
+        c = query(&f);
+        check_rows(c, 1, 2);
+        if (daemon_too)
+                fake_stop_service(&f);
+        check_failure(&f, c, -ECONNRESET, daemon_too ? SQLIPC_ERROR_DAEMON_LOST : SQLIPC_ERROR_WORKER_LOST);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
+static void test_worker_lost(void) {
+        check_lost(false, false);
+        check_lost(true, false);
+}
+
+static void test_daemon_lost(void) {
+        check_lost(false, true);
+        check_lost(true, true);
+}
+
+static int stay_silent(FakeService *f, sd_bus_message *m, const char *member) {
+        (void) f, (void) m;
+        return strcmp(member, "Cancel") == 0 || strcmp(member, "Finalize") == 0;
+}
+
+/* A daemon that does not answer is as good as none. */
+static void test_silent_daemon(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        f.on_call = stay_silent;
+        fake_set_unfinished(&f, 1, 1);
+        f.close_pipe = true;
+        c = query(&f);
+        check_rows(c, 1, 1);
+        check_failure(&f, c, -ECONNRESET, SQLIPC_ERROR_DAEMON_LOST);
+        CHECK_INT(f.n_cancel, 1);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
+static void test_garbage(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        fake_set_unfinished(&f, 1, 1);
+        memset(stream_extend(&f.rows, 64), 0xff, 64);
+        c = query(&f);
+        check_rows(c, 1, 1);
+        check_failure(&f, c, -EBADMSG, SQLIPC_ERROR_NONE);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+        CHECK_INT(f.n_cancel, 1);
+}
+
+static int refuse(FakeService *f, sd_bus_message *m, const char *member) {
+        sd_bus_message *reply = NULL;
+        sd_bus_error e = SD_BUS_ERROR_MAKE_CONST("org.sqlipc1.Error.Sql", "no such table: t");
+
+        (void) f, (void) member;
+        CHECK(sd_bus_message_new_method_error(m, &reply, &e) >= 0);
+        CHECK(sd_bus_message_append(reply, "ii", 257, 14) >= 0);
+        CHECK(sd_bus_send(NULL, reply, NULL) >= 0);
+        sd_bus_message_unref(reply);
+        return 1;
+}
+
+static void test_refused(void) {
+        FakeService f;
+        sqlipc_statement *s = NULL;
+        sqlipc_cursor *c = NULL;
+
+        fake_start(&f);
+        f.on_call = refuse;
+        CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT c FROM t", &s), -EINVAL);
+        CHECK(!s);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_SQL);
+        CHECK_STRING(sqlipc_error_message(f.connection), "no such table: t");
+        CHECK_INT(sqlipc_error_sqlite_code(f.connection), 1);
+        CHECK_INT(sqlipc_error_sqlite_extended_code(f.connection), 257);
+        CHECK_INT(sqlipc_error_sql_offset(f.connection), 14);
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT c FROM t", &c, NULL), -EINVAL);
+        CHECK(!c);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_SQL);
+        fake_done(&f);
+}
+
+/* ---- losing interest ---------------------------------------------------------------------------------------------- */
+
+static void test_close_query_midway(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        fake_set_unfinished(&f, 1, 10);
+        c = query(&f);
+        check_rows(c, 1, 2);
+        sqlipc_cursor_close(c);
+        fake_wait_for(&f.n_cancel, 1);
+        CHECK_INT(write(f.write_fd, "", 1), -1);
+        CHECK_INT(errno, EPIPE);
+        fake_done(&f);
+}
+
+/* On Cancel the run ends as the daemon would end it, 20 ms later. */
+static int end_on_cancel(FakeService *f, sd_bus_message *m, const char *member) {
+        Stream s = STREAM_INIT;
+
+        (void) m;
+        if (strcmp(member, "Cancel") != 0)
+                return 0;
+        usleep(20000);
+        fake_add_rows(&s, FAKE_RUN, 50, 60);
+        stream_add_error(&s, FAKE_RUN, SQLIPC_ERROR_CANCELLED, "cancelled");
+        fake_write(f, &s);
+        stream_done(&s);
+        return 0;
+}
+
+static void test_execute_again_midway(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *first, *second, *third;
+
+        fake_start(&f);
+        f.on_call = end_on_cancel;
+        fake_set_unfinished(&f, 1, 10);
+        s = prepare(&f);
+        first = execute(s);
+        check_rows(first, 1, 3);
+        second = execute(s);
+        check_failure(&f, first, -ESTALE, SQLIPC_ERROR_NONE);
+        CHECK_INT(sqlipc_column_count(first), 0);
+        check_rows(second, 1, 3); /* and none of the first run's 50... */
+        sqlipc_cursor_close(second);
+        third = execute(s);
+        check_rows(third, 1, 10);
+        sqlipc_finalize(s);
+        check_failure(&f, third, -ESTALE, SQLIPC_ERROR_NONE);
+        sqlipc_cursor_close(first);
+        sqlipc_cursor_close(third);
+        CHECK_INT(f.n_prepare, 1);
+        fake_done(&f);
+        CHECK_INT(f.n_finalize, 1);
+}
+
+/* Everything is left open: the connection's end frees it all, and tells the service, whose bus is not ours to close. */
+static void test_close_connection_midway(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        fake_set_unfinished(&f, 1, 10);
+        c = execute(prepare(&f));
+        check_rows(c, 1, 3);
+        (void) prepare(&f);
+        (void) query(&f);
+        fake_done(&f);
+        CHECK_INT(f.n_finalize, 2);
+        CHECK_INT(f.n_cancel, 2);
+}
+
+/* A reply that comes too late is given back: or the statement would stay for as long as the bus. */
+static int dawdle(FakeService *f, sd_bus_message *m, const char *member) {
+        (void) f, (void) m;
+        if (strcmp(member, "Prepare") == 0 || strcmp(member, "Query") == 0)
+                usleep(100000);
+        return 0;
+}
+
+static void test_late_replies(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        f.on_call = dawdle;
+        CHECK_INT(sqlipc_set_timeout(f.connection, 10000), 0);
+        CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT 1", &s), -ETIMEDOUT);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_NONE);
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &c, NULL), -ETIMEDOUT);
+        for (int i = 0; i < 500 && (f.n_finalize < 1 || f.n_cancel < 1); i++) {
+                usleep(1000);
+                CHECK(sqlipc_process(f.connection) >= 0);
+        }
+        CHECK_INT(f.n_finalize, 1);
+        CHECK_INT(f.n_cancel, 1);
+        fake_done(&f);
+}
+
+static void test_timeout_goes_on(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+        Stream more = STREAM_INIT;
+
+        fake_start(&f);
+        fake_set_unfinished(&f, 1, 2);
+        c = query(&f);
+        check_rows(c, 1, 2);
+        CHECK_INT(sqlipc_set_timeout(f.connection, 20000), 0);
+        CHECK_INT(sqlipc_cursor_next(c), -ETIMEDOUT);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_NONE);
+        CHECK_INT(sqlipc_cursor_next(c), -ETIMEDOUT);
+        fake_add_rows(&more, FAKE_RUN, 3, 4);
+        stream_add_end(&more, FAKE_RUN, 4);
+        fake_write(&f, &more);
+        stream_done(&more);
+        check_rows(c, 3, 4);
+        check_end(c);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
+/* ---- cancellation ------------------------------------------------------------------------------------------------- */
+
+static void *cancel_soon(void *cursor) {
+        usleep(20000);
+        CHECK_INT(sqlipc_cursor_cancel(cursor), 0);
+        return NULL;
+}
+
+static void test_cancel_from_thread(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+        pthread_t thread;
+
+        fake_start(&f);
+        f.on_call = end_on_cancel;
+        fake_set_unfinished(&f, 1, 2);
+        c = query(&f);
+        check_rows(c, 1, 2);
+        CHECK_INT(pthread_create(&thread, NULL, cancel_soon, c), 0);
+        check_rows(c, 50, 60); /* what was on its way */
+        check_failure(&f, c, -ECANCELED, SQLIPC_ERROR_CANCELLED);
+        CHECK_INT(f.n_cancel, 1);
+        CHECK_INT(pthread_join(thread, NULL), 0);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
+static int kill_on_cancel(FakeService *f, sd_bus_message *m, const char *member) {
+        (void) m;
+        if (strcmp(member, "Cancel") == 0)
+                fake_close_pipe(f);
+        return 0;
+}
+
+/* The worker had to be killed: the end-of-file is our own doing. */
+static void test_cancel_kills_worker(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        f.on_call = kill_on_cancel;
+        fake_set_unfinished(&f, 1, 2);
+        s = prepare(&f);
+        c = execute(s);
+        check_rows(c, 1, 2);
+        CHECK_INT(sqlipc_cursor_cancel(c), 0);
+        check_failure(&f, c, -ECANCELED, SQLIPC_ERROR_CANCELLED);
+        sqlipc_cursor_close(c);
+
+        f.on_call = NULL;
+        fake_set_result(&f, 5, 6);
+        c = execute(s); /* compiled again */
+        check_rows(c, 5, 6);
+        check_end(c);
+        CHECK_INT(f.n_prepare, 2);
+        sqlipc_cursor_close(c);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+static void test_cancel_too_late(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        fake_set_result(&f, 1, 2);
+        c = query(&f);
+        check_rows(c, 1, 1);
+        CHECK_INT(sqlipc_cursor_cancel(c), 0);
+        check_rows(c, 2, 2);
+        check_end(c);
+        CHECK_INT(sqlipc_cursor_cancel(c), 0);
+        check_end(c);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
+/* ---- statements that got lost ------------------------------------------------------------------------------------- */
+
+static int lose_statement(FakeService *f, sd_bus_message *m, const char *member) {
+        if (strcmp(member, "Fetch") != 0 || f->n_fetch != 2)
+                return 0;
+        CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.UnknownStatement", "No such statement.") >= 0);
+        return 1;
+}
+
+static void check_last_parameter(FakeService *f, int64_t value) {
+        int64_t got;
+
+        CHECK(sd_bus_message_rewind(f->last, true) >= 0);
+        CHECK(sd_bus_message_skip(f->last, "t") >= 0);
+        CHECK(sd_bus_message_read(f->last, "av", 1, "x", &got) >= 0);
+        CHECK_INT(got, value);
+}
+
+static void test_prepared_again(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        f.on_call = lose_statement;
+        f.parameters[0] = ":id";
+        fake_set_result(&f, 1, 2);
+        s = prepare(&f);
+        CHECK_INT(sqlipc_bind_int64_by_name(s, "id", 42), 0);
+        for (int i = 0; i < 2; i++) {
+                c = execute(s);
+                check_rows(c, 1, 2);
+                check_end(c);
+                sqlipc_cursor_close(c);
+        }
+        check_last_parameter(&f, 42);
+        CHECK_INT(f.n_prepare, 2);
+        CHECK_INT(f.n_fetch, 3);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+static int always_lose(FakeService *f, sd_bus_message *m, const char *member) {
+        (void) f;
+        if (strcmp(member, "Fetch") != 0)
+                return 0;
+        CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.WorkerLost", "The worker died.") >= 0);
+        return 1;
+}
+
+/* Once is enough: a query that kills its workers is not sent for ever. */
+static void test_prepared_again_once(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        f.on_call = always_lose;
+        s = prepare(&f);
+        CHECK_INT(sqlipc_execute(s, &c), -ECONNRESET);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_WORKER_LOST);
+        CHECK_INT(f.n_fetch, 2);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+static void test_statement_after_lost_worker(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        fake_set_unfinished(&f, 1, 2);
+        f.close_pipe = true;
+        s = prepare(&f);
+        c = execute(s);
+        check_rows(c, 1, 2);
+        check_failure(&f, c, -ECONNRESET, SQLIPC_ERROR_WORKER_LOST);
+        CHECK_INT(sqlipc_statement_is_ready(s), 1);
+        sqlipc_cursor_close(c);
+        f.close_pipe = false;
+        fake_set_result(&f, 1, 1);
+        c = execute(s);
+        check_rows(c, 1, 1);
+        check_end(c);
+        CHECK_INT(f.n_prepare, 2);
+        sqlipc_cursor_close(c);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+/* A bus of the caller's is the caller's to open again. */
+static void test_bus_gone(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        s = prepare(&f);
+        fake_stop_service(&f);
+        CHECK_INT(sqlipc_execute(s, &c), -ECONNRESET);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_DAEMON_LOST);
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &c, NULL), -ECONNRESET);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_DAEMON_LOST);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+/* ---- parameters and arguments ------------------------------------------------------------------------------------- */
+
+static void test_bind(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        f.parameters[0] = ":a";
+        f.parameters[1] = "";
+        f.parameters[2] = "@a";
+        fake_set_result(&f, 1, 1);
+        s = prepare(&f);
+        CHECK_INT(sqlipc_statement_parameter_count(s), 3);
+        CHECK_STRING(sqlipc_statement_parameter_name(s, 1), ":a");
+        CHECK(!sqlipc_statement_parameter_name(s, 2));
+        CHECK(!sqlipc_statement_parameter_name(s, 0));
+        CHECK_INT(sqlipc_statement_parameter_index(s, "@a"), 3);
+        CHECK_INT(sqlipc_statement_parameter_index(s, "a"), 0); /* two have that name */
+        CHECK_STRING(sqlipc_statement_column_name(s, 0), "c");
+        CHECK_STRING(sqlipc_statement_column_decltype(s, 0), "TEXT");
+
+        CHECK_INT(sqlipc_bind_int64(s, 0, 1), -ERANGE);
+        CHECK_INT(sqlipc_bind_int64(s, 4, 1), -ERANGE);
+        CHECK_INT(sqlipc_bind_int64_by_name(s, "b", 1), -ENXIO);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_UNKNOWN_PARAMETER);
+        CHECK_INT(sqlipc_bind_blob(s, 1, NULL, 3), -EINVAL);
+        CHECK_INT(sqlipc_bind_text_by_name(s, ":a", "text", SIZE_MAX), 0);
+        CHECK_INT(sqlipc_bind_double(s, 3, 0.5), 0);
+
+        c = execute(s);
+        check_rows(c, 1, 1);
+        {
+                const char *text;
+                double real;
+
+                CHECK(sd_bus_message_rewind(f.last, true) >= 0);
+                CHECK(sd_bus_message_skip(f.last, "t") >= 0);
+                CHECK(sd_bus_message_read(f.last, "av", 3, "s", &text, "a{sv}", 0, "d", &real) >= 0);
+                CHECK_STRING(text, "text");
+                CHECK(real == 0.5);
+        }
+        sqlipc_cursor_close(c);
+        CHECK_INT(sqlipc_clear_bindings(s), 0);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+static void test_query_arguments(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+        const char *text;
+        int64_t integer;
+        double real;
+
+        fake_start(&f);
+        fake_set_result(&f, 1, 1);
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT ?, ?, ?, ?", &c, "idsn", (int64_t) -5, 2.5, "x"), 0);
+        CHECK(sd_bus_message_rewind(f.last, true) >= 0);
+        CHECK(sd_bus_message_read(f.last, "sav", NULL, 4, "x", &integer, "d", &real, "s", &text, "a{sv}", 0) >= 0);
+        CHECK_INT(integer, -5);
+        CHECK(real == 2.5);
+        CHECK_STRING(text, "x");
+        sqlipc_cursor_close(c);
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT ?", &c, "z", 1), -EINVAL);
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT \xff", &c, NULL), -EINVAL);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_SQL);
+        CHECK_INT(sqlipc_error_sql_offset(f.connection), 7);
+        fake_done(&f);
+}
+
+static int visit(const char *name, const char *description, void *userdata) {
+        char *text = userdata;
+
+        strcat(strcat(strcat(strcat(text, name), "="), description), ";");
+        return strcmp(name, "stop") == 0 || text[0] == 'X' ? 17 : 0;
+}
+
+static void test_list_databases(void) {
+        FakeService f;
+        char text[100] = "", stopped[100] = "X";
+
+        fake_start(&f);
+        CHECK_INT(sqlipc_list_databases(f.connection, visit, text), 0);
+        CHECK_STRING(text, "chinook=Music;empty=;");
+        CHECK_INT(sqlipc_list_databases(f.connection, visit, stopped), 17);
+        CHECK_STRING(stopped, "Xchinook=Music;");
+        fake_done(&f);
+}
+
+static void test_null_handles(void) {
+        sqlipc_connection *connection = NULL;
+
+        CHECK(!sqlipc_close(NULL) && !sqlipc_finalize(NULL) && !sqlipc_cursor_close(NULL));
+        CHECK_INT(sqlipc_cursor_next(NULL), -EINVAL);
+        CHECK_INT(sqlipc_cursor_cancel(NULL), -EINVAL);
+        CHECK_INT(sqlipc_open_address(NULL, &connection), -EINVAL);
+        CHECK_INT(sqlipc_open_address("unix:path=/nonexistent/bus", &connection), -ENOENT);
+        CHECK(!connection);
+        CHECK_INT(sqlipc_open_bus(NULL, &connection), -EINVAL);
+        CHECK_INT(sqlipc_column_count(NULL), 0);
+        CHECK_INT(sqlipc_column_type(NULL, 0), SQLIPC_NULL);
+        CHECK_STRING(sqlipc_error_message(NULL), "");
+}
+
+int main(void) {
+        static const Test tests[] = {
+                TEST(test_values),
+                TEST(test_query),
+                TEST(test_rows_before_reply),
+                TEST(test_error_frame),
+                TEST(test_worker_lost),
+                TEST(test_daemon_lost),
+                TEST(test_silent_daemon),
+                TEST(test_garbage),
+                TEST(test_refused),
+                TEST(test_close_query_midway),
+                TEST(test_execute_again_midway),
+                TEST(test_close_connection_midway),
+                TEST(test_late_replies),
+                TEST(test_timeout_goes_on),
+                TEST(test_cancel_from_thread),
+                TEST(test_cancel_kills_worker),
+                TEST(test_cancel_too_late),
+                TEST(test_prepared_again),
+                TEST(test_prepared_again_once),
+                TEST(test_statement_after_lost_worker),
+                TEST(test_bus_gone),
+                TEST(test_bind),
+                TEST(test_query_arguments),
+                TEST(test_list_databases),
+                TEST(test_null_handles),
+        };
+
+        (void) signal(SIGPIPE, SIG_IGN); /* the service's, which writes into pipes that we close */
+        return test_main(tests, N_ELEMENTS(tests));
+}

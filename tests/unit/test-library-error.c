@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Failures: every row of the table by its D-Bus name and by its number, what the bus says in place of the service, details, and
+ * sentences of any length.
+ */
+#include <errno.h>
+
+#include "error.h"
+#include "test.h"
+
+typedef struct Row {
+        uint32_t number;
+        const char *name;
+        int error;
+} Row;
+
+static const Row rows[] = {
+#define X(number_, symbol, name_, error_) { number_, "org.sqlipc1.Error." #name_, error_ },
+        SQLIPC_ERROR_TABLE(X)
+#undef X
+};
+
+static sd_bus *bus;
+
+/* A reply that tells of a failure, as it would arrive; `details` puts (s, 266, 12) in its body. */
+static sd_bus_message *new_reply(const char *name, const char *message, bool details) {
+        sd_bus_error error = { .name = name, .message = message };
+        sd_bus_message *call = NULL, *reply = NULL;
+
+        CHECK(sd_bus_message_new_method_call(bus, &call, "a.b", "/", "a.b", "C") >= 0);
+        CHECK(sd_bus_message_seal(call, 1, 0) >= 0);
+        CHECK(sd_bus_message_new_method_error(call, &reply, &error) >= 0);
+        if (details)
+                CHECK(sd_bus_message_append(reply, "ii", 266, 12) >= 0);
+        CHECK(sd_bus_message_seal(reply, 2, 0) >= 0);
+        sd_bus_message_unref(call);
+        return reply;
+}
+
+static void test_table_by_name(void) {
+        for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
+                sd_bus_message *reply = new_reply(rows[i].name, "a sentence", true);
+                Error e;
+
+                CHECK_INT(error_set_reply(&e, reply), -rows[i].error);
+                CHECK_INT(e.result, -rows[i].error);
+                CHECK_INT(e.number, rows[i].number);
+                CHECK_STRING(e.name, rows[i].name);
+                if (rows[i].number != ERROR_UNKNOWN_DATABASE)
+                        CHECK_STRING(e.message, "a sentence");
+                CHECK_INT(e.extended_code, 266);
+                CHECK_INT(e.sql_offset, 12);
+                sd_bus_message_unref(reply);
+        }
+}
+
+static void test_table_by_number(void) {
+        for (size_t i = 0; i < N_ELEMENTS(rows); i++) {
+                PageDecoder d = {
+                        .error_number = rows[i].number,
+                        .error_extended_code = 266,
+                        .error_sql_offset = -1,
+                        .error_message = "a sentence",
+                        .error_message_size = 10,
+                };
+                Error e;
+
+                CHECK_INT(error_set_frame(&e, &d), -rows[i].error);
+                CHECK_INT(e.number, rows[i].number);
+                CHECK_STRING(e.name, rows[i].name);
+                CHECK_STRING(e.message, "a sentence");
+                CHECK_INT(e.extended_code, 266);
+                CHECK_INT(e.sql_offset, -1);
+        }
+}
+
+static void check_name(const char *name, int r, uint32_t number) {
+        sd_bus_message *reply = new_reply(name, "a sentence", false);
+        Error e;
+
+        CHECK_INT(error_set_reply(&e, reply), r);
+        CHECK_INT(e.number, number);
+        CHECK_STRING(e.name, name);
+        CHECK_INT(e.extended_code, 0);
+        CHECK_INT(e.sql_offset, -1);
+        CHECK(e.message[0]);
+        sd_bus_message_unref(reply);
+}
+
+static void test_names_of_the_bus(void) {
+        check_name("org.freedesktop.DBus.Error.ServiceUnknown", -EHOSTDOWN, ERROR_DAEMON_LOST);
+        check_name("org.freedesktop.DBus.Error.NameHasNoOwner", -EHOSTDOWN, ERROR_DAEMON_LOST);
+        check_name("org.freedesktop.DBus.Error.Spawn.ChildExited", -EHOSTDOWN, ERROR_DAEMON_LOST);
+        check_name("org.freedesktop.systemd1.NoSuchUnit", -EHOSTDOWN, ERROR_DAEMON_LOST);
+        check_name("org.freedesktop.DBus.Error.NoReply", -ECONNRESET, ERROR_DAEMON_LOST);
+        check_name("org.freedesktop.DBus.Error.UnknownObject", -ENOENT, ERROR_UNKNOWN_DATABASE);
+        check_name("org.freedesktop.DBus.Error.AccessDenied", -EACCES, ERROR_ACCESS_DENIED);
+        check_name("org.freedesktop.DBus.Error.TimedOut", -ETIMEDOUT, ERROR_TIMED_OUT);
+        check_name("org.freedesktop.DBus.Error.UnknownMethod", -EOPNOTSUPP, ERROR_NONE);
+        check_name("org.freedesktop.DBus.Error.Spawn", -EREMOTEIO, ERROR_NONE); /* not of that family */
+        check_name("org.sqlipc1.Error.FromTheFuture", -EREMOTEIO, ERROR_NONE);
+        check_name("org.sqlipc1.Error.Sq", -EREMOTEIO, ERROR_NONE);
+}
+
+static void test_unknown_number(void) {
+        PageDecoder d = { .error_number = 4000000000, .error_sql_offset = -7, .error_message = "new", .error_message_size = 3 };
+        Error e;
+
+        CHECK_INT(error_set_frame(&e, &d), -EREMOTEIO);
+        CHECK_INT(e.number, ERROR_NONE);
+        CHECK_STRING(e.name, "");
+        CHECK_STRING(e.message, "new");
+        CHECK_INT(e.sql_offset, -1);
+}
+
+/* A sentence is cut between characters, wherever those fall. */
+static void test_long_message(void) {
+        for (size_t skip = 0; skip < 3; skip++) {
+                char text[2 * SQLIPC_MESSAGE_SIZE_MAX];
+                sd_bus_message *reply;
+                size_t size = skip;
+                Error e;
+
+                memset(text, 'x', skip);
+                while (size + 4 <= sizeof text) {
+                        memcpy(text + size, "\xe2\x82\xac", 3);
+                        size += 3;
+                }
+                text[size] = 0;
+                reply = new_reply("org.sqlipc1.Error.Sql", text, true);
+                CHECK_INT(error_set_reply(&e, reply), -EINVAL);
+                size = strlen(e.message);
+                CHECK(size <= SQLIPC_MESSAGE_SIZE_MAX && size > SQLIPC_MESSAGE_SIZE_MAX - 3);
+                CHECK_INT((size - skip) % 3, 0);
+                CHECK_INT(e.sql_offset, 12);
+                sd_bus_message_unref(reply);
+        }
+}
+
+static void test_own(void) {
+        Error e;
+
+        CHECK_INT(error_set(&e, ERROR_WORKER_LOST, "%s %d", "worker", 7), -ECONNRESET);
+        CHECK_STRING(e.name, "org.sqlipc1.Error.WorkerLost");
+        CHECK_STRING(e.message, "worker 7");
+        CHECK_INT(error_set_errno(&e, -ENOMEM, NULL), -ENOMEM);
+        CHECK_STRING(e.message, strerror(ENOMEM));
+        CHECK_STRING(e.name, "");
+        CHECK_INT(error_set_send(&e, -ENOTCONN), -ECONNRESET);
+        CHECK_INT(e.number, ERROR_DAEMON_LOST);
+        CHECK_INT(error_set_send(&e, -E2BIG), -EDQUOT);
+        CHECK_INT(e.number, ERROR_LIMITS_EXCEEDED);
+}
+
+int main(void) {
+        static const Test tests[] = {
+                TEST(test_table_by_name),
+                TEST(test_table_by_number),
+                TEST(test_names_of_the_bus),
+                TEST(test_unknown_number),
+                TEST(test_long_message),
+                TEST(test_own),
+        };
+
+        /* Messages are made and read here, never sent: a bus that does not connect is enough. */
+        CHECK(sd_bus_new(&bus) >= 0);
+        CHECK(sd_bus_set_address(bus, "unix:path=/nonexistent/bus") >= 0);
+        (void) sd_bus_start(bus);
+        return test_main(tests, N_ELEMENTS(tests));
+}

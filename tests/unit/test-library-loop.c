@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The library in a program's own loop, against a scripted service: nothing waits, and one descriptor wakes for everything that there
+ * is to do and for nothing else.
+ */
+#include <time.h>
+
+#include "fake-service.h"
+
+static uint64_t now_usec(void) {
+        struct timespec now;
+
+        CHECK(clock_gettime(CLOCK_MONOTONIC, &now) >= 0);
+        return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
+}
+
+/* One turn of a loop: 1 if the descriptor woke up, 0 after `msec` of silence. */
+static int turn(sqlipc_connection *c, int msec) {
+        struct pollfd fd = { .fd = sqlipc_get_fd(c), .events = (short) sqlipc_get_events(c) };
+        uint64_t until;
+        int n;
+
+        CHECK(fd.fd >= 0 && fd.events == POLLIN);
+        CHECK_INT(sqlipc_get_timeout(c, &until), 0);
+        if (until != UINT64_MAX) {
+                uint64_t now = now_usec(), left = until > now ? (until - now + 999) / 1000 : 0;
+
+                if (left < (uint64_t) msec)
+                        msec = (int) left;
+        }
+        n = poll(&fd, 1, msec);
+        CHECK(n >= 0);
+        CHECK(sqlipc_process(c) >= 0);
+        return n > 0 || until != UINT64_MAX;
+}
+
+static int next(sqlipc_connection *connection, sqlipc_cursor *c) {
+        int r;
+
+        while ((r = sqlipc_cursor_next(c)) == -EAGAIN)
+                CHECK_INT(turn(connection, 5000), 1); /* a turn for nothing is a missed wake-up */
+        return r;
+}
+
+static void start(FakeService *f) {
+        fake_start(f);
+        CHECK_INT(sqlipc_set_blocking(f->connection, 0), 0);
+}
+
+static void check_result(FakeService *f, sqlipc_cursor *c, int first, int last) {
+        for (int i = first; i <= last; i++) {
+                CHECK_INT(next(f->connection, c), 1);
+                CHECK_INT(sqlipc_column_int64(c, 0), i);
+        }
+        CHECK_INT(next(f->connection, c), 0);
+}
+
+static void test_prepare_bind_execute_at_once(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+        int64_t got;
+
+        start(&f);
+        f.parameters[0] = "$id";
+        fake_set_result(&f, 1, 20);
+        CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT c FROM t WHERE id = $id", &s), 0);
+        CHECK_INT(sqlipc_statement_is_ready(s), 0);
+        CHECK_INT(sqlipc_bind_int64_by_name(s, "id", 5), 0);
+        CHECK_INT(sqlipc_execute(s, &c), 0);
+        CHECK_INT(sqlipc_bind_int64_by_name(s, "id", 6), 0); /* of the next execution */
+        CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
+        check_result(&f, c, 1, 20);
+        CHECK_INT(sqlipc_statement_is_ready(s), 1);
+        CHECK(sd_bus_message_rewind(f.last, true) >= 0);
+        CHECK(sd_bus_message_read(f.last, "tav", NULL, 1, "x", &got) >= 0);
+        CHECK_INT(got, 5);
+        sqlipc_cursor_close(c);
+
+        CHECK_INT(sqlipc_execute(s, &c), 0);
+        check_result(&f, c, 1, 20);
+        CHECK(sd_bus_message_rewind(f.last, true) >= 0);
+        CHECK(sd_bus_message_read(f.last, "tav", NULL, 1, "x", &got) >= 0);
+        CHECK_INT(got, 6);
+        sqlipc_cursor_close(c);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+static void test_wrong_bindings_fail_the_run(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        start(&f);
+        f.parameters[0] = ":id";
+        fake_set_result(&f, 1, 1);
+        CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT :id", &s), 0);
+        CHECK_INT(sqlipc_bind_int64_by_name(s, "other", 5), 0);
+        CHECK_INT(sqlipc_execute(s, &c), 0);
+        CHECK_INT(next(f.connection, c), -ENXIO);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_UNKNOWN_PARAMETER);
+        CHECK_INT(f.n_fetch, 0);
+        sqlipc_cursor_close(c);
+        CHECK_INT(sqlipc_clear_bindings(s), 0);
+        CHECK_INT(sqlipc_execute(s, &c), 0);
+        check_result(&f, c, 1, 1);
+        sqlipc_cursor_close(c);
+        sqlipc_finalize(s);
+
+        CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT :id", &s), 0);
+        CHECK_INT(sqlipc_bind_int64(s, 2, 5), 0);
+        CHECK_INT(sqlipc_execute(s, &c), 0);
+        CHECK_INT(next(f.connection, c), -EINVAL);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_PARAMETER_COUNT);
+        sqlipc_cursor_close(c);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+static int refuse(FakeService *f, sd_bus_message *m, const char *member) {
+        (void) f, (void) member;
+        CHECK(sd_bus_reply_method_errorf(m, "org.freedesktop.DBus.Error.UnknownObject", "Unknown object") >= 0);
+        return 1;
+}
+
+static void test_errors_come_later(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *of_statement, *of_query;
+        int r;
+
+        start(&f);
+        f.on_call = refuse;
+        CHECK_INT(sqlipc_prepare(f.connection, "nowhere", "SELECT 1", &s), 0);
+        CHECK_INT(sqlipc_execute(s, &of_statement), 0);
+        CHECK_INT(sqlipc_query(f.connection, "nowhere", "SELECT 1", &of_query, NULL), 0);
+        CHECK_INT(next(f.connection, of_query), -ENOENT);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_UNKNOWN_DATABASE);
+        while ((r = sqlipc_statement_is_ready(s)) == 0)
+                CHECK_INT(turn(f.connection, 5000), 1);
+        CHECK_INT(r, -ENOENT);
+        CHECK_INT(next(f.connection, of_statement), -ENOENT);
+
+        f.on_call = NULL; /* it appeared: executing again tries again */
+        fake_set_result(&f, 1, 2);
+        sqlipc_cursor_close(of_statement);
+        CHECK_INT(sqlipc_execute(s, &of_statement), 0);
+        check_result(&f, of_statement, 1, 2);
+        sqlipc_cursor_close(of_statement);
+        sqlipc_cursor_close(of_query);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+/* A byte at a time: every -EAGAIN is followed by one wake-up, and there is silence where nothing came. */
+static void test_dribble(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+        Stream rest;
+        size_t i = 0;
+        int n_rows = 0, r;
+
+        start(&f);
+        fake_set_result(&f, 1, 3);
+        rest = f.rows;
+        f.rows = STREAM_INIT;
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &c, NULL), 0);
+        while (sqlipc_cursor_next(c) == -EAGAIN && f.write_fd < 0)
+                CHECK_INT(turn(f.connection, 5000), 1);
+        while (turn(f.connection, 20) > 0) /* the reply */
+                ;
+        CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
+        CHECK_INT(turn(f.connection, 20), 0);
+        while ((r = sqlipc_cursor_next(c)) == -EAGAIN || r == 1) {
+                n_rows += r == 1;
+                if (r == 1)
+                        continue;
+                CHECK(i < rest.size);
+                CHECK_INT(write(f.write_fd, rest.bytes + i++, 1), 1);
+                CHECK_INT(turn(f.connection, 5000), 1);
+        }
+        CHECK_INT(r, 0);
+        CHECK_INT(n_rows, 3);
+        CHECK_INT(i, rest.size);
+        stream_done(&rest);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
+/* Rows that nobody asks for wake nobody. */
+static void test_unread_cursor_is_silent(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+        Stream more = STREAM_INIT;
+
+        start(&f);
+        fake_set_unfinished(&f, 1, 1);
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &c, NULL), 0);
+        CHECK_INT(next(f.connection, c), 1);
+        CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
+        fake_add_rows(&more, FAKE_RUN, 2, 3);
+        stream_add_end(&more, FAKE_RUN, 3);
+        fake_write(&f, &more);
+        stream_done(&more);
+        CHECK_INT(turn(f.connection, 5000), 1);
+        CHECK_INT(turn(f.connection, 20), 0); /* said once */
+        check_result(&f, c, 2, 3);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
+static void *cancel_soon(void *cursor) {
+        usleep(20000);
+        CHECK_INT(sqlipc_cursor_cancel(cursor), 0);
+        return NULL;
+}
+
+static int end_on_cancel(FakeService *f, sd_bus_message *m, const char *member) {
+        Stream s = STREAM_INIT;
+
+        (void) m;
+        if (strcmp(member, "Cancel") == 0) {
+                stream_add_error(&s, FAKE_RUN, SQLIPC_ERROR_CANCELLED, "cancelled");
+                fake_write(f, &s);
+                stream_done(&s);
+        }
+        return 0;
+}
+
+/* Cancelling in another thread wakes the loop, which sends it. */
+static void test_cancel_wakes(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+        pthread_t thread;
+
+        start(&f);
+        f.on_call = end_on_cancel;
+        fake_set_unfinished(&f, 1, 1);
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &c, NULL), 0);
+        CHECK_INT(next(f.connection, c), 1);
+        CHECK_INT(pthread_create(&thread, NULL, cancel_soon, c), 0);
+        CHECK_INT(next(f.connection, c), -ECANCELED);
+        CHECK_INT(f.n_cancel, 1);
+        CHECK_INT(pthread_join(thread, NULL), 0);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
+/* Before anything is known of a run, cancelling it waits for nobody. */
+static int stay_silent(FakeService *f, sd_bus_message *m, const char *member) {
+        (void) f, (void) m, (void) member;
+        return 1;
+}
+
+static void test_cancel_before_anything(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *of_statement, *of_query;
+
+        start(&f);
+        f.on_call = stay_silent;
+        CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT 1", &s), 0);
+        CHECK_INT(sqlipc_execute(s, &of_statement), 0);
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &of_query, NULL), 0);
+        CHECK_INT(sqlipc_cursor_cancel(of_statement), 0);
+        CHECK_INT(sqlipc_cursor_cancel(of_query), 0);
+        CHECK_INT(sqlipc_cursor_next(of_statement), -ECANCELED);
+        CHECK_INT(sqlipc_cursor_next(of_query), -ECANCELED);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_CANCELLED);
+        sqlipc_cursor_close(of_statement);
+        sqlipc_cursor_close(of_query);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+/* The run that was given up is drained before the next one starts, all without waiting. */
+static void test_execute_again_midway(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *first, *second;
+
+        start(&f);
+        f.on_call = end_on_cancel;
+        fake_set_unfinished(&f, 1, 5);
+        CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT 1", &s), 0);
+        CHECK_INT(sqlipc_execute(s, &first), 0);
+        CHECK_INT(next(f.connection, first), 1);
+        CHECK_INT(sqlipc_execute(s, &second), 0);
+        CHECK_INT(sqlipc_cursor_next(first), -ESTALE);
+        CHECK_INT(next(f.connection, second), 1);
+        CHECK_INT(sqlipc_column_int64(second, 0), 1);
+        CHECK_INT(f.n_fetch, 2);
+        CHECK_INT(f.n_prepare, 1);
+        sqlipc_cursor_close(first);
+        sqlipc_cursor_close(second);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+/* The caller's own loop dispatches the bus: our descriptor says that there is news. */
+static void test_bus_driven_by_caller(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        struct pollfd fd;
+
+        start(&f);
+        CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT 1", &s), 0);
+        while (sqlipc_statement_is_ready(s) == 0) {
+                CHECK(sd_bus_wait(f.client_bus, 5000000) >= 0);
+                while (sd_bus_process(f.client_bus, NULL) > 0)
+                        ;
+        }
+        fd = (struct pollfd) { .fd = sqlipc_get_fd(f.connection), .events = POLLIN };
+        CHECK_INT(poll(&fd, 1, 0), 1);
+        CHECK_INT(sqlipc_process(f.connection), 1);
+        CHECK_INT(poll(&fd, 1, 0), 0);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+static void test_bus_lost(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+        uint64_t until;
+
+        start(&f);
+        f.on_call = stay_silent;
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &c, NULL), 0);
+        (void) turn(f.connection, 20);
+        fake_stop_service(&f);
+        CHECK_INT(next(f.connection, c), -ECONNRESET);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_DAEMON_LOST);
+        for (int i = 0; i < 10 && turn(f.connection, 0) > 0; i++)
+                ;
+        CHECK_INT(sqlipc_get_timeout(f.connection, &until), 0);
+        CHECK(until == UINT64_MAX);
+        CHECK_INT(turn(f.connection, 0), 0); /* and no busy loop over a dead socket */
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
+int main(void) {
+        static const Test tests[] = {
+                TEST(test_prepare_bind_execute_at_once),
+                TEST(test_wrong_bindings_fail_the_run),
+                TEST(test_errors_come_later),
+                TEST(test_dribble),
+                TEST(test_unread_cursor_is_silent),
+                TEST(test_cancel_wakes),
+                TEST(test_cancel_before_anything),
+                TEST(test_execute_again_midway),
+                TEST(test_bus_driven_by_caller),
+                TEST(test_bus_lost),
+        };
+
+        (void) signal(SIGPIPE, SIG_IGN); /* the service's, which writes into pipes that we close */
+        return test_main(tests, N_ELEMENTS(tests));
+}
