@@ -150,7 +150,7 @@ static bool may_spawn(Group *g) {
 }
 
 static void fail_all(Group *g, ErrorNumber error, const char *sentence) {
-        g_autoptr(Group) guard = group_ref(g);
+        g_autoptr(Group) guard G_GNUC_UNUSED = group_ref(g); /* runs that end let go of it */
 
         while (g->sent.head || g->waiting.head) {
                 Run *run = (g->sent.head ?: g->waiting.head)->data;
@@ -202,7 +202,7 @@ static bool wants_worker(const Group *g, uint64_t now) {
 }
 
 void group_staff(Group *g) {
-        g_autoptr(Group) guard = group_ref(g);
+        g_autoptr(Group) guard G_GNUC_UNUSED = group_ref(g); /* runs that end let go of it */
         uint64_t now = manager_now();
 
         if (wants_worker(g, now))
@@ -250,7 +250,7 @@ static Message job_message(const Run *run) {
                 .kind = run->kind == RUN_PREPARE ? MESSAGE_PREPARE : MESSAGE_RUN,
                 .job = {
                         .number = run->number,
-                        .sql = sql,
+                        .sql = sql ?: "", /* GBytes has none for an empty one; absent would be another thing */
                         .sql_size = size,
                         .describe = run->describe,
                         .page_size = run->page_size,
@@ -273,7 +273,7 @@ static void move_to_sent(Group *g, Run *run) {
 
 /* Sends what waits, as far as the socket takes it. */
 static void pump(Group *g) {
-        g_autoptr(Group) guard = group_ref(g);
+        g_autoptr(Group) guard G_GNUC_UNUSED = group_ref(g); /* runs that end let go of it */
         int r = 0;
 
         while (r >= 0 && g->waiting.head) {

@@ -112,6 +112,7 @@ static int reload(sd_bus_message *m, Manager *manager, Refusal *refusal) {
 
 /* ---- Statements and runs ---- */
 
+/* Lists are for the user, whichever program asks: busctl's connection owns nothing. */
 static bool may_see(const Peer *p, uid_t owner) {
         return p->uid == 0 || p->uid == owner;
 }

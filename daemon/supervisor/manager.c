@@ -321,6 +321,16 @@ static void close_sessions(Manager *m) {
         }
 }
 
+static void grow_pipes_for_last_words(Manager *m) {
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, m->runs);
+        while (g_hash_table_iter_next(&i, NULL, &value))
+                if (((Run *) value)->pipe)
+                        pipe_grow_for_last_words(((Run *) value)->pipe);
+}
+
 void manager_stop(Manager *m, int exit_code) {
         if (m->stopping)
                 return;
@@ -328,6 +338,7 @@ void manager_stop(Manager *m, int exit_code) {
         m->exit_code = exit_code;
         if (m->bus && sd_bus_is_open(m->bus) > 0)
                 (void) sd_bus_release_name_async(m->bus, NULL, SQLIPC_BUS_NAME, NULL, NULL);
+        grow_pipes_for_last_words(m);
         close_sessions(m);
         for (GList *i = m->workers.head; i; i = i->next) {
                 Worker *w = i->data;

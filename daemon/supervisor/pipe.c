@@ -177,3 +177,8 @@ void pipe_grow_for_filling(Pipe *p) {
         p->filled = true;
         grow(p, PIPE_PAGES_FILLING);
 }
+
+void pipe_grow_for_last_words(Pipe *p) {
+        if (p->write_fd >= 0 && p->pages < PIPE_PAGES_FILLING)
+                grow(p, PIPE_PAGES_FILLING); /* whatever the budget says: it ends with us */
+}

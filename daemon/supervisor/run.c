@@ -13,7 +13,7 @@
 #include "worker.h"
 
 #define GRACE_USEC UINT64_C(1000000) /* between CANCEL, or the run's own deadline, and SIGKILL */
-#define BUSY_MARGIN_USEC UINT64_C(500000)
+#define COMPILE_MARGIN_USEC UINT64_C(100000)
 
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);
 
@@ -151,12 +151,9 @@ static void disarm(Run *run) {
                 (void) sd_event_source_set_enabled(run->timer, SD_EVENT_OFF);
 }
 
-/* To compile: PrepareTimeoutSec=, but SQLITE_BUSY must be able to win, which is tried again for BusyTimeoutSec= meanwhile. */
+/* To compile. The margin lets Busy win, which the worker says after BusyTimeoutSec=: the same time by default. */
 static uint64_t compile_until(const Run *run) {
-        const Limits *l = &run->manager->config->limits;
-        uint64_t usec = l->busy_timeout_usec + BUSY_MARGIN_USEC;
-
-        return manager_now() + (l->prepare_timeout_usec > usec ? l->prepare_timeout_usec : usec);
+        return manager_now() + run->manager->config->limits.prepare_timeout_usec + COMPILE_MARGIN_USEC;
 }
 
 static void on_timeout(Run *run) {
