@@ -71,7 +71,7 @@ static size_t room_wanted(const PageDecoder *d) {
                 return SIZE_MAX;
 
         /* A frame is under way. Behind a large one the room ends after the next header: what was read of the frame behind
-         * would have to be moved to the front. Small ones are read many at a time, a system call costs more than the move. */
+         * would have to be moved to the front. Small ones are read many at a time: a read costs more than the move. */
         size = frame_size(d, d->buffer + d->start);
         if (size <= READ_SIZE / 2 || size == SIZE_MAX || size <= unread)
                 return SIZE_MAX;
@@ -300,9 +300,6 @@ static int take_big_row(PageDecoder *d, const uint8_t *payload, size_t size) {
         size_t row_size;
         int r;
 
-        /* before it is checked: too large is the answer to a row that is, whatever else it is */
-        if (size > d->row_size_max)
-                return -EMSGSIZE;
         r = take_row(d, payload, size, &row_size);
         return r > 0 && row_size != size ? -EBADMSG : r;
 }

@@ -45,7 +45,8 @@ static inline void stream_add_le32(Stream *s, uint32_t value) {
 }
 
 /* A frame of whatever is asked for, padded. */
-static inline void stream_add_frame(Stream *s, unsigned kind, unsigned flags, uint64_t run, const void *payload, size_t size) {
+static inline void stream_add_frame(Stream *s, unsigned kind, unsigned flags, uint64_t run, const void *payload,
+                                    size_t size) {
         uint8_t *header = stream_extend(s, FRAME_HEADER_SIZE);
 
         store_le32(header, (uint32_t) size);

@@ -2,8 +2,8 @@
 /*
  * The decoder with sound streams, and with those cut or changed at any byte: it gives back what the encoder was given,
  * whatever the pieces it arrives in, in bounded memory and few reads. What the format does not allow is the business of
- * test-page-refused.c. Streams are compared as the lines of page-text.h. Under AddressSanitizer the room behind what has arrived is
- * poisoned, so a decoder that looks too far is seen.
+ * test-page-refused.c. Streams are compared as the lines of page-text.h. Under AddressSanitizer the room behind what has
+ * arrived is poisoned, so a decoder that looks too far is seen.
  *
  * malloc() and realloc() are wrapped by the linker, to fail where a test says so.
  */
@@ -36,7 +36,7 @@ void *__wrap_realloc(void *p, size_t size) {
         return allocation_fails() ? NULL : __real_realloc(p, size);
 }
 
-/* ---- helpers ---------------------------------------------------------------------------------------------------------- */
+/* ---- helpers ---------- */
 
 /* Checks that `s` gives these lines, in pieces of several sizes. */
 static void check_lines(const Stream *s, const char *expected) {
@@ -105,7 +105,7 @@ static void encode_series(Stream *s, PageEncoder *e, FrameKind kind, const uint8
         }
 }
 
-/* ---- what goes in comes out -------------------------------------------------------------------------------------------- */
+/* ---- what goes in comes out ---------- */
 
 static const int64_t integers[] = { INT64_MIN, INT64_MIN + 1, -1, 0, 1, 255, 65536, INT64_MAX - 1, INT64_MAX };
 static const uint64_t reals[] = {
@@ -331,7 +331,7 @@ static void test_big_rows(void) {
         stream_done(&row);
 }
 
-/* ---- the order of things ----------------------------------------------------------------------------------------------- */
+/* ---- the order of things ---------- */
 
 /* Four runs: one complete, one that fails first, one that ends in a series, one that fails in COLUMNS. */
 static void make_runs(Stream *s) {
@@ -426,7 +426,7 @@ static void test_flipped(void) {
         stream_done(&s);
 }
 
-/* ---- memory and reads -------------------------------------------------------------------------------------------------- */
+/* ---- memory and reads ---------- */
 
 /* A header announces a page of 1 MiB: memory follows what arrives, not what was announced. */
 static void test_growth(void) {
@@ -515,6 +515,13 @@ static void test_reads(void) {
         CHECK(count_reads(&s, 262144, &moved) <= 100 + 8);
         CHECK(moved <= 100 * FRAME_HEADER_SIZE + READ_SIZE);
         stream_done(&s);
+
+        /* frames that are large, but less than the buffer has become: those are not moved either */
+        make_rows(&s, SQLIPC_PAGE_SIZE_MAX, 1, SQLIPC_PAGE_SIZE_MAX);
+        make_rows(&s, SQLIPC_PAGE_SIZE_MAX, 100, 262144);
+        CHECK(count_reads(&s, SQLIPC_PAGE_SIZE_MAX, &moved) <= 100 + 16);
+        CHECK(moved <= 100 * FRAME_HEADER_SIZE + READ_SIZE + 262144); /* one, behind the first COLUMNS */
+        stream_done(&s);
 }
 
 /* A reader may stop in the middle of a ROWS frame, read on, and go on with its rows. */
@@ -545,6 +552,30 @@ static void test_read_on_between_rows(void) {
         CHECK_INT(page_decoder_next(&d), PAGE_END);
         page_decoder_done(&d);
         stream_done(&rows);
+        stream_done(&s);
+}
+
+/* Nor does it matter that whole frames are still there when it reads on, also large ones. */
+static void test_read_on_before_frames(void) {
+        Stream s = STREAM_INIT;
+        PageDecoder d;
+        unsigned n_rows = 0;
+        int r;
+
+        stream_add_columns(&s, 1, 1, 262144);
+        page_decoder_init(&d, 262144, ROW_SIZE_LIMIT);
+        feed(&d, s.bytes, s.size);
+        CHECK_INT(page_decoder_next(&d), PAGE_COLUMNS);
+        stream_done(&s);
+        make_rows(&s, 262144, 3, 40000);
+        /* one frame and a header, then the rest: the room behind is neither nothing nor behind the buffer */
+        feed(&d, s.bytes + 40, 40000 + FRAME_HEADER_SIZE);
+        feed(&d, s.bytes + 40 + 40000 + FRAME_HEADER_SIZE, s.size - 40 - 40000 - FRAME_HEADER_SIZE);
+        for (; (r = page_decoder_next(&d)) == PAGE_ROW; n_rows++)
+                CHECK_INT(page_decoder_value(&d, 0).size, 40000 - FRAME_HEADER_SIZE - 5);
+        CHECK_INT(r, PAGE_END);
+        CHECK_INT(n_rows, 3);
+        page_decoder_done(&d);
         stream_done(&s);
 }
 
@@ -609,6 +640,7 @@ int main(void) {
                 TEST(test_growth),
                 TEST(test_reads),
                 TEST(test_read_on_between_rows),
+                TEST(test_read_on_before_frames),
                 TEST(test_no_memory),
                 TEST(test_init_and_done),
         };

@@ -161,7 +161,7 @@ static void check_row_refused(const char *what, unsigned n, const char *bytes, s
         check_refused(what, &s, size > 0 ? -EBADMSG : -ECONNRESET);
 
         if (strcmp(what, "bytes behind the row") != 0)
-                CHECK_INT(page_decoder_check_row(row.bytes ? row.bytes : (const uint8_t *) "", size, n, &row_size), -EBADMSG);
+                CHECK_INT(page_decoder_check_row(row.bytes, size, n, &row_size), -EBADMSG);
         stream_done(&row);
 }
 #define CHECK_ROW_REFUSED(what, n, bytes) check_row_refused(what, n, bytes, sizeof bytes - 1)
@@ -195,8 +195,8 @@ static void test_bad_rows_frames(void) {
                 const char *what, *bytes;
                 size_t size;
         } frames[] = {
-                { "no count", "", 0 },
-                { "half a count", "\1\0\0", 3 },
+                { "no count", "\0\0\0", 0 },
+                { "half a count", "\1\0\0\0", 3 },
                 { "no rows", "\0\0\0\0", 4 },
                 { "no rows, but a row", "\0\0\0\0" ROW_NULL, 9 },
                 { "rows that are not there", "\2\0\0\0" ROW_NULL, 9 },
@@ -206,8 +206,14 @@ static void test_bad_rows_frames(void) {
 
         for (size_t i = 0; i < N_ELEMENTS(frames); i++) {
                 Stream s = in_run(1);
+                char *text;
+                int r;
 
                 stream_add_frame(&s, FRAME_ROWS, 0, 1, frames[i].bytes, frames[i].size);
+                text = decode_with(&s, SIZE_MAX, PAGE, ROW_SIZE_LIMIT, &r);
+                if (strstr(text, "row") && load_le32(frames[i].bytes) <= 1) /* uncounted, or the last with bytes behind it */
+                        test_fail(__FILE__, __LINE__, frames[i].what, text, "no row");
+                free(text);
                 check_refused(frames[i].what, &s, -EBADMSG);
         }
 }
@@ -304,7 +310,7 @@ static void test_check_row(void) {
         CHECK_INT(page_decoder_check_row(NULL, 0, 1, &size), -EBADMSG);
 }
 
-/* ---- limits ------------------------------------------------------------------------------------------------------------ */
+/* ---- limits ---------- */
 
 static void test_row_size_limit(void) {
         for (size_t over = 0; over <= 1; over++) {
@@ -361,6 +367,17 @@ static void test_series_without_end(void) {
         stream_done(&frame);
 }
 
+static void test_column_count_limit(void) {
+        for (uint32_t over = 0; over <= 1; over++) {
+                Stream s = STREAM_INIT;
+
+                stream_add_columns(&s, 1, SQLIPC_N_COLUMNS_MAX + over, SQLIPC_PAGE_SIZE_MAX);
+                stream_add_end(&s, 1, 0);
+                CHECK_INT(decode_result(&s, SQLIPC_PAGE_SIZE_MAX, ROW_SIZE_LIMIT), over ? -EBADMSG : 0);
+                stream_done(&s);
+        }
+}
+
 /* COLUMNS of `size` bytes: one name that fills them. */
 static int decode_columns_of(size_t size) {
         Stream s = STREAM_INIT, payload = STREAM_INIT;
@@ -399,6 +416,16 @@ static void test_page_size_limit(void) {
         CHECK_INT(decode_result(&s, PAGE, ROW_SIZE_LIMIT), -EBADMSG);
         CHECK_INT(decode_result(&s, 2 * PAGE, ROW_SIZE_LIMIT), 0);
         stream_done(&s);
+
+        /* a power of two */
+        for (uint32_t page_size = PAGE; page_size <= SQLIPC_PAGE_SIZE_MAX; page_size *= 2)
+                for (int off = -8; off <= 8; off += 8) {
+                        s = STREAM_INIT;
+                        stream_add_columns(&s, 1, 1, page_size + (uint32_t) off);
+                        stream_add_end(&s, 1, 0);
+                        CHECK_INT(decode_result(&s, SQLIPC_PAGE_SIZE_MAX, ROW_SIZE_LIMIT), off == 0 ? 0 : -EBADMSG);
+                        stream_done(&s);
+                }
 
         /* as COLUMNS says: a stream is held to it, until its run ends */
         for (size_t over = 0; over <= 1; over++) {
@@ -446,6 +473,7 @@ int main(void) {
                 TEST(test_check_row),
                 TEST(test_row_size_limit),
                 TEST(test_series_without_end),
+                TEST(test_column_count_limit),
                 TEST(test_columns_size_limit),
                 TEST(test_page_size_limit),
                 TEST(test_message_size_limit),
