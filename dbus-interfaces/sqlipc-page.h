@@ -21,18 +21,19 @@
  * statement starts behind END or ERROR of the last.
  *
  * A payload that does not fit one frame is continued: FRAME_MORE is set on each frame of the series but the last, and the
- * payloads joined are the payload. Only COLUMNS and BIG_ROW may be continued. END or ERROR may follow any frame, also one
- * with FRAME_MORE: the unfinished payload is then void.
+ * payloads joined are the payload. Only COLUMNS and BIG_ROW may be continued. ERROR may follow any frame, also one with
+ * FRAME_MORE, and END any but an unfinished COLUMNS: a row that was under way is then void.
  *
  *   COLUMNS   u32 n_columns, u32 page_size, then 2 x n_columns u32 end offsets (name 0, declared type 0, name 1, ...),
  *             counted from behind the offsets, then the strings, each with a NUL behind it. An absent declared type (the
- *             column is an expression) takes no bytes at all; an empty one takes its NUL.
+ *             column is an expression) takes no bytes at all; an empty one takes its NUL. page_size is at most what was
+ *             negotiated, and no frame behind is larger.
  *   ROWS      u32 n_rows (at least 1), then that many rows, one behind the other without padding.
  *   BIG_ROW   one row, larger than a page.
  *   END       u64 n_rows, u64 n_bytes (frames before this one), u64 usec (from the job's arrival to its end, waits for
  *             the reader included), then SQLite's own counters for the run (sqlite3_stmt_status): u64 vm_steps,
  *             u64 fullscan_steps, u64 sorts, u64 autoindexes.
- *   ERROR     u32 number (sqlipc-errors.h), i32 extended SQLite code (0: not SQLite's), i32 byte offset into the SQL (-1:
+ *   ERROR     u32 number (sqlipc-errors.h, not 0), i32 extended SQLite code (0: not SQLite's), i32 byte offset into the SQL (-1:
  *             none), u32 size of the message, the message in UTF-8, a NUL behind it. A longer message than
  *             SQLIPC_MESSAGE_SIZE_MAX was cut there and ends in U+2026.
  *
@@ -108,7 +109,19 @@ static inline uint64_t load_le64(const void *p) { uint64_t v; memcpy(&v, p, size
 static inline void store_le16(void *p, uint16_t v) { v = htole16(v); memcpy(p, &v, sizeof v); }
 static inline void store_le32(void *p, uint32_t v) { v = htole32(v); memcpy(p, &v, sizeof v); }
 static inline void store_le64(void *p, uint64_t v) { v = htole64(v); memcpy(p, &v, sizeof v); }
-static inline double load_le_double(const void *p) { uint64_t u = load_le64(p); double d; memcpy(&d, &u, sizeof d); return d; }
-static inline void store_le_double(void *p, double d) { uint64_t u; memcpy(&u, &d, sizeof u); store_le64(p, u); }
+static inline double load_le_double(const void *p) {
+        uint64_t u = load_le64(p);
+        double d;
+
+        memcpy(&d, &u, sizeof d);
+        return d;
+}
+
+static inline void store_le_double(void *p, double d) {
+        uint64_t u;
+
+        memcpy(&u, &d, sizeof u);
+        store_le64(p, u);
+}
 
 #endif
