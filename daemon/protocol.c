@@ -109,7 +109,8 @@ static void put_setup(Writer *w, const Setup *s) {
 
 static void put_job(Writer *w, const Job *j) {
         put_u64(w, j->number);
-        put_bytes(w, j->sql, j->sql_size);
+        /* Empty SQL is not absent SQL, but a GBytes of no bytes has no data. */
+        put_bytes(w, j->sql_size > 0 ? j->sql : "", j->sql_size);
         put_u32(w, j->describe);
         put_u32(w, j->page_size);
         put_u64(w, j->deadline_usec);
