@@ -140,7 +140,7 @@ static void report_end(Run *run, bool drained) {
                         .number = run->job->number,
                         .failure = sql_error_as_failure(&run->error),
                         .n_rows = run->n_rows,
-                        .n_bytes = run->writer.total,
+                        .n_bytes = run->writer.total + (run->writer.bytes ? run->writer.size - run->writer.sent : 0),
                         .usec = now_usec() - run->taken_usec,
                         .drained = drained,
                 },
@@ -229,8 +229,28 @@ static RunState run_end(Run *run) {
 
 static RunState fail(Run *run, int rc) {
         (void) database_fail(&run->connection->database, run->context->setup, rc, 0, &run->error);
-        if ((rc & 0xff) == SQLITE_TOOBIG)
-                run->error.error = ERROR_ROW_TOO_LARGE;
+        if ((rc & 0xff) == SQLITE_TOOBIG) {
+                int32_t code = run->error.extended_code;
+
+                (void) sql_error_set(&run->error, ERROR_ROW_TOO_LARGE,
+                                     "a value is over the limit of %llu bytes for a row (RowSizeMax=): select less of it, "
+                                     "substr() for one",
+                                     (unsigned long long) run->job->row_size_max);
+                run->error.extended_code = code;
+        }
+        return run_end(run);
+}
+
+/* Called with a page that is still to be sent: what it holds goes nowhere if it is too much. */
+static bool over_result_size(Run *run) {
+        return run->writer.total + page_encoder_finish(&run->encoder) > run->job->result_size_max;
+}
+
+static RunState result_too_large(Run *run) {
+        page_encoder_clear(&run->encoder);
+        (void) sql_error_set(&run->error, ERROR_LIMITS_EXCEEDED,
+                             "the result is over ResultSizeMax= (%llu bytes): ask for less at a time",
+                             (unsigned long long) run->job->result_size_max);
         return run_end(run);
 }
 
@@ -478,8 +498,11 @@ static RunState park(Run *run) {
 static RunState flush(Run *run) {
         int r;
 
-        if (page_writer_is_idle(&run->writer))
+        if (page_writer_is_idle(&run->writer)) {
+                if (over_result_size(run))
+                        return result_too_large(run);
                 begin_flush(run);
+        }
         r = page_writer_flush(&run->writer);
         if (r == PAGE_WRITER_FULL)
                 return park(run);
@@ -487,12 +510,6 @@ static RunState flush(Run *run) {
                 return close_down(run);
         report_parked(run, false);
         page_encoder_clear(&run->encoder);
-        if (run->writer.total > run->job->result_size_max) {
-                (void) sql_error_set(&run->error, ERROR_LIMITS_EXCEEDED,
-                                     "the result is over ResultSizeMax= (%llu bytes): ask for less at a time",
-                                     (unsigned long long) run->job->result_size_max);
-                return run_end(run);
-        }
         return run->state = RUN_READY;
 }
 
@@ -572,7 +589,7 @@ static RunState fill_page(Run *run, bool *ret_full) {
                 } else if (run->row_waits)
                         state = place_row(run, ret_full);
                 else if (run->rows_ended)
-                        return run_end(run);
+                        return over_result_size(run) ? result_too_large(run) : run_end(run);
                 else {
                         state = step(run);
                         /* what the progress handler began to send must be out before the page is touched again */
@@ -632,7 +649,8 @@ int run_on_progress(Run *run, uint64_t now, bool look) {
         if (look && reader_is_gone(run))
                 return !sql_error_set(&run->error, ERROR_PIPE_CLOSED, "the reader closed the pipe");
         if (page_writer_is_idle(&run->writer)) {
-                if (page_encoder_is_empty(&run->encoder) || now < run->first_row_usec + ROW_WAITS_USEC)
+                /* first_row_usec is by the coarse clock: by the other one a row seems to wait since the last tick */
+                if (page_encoder_is_empty(&run->encoder) || now_coarse_usec() < run->first_row_usec + ROW_WAITS_USEC)
                         return 0;
                 begin_flush(run);
         } else if (!look)
