@@ -19,8 +19,8 @@ static int bind(sqlipc_statement *s, unsigned index, const sqlipc_parameter *val
         int r;
 
         if (!value->name && (index < 1 || index > max))
-                return error_set_errno(&s->connection->error, -ERANGE, "There is no parameter %u: the statement has %u.", index,
-                                       s->description.n_parameters);
+                return error_set_errno(&s->connection->error, -ERANGE, "There is no parameter %u: the statement has %u.",
+                                       index, s->description.n_parameters);
         r = bindings_set(&s->bindings, index, value);
         return r < 0 ? connection_fail_errno(s->connection, r) : 0;
 }
@@ -59,11 +59,15 @@ _public_ int sqlipc_bind_null(sqlipc_statement *statement, unsigned index) {
 }
 
 _public_ int sqlipc_bind_int64(sqlipc_statement *statement, unsigned index, int64_t value) {
-        return statement ? bind(statement, index, &(sqlipc_parameter) { .type = SQLIPC_INTEGER, .integer = value }) : -EINVAL;
+        if (!statement)
+                return -EINVAL;
+        return bind(statement, index, &(sqlipc_parameter) { .type = SQLIPC_INTEGER, .integer = value });
 }
 
 _public_ int sqlipc_bind_double(sqlipc_statement *statement, unsigned index, double value) {
-        return statement ? bind(statement, index, &(sqlipc_parameter) { .type = SQLIPC_REAL, .real = value }) : -EINVAL;
+        if (!statement)
+                return -EINVAL;
+        return bind(statement, index, &(sqlipc_parameter) { .type = SQLIPC_REAL, .real = value });
 }
 
 _public_ int sqlipc_bind_text(sqlipc_statement *statement, unsigned index, const char *text, size_t size) {
@@ -118,6 +122,7 @@ _public_ int sqlipc_bind_text_by_name(sqlipc_statement *statement, const char *n
 }
 
 _public_ int sqlipc_bind_blob_by_name(sqlipc_statement *statement, const char *name, const void *blob, size_t size) {
+        sqlipc_parameter value = { .name = name, .type = SQLIPC_BLOB, .bytes = blob, .size = size };
         int r;
 
         if (!statement || !name)
@@ -125,7 +130,7 @@ _public_ int sqlipc_bind_blob_by_name(sqlipc_statement *statement, const char *n
         r = check_bytes(statement, blob, size);
         if (r < 0)
                 return r;
-        return bind_by_name(statement, &(sqlipc_parameter) { .name = name, .type = SQLIPC_BLOB, .bytes = blob, .size = size });
+        return bind_by_name(statement, &value);
 }
 
 _public_ int sqlipc_clear_bindings(sqlipc_statement *statement) {

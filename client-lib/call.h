@@ -20,8 +20,8 @@ typedef void (*call_handler)(sd_bus_message *reply, void *userdata);
 /* A successful reply came to an abandoned call on the object `path`. */
 typedef void (*call_undo)(sd_bus_message *reply, const char *path);
 
-/* Sends `m` on its bus; the reply goes to `on_reply` from within connection_process(), or from the caller's loop if it drives the bus.
- * `undo`: NULL if a reply may simply get lost. `usec`: UINT64_MAX for no deadline. */
+/* Sends `m` on its bus; the reply goes to `on_reply` from within connection_process(), or from the caller's loop if it
+ * drives the bus. `undo`: NULL if a reply may simply get lost. `usec`: UINT64_MAX for no deadline. */
 int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_handler on_reply, call_undo undo,
              void *userdata, uint64_t usec);
 

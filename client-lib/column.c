@@ -56,13 +56,17 @@ static int64_t real_to_integer(double value) {
 _public_ int64_t sqlipc_column_int64(sqlipc_cursor *c, unsigned column) {
         PageValue v = value_at(c, column);
 
-        return v.type == VALUE_INTEGER ? (int64_t) load_le64(v.bytes) : v.type == VALUE_REAL ? real_to_integer(load_le_double(v.bytes)) : 0;
+        if (v.type == VALUE_INTEGER)
+                return (int64_t) load_le64(v.bytes);
+        return v.type == VALUE_REAL ? real_to_integer(load_le_double(v.bytes)) : 0;
 }
 
 _public_ double sqlipc_column_double(sqlipc_cursor *c, unsigned column) {
         PageValue v = value_at(c, column);
 
-        return v.type == VALUE_REAL ? load_le_double(v.bytes) : v.type == VALUE_INTEGER ? (double) (int64_t) load_le64(v.bytes) : 0.0;
+        if (v.type == VALUE_REAL)
+                return load_le_double(v.bytes);
+        return v.type == VALUE_INTEGER ? (double) (int64_t) load_le64(v.bytes) : 0.0;
 }
 
 _public_ const void *sqlipc_column_blob(sqlipc_cursor *c, unsigned column, size_t *ret_size) {

@@ -3,8 +3,8 @@
  * One bus and the daemon behind it: owns the bus connection, the descriptors to wait on, the list of statements and
  * cursors, and the details of the last failure. Library.
  *
- * The rest of the library never waits: it answers -EAGAIN, and only the loops of the blocking calls (and the program's own loop) go
- * through connection_wait() or sqlipc_process().
+ * The rest of the library never waits: it answers -EAGAIN, and only the loops of the blocking calls (and the program's
+ * own loop) go through connection_wait() or sqlipc_process().
  */
 #ifndef SQLIPC_CONNECTION_H
 #define SQLIPC_CONNECTION_H
@@ -50,7 +50,8 @@ int connection_wait(sqlipc_connection *c, int pipe_fd, uint64_t *deadline);
 /* Keeps epoll_fd in step with what the bus waits for. */
 void connection_update_events(sqlipc_connection *c);
 
-/* The next readable moment of `pipe_fd` wakes the program's loop, once. connection_disarm() before the descriptor is closed. */
+/* The next readable moment of `pipe_fd` wakes the program's loop, once. connection_disarm() before the descriptor is
+ * closed. */
 int connection_arm(sqlipc_connection *c, int pipe_fd);
 void connection_disarm(sqlipc_connection *c, int pipe_fd);
 

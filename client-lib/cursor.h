@@ -55,7 +55,8 @@ void cursor_detach(sqlipc_cursor *c);
 /* Ends it with this failure. */
 void cursor_fail(sqlipc_cursor *c, const Error *e);
 
-/* Waits, within the connection's timeout, until the run has started or failed. 0, or the failure, which the connection has too. */
+/* Waits, within the connection's timeout, until the run has started or failed. 0, or the failure, which the connection
+ * has too. */
 int cursor_wait_started(sqlipc_cursor *c);
 
 #endif

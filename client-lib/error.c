@@ -30,8 +30,8 @@ static const ErrorRow error_rows[] = {
 #undef X
 };
 
-/* What the bus, or systemd on its behalf, says in place of the service. NoReply always means that who should have replied is gone: we
- * set no deadline on a call that could raise it otherwise. */
+/* What the bus, or systemd on its behalf, says in place of the service. NoReply always means that who should have replied
+ * is gone: we set no deadline on a call that could raise it otherwise. */
 static const ErrorRow bus_rows[] = {
         { "org.freedesktop.DBus.Error.ServiceUnknown", ERROR_DAEMON_LOST, EHOSTDOWN },
         { "org.freedesktop.DBus.Error.NameHasNoOwner", ERROR_DAEMON_LOST, EHOSTDOWN },

@@ -25,7 +25,8 @@ typedef struct Error {
 /* A failure of the table, with our own sentence. Returns its negative errno. */
 int error_set(Error *e, ErrorNumber number, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* A failure that no row of the table stands for: `r` is a negative errno; without `format` the sentence is strerror's. Returns `r`. */
+/* A failure that no row of the table stands for: `r` is a negative errno; without `format` the sentence is strerror's.
+ * Returns `r`. */
 int error_set_errno(Error *e, int r, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* What the error `reply` says, ours or the bus's. Returns its negative errno. */

@@ -142,11 +142,11 @@ int bindings_set(Bindings **b, unsigned index, const sqlipc_parameter *value) {
         return value->name ? set_by_name(*b, value) : set_by_index(*b, index, value);
 }
 
-int bindings_resolve(Bindings *b, unsigned (*look_up)(void *userdata, const char *name), void *userdata, const char **ret_unknown) {
+int bindings_resolve(Bindings *b, name_look_up look_up, void *userdata, const char **ret_unknown) {
         int r;
 
         while (b && b->n_named > 0) {
-                sqlipc_parameter *named = &b->named[b->n_named - 1];
+                sqlipc_parameter *named = &b->named[0]; /* the oldest: a later one may be the same parameter */
                 unsigned index = look_up(userdata, named->name);
 
                 if (index == 0) {
@@ -161,6 +161,7 @@ int bindings_resolve(Bindings *b, unsigned (*look_up)(void *userdata, const char
                 named->name = NULL;
                 b->values[index - 1] = *named; /* with its bytes */
                 b->n_named--;
+                memmove(named, named + 1, b->n_named * sizeof *named);
         }
         return 0;
 }

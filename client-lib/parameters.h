@@ -2,8 +2,8 @@
 /*
  * What is bound to parameters, and how it travels. Library.
  *
- * A set of bindings is shared by its statement and by the cursor that waits to be sent with it; binding again while such a cursor
- * waits goes into a copy, so a run has the values that were bound when it was asked for.
+ * A set of bindings is shared by its statement and by the cursor that waits to be sent with it; binding again while such
+ * a cursor waits goes into a copy, so a run has the values that were bound when it was asked for.
  */
 #ifndef SQLIPC_PARAMETERS_H
 #define SQLIPC_PARAMETERS_H
@@ -14,7 +14,8 @@
 /* SQLite's own bound (SQLITE_MAX_VARIABLE_NUMBER). */
 #define N_PARAMETERS_MAX 32766u
 
-/* Bytes of text and blobs in one call. The daemon's bound is lower and its to tell; beyond this the bus itself might drop us. */
+/* Bytes of text and blobs in one call. The daemon's bound is lower and its to tell; beyond this the bus itself might drop
+ * us. */
 #define PARAMETERS_SIZE_MAX ((size_t) 16 * 1024 * 1024)
 
 typedef struct Bindings {
@@ -30,19 +31,21 @@ Bindings *bindings_ref(Bindings *b);
 Bindings *bindings_unref(Bindings *b);
 void bindings_unrefp(Bindings **b);
 
-/* Binds a copy of `value` to its name, or where that is NULL to `index`, in `*b`, which is made (NULL) or copied (shared) first. */
+/* Binds a copy of `value` to its name, or where that is NULL to `index`, in `*b`, which is made (NULL) or copied (shared)
+ * first. */
 int bindings_set(Bindings **b, unsigned index, const sqlipc_parameter *value);
 
 /* Names that have meanwhile become known: `look_up` gives the index of a name, 0 for none. 0, or -ENXIO with `*ret_unknown`
  * (borrowed) the name that is not there. */
-int bindings_resolve(Bindings *b, unsigned (*look_up)(void *userdata, const char *name), void *userdata, const char **ret_unknown);
+typedef unsigned (*name_look_up)(void *userdata, const char *name);
+int bindings_resolve(Bindings *b, name_look_up look_up, void *userdata, const char **ret_unknown);
 
 /* Appends (av positional, a{sv} named): `parameters`, padded with NULL to `n_positional_min` positional ones. -E2BIG past
  * PARAMETERS_SIZE_MAX, -EINVAL for a type or name that cannot be. */
 int append_parameters(sd_bus_message *m, const sqlipc_parameter *parameters, size_t n_parameters, size_t n_positional_min);
 
-/* Whether `text` can be a D-Bus string as sd-bus sees it: no NUL, valid UTF-8, no noncharacter. `*ret_bad` (may be NULL) is the offset
- * of the first byte that cannot. */
+/* Whether `text` can be a D-Bus string as sd-bus sees it: no NUL, valid UTF-8, no noncharacter. `*ret_bad` (may be NULL)
+ * is the offset of the first byte that cannot. */
 bool is_bus_string(const void *text, size_t size, size_t *ret_bad);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * A pipe, and the run whose pages come down it. Library.
  *
- * A statement has one pipe for all of its runs, one after the other; a query has one for its only run. A run that nobody wants any more
- * (its cursor was closed, its statement executed again) is cancelled and *drained*: its frames are read up to its END or ERROR, so
- * that the next run starts at its own COLUMNS.
+ * A statement has one pipe for all of its runs, one after the other; a query has one for its only run. A run that nobody
+ * wants any more (its cursor was closed, its statement executed again) is cancelled and *drained*: its frames are read up
+ * to its END or ERROR, so that the next run starts at its own COLUMNS.
  */
 #ifndef SQLIPC_RUN_H
 #define SQLIPC_RUN_H

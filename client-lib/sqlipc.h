@@ -7,13 +7,20 @@
  *      sqlipc_cursor      one run of it, row by row     sqlipc_execute() or sqlipc_query() ... sqlipc_cursor_close()
  *
  * Errors. A function that can fail returns a negative errno; the connection it belongs to then holds the details until its
- * next call that fails: sqlipc_error_code() and the functions beside it. Where nothing else is said a function may also return -EINVAL
- * for an argument that cannot be right (a NULL handle, an index out of range) and -ENOMEM.
+ * next call that fails: sqlipc_error_code() and the functions beside it. Where nothing else is said a function may also
+ * return -EINVAL for an argument that cannot be right (a NULL handle), -ENOMEM, -ECHILD in a process that forked after the
+ * connection was opened, and -EBUSY for a call that waits from within a handler of the same bus connection. What is -EAGAIN
+ * is no failure, and leaves the details as they are.
  *
  * Threads. A connection, its statements and its cursors are used by one thread at a time; different connections are
  * independent. Only sqlipc_cursor_cancel() may be called from any thread while another uses the cursor.
  *
- * Signals. The library never changes a signal's disposition, and never raises SIGPIPE.
+ * Signals. The library never changes a signal's disposition, and never raises SIGPIPE. A call that waits goes on after a
+ * signal handler; to end it, the handler calls sqlipc_cursor_cancel().
+ *
+ * Ownership. What a function hands out as `ret_...` is the caller's to close, and is written only on success. Strings and
+ * values that are returned stay the library's, and are valid until what their function names. What is passed in is
+ * copied.
  *
  * Blocking. Functions block until they are done or the connection's timeout has passed (-ETIMEDOUT), unless
  * sqlipc_set_blocking() said otherwise: then they never wait, and what is not there yet is -EAGAIN. See "Event loops".
@@ -38,20 +45,49 @@ typedef struct sqlipc_cursor sqlipc_cursor;
 
 /* ---- Connections -------------------------------------------------------------------------------------------------- */
 
-/** Opens a connection of its own to the system bus, to the user's bus, or to the bus at `address`. */
+/**
+ * Open a connection of its own to the system bus, to the user's bus, or to the bus at `address` (a D-Bus address, as
+ * "unix:path=/run/user/1000/bus"; copied). Does not wait for the bus, nor start the daemon: the first call does. If the bus
+ * connection is lost later, the next call that needs it opens another one. The caller closes it with sqlipc_close().
+ *
+ * Errors: what connecting the socket gave (-ENOENT, -ECONNREFUSED, -EACCES), -ENOMEDIUM where the environment does not
+ * say where the user's bus is. There is no connection then to ask for details. Since: 0.1
+ */
 int sqlipc_open_system(sqlipc_connection **ret_connection);
 int sqlipc_open_user(sqlipc_connection **ret_connection);
 int sqlipc_open_address(const char *address, sqlipc_connection **ret_connection);
-/** Uses the caller's bus connection; takes a reference on it. */
+
+/**
+ * Uses the caller's bus connection, and takes a reference on it. Our blocking calls dispatch whatever arrives on it; the
+ * caller's loop may dispatch it too. If it is lost the library cannot open another: calls then fail with
+ * SQLIPC_ERROR_DAEMON_LOST. The bus connection and all that uses it belong to one thread. Since: 0.1
+ */
 int sqlipc_open_bus(struct sd_bus *bus, sqlipc_connection **ret_connection);
-/** Closes cursors, finalizes statements, closes the connection. NULL is allowed. Returns NULL. */
+
+/**
+ * Closes the connection; runs under way end, statements and cursors that are still open are freed with it, and must not
+ * be used any more. Not while a call on it is on the stack, as from a visitor. Never blocks. NULL is allowed. Returns NULL.
+ * Since: 0.1
+ */
 sqlipc_connection *sqlipc_close(sqlipc_connection *connection);
 
-/** The longest that a blocking call waits, in microseconds; UINT64_MAX: without end. Default 25 s. */
+/**
+ * The longest that one blocking call waits, in microseconds; UINT64_MAX: without end. Default 25 s. It bounds the call,
+ * not the run: a sqlipc_cursor_next() that gave -ETIMEDOUT may be repeated.
+ * Since: 0.1
+ */
 int sqlipc_set_timeout(sqlipc_connection *connection, uint64_t usec);
 
-/** Calls `visit` for each database that the caller may use, by name; stops at its first non-zero return, which is returned. */
+/** What sqlipc_list_databases() calls: `name` and `description` ("" for none) are valid until it returns. 0: go on. */
 typedef int (*sqlipc_database_visitor)(const char *name, const char *description, void *userdata);
+
+/**
+ * Calls `visit` for each database that the caller may use, by name; stops at its first non-zero return, which is returned.
+ * Always waits, whatever sqlipc_set_blocking() said. 0 at the end of the list.
+ *
+ * Errors: -EHOSTDOWN (no service on this bus), -EACCES, -ETIMEDOUT, -ECONNRESET (it died).
+ * Since: 0.1
+ */
 int sqlipc_list_databases(sqlipc_connection *connection, sqlipc_database_visitor visit, void *userdata);
 
 /* ---- Errors ------------------------------------------------------------------------------------------------------- */
@@ -97,64 +133,153 @@ typedef enum sqlipc_error {
         SQLIPC_ERROR_ACCESS_DENIED = 36
 } sqlipc_error;
 
-/** The last failure on this connection. 0 (SQLIPC_ERROR_NONE) where it was none of the service's: see sqlipc_error_name(). */
+/**
+ * What the last failure on this connection was. SQLIPC_ERROR_NONE where it was not the service's: a wrong argument, a
+ * timeout of ours, a lack of memory here.
+ * Since: 0.1
+ */
 sqlipc_error sqlipc_error_code(const sqlipc_connection *connection);
-/** Its D-Bus name, "org.sqlipc1.Error.Sql" or one of the bus's own; NULL where none. Borrowed until the next call on the connection. */
+
+/**
+ * Its D-Bus name, "org.sqlipc1.Error.Sql" or one of the bus's own; NULL where it has none. Valid until the next call on the
+ * connection.
+ * Since: 0.1
+ */
 const char *sqlipc_error_name(const sqlipc_connection *connection);
-/** A sentence in UTF-8, never NULL. Borrowed until the next call on the connection. */
+
+/**
+ * A sentence for people, in UTF-8, never NULL ("" before the first failure). Valid until the next call on the connection.
+ * Since: 0.1
+ */
 const char *sqlipc_error_message(const sqlipc_connection *connection);
-/** SQLite's primary and extended result code; 0 where SQLite did not fail. */
+
+/**
+ * SQLite's primary and extended result code, as in sqlite3.h; 0 where SQLite did not fail.
+ * Since: 0.1
+ */
 int sqlipc_error_sqlite_code(const sqlipc_connection *connection);
 int sqlipc_error_sqlite_extended_code(const sqlipc_connection *connection);
-/** Byte offset into the SQL of what it is about; -1 where unknown. */
+
+/**
+ * The byte of the SQL that it is about, from 0; -1 where unknown.
+ * Since: 0.1
+ */
 int sqlipc_error_sql_offset(const sqlipc_connection *connection);
 
 /* ---- Statements --------------------------------------------------------------------------------------------------- */
 
-/** Compiles `sql` (NUL-terminated UTF-8, one statement) on `database`. If worker or daemon are lost, sqlipc_execute() compiles it again. */
+/**
+ * Compiles `sql` (NUL-terminated UTF-8, one statement) on `database`. Both are copied. If its worker, the daemon or the bus
+ * connection are lost later, sqlipc_execute() compiles it again by itself. The caller frees it with sqlipc_finalize().
+ *
+ * Without blocking it returns before anything is known: sqlipc_statement_is_ready() tells, and values may be bound and
+ * the statement executed meanwhile.
+ *
+ * Errors: -ENOENT (no such database), -EINVAL (the SQL is wrong: SQLIPC_ERROR_SQL with an offset, EMPTY_STATEMENT,
+ * SEVERAL_STATEMENTS, MISSING_...), -EROFS, -EPERM, -EHOSTDOWN, -ETIMEDOUT, -ECONNRESET; all of them: sqlipc_error(3).
+ * Since: 0.1
+ */
 int sqlipc_prepare(sqlipc_connection *connection, const char *database, const char *sql, sqlipc_statement **ret_statement);
-/** Closes its cursor and forgets the statement, here and in the daemon. NULL is allowed. Returns NULL. Never blocks. */
+
+/**
+ * Forgets the statement, here and in the daemon. Its cursor, if still open, is ended: it gives -ESTALE from then on, and is
+ * still the caller's to close. Never blocks. NULL is allowed. Returns NULL.
+ * Since: 0.1
+ */
 sqlipc_statement *sqlipc_finalize(sqlipc_statement *statement);
-/** 1: compiled; 0: not yet (only without blocking); negative: failed. */
+
+/**
+ * 1: compiled; 0: not yet (only without blocking); negative: the failure, as from sqlipc_prepare().
+ * Since: 0.1
+ */
 int sqlipc_statement_is_ready(sqlipc_statement *statement);
 
-/** Columns as the compiler sees them; a run's own are the cursor's. Borrowed until the statement is executed or finalized. */
+/**
+ * The columns as the compiler sees them; a run's own are the cursor's, which may differ where the schema changed. 0 and NULL
+ * until the statement is ready. `column` counts from 0; NULL where there is none. Strings are valid until the statement
+ * is executed or finalized. The declared type is NULL for an expression. Since: 0.1
+ */
 unsigned sqlipc_statement_column_count(sqlipc_statement *statement);
 const char *sqlipc_statement_column_name(sqlipc_statement *statement, unsigned column);
 const char *sqlipc_statement_column_decltype(sqlipc_statement *statement, unsigned column);
 
-/** Parameters. Indices start at 1, as SQLite's; names have their prefix (":id"); NULL for a nameless one. */
+/**
+ * The parameters; 0 and NULL until the statement is ready. The count is the largest index. Indices start at 1, as
+ * SQLite's; names have their prefix (":id"), and are NULL for a nameless one; valid until the statement is executed or
+ * finalized. Since: 0.1
+ */
 unsigned sqlipc_statement_parameter_count(sqlipc_statement *statement);
 const char *sqlipc_statement_parameter_name(sqlipc_statement *statement, unsigned index);
-/** The index of `name`, with or without its prefix; 0 if there is none, or more than one without prefix. */
+
+/**
+ * The index of `name`, with or without its prefix; 0 if there is none, or more than one without prefix.
+ * Since: 0.1
+ */
 unsigned sqlipc_statement_parameter_index(sqlipc_statement *statement, const char *name);
 
-/** Binds a value to parameter `index` (from 1); bytes are copied; kept over executions until bound again. Parameters that were never bound
- * are NULL, as in SQLite. `text` may hold any bytes; size SIZE_MAX: up to its NUL. -ERANGE: no such index. */
+/**
+ * Bind a value to parameter `index` (from 1). Bytes are copied; the value is kept over executions until bound again.
+ * Parameters that were never bound are NULL, as in SQLite. `text` may hold any bytes, NULs too; `size` SIZE_MAX: up to its
+ * NUL. NULL `text` of size 0 or SIZE_MAX is SQL's NULL; NULL `blob` of size 0 is an empty BLOB. A run that was asked for
+ * already keeps the values it was asked for with.
+ *
+ * Errors: -ERANGE (no such index; before the statement is ready, and then wrong: the run fails with
+ * SQLIPC_ERROR_PARAMETER_COUNT).
+ * Since: 0.1
+ */
 int sqlipc_bind_null(sqlipc_statement *statement, unsigned index);
 int sqlipc_bind_int64(sqlipc_statement *statement, unsigned index, int64_t value);
 int sqlipc_bind_double(sqlipc_statement *statement, unsigned index, double value);
 int sqlipc_bind_text(sqlipc_statement *statement, unsigned index, const char *text, size_t size);
 int sqlipc_bind_blob(sqlipc_statement *statement, unsigned index, const void *blob, size_t size);
-/** The same by name. -ENXIO: no such name (SQLIPC_ERROR_UNKNOWN_PARAMETER). */
+
+/**
+ * The same by name, with or without its prefix. Before the statement is ready the name is looked up when it runs, and
+ * wins over a binding by index.
+ *
+ * Errors: -ENXIO (no such name, or several without prefix: SQLIPC_ERROR_UNKNOWN_PARAMETER; the run gives it where the name
+ * was looked up late).
+ * Since: 0.1
+ */
 int sqlipc_bind_null_by_name(sqlipc_statement *statement, const char *name);
 int sqlipc_bind_int64_by_name(sqlipc_statement *statement, const char *name, int64_t value);
 int sqlipc_bind_double_by_name(sqlipc_statement *statement, const char *name, double value);
 int sqlipc_bind_text_by_name(sqlipc_statement *statement, const char *name, const char *text, size_t size);
 int sqlipc_bind_blob_by_name(sqlipc_statement *statement, const char *name, const void *blob, size_t size);
-/** Forgets every bound value. */
+
+/**
+ * Forgets every bound value.
+ * Since: 0.1
+ */
 int sqlipc_clear_bindings(sqlipc_statement *statement);
 
 /* ---- Runs --------------------------------------------------------------------------------------------------------- */
 
-/** Runs the statement with what is bound. Its earlier cursor, if still open, is ended: it gives -ESTALE from then on. The caller closes each. */
+/**
+ * Runs the statement with what is bound. Blocking, it returns once the run has started, or failed to. An earlier cursor
+ * of the statement that is still open is ended: it gives -ESTALE from then on. The caller closes each with
+ * sqlipc_cursor_close().
+ *
+ * Errors: those of sqlipc_prepare(), since the database may have changed; -EINVAL (SQLIPC_ERROR_PARAMETER_...), -EDQUOT
+ * (parameters or runs over a limit), -EBUSY. Without blocking they come from sqlipc_cursor_next().
+ * Since: 0.1
+ */
 int sqlipc_execute(sqlipc_statement *statement, sqlipc_cursor **ret_cursor);
 
-/** Prepares, binds, runs and finalizes in one round trip. `types` has a letter per positional parameter, NULL or "" for none:
- *      i int64_t · d double · s const char * (NULL: SQL NULL) · t const char *, size_t · b const void *, size_t · n nothing: SQL NULL */
-int sqlipc_query(sqlipc_connection *connection, const char *database, const char *sql, sqlipc_cursor **ret_cursor, const char *types, ...);
+/**
+ * Prepares, binds, runs and finalizes in one round trip. `types` has a letter per positional parameter, NULL or "" for
+ * none; the arguments behind it are of exactly these types (a literal 5 is an int: write (int64_t) 5):
+ *
+ *      i int64_t · d double · s const char * (NULL: SQL NULL) · t const char *, size_t · b const void *, size_t
+ *      n nothing: SQL NULL
+ *
+ * The caller closes the cursor with sqlipc_cursor_close(). Errors: those of sqlipc_prepare() and sqlipc_execute().
+ * Since: 0.1
+ */
+int sqlipc_query(sqlipc_connection *connection, const char *database, const char *sql, sqlipc_cursor **ret_cursor,
+                 const char *types, ...);
 
-/** One named or positional value for sqlipc_query_with(). */
+/** What a value is; SQLite's own numbers. */
 typedef enum sqlipc_type {
         SQLIPC_INTEGER = 1,
         SQLIPC_REAL = 2,
@@ -163,6 +288,7 @@ typedef enum sqlipc_type {
         SQLIPC_NULL = 5
 } sqlipc_type;
 
+/** One named or positional value for sqlipc_query_with(). */
 typedef struct sqlipc_parameter {
         const char *name;    /* with or without prefix; NULL: the next positional one */
         sqlipc_type type;
@@ -172,29 +298,58 @@ typedef struct sqlipc_parameter {
         size_t size;         /* of bytes */
 } sqlipc_parameter;
 
-/** sqlipc_query() with an array of parameters; nothing of it is kept. */
-int sqlipc_query_with(sqlipc_connection *connection, const char *database, const char *sql, const sqlipc_parameter *parameters,
-                      size_t n_parameters, sqlipc_cursor **ret_cursor);
+/**
+ * sqlipc_query() with an array of `n_parameters` parameters; nothing of it is kept. Positional and named ones may be
+ * mixed as long as each parameter of the statement gets exactly one value. Since: 0.1
+ */
+int sqlipc_query_with(sqlipc_connection *connection, const char *database, const char *sql,
+                      const sqlipc_parameter *parameters, size_t n_parameters, sqlipc_cursor **ret_cursor);
 
-/** Goes to the next row. 1: there is one; 0: the result ended, complete; negative: it did not. -EAGAIN: not there yet (only without
- * blocking). -ECONNRESET: worker or daemon were lost, sqlipc_error_code() says which. -ETIMEDOUT where the connection's
- * timeout passed, code 0 then: the run goes on, the call may be repeated. Ended or failed cursors repeat their answer. */
+/**
+ * Goes to the next row. 1: there is one; 0: the result ended, complete; negative: it did not. An ended or failed cursor
+ * repeats its answer.
+ *
+ * Errors: -EAGAIN (not there yet, only without blocking); -ETIMEDOUT with SQLIPC_ERROR_NONE (the connection's timeout
+ * passed: the run goes on, the call may be repeated), with SQLIPC_ERROR_TIMED_OUT (the daemon ended the run);
+ * -ECONNRESET (SQLIPC_ERROR_WORKER_LOST or SQLIPC_ERROR_DAEMON_LOST: the rows so far are not all; the next query works
+ * again); -ECANCELED; -ETIME (the rows were read too slowly); -ESTALE (the statement was executed again or finalized);
+ * -EMSGSIZE (a row is too large); -EBADMSG (what came is not the page format); and what SQLite came upon: sqlipc_error(3).
+ * Since: 0.1
+ */
 int sqlipc_cursor_next(sqlipc_cursor *cursor);
-/** Ends the run if it goes on, frees the cursor. NULL is allowed. Returns NULL. Never blocks. */
+
+/**
+ * Frees the cursor, ending its run if that goes on. Never blocks. NULL is allowed. Returns NULL.
+ * Since: 0.1
+ */
 sqlipc_cursor *sqlipc_cursor_close(sqlipc_cursor *cursor);
-/** Ends the run on the server: sqlipc_cursor_next() then gives -ECANCELED after the rows that were on their way. From any thread, as long as the cursor is not closed. */
+
+/**
+ * Ends the run on the server. sqlipc_cursor_next() then gives -ECANCELED, after the rows that were on their way; or 0 if the
+ * end was quicker. From any thread and from signal handlers, as long as the cursor is not closed; keeps errno.
+ * Since: 0.1
+ */
 int sqlipc_cursor_cancel(sqlipc_cursor *cursor);
 
-/** The columns of this run; known once sqlipc_cursor_next() returned 1 or 0. Borrowed until the cursor is closed. */
+/**
+ * The columns of this run, known once sqlipc_cursor_next() returned 1 or 0; 0 and NULL before. `column` counts from 0.
+ * Strings are valid until the cursor is closed, or its statement executed again or finalized. The declared type is NULL
+ * for an expression. Since: 0.1
+ */
 unsigned sqlipc_column_count(sqlipc_cursor *cursor);
 const char *sqlipc_column_name(sqlipc_cursor *cursor, unsigned column);
-/** The declared type; NULL for an expression. */
 const char *sqlipc_column_decltype(sqlipc_cursor *cursor, unsigned column);
 
-/** Values of the current row, read in place: pointers live until the next sqlipc_cursor_next() or close. No conversions but between integer and
- * real as C does them: of another type sqlipc_column_int64() is 0, sqlipc_column_double() 0.0, text and blob NULL with size 0.
- * sqlipc_column_text() and sqlipc_column_blob() give the bytes of both TEXT and BLOB; behind TEXT stands a NUL, behind BLOB none.
- * An empty BLOB is a non-NULL pointer. `ret_size` may be NULL. */
+/**
+ * The values of the current row, read in place: pointers are valid until the next sqlipc_cursor_next() on this cursor, its
+ * close, or the next execution of its statement. Where there is no row, or no such column, a value is NULL.
+ *
+ * No conversions but between integer and real, as C does them (a real that no int64_t can hold gives the nearest): of
+ * another type sqlipc_column_int64() is 0, sqlipc_column_double() 0.0, text and blob NULL with size 0.
+ * sqlipc_column_text() and sqlipc_column_blob() give the bytes of both TEXT and BLOB; behind TEXT stands a NUL, behind
+ * BLOB none. Sizes do not count that NUL; TEXT may hold others, and any bytes. An empty BLOB is a non-NULL pointer.
+ * `ret_size` may be NULL. Since: 0.1
+ */
 sqlipc_type sqlipc_column_type(sqlipc_cursor *cursor, unsigned column);
 int sqlipc_column_is_null(sqlipc_cursor *cursor, unsigned column);
 int64_t sqlipc_column_int64(sqlipc_cursor *cursor, unsigned column);
@@ -202,28 +357,55 @@ double sqlipc_column_double(sqlipc_cursor *cursor, unsigned column);
 const char *sqlipc_column_text(sqlipc_cursor *cursor, unsigned column, size_t *ret_size);
 const void *sqlipc_column_blob(sqlipc_cursor *cursor, unsigned column, size_t *ret_size);
 
-/** What the END frame said, once sqlipc_cursor_next() returned 0; zeros before. Any pointer may be NULL. */
+/**
+ * What the server counted, once sqlipc_cursor_next() returned 0: rows, bytes of pages, microseconds from the arrival of the
+ * run to its end, waits for the reader included. Zeros before. Any pointer may be NULL.
+ * Since: 0.1
+ */
 void sqlipc_cursor_get_totals(sqlipc_cursor *cursor, uint64_t *ret_rows, uint64_t *ret_bytes, uint64_t *ret_usec);
 
 /* ---- Event loops -------------------------------------------------------------------------------------------------- */
 
-/** 0: functions of this connection never wait (see the top of this file); 1, the default: they do. sqlipc_prepare(), sqlipc_execute() and
- * sqlipc_query() then return at once, errors come from sqlipc_statement_is_ready() and sqlipc_cursor_next(). sqlipc_list_databases() always blocks. */
+/**
+ * 0: functions of this connection never wait; 1, the default: they do. Without blocking sqlipc_prepare(),
+ * sqlipc_execute() and sqlipc_query() return at once, errors come from sqlipc_statement_is_ready() and
+ * sqlipc_cursor_next(). sqlipc_list_databases() waits all the same. Since: 0.1
+ */
 int sqlipc_set_blocking(sqlipc_connection *connection, int blocking);
-/** One epoll descriptor for all of the connection: poll it for sqlipc_get_events(), at most until sqlipc_get_timeout(), then call
- * sqlipc_process() and ask what you wait for. Borrowed. */
+
+/**
+ * One epoll descriptor for all of the connection: poll it for sqlipc_get_events(), at most until sqlipc_get_timeout(), then
+ * call sqlipc_process() and ask what you wait for. It stays the same, and the connection's: do not close it.
+ * Since: 0.1
+ */
 int sqlipc_get_fd(sqlipc_connection *connection);
-/** POLLIN; more may be added. */
+
+/**
+ * What to poll it for, as in poll(2): POLLIN today; more may be added.
+ * Since: 0.1
+ */
 int sqlipc_get_events(sqlipc_connection *connection);
-/** Until when to wait: CLOCK_MONOTONIC in microseconds, 0 for not at all, UINT64_MAX for without end. */
+
+/**
+ * Until when to wait: CLOCK_MONOTONIC in microseconds, 0 for not at all, UINT64_MAX for without end. Ask before each wait.
+ * Since: 0.1
+ */
 int sqlipc_get_timeout(sqlipc_connection *connection, uint64_t *ret_usec);
-/** Does what can be done without waiting. 1: something was done; 0: nothing. A cursor's pipe wakes the descriptor once after
- * each -EAGAIN of its sqlipc_cursor_next(), so a cursor that nobody reads costs nothing. */
+
+/**
+ * Does what can be done without waiting. 1: something was done; 0: nothing. A cursor's pipe wakes the descriptor once after
+ * each -EAGAIN of its sqlipc_cursor_next(), so a cursor that nobody reads costs nothing.
+ * Since: 0.1
+ */
 int sqlipc_process(sqlipc_connection *connection);
 
 /* ---- Cleanup helpers ---------------------------------------------------------------------------------------------- */
 
-/** For __attribute__((cleanup)): close what the variable holds. */
+/**
+ * For __attribute__((cleanup)): close what the variable holds. Declare a connection before its statements, and those before
+ * their cursors: variables are cleaned up in reverse order.
+ * Since: 0.1
+ */
 void sqlipc_closep(sqlipc_connection **connection);
 void sqlipc_finalizep(sqlipc_statement **statement);
 void sqlipc_cursor_closep(sqlipc_cursor **cursor);

@@ -50,7 +50,8 @@ struct sqlipc_statement {
         Error error;            /* FAILED */
 };
 
-/* Asks the daemon to compile it (again); gives back what it had before. Negative: it could not be asked, nothing is under way. */
+/* Asks the daemon to compile it (again); gives back what it had before. Negative: it could not be asked, nothing is under
+ * way. */
 int statement_prepare(sqlipc_statement *s);
 
 /* What the daemon knew of it is gone, or of no use: the next execution compiles it again. */
