@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Rows in an sd_event loop. An I/O source holds the library's descriptor, a timer its deadline; both lead to step(). A GLib
+ * or libuv loop looks the same: one descriptor, one timer, one function.
+ *
+ * Cursors that have much to give must not starve the rest of the loop: step() takes a few rows, and comes back.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <systemd/sd-event.h>
+
+#include "example.h"
+
+#define ROWS_PER_STEP 100
+
+typedef struct Reader {
+        sqlipc_connection *connection;
+        sqlipc_cursor *cursor;
+        sd_event_source *timer, *again;
+} Reader;
+
+/* Runs after each round of the loop: the library may want to be woken at another time now. */
+static int arm(Reader *reader) {
+        uint64_t until;
+        int r;
+
+        r = sqlipc_get_timeout(reader->connection, &until);
+        if (r >= 0)
+                r = sd_event_source_set_time(reader->timer, until);
+        if (r >= 0) /* UINT64_MAX: never */
+                r = sd_event_source_set_enabled(reader->timer, SD_EVENT_ONESHOT);
+        return r;
+}
+
+static int step(Reader *reader, sd_event *event) {
+        int r;
+
+        r = sqlipc_process(reader->connection);
+        if (r < 0)
+                return sd_event_exit(event, r);
+        for (int i = 0; i < ROWS_PER_STEP; i++) {
+                r = sqlipc_cursor_next(reader->cursor);
+                if (r == -EAGAIN)
+                        return arm(reader);
+                if (r <= 0)
+                        return sd_event_exit(event, r);
+                print_row(reader->cursor);
+        }
+        return sd_event_source_set_enabled(reader->again, SD_EVENT_ONESHOT); /* there may be more */
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        return step(userdata, sd_event_source_get_event(source));
+}
+
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
+        return step(userdata, sd_event_source_get_event(source));
+}
+
+static int on_again(sd_event_source *source, void *userdata) {
+        return step(userdata, sd_event_source_get_event(source));
+}
+
+static int run(Reader *reader) {
+        __attribute__((cleanup(sd_event_unrefp))) sd_event *event = NULL;
+        int r;
+
+        r = sd_event_new(&event);
+        if (r >= 0)
+                r = sd_event_add_io(event, NULL, sqlipc_get_fd(reader->connection), EPOLLIN, on_io, reader);
+        if (r >= 0)
+                r = sd_event_add_time(event, &reader->timer, CLOCK_MONOTONIC, UINT64_MAX, 1, on_time, reader);
+        if (r >= 0)
+                r = sd_event_add_defer(event, &reader->again, on_again, reader); /* the first step */
+        if (r >= 0)
+                r = sd_event_loop(event);
+        sd_event_source_unref(reader->timer);
+        sd_event_source_unref(reader->again);
+        return r;
+}
+
+int main(int argc, char **argv) {
+        Arguments arguments = parse_arguments(argc, argv);
+        __attribute__((cleanup(sqlipc_closep))) sqlipc_connection *connection = NULL;
+        Reader reader = { NULL, NULL, NULL, NULL };
+        int r;
+
+        if (open_connection(&arguments, &connection) < 0)
+                return 1;
+
+        reader.connection = connection;
+        r = sqlipc_set_blocking(connection, 0);
+        if (r >= 0)
+                r = sqlipc_query(connection, arguments.database, arguments.sql, &reader.cursor, NULL);
+        if (r >= 0)
+                r = run(&reader);
+        if (r < 0)
+                complain(connection, r);
+        return r < 0; /* closing the connection closes the cursor */
+}
