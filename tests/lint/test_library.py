@@ -1,0 +1,100 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What libsqlipc shows to the world: its symbols, its header, its man pages.
+
+usage: test_library.py BUILD-ROOT
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/bus"))
+from tap import equal, run, test, true  # noqa: E402
+
+BUILD = pathlib.Path(sys.argv.pop(1))
+LIBRARY = BUILD / "client-lib/libsqlipc.so.0"
+HEADER = ROOT / "client-lib/sqlipc.h"
+
+
+def output(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def without_comments(text):
+    return re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+
+
+def mapped():
+    """node -> symbols of the map"""
+    text = without_comments((ROOT / "client-lib/libsqlipc.sym").read_text())
+    return {node: set(re.findall(r"\b(sqlipc_\w+);", body)) for node, body in re.findall(r"(\w+)\s*\{(.*?)\}", text, re.S)}
+
+
+def declared():
+    return set(re.findall(r"\b(sqlipc_\w+)\(", without_comments(HEADER.read_text())))
+
+
+@test
+def exported_symbols():
+    """The library exports what libsqlipc.sym names, in its nodes, and nothing else"""
+    exported = {}
+    for line in output("nm", "--dynamic", "--defined-only", "--with-symbol-versions", LIBRARY).splitlines():
+        kind, name = line.split()[1:]
+        symbol, _, node = name.partition("@@")
+        if kind != "A":
+            exported.setdefault(node, set()).add(symbol)
+    equal(exported, mapped(), "exported symbols")
+
+
+@test
+def declared_functions():
+    """The header declares what the map names"""
+    equal(sorted(declared()), sorted(set().union(*mapped().values())), "declared functions")
+
+
+@test
+def since():
+    """Every docstring with a function below it says since when"""
+    blocks = re.findall(r"/\*\*(.*?)\*/\n((?:(?!/\*\*)[^{}])*?;)", HEADER.read_text(), re.S)
+    functions = [(comment, code) for comment, code in blocks if re.search(r"\bsqlipc_\w+\(", code) and "typedef" not in code]
+    true(len(functions) > 30, f"only {len(functions)} docstrings found")
+    equal([re.search(r"sqlipc_\w+\(", code)[0] for comment, code in functions if "Since: " not in comment], [], "without Since")
+
+
+@test
+def man_pages():
+    """Every public function has a man page that is named for it or names it"""
+    text = "".join(p.read_text() for p in (ROOT / "docs/man").glob("*sqlipc*.3.rst"))
+    equal(sorted(name for name in declared() if not re.search(rf"\b{name}\b", text)), [], "functions without a page")
+
+
+@test
+def documented_errors():
+    """sqlipc_error(3) lists every row of the error table, with its errno, and no other"""
+    table = re.findall(r"X\(\d+, (\w+), \w+, (\w+)\)", (ROOT / "dbus-interfaces/sqlipc-errors.h").read_text())
+    page = (ROOT / "docs/man/sqlipc_error.3.rst").read_text().split("ERRORS OF THE SERVICE")[1].split("ERRORS WITHOUT A CODE")[0]
+    true(len(table) > 30, f"only {len(table)} rows found")
+    equal(re.findall(r"^([A-Z_]+) \((\w+)\)$", page, re.M), table, "errors")
+
+
+@test
+def header_as_c99():
+    """sqlipc.h compiles alone, as strict C99"""
+    output("cc", "-std=c99", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-Wmissing-prototypes", "-fsyntax-only", "-x", "c", HEADER)
+
+
+@test
+def header_as_cxx():
+    """sqlipc.h compiles alone, as C++"""
+    output("c++", "-std=c++11", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c++", HEADER)
+
+
+@test
+def soname():
+    """Programs link to the name of this major version"""
+    equal(re.findall(r"SONAME.*\[(.*)\]", output("readelf", "--dynamic", LIBRARY)), ["libsqlipc.so.0"], "name")
+
+
+sys.exit(run())
