@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Statements and cursors that block, against a scripted service: rows, ends of every kind, who died, cancellation, executing again,
- * and what is given back when a program loses interest.
+ * Statements and cursors that block, against a scripted service: rows, ends of every kind, who died, cancellation,
+ * executing again, and what is given back when a program loses interest.
  */
 #include "fake-service.h"
 

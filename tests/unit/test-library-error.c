@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Failures: every row of the table by its D-Bus name and by its number, what the bus says in place of the service, details, and
- * sentences of any length.
+ * Failures: every row of the table by its D-Bus name and by its number, what the bus says in place of the service,
+ * details, and sentences of any length.
  */
 #include <errno.h>
 
@@ -103,7 +103,12 @@ static void test_names_of_the_bus(void) {
 }
 
 static void test_unknown_number(void) {
-        PageDecoder d = { .error_number = 4000000000, .error_sql_offset = -7, .error_message = "new", .error_message_size = 3 };
+        PageDecoder d = {
+                .error_number = 4000000000,
+                .error_sql_offset = -7,
+                .error_message = "new",
+                .error_message_size = 3,
+        };
         Error e;
 
         CHECK_INT(error_set_frame(&e, &d), -EREMOTEIO);

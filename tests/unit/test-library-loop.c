@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The library in a program's own loop, against a scripted service: nothing waits, and one descriptor wakes for everything that there
- * is to do and for nothing else.
+ * The library in a program's own loop, against a scripted service: nothing waits, and one descriptor wakes for everything
+ * that there is to do and for nothing else.
  */
 #include <time.h>
 
