@@ -268,12 +268,12 @@ static char *database_value(Config *c, const char *file, const char *name, const
 
         if (!g_key_file_has_key(keys, "Database", key, NULL))
                 return NULL;
-        char *value = g_key_file_get_string(keys, "Database", key, &error);
-        if (!value) {
-                config_add_broken(c, name, "%s:%u: %s=: %s", file, find_line(text, "Database", key), key, error->message);
-                *ok = false;
-        }
-        return value;
+        g_autofree char *value = g_key_file_get_string(keys, "Database", key, &error);
+        if (!error) /* a wrong escape gives both */
+                return g_steal_pointer(&value);
+        config_add_broken(c, name, "%s:%u: %s=: %s", file, find_line(text, "Database", key), key, error->message);
+        *ok = false;
+        return NULL;
 }
 
 static bool check_database(Config *c, const char *file, const char *text, DatabaseConfig *d, const char *mode, const char *immutable) {
