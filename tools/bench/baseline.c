@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* SQLite in process, see baseline.h. */
+#include "baseline.h"
+
+#include <errno.h>
+#include <glib.h>
+#include <sqlite3.h>
+#include <stdio.h>
+
+struct Baseline {
+        sqlite3 *db;
+};
+
+static int failed(Baseline *baseline, const char *what) {
+        fprintf(stderr, "sqlipc-bench: in process: %s: %s\n", what, sqlite3_errmsg(baseline->db));
+        return -EIO;
+}
+
+int baseline_open(const char *path, Baseline **ret) {
+        Baseline *baseline = g_new0(Baseline, 1);
+
+        if (sqlite3_open_v2(path, &baseline->db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK) {
+                int r = failed(baseline, path);
+
+                baseline_close(baseline);
+                return r;
+        }
+        *ret = baseline;
+        return 0;
+}
+
+Baseline *baseline_close(Baseline *baseline) {
+        if (!baseline)
+                return NULL;
+        (void) sqlite3_close(baseline->db);
+        g_free(baseline);
+        return NULL;
+}
+
+void baseline_closep(Baseline **baseline) {
+        *baseline = baseline_close(*baseline);
+}
+
+static void copy_row_usual(sqlite3_stmt *statement, int n_columns, Copy *copy) {
+        for (int i = 0; i < n_columns; i++)
+                switch (sqlite3_column_type(statement, i)) {
+                case SQLITE_INTEGER:
+                        copy_integer(copy, sqlite3_column_int64(statement, i));
+                        break;
+                case SQLITE_FLOAT:
+                        copy_real(copy, sqlite3_column_double(statement, i));
+                        break;
+                case SQLITE_TEXT: {
+                        const void *text = sqlite3_column_text(statement, i);
+
+                        copy_bytes(copy, SQLIPC_TEXT, text, (size_t) sqlite3_column_bytes(statement, i));
+                        break;
+                }
+                case SQLITE_BLOB: {
+                        const void *blob = sqlite3_column_blob(statement, i);
+
+                        copy_bytes(copy, SQLIPC_BLOB, blob, (size_t) sqlite3_column_bytes(statement, i));
+                        break;
+                }
+                default:
+                        copy_null(copy);
+                }
+}
+
+static void copy_row_fastest(sqlite3_stmt *statement, int n_columns, Copy *copy) {
+        for (int i = 0; i < n_columns; i++) {
+                sqlite3_value *value = sqlite3_column_value(statement, i);
+
+                switch (sqlite3_value_type(value)) {
+                case SQLITE_INTEGER:
+                        copy_integer(copy, sqlite3_value_int64(value));
+                        break;
+                case SQLITE_FLOAT:
+                        copy_real(copy, sqlite3_value_double(value));
+                        break;
+                case SQLITE_TEXT: {
+                        const void *text = sqlite3_value_text(value);
+
+                        copy_bytes(copy, SQLIPC_TEXT, text, (size_t) sqlite3_value_bytes(value));
+                        break;
+                }
+                case SQLITE_BLOB: {
+                        const void *blob = sqlite3_value_blob(value);
+
+                        copy_bytes(copy, SQLIPC_BLOB, blob, (size_t) sqlite3_value_bytes(value));
+                        break;
+                }
+                default:
+                        copy_null(copy);
+                }
+        }
+}
+
+int baseline_copy(Baseline *baseline, const char *sql, BaselineMethod method, Copy *copy) {
+        sqlite3_stmt *statement;
+        int r, n_columns;
+
+        if (sqlite3_prepare_v2(baseline->db, sql, -1, &statement, NULL) != SQLITE_OK)
+                return failed(baseline, sql);
+        n_columns = sqlite3_column_count(statement);
+        while ((r = sqlite3_step(statement)) == SQLITE_ROW) {
+                if (method == BASELINE_USUAL)
+                        copy_row_usual(statement, n_columns, copy);
+                else
+                        copy_row_fastest(statement, n_columns, copy);
+                copy->n_rows++;
+        }
+        if (r != SQLITE_DONE)
+                failed(baseline, sql);
+        (void) sqlite3_finalize(statement);
+        return r == SQLITE_DONE ? 0 : -EIO;
+}
+
+int baseline_first_row(Baseline *baseline, const char *sql) {
+        sqlite3_stmt *statement;
+        int r;
+
+        if (sqlite3_prepare_v2(baseline->db, sql, -1, &statement, NULL) != SQLITE_OK)
+                return failed(baseline, sql);
+        r = sqlite3_step(statement);
+        if (r != SQLITE_ROW && r != SQLITE_DONE)
+                failed(baseline, sql);
+        (void) sqlite3_finalize(statement);
+        return r == SQLITE_ROW || r == SQLITE_DONE ? 0 : -EIO;
+}
+
+const char *baseline_version(void) {
+        return sqlite3_libversion();
+}

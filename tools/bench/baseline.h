@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* SQLite in process, the yardstick: the same query on the same file, without us. */
+#ifndef BENCH_BASELINE_H
+#define BENCH_BASELINE_H
+
+#include "copy.h"
+
+typedef struct Baseline Baseline;
+
+/** How values are taken out of a row. */
+typedef enum BaselineMethod {
+        BASELINE_USUAL,   /* as programs do: sqlite3_column_type(), then _int64(), _double(), _text() or _blob(), _bytes() */
+        BASELINE_FASTEST, /* sqlite3_column_value() once a value, sqlite3_value_*() on it */
+} BaselineMethod;
+
+/** Opens `path` read-only. Says on stderr what fails; so do the others. */
+int baseline_open(const char *path, Baseline **ret);
+Baseline *baseline_close(Baseline *baseline);
+void baseline_closep(Baseline **baseline);
+/** Prepares, steps through all rows and copies every value. */
+int baseline_copy(Baseline *baseline, const char *sql, BaselineMethod method, Copy *copy);
+/** Prepares and steps to the first row. */
+int baseline_first_row(Baseline *baseline, const char *sql);
+const char *baseline_version(void);
+
+#endif
