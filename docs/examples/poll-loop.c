@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Rows in a loop of poll(): the library never waits, so this program can wait for anything else beside it; here for
- * standard input, whose end cancels the query. Compare plain-loop.c.
+ * standard input, where any line cancels the query. Compare plain-loop.c.
  */
 #include <errno.h>
 #include <poll.h>
@@ -53,9 +53,10 @@ static int run(sqlipc_connection *connection, sqlipc_cursor *cursor) {
                 if (r < 0)
                         return r;
 
-                if (fds[1].revents && read(STDIN_FILENO, buffer, sizeof buffer) <= 0) {
-                        reading = false;
-                        sqlipc_cursor_cancel(cursor);
+                if (fds[1].revents) {
+                        reading = read(STDIN_FILENO, buffer, sizeof buffer) > 0;
+                        if (reading)
+                                sqlipc_cursor_cancel(cursor);
                 }
         }
 }

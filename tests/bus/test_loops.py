@@ -1,0 +1,129 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""libsqlipc in three kinds of loop (docs/examples), and on a bus that is started again."""
+import os
+import signal
+import subprocess
+
+from harness import BUILD_ROOT, CHINOOK, PATIENCE, SQLIPCD, Service, executable, main, wait_for
+from tap import equal, test, true
+
+LOOPS = ("plain-loop", "poll-loop", "sd-event-loop")
+ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x, 'some text to fill the pages' FROM n"
+SHELL = ["sqlite3", "-batch", "-noheader", "-nullvalue", "NULL", f"file:{CHINOOK}?mode=ro"]
+
+
+def program(loop):
+    return BUILD_ROOT / "docs/examples" / f"example-{loop}"
+
+
+@test
+def rows():
+    """Each loop prints what sqlite3's shell prints"""
+    with Service({"chinook": CHINOOK}) as service:
+        for sql in (
+            "SELECT TrackId, Name, Composer FROM Track ORDER BY TrackId",
+            "SELECT * FROM Invoice WHERE 0",
+            "SELECT 1, NULL, 'x'",
+        ):
+            expected = subprocess.run([*SHELL, sql], capture_output=True, check=True).stdout
+            for loop in LOOPS:
+                done = service.run(program(loop), f"--address={service.address}", "chinook", sql)
+                equal((done.returncode, done.stderr), (0, b""), f"{loop}: {sql}")
+                true(done.stdout == expected, f"{loop}: {sql}: {done.stdout[:200]}")
+
+
+@test
+def failures():
+    """Each loop tells of a failure, and fails"""
+    with Service({"chinook": CHINOOK}) as service:
+        for loop in LOOPS:
+            done = service.run(program(loop), f"--address={service.address}", "chinook", "SELECT nothing FROM Track")
+            equal((done.returncode, done.stdout), (1, b""), loop)
+            true(b"org.sqlipc1.Error.Sql" in done.stderr and b"nothing" in done.stderr, f"{loop}: {done.stderr}")
+            equal(service.run(program(loop)).returncode, 2, f"{loop} without arguments")
+
+
+@test
+def cancelled_by_the_loop():
+    """A program that waits for something else beside its rows can cancel them"""
+    with Service({"chinook": CHINOOK}) as service:
+        command = [program("poll-loop"), f"--address={service.address}", "chinook", ENDLESS]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen(command, **pipes, env=service.environment) as process:
+            equal(process.stdout.readline(), b"1|some text to fill the pages\n", "first row")
+            process.stdin.write(b"enough\n")
+            process.stdin.flush()
+            _, errors = process.communicate(timeout=PATIENCE)
+            equal(process.returncode, 1, "exit code")
+            true(errors.startswith(b"org.sqlipc1.Error.Cancelled"), errors)
+        wait_for(service.is_idle, "nothing is left")
+
+
+@test
+def killed_reader():
+    """A program that is killed in the middle of its rows leaves nothing behind"""
+    with Service({"chinook": CHINOOK}) as service:
+        for loop in LOOPS:
+            command = [program(loop), f"--address={service.address}", "chinook", ENDLESS]
+            pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
+            with subprocess.Popen(command, **pipes, env=service.environment) as process:
+                process.stdout.readline()
+                os.kill(process.pid, signal.SIGKILL)
+            wait_for(service.is_idle, f"nothing is left of {loop}")
+
+
+class Library:
+    """library-client, which does what it is told."""
+
+    def __init__(self, service):
+        self.process = subprocess.Popen(
+            [BUILD_ROOT / "tests/bus/library-client"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=service.environment, text=True,
+        )
+
+    def ask(self, line):
+        """Its last line, and how many rows came before."""
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        n = 0
+        while (answer := self.process.stdout.readline()).startswith("row"):
+            n += 1
+        return answer.rstrip("\n"), n
+
+    def close(self):
+        self.process.communicate(timeout=PATIENCE)
+        equal(self.process.returncode, 0, "exit code of library-client")
+
+
+@test
+def bus_started_again():
+    """A lost bus is a failure that says so; the next call opens another connection, statements are made again"""
+    with Service({"chinook": CHINOOK}, activation=True) as service:
+        library = Library(service)
+        equal(library.ask(f"open {service.address}")[0], "ok", "open")
+        equal(library.ask("prepare chinook SELECT x FROM (WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) "
+                          "SELECT x FROM n) LIMIT ?1")[0], "ok", "prepare")
+        equal(library.ask("bind 1 i 10000000")[0], "ok", "bind")
+        equal(library.ask("execute")[0], "ok", "execute")
+        equal(library.ask("rows 5")[1], 5, "rows")
+        old = service.pid()
+        service.bus.kill()
+        service.bus.wait()
+        service.bus.stdout.close()
+        answer, _ = library.ask("rows 0")
+        # The daemon, which lost its bus too, may have had the time to say so.
+        true(answer.split()[5] in ("org.sqlipc1.Error.DaemonLost", "org.sqlipc1.Error.ShuttingDown"), answer)
+        equal(library.ask("execute")[0].split()[5], "org.sqlipc1.Error.DaemonLost", "while there is no bus")
+        wait_for(lambda: executable(old) != str(SQLIPCD), "the daemon ends")
+        (service.folder / "bus").unlink(missing_ok=True)
+        service._start_bus()
+        equal(library.ask("bind 1 i 7")[0], "ok", "bind")
+        equal(library.ask("execute")[0], "ok", "execute on the new bus")
+        equal(library.ask("rows 0"), ("end 7", 7), "rows")
+        equal(library.ask("query chinook SELECT 1 UNION SELECT 2")[0], "ok", "query")
+        equal(library.ask("rows 0"), ("end 2", 2), "rows")
+        library.close()
+
+
+main()
