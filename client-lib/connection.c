@@ -108,7 +108,7 @@ _public_ int sqlipc_open_address(const char *address, sqlipc_connection **ret_co
 }
 
 _public_ int sqlipc_open_bus(sd_bus *bus, sqlipc_connection **ret_connection) {
-        sqlipc_connection *c;
+        sqlipc_connection *c = NULL;
         int r;
 
         if (!bus || !ret_connection)
