@@ -178,8 +178,12 @@ uint64_t manager_n_parked(const Manager *m) {
         void *value;
 
         g_hash_table_iter_init(&i, m->runs);
-        while (g_hash_table_iter_next(&i, NULL, &value))
-                n += ((Run *) value)->parked;
+        while (g_hash_table_iter_next(&i, NULL, &value)) {
+                const Run *run = value;
+
+                /* one that ended waits for its reader too, but holds nothing of the database any more */
+                n += run->parked && run->state == RUN_STARTED;
+        }
         return n;
 }
 
