@@ -154,6 +154,12 @@ static void on_broken_stream(RowReader *r, int k) {
                 fail(r, ERROR_OUT_OF_MEMORY, "The service is out of memory; try again later.", false);
                 return;
         }
+        if (r->run->end.error != ERROR_NONE) { /* lost already, or killed for a reason that says more */
+                Failure failure = refusal_as_failure(&r->run->end);
+                (void) bus_error_reply(r->call, &failure);
+                over(r, true);
+                return;
+        }
         Worker *w = r->run->worker;
         fail(r, ERROR_WORKER_LOST, "The worker process that ran the query broke; run it again.", false);
         if (w)

@@ -151,9 +151,13 @@ static void disarm(Run *run) {
                 (void) sd_event_source_set_enabled(run->timer, SD_EVENT_OFF);
 }
 
-/* To compile. The margin lets Busy win, which the worker says after BusyTimeoutSec=: the same time by default. */
+/* To compile: PrepareTimeoutSec=. The worker says Busy after BusyTimeoutSec=, which is the same time by default: then Busy, which
+ * says more, shall win. */
 static uint64_t compile_until(const Run *run) {
-        return manager_now() + run->manager->config->limits.prepare_timeout_usec + COMPILE_MARGIN_USEC;
+        uint64_t prepare = run->manager->config->limits.prepare_timeout_usec, busy = run->manager->config->limits.busy_timeout_usec;
+        bool close_by = prepare < busy + COMPILE_MARGIN_USEC && busy <= prepare;
+
+        return manager_now() + (close_by ? busy + COMPILE_MARGIN_USEC : prepare);
 }
 
 static void on_timeout(Run *run) {
@@ -224,6 +228,8 @@ static void fail_with_end(Run *run) {
         run_fail(run, &failure);
 }
 
+static void over(Run *run);
+
 void run_lost(Run *run) {
         static const char sentence[] = "The worker process that had the query was lost: run it again; what it sent is void.";
 
@@ -232,7 +238,10 @@ void run_lost(Run *run) {
                 run->statement->state = STATEMENT_LOST;
         if (run->pipe)
                 pipe_break(run->pipe);
-        fail_with_end(run);
+        if (run->session && run->reader && !run->call && !run->reader->call)
+                over(run); /* nobody asks now: the next NextRows will find the broken pipe */
+        else
+                fail_with_end(run);
 }
 
 /* ---- On its way ---- */
@@ -283,6 +292,17 @@ int run_on_taken(Run *run, Worker *w) {
         return 0;
 }
 
+/* It was told to end, but the worker got it started before it looked. The method fails all the same, since the client does not
+ * have the pipe; but for a Fetch, which has, and reads the ERROR there. */
+static void refuse_late(Run *run) {
+        Failure failure = refusal_as_failure(&run->end);
+
+        answer_failure(run, &failure);
+        drop_statement_in_the_making(run);
+        if (run->pipe)
+                pipe_close_read_fd(run->pipe);
+}
+
 int run_on_started(Run *run, const Started *started) {
         if (run->state == RUN_STARTED) /* it was tried again after SQLITE_BUSY */
                 return 0;
@@ -290,6 +310,8 @@ int run_on_started(Run *run, const Started *started) {
                 return -EBADMSG;
         run->state = RUN_STARTED;
         drop_job(run);
+        if (run->end.error != ERROR_NONE && run->kind != RUN_FETCH)
+                refuse_late(run);
         if (run->call) {
                 int r = run->on_started(run, started);
                 if (r < 0)
