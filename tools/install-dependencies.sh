@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# tools/install-dependencies.sh GROUP...
+#
+# Installs the Debian packages that a group of work needs and that are not there: build, test, demo (each with what it
+# builds on). With sudo where you are not root; fetches package lists only when something is missing and cannot be
+# installed from those that are there. Says what it installs, and nothing where nothing is missing.
+#
+# Exit code: 0 everything is there, 1 it is not and cannot be installed, 2 wrong usage.
+set -eu
+
+build=(gcc libc6-dev meson ninja-build pkgconf libsystemd-dev libglib2.0-dev libsqlite3-dev libseccomp-dev libsmartcols-dev
+    python3 python3-docutils)
+# busctl is in systemd, dbus-daemon in dbus-daemon.
+demo=("${build[@]}" systemd dbus-daemon)
+# The second compiler; C++ for the public header; sqlite3's shell, whose output ours is compared with; the container of
+# the system suite.
+test=("${demo[@]}" clang g++ binutils git sqlite3 util-linux python3-gi dbus dbus-broker systemd-container systemd-sysv)
+
+usage() {
+    sed -n '4,10s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
+
+wanted=()
+[ $# -gt 0 ] || usage
+for group; do
+    case $group in
+    build) wanted+=("${build[@]}") ;;
+    demo) wanted+=("${demo[@]}") ;;
+    test) wanted+=("${test[@]}") ;;
+    *) usage ;;
+    esac
+done
+
+missing() {
+    local package
+    for package in "${wanted[@]}"; do
+        # shellcheck disable=SC2016 # dpkg expands it
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || echo "$package"
+    done | sort -u
+}
+
+command -v dpkg-query >/dev/null || {
+    echo "install-dependencies.sh: this is no Debian; needed is what these packages hold: ${wanted[*]}" >&2
+    exit 1
+}
+
+mapfile -t packages < <(missing)
+[ ${#packages[@]} -gt 0 ] || exit 0
+echo "Installing ${packages[*]}"
+
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || {
+        echo "install-dependencies.sh: needs root, or sudo, to install: ${packages[*]}" >&2
+        exit 1
+    }
+    as_root=(sudo)
+fi
+apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300)
+
+# Lists that are there may be old: if they do, they save a minute; if not, fetch them and try again.
+install() { "${apt[@]}" install -qq -y --no-install-recommends "${packages[@]}"; }
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+install >"$log" 2>&1 || { "${apt[@]}" update -qq >"$log" 2>&1 && install >>"$log" 2>&1; } || {
+    cat "$log" >&2
+    exit 1
+}
+
+mapfile -t packages < <(missing)
+[ ${#packages[@]} -eq 0 ] || {
+    echo "install-dependencies.sh: still missing: ${packages[*]}" >&2
+    exit 1
+}
