@@ -1,0 +1,134 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# tools/demo.sh
+#
+# sqlipc from a bare checkout to rows, in a minute or two: installs what is missing (Debian), builds, makes two real
+# databases in a temporary folder, starts a private bus that starts the daemon on the first call, and queries it in the
+# ways that there are. Prints each command before it runs. Leaves nothing but the build folder, build-demo, also after
+# Ctrl-C.
+set -eu
+cd "$(dirname "$0")/.."
+
+build=$PWD/build-demo
+folder=
+bus_pid=
+
+# The daemon follows its bus, and its workers follow it.
+clean_up() {
+    trap '' INT TERM HUP
+    if [ -n "$bus_pid" ]; then
+        kill "$bus_pid" 2>/dev/null || true
+        wait "$bus_pid" 2>/dev/null || true
+    fi
+    [ -z "$folder" ] || rm -rf "$folder"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+if [ -t 1 ]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
+title() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
+# Prints a command as one would type it, then runs it.
+run() {
+    local word line='$'
+    for word; do
+        case $word in
+        *\'*) line+=" \"$word\"" ;;
+        '' | *[!A-Za-z0-9_./:=,@%+-]*) line+=" '$word'" ;;
+        *) line+=" $word" ;;
+        esac
+    done
+    printf '\n%s\n' "$line"
+    "$@"
+}
+
+title "Installing what is missing, and building"
+tools/install-dependencies.sh demo
+if [ ! -e "$build/build.ninja" ]; then
+    meson setup "$build" --buildtype=release -Dtests=false -Ddocs=false >/dev/null
+fi
+ninja -C "$build" --quiet
+echo "Built in $build"
+PATH=$build/tools/cli:$build/tools/bench:$PATH
+
+title "Two databases: this machine's packages, and the table of the 2010 study"
+folder=$(mktemp -d "${TMPDIR:-/tmp}/sqlipc-demo.XXXXXX")
+run tools/packages-database.py "$folder/packages.sqlite"
+run sqlipc-bench dataset --rows=30000 "$folder/study.sqlite"
+
+title "They are published by configuration, a file each"
+mkdir -p "$folder/config/databases.d" "$folder/services"
+cat >"$folder/config/databases.d/packages.conf" <<END
+[Database]
+Path=$folder/packages.sqlite
+Description=Packages installed on this machine
+END
+cat >"$folder/config/databases.d/study.conf" <<END
+[Database]
+Path=$folder/study.sqlite
+Description=30,000 rows of 31 columns
+END
+run cat "$folder/config/databases.d/packages.conf"
+
+title "A private bus, which knows how to start the daemon"
+# Activation needs the file alone; a real installation has it in /usr/share/dbus-1.
+printf '%s\n' >"$folder/services/org.sqlipc1.service" \
+    "[D-BUS Service]" \
+    "Name=org.sqlipc1" \
+    "Exec=$folder/start-sqlipcd"
+# What an installation has in its place: an Exec= line with sqlipcd's path.
+cat >"$folder/start-sqlipcd" <<END
+#!/bin/sh
+SQLIPC_WORKER_PATH='$build/daemon/worker/sqlipc-worker'
+export SQLIPC_WORKER_PATH
+exec '$build/daemon/supervisor/sqlipcd' --user --config-dir='$folder/config'
+END
+chmod +x "$folder/start-sqlipcd"
+cat >"$folder/bus.conf" <<END
+<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <type>session</type>
+  <listen>unix:path=$folder/bus</listen>
+  <auth>EXTERNAL</auth>
+  <servicedir>$folder/services</servicedir>
+  <policy context="default">
+    <allow own="*"/>
+    <allow send_destination="*"/>
+    <allow receive_sender="*"/>
+  </policy>
+</busconfig>
+END
+dbus-daemon --config-file="$folder/bus.conf" --nofork --nopidfile 2>"$folder/bus.log" &
+bus_pid=$!
+for _ in {1..100}; do
+    [ -S "$folder/bus" ] && break
+    sleep 0.05
+done
+export DBUS_SESSION_BUS_ADDRESS=unix:path=$folder/bus
+run cat "$folder/services/org.sqlipc1.service" "$folder/start-sqlipcd"
+
+title "What is shared? (the first call has the bus start the daemon)"
+run busctl --user tree org.sqlipc1
+run ipcq-cli --user --list
+
+title "Rows as D-Bus values, with any D-Bus tool"
+run busctl --user call org.sqlipc1 /org/sqlipc1/database/packages org.sqlipc1.Database QueryRows 'sava{sv}a{sv}' \
+    'SELECT name, version FROM package ORDER BY installed_size DESC LIMIT 3' 0 0 0
+
+title "Rows through a pipe, with ipcq-cli: who needs the most, and what would it take along?"
+run ipcq-cli --user packages "SELECT p.name, p.version, round(p.installed_size / 1024.0, 1) AS MiB,
+    count(DISTINCT d.package) AS needed_by, (SELECT count(*) FROM file f WHERE f.package = p.name) AS files
+  FROM package p JOIN dependency d ON d.depends_on = p.name AND d.kind = 'Depends'
+ GROUP BY p.name, p.architecture ORDER BY needed_by DESC LIMIT 8"
+run ipcq-cli --user --mode=csv -p kind=Pre-Depends packages \
+    'SELECT package, depends_on, version_constraint FROM dependency WHERE kind = :kind ORDER BY package LIMIT 5'
+
+title "An error points at its place"
+run ipcq-cli --user packages 'SELECT name, sise FROM package' 2>&1 || true
+
+title "The whole table of the study, every value copied, beside the same loop over SQLite in process"
+run sqlipc-bench fetch --user --database=study --file="$folder/study.sqlite"
+
+title "That was it. Bus, daemon and databases go now; tests/run.sh runs the tests."
