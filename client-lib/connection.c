@@ -158,6 +158,16 @@ bool connection_is_open(sqlipc_connection *c) {
         return sd_bus_is_open(c->bus) > 0;
 }
 
+static int dispatch_bus(sqlipc_connection *c) {
+        int r, done = 0;
+
+        while ((r = sd_bus_process(c->bus, NULL)) > 0)
+                done = 1;
+        if (r == -ENOTCONN || r == -ECONNRESET) /* closed: every call under way has had its answer */
+                return done;
+        return r < 0 ? r : done;
+}
+
 int connection_ensure_bus(sqlipc_connection *c) {
         sd_bus *bus = NULL;
         int r;
@@ -165,8 +175,9 @@ int connection_ensure_bus(sqlipc_connection *c) {
         if (connection_is_open(c) || !c->open_bus)
                 return 0;
 
-        /* What was under way hears of the loss before its slots go. */
-        (void) connection_process(c);
+        /* What was under way hears of the loss before its slots go; it may be waited for, so this wakes the program's loop.
+         * Cursors are not advanced here: one of them may have come to open the bus. */
+        (void) dispatch_bus(c);
         r = c->open_bus(&bus, c->address);
         if (r < 0)
                 return -ENOTCONN; /* whatever kept us from it, the bus is not there */
@@ -195,32 +206,22 @@ int connection_new_call(sqlipc_connection *c, sd_bus_message **ret, const char *
         return 0;
 }
 
-static int dispatch_bus(sqlipc_connection *c) {
-        int r, done = 0;
-
-        while ((r = sd_bus_process(c->bus, NULL)) > 0)
-                done = 1;
-        if (r == -ENOTCONN || r == -ECONNRESET) /* closed: every call under way has had its answer */
-                return done;
-        return r < 0 ? r : done;
-}
-
 int connection_process(sqlipc_connection *c) {
         sqlipc_cursor *cursor;
         uint64_t count;
         int r;
 
-        if (c->processing) /* a handler of the caller's bus came back to us */
+        if (c->dispatching) /* a handler of the caller's bus came back to us */
                 return -EBUSY;
 
-        c->processing = true;
+        c->dispatching = true;
         if (read(c->wake_fd, &count, sizeof count) < 0)
                 count = 0;
         r = dispatch_bus(c);
+        c->dispatching = false;
         if (r >= 0)
                 LIST_FOREACH(cursor, &c->cursors, link)
                         cursor_advance(cursor);
-        c->processing = false;
 
         connection_update_events(c);
         return r < 0 ? r : r > 0 || count > 0;

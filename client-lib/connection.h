@@ -18,7 +18,7 @@ struct sqlipc_connection {
         int (*open_bus)(sd_bus **ret, const char *address); /* opens another after a loss; NULL: the bus is the caller's */
         char *address;             /* for open_bus, may be NULL */
         bool blocking;
-        bool processing;           /* connection_process() is on the stack */
+        bool dispatching;          /* connection_process() has the bus call handlers */
         uint64_t timeout_usec;     /* of one blocking call, UINT64_MAX: none */
         int wake_fd;               /* eventfd: a cursor was cancelled, or the caller's loop brought news */
         int epoll_fd;              /* for the program's loop; -1 until one is asked for */

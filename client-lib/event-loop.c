@@ -63,7 +63,7 @@ void connection_disarm(sqlipc_connection *c, int pipe_fd) {
 void connection_wake_if_idle(sqlipc_connection *c) {
         uint64_t one = 1;
 
-        if (!c->processing && write(c->wake_fd, &one, sizeof one) < 0)
+        if (!c->dispatching && write(c->wake_fd, &one, sizeof one) < 0)
                 return; /* the counter is full: it wakes all the same */
 }
 
