@@ -39,7 +39,7 @@ struct FakeService {
         const char *parameters[4];     /* names that Prepare tells, up to NULL */
         Stream rows;                   /* what a run sends; empty: nothing, its pipe stays open */
         bool close_pipe;               /* closes the write end behind them */
-        bool reply_late;               /* Fetch replies after its rows went out, by 20 ms */
+        bool reply_late;               /* Fetch replies 20 ms after its rows went out, not before */
 
         int write_fd;                  /* of the last pipe, -1: none */
         sd_bus_message *last;          /* the last Fetch or Query */
@@ -107,10 +107,13 @@ static inline void fake_answer(FakeService *f, sd_bus_message *m, const char *me
                 fake_reply_pipe(f, m, FAKE_RUN);
                 fake_send_rows(f);
         } else if (strcmp(member, "Fetch") == 0) {
-                fake_send_rows(f);
-                if (f->reply_late)
+                if (f->reply_late) {
+                        fake_send_rows(f);
                         usleep(20000);
+                }
                 CHECK(sd_bus_reply_method_return(m, "ta{sv}", (uint64_t) FAKE_RUN, 0) >= 0);
+                if (!f->reply_late)
+                        fake_send_rows(f);
         } else if (strcmp(member, "ListDatabases") == 0)
                 CHECK(sd_bus_reply_method_return(m, "a(soa{sv})a{sv}", 2, "chinook", "/org/sqlipc1/database/chinook", 2,
                                                  "mode", "s", "read-only", "description", "s", "Music", "empty",
