@@ -5,6 +5,7 @@ Values are None, int, float, Text (the bytes of SQL TEXT) and bytes (a BLOB), bo
 so that results compare with Python's own sqlite3 without conversions (see reference()).
 """
 import contextlib
+import itertools
 import os
 import pathlib
 import re
@@ -203,7 +204,7 @@ class Client:
     # ---- one database ----
 
     def database(self, name, method, signature, *arguments, timeout=SECONDS):
-        return self.raw(f"{MANAGER_PATH}/database/{name}", DATABASE, method, signature, *arguments, timeout=timeout)
+        return self.raw(object_path(name), DATABASE, method, signature, *arguments, timeout=timeout)
 
     @staticmethod
     def _parameters(positional, named):
@@ -246,12 +247,12 @@ class Client:
         values, _ = self.database(database, "NextRows", "(ta{sv})", run, self._options(options))
         return rows_from_variant(values[0]), values[1].get_boolean(), values[2].unpack()
 
-    def all_rows(self, database, sql, positional=(), named=None, options=None):
+    def all_rows(self, database, sql, positional=(), named=None, options=None, next_options=None):
         """OpenRows and NextRows up to the end: columns and rows."""
-        run, columns, _ = self.open_rows(database, sql, positional, named)
+        run, columns, _ = self.open_rows(database, sql, positional, named, options)
         rows, more = [], True
         while more:
-            some, more, _ = self.next_rows(database, run, options)
+            some, more, _ = self.next_rows(database, run, next_options)
             if more and not some:
                 raise AssertionError("NextRows came back without a row before the end")
             rows += some
@@ -268,6 +269,14 @@ class Client:
         result = self.query(database, "SELECT 6 * 7").read()
         if result.rows != [[42]]:
             raise AssertionError(f"point query answered {result.rows}")
+
+
+def object_path(name):
+    """Where a database is, as sd_bus_path_encode(3) writes names."""
+    escaped = "".join(
+        c if c.isascii() and c.isalnum() and not (c.isdigit() and i == 0) else f"_{ord(c):02x}" for i, c in enumerate(name)
+    )
+    return f"{MANAGER_PATH}/database/{escaped}"
 
 
 def equal_count(fds, n):
@@ -307,6 +316,7 @@ class Run:
     def __init__(self, client, database, number, pipe, columns, info, owned=True):
         self.client, self.database, self.number, self.pipe = client, database, number, pipe
         self.columns, self.info, self.owned = columns, info, owned
+        self.head = []  # frames of COLUMNS that were read: rows behind them can be decoded without the rows before
 
     def cancel(self):
         return self.client.cancel(self.database, self.number)
@@ -336,7 +346,10 @@ class Run:
         size, kind, _, flags, run = struct.unpack("<IBBHQ", header)
         if run != self.number:
             raise AssertionError(f"a frame of run {run} in the pipe of run {self.number}")
-        return kind, flags, header + self._exactly((size + 7) & ~7, end)
+        data = header + self._exactly((size + 7) & ~7, end)
+        if kind == COLUMNS:
+            self.head.append(data)
+        return kind, flags, data
 
     def frames(self, timeout=SECONDS):
         """Frames up to END or ERROR."""
@@ -357,9 +370,9 @@ class Run:
         return size, struct.unpack_from("<Q", last[2], 16)[0]
 
     def read(self, timeout=SECONDS):
-        """Reads to the end: a Result, or the Failure of its ERROR frame."""
+        """Reads to the end: a Result, or the Failure of its ERROR frame. Rows of frames that were taken before are not in it."""
         try:
-            return decode(data for _, _, data in self.frames(timeout))
+            return decode(itertools.chain(list(self.head), (data for _, _, data in self.frames(timeout))))
         finally:
             self.close()
 

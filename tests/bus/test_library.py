@@ -21,7 +21,9 @@ class Library:
     """A library-client that is told what to do."""
 
     def __init__(self, service):
-        self.process = subprocess.Popen([PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=service.environment, text=True)
+        self.process = subprocess.Popen(
+            [PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=service.environment, text=True
+        )
         self.ok(f"open {service.address}")
 
     def say(self, line):
@@ -231,7 +233,11 @@ def timeouts():
     """A blocking call gives up after the connection's timeout; the run goes on, and the call may be repeated"""
     with Service({"chinook": CHINOOK}) as service, Library(service) as library:
         library.ok("timeout 300000")
-        slow = ENDLESS + "x FROM n WHERE x >= 20000000 LIMIT 1" if not SANITIZED else ENDLESS + "x FROM n WHERE x >= 4000000 LIMIT 1"
+        slow = (
+            ENDLESS + "x FROM n WHERE x >= 20000000 LIMIT 1"
+            if not SANITIZED
+            else ENDLESS + "x FROM n WHERE x >= 4000000 LIMIT 1"
+        )
         library.ok(f"query chinook {slow}")
         answers = [library.ask("rows 1")]
         while answers[-1][1].startswith("error 110 "):

@@ -58,7 +58,9 @@ def program_is_the_file():
 def program_builds_and_runs():
     """The program compiles through pkg-config against an installation, and prints rows"""
     environment = installed()
-    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "libsqlipc"], env=environment, check=True, capture_output=True, text=True)
+    flags = subprocess.run(
+        ["pkg-config", "--cflags", "--libs", "libsqlipc"], env=environment, check=True, capture_output=True, text=True
+    )
     program = service.folder / "readme"
     extra = ["-fsanitize=address,undefined"] if SANITIZED else []
     command = ["cc", "-Wall", "-Wextra", "-Werror", *extra, EXAMPLE, "-o", program, *shlex.split(flags.stdout)]
@@ -86,9 +88,12 @@ def lines_run():
     environment = service.environment | {
         "PATH": f"{folder}:{os.environ['PATH']}",
         "DBUS_SESSION_BUS_ADDRESS": service.address,
+        "DBUS_SYSTEM_BUS_ADDRESS": service.address,  # what ipcq-cli asks as root
     }
     for line in lines:
-        done = subprocess.run(["bash", "-c", line], env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(
+            ["bash", "-c", line], env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=60
+        )
         equal((done.returncode, done.stderr), (0, ""), line)
         true(done.stdout or ">" in line, f"{line} printed nothing")
     equal(len((folder / "users-of-libc.csv").read_text().splitlines()), 501, "lines of CSV")

@@ -8,9 +8,8 @@ import sqlite3
 import threading
 import time
 
-from client import Failure
 from harness import SANITIZED, UID_A, Service, expect, main, wait_for
-from tap import at_most, diagnose, equal, test, true
+from tap import at_most, diagnose, equal, test
 
 N_READERS = 200
 WORKERS_MAX = 8
@@ -98,7 +97,7 @@ def writer_in_wal_mode():
         writer.start()
         try:
             runs = stall(service, n)
-            wait_for(lambda: service.counters()["NParked"] == 0 and service.counters()["NRuns"] > 0, "parked runs end")
+            wait_for(lambda: service.states() == ["draining"] * n, "parked runs end")
             start = writer.written
             wait_for(lambda: writer.written > start + 50, "the writer writes on")
             blocked, _, _ = keep.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -145,14 +144,16 @@ def stalled_cursors_of_nextrows():
         client = service.client()
         numbers = [client.open_rows("db", "SELECT * FROM t")[0] for _ in range(30)]
         at_most(len(service.workers()), 2, "workers")
-        wait_for(lambda: service.counters()["NParked"] == 0, "parked runs end")
+        wait_for(lambda: service.states() == ["draining"] * 30, "parked runs end")
         for number in numbers:
-            try:
-                while client.next_rows("db", number)[1]:
-                    pass
-                raise AssertionError("a cursor that was left alone came to its end")
-            except Failure as failure:
-                true(failure.name.endswith(("ReaderTooSlow", "UnknownRun")), str(failure))
+            expect("ReaderTooSlow", to_the_end, client, number)
+            expect("UnknownRun", client.next_rows, "db", number)
 
 
-main()
+def to_the_end(client, number):
+    while client.next_rows("db", number)[1]:
+        pass
+
+
+if __name__ == "__main__":
+    main()

@@ -62,9 +62,11 @@ def statements_of_others():
     for stranger in (b, twin, own):
         expect("UnknownStatement", stranger.finalize, "chinook", mine.number)
         expect("UnknownStatement", stranger.database, "chinook", "Fetch", "(tava{sv}a{sv})", mine.number, [], {}, {})
+    for stranger in (b, own):
         equal(stranger.manager("ListStatements")[0], [], "statements listed")
     expect("UnknownStatement", root.finalize, "chinook", mine.number)
-    for client in (a, root):
+    # Lists are for the user, whichever of his programs asks: that is how busctl shows them.
+    for client in (a, twin, root):
         listed = client.manager("ListStatements")[0]
         equal(
             [(number, path, owner, more["uid"], more["runs"]) for number, path, owner, more in listed],

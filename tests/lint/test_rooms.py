@@ -133,7 +133,16 @@ def is_pure(path):
 @test
 def pure_modules_do_no_io():
     """What calls itself pure includes no header for files, sockets, loops or SQLite"""
-    dirty = ("unistd.h", "fcntl.h", "poll.h", "sqlite3.h", "sys/socket.h", "sys/epoll.h", "systemd/sd-event.h", "systemd/sd-daemon.h")
+    dirty = (
+        "unistd.h",
+        "fcntl.h",
+        "poll.h",
+        "sqlite3.h",
+        "sys/socket.h",
+        "sys/epoll.h",
+        "systemd/sd-event.h",
+        "systemd/sd-daemon.h",
+    )
     named = [p for p in sources("dbus-interfaces", "daemon", "client-lib", "tools") if is_pure(p)]
     stems = {p.stem for p in named}
     true({"page-encoder", "page-decoder", "configuration"} <= stems, f"only {sorted(stems)} call themselves pure")
