@@ -370,7 +370,7 @@ class Run:
         return size, struct.unpack_from("<Q", last[2], 16)[0]
 
     def read(self, timeout=SECONDS):
-        """Reads to the end: a Result, or the Failure of its ERROR frame. Rows of frames that were taken before are not in it."""
+        """Reads to the end: a Result, or the Failure of its ERROR frame. Rows of frames taken before are not in it."""
         try:
             return decode(itertools.chain(list(self.head), (data for _, _, data in self.frames(timeout))))
         finally:

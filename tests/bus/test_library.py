@@ -133,7 +133,7 @@ def bindings():
 
 @test
 def daemon_lost():
-    """The daemon lost mid-stream is DaemonLost; the bus starts another one for the next query, and statements are made again"""
+    """The daemon lost mid-stream is DaemonLost; the next query has the bus start another one"""
     with Service({"chinook": CHINOOK}, activation=True) as service, Library(service) as library:
         library.ok("prepare chinook SELECT ?1 + 1")
         library.ok("bind 1 i 41")
