@@ -116,7 +116,8 @@ static int parse_count(const char *text, uint64_t *ret) {
 }
 
 static int parse_boolean(const char *text, bool *ret) {
-        static const char *const yes[] = { "yes", "true", "on", "1", NULL }, *const no[] = { "no", "false", "off", "0", NULL };
+        static const char *const yes[] = { "yes", "true", "on", "1", NULL };
+        static const char *const no[] = { "no", "false", "off", "0", NULL };
 
         if (g_strv_contains(yes, text))
                 *ret = true;
@@ -146,7 +147,7 @@ static LineKind line_kind(const char *line, bool in_group) {
 static bool key_is(const char *line, const char *key) {
         size_t n = strlen(key);
 
-        return strncmp(line, key, n) == 0 && strchr(line, '=') && strspn(line + n, " \t") == (size_t) (strchr(line, '=') - line - (ptrdiff_t) n);
+        return strncmp(line, key, n) == 0 && line[n + strspn(line + n, " \t")] == '=';
 }
 
 /* The line of `key` in `group` (NULL: of the group's head), the last one as GKeyFile does; 0: there is none. */
@@ -207,14 +208,15 @@ static GKeyFile *load(Config *c, const char *file, const char *name, const char 
         return g_steal_pointer(&keys);
 }
 
-static void warn_unknown(Config *c, const char *file, const char *text, GKeyFile *keys, const char *group, const char *const *known) {
+static void warn_unknown(Config *c, const char *file, const char *text, GKeyFile *keys, const char *group,
+                         const char *const *known) {
         g_auto(GStrv) groups = g_key_file_get_groups(keys, NULL);
         g_auto(GStrv) names = g_key_file_get_keys(keys, group, NULL, NULL);
 
         for (char **i = groups; *i; i++)
                 if (strcmp(*i, group) != 0)
-                        g_ptr_array_add(c->warnings, g_strdup_printf("%s:%u: section [%s] is not known and does nothing", file,
-                                                                     find_line(text, *i, NULL), *i));
+                        g_ptr_array_add(c->warnings, g_strdup_printf("%s:%u: section [%s] is not known and does nothing",
+                                                                     file, find_line(text, *i, NULL), *i));
         for (char **i = names; i && *i; i++)
                 if (!g_strv_contains(known, *i))
                         g_ptr_array_add(c->warnings, g_strdup_printf("%s:%u: key %s= is not known and does nothing", file,
@@ -244,9 +246,9 @@ static void add_limit(Config *c, const char *file, const char *text, GKeyFile *k
         if (given && limit_parse(row, g_strstrip(given), &value) >= 0 && value >= row->min && value <= row->max)
                 *limit_at(&c->limits, row) = value;
         else
-                config_add_broken(c, "sqlipcd.conf", "%s:%u: %s=%s is not taken: give %s from %" PRIu64 " to %" PRIu64 "%s", file,
-                                  find_line(text, "Limits", row->key), row->key, given ?: "", what[row->type], row->min, row->max,
-                                  row->type == LIMIT_TIME ? " microseconds" : "");
+                config_add_broken(c, "sqlipcd.conf", "%s:%u: %s=%s is not taken: give %s from %" PRIu64 " to %" PRIu64 "%s",
+                                  file, find_line(text, "Limits", row->key), row->key, given ?: "", what[row->type], row->min,
+                                  row->max, row->type == LIMIT_TIME ? " microseconds" : "");
 }
 
 void config_add_limits(Config *c, const char *file, const char *text, size_t size) {
@@ -263,7 +265,8 @@ void config_add_limits(Config *c, const char *file, const char *text, size_t siz
 }
 
 /* The value of a key of [Database]; NULL where it is absent, or cannot be read: then *ok is false. */
-static char *database_value(Config *c, const char *file, const char *name, const char *text, GKeyFile *keys, const char *key, bool *ok) {
+static char *database_value(Config *c, const char *file, const char *name, const char *text, GKeyFile *keys,
+                            const char *key, bool *ok) {
         g_autoptr(GError) error = NULL;
 
         if (!g_key_file_has_key(keys, "Database", key, NULL))
@@ -276,21 +279,25 @@ static char *database_value(Config *c, const char *file, const char *name, const
         return NULL;
 }
 
-static bool check_database(Config *c, const char *file, const char *text, DatabaseConfig *d, const char *mode, const char *immutable) {
+static bool check_database(Config *c, const char *file, const char *text, DatabaseConfig *d, const char *mode,
+                           const char *immutable) {
         if (!d->path) {
                 config_add_broken(c, d->name, "%s:%u: [Database] has no Path=", file, find_line(text, "Database", NULL));
                 return false;
         }
         if (d->path[0] != '/') {
-                config_add_broken(c, d->name, "%s:%u: Path=%s is not absolute", file, find_line(text, "Database", "Path"), d->path);
+                config_add_broken(c, d->name, "%s:%u: Path=%s is not absolute", file, find_line(text, "Database", "Path"),
+                                  d->path);
                 return false;
         }
         if (mode && strcmp(mode, "read-only") != 0) {
-                config_add_broken(c, d->name, "%s:%u: Mode=%s is not known: give read-only", file, find_line(text, "Database", "Mode"), mode);
+                config_add_broken(c, d->name, "%s:%u: Mode=%s is not known: give read-only", file,
+                                  find_line(text, "Database", "Mode"), mode);
                 return false;
         }
         if (immutable && parse_boolean(immutable, &d->immutable) < 0) {
-                config_add_broken(c, d->name, "%s:%u: Immutable=%s: give yes or no", file, find_line(text, "Database", "Immutable"), immutable);
+                config_add_broken(c, d->name, "%s:%u: Immutable=%s: give yes or no", file,
+                                  find_line(text, "Database", "Immutable"), immutable);
                 return false;
         }
         return true;
@@ -301,7 +308,8 @@ void config_add_database(Config *c, const char *file, const char *name, const ch
         bool ok = true;
 
         if (!database_name_is_valid(name)) {
-                config_add_broken(c, name, "%s: \"%s\" is no name for a database: use up to 64 of A-Z a-z 0-9 _ -", file, name);
+                config_add_broken(c, name, "%s: \"%s\" is no name for a database: use up to 64 of A-Z a-z 0-9 _ -", file,
+                                  name);
                 return;
         }
         g_autoptr(GKeyFile) keys = load(c, file, name, text, size);
@@ -346,8 +354,8 @@ DatabaseConfig *database_config_free(DatabaseConfig *d) {
 }
 
 bool database_config_equal(const DatabaseConfig *a, const DatabaseConfig *b) {
-        return strcmp(a->name, b->name) == 0 && strcmp(a->path, b->path) == 0 && strcmp(a->description, b->description) == 0 &&
-               a->immutable == b->immutable;
+        return strcmp(a->name, b->name) == 0 && strcmp(a->path, b->path) == 0 &&
+               strcmp(a->description, b->description) == 0 && a->immutable == b->immutable;
 }
 
 static void database_config_destroy(void *d) {

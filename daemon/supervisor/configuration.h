@@ -64,8 +64,8 @@ bool database_config_equal(const DatabaseConfig *a, const DatabaseConfig *b);
 /* [A-Za-z0-9_-]{1,64} */
 bool database_name_is_valid(const char *name);
 
-/* The text of sqlipcd.conf, called `file` in messages. What is wrong goes to c->broken and keeps its default; what is unknown to
- * c->warnings. */
+/* The text of sqlipcd.conf, called `file` in messages. What is wrong goes to c->broken and keeps its default; what is
+ * unknown to c->warnings. */
 void config_add_limits(Config *c, const char *file, const char *text, size_t size);
 
 /* The text of databases.d/NAME.conf: a database, or an entry in c->broken. */

@@ -124,11 +124,14 @@ static int find_ready(sd_bus_message *m, Database *d, uint64_t number, Statement
                         return r;
         }
         if ((*ret)->state == STATEMENT_LOST)
-                return refuse(refusal, ERROR_WORKER_LOST, "The worker process that ran this statement was lost: finalize and prepare it again.");
+                return refuse(refusal, ERROR_WORKER_LOST,
+                              "The worker process that ran this statement was lost: finalize and prepare it again.");
         if ((*ret)->run)
-                return refuse(refusal, ERROR_BUSY, "The last run of this statement has not ended: read its pipe up to END or ERROR.");
+                return refuse(refusal, ERROR_BUSY,
+                              "The last run of this statement has not ended: read its pipe up to END or ERROR.");
         if (pipe_is_closed((*ret)->pipe))
-                return refuse(refusal, ERROR_PIPE_CLOSED, "The read end of this statement's pipe is closed: finalize and prepare it again.");
+                return refuse(refusal, ERROR_PIPE_CLOSED,
+                              "The read end of this statement's pipe is closed: finalize and prepare it again.");
         return 0;
 }
 
@@ -172,7 +175,8 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
 }
 
 /* What Query, QueryRows and OpenRows have in common: SQL and parameters in, a run with its own pipe out. */
-static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned allowed, Options *ret_options, Run **ret, Refusal *refusal) {
+static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned allowed, Options *ret_options, Run **ret,
+                        Refusal *refusal) {
         g_auto(Parameters) parameters = PARAMETERS_INIT;
         g_autoptr(GBytes) bytes = NULL;
         g_autoptr(Pipe) pipe = NULL;
@@ -273,7 +277,8 @@ static int next_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
         if (r < 0)
                 return r;
         if (!run->reader || run->reader->one_shot)
-                return refuse(refusal, ERROR_UNKNOWN_RUN, "Run %" PRIu64 " was not opened by OpenRows; its rows come down its pipe.", number);
+                return refuse(refusal, ERROR_UNKNOWN_RUN,
+                              "Run %" PRIu64 " was not opened by OpenRows; its rows come down its pipe.", number);
         if (run->reader->call)
                 return refuse(refusal, ERROR_BUSY, "Another NextRows of this run waits for rows: let it be answered first.");
         row_reader_serve(run->reader, m, options.max_bytes);
@@ -331,7 +336,8 @@ static int finalize(sd_bus_message *m, Database *d, Refusal *refusal) {
         bool lost = statement->state == STATEMENT_LOST;
         (void) statement_free(statement);
         if (lost)
-                return refuse(refusal, ERROR_WORKER_LOST, "The worker process that ran this statement was lost; it is finalized all the same.");
+                return refuse(refusal, ERROR_WORKER_LOST,
+                              "The worker process that ran this statement was lost; it is finalized all the same.");
         return sd_bus_reply_method_return(m, "a{sv}", 0);
 }
 
@@ -354,27 +360,28 @@ METHOD(finalize)
 
 /* ---- Properties ---- */
 
-static int property_name(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
-                         void *userdata, sd_bus_error *error) {
+static int property_name(sd_bus *bus, const char *path, const char *interface, const char *property,
+                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         return sd_bus_message_append(reply, "s", database_name(userdata));
 }
 
-static int property_description(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
-                                void *userdata, sd_bus_error *error) {
+static int property_description(sd_bus *bus, const char *path, const char *interface, const char *property,
+                                sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const Database *d = userdata;
 
         return sd_bus_message_append(reply, "s", d->config->description);
 }
 
-static int property_mode(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
-                         void *userdata, sd_bus_error *error) {
+static int property_mode(sd_bus *bus, const char *path, const char *interface, const char *property,
+                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         return sd_bus_message_append(reply, "s", "read-only");
 }
 
 static const sd_bus_vtable database_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD_WITH_ARGS("Prepare", SD_BUS_ARGS("s", sql, "a{sv}", options),
-                                SD_BUS_RESULT("t", statement, "h", pipe, "a(ssa{sv})", columns, "a{sv}", info), method_prepare,
+                                SD_BUS_RESULT("t", statement, "h", pipe, "a(ssa{sv})", columns, "a{sv}", info),
+                                method_prepare,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Fetch", SD_BUS_ARGS("t", statement, "av", positional, "a{sv}", named, "a{sv}", options),
                                 SD_BUS_RESULT("t", run, "a{sv}", info), method_fetch, SD_BUS_VTABLE_UNPRIVILEGED),
@@ -388,9 +395,10 @@ static const sd_bus_vtable database_vtable[] = {
                                 SD_BUS_RESULT("t", run, "a(ssa{sv})", columns, "a{sv}", info), method_open_rows,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("NextRows", SD_BUS_ARGS("t", run, "a{sv}", options),
-                                SD_BUS_RESULT("aav", rows, "b", more, "a{sv}", info), method_next_rows, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS("Cancel", SD_BUS_ARGS("t", run, "a{sv}", options), SD_BUS_RESULT("a{sv}", info), method_cancel,
-                                SD_BUS_VTABLE_UNPRIVILEGED),
+                                SD_BUS_RESULT("aav", rows, "b", more, "a{sv}", info),
+                                method_next_rows, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("Cancel", SD_BUS_ARGS("t", run, "a{sv}", options), SD_BUS_RESULT("a{sv}", info),
+                                method_cancel, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Finalize", SD_BUS_ARGS("t", statement, "a{sv}", options), SD_BUS_RESULT("a{sv}", info),
                                 method_finalize, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_PROPERTY("Name", "s", property_name, 0, SD_BUS_VTABLE_PROPERTY_CONST),
@@ -402,7 +410,8 @@ static const sd_bus_vtable database_vtable[] = {
 /* ---- Objects ---- */
 
 /* 0: no such object. What a peer may not use will be 0 for it, too. */
-static int find_object(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found, sd_bus_error *error) {
+static int find_object(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
+                       sd_bus_error *error) {
         char *name;
         int r = sd_bus_path_decode(path, SQLIPC_DATABASE_PATH, &name);
 
@@ -439,7 +448,8 @@ static int enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***re
 }
 
 int database_bus_export(Manager *m) {
-        int r = sd_bus_add_fallback_vtable(m->bus, NULL, SQLIPC_DATABASE_PATH, SQLIPC_DATABASE_INTERFACE, database_vtable, find_object, m);
+        int r = sd_bus_add_fallback_vtable(m->bus, NULL, SQLIPC_DATABASE_PATH, SQLIPC_DATABASE_INTERFACE, database_vtable,
+                                           find_object, m);
 
         return r < 0 ? r : sd_bus_add_node_enumerator(m->bus, NULL, SQLIPC_DATABASE_PATH, enumerate, m);
 }

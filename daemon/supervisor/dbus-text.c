@@ -9,7 +9,11 @@
 /* How many bytes the character at `s` takes, or would take: at most `n`, at least 1. */
 static size_t character_size(const unsigned char *s, size_t n, uint32_t *ret_code, bool *ret_whole) {
         static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
-        size_t size = s[0] < 0x80 ? 1 : (s[0] & 0xe0) == 0xc0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : (s[0] & 0xf8) == 0xf0 ? 4 : 0;
+        size_t size = s[0] < 0x80             ? 1
+                      : (s[0] & 0xe0) == 0xc0 ? 2
+                      : (s[0] & 0xf0) == 0xe0 ? 3
+                      : (s[0] & 0xf8) == 0xf0 ? 4
+                                              : 0;
 
         *ret_whole = false;
         if (size == 0)

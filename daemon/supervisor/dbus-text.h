@@ -14,7 +14,8 @@
 /* Exactly what sd_bus_message_append_basic(m, 's', ...) accepts. */
 bool dbus_text_is_valid(const char *text, size_t size);
 
-/* A copy, NUL-terminated, with U+FFFD in place of each byte or character that is not valid. NULL: no memory. Free with free(). */
+/* A copy, NUL-terminated, with U+FFFD in place of each byte or character that is not valid. NULL: no memory. Free with
+ * free(). */
 char *dbus_text_replace(const char *text, size_t size);
 
 #endif

@@ -289,8 +289,11 @@ static void pump(Group *g) {
                         move_to_sent(g, run);
                 else if (r != -EAGAIN) {
                         log_full(LOG_WARNING, database_name(g->database), NULL, "A job cannot be sent: %s", strerror(-r));
-                        run_fail(run, &(Failure) { .error = r == -E2BIG ? ERROR_LIMITS_EXCEEDED : ERROR_INTERNAL, .sql_offset = -1,
-                                                   .message = "The job could not be handed to a worker." });
+                        run_fail(run, &(Failure) {
+                                .error = r == -E2BIG ? ERROR_LIMITS_EXCEEDED : ERROR_INTERNAL,
+                                .sql_offset = -1,
+                                .message = "The job could not be handed to a worker.",
+                        });
                         r = 0;
                 }
         }

@@ -5,9 +5,9 @@
  * All workers of a group read one job socket: whoever is free takes the next job, so nothing queues behind a stuck one. We
  * keep both ends: ours to send, theirs to start siblings with and to take jobs back that no worker has taken.
  *
- * A worker is started when there is none, when a job has waited SIBLING_USEC, or when more runs want a CPU than the group has
- * workers while CPUs idle; bounded per uid and in all. Where a bound forbids it, an idle worker is ended and the group tries again
- * (`starved`) once a worker is gone.
+ * A worker is started when there is none, when a job has waited SIBLING_USEC, or when more runs want a CPU than the group
+ * has workers while CPUs idle; bounded per uid and in all. Where a bound forbids it, an idle worker is ended and the group
+ * tries again (`starved`) once a worker is gone.
  */
 #ifndef SQLIPC_GROUP_H
 #define SQLIPC_GROUP_H
@@ -50,8 +50,8 @@ void group_remove(Group *g, Run *run);
 /* The run goes back to the front of those that wait. */
 void group_put_back(Group *g, Run *run);
 
-/* Takes back what lies in the job socket: such runs are WAITING again and go out again soon. SENT ones that were not there are
- * being taken right now, and are told run_on_missing(). */
+/* Takes back what lies in the job socket: such runs are WAITING again and go out again soon. SENT ones that were not there
+ * are being taken right now, and are told run_on_missing(). */
 void group_recall(Group *g);
 
 /* Starts a worker if one is needed and allowed. */

@@ -3,8 +3,8 @@
  * Log lines of the supervisor. Supervisor.
  *
  * They go to the journal with their fields (SQLIPC_DATABASE=, SQLIPC_SESSION=) where the service manager connected us to
- * it, and to stderr otherwise: on a terminal, under a bus that activated us, in tests. SQLIPC_LOG_LEVEL= in the environment (a name
- * or number of syslog(3), default "info") says how much. SQL text appears at debug only.
+ * it, and to stderr otherwise: on a terminal, under a bus that activated us, in tests. SQLIPC_LOG_LEVEL= in the environment
+ * (a name or number of syslog(3), default "info") says how much. SQL text appears at debug only.
  */
 #ifndef SQLIPC_LOG_H
 #define SQLIPC_LOG_H

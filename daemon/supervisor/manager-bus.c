@@ -48,8 +48,8 @@ static int append_databases(sd_bus_message *reply, Manager *m) {
 
         for (GList *i = names; i && r >= 0; i = i->next) {
                 const Database *d = manager_find_database(m, i->data);
-                r = sd_bus_message_append(reply, "(soa{sv})", database_name(d), d->object_path, 2, "description", "s", d->config->description,
-                                          "mode", "s", "read-only");
+                r = sd_bus_message_append(reply, "(soa{sv})", database_name(d), d->object_path, 2, "description", "s",
+                                          d->config->description, "mode", "s", "read-only");
         }
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
@@ -84,7 +84,8 @@ static int get_database(sd_bus_message *m, Manager *manager, Refusal *refusal) {
                 return r;
         const Database *d = manager_find_database(manager, name);
         if (!d)
-                return refuse(refusal, ERROR_UNKNOWN_DATABASE, "There is no database \"%.100s\" for you: ListDatabases says which there are.", name);
+                return refuse(refusal, ERROR_UNKNOWN_DATABASE,
+                              "There is no database \"%.100s\" for you: ListDatabases says which there are.", name);
         return sd_bus_reply_method_return(m, "oa{sv}", d->object_path, 0);
 }
 
@@ -96,7 +97,8 @@ static int reload(sd_bus_message *m, Manager *manager, Refusal *refusal) {
         if (r < 0)
                 return r;
         if (!peer_is_administrator(manager, peer_of(manager, m)))
-                return refuse(refusal, ERROR_ACCESS_DENIED, "Only root, or the user that the service runs as, may reload it.");
+                return refuse(refusal, ERROR_ACCESS_DENIED,
+                              "Only root, or the user that the service runs as, may reload it.");
         service_reload(manager);
         r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
@@ -125,7 +127,8 @@ static int append_statement(sd_bus_message *reply, const Statement *s) {
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "{sv}");
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}", "uid", "u", (uint32_t) s->session->user->uid, "runs", "t", s->n_runs);
+                r = sd_bus_message_append(reply, "{sv}{sv}", "uid", "u", (uint32_t) s->session->user->uid, "runs", "t",
+                                          s->n_runs);
         if (r >= 0 && s->run)
                 r = sd_bus_message_append(reply, "{sv}", "running", "t", s->run->number);
         for (int k = 0; k < 2 && r >= 0; k++)
@@ -164,12 +167,13 @@ static int append_run(sd_bus_message *reply, const Run *run, bool with_pid) {
         int r = sd_bus_message_open_container(reply, 'r', "tosa{sv}");
 
         if (r >= 0)
-                r = sd_bus_message_append(reply, "tos", run->number, run->database->object_path, run->session ? run->session->name : "");
+                r = sd_bus_message_append(reply, "tos", run->number, run->database->object_path,
+                                          run->session ? run->session->name : "");
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "{sv}");
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "uid", "u", (uint32_t) run->user->uid, "state", "s", state_name(run), "usec", "t",
-                                          manager_now() - run->asked_usec);
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "uid", "u", (uint32_t) run->user->uid, "state", "s",
+                                          state_name(run), "usec", "t", manager_now() - run->asked_usec);
         if (r >= 0 && run->statement)
                 r = sd_bus_message_append(reply, "{sv}", "statement", "t", run->statement->number);
         if (r >= 0 && with_pid && run->worker)
@@ -194,7 +198,8 @@ static int append_runs(sd_bus_message *reply, Manager *m, const Peer *peer) {
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-static int reply_list(sd_bus_message *m, Manager *manager, int (*append)(sd_bus_message *, Manager *, const Peer *), Refusal *refusal) {
+static int reply_list(sd_bus_message *m, Manager *manager, int (*append)(sd_bus_message *, Manager *, const Peer *),
+                      Refusal *refusal) {
         g_autoptr(sd_bus_message) reply = NULL;
         Options options;
         int r = options_read(m, 0, &options, refusal);
@@ -227,7 +232,8 @@ static int cancel_run(sd_bus_message *m, Manager *manager, Refusal *refusal) {
         if (r < 0)
                 return r;
         if (peer_of(manager, m)->uid != 0)
-                return refuse(refusal, ERROR_ACCESS_DENIED, "Only root may cancel the runs of others; use Cancel of the database for your own.");
+                return refuse(refusal, ERROR_ACCESS_DENIED,
+                              "Only root may cancel the runs of others; use Cancel of the database for your own.");
         Run *run = g_hash_table_lookup(manager->runs, &number);
         if (!run || run->kind == RUN_PREPARE)
                 return refuse(refusal, ERROR_UNKNOWN_RUN, "There is no run %" PRIu64 "; it may have ended.", number);
@@ -251,18 +257,18 @@ METHOD(reload)
 
 /* ---- Properties ---- */
 
-static int property_version(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
-                            void *userdata, sd_bus_error *error) {
+static int property_version(sd_bus *bus, const char *path, const char *interface, const char *property,
+                            sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         return sd_bus_message_append(reply, "s", SQLIPC_VERSION);
 }
 
-static int property_features(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
-                             void *userdata, sd_bus_error *error) {
+static int property_features(sd_bus *bus, const char *path, const char *interface, const char *property,
+                             sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         return sd_bus_message_append(reply, "as", 0); /* nothing was added since the first release */
 }
 
-static int property_counter(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
-                            void *userdata, sd_bus_error *error) {
+static int property_counter(sd_bus *bus, const char *path, const char *interface, const char *property,
+                            sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const Manager *m = userdata;
         uint64_t n = strcmp(property, "NStatements") == 0 ? g_hash_table_size(m->statements)
                      : strcmp(property, "NRuns") == 0     ? manager_n_runs(m)
@@ -277,16 +283,18 @@ static int property_counter(sd_bus *bus, const char *path, const char *interface
 
 static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_VTABLE_START(0),
-        SD_BUS_METHOD_WITH_ARGS("ListDatabases", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("a(soa{sv})", databases, "a{sv}", info),
-                                method_list_databases, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS("GetDatabase", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("o", object, "a{sv}", info),
-                                method_get_database, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListDatabases", SD_BUS_ARGS("a{sv}", options),
+                                SD_BUS_RESULT("a(soa{sv})", databases, "a{sv}", info), method_list_databases,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("GetDatabase", SD_BUS_ARGS("s", name, "a{sv}", options),
+                                SD_BUS_RESULT("o", object, "a{sv}", info), method_get_database, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListStatements", SD_BUS_ARGS("a{sv}", options),
-                                SD_BUS_RESULT("a(tosa{sv})", statements, "a{sv}", info), method_list_statements, SD_BUS_VTABLE_UNPRIVILEGED),
+                                SD_BUS_RESULT("a(tosa{sv})", statements, "a{sv}", info),
+                                method_list_statements, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListRuns", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("a(tosa{sv})", runs, "a{sv}", info),
                                 method_list_runs, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD_WITH_ARGS("CancelRun", SD_BUS_ARGS("t", run, "a{sv}", options), SD_BUS_RESULT("a{sv}", info), method_cancel_run,
-                                SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("CancelRun", SD_BUS_ARGS("t", run, "a{sv}", options), SD_BUS_RESULT("a{sv}", info),
+                                method_cancel_run, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("a{sv}", info), method_reload,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_PROPERTY("DaemonVersion", "s", property_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),

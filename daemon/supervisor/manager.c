@@ -208,7 +208,8 @@ int manager_new(BusType type, const char *config_directory, Manager **ret) {
 
         *m = (Manager) {
                 .uid = geteuid(),
-                .config_directory = config_directory ? g_strdup(config_directory) : config_default_directory(type == BUS_USER),
+                .config_directory = config_directory ? g_strdup(config_directory)
+                                                     : config_default_directory(type == BUS_USER),
                 /* The environment's is for running from a build tree, where nothing is installed yet. */
                 .worker_path = getenv("SQLIPC_WORKER_PATH") ?: SQLIPC_WORKER_PATH,
                 .n_cpus = count_cpus(),
@@ -268,7 +269,8 @@ static int on_call_while_stopping(sd_bus_message *message, void *userdata, sd_bu
 
         if (!m->stopping || !sd_bus_message_is_method_call(message, NULL, NULL))
                 return 0;
-        return bus_error_reply(message, &(Failure) { .error = ERROR_SHUTTING_DOWN, .sql_offset = -1, .message = stopping_sentence });
+        return bus_error_reply(message, &(Failure) { .error = ERROR_SHUTTING_DOWN, .sql_offset = -1,
+                                                    .message = stopping_sentence });
 }
 
 int manager_connect(Manager *m, BusType type, const char *address) {
@@ -282,8 +284,8 @@ int manager_connect(Manager *m, BusType type, const char *address) {
         r = sd_bus_add_filter(m->bus, NULL, on_call_while_stopping, m);
         if (r < 0)
                 return r;
-        r = sd_bus_match_signal(m->bus, NULL, NULL, "/org/freedesktop/DBus/Local", "org.freedesktop.DBus.Local", "Disconnected",
-                                on_disconnected, m);
+        r = sd_bus_match_signal(m->bus, NULL, NULL, "/org/freedesktop/DBus/Local", "org.freedesktop.DBus.Local",
+                                "Disconnected", on_disconnected, m);
         if (r < 0)
                 return r;
         r = peer_watch(m);

@@ -16,7 +16,8 @@ typedef struct OptionRow {
 } OptionRow;
 
 static const OptionRow option_table[] = {
-        { "page-size", OPTION_PAGE_SIZE, 'u', SQLIPC_PAGE_SIZE_MIN, SQLIPC_PAGE_SIZE_MAX, G_STRUCT_OFFSET(Options, page_size) },
+        { "page-size", OPTION_PAGE_SIZE, 'u', SQLIPC_PAGE_SIZE_MIN, SQLIPC_PAGE_SIZE_MAX,
+          G_STRUCT_OFFSET(Options, page_size) },
         { "max-bytes", OPTION_MAX_BYTES, 'u', 1, ROWS_SIZE_MAX, G_STRUCT_OFFSET(Options, max_bytes) },
         { "timeout-usec", OPTION_TIMEOUT, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, timeout_usec) },
 };
@@ -28,7 +29,8 @@ static int read_number(sd_bus_message *m, const OptionRow *row, Refusal *refusal
         if (r < 0)
                 return r;
         if (contents[0] != row->type || contents[1] != 0)
-                return refuse(refusal, ERROR_INVALID_OPTION, "Option \"%s\" has type \"%s\": give \"%c\".", row->name, contents, row->type);
+                return refuse(refusal, ERROR_INVALID_OPTION, "Option \"%s\" has type \"%s\": give \"%c\".", row->name,
+                              contents, row->type);
         if (row->type == 't')
                 return sd_bus_message_read(m, "v", "t", ret);
         uint32_t u;
@@ -46,10 +48,12 @@ static int read_option(sd_bus_message *m, const OptionRow *row, Options *options
         if (r < 0)
                 return r;
         if (value < row->min || value > row->max)
-                return refuse(refusal, ERROR_INVALID_OPTION, "Option \"%s\" is %" PRIu64 ": give %" PRIu64 " to %" PRIu64 ".", row->name,
-                              value, row->min, row->max);
+                return refuse(refusal, ERROR_INVALID_OPTION,
+                              "Option \"%s\" is %" PRIu64 ": give %" PRIu64 " to %" PRIu64 ".", row->name, value,
+                              row->min, row->max);
         if (row->key == OPTION_PAGE_SIZE && (value & (value - 1)) != 0)
-                return refuse(refusal, ERROR_INVALID_OPTION, "Option \"page-size\" is %" PRIu64 ": give a power of two.", value);
+                return refuse(refusal, ERROR_INVALID_OPTION, "Option \"page-size\" is %" PRIu64 ": give a power of two.",
+                              value);
         if (row->type == 't')
                 *(uint64_t *) G_STRUCT_MEMBER_P(options, row->offset) = value;
         else

@@ -2,8 +2,8 @@
 /*
  * The a{sv} options of a method. Supervisor.
  *
- * Each method says which keys mean something to it; any other is refused by name, unless it starts with "x-", so that a caller
- * who misspells one learns of it.
+ * Each method says which keys mean something to it; any other is refused by name, unless it starts with "x-", so that a
+ * caller who misspells one learns of it.
  */
 #ifndef SQLIPC_OPTIONS_H
 #define SQLIPC_OPTIONS_H

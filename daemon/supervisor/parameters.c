@@ -8,7 +8,8 @@
 #include "parameters.h"
 #include "sqlipc-page.h"
 
-/* A row under construction. Heads and data grow apart and are joined at the end, since the head's size follows from the count. */
+/* A row under construction. Heads and data grow apart and are joined at the end, since the head's size follows from
+ * the count. */
 typedef struct Builder {
         uint8_t *types;
         uint32_t *ends;      /* native order */
@@ -47,7 +48,7 @@ static int grow_head(Builder *b) {
 static int grow_data(Builder *b, size_t size) {
         size_t allocated = b->allocated ?: 256;
 
-        if (size <= b->allocated - b->size)
+        if (b->data && size <= b->allocated - b->size)
                 return 0;
         while (size > allocated - b->size)
                 allocated *= 2;
@@ -64,7 +65,8 @@ static int add(Builder *b, ValueType type, size_t size, uint8_t **ret) {
         size_t used = ROW_HEAD_SIZE(b->n + 1) + b->size;
 
         if (used > PARAMETERS_SIZE_MAX || size > PARAMETERS_SIZE_MAX - used)
-                return refuse(b->refusal, ERROR_LIMITS_EXCEEDED, "The parameters take more than %zu bytes: pass less, or in several runs.",
+                return refuse(b->refusal, ERROR_LIMITS_EXCEEDED,
+                              "The parameters take more than %zu bytes: pass less, or in several runs.",
                               PARAMETERS_SIZE_MAX);
         int r = grow_head(b);
         if (r < 0)
@@ -121,8 +123,9 @@ static int add_bytes(Builder *b, ValueType type, const void *bytes, size_t size)
 }
 
 static int refuse_type(Builder *b, const char *contents) {
-        return refuse(b->refusal, ERROR_PARAMETER_TYPE, "Parameter %u has D-Bus type \"%.50s\", which no SQL value has: give an integer, d, s, ay, "
-                      "or a{sv} as the interface describes it.", b->n_parameters, contents);
+        return refuse(b->refusal, ERROR_PARAMETER_TYPE,
+                      "Parameter %u has D-Bus type \"%.50s\", which no SQL value has: give an integer, "
+                      "d, s, ay, or a{sv} as the interface describes it.", b->n_parameters, contents);
 }
 
 static int read_integer(sd_bus_message *m, Builder *b, char type) {
@@ -141,7 +144,8 @@ static int read_integer(sd_bus_message *m, Builder *b, char type) {
         case 'x': return add_integer(b, v.x);
         }
         if (v.t > INT64_MAX)
-                return refuse(b->refusal, ERROR_PARAMETER_TYPE, "Parameter %u is %" PRIu64 ": SQL integers end at 2^63-1.", b->n_parameters, v.t);
+                return refuse(b->refusal, ERROR_PARAMETER_TYPE, "Parameter %u is %" PRIu64 ": SQL integers end at 2^63-1.",
+                              b->n_parameters, v.t);
         return add_integer(b, (int64_t) v.t);
 }
 
@@ -185,8 +189,9 @@ static int read_special(sd_bus_message *m, Builder *b) {
         if (r < 0)
                 return r;
         if (strcmp(key, "text") != 0 || strcmp(contents, "ay") != 0)
-                return refuse(b->refusal, ERROR_PARAMETER_TYPE, "Parameter %u is a dictionary with \"%.50s\" of type \"%.50s\": only \"text\" of type "
-                              "\"ay\" is known.", b->n_parameters, key, contents);
+                return refuse(b->refusal, ERROR_PARAMETER_TYPE,
+                              "Parameter %u is a dictionary with \"%.50s\" of type \"%.50s\": only \"text\" of "
+                              "type \"ay\" is known.", b->n_parameters, key, contents);
         r = sd_bus_message_enter_container(m, 'v', "ay");
         if (r < 0)
                 return r;
@@ -199,7 +204,8 @@ static int read_special(sd_bus_message *m, Builder *b) {
         if (r < 0)
                 return r;
         if (r == 0)
-                return refuse(b->refusal, ERROR_PARAMETER_TYPE, "Parameter %u is a dictionary with several entries.", b->n_parameters);
+                return refuse(b->refusal, ERROR_PARAMETER_TYPE, "Parameter %u is a dictionary with several entries.",
+                              b->n_parameters);
         return sd_bus_message_exit_container(m);
 }
 

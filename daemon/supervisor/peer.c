@@ -80,8 +80,8 @@ static int parse_credentials(sd_bus_message *reply, Peer *p) {
 
 static int ask_driver(Manager *m, const char *name, Peer *p) {
         g_autoptr(sd_bus_message) call = NULL, reply = NULL;
-        int r = sd_bus_message_new_method_call(m->bus, &call, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus",
-                                               "GetConnectionCredentials");
+        int r = sd_bus_message_new_method_call(m->bus, &call, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                                               "org.freedesktop.DBus", "GetConnectionCredentials");
 
         if (r < 0)
                 return r;
@@ -110,7 +110,8 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *err
                 return 0;
         }
         peer_free(p);
-        if (r == -EBADR || r == -ENXIO || r == -ENOENT || r == -EHOSTUNREACH) /* it left already: nobody waits for an answer */
+        /* It left already: nobody waits for an answer. */
+        if (r == -EBADR || r == -ENXIO || r == -ENOENT || r == -EHOSTUNREACH)
                 return 1;
         log_warning("The bus does not say who %s is: %s", sender, g_strerror(-r));
         return bus_error_reply(message, &(Failure) { .error = ERROR_ACCESS_DENIED, .sql_offset = -1,

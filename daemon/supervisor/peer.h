@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Who a bus name is: uid and groups of connect time, asked of the bus driver once and kept until the name vanishes. Supervisor.
+ * Who a bus name is: uid and groups of connect time, asked of the bus driver once and kept until the name vanishes.
+ * Supervisor.
  *
  * One match tells of every name that vanishes; sd_bus_track would need one per peer, and the bus drops a connection that
  * has too many. The question to the driver is the only call that the supervisor waits for (about 100 us, at most 1 s).

@@ -7,8 +7,8 @@
  *
  *      a new pipe        1 page    while the uid is under its cap: PipePagesMax=, half of the total
  *      its first run    16 pages   while the uid stays under 7/8 of the cap
- *      a run fills it  256 pages   while the uid stays under half of the cap, and of its fair share (the total by the uids that hold
- *                                  pipes)
+ *      a run fills it  256 pages   while the uid stays under half of the cap, and half of its fair share (the total by
+ *                                  the uids that hold pipes)
  *
  * So growth, which only speeds a run up, never eats the pages that the uid's next pipe needs.
  */

@@ -54,7 +54,8 @@ static int open_pipe(Pipe *p, Refusal *refusal) {
         if (pipe2(fds, O_CLOEXEC) < 0) {
                 if (errno != EMFILE && errno != ENFILE)
                         return -errno;
-                return refuse(refusal, ERROR_LIMITS_EXCEEDED, "The service has no descriptor left for a pipe; try again later.");
+                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
+                              "The service has no descriptor left for a pipe; try again later.");
         }
         p->read_fd = fds[0];
         p->write_fd = fds[1];
@@ -70,8 +71,9 @@ int pipe_new(User *u, Pipe **ret, Refusal *refusal) {
 
         check_all(u);
         if (!pipe_budget_admits_new(budget, &u->pipe_account, u->manager->config->limits.pipe_pages_max))
-                return refuse(refusal, ERROR_LIMITS_EXCEEDED, "Your pipes hold %" PRIu64 " pages, which is all you may have: finalize statements "
-                              "and close their pipes.", u->pipe_account.used);
+                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
+                              "Your pipes hold %" PRIu64 " pages, which is all you may have: finalize "
+                              "statements and close their pipes.", u->pipe_account.used);
         Pipe *p = g_new(Pipe, 1);
         *p = (Pipe) { .user = user_ref(u), .n_ref = 1, .write_fd = -1, .read_fd = -1, .link.data = p };
         g_queue_push_tail_link(&u->pipes, &p->link);
@@ -163,7 +165,8 @@ void pipe_grow_for_run(Pipe *p) {
                 return;
         p->ran = true;
         if (p->pages < PIPE_PAGES_FIRST_RUN &&
-            pipe_budget_admits_first_run(&m->pipe_budget, &p->user->pipe_account, m->config->limits.pipe_pages_max, PIPE_PAGES_FIRST_RUN - p->pages))
+            pipe_budget_admits_first_run(&m->pipe_budget, &p->user->pipe_account, m->config->limits.pipe_pages_max,
+                                         PIPE_PAGES_FIRST_RUN - p->pages))
                 grow(p, PIPE_PAGES_FIRST_RUN);
 }
 
@@ -172,7 +175,8 @@ void pipe_grow_for_filling(Pipe *p) {
 
         if (p->filled || p->write_fd < 0 || p->pages >= PIPE_PAGES_FILLING)
                 return;
-        if (!pipe_budget_admits_filling(&m->pipe_budget, &p->user->pipe_account, m->config->limits.pipe_pages_max, PIPE_PAGES_FILLING - p->pages))
+        if (!pipe_budget_admits_filling(&m->pipe_budget, &p->user->pipe_account, m->config->limits.pipe_pages_max,
+                                        PIPE_PAGES_FILLING - p->pages))
                 return;
         p->filled = true;
         grow(p, PIPE_PAGES_FILLING);

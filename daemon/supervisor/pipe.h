@@ -5,8 +5,8 @@
  *      pipe_new --> in use (by a statement, a run) --last unref--> retired --POLLERR: no read end is left--> gone
  *                      \--pipe_break: a worker was lost--> closed, reads end-of-file, counts no more
  *
- * 1. We own the write end and pass it along with each run. It stays open, silent, until the last read end is gone: only so do
- *    we learn that its pages are free (a client may keep its end as long as it likes).
+ * 1. We own the write end and pass it along with each run. It stays open, silent, until the last read end is gone: only so
+ *    do we learn that its pages are free (a client may keep its end as long as it likes).
  * 2. A client can grow a pipe at our cost. pipe_check() sees it; the pipe then counts at its real size.
  */
 #ifndef SQLIPC_PIPE_H

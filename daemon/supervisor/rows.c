@@ -166,7 +166,8 @@ size_t rows_row_size(const PageDecoder *d) {
                 case VALUE_NULL: size += NULL_SIZE; break;
                 case VALUE_BLOB: size += BYTES_OVERHEAD + v.size; break;
                 case VALUE_TEXT:
-                        size += v.size + (dbus_text_is_valid((const char *) v.bytes, v.size) ? BYTES_OVERHEAD : SPECIAL_TEXT_OVERHEAD);
+                        size += v.size;
+                        size += dbus_text_is_valid((const char *) v.bytes, v.size) ? BYTES_OVERHEAD : SPECIAL_TEXT_OVERHEAD;
                         break;
                 }
         }

@@ -21,7 +21,8 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);
 
 static int check_quota(const Session *s, RunKind kind, Refusal *refusal) {
         if (kind != RUN_PREPARE && s->user->n_runs >= s->manager->config->limits.runs_max)
-                return refuse(refusal, ERROR_LIMITS_EXCEEDED, "You have %" PRIu64 " runs under way, which is all you may have: let one end, or cancel it.",
+                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
+                              "You have %" PRIu64 " runs under way, which is all you may have: let one end, or cancel it.",
                               s->user->n_runs);
         return 0;
 }
@@ -151,10 +152,11 @@ static void disarm(Run *run) {
                 (void) sd_event_source_set_enabled(run->timer, SD_EVENT_OFF);
 }
 
-/* To compile: PrepareTimeoutSec=. The worker says Busy after BusyTimeoutSec=, which is the same time by default: then Busy, which
- * says more, shall win. */
+/* To compile: PrepareTimeoutSec=. The worker says Busy after BusyTimeoutSec=, which is the same time by default: then Busy,
+ * which says more, shall win. */
 static uint64_t compile_until(const Run *run) {
-        uint64_t prepare = run->manager->config->limits.prepare_timeout_usec, busy = run->manager->config->limits.busy_timeout_usec;
+        const Limits *l = &run->manager->config->limits;
+        uint64_t prepare = l->prepare_timeout_usec, busy = l->busy_timeout_usec;
         bool close_by = prepare < busy + COMPILE_MARGIN_USEC && busy <= prepare;
 
         return manager_now() + (close_by ? busy + COMPILE_MARGIN_USEC : prepare);
@@ -167,19 +169,23 @@ static void on_timeout(Run *run) {
                 if (run->missing)
                         run_lost(run);
                 else if (manager_now() >= run->deadline_usec)
-                        run_cancel(run, ERROR_TIMED_OUT, "The query's time (RunTimeoutSec= or timeout-usec) passed before a worker was free.");
+                        run_cancel(run, ERROR_TIMED_OUT,
+                                   "The query's time (RunTimeoutSec= or timeout-usec) passed before a worker was free.");
                 else
-                        run_cancel(run, ERROR_BUSY, "All your workers are occupied: wait until a run of yours ends, or cancel one.");
+                        run_cancel(run, ERROR_BUSY,
+                                   "All your workers are occupied: wait until a run of yours ends, or cancel one.");
                 return;
         case RUN_TAKEN:
                 if (run->end.error == ERROR_NONE) {
-                        run_cancel(run, ERROR_TIMED_OUT, "The SQL takes too long to compile (PrepareTimeoutSec=): make it simpler.");
+                        run_cancel(run, ERROR_TIMED_OUT,
+                                   "The SQL takes too long to compile (PrepareTimeoutSec=): make it simpler.");
                         return;
                 }
                 worker_kill(run->worker, "a job that was cancelled before it started goes on");
                 return;
         case RUN_STARTED:
-                (void) refuse(&run->end, ERROR_TIMED_OUT, "The query ran past its time limit (RunTimeoutSec= or timeout-usec).");
+                (void) refuse(&run->end, ERROR_TIMED_OUT,
+                              "The query ran past its time limit (RunTimeoutSec= or timeout-usec).");
                 worker_kill(run->worker, "a run goes on past its end");
                 return;
         case RUN_ENDED:
@@ -249,7 +255,8 @@ void run_lost(Run *run) {
 void run_submit(Run *run) {
         if (run->pipe)
                 pipe_grow_for_run(run->pipe);
-        arm(run, run->asked_usec + smaller(run->manager->config->limits.queue_timeout_usec, run->deadline_usec - run->asked_usec));
+        arm(run, run->asked_usec + smaller(run->manager->config->limits.queue_timeout_usec,
+                                           run->deadline_usec - run->asked_usec));
         group_submit(run->group, run);
 }
 
@@ -292,8 +299,8 @@ int run_on_taken(Run *run, Worker *w) {
         return 0;
 }
 
-/* It was told to end, but the worker got it started before it looked. The method fails all the same, since the client does not
- * have the pipe; but for a Fetch, which has, and reads the ERROR there. */
+/* It was told to end, but the worker got it started before it looked. The method fails all the same, since the client does
+ * not have the pipe; but for a Fetch, which has, and reads the ERROR there. */
 static void refuse_late(Run *run) {
         Failure failure = refusal_as_failure(&run->end);
 
@@ -443,7 +450,8 @@ int run_find(Manager *m, const Peer *p, const Database *d, uint64_t number, Run 
 
         if (!run || run->kind == RUN_PREPARE || !run->session || strcmp(run->session->name, p->name) != 0 ||
             strcmp(database_name(run->database), database_name(d)) != 0) /* by name: a reload may have changed the object */
-                return refuse(refusal, ERROR_UNKNOWN_RUN, "You have no run %" PRIu64 " on this database; it may have ended.", number);
+                return refuse(refusal, ERROR_UNKNOWN_RUN,
+                              "You have no run %" PRIu64 " on this database; it may have ended.", number);
         *ret = run;
         return 0;
 }

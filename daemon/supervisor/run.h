@@ -8,11 +8,12 @@
  *         +--> gone                   +--> called back out of the socket: WAITING, gone
  *
  * 1. The method that asked is answered exactly once: at STARTED, or with what ended it before.
- * 2. A run that a worker may have is not freed before the worker said that it ended, or is dead: its number stays known. To end one
- *    that may still lie in the job socket, the socket is emptied first (group_recall), so that nobody starts what was given up.
+ * 2. A run that a worker may have is not freed before the worker said that it ended, or is dead: its number stays known. To
+ *    end one that may still lie in the job socket, the socket is emptied first (group_recall), so that nobody starts what
+ *    was given up.
  * 3. OVER is kept only by a RowReader that has not read to the end.
- * 4. Its timer is the one deadline that matters in its state; past a CANCEL or the run's own deadline a second is left, then the
- *    worker is killed.
+ * 4. Its timer is the one deadline that matters in its state; past a CANCEL or the run's own deadline a second is left,
+ *    then the worker is killed.
  */
 #ifndef SQLIPC_RUN_H
 #define SQLIPC_RUN_H

@@ -2,8 +2,8 @@
 /*
  * One client: a unique bus name that holds statements or runs, and what dies with it. Supervisor.
  *
- * A session is born with the first thing that a peer holds, and dies one way, session_close(), whether the peer vanished or we stop:
- * runs are told to end (and live on, without a session, until their worker says so), statements are freed.
+ * A session is born with the first thing that a peer holds, and dies one way, session_close(), whether the peer vanished or
+ * we stop: runs are told to end (and live on, without a session, until their worker says so), statements are freed.
  */
 #ifndef SQLIPC_SESSION_H
 #define SQLIPC_SESSION_H

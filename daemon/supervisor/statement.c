@@ -10,7 +10,8 @@ int sql_check(const char *sql, size_t *ret_size, Refusal *refusal) {
         size_t size = strlen(sql);
 
         if (size > SQL_SIZE_MAX)
-                return refuse(refusal, ERROR_LIMITS_EXCEEDED, "The SQL has %zu bytes: at most %zu are taken; pass values as parameters.", size,
+                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
+                              "The SQL has %zu bytes: at most %zu are taken; pass values as parameters.", size,
                               SQL_SIZE_MAX);
         *ret_size = size;
         return 0;
@@ -24,7 +25,8 @@ int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, 
         if (r < 0)
                 return r;
         if (s->user->n_statements >= s->manager->config->limits.statements_max)
-                return refuse(refusal, ERROR_LIMITS_EXCEEDED, "You have %" PRIu64 " statements open, which is all you may have: finalize some.",
+                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
+                              "You have %" PRIu64 " statements open, which is all you may have: finalize some.",
                               s->user->n_statements);
         r = pipe_new(s->user, &pipe, refusal);
         if (r < 0)
@@ -76,7 +78,8 @@ int statement_find(Manager *m, const Peer *p, const Database *d, uint64_t number
         Statement *s = g_hash_table_lookup(m->statements, &number);
 
         if (!s || s->state == STATEMENT_PREPARING || s->doomed || s->database != d || strcmp(s->session->name, p->name) != 0)
-                return refuse(refusal, ERROR_UNKNOWN_STATEMENT, "You have no statement %" PRIu64 " on this database: prepare it again.", number);
+                return refuse(refusal, ERROR_UNKNOWN_STATEMENT,
+                              "You have no statement %" PRIu64 " on this database: prepare it again.", number);
         *ret = s;
         return 0;
 }

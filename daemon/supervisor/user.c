@@ -24,7 +24,8 @@ User *user_ref(User *u) {
 User *user_unref(User *u) {
         if (!u || --u->n_ref > 0)
                 return NULL;
-        assert(u->n_statements == 0 && u->n_runs == 0 && u->n_workers == 0 && u->held_size == 0 && u->pipe_account.used == 0);
+        assert(u->n_statements == 0 && u->n_runs == 0 && u->n_workers == 0 && u->held_size == 0 &&
+               u->pipe_account.used == 0);
         g_hash_table_remove(u->manager->users, GUINT_TO_POINTER(u->uid));
         g_free(u);
         return NULL;
@@ -33,7 +34,8 @@ User *user_unref(User *u) {
 int user_hold(User *u, size_t size, Refusal *refusal) {
         if (size > HELD_SIZE_MAX - u->held_size)
                 return refuse(refusal, ERROR_LIMITS_EXCEEDED,
-                              "Your statements and waiting runs hold %zu MiB of SQL and parameters: finalize some.", HELD_SIZE_MAX >> 20);
+                              "Your statements and waiting runs hold %zu MiB of SQL and parameters: finalize some.",
+                              HELD_SIZE_MAX >> 20);
         u->held_size += size;
         return 0;
 }

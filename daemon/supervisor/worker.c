@@ -83,7 +83,8 @@ static int add_sources(Worker *w) {
         if (r >= 0)
                 r = sd_event_add_io(e, &w->io, w->control_fd, EPOLLIN, on_control, w);
         if (r >= 0)
-                r = sd_event_add_time(e, &w->idle_timer, CLOCK_MONOTONIC, w->idle_usec + w->manager->config->limits.worker_idle_usec, 0, on_idle, w);
+                r = sd_event_add_time(e, &w->idle_timer, CLOCK_MONOTONIC,
+                                      w->idle_usec + w->manager->config->limits.worker_idle_usec, 0, on_idle, w);
         return r;
 }
 
@@ -132,7 +133,8 @@ int worker_new(Group *g) {
                 worker_free(w);
                 return r;
         }
-        log_full(LOG_DEBUG, database_name(g->database), NULL, "Worker %i started for uid %u.", (int) w->pid, (unsigned) g->user->uid);
+        log_full(LOG_DEBUG, database_name(g->database), NULL, "Worker %i started for uid %u.", (int) w->pid,
+                 (unsigned) g->user->uid);
         return 0;
 }
 
