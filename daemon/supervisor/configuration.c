@@ -247,8 +247,8 @@ static void add_limit(Config *c, const char *file, const char *text, GKeyFile *k
                 *limit_at(&c->limits, row) = value;
         else
                 config_add_broken(c, "sqlipcd.conf", "%s:%u: %s=%s is not taken: give %s from %" PRIu64 " to %" PRIu64 "%s",
-                                  file, find_line(text, "Limits", row->key), row->key, given ?: "", what[row->type], row->min,
-                                  row->max, row->type == LIMIT_TIME ? " microseconds" : "");
+                                  file, find_line(text, "Limits", row->key), row->key, given ?: "", what[row->type],
+                                  row->min, row->max, row->type == LIMIT_TIME ? " microseconds" : "");
 }
 
 void config_add_limits(Config *c, const char *file, const char *text, size_t size) {

@@ -252,7 +252,16 @@ void run_lost(Run *run) {
 
 /* ---- On its way ---- */
 
+static void log_job(const Run *run) {
+        size_t size;
+        const char *sql = g_bytes_get_data(run->sql, &size);
+
+        log_full(LOG_DEBUG, database_name(run->database), run->session->name, "%s %" PRIu64 ": %.*s",
+                 run->kind == RUN_PREPARE ? "Statement" : "Run", run->number, (int) (size < 1000 ? size : 1000), sql ?: "");
+}
+
 void run_submit(Run *run) {
+        log_job(run);
         if (run->pipe)
                 pipe_grow_for_run(run->pipe);
         arm(run, run->asked_usec + smaller(run->manager->config->limits.queue_timeout_usec,

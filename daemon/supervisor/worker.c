@@ -348,7 +348,8 @@ static int receive(Worker *w) {
         if (r == -EAGAIN)
                 return 0;
         if (r == 0) {
-                (void) kill(w->pid, SIGKILL); /* without its control socket it is of no use; on_process_exit() reaps it */
+                if (w->pid > 0)
+                        (void) kill(w->pid, SIGKILL); /* without its control socket it is of no use; on_process_exit() reaps it */
                 worker_gone(w);
                 return 0;
         }
