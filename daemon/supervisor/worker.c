@@ -240,7 +240,7 @@ static void lose_runs(Worker *w) {
 
 /* It is dead, or as good as. Once. */
 static void worker_gone(Worker *w) {
-        bool early = !w->spoke && !w->ending && !w->killed;
+        bool early = !w->spoke && !w->ending;
 
         if (w->control_fd < 0)
                 return;
@@ -348,8 +348,9 @@ static int receive(Worker *w) {
         if (r == -EAGAIN)
                 return 0;
         if (r == 0) {
+                /* Without its control socket it is of no use; on_process_exit() reaps it. */
                 if (w->pid > 0)
-                        (void) kill(w->pid, SIGKILL); /* without its control socket it is of no use; on_process_exit() reaps it */
+                        (void) kill(w->pid, SIGKILL);
                 worker_gone(w);
                 return 0;
         }
