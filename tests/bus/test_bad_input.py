@@ -185,10 +185,15 @@ def prepare_that_exhausts():
         + "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})" for n in range(1, 22))
         + " SELECT count(*) FROM c21"
     )
-    worker = service.workers()
-    expect("OutOfMemory", client.prepare, "chinook", sql)
-    refused("OutOfMemory", sql)
-    true(set(worker) <= set(service.workers()), "it cost a worker")
+    for call in (client.prepare, client.query, client.query_rows):
+        try:
+            call("chinook", sql)
+            raise AssertionError("it was compiled")
+        except Failure as failure:
+            # HeapMax= or PrepareTimeoutSec=, whichever this machine comes to first; test_quotas.py takes them one by one.
+            true(failure.name.endswith((".OutOfMemory", ".TimedOut")), str(failure))
+        other.point()
+    client.point()
 
 
 @test
