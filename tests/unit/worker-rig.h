@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The real worker program between two sockets, as the supervisor holds it, on a real database file. What comes down a pipe is
+ * read with the page decoder; what the worker reports is checked message by message. No bus. Tests only.
+ */
+#ifndef SQLIPC_TEST_WORKER_RIG_H
+#define SQLIPC_TEST_WORKER_RIG_H
+
+#include <glib.h>
+#include <sys/types.h>
+
+#include "page-decoder.h"
+#include "protocol.h"
+#include "sqlipc-errors.h"
+
+#define NOBODY ((uid_t) 65534)
+#define ENDLESS "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
+#define MANY "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x, 'row ' || x FROM c"
+
+typedef struct Rig {
+        char *folder, *database; /* the database is not there where nothing made it */
+        uid_t uid;               /* of the worker */
+        pid_t pid;
+        int job_fd, control_fd;
+        uint64_t next_number;
+        uint64_t row_size_max, result_size_max, deadline_in_usec;
+        uint32_t page_size;
+        bool describe;
+        struct {
+                bool parked, filling;
+        } seen; /* what passed by while something else was waited for */
+} Rig;
+
+/* How a run ended. */
+typedef struct Outcome {
+        ErrorNumber error; /* of ENDED before STARTED, or of the ERROR frame */
+        bool in_stream;    /* the latter */
+        uint64_t n_rows;
+        int32_t sql_offset, extended_code;
+        char message[512];
+} Outcome;
+
+/* SETUP with room for everything; a test narrows what it is about. */
+extern const Setup wide;
+
+uint64_t now_usec(void);
+
+/* Runs SQL on a file in this process, as a foreign program. */
+void exec_sql(const char *path, const char *sql);
+
+/* A folder, a database with the table `t` of two rows in it, and a worker on it. */
+void rig_init(Rig *rig, Setup setup);
+
+/* The same in two steps: the folder, for the test to put what it wants there; then the worker, as rig->uid. */
+void rig_init_folder(Rig *rig);
+void rig_start(Rig *rig, Setup setup);
+
+/* Tells the worker to go, and sees that it goes in order. */
+void rig_stop(Rig *rig);
+void rig_done_folder(Rig *rig);
+void rig_done(Rig *rig);
+
+/* Until `fd` can be read. */
+void wait_for(int fd);
+
+/* The next report of `number`, which must be of `kind`; PARKED and FILLING pass by into rig->seen unless asked for. */
+ReceivedMessage next_report(Rig *rig, uint64_t number, MessageKind kind);
+void expect_number(Rig *rig, uint64_t number, MessageKind kind);
+void expect_started(Rig *rig, uint64_t number);
+
+/* ENDED and, where ENDED was not drained, DRAINED behind it. */
+void expect_ended(Rig *rig, uint64_t number, ErrorNumber error);
+
+/* Sends PREPARE without waiting. False: the job socket is full. */
+bool send_prepare(Rig *rig, const char *sql, uint64_t *ret_number);
+
+/* Sends a RUN without parameters; returns the read end. */
+int send_run(Rig *rig, const char *sql, uint64_t *ret_number);
+void send_cancel(Rig *rig, uint64_t number);
+
+/* The next event of a stream. */
+int next_event(PageDecoder *d, int fd);
+
+/* Reads a stream to its end. */
+Outcome read_stream(int fd, uint64_t number);
+
+/* Runs `sql` to its end, whatever that is. */
+Outcome run(Rig *rig, const char *sql);
+
+/* g_test_init() and where the worker is. */
+void rig_main_init(int *argc, char ***argv);
+
+#endif
