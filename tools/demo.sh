@@ -10,17 +10,14 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+. tools/private-bus.sh
+
 build=$PWD/build-demo
 folder=
-bus_pid=
 
-# The daemon follows its bus, and its workers follow it.
 clean_up() {
     trap '' INT TERM HUP
-    if [ -n "$bus_pid" ]; then
-        kill "$bus_pid" 2>/dev/null || true
-        wait "$bus_pid" 2>/dev/null || true
-    fi
+    stop_private_bus
     [ -z "$folder" ] || rm -rf "$folder"
 }
 trap clean_up EXIT
@@ -58,55 +55,12 @@ run tools/packages-database.py "$folder/packages.sqlite"
 run sqlipc-bench dataset --rows=30000 "$folder/study.sqlite"
 
 title "They are published by configuration, a file each"
-mkdir -p "$folder/config/databases.d" "$folder/services"
-cat >"$folder/config/databases.d/packages.conf" <<END
-[Database]
-Path=$folder/packages.sqlite
-Description=Packages installed on this machine
-END
-cat >"$folder/config/databases.d/study.conf" <<END
-[Database]
-Path=$folder/study.sqlite
-Description=30,000 rows of 31 columns
-END
+publish_database "$folder" packages "$folder/packages.sqlite" "Packages installed on this machine"
+publish_database "$folder" study "$folder/study.sqlite" "30,000 rows of 31 columns"
 run cat "$folder/config/databases.d/packages.conf"
 
 title "A private bus, which knows how to start the daemon"
-# Activation needs the file alone; a real installation has it in /usr/share/dbus-1.
-printf '%s\n' >"$folder/services/org.sqlipc1.service" \
-    "[D-BUS Service]" \
-    "Name=org.sqlipc1" \
-    "Exec=$folder/start-sqlipcd"
-# What an installation has in its place: an Exec= line with sqlipcd's path.
-cat >"$folder/start-sqlipcd" <<END
-#!/bin/sh
-SQLIPC_WORKER_PATH='$build/daemon/worker/sqlipc-worker'
-export SQLIPC_WORKER_PATH
-exec '$build/daemon/supervisor/sqlipcd' --user --config-dir='$folder/config'
-END
-chmod +x "$folder/start-sqlipcd"
-cat >"$folder/bus.conf" <<END
-<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
- "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-<busconfig>
-  <type>session</type>
-  <listen>unix:path=$folder/bus</listen>
-  <auth>EXTERNAL</auth>
-  <servicedir>$folder/services</servicedir>
-  <policy context="default">
-    <allow own="*"/>
-    <allow send_destination="*"/>
-    <allow receive_sender="*"/>
-  </policy>
-</busconfig>
-END
-dbus-daemon --config-file="$folder/bus.conf" --nofork --nopidfile 2>"$folder/bus.log" &
-bus_pid=$!
-for _ in {1..100}; do
-    [ -S "$folder/bus" ] && break
-    sleep 0.05
-done
-export DBUS_SESSION_BUS_ADDRESS=unix:path=$folder/bus
+start_private_bus "$folder" "$build"
 run cat "$folder/services/org.sqlipc1.service" "$folder/start-sqlipcd"
 
 title "What is shared? (the first call has the bus start the daemon)"

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# For scripts to source: a bus of their own, on which the daemon of a build tree is activated. All that belongs to it stands in
+# one folder, which the caller makes and removes.
+#
+#   publish_database FOLDER NAME FILE DESCRIPTION
+#   start_private_bus FOLDER BUILD [USER]    USER (root only): whom the daemon runs as; sets DBUS_SESSION_BUS_ADDRESS
+#   stop_private_bus                         the daemon follows its bus, and its workers follow it
+
+private_bus_pid=
+
+publish_database() {
+    mkdir -p "$1/config/databases.d"
+    printf '%s\n' >"$1/config/databases.d/$2.conf" "[Database]" "Path=$3" "Description=$4"
+}
+
+start_private_bus() {
+    local folder=$1 build=$2 as=
+    [ -z "${3:-}" ] || as="setpriv --reuid=$3 --regid=$(id -g "$3") --clear-groups "
+    mkdir -p "$folder/services"
+    # Activation needs the file alone; a real installation has it in /usr/share/dbus-1, with an Exec= line that names sqlipcd.
+    printf '%s\n' >"$folder/services/org.sqlipc1.service" "[D-BUS Service]" "Name=org.sqlipc1" "Exec=$folder/start-sqlipcd"
+    cat >"$folder/start-sqlipcd" <<END
+#!/bin/sh
+SQLIPC_WORKER_PATH='$build/daemon/worker/sqlipc-worker'
+export SQLIPC_WORKER_PATH
+exec $as'$build/daemon/supervisor/sqlipcd' --user --config-dir='$folder/config'
+END
+    chmod +x "$folder/start-sqlipcd"
+    # Users other than the bus's own may connect: the daemon may be one.
+    cat >"$folder/bus.conf" <<END
+<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <type>session</type>
+  <listen>unix:path=$folder/bus</listen>
+  <auth>EXTERNAL</auth>
+  <servicedir>$folder/services</servicedir>
+  <policy context="default">
+    <allow user="*"/>
+    <allow own="*"/>
+    <allow send_destination="*"/>
+    <allow receive_sender="*"/>
+  </policy>
+</busconfig>
+END
+    dbus-daemon --config-file="$folder/bus.conf" --nofork --nopidfile 2>"$folder/bus.log" &
+    private_bus_pid=$!
+    for _ in {1..100}; do
+        [ -S "$folder/bus" ] && break
+        sleep 0.05
+    done
+    export DBUS_SESSION_BUS_ADDRESS=unix:path=$folder/bus
+}
+
+stop_private_bus() {
+    [ -n "$private_bus_pid" ] || return 0
+    kill "$private_bus_pid" 2>/dev/null || true
+    wait "$private_bus_pid" 2>/dev/null || true
+    private_bus_pid=
+}
