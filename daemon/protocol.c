@@ -269,8 +269,8 @@ static bool parameters_are_valid(const Job *j) {
 
         if (n == 0)
                 return j->parameters_size == 0;
-        if (n > 3 * SQLIPC_N_COLUMNS_MAX || page_decoder_check_row(j->parameters, j->parameters_size, (unsigned) n, &size) < 0 ||
-            size != j->parameters_size)
+        if (n > 3 * SQLIPC_N_COLUMNS_MAX ||
+            page_decoder_check_row(j->parameters, j->parameters_size, (unsigned) n, &size) < 0 || size != j->parameters_size)
                 return false;
         for (size_t i = j->n_positional; i < n; i += 2)
                 if (j->parameters[i] != VALUE_TEXT)
@@ -295,7 +295,8 @@ static void get_job(Reader *r, MessageKind kind, Job *j) {
         parameters = get_bytes(r);
         j->parameters = (const uint8_t *) parameters.data;
         j->parameters_size = parameters.size;
-        if (r->error == 0 && (!j->sql || !parameters_are_valid(j) || (kind == MESSAGE_RUN && !page_size_is_valid(j->page_size))))
+        if (r->error == 0 &&
+            (!j->sql || !parameters_are_valid(j) || (kind == MESSAGE_RUN && !page_size_is_valid(j->page_size))))
                 r->error = -EBADMSG;
 }
 

@@ -155,11 +155,12 @@ int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size);
 /* Decodes `bytes`, which `ret` takes over on success. -EBADMSG for anything that message_encode() does not make, -ENOMEM. */
 int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret);
 
-/* Sends `m`, with `pipe_fd` (borrowed, -1: none) for RUN. -EAGAIN when the socket is full, -EPIPE/-ECONNRESET when the other side
- * is gone, -ENOMEM, -E2BIG, -ETOOMANYREFS. Never raises SIGPIPE. */
+/* Sends `m`, with `pipe_fd` (borrowed, -1: none) for RUN. -EAGAIN when the socket is full, -EPIPE/-ECONNRESET when the other
+ * side is gone, -ENOMEM, -E2BIG, -ETOOMANYREFS. Never raises SIGPIPE. */
 int message_send(int fd, const Message *m, int pipe_fd);
 
-/* Receives one message. 1: `ret` holds it, to be freed with received_message_done(); 0: end of file; -EAGAIN: none waits; -EBADMSG. */
+/* Receives one message. 1: `ret` holds it, to be freed with received_message_done(); 0: end of file; -EAGAIN: none waits;
+ * -EBADMSG. */
 int message_receive(int fd, ReceivedMessage *ret);
 
 /* Frees what is owned, closes an fd that was not taken (set pipe_fd to -1 to take it). Accepts RECEIVED_MESSAGE_INIT. */

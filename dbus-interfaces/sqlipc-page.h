@@ -33,8 +33,8 @@
  *   END       u64 n_rows, u64 n_bytes (frames before this one), u64 usec (from the job's arrival to its end, waits for
  *             the reader included), then SQLite's own counters for the run (sqlite3_stmt_status): u64 vm_steps,
  *             u64 fullscan_steps, u64 sorts, u64 autoindexes.
- *   ERROR     u32 number (sqlipc-errors.h, not 0), i32 extended SQLite code (0: not SQLite's), i32 byte offset into the SQL (-1:
- *             none), u32 size of the message, the message in UTF-8, a NUL behind it. A longer message than
+ *   ERROR     u32 number (sqlipc-errors.h, not 0), i32 extended SQLite code (0: not SQLite's), i32 byte offset into the SQL
+ *             (-1: none), u32 size of the message, the message in UTF-8, a NUL behind it. A longer message than
  *             SQLIPC_MESSAGE_SIZE_MAX was cut there and ends in U+2026.
  *
  * A row is

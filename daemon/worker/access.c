@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See access.h. Statements that write are *not* refused here but by sqlite3_stmt_readonly() afterwards: virtual
- * tables (rtree) compile their own INSERTs when they connect, and the caller gets the clearer ReadOnly. The connection
- * itself is opened read-only, so nothing hangs on this file alone.
+ * Side: worker. See access.h. Statements that write are *not* refused here but by sqlite3_stmt_readonly() afterwards:
+ * virtual tables (rtree) compile their own INSERTs when they connect, and the caller gets the clearer ReadOnly. The
+ * connection itself is opened read-only, so nothing hangs on this file alone.
  */
 #include "access.h"
 
@@ -11,7 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* PRAGMAs that only look. Some take an argument that names what to look at; of the others an argument would set something. */
+/* PRAGMAs that only look. Some take an argument that names what to look at; of the others an argument would set
+ * something. */
 static const struct {
         const char *name;
         bool argument;

@@ -88,7 +88,8 @@ static bool check_all_bound(sqlite3_stmt *stmt, const bool *bound, int count, Sq
         return true;
 }
 
-static bool bind_named(sqlite3 *db, sqlite3_stmt *stmt, const char *name, const PageValue *value, bool *bound, SqlError *error) {
+static bool bind_named(sqlite3 *db, sqlite3_stmt *stmt, const char *name, const PageValue *value, bool *bound,
+                       SqlError *error) {
         int index = index_of(stmt, name), rc;
 
         if (index == 0)

@@ -46,11 +46,13 @@ bool database_identify(const Setup *setup, FileIdentity *ret, SqlError *error) {
 
         if (fstatat(AT_FDCWD, setup->path, &st, 0) < 0) {
                 if (errno == ENOENT || errno == ENOTDIR)
-                        return sql_error_set(error, ERROR_FILE_MISSING,
-                                             "the file of this database is not there: put it back, or correct Path= and reload");
-                return sql_error_set(error, ERROR_CANNOT_OPEN,
-                                     "the file of this database cannot be reached (%s): give the service's user access to its folder",
-                                     strerror(errno));
+                        return sql_error_set(
+                                error, ERROR_FILE_MISSING,
+                                "the file of this database is not there: put it back, or correct Path= and reload");
+                return sql_error_set(
+                        error, ERROR_CANNOT_OPEN,
+                        "the file of this database cannot be reached (%s): give the service's user access to its folder",
+                        strerror(errno));
         }
         if (!S_ISREG(st.st_mode))
                 return sql_error_set(error, ERROR_CANNOT_OPEN,
@@ -96,12 +98,13 @@ static bool readable(const char *path, const char *suffix) {
 }
 
 static bool set_needs_owner(const Setup *setup, SqlError *error, int extended_code) {
-        (void) sql_error_set(error, ERROR_NEEDS_OWNER,
-                             "the database is in WAL mode and its %s cannot be read by the service, which creates no file beside a "
-                             "database that it does not own: keep a program open that writes to it and give the service's user "
-                             "read access to \"-wal\" and \"-shm\" (a common group and a drop-in), or, if nobody ever writes to it, "
-                             "set Immutable=yes",
-                             readable(setup->path, "-wal") ? "\"-shm\" file" : "\"-wal\" file");
+        (void) sql_error_set(
+                error, ERROR_NEEDS_OWNER,
+                "the database is in WAL mode and its %s cannot be read by the service, which creates no file beside a "
+                "database that it does not own: keep a program open that writes to it and give the service's user "
+                "read access to \"-wal\" and \"-shm\" (a common group and a drop-in), or, if nobody ever writes to it, "
+                "set Immutable=yes",
+                readable(setup->path, "-wal") ? "\"-shm\" file" : "\"-wal\" file");
         error->extended_code = extended_code;
         return false;
 }
@@ -113,14 +116,17 @@ bool database_fail(Database *d, const Setup *setup, int rc, size_t offset_base, 
         code = error->extended_code;
         if ((error->error == ERROR_NOT_ALLOWED || error->error == ERROR_SQL) && d->access.refused[0])
                 (void) sql_error_set(error, ERROR_NOT_ALLOWED,
-                                     "%s is not allowed: databases are shared for reading, one SELECT at a time", d->access.refused);
+                                     "%s is not allowed: databases are shared for reading, one SELECT at a time",
+                                     d->access.refused);
         else if (error->error == ERROR_NO_SPACE && vfs_temp_limit_was_hit())
-                (void) sql_error_set(error, ERROR_LIMITS_EXCEEDED,
-                                     "the query fills more temporary space than TempSizeMax= allows: sort or group less at a time");
+                (void) sql_error_set(
+                        error, ERROR_LIMITS_EXCEEDED,
+                        "the query fills more temporary space than TempSizeMax= allows: sort or group less at a time");
         else if (error->error == ERROR_NEEDS_RECOVERY)
-                (void) sql_error_set(error, ERROR_NEEDS_RECOVERY,
-                                     "a writer died in the middle of a transaction and left a hot journal, which a reader must not "
-                                     "roll back: open the database once with a program that may write to it");
+                (void) sql_error_set(
+                        error, ERROR_NEEDS_RECOVERY,
+                        "a writer died in the middle of a transaction and left a hot journal, which a reader must not "
+                        "roll back: open the database once with a program that may write to it");
         else if (error->error == ERROR_NEEDS_OWNER)
                 return set_needs_owner(setup, error, code);
         else if (error->error == ERROR_CANNOT_OPEN) {
@@ -134,9 +140,10 @@ bool database_fail(Database *d, const Setup *setup, int rc, size_t offset_base, 
                 (void) sql_error_set(error, ERROR_CANNOT_OPEN,
                                      "the service may not read the file of this database: give its user read access");
         } else if (error->error == ERROR_OUT_OF_MEMORY)
-                (void) sql_error_set(error, ERROR_OUT_OF_MEMORY,
-                                     "the statement is too large to compile, or needs more memory than HeapMax= allows its worker: "
-                                     "make it smaller");
+                (void) sql_error_set(
+                        error, ERROR_OUT_OF_MEMORY,
+                        "the statement is too large to compile, or needs more memory than HeapMax= allows its worker: "
+                        "make it smaller");
         else
                 return false;
         error->extended_code = code;
@@ -159,8 +166,8 @@ bool database_open(Database *d, const Setup *setup, ProgressHandler progress, vo
         uri = uri_of(setup, stat(setup->path, &st) == 0 && st.st_uid == geteuid());
         if (!uri)
                 return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
-        rc = sqlite3_open_v2(uri, &d->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
-                             VFS_NAME);
+        rc = sqlite3_open_v2(uri, &d->db,
+                             SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, VFS_NAME);
         free(uri);
         if (rc == SQLITE_OK)
                 rc = run_silently(d->db, CACHE_SETTINGS);
@@ -176,7 +183,8 @@ bool database_open(Database *d, const Setup *setup, ProgressHandler progress, vo
         sqlite3_progress_handler(d->db, PROGRESS_OPCODES, progress, userdata);
 
         /* the file may have been replaced while it was opened: then this connection belongs to neither */
-        if (!database_identify(setup, &after, error) || after.device != d->identity.device || after.inode != d->identity.inode) {
+        if (!database_identify(setup, &after, error) || after.device != d->identity.device ||
+            after.inode != d->identity.inode) {
                 if (error->error == ERROR_NONE)
                         (void) sql_error_set(error, ERROR_BUSY, "the file of this database was just replaced: try again");
                 database_close(d);

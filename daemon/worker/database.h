@@ -35,8 +35,8 @@ int database_setup_sqlite(const Setup *setup);
 /* The file at setup->path now. False: FileMissing, CannotOpen. */
 bool database_identify(const Setup *setup, FileIdentity *ret, SqlError *error);
 
-/* Opens and reads the schema once, so that what is wrong with the files is known here and named: NeedsOwner, NeedsRecovery, Corrupt,
- * CannotOpen, FileMissing, Busy. `progress` is called with `userdata` from then on. */
+/* Opens and reads the schema once, so that what is wrong with the files is known here and named: NeedsOwner, NeedsRecovery,
+ * Corrupt, CannotOpen, FileMissing, Busy. `progress` is called with `userdata` from then on. */
 bool database_open(Database *d, const Setup *setup, ProgressHandler progress, void *userdata, SqlError *error);
 
 /* Closes; accepts one that did not open. Its statements must be finalized. */
@@ -45,8 +45,8 @@ void database_close(Database *d);
 /* Whether a reader locks writers out: the database is not in WAL mode now. */
 bool database_in_rollback_mode(Database *d);
 
-/* SQLite's failure `rc` on this database, with what this worker knows beyond the code: what the authorizer refused, why a file
- * could not be opened, whether temporary space ran out. Always false. */
+/* SQLite's failure `rc` on this database, with what this worker knows beyond the code: what the authorizer refused, why a
+ * file could not be opened, whether temporary space ran out. Always false. */
 bool database_fail(Database *d, const Setup *setup, int rc, size_t offset_base, SqlError *error);
 
 #endif

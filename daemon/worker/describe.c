@@ -16,7 +16,8 @@ static bool out_of_memory(SqlError *error) {
 
 static bool too_large(SqlError *error) {
         return sql_error_set(error, ERROR_LIMITS_EXCEEDED,
-                             "the names of the columns take more than %zu bytes: name fewer columns, or shorter", SQLIPC_COLUMNS_SIZE_MAX);
+                             "the names of the columns take more than %zu bytes: name fewer columns, or shorter",
+                             SQLIPC_COLUMNS_SIZE_MAX);
 }
 
 /* Name and declared type of column `i`; the type is NULL for an expression. */

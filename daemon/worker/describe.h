@@ -11,8 +11,8 @@
 
 typedef struct sqlite3_stmt sqlite3_stmt;
 
-/* Fills columns and parameters of `started`; they borrow from `stmt`, the arrays are one allocation at started->columns that the
- * caller frees. LimitsExceeded where the names alone pass SQLIPC_COLUMNS_SIZE_MAX. */
+/* Fills columns and parameters of `started`; they borrow from `stmt`, the arrays are one allocation at started->columns that
+ * the caller frees. LimitsExceeded where the names alone pass SQLIPC_COLUMNS_SIZE_MAX. */
 bool describe_statement(sqlite3_stmt *stmt, Started *started, SqlError *error);
 
 /* The payload of a COLUMNS frame (sqlipc-page.h), which the caller frees. */

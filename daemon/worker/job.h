@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. The queue of jobs, and what wakes the worker: one epoll over the job socket, the control socket and the pipes of runs that
- * wait for their readers.
+ * Side: worker. The queue of jobs, and what wakes the worker: one epoll over the job socket, the control socket and the
+ * pipes of runs that wait for their readers.
  *
- * Order: a new job goes before continued ones, runs that can go on take turns page by page. Between two slices the sockets are
- * looked at, so a job waits for one page at most, unless SQLite sits in one long step: then a sibling of this worker takes it.
+ * Order: a new job goes before continued ones, runs that can go on take turns page by page. Between two slices the sockets
+ * are looked at, so a job waits for one page at most, unless SQLite sits in one long step: then a sibling of this worker
+ * takes it.
  */
 #ifndef JOB_H
 #define JOB_H
@@ -29,7 +30,8 @@ typedef struct JobQueue {
 /* Takes over `setup`, borrows the sockets. SQLite must be set up. -errno of epoll. */
 int job_queue_init(JobQueue *q, int job_fd, int control_fd, ReceivedMessage *setup);
 
-/* Runs jobs until EXIT or the end of the control socket: 0. -EBADMSG: the supervisor says what we do not know; other -errno. */
+/* Runs jobs until EXIT or the end of the control socket: 0. -EBADMSG: the supervisor says what we do not know; other
+ * -errno. */
 int job_queue_run(JobQueue *q);
 
 void job_queue_done(JobQueue *q);

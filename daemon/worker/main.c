@@ -3,8 +3,8 @@
  * Side: worker. sqlipc-worker: one uid's queries on one database, for the supervisor that started it with the job socket on
  * WORKER_JOB_FD and its own control socket on WORKER_CONTROL_FD. It knows no bus, no policy, no other user.
  *
- * Exit status: 0 told to go, or the supervisor is gone; 1 it could not set itself up, or the supervisor spoke nonsense; 2 started by
- * hand.
+ * Exit status: 0 told to go, or the supervisor is gone; 1 it could not set itself up, or the supervisor spoke nonsense; 2
+ * started by hand.
  */
 #include <errno.h>
 #include <poll.h>

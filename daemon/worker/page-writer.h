@@ -2,9 +2,9 @@
 /*
  * Side: worker. Bytes -> a non-blocking pipe: partial, full, closed.
  *
- * The last bytes of a run are special: the supervisor must know that the pipe is free before the reader can (else a reader that asks for the
- * next run at once is told Busy). So they go in one piece of at most PIPE_BUF, which a pipe that polls writable takes whole: the
- * writer first answers PAGE_WRITER_LAST, the caller reports, and the next call writes them.
+ * The last bytes of a run are special: the supervisor must know that the pipe is free before the reader can (else a reader
+ * that asks for the next run at once is told Busy). So they go in one piece of at most PIPE_BUF, which a pipe that polls
+ * writable takes whole: the writer first answers PAGE_WRITER_LAST, the caller reports, and the next call writes them.
  */
 #ifndef PAGE_WRITER_H
 #define PAGE_WRITER_H

@@ -143,19 +143,23 @@ static bool has_more(sqlite3 *db, const char *sql, const char *end) {
 
 static bool check_compiled(Connection *c, sqlite3_stmt *stmt, const char *tail, const char *end, SqlError *error) {
         if (!stmt)
-                return sql_error_set(error, ERROR_EMPTY_STATEMENT, "there is no statement in this SQL, only space or comments");
+                return sql_error_set(error, ERROR_EMPTY_STATEMENT,
+                                     "there is no statement in this SQL, only space or comments");
         if (!sqlite3_stmt_readonly(stmt))
-                return sql_error_set(error, ERROR_READ_ONLY,
-                                     "this statement writes, and the database is shared read-only: write as the program that owns it");
+                return sql_error_set(
+                        error, ERROR_READ_ONLY,
+                        "this statement writes, and the database is shared read-only: write as the program that owns it");
         if (has_more(c->database.db, tail, end))
                 return sql_error_set(error, ERROR_SEVERAL_STATEMENTS,
                                      "there is more than one statement in this SQL: send them one by one");
         if (sqlite3_column_count(stmt) == 0)
-                return sql_error_set(error, ERROR_NOT_ALLOWED, "this statement returns no rows, so there is nothing to fetch");
+                return sql_error_set(error, ERROR_NOT_ALLOWED,
+                                     "this statement returns no rows, so there is nothing to fetch");
         return true;
 }
 
-bool connection_compile(Connection *c, const Setup *setup, const char *sql, size_t sql_size, sqlite3_stmt **ret, SqlError *error) {
+bool connection_compile(Connection *c, const Setup *setup, const char *sql, size_t sql_size, sqlite3_stmt **ret,
+                        SqlError *error) {
         CachedStatement *cached = find_cached(c, sql, sql_size);
         const char *start = sql, *tail = sql, *end = sql + sql_size;
         sqlite3_stmt *stmt = NULL;
@@ -174,7 +178,8 @@ bool connection_compile(Connection *c, const Setup *setup, const char *sql, size
                 int rc;
 
                 start = tail;
-                rc = sqlite3_prepare_v3(c->database.db, start, (int) (end - start) + 1, SQLITE_PREPARE_PERSISTENT, &stmt, &tail);
+                rc = sqlite3_prepare_v3(c->database.db, start, (int) (end - start) + 1, SQLITE_PREPARE_PERSISTENT, &stmt,
+                                        &tail);
                 if (rc != SQLITE_OK)
                         return database_fail(&c->database, setup, rc, (size_t) (start - sql), error);
                 if (tail <= start)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: worker. Idle connections, each with the statements that were compiled on it lately. A run takes a connection for
- * itself and gives it back; an idle statement of a client pins none. All belong to one database and one set of rights, so any will do.
+ * itself and gives it back; an idle statement of a client pins none. All belong to one database and one set of rights, so
+ * any will do.
  */
 #ifndef POOL_H
 #define POOL_H
@@ -50,8 +51,9 @@ uint64_t pool_expire(Pool *pool, uint64_t now_usec);
 /* Closes all idle connections. */
 void pool_done(Pool *pool);
 
-/* Compiles `sql`, behind whose sql_size bytes a NUL must stand, or hands out the cached statement; the caller owns it until connection_keep(). Refuses all but one reading
- * statement: EmptyStatement, SeveralStatements, ReadOnly, NotAllowed, and SQLite's own. */
+/* Compiles `sql`, behind whose sql_size bytes a NUL must stand, or hands out the cached statement; the caller owns it until
+ * connection_keep(). Refuses all but one reading statement: EmptyStatement, SeveralStatements, ReadOnly, NotAllowed, and
+ * SQLite's own. */
 bool connection_compile(Connection *connection, const Setup *setup, const char *sql, size_t sql_size, sqlite3_stmt **ret,
                         SqlError *error);
 

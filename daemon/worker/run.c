@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See run.h for the states. From top to bottom: birth and death, reports, the end, encoding, the start, the slice, and what
- * comes from outside (progress, time, cancel).
+ * Side: worker. See run.h for the states. From top to bottom: birth and death, reports, the end, encoding, the start, the
+ * slice, and what comes from outside (progress, time, cancel).
  */
 #include "run.h"
 
@@ -172,7 +172,8 @@ static bool encode_end(Run *run) {
         if (run->error.error != ERROR_NONE) {
                 Failure f = sql_error_as_failure(&run->error);
 
-                fits = page_encoder_error(&run->encoder, f.error, f.extended_code, f.sql_offset, f.message, strlen(f.message));
+                fits = page_encoder_error(&run->encoder, f.error, f.extended_code, f.sql_offset, f.message,
+                                          strlen(f.message));
         } else
                 fits = page_encoder_end(&run->encoder, &run->counters);
         size = page_encoder_finish(&run->encoder);
@@ -257,14 +258,15 @@ static RunState result_too_large(Run *run) {
 /* ---- encoding ---- */
 
 static RunState row_too_large(Run *run, uint64_t size) {
-        (void) sql_error_set(&run->error, ERROR_ROW_TOO_LARGE,
-                             "a row of %llu bytes is over the limit of %llu: select less of it, substr() of the long values for one",
-                             (unsigned long long) size, (unsigned long long) run->job->row_size_max);
+        (void) sql_error_set(
+                &run->error, ERROR_ROW_TOO_LARGE,
+                "a row of %llu bytes is over the limit of %llu: select less of it, substr() of the long values for one",
+                (unsigned long long) size, (unsigned long long) run->job->row_size_max);
         return run_end(run);
 }
 
-/* The row that SQLite holds, into the page. 1: it is in; 0: no room; -EMSGSIZE: run->row_size is over the limit; -ENOMEM: SQLite could not
- * convert a value. */
+/* The row that SQLite holds, into the page. 1: it is in; 0: no room; -EMSGSIZE: run->row_size is over the limit; -ENOMEM:
+ * SQLite could not convert a value. */
 static int encode_row(Run *run) {
         PageEncoder *e = &run->encoder;
         int n = (int) run->n_columns;
@@ -416,7 +418,8 @@ static int encode_payload(Run *run) {
         if (!page_encoder_begin_part(e, run->big_row ? FRAME_BIG_ROW : FRAME_COLUMNS))
                 return 0;
         if (run->payload_done < run->payload_size)
-                run->payload_done += page_encoder_append(e, run->payload + run->payload_done, run->payload_size - run->payload_done);
+                run->payload_done +=
+                        page_encoder_append(e, run->payload + run->payload_done, run->payload_size - run->payload_done);
         if (run->payload_done >= run->payload_size && run->big_row)
                 r = append_data(run);
         page_encoder_end_part(e, run->payload_done < total);
@@ -467,13 +470,14 @@ static bool start(Run *run) {
         if (!run->connection &&
             !pool_take(run->context->pool, run->job->sql, run->job->sql_size, &run->connection, &run->error))
                 return false;
-        if (!run->stmt && !connection_compile(run->connection, run->context->setup, run->job->sql, run->job->sql_size, &run->stmt,
-                                              &run->error))
+        if (!run->stmt && !connection_compile(run->connection, run->context->setup, run->job->sql, run->job->sql_size,
+                                              &run->stmt, &run->error))
                 return false;
         if (run->is_prepare)
                 return report_started(run, &run->error);
         (void) sqlite3_limit(run->connection->database.db, SQLITE_LIMIT_LENGTH,
-                             run->job->row_size_max < SQLIPC_ROW_SIZE_MAX ? (int) run->job->row_size_max : (int) SQLIPC_ROW_SIZE_MAX);
+                             run->job->row_size_max < SQLIPC_ROW_SIZE_MAX ? (int) run->job->row_size_max
+                                                                          : (int) SQLIPC_ROW_SIZE_MAX);
         if (!bind_parameters(run->connection->database.db, run->stmt, run->job, &run->error))
                 return false;
         return report_started(run, &run->error);
@@ -645,7 +649,8 @@ int run_on_progress(Run *run, uint64_t now, bool look) {
         if (run->is_prepare)
                 return 0;
         if (run->job->deadline_usec <= now)
-                return !sql_error_set(&run->error, ERROR_TIMED_OUT, "the query ran past its time limit (RunTimeoutSec= or timeout-usec)");
+                return !sql_error_set(&run->error, ERROR_TIMED_OUT,
+                                      "the query ran past its time limit (RunTimeoutSec= or timeout-usec)");
         if (look && reader_is_gone(run))
                 return !sql_error_set(&run->error, ERROR_PIPE_CLOSED, "the reader closed the pipe");
         if (page_writer_is_idle(&run->writer)) {
@@ -689,7 +694,8 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
 uint64_t run_next_usec(const Run *run) {
         switch (run->state) {
         case RUN_PARKED:
-                return earlier(run->parked_said ? run->park_until_usec : run->parked_usec + SETTLE_USEC, run->job->deadline_usec);
+                return earlier(run->parked_said ? run->park_until_usec : run->parked_usec + SETTLE_USEC,
+                               run->job->deadline_usec);
         case RUN_RETRY:
                 return run->is_prepare ? run->retry_usec : earlier(run->retry_usec, run->job->deadline_usec);
         case RUN_READY:
@@ -716,6 +722,7 @@ void run_on_time(Run *run, uint64_t now) {
         if (run->parked_usec + SETTLE_USEC <= now)
                 settle(run);
         if (run->parked_said && run->park_until_usec <= now)
-                run_cancel(run, ERROR_READER_TOO_SLOW,
-                           "nothing was read from the pipe for too long (ParkTimeoutSec=): a waiting reader holds up writers");
+                run_cancel(
+                        run, ERROR_READER_TOO_SLOW,
+                        "nothing was read from the pipe for too long (ParkTimeoutSec=): a waiting reader holds up writers");
 }

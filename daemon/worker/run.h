@@ -86,11 +86,12 @@ Run *run_free(Run *run);
 /* Goes on until a page is out, the pipe is full, or it is over. */
 RunState run_slice(Run *run);
 
-/* Ends it from outside its own step, with `error` and a sentence, and goes on to write that: run->state says how far it came. */
+/* Ends it from outside its own step, with `error` and a sentence, and goes on to write that: run->state says how far it
+ * came. */
 void run_cancel(Run *run, ErrorNumber error, const char *message);
 
-/* The progress handler's part: sends a page that has waited, sees whether the reader left or time is up. Non-zero: interrupt. With
- * `look` also system calls are made. */
+/* The progress handler's part: sends a page that has waited, sees whether the reader left or time is up. Non-zero:
+ * interrupt. With `look` also system calls are made. */
 int run_on_progress(Run *run, uint64_t now_usec, bool look);
 
 /* When to look at it again if nothing happens, and what for; UINT64_MAX: never. */

@@ -35,19 +35,20 @@ static const int allowed[] = {
         /* the loop: sockets that are open already, pipes, time */
         SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_ctl), SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(recvmsg),
         SCMP_SYS(sendmsg), SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(close), SCMP_SYS(memfd_create),
-        SCMP_SYS(clock_gettime), SCMP_SYS(clock_gettime64), SCMP_SYS(gettimeofday), SCMP_SYS(time), SCMP_SYS(clock_nanosleep),
-        SCMP_SYS(nanosleep),
+        SCMP_SYS(clock_gettime), SCMP_SYS(clock_gettime64), SCMP_SYS(gettimeofday), SCMP_SYS(time),
+        SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep),
         /* SQLite's unix VFS: the database, its journal, temporary files */
-        SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(fcntl), SCMP_SYS(fcntl64), SCMP_SYS(fstat), SCMP_SYS(fstat64), SCMP_SYS(stat),
-        SCMP_SYS(stat64), SCMP_SYS(lstat), SCMP_SYS(lstat64), SCMP_SYS(newfstatat), SCMP_SYS(fstatat64), SCMP_SYS(statx),
-        SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(getcwd),
-        SCMP_SYS(lseek), SCMP_SYS(_llseek), SCMP_SYS(pread64), SCMP_SYS(pwrite64), SCMP_SYS(ftruncate), SCMP_SYS(ftruncate64),
-        SCMP_SYS(fsync), SCMP_SYS(fdatasync), SCMP_SYS(unlink), SCMP_SYS(unlinkat), SCMP_SYS(fchmod), SCMP_SYS(fchown),
-        SCMP_SYS(geteuid), SCMP_SYS(getuid), SCMP_SYS(getegid), SCMP_SYS(getgid), SCMP_SYS(getpid), SCMP_SYS(gettid),
-        SCMP_SYS(getrandom),
+        SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(fcntl), SCMP_SYS(fcntl64), SCMP_SYS(fstat), SCMP_SYS(fstat64),
+        SCMP_SYS(stat), SCMP_SYS(stat64), SCMP_SYS(lstat), SCMP_SYS(lstat64), SCMP_SYS(newfstatat), SCMP_SYS(fstatat64),
+        SCMP_SYS(statx), SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(readlink),
+        SCMP_SYS(readlinkat), SCMP_SYS(getcwd), SCMP_SYS(lseek), SCMP_SYS(_llseek), SCMP_SYS(pread64), SCMP_SYS(pwrite64),
+        SCMP_SYS(ftruncate), SCMP_SYS(ftruncate64), SCMP_SYS(fsync), SCMP_SYS(fdatasync), SCMP_SYS(unlink),
+        SCMP_SYS(unlinkat), SCMP_SYS(fchmod), SCMP_SYS(fchown), SCMP_SYS(geteuid), SCMP_SYS(getuid), SCMP_SYS(getegid),
+        SCMP_SYS(getgid), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getrandom),
         /* libc: memory, the end, signals that it raises on itself */
-        SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(futex), SCMP_SYS(exit), SCMP_SYS(exit_group),
-        SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction), SCMP_SYS(tgkill), SCMP_SYS(restart_syscall),
+        SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(futex), SCMP_SYS(exit),
+        SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction), SCMP_SYS(tgkill),
+        SCMP_SYS(restart_syscall),
 };
 
 static int add_rules(scmp_filter_ctx filter) {
@@ -60,7 +61,8 @@ static int add_rules(scmp_filter_ctx filter) {
         if (r == 0)
                 r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
         if (r == 0)
-                r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+                r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+                                     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
         return r;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. SQLite's failure, or our own refusal, in the terms of the one error table. A function of the worker that can fail on
- * account of SQL or of the database returns false and fills an SqlError; -errno is kept for what is our own trouble.
+ * Side: worker. SQLite's failure, or our own refusal, in the terms of the one error table. A function of the worker that can
+ * fail on account of SQL or of the database returns false and fills an SqlError; -errno is kept for what is our own trouble.
  */
 #ifndef SQL_ERROR_H
 #define SQL_ERROR_H
@@ -29,9 +29,9 @@ void sql_error_done(SqlError *e);
 /* Ours: `error` with a sentence. Replaces what was there. Always returns false, so that callers can return it. */
 bool sql_error_set(SqlError *e, ErrorNumber error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* SQLite's: copies code, message and offset while `db` still owns them. `rc` is what the failed call returned; `offset_base` is where
- * the SQL that was handed to SQLite starts within the job's. SQLITE_INTERRUPT leaves an error that is there already. Always returns
- * false. */
+/* SQLite's: copies code, message and offset while `db` still owns them. `rc` is what the failed call returned; `offset_base`
+ * is where the SQL that was handed to SQLite starts within the job's. SQLITE_INTERRUPT leaves an error that is there
+ * already. Always returns false. */
 bool sql_error_take(SqlError *e, sqlite3 *db, int rc, size_t offset_base);
 
 /* Borrowed view for messages and frames; never without a message where there is an error. */

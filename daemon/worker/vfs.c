@@ -2,9 +2,9 @@
 /*
  * Side: worker. See vfs.h. SQLite's VFS is a global registry, so the counters are the one global state of the worker.
  *
- * A temporary file is wrapped: TempFile, and behind it in the same allocation the file of the real VFS. Any other file is the real
- * VFS's own from its first byte, so that SQLite calls it directly. Temporary files need no xShmMap, xFetch or sector tricks; what
- * SQLite asks of them is passed on.
+ * A temporary file is wrapped: TempFile, and behind it in the same allocation the file of the real VFS. Any other file is
+ * the real VFS's own from its first byte, so that SQLite calls it directly. Temporary files need no xShmMap, xFetch or
+ * sector tricks; what SQLite asks of them is passed on.
  */
 #include "vfs.h"
 

@@ -4,8 +4,8 @@
  *
  *   - Temporary files count, all together, against one total (RLIMIT_FSIZE is per file, and kills). Past it a write gives
  *     SQLITE_FULL, and vfs_temp_limit_was_hit() tells that from a full disk.
- *   - Beside a database that is not ours nothing is created, deleted or opened for writing (I12): a -shm of ours would lock the
- *     owner out. The "-wal" is opened read-only, "readonly_shm" sees to the "-shm" (database.c).
+ *   - Beside a database that is not ours nothing is created, deleted or opened for writing (I12): a -shm of ours would lock
+ *     the owner out. The "-wal" is opened read-only, "readonly_shm" sees to the "-shm" (database.c).
  *
  * Reads and writes of the database itself go straight to SQLite's own VFS: this layer costs them nothing.
  */

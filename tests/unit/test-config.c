@@ -21,7 +21,8 @@ static void add_limits(Config *c, const char *text) {
 
 static void test_database(void) {
         g_autoptr(Config) c = config_new();
-        DatabaseConfig *d = add(c, "# mine\n[Database]\nPath=/a b/c.sqlite\nDescription=Übersicht\nMode=read-only\nImmutable=yes\n");
+        DatabaseConfig *d =
+                add(c, "# mine\n[Database]\nPath=/a b/c.sqlite\nDescription=Übersicht\nMode=read-only\nImmutable=yes\n");
 
         CHECK(d);
         CHECK_STRING(d->name, "x");
@@ -192,7 +193,8 @@ static void test_seconds(void) {
 
 static void test_equal(void) {
         g_autoptr(Config) a = config_new(), b = config_new(), c = config_new();
-        DatabaseConfig *first = add(a, "[Database]\nPath=/x\n"), *same = add(b, "[Database]\nMode=read-only\nPath=/x\nImmutable=no\n");
+        DatabaseConfig *first = add(a, "[Database]\nPath=/x\n"),
+                       *same = add(b, "[Database]\nMode=read-only\nPath=/x\nImmutable=no\n");
 
         CHECK(database_config_equal(first, same));
         CHECK(!database_config_equal(first, add(c, "[Database]\nPath=/x\nImmutable=yes\n")));
@@ -200,9 +202,9 @@ static void test_equal(void) {
 
 int main(void) {
         static const Test tests[] = {
-                TEST(test_database), TEST(test_database_defaults), TEST(test_database_broken), TEST(test_last_of_two_keys_counts),
-                TEST(test_nul_bytes), TEST(test_unknown_key_warns), TEST(test_names), TEST(test_limits), TEST(test_limits_broken),
-                TEST(test_sizes), TEST(test_seconds), TEST(test_equal),
+                TEST(test_database), TEST(test_database_defaults), TEST(test_database_broken),
+                TEST(test_last_of_two_keys_counts), TEST(test_nul_bytes), TEST(test_unknown_key_warns), TEST(test_names),
+                TEST(test_limits), TEST(test_limits_broken), TEST(test_sizes), TEST(test_seconds), TEST(test_equal),
         };
 
         return test_main(tests, N_ELEMENTS(tests));

@@ -77,9 +77,10 @@ static void test_types(void) {
         Refusal refusal = REFUSAL_INIT;
         enum { N = 16 };
 
-        CHECK(sd_bus_message_append(m, "ava{sv}", N, "y", 255, "b", 1, "n", -32768, "q", 65535, "i", INT32_MIN, "u", UINT32_MAX, "x", INT64_MIN,
-                                    "t", (uint64_t) INT64_MAX, "d", -0.5, "s", "ä", "o", "/a", "g", "as", "g", "", "ay", 2, 0, 255, "a{sv}", 0,
-                                    "a{sv}", 1, "text", "ay", 3, 'a', 0, 0xff, 0) >= 0);
+        CHECK(sd_bus_message_append(m, "ava{sv}", N, "y", 255, "b", 1, "n", -32768, "q", 65535, "i", INT32_MIN, "u",
+                                    UINT32_MAX, "x", INT64_MIN, "t", (uint64_t) INT64_MAX, "d", -0.5, "s", "ä", "o", "/a",
+                                    "g", "as", "g", "", "ay", 2, 0, 255, "a{sv}", 0, "a{sv}", 1, "text", "ay", 3, 'a', 0,
+                                    0xff, 0) >= 0);
         seal(m);
         CHECK_INT(parameters_read(m, &p, &refusal), 0);
         CHECK_INT(p.n_positional, N);
@@ -256,8 +257,8 @@ static void test_options(void) {
         CHECK(o.timeout_usec == UINT64_MAX);
 
         m = new_message();
-        CHECK(sd_bus_message_append(m, "a{sv}", 4, "page-size", "u", 4096, "timeout-usec", "t", (uint64_t) 5, "max-bytes", "u", 1, "x-mine", "as",
-                                    1, "y") >= 0);
+        CHECK(sd_bus_message_append(m, "a{sv}", 4, "page-size", "u", 4096, "timeout-usec", "t", (uint64_t) 5, "max-bytes",
+                                    "u", 1, "x-mine", "as", 1, "y") >= 0);
         CHECK_INT(read_options(m, OPTIONS_ALL, &o), ERROR_NONE);
         CHECK_INT(o.page_size, 4096);
         CHECK_INT(o.timeout_usec, 5);
@@ -349,7 +350,8 @@ static void test_replace(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_types), TEST(test_named), TEST(test_none), TEST(test_refused), TEST(test_count), TEST(test_size),
-                TEST(test_options), TEST(test_options_refused), TEST(test_every_character), TEST(test_every_two_bytes), TEST(test_replace),
+                TEST(test_options), TEST(test_options_refused), TEST(test_every_character), TEST(test_every_two_bytes),
+                TEST(test_replace),
         };
 
         open_bus();

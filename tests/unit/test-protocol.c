@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Messages between supervisor and worker: each kind there and back, over a real socket and through a memfd, and what a hostile or
- * broken peer could send instead.
+ * Messages between supervisor and worker: each kind there and back, over a real socket and through a memfd, and what a
+ * hostile or broken peer could send instead.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,8 +42,8 @@ static const Message messages[] = {
         { .kind = MESSAGE_EXIT },
         { .kind = MESSAGE_TAKEN, .number = 1 },
         { .kind = MESSAGE_STARTED,
-          .started = { .number = 2, .described = true, .read_only = true, .n_columns = 2, .columns = columns, .n_parameters = 2,
-                       .parameters = parameters } },
+          .started = { .number = 2, .described = true, .read_only = true, .n_columns = 2, .columns = columns,
+                       .n_parameters = 2, .parameters = parameters } },
         { .kind = MESSAGE_PARKED, .parked = { 3, true } },
         { .kind = MESSAGE_FILLING, .number = 4 },
         { .kind = MESSAGE_ENDED, .ended = { 5, { ERROR_SQL, 267, -1, "wrong" }, 1, 2, 3, true } },
@@ -185,7 +185,9 @@ static void send_raw(int fd, const void *bytes, size_t size, const int *fds, siz
         if (n_fds > 0) {
                 h.msg_control = &control;
                 h.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
-                control.header = (struct cmsghdr) { .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int) * n_fds) };
+                control.header = (struct cmsghdr) {
+                        .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int) * n_fds),
+                };
                 memcpy(CMSG_DATA(&control.header), fds, sizeof(int) * n_fds);
         }
         g_assert_cmpint(sendmsg(fd, &h, 0), ==, (ssize_t) size);
