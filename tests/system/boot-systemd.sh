@@ -64,7 +64,7 @@ outside() {
     trap 'exit 130' INT
     trap 'exit 129' HUP
     # --pdeathsig with --kill-child: even SIGKILL of this shell takes the whole run down. The parent of unshare stays outside
-    # the cgroup, so it is there to reap its child after cgroup.kill. </dev/stdin: a script's background jobs get /dev/null else.
+    # the cgroup, so it is there to reap its child after cgroup.kill. </dev/stdin: background jobs get /dev/null else.
     BOOT_STAGE=inside BOOT_BEGAN=$EPOCHREALTIME BOOT_CGROUP=$cgroup setpriv --pdeathsig KILL \
         unshare --mount --propagation private --pid --fork --kill-child --mount-proc \
         bash -c 'echo 0 > "$BOOT_CGROUP/cgroup.procs" && exec unshare --cgroup "$0" "$@"' "$0" "$@" </dev/stdin &
