@@ -129,11 +129,14 @@ static void report_parked(Run *run, bool parked) {
 /* ENDED at the first call, DRAINED at a later one that says so. */
 static void report_end(Run *run, bool drained) {
         if (run->ended_said) {
-                if (drained)
+                /* once: the reader may leave between what was said and the last byte */
+                if (drained && !run->drained_said)
                         report_number(run, MESSAGE_DRAINED);
+                run->drained_said = run->drained_said || drained;
                 return;
         }
         run->ended_said = true;
+        run->drained_said = drained;
         report(run, &(Message) {
                 .kind = MESSAGE_ENDED,
                 .ended = {

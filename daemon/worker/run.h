@@ -74,7 +74,7 @@ struct Run {
 
         EndCounters counters;
         SqlError error;           /* why it ends, ERROR_NONE: at its end */
-        bool ending, end_encoded, ended_said;
+        bool ending, end_encoded, ended_said, drained_said;
 };
 
 /* Takes `received` over (PREPARE or RUN). -ENOMEM. */
