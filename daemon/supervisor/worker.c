@@ -354,8 +354,13 @@ static int receive(Worker *w) {
                 worker_gone(w);
                 return 0;
         }
-        if (r > 0)
+        if (r > 0) {
                 r = dispatch(w, &m.message);
+                if (r < 0)
+                        log_full(LOG_WARNING, database_name(w->group->database), NULL,
+                                 "Worker %i sent message %i about run %" PRIu64 ", which is out of turn.", (int) w->pid,
+                                 (int) m.message.kind, message_number(&m.message));
+        }
         received_message_done(&m);
         if (r >= 0)
                 return 1;
