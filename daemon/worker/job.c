@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "report.h"
 
 #define LOOK_USEC (5 * USEC_PER_MSEC) /* between two looks of the progress handler at the world outside */
 #define N_EVENTS 32
@@ -133,6 +134,18 @@ static int read_control(JobQueue *q) {
         }
 }
 
+/* A job that there is no memory for fails alone: other runs go on. */
+static int refuse_job(JobQueue *q, uint64_t number) {
+        return report_send(q->control_fd, &(Message) {
+                .kind = MESSAGE_ENDED,
+                .ended = {
+                        .number = number,
+                        .failure = { .error = ERROR_OUT_OF_MEMORY, .sql_offset = -1, .message = "the worker is out of memory" },
+                        .drained = true,
+                },
+        });
+}
+
 /* One job, if nobody else of the group was faster. */
 static int take_job(JobQueue *q) {
         ReceivedMessage m = RECEIVED_MESSAGE_INIT;
@@ -152,15 +165,13 @@ static int take_job(JobQueue *q) {
         }
         number = m.message.job.number;
         /* first of all: whatever happens to us from here on, the supervisor knows whose job was lost */
-        r = message_send(q->control_fd, &(Message) { .kind = MESSAGE_TAKEN, .number = number }, -1);
-        if (r == 0)
-                r = run_new(&q->context, &m, &run);
-        if (r < 0) {
-                received_message_done(&m);
-                return r;
-        }
-        prepend(q, run);
-        return 0;
+        r = report_send(q->control_fd, &(Message) { .kind = MESSAGE_TAKEN, .number = number });
+        if (r == 0 && run_new(&q->context, &m, &run) == 0)
+                prepend(q, run);
+        else if (r == 0)
+                r = refuse_job(q, number);
+        received_message_done(&m); /* what a run took over is no longer in it */
+        return r;
 }
 
 /* ---- time ---- */
@@ -269,6 +280,8 @@ int job_queue_run(JobQueue *q) {
                         r = take_job(q);
                 if (r == 0 && !q->exiting)
                         r = run_one(q);
+                if (r == 0)
+                        r = q->context.report_error;
                 if (r < 0)
                         return r;
                 if (n == 0 && q->n_runs == 0) /* idle for long enough that connections were closed */

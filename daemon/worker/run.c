@@ -15,6 +15,7 @@
 #include "bind.h"
 #include "clock.h"
 #include "describe.h"
+#include "report.h"
 
 #define ROW_WAITS_USEC (2 * USEC_PER_MSEC)    /* a row waits no longer for its page to fill */
 #define SETTLE_USEC (20 * USEC_PER_MSEC)      /* parked so long: the reader is slow, not just behind */
@@ -106,13 +107,12 @@ Run *run_free(Run *run) {
 
 /* ---- reports ---- */
 
-/* To the supervisor, which always reads: only a burst can fill the socket. When it is gone, so are we soon (end of file). */
+/* To the supervisor. When it is gone, so are we soon (end of file). */
 static void report(Run *run, const Message *m) {
-        while (message_send(run->context->control_fd, m, -1) == -EAGAIN) {
-                struct pollfd p = { .fd = run->context->control_fd, .events = POLLOUT };
+        int r = report_send(run->context->control_fd, m);
 
-                (void) poll(&p, 1, -1);
-        }
+        if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+                run->context->report_error = r;
 }
 
 static void report_number(Run *run, MessageKind kind) {

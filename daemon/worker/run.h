@@ -34,6 +34,7 @@ typedef struct RunContext {
         const Setup *setup;
         Pool *pool;
         int control_fd;      /* borrowed: where reports go */
+        int report_error;    /* -errno: something was not reported, so the supervisor waits for it; the worker must end */
         uint8_t *spare_page; /* a page buffer of the default size that is kept for the next run; owned */
 } RunContext;
 
