@@ -88,7 +88,7 @@ void access_forget(Access *access) {
         access->refused[0] = 0;
 }
 
-int access_install(sqlite3 *db, Access *access, uint64_t length_max) {
+int access_install(sqlite3 *db, Access *access) {
         static const struct {
                 int option, value;
         } settings[] = {
@@ -102,6 +102,8 @@ int access_install(sqlite3 *db, Access *access, uint64_t length_max) {
         static const struct {
                 int limit, value;
         } limits[] = {
+                /* No SQLITE_LIMIT_LENGTH: it would bound what is stored as well, down to the schema that SQLite reads in its
+                 * own time, while RowSizeMax= is about what goes out (run.c); memory has a bound of its own. */
                 { SQLITE_LIMIT_SQL_LENGTH, 1000000 },
                 { SQLITE_LIMIT_ATTACHED, 0 },
                 { SQLITE_LIMIT_WORKER_THREADS, 0 },
@@ -119,7 +121,6 @@ int access_install(sqlite3 *db, Access *access, uint64_t length_max) {
         }
         for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
                 (void) sqlite3_limit(db, limits[i].limit, limits[i].value);
-        (void) sqlite3_limit(db, SQLITE_LIMIT_LENGTH, length_max > INT32_MAX ? INT32_MAX : (int) length_max);
         access_forget(access);
         return sqlite3_set_authorizer(db, authorize, access);
 }

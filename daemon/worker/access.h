@@ -7,7 +7,6 @@
 #define ACCESS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 typedef struct sqlite3 sqlite3;
 
@@ -17,7 +16,7 @@ typedef struct Access {
 } Access;
 
 /* Installs authorizer, limits and safe settings on a fresh connection. `access` must outlive it. An SQLite result code. */
-int access_install(sqlite3 *db, Access *access, uint64_t length_max);
+int access_install(sqlite3 *db, Access *access);
 
 void access_forget(Access *access);
 

@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sqlipc-page.h"
 #include "vfs.h"
 
 #define PROGRESS_OPCODES 1000
@@ -172,7 +171,7 @@ bool database_open(Database *d, const Setup *setup, ProgressHandler progress, vo
         if (rc == SQLITE_OK)
                 rc = run_silently(d->db, CACHE_SETTINGS);
         if (rc == SQLITE_OK)
-                rc = access_install(d->db, &d->access, SQLIPC_ROW_SIZE_MAX);
+                rc = access_install(d->db, &d->access);
         if (rc == SQLITE_OK)
                 rc = run_silently(d->db, "SELECT 1 FROM sqlite_schema LIMIT 1");
         if (rc != SQLITE_OK) {

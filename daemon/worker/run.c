@@ -231,17 +231,13 @@ static RunState run_end(Run *run) {
         return finish(run);
 }
 
+/* SQLite's failure ends it. What the progress handler said is the reason, whatever came of the interrupt on its way out: a virtual
+ * table may make another error of it. */
 static RunState fail(Run *run, int rc) {
-        (void) database_fail(&run->connection->database, run->context->setup, rc, 0, &run->error);
-        if ((rc & 0xff) == SQLITE_TOOBIG) {
-                int32_t code = run->error.extended_code;
-
-                (void) sql_error_set(&run->error, ERROR_ROW_TOO_LARGE,
-                                     "a value is over the limit of %llu bytes for a row (RowSizeMax=): select less of it, "
-                                     "substr() for one",
-                                     (unsigned long long) run->job->row_size_max);
-                run->error.extended_code = code;
-        }
+        if (run->error.error == ERROR_NONE)
+                (void) database_fail(&run->connection->database, run->context->setup, rc, 0, &run->error);
+        if (run->error.error == ERROR_LIMITS_EXCEEDED && (rc & 0xff) == SQLITE_TOOBIG)
+                run->error.error = ERROR_ROW_TOO_LARGE; /* one value is, already */
         return run_end(run);
 }
 
@@ -281,6 +277,8 @@ static int encode_row(Run *run) {
                  * which only matters where threads share the connection (sqlite3.h at sqlite3_value). */
                 sqlite3_value *v = sqlite3_column_value(run->stmt, i);
                 const void *bytes;
+                uint8_t *at;
+                size_t size;
 
                 switch (sqlite3_value_type(v)) {
                 case SQLITE_INTEGER:
@@ -298,12 +296,17 @@ static int encode_row(Run *run) {
                         page_encoder_add_text(e, bytes, (size_t) sqlite3_value_bytes(v));
                         break;
                 case SQLITE_BLOB:
+                        /* bytes before blob: zeroblob() need not be made if it does not fit anyway */
+                        size = (size_t) sqlite3_value_bytes(v);
+                        at = page_encoder_add(e, VALUE_BLOB, size);
+                        if (!at || size == 0)
+                                break;
                         bytes = sqlite3_value_blob(v);
-                        if (!bytes && sqlite3_value_bytes(v) > 0) {
+                        if (!bytes) {
                                 page_encoder_abort_row(e);
                                 return -ENOMEM;
                         }
-                        page_encoder_add_blob(e, bytes, (size_t) sqlite3_value_bytes(v));
+                        memcpy(at, bytes, size);
                         break;
                 default:
                         page_encoder_add_null(e);
@@ -317,34 +320,48 @@ static int encode_row(Run *run) {
         return page_encoder_end_row(e);
 }
 
-/* Bytes that value `i` takes in a row, and where they are; numbers come out of `number`. NULL with a size: no memory. */
-static const void *value_bytes(Run *run, unsigned i, uint8_t number[static 8], ValueType *ret_type, uint64_t *ret_size) {
+/* Type of value `i`, and how many bytes it takes in a row: without making those of a zeroblob(), which may be over the limit. -ENOMEM:
+ * TEXT that could not be converted to UTF-8. */
+static int measure_value(Run *run, unsigned i, ValueType *ret_type, uint64_t *ret_size) {
         sqlite3_value *v = sqlite3_column_value(run->stmt, (int) i);
-        const void *bytes;
 
         *ret_type = (ValueType) sqlite3_value_type(v);
+        *ret_size = 0;
         switch (*ret_type) {
         case VALUE_INTEGER:
-                store_le64(number, (uint64_t) sqlite3_value_int64(v));
-                *ret_size = 8;
-                return number;
         case VALUE_REAL:
-                store_le_double(number, sqlite3_value_double(v));
                 *ret_size = 8;
-                return number;
+                break;
         case VALUE_TEXT:
-                bytes = sqlite3_value_text(v); /* SQLite puts a NUL behind it */
-                *ret_size = (uint64_t) sqlite3_value_bytes(v) + 1;
-                return bytes;
+                if (!sqlite3_value_text(v))
+                        return -ENOMEM;
+                *ret_size = (uint64_t) sqlite3_value_bytes(v) + 1; /* SQLite puts a NUL behind it */
+                break;
         case VALUE_BLOB:
-                bytes = sqlite3_value_blob(v);
                 *ret_size = (uint64_t) sqlite3_value_bytes(v);
-                return bytes;
+                break;
         case VALUE_NULL:
                 break;
         }
-        *ret_size = 0;
-        return NULL;
+        return 0;
+}
+
+/* The bytes of value `i`, which has some; numbers come out of `number`. NULL: no memory. */
+static const void *value_bytes(Run *run, unsigned i, uint8_t number[static 8]) {
+        sqlite3_value *v = sqlite3_column_value(run->stmt, (int) i);
+
+        switch (sqlite3_value_type(v)) {
+        case SQLITE_INTEGER:
+                store_le64(number, (uint64_t) sqlite3_value_int64(v));
+                return number;
+        case SQLITE_FLOAT:
+                store_le_double(number, sqlite3_value_double(v));
+                return number;
+        case SQLITE_TEXT:
+                return sqlite3_value_text(v);
+        default:
+                return sqlite3_value_blob(v);
+        }
 }
 
 /* The waiting row fits no page: it goes out as BIG_ROW, its head from run->payload, its data from SQLite's memory. 1: begun;
@@ -352,7 +369,6 @@ static const void *value_bytes(Run *run, unsigned i, uint8_t number[static 8], V
 static int begin_big_row(Run *run, uint64_t *ret_size) {
         size_t head = ROW_HEAD_SIZE(run->n_columns);
         uint64_t data = 0;
-        uint8_t number[8];
 
         *ret_size = head;
         free(run->payload);
@@ -365,7 +381,7 @@ static int begin_big_row(Run *run, uint64_t *ret_size) {
                 ValueType type;
                 uint64_t size;
 
-                if (!value_bytes(run, i, number, &type, &size) && size > 0)
+                if (measure_value(run, i, &type, &size) < 0)
                         return -ENOMEM;
                 data += size;
                 run->payload[i] = (uint8_t) type;
@@ -398,14 +414,12 @@ static int append_data(Run *run) {
                 size_t offset = run->payload_done - run->payload_size, start, end;
                 uint8_t number[8];
                 const uint8_t *bytes;
-                ValueType type;
-                uint64_t size;
 
                 while ((end = load_le32(ends + 4 * (size_t) run->big_column)) <= offset)
                         run->big_column++;
                 start = run->big_column > 0 ? load_le32(ends + 4 * (size_t) (run->big_column - 1)) : 0;
-                bytes = value_bytes(run, run->big_column, number, &type, &size);
-                if (!bytes || size != end - start)
+                bytes = value_bytes(run, run->big_column, number);
+                if (!bytes)
                         return -ENOMEM;
                 run->payload_done += page_encoder_append(&run->encoder, bytes + (offset - start), end - offset);
         }
@@ -425,9 +439,9 @@ static int encode_payload(Run *run) {
                         page_encoder_append(e, run->payload + run->payload_done, run->payload_size - run->payload_done);
         if (run->payload_done >= run->payload_size && run->big_row)
                 r = append_data(run);
-        page_encoder_end_part(e, run->payload_done < total);
         if (r < 0)
-                return r;
+                return r; /* the part under way is void: an empty one would be no frame */
+        page_encoder_end_part(e, run->payload_done < total);
         if (run->payload_done < total)
                 return 0;
         end_payload(run);
@@ -478,9 +492,6 @@ static bool start(Run *run) {
                 return false;
         if (run->is_prepare)
                 return report_started(run, &run->error);
-        (void) sqlite3_limit(run->connection->database.db, SQLITE_LIMIT_LENGTH,
-                             run->job->row_size_max < SQLIPC_ROW_SIZE_MAX ? (int) run->job->row_size_max
-                                                                          : (int) SQLIPC_ROW_SIZE_MAX);
         if (!bind_parameters(run->connection->database.db, run->stmt, run->job, &run->error))
                 return false;
         return report_started(run, &run->error);
