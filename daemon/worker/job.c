@@ -190,7 +190,9 @@ static int on_progress(void *userdata) {
                 if (read_control(q) < 0)
                         q->exiting = true;
         }
-        return q->exiting || run_on_progress(q->current, now, look);
+        if (q->exiting && q->current->error.error == ERROR_NONE)
+                (void) sql_error_set(&q->current->error, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
+        return run_on_progress(q->current, now, look);
 }
 
 static int handle_times(JobQueue *q, uint64_t now) {
@@ -282,6 +284,8 @@ int job_queue_run(JobQueue *q) {
                         r = run_one(q);
                 if (r == 0)
                         r = q->context.report_error;
+                if (r == -EPIPE || r == -ECONNRESET) /* the supervisor is gone */
+                        return 0;
                 if (r < 0)
                         return r;
                 if (n == 0 && q->n_runs == 0) /* idle for long enough that connections were closed */
