@@ -122,5 +122,7 @@ int access_install(sqlite3 *db, Access *access) {
         for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
                 (void) sqlite3_limit(db, limits[i].limit, limits[i].value);
         access_forget(access);
+        /* the statements of this connection, those of other sessions among them, with their SQL */
+        (void) sqlite3_create_module_v2(db, "sqlite_stmt", NULL, NULL, NULL);
         return sqlite3_set_authorizer(db, authorize, access);
 }
