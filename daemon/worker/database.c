@@ -96,53 +96,70 @@ static bool readable(const char *path, const char *suffix) {
         return r;
 }
 
-static bool set_needs_owner(const Setup *setup, SqlError *error, int extended_code) {
-        (void) sql_error_set(
-                error, ERROR_NEEDS_OWNER,
-                "the database is in WAL mode and its %s cannot be read by the service, which creates no file beside a "
-                "database that it does not own: keep a program open that writes to it and give the service's user "
-                "read access to \"-wal\" and \"-shm\" (a common group and a drop-in), or, if nobody ever writes to it, "
-                "set Immutable=yes",
-                readable(setup->path, "-wal") ? "\"-shm\" file" : "\"-wal\" file");
-        error->extended_code = extended_code;
-        return false;
+/* A database in WAL mode that cannot be read with what lies beside it. */
+static void set_needs_owner(const Setup *setup, SqlError *error) {
+        struct stat st;
+
+        if (stat(setup->path, &st) == 0 && st.st_uid == geteuid())
+                (void) sql_error_set(error, ERROR_NEEDS_OWNER,
+                                     "the database is in WAL mode, and its \"-wal\" and \"-shm\" can be neither opened nor created: "
+                                     "let the service's user write to the folder, or, if nobody ever writes to the database, set "
+                                     "Immutable=yes");
+        else if (readable(setup->path, "-wal") && readable(setup->path, "-shm"))
+                (void) sql_error_set(error, ERROR_NEEDS_OWNER,
+                                     "the database is in WAL mode, and its \"-shm\" is in a state that only a writer can mend: open it "
+                                     "once with a program that may write to it");
+        else
+                (void) sql_error_set(error, ERROR_NEEDS_OWNER,
+                                     "the database is in WAL mode and its %s cannot be read by the service, which creates no file "
+                                     "beside a database that it does not own: keep a program open that writes to it and give the "
+                                     "service's user read access to \"-wal\" and \"-shm\" (a common group and a drop-in), or, if nobody "
+                                     "ever writes to it, set Immutable=yes",
+                                     readable(setup->path, "-wal") ? "\"-shm\" file" : "\"-wal\" file");
+}
+
+/* SQLite says CANTOPEN for the database, for any file beside it, and for temporary ones alike. */
+static void explain_cannot_open(const Setup *setup, bool temporary, SqlError *error) {
+        FileIdentity now;
+
+        if (temporary)
+                (void) sql_error_set(error, ERROR_INPUT_OUTPUT,
+                                     "the query needs a temporary file, which the service cannot create: sort or group less at a time, "
+                                     "or let the service's user write to /var/tmp");
+        else if (!database_identify(setup, &now, error))
+                return;
+        else if (readable(setup->path, ""))
+                set_needs_owner(setup, error);
+        else
+                (void) sql_error_set(error, ERROR_CANNOT_OPEN,
+                                     "the service may not read the file of this database: give its user read access");
 }
 
 bool database_fail(Database *d, const Setup *setup, int rc, size_t offset_base, SqlError *error) {
-        int code;
+        /* both asked in any case: what they tell is about this failure, not about the next */
+        bool limit_hit = vfs_temp_limit_was_hit(), no_temporary = vfs_temp_open_failed();
+        int32_t code;
 
         (void) sql_error_take(error, d->db, rc, offset_base);
         code = error->extended_code;
         if ((error->error == ERROR_NOT_ALLOWED || error->error == ERROR_SQL) && d->access.refused[0])
                 (void) sql_error_set(error, ERROR_NOT_ALLOWED,
-                                     "%s is not allowed: databases are shared for reading, one SELECT at a time",
-                                     d->access.refused);
-        else if (error->error == ERROR_NO_SPACE && vfs_temp_limit_was_hit())
-                (void) sql_error_set(
-                        error, ERROR_LIMITS_EXCEEDED,
-                        "the query fills more temporary space than TempSizeMax= allows: sort or group less at a time");
+                                     "%s is not allowed: databases are shared for reading, one SELECT at a time", d->access.refused);
+        else if (error->error == ERROR_NO_SPACE && limit_hit)
+                (void) sql_error_set(error, ERROR_LIMITS_EXCEEDED,
+                                     "the query fills more temporary space than TempSizeMax= allows: sort or group less at a time");
         else if (error->error == ERROR_NEEDS_RECOVERY)
-                (void) sql_error_set(
-                        error, ERROR_NEEDS_RECOVERY,
-                        "a writer died in the middle of a transaction and left a hot journal, which a reader must not "
-                        "roll back: open the database once with a program that may write to it");
+                (void) sql_error_set(error, ERROR_NEEDS_RECOVERY,
+                                     "a writer died in the middle of a transaction and left a hot journal, which a reader must not "
+                                     "roll back: open the database once with a program that may write to it");
         else if (error->error == ERROR_NEEDS_OWNER)
-                return set_needs_owner(setup, error, code);
-        else if (error->error == ERROR_CANNOT_OPEN) {
-                FileIdentity now;
-
-                /* SQLite says CANTOPEN for the database and for any file beside it alike */
-                if (!database_identify(setup, &now, error))
-                        return false;
-                if (readable(setup->path, ""))
-                        return set_needs_owner(setup, error, code);
-                (void) sql_error_set(error, ERROR_CANNOT_OPEN,
-                                     "the service may not read the file of this database: give its user read access");
-        } else if (error->error == ERROR_OUT_OF_MEMORY)
-                (void) sql_error_set(
-                        error, ERROR_OUT_OF_MEMORY,
-                        "the statement is too large to compile, or needs more memory than HeapMax= allows its worker: "
-                        "make it smaller");
+                set_needs_owner(setup, error);
+        else if (error->error == ERROR_CANNOT_OPEN)
+                explain_cannot_open(setup, no_temporary, error);
+        else if (error->error == ERROR_OUT_OF_MEMORY)
+                (void) sql_error_set(error, ERROR_OUT_OF_MEMORY,
+                                     "the statement is too large to compile, or needs more memory than HeapMax= allows its worker: "
+                                     "make it smaller");
         else
                 return false;
         error->extended_code = code;

@@ -19,7 +19,7 @@ typedef struct TempFile {
 static sqlite3_vfs *real_vfs;
 static sqlite3_vfs our_vfs;
 static uint64_t temp_size, temp_size_max;
-static bool temp_limit_hit, may_create;
+static bool temp_limit_hit, temp_open_failed, may_create;
 
 enum {
         TEMP_FLAGS = SQLITE_OPEN_TEMP_DB | SQLITE_OPEN_TRANSIENT_DB | SQLITE_OPEN_TEMP_JOURNAL | SQLITE_OPEN_SUBJOURNAL,
@@ -127,6 +127,8 @@ static int open_temp(const char *name, sqlite3_file *file, int flags, int *ret_f
         /* a file that failed to open must have no methods, or SQLite closes it */
         if (rc == SQLITE_OK)
                 t->base.pMethods = &temp_methods;
+        else
+                temp_open_failed = true;
         return rc;
 }
 
@@ -141,12 +143,13 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
         return real_vfs->xOpen(real_vfs, name, file, flags, ret_flags);
 }
 
-/* A reader deletes nothing: what it would delete (an empty WAL, a stale journal) is the owner's business. */
+/* A reader deletes nothing: the only thing that SQLite would have it delete, a log or journal beside an empty database, is the
+ * owner's business. SQLite goes on as if it were gone, which reads the same. (Temporary files are not deleted by name.) */
 static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_directory) {
         (void) vfs;
         (void) name;
         (void) sync_directory;
-        return SQLITE_READONLY;
+        return SQLITE_OK;
 }
 
 int vfs_register(uint64_t max) {
@@ -174,6 +177,9 @@ bool vfs_temp_limit_was_hit(void) {
         return hit;
 }
 
-uint64_t vfs_temp_size(void) {
-        return temp_size;
+bool vfs_temp_open_failed(void) {
+        bool failed = temp_open_failed;
+
+        temp_open_failed = false;
+        return failed;
 }

@@ -26,7 +26,7 @@ void vfs_set_may_create(bool may_create);
 /* Whether a write was refused on account of the total since the last call. */
 bool vfs_temp_limit_was_hit(void);
 
-/* Bytes in temporary files now. */
-uint64_t vfs_temp_size(void);
+/* Whether a temporary file could not be made since the last call: SQLite's code for that is the one of an unreadable database. */
+bool vfs_temp_open_failed(void);
 
 #endif
