@@ -170,6 +170,12 @@ static int run_silently(sqlite3 *db, const char *sql) {
         return sqlite3_exec(db, sql, NULL, NULL, NULL);
 }
 
+/* Reads the schema's number and the files beside the database. An SQLite result code. */
+static int probe(Database *d) {
+        (void) sqlite3_step(d->probe);
+        return sqlite3_reset(d->probe);
+}
+
 bool database_open(Database *d, const Setup *setup, ProgressHandler progress, void *userdata, SqlError *error) {
         FileIdentity after;
         struct stat st;
@@ -190,7 +196,9 @@ bool database_open(Database *d, const Setup *setup, ProgressHandler progress, vo
         if (rc == SQLITE_OK)
                 rc = access_install(d->db, &d->access);
         if (rc == SQLITE_OK)
-                rc = run_silently(d->db, "SELECT 1 FROM sqlite_schema LIMIT 1");
+                rc = sqlite3_prepare_v3(d->db, "SELECT 1 FROM sqlite_schema LIMIT 1", -1, SQLITE_PREPARE_PERSISTENT, &d->probe, NULL);
+        if (rc == SQLITE_OK)
+                rc = probe(d);
         if (rc != SQLITE_OK) {
                 (void) database_fail(d, setup, rc, 0, error);
                 database_close(d);
@@ -210,8 +218,14 @@ bool database_open(Database *d, const Setup *setup, ProgressHandler progress, vo
 }
 
 void database_close(Database *d) {
+        (void) sqlite3_finalize(d->probe);
         (void) sqlite3_close(d->db);
         *d = (Database) {};
+}
+
+bool database_schema_changed(Database *d) {
+        (void) probe(d);
+        return sqlite3_stmt_status(d->probe, SQLITE_STMTSTATUS_REPREPARE, 1) > 0;
 }
 
 static int see_journal_mode(void *userdata, int n, char **values, char **names) {

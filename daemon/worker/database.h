@@ -14,6 +14,8 @@
 #include "access.h"
 #include "sql-error.h"
 
+typedef struct sqlite3_stmt sqlite3_stmt;
+
 /* Which file a connection reads: a file put in its place is another. */
 typedef struct FileIdentity {
         dev_t device;
@@ -22,6 +24,7 @@ typedef struct FileIdentity {
 
 typedef struct Database {
         sqlite3 *db;
+        sqlite3_stmt *probe; /* reads the schema's first row, and so its number */
         FileIdentity identity;
         Access access;
 } Database;
@@ -41,6 +44,10 @@ bool database_open(Database *d, const Setup *setup, ProgressHandler progress, vo
 
 /* Closes; accepts one that did not open. Its statements must be finalized. */
 void database_close(Database *d);
+
+/* Whether the schema is no longer the one that statements were compiled against, because another program changed it. SQLite sees
+ * that when it steps a statement, but compiles, and describes, by what it knows. False where nothing can be read now. */
+bool database_schema_changed(Database *d);
 
 /* Whether a reader locks writers out: the database is not in WAL mode now. */
 bool database_in_rollback_mode(Database *d);

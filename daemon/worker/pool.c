@@ -122,6 +122,13 @@ void pool_done(Pool *pool) {
                 (void) connection_free(unlink_idle(pool, &pool->idle));
 }
 
+void connection_refresh(Connection *c) {
+        if (!database_schema_changed(&c->database))
+                return;
+        for (size_t i = 0; i < CONNECTION_N_CACHED; i++)
+                forget_cached(&c->cached[i]);
+}
+
 /* In what follows the size given to SQLite includes the NUL behind the SQL: then it compiles in place, without a copy. */
 
 /* Whether anything but white space, comments and semicolons follows: what SQLite finds a statement in, or stumbles over. */

@@ -51,6 +51,10 @@ uint64_t pool_expire(Pool *pool, uint64_t now_usec);
 /* Closes all idle connections. */
 void pool_done(Pool *pool);
 
+/* Forgets compiled statements if another program changed the schema. Before a statement is described: one that only runs is
+ * compiled again by SQLite itself. */
+void connection_refresh(Connection *connection);
+
 /* Compiles `sql`, behind whose sql_size bytes a NUL must stand, or hands out the cached statement; the caller owns it until
  * connection_keep(). Refuses all but one reading statement: EmptyStatement, SeveralStatements, ReadOnly, NotAllowed, and
  * SQLite's own. */

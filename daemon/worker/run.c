@@ -487,6 +487,8 @@ static bool start(Run *run) {
         if (!run->connection &&
             !pool_take(run->context->pool, run->job->sql, run->job->sql_size, &run->connection, &run->error))
                 return false;
+        if (!run->stmt && (run->is_prepare || run->job->describe))
+                connection_refresh(run->connection);
         if (!run->stmt && !connection_compile(run->connection, run->context->setup, run->job->sql, run->job->sql_size,
                                               &run->stmt, &run->error))
                 return false;
