@@ -256,6 +256,13 @@ static void on_pipe(Run *run) {
                 run->state = RUN_READY;
 }
 
+/* Nothing to do, and so for long that connections are due to be closed. */
+static void rest(JobQueue *q) {
+        (void) pool_expire(&q->pool, now_usec());
+        run_context_trim(&q->context);
+        (void) malloc_trim(0);
+}
+
 int job_queue_run(JobQueue *q) {
         while (!q->exiting) {
                 struct epoll_event events[N_EVENTS];
@@ -288,8 +295,8 @@ int job_queue_run(JobQueue *q) {
                         return 0;
                 if (r < 0)
                         return r;
-                if (n == 0 && q->n_runs == 0) /* idle for long enough that connections were closed */
-                        (void) malloc_trim(0);
+                if (n == 0 && q->n_runs == 0)
+                        rest(q);
         }
         return 0;
 }
@@ -323,6 +330,7 @@ void job_queue_done(JobQueue *q) {
                 (void) run_free(run);
         }
         pool_done(&q->pool);
+        run_context_trim(&q->context);
         received_message_done(&q->setup);
         if (q->epoll_fd >= 0)
                 (void) close(q->epoll_fd);

@@ -51,6 +51,12 @@ static void page_free(RunContext *context, uint8_t *page, size_t size) {
                 (void) munmap(page, size);
 }
 
+void run_context_trim(RunContext *context) {
+        if (context->spare_page)
+                (void) munmap(context->spare_page, SQLIPC_PAGE_SIZE_DEFAULT);
+        context->spare_page = NULL;
+}
+
 int run_new(RunContext *context, ReceivedMessage *received, Run **ret) {
         const Job *job = &received->message.job;
         Run *run = calloc(1, sizeof *run);
@@ -450,9 +456,17 @@ static int encode_payload(Run *run) {
 
 /* ---- the start ---- */
 
+static bool reader_is_gone(const Run *run) {
+        struct pollfd p = { .fd = run->received.pipe_fd };
+
+        return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP));
+}
+
 static RunState retry(Run *run) {
         uint64_t now = now_usec(), until = run->taken_usec + run->context->setup->busy_usec;
 
+        if (!run->is_prepare && reader_is_gone(run))
+                return close_down(run);
         if (now >= until) {
                 (void) sql_error_set(&run->error, ERROR_BUSY,
                                      "a writer keeps the database locked (BusyTimeoutSec= passed): try again later");
@@ -543,12 +557,17 @@ static bool begin_columns(Run *run) {
         return true;
 }
 
+/* Another program is in the way for a moment: a lock, a log that is being recovered, a schema that changes again and again. */
+static bool is_transient(int rc) {
+        return (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_PROTOCOL || (rc & 0xff) == SQLITE_SCHEMA;
+}
+
 /* One step; says what it brought in the run's flags. READY: go on. */
 static RunState step(Run *run) {
         int rc = sqlite3_step(run->stmt);
 
         if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
-                if ((rc & 0xff) == SQLITE_BUSY && run->n_columns == 0 && run->error.error == ERROR_NONE)
+                if (is_transient(rc) && run->n_columns == 0 && run->error.error == ERROR_NONE)
                         return retry(run);
                 return fail(run, rc);
         }
@@ -653,12 +672,6 @@ void run_cancel(Run *run, ErrorNumber error, const char *message) {
         (void) run_end(run);
 }
 
-static bool reader_is_gone(const Run *run) {
-        struct pollfd p = { .fd = run->received.pipe_fd };
-
-        return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP));
-}
-
 int run_on_progress(Run *run, uint64_t now, bool look) {
         if (run->error.error != ERROR_NONE)
                 return 1;
@@ -692,14 +705,21 @@ static void trim(Run *run) {
                 (void) sqlite3_db_release_memory(run->connection->database.db);
 }
 
+/* A reader of an immutable file holds no lock, whatever its mode. */
+static uint64_t park_usec(Run *run) {
+        const Setup *setup = run->context->setup;
+
+        if (!setup->immutable && database_in_rollback_mode(&run->connection->database))
+                return setup->park_rollback_usec;
+        return setup->park_usec;
+}
+
 /* Parked for a while now: gives back what memory it can, tells the supervisor. */
 static void settle(Run *run) {
         if (run->parked_said)
                 return;
         trim(run);
-        run->park_until_usec = run->parked_usec + (database_in_rollback_mode(&run->connection->database)
-                                                           ? run->context->setup->park_rollback_usec
-                                                           : run->context->setup->park_usec);
+        run->park_until_usec = run->parked_usec + park_usec(run);
         report_parked(run, true);
 }
 
@@ -740,5 +760,5 @@ void run_on_time(Run *run, uint64_t now) {
         if (run->parked_said && run->park_until_usec <= now)
                 run_cancel(
                         run, ERROR_READER_TOO_SLOW,
-                        "nothing was read from the pipe for too long (ParkTimeoutSec=): a waiting reader holds up writers");
+                        "less than a page was read from the pipe in ParkTimeoutSec=: a waiting reader holds up writers");
 }

@@ -38,6 +38,9 @@ typedef struct RunContext {
         uint8_t *spare_page; /* a page buffer of the default size that is kept for the next run; owned */
 } RunContext;
 
+/* Gives back what is kept for the next run. */
+void run_context_trim(RunContext *context);
+
 typedef struct Run Run;
 struct Run {
         Run *next;                /* in the worker's queue (job.h) */
