@@ -49,7 +49,7 @@ static ErrorNumber number_of(int extended_code, const char *message) {
         if (extended_code == SQLITE_READONLY_ROLLBACK)
                 return ERROR_NEEDS_RECOVERY;
         if (extended_code == SQLITE_READONLY_CANTINIT || extended_code == SQLITE_READONLY_RECOVERY ||
-            extended_code == SQLITE_READONLY_CANTLOCK)
+            extended_code == SQLITE_READONLY_CANTLOCK || extended_code == SQLITE_READONLY_DIRECTORY)
                 return ERROR_NEEDS_OWNER;
         if (extended_code == SQLITE_IOERR_NOMEM)
                 return ERROR_OUT_OF_MEMORY;
