@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The worker: rows, pages, and readers of every kind. */
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "worker-rig.h"
@@ -175,6 +176,51 @@ static void test_end_is_reported_first(void) {
         rig_done(&rig);
 }
 
+/* The reader leaves between the report of the end and the last bytes. A socket that is shut down takes nothing and still polls
+ * writable, so it is always in time for that. What is over must not be reported a second time: the supervisor ends a worker that
+ * speaks of what does not exist. */
+static void test_reader_leaves_at_the_end(void) {
+        Rig rig;
+        int fds[2];
+        uint64_t number;
+
+        rig_init(&rig, wide);
+        g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), ==, 0);
+        g_assert_cmpint(shutdown(fds[1], SHUT_WR), ==, 0);
+        number = send_run_into(&rig, "SELECT * FROM t", fds[1]);
+        expect_number(&rig, number, MESSAGE_TAKEN);
+        expect_started(&rig, number);
+        expect_ended(&rig, number, ERROR_NONE);
+        g_assert_cmpuint(run(&rig, "SELECT * FROM t").n_rows, ==, 2);
+        close(fds[0]);
+        close(fds[1]);
+        rig_done(&rig);
+}
+
+/* RowSizeMax= bounds the rows that go out, not what is stored, nor the schema that another program made. */
+static void test_row_limit_leaves_values_alone(void) {
+        g_autofree char *schema = g_strdup_printf("CREATE TABLE u(b /* %0*d */); INSERT INTO u VALUES(zeroblob(100000))", 5000, 0);
+        Rig rig;
+        Outcome o;
+
+        rig_init(&rig, wide);
+        rig.row_size_max = 1000;
+        g_assert_cmpuint(run(&rig, "SELECT i FROM t").n_rows, ==, 2);
+        exec_sql(rig.database, schema);
+        o = run(&rig, "SELECT length(b), substr(b, 5, 10) FROM u");
+        g_test_message("%s", o.message);
+        g_assert_cmpint(o.error, ==, ERROR_NONE);
+        g_assert_cmpuint(o.n_rows, ==, 1);
+        o = run(&rig, "SELECT b FROM u");
+        g_assert_cmpint(o.error, ==, ERROR_ROW_TOO_LARGE);
+        g_assert_nonnull(strstr(o.message, " 100005 bytes"));
+        rig.row_size_max = 64 << 20;
+        o = run(&rig, "SELECT zeroblob(length(b) * 9000) FROM u"); /* not made to be refused: there is no memory for it */
+        g_assert_cmpint(o.error, ==, ERROR_ROW_TOO_LARGE);
+        g_assert_cmpint(run(&rig, "SELECT zeroblob(2000000000)").error, ==, ERROR_ROW_TOO_LARGE);
+        rig_done(&rig);
+}
+
 int main(int argc, char **argv) {
         rig_main_init(&argc, &argv);
         g_test_add_func("/worker/values", test_values);
@@ -185,5 +231,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/row-limit", test_row_limit);
         g_test_add_func("/worker/result-limit", test_result_limit);
         g_test_add_func("/worker/end-is-reported-first", test_end_is_reported_first);
+        g_test_add_func("/worker/reader-leaves-at-the-end", test_reader_leaves_at_the_end);
+        g_test_add_func("/worker/row-limit-leaves-values-alone", test_row_limit_leaves_values_alone);
         return g_test_run();
 }

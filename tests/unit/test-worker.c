@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The worker: statements, limits, beginning and end. */
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -213,6 +214,54 @@ static void test_goes_with_supervisor(void) {
         rig_done(&rig);
 }
 
+/* Reports that nobody reads for a while: the worker waits, and loses none. */
+static void test_reports_wait(void) {
+        struct pollfd p;
+        uint64_t number, first;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        first = rig.next_number + 1;
+        p = (struct pollfd) { .fd = rig.job_fd, .events = POLLOUT };
+        do
+                while (send_prepare(&rig, "nonsense", &number))
+                        ;
+        while (poll(&p, 1, 500) > 0);
+        for (uint64_t n = first; n < number; n++) { /* the last one was not sent */
+                expect_number(&rig, n, MESSAGE_TAKEN);
+                expect_ended(&rig, n, ERROR_SQL);
+        }
+        g_assert_cmpuint(run(&rig, "SELECT * FROM t").n_rows, ==, 2);
+        rig_done(&rig);
+}
+
+/* A worker that is told to go says so to the reader of a run that is inside a step: it was not the reader who ended it. */
+static void test_exit_in_step(void) {
+        uint64_t number;
+        Rig rig;
+        int fd;
+
+        rig_init(&rig, wide);
+        fd = send_run(&rig, ENDLESS, &number);
+        expect_number(&rig, number, MESSAGE_TAKEN);
+        expect_started(&rig, number);
+        g_usleep(20000);
+        rig_stop(&rig);
+        g_assert_cmpint(read_stream(fd, number).error, ==, ERROR_SHUTTING_DOWN);
+        close(fd);
+        rig_done_folder(&rig);
+}
+
+/* Statements of others that share the connection are nobody's business. */
+static void test_statements_are_private(void) {
+        Rig rig;
+
+        rig_init(&rig, wide);
+        g_assert_cmpuint(run(&rig, "SELECT 'a secret' FROM t").n_rows, ==, 2);
+        g_assert_cmpint(run(&rig, "SELECT sql FROM sqlite_stmt").error, ==, ERROR_SQL);
+        rig_done(&rig);
+}
+
 int main(int argc, char **argv) {
         rig_main_init(&argc, &argv);
         g_test_add_func("/worker/prepare", test_prepare);
@@ -225,5 +274,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/long-sql", test_long_sql);
         g_test_add_func("/worker/sandbox", test_sandbox);
         g_test_add_func("/worker/goes-with-supervisor", test_goes_with_supervisor);
+        g_test_add_func("/worker/reports-wait", test_reports_wait);
+        g_test_add_func("/worker/exit-in-step", test_exit_in_step);
+        g_test_add_func("/worker/statements-are-private", test_statements_are_private);
         return g_test_run();
 }

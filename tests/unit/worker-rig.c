@@ -71,6 +71,23 @@ void rig_start(Rig *rig, Setup setup) {
         g_assert_cmpint(message_send(rig->control_fd, &(Message) { .kind = MESSAGE_SETUP, .setup = setup }, -1), ==, 0);
 }
 
+bool rig_can_run_as(uid_t uid) {
+        int status = -1;
+        pid_t pid;
+
+        if (geteuid() != 0) {
+                g_test_skip("needs root, to start a worker as another user");
+                return false;
+        }
+        pid = fork();
+        if (pid == 0)
+                _exit(setresuid(uid, uid, uid) < 0 || access(worker_path, X_OK) < 0);
+        g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+        if (status != 0)
+                g_test_skip("another user cannot execute the worker here");
+        return status == 0;
+}
+
 void rig_init_folder(Rig *rig) {
         *rig = (Rig) {
                 .folder = g_dir_make_tmp("sqlipc-worker-XXXXXX", NULL),
@@ -164,8 +181,7 @@ bool send_prepare(Rig *rig, const char *sql, uint64_t *ret_number) {
         return r == 0;
 }
 
-int send_run(Rig *rig, const char *sql, uint64_t *ret_number) {
-        int fds[2];
+uint64_t send_run_into(Rig *rig, const char *sql, int write_fd) {
         Message m = {
                 .kind = MESSAGE_RUN,
                 .job = {
@@ -180,11 +196,17 @@ int send_run(Rig *rig, const char *sql, uint64_t *ret_number) {
                 },
         };
 
+        g_assert_cmpint(fcntl(write_fd, F_SETFL, O_NONBLOCK), ==, 0);
+        g_assert_cmpint(message_send(rig->job_fd, &m, write_fd), ==, 0);
+        return m.job.number;
+}
+
+int send_run(Rig *rig, const char *sql, uint64_t *ret_number) {
+        int fds[2];
+
         g_assert_cmpint(pipe2(fds, O_CLOEXEC), ==, 0);
-        g_assert_cmpint(fcntl(fds[1], F_SETFL, O_NONBLOCK), ==, 0);
-        g_assert_cmpint(message_send(rig->job_fd, &m, fds[1]), ==, 0);
+        *ret_number = send_run_into(rig, sql, fds[1]);
         close(fds[1]);
-        *ret_number = m.job.number;
         return fds[0];
 }
 

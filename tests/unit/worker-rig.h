@@ -55,6 +55,9 @@ void rig_init(Rig *rig, Setup setup);
 void rig_init_folder(Rig *rig);
 void rig_start(Rig *rig, Setup setup);
 
+/* Whether a worker can be started as `uid`: we are root, and it may execute what was built. Skips the test otherwise. */
+bool rig_can_run_as(uid_t uid);
+
 /* Tells the worker to go, and sees that it goes in order. */
 void rig_stop(Rig *rig);
 void rig_done_folder(Rig *rig);
@@ -74,7 +77,10 @@ void expect_ended(Rig *rig, uint64_t number, ErrorNumber error);
 /* Sends PREPARE without waiting. False: the job socket is full. */
 bool send_prepare(Rig *rig, const char *sql, uint64_t *ret_number);
 
-/* Sends a RUN without parameters; returns the read end. */
+/* Sends a RUN without parameters, with `write_fd` (borrowed) as its pipe; returns its number. */
+uint64_t send_run_into(Rig *rig, const char *sql, int write_fd);
+
+/* The same with a fresh pipe; returns the read end. */
 int send_run(Rig *rig, const char *sql, uint64_t *ret_number);
 void send_cancel(Rig *rig, uint64_t number);
 
