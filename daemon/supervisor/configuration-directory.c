@@ -61,14 +61,13 @@ static void load_limits(Config *c, const char *directory) {
 static void load_database(Config *c, const char *directory, const char *file_name) {
         g_autofree char *name = g_strndup(file_name, strlen(file_name) - strlen(".conf"));
         g_autofree char *file = g_build_filename(directory, file_name, NULL), *text = NULL;
-        g_autofree char *shown = g_utf8_make_valid(name, -1), *shown_file = g_utf8_make_valid(file, -1);
         size_t size;
         int r = read_text(file, &text, &size);
 
         if (r >= 0)
-                config_add_database(c, shown_file, shown, text, size);
+                config_add_database(c, file, name, text, size);
         else if (r != -ENOENT) /* removed since we listed the directory */
-                config_add_broken(c, shown, "%s cannot be read: %s", shown_file, why(r));
+                config_add_broken(c, name, "%s cannot be read: %s", file, why(r));
 }
 
 Config *config_load(const char *directory) {

@@ -2,9 +2,11 @@
 /* What the configuration says. Pure. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "configuration.h"
+#include "dbus-text.h"
 #include "sqlipc-page.h"
 
 #define USEC_PER_SEC UINT64_C(1000000)
@@ -197,8 +199,8 @@ static GKeyFile *load(Config *c, const char *file, const char *name, const char 
                 config_add_broken(c, name, "%s: the file holds NUL bytes", file);
                 return NULL;
         }
-        if (!g_utf8_validate(text, (gssize) size, NULL)) {
-                config_add_broken(c, name, "%s: the file is no UTF-8", file);
+        if (!dbus_text_is_valid(text, size)) { /* a description goes out as it is */
+                config_add_broken(c, name, "%s: the file is no UTF-8, or holds noncharacters such as U+FFFE", file);
                 return NULL;
         }
         if (size > 0 && !g_key_file_load_from_data(keys, text, size, G_KEY_FILE_NONE, &error)) {
@@ -385,12 +387,22 @@ Config *config_free(Config *c) {
         return NULL;
 }
 
+/* What is broken goes out on the bus, and names files, whose names may hold any bytes. */
+static char *make_sendable(const char *text) {
+        char *clean = dbus_text_replace(text, strlen(text)), *copy = g_strdup(clean ?: "(out of memory)");
+
+        free(clean);
+        return copy;
+}
+
 void config_add_broken(Config *c, const char *name, const char *format, ...) {
+        char *key = make_sendable(name);
+        const char *before = g_hash_table_lookup(c->broken, key);
         va_list ap;
 
-        if (g_hash_table_contains(c->broken, name))
-                return;
         va_start(ap, format);
-        g_hash_table_insert(c->broken, g_strdup(name), g_strdup_vprintf(format, ap));
+        g_autofree char *reason = g_strdup_vprintf(format, ap);
         va_end(ap);
+        g_autofree char *all = g_strconcat(before ?: "", before ? "; " : "", reason, NULL);
+        g_hash_table_replace(c->broken, key, make_sendable(all));
 }

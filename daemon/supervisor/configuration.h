@@ -71,7 +71,8 @@ void config_add_limits(Config *c, const char *file, const char *text, size_t siz
 /* The text of databases.d/NAME.conf: a database, or an entry in c->broken. */
 void config_add_database(Config *c, const char *file, const char *name, const char *text, size_t size);
 
-/* `name` cannot be published; the first reason stays. */
+/* `name` cannot be published, or is not taken as it is written; reasons add up. Name and reason are kept as D-Bus strings
+ * can carry them. */
 void config_add_broken(Config *c, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* "600", "0.5" -> usec; "64M" -> bytes. -EINVAL; -ERANGE past 64 bit. */

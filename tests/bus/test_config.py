@@ -39,8 +39,16 @@ def broken_files():
     files = [service.database(name, text=text) for name, text, _ in cases]
     binary = service.config_dir / "databases.d/binary.conf"
     binary.write_bytes(b"[Database]\nPath=/\xff\xfe\0\n")
+    # Neither a text nor a file name that no D-Bus message carries may take the list away from everybody.
+    noncharacter = service.database("noncharacter", Path=CHINOOK, Description="\ufffe")
+    odd_name = service.config_dir / "databases.d/odd\udcff\ufdd0.conf"
+    odd_name.write_text("")
     broken = reload()
-    equal(sorted(broken), sorted([name for name, _, _ in cases] + ["binary"]), "broken databases")
+    equal(
+        sorted(broken),
+        sorted([name for name, _, _ in cases] + ["binary", "noncharacter", "odd\ufffd\ufffd"]),
+        "broken databases",
+    )
     for name, _, words in cases:
         for word in words:
             true(word in broken[name], f"{word!r} is not in {broken[name]!r}")
@@ -48,7 +56,7 @@ def broken_files():
     client.point()
     log = service.log_text()
     true("relative.conf" in log and "Path" in log, "nothing in the log")
-    for file in [*files, binary]:
+    for file in [*files, binary, noncharacter, odd_name]:
         file.unlink()
     equal(reload(), {}, "broken databases")
 
@@ -69,11 +77,12 @@ def unknown_keys():
 @test
 def broken_limits():
     """A bad value in sqlipcd.conf is named, and its default holds"""
-    service.limits(StatementsMax="many", ParkTimeoutSec="0.5")
+    service.limits(StatementsMax="many", ParkTimeoutSec="0.5", HeapMax="-1")
     broken = reload()
     equal(len(broken), 1, "broken files")
     (message,) = broken.values()
-    true("sqlipcd.conf" in message and "StatementsMax" in message and ":2" in message, message)
+    for key, line in (("StatementsMax", 2), ("HeapMax", 4)):
+        true(f"sqlipcd.conf:{line}: {key}=" in message, message)
     statements = [client.prepare("chinook", "SELECT 1") for _ in range(5)]
     for statement in statements:
         statement.close()

@@ -63,6 +63,27 @@ static void test_database_broken(void) {
         check_broken("[Database\nPath=/x\n", "/etc/x.conf:1: ");
         check_broken("[Database]\nPath=/x\\q\n", "/etc/x.conf:2: Path=: ");
         check_broken("[Database]\nPath=/\xff\n", "/etc/x.conf: the file is no UTF-8");
+        /* what sd-bus refuses would fail the whole list */
+        check_broken("[Database]\nPath=/x\nDescription=\xef\xbf\xbe\n", "/etc/x.conf: the file is no UTF-8, or holds nonchar");
+}
+
+static void test_names_that_no_message_carries(void) {
+        g_autoptr(Config) c = config_new();
+
+        config_add_database(c, "/etc/\xff\xef\xb7\x90.conf", "\xff\xef\xb7\x90", "", 0);
+        CHECK_STRING(broken(c, "\xef\xbf\xbd\xef\xbf\xbd"),
+                     "/etc/\xef\xbf\xbd\xef\xbf\xbd.conf: \"\xef\xbf\xbd\xef\xbf\xbd\" is no name for a database: "
+                     "use up to 64 of A-Z a-z 0-9 _ -");
+}
+
+static void test_every_wrong_limit_is_told(void) {
+        g_autoptr(Config) c = config_new();
+
+        add_limits(c, "[Limits]\nRunsMax=many\nStatementsMax=7\nHeapMax=1\n");
+        CHECK(strstr(broken(c, "sqlipcd.conf"), "/etc/sqlipcd.conf:2: RunsMax=many"));
+        CHECK(strstr(broken(c, "sqlipcd.conf"), "; /etc/sqlipcd.conf:4: HeapMax=1"));
+        CHECK(!strstr(broken(c, "sqlipcd.conf"), "StatementsMax"));
+        CHECK_INT((int64_t) c->limits.statements_max, 7);
 }
 
 static void test_last_of_two_keys_counts(void) {
@@ -204,6 +225,7 @@ int main(void) {
         static const Test tests[] = {
                 TEST(test_database), TEST(test_database_defaults), TEST(test_database_broken),
                 TEST(test_last_of_two_keys_counts), TEST(test_nul_bytes), TEST(test_unknown_key_warns), TEST(test_names),
+                TEST(test_names_that_no_message_carries), TEST(test_every_wrong_limit_is_told),
                 TEST(test_limits), TEST(test_limits_broken), TEST(test_sizes), TEST(test_seconds), TEST(test_equal),
         };
 
