@@ -116,6 +116,23 @@ def every_test_is_listed():
 
 
 @test
+def manual_pages():
+    """Every page of the manual is installed, and those that it refers to are there, or others'"""
+    pages = {p.name.removesuffix(".rst"): p.read_text() for p in files() if p.match("docs/man/*.rst")}
+    true(len(pages) > 10, f"only {len(pages)} pages found")
+    listed = (ROOT / "docs/man/meson.build").read_text()
+    equal([page for page in pages if f"'{page}' :" not in listed], [], "pages that meson does not install")
+    links = {f"{name}.3" for name in re.findall(r"'(sqlipc_\w+)'", listed)}
+    others = {"busctl.1", "errno.3", "poll.2", "sd_bus_path_encode.3", "sqlite3.1", "syslog.3"}
+    named = {
+        (f"{name}.{section}", page)
+        for page, text in pages.items()
+        for name, section in re.findall(r"\*\*([\w.-]+)\*\*\\\((\d)\)", text)
+    }
+    equal(sorted(pair for pair in named if pair[0] not in pages.keys() | links | others), [], "pages that are nowhere")
+
+
+@test
 def scripts_are_executable():
     """What starts with #! can be started"""
     found = [str(p.relative_to(ROOT)) for p in files() if p.read_bytes()[:3] == b"#!/" and not p.stat().st_mode & 0o100]
