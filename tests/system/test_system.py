@@ -44,7 +44,7 @@ def missing(bus):
 def make_layer(layer):
     """What is copied over the root: an installation, the tests, and what an administrator would write."""
     subprocess.run(
-        ["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", layer], check=True, stdout=sys.stderr
+        ["meson", "install", "-C", BUILD, "--quiet", "--destdir", layer], check=True, stdout=sys.stderr
     )
     for name in COPIED:
         target = layer / HOME / name
