@@ -182,4 +182,13 @@ def stops_cleanly():
     equal(left, [], "workers left")
 
 
+@test
+def the_bus_starts_it():
+    """As it is installed: the first call of a user has the system bus start it, as root"""
+    said = done("ipcq-cli", "--system", "--mode=csv", "chinook", "SELECT count(*) FROM Genre", user="sqlipc-reader")
+    equal(said, "count(*)\n25\n", "rows")
+    owner = Client(ADDRESS).bus_call("GetConnectionUnixUser", "(s)", "org.sqlipc1")[0]
+    equal(owner, 0, "owner of the name")
+
+
 sys.exit(run())
