@@ -267,10 +267,11 @@ static bool page_size_is_valid(uint32_t size) {
 static bool parameters_are_valid(const Job *j) {
         size_t n = (size_t) j->n_positional + 2 * (size_t) j->n_named, size;
 
+        if (j->n_positional > SQLIPC_N_COLUMNS_MAX || j->n_named > SQLIPC_N_COLUMNS_MAX)
+                return false;
         if (n == 0)
                 return j->parameters_size == 0;
-        if (n > 3 * SQLIPC_N_COLUMNS_MAX ||
-            page_decoder_check_row(j->parameters, j->parameters_size, (unsigned) n, &size) < 0 || size != j->parameters_size)
+        if (page_decoder_check_row(j->parameters, j->parameters_size, (unsigned) n, &size) < 0 || size != j->parameters_size)
                 return false;
         for (size_t i = j->n_positional; i < n; i += 2)
                 if (j->parameters[i] != VALUE_TEXT)
@@ -311,13 +312,18 @@ static Bytes *get_started(Reader *r, Started *s) {
         s->read_only = get_bool(r);
         s->rollback_mode = get_bool(r);
         s->n_columns = get_u32(r);
+        if (s->n_columns > SQLIPC_N_COLUMNS_MAX) { /* twice as many must be a size_t, of 32 bits too */
+                r->error = -EBADMSG;
+                return NULL;
+        }
         before = r->at;
         /* skip the columns to learn how many parameters follow, then read both lists into one array */
         for (size_t i = 0; i < (size_t) 2 * s->n_columns && r->error == 0; i++)
                 (void) get_bytes(r);
         s->n_parameters = get_u32(r);
         n = (size_t) 2 * s->n_columns + s->n_parameters;
-        if (r->error < 0 || n > (size_t) (r->end - before)) {
+        /* each takes the four bytes of its size at least: no larger array than the message can fill */
+        if (r->error < 0 || s->n_parameters > (size_t) (r->end - r->at) / 4) {
                 r->error = r->error < 0 ? r->error : -EBADMSG;
                 return NULL;
         }
