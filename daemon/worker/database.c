@@ -148,6 +148,9 @@ bool database_fail(Database *d, const Setup *setup, int rc, size_t offset_base, 
         else if (error->error == ERROR_NO_SPACE && limit_hit)
                 (void) sql_error_set(error, ERROR_LIMITS_EXCEEDED,
                                      "the query fills more temporary space than TempSizeMax= allows: sort or group less at a time");
+        else if (error->error == ERROR_NO_SPACE)
+                (void) sql_error_set(error, ERROR_NO_SPACE,
+                                     "the disk that temporary files go to is full: free some of it, or sort or group less at a time");
         else if (error->error == ERROR_NEEDS_RECOVERY)
                 (void) sql_error_set(error, ERROR_NEEDS_RECOVERY,
                                      "a writer died in the middle of a transaction and left a hot journal, which a reader must not "
