@@ -127,7 +127,7 @@ int worker_new(Group *g) {
         int r = start_process(w);
         if (r >= 0)
                 r = send_setup(w);
-        if (r >= 0)
+        if (r >= 0 || r == -EPIPE) /* it ended already: on_process_exit() counts that */
                 r = add_sources(w);
         if (r < 0) {
                 worker_free(w);

@@ -2,13 +2,20 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Each kind of bad input has its own error with a sentence, and costs nobody else anything: behind every one of them
 another user's point query is answered."""
+import ctypes
 import os
 import sqlite3
+import subprocess
 
 from client import Broken, Failure, GLib, Text, same_rows
 from harness import CHINOOK, UID_A, Service, expect, main
 from results import make_extremes
-from tap import equal, test, true
+from tap import Skip, equal, test, true
+
+CLONE_NEWNS = 0x00020000
+LIBC = ctypes.CDLL(None)
+SORT = """WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 20000)
+          SELECT x, randomblob(1000) AS r FROM n ORDER BY r LIMIT 1 OFFSET 19998"""
 
 service = Service(
     {"chinook": CHINOOK}, limits={"PrepareTimeoutSec": 1, "RunTimeoutSec": 5, "TempSizeMax": "8M", "RowSizeMax": "1M"}
@@ -380,6 +387,38 @@ def text_that_dbus_refuses():
 def sql_with_a_nul():
     """D-Bus itself carries no NUL in SQL; a statement in odd but valid Unicode is compiled"""
     equal(client.query("chinook", "SELECT '\U0001F600'").read().rows, [[Text("\U0001F600".encode())]], "row")
+
+
+@test
+def disk_of_temporary_files_is_full():
+    """No space left where temporary files go: NoSpace, and the next query works"""
+    if os.geteuid() != 0 or LIBC.unshare(CLONE_NEWNS) != 0:
+        raise Skip("needs root and a mount namespace, for a small file system")
+    with Service({"chinook": CHINOOK}, start=False) as small:
+        folder = small.data / "temporary"
+        folder.mkdir()
+        subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=1777", "tmpfs", folder], check=True)
+        small.environment["SQLITE_TMPDIR"] = str(folder)
+        small.start()
+        one = small.client()
+        failure = expect("NoSpace", lambda: one.query("chinook", SORT).read())
+        true("temporary" in failure.message, failure.message)
+        one.point()
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@test
+def worker_that_cannot_start():
+    """A worker program that is not there: Internal; one that ends at once: WorkerLost. The service stays up"""
+    for program, error in (("/nonexistent/sqlipc-worker", "Internal"), ("/bin/false", "WorkerLost")):
+        with Service({"chinook": CHINOOK}, environment={"SQLIPC_WORKER_PATH": program}) as lame:
+            one = lame.client()
+            for call in (one.prepare, one.query, one.query_rows, one.open_rows):
+                failure = expect(error, call, "chinook", "SELECT 1")
+                true("worker process" in failure.message, failure.message)
+            true(lame.is_idle(), f"left behind: {lame.counters()}")
+            true("orker" in lame.log_text(), "nothing in the log")
 
 
 @test

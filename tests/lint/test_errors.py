@@ -42,6 +42,17 @@ def sentences():
 
 
 @test
+def every_error_is_met():
+    """Every error is one that a test gets, beside those of the tables themselves"""
+    tables = {"test-errors.c", "test-library-error.c", "test_errors.py"}
+    tests = [p for p in (ROOT / "tests").rglob("test[-_]*") if p.suffix in (".c", ".py") and p.name not in tables]
+    text = "".join(p.read_text() for p in tests)
+    true(len(tests) > 20, f"only {len(tests)} tests found")
+    met = {name: re.search(rf'"{name}"|Error\.{name}\b|\bERROR_{symbol}\b', text) for _, symbol, name, _ in ROWS}
+    equal([name for name, found in met.items() if not found], [], "errors that no test gets")
+
+
+@test
 def public_enum():
     """sqlipc.h has every number under the same name"""
     header = dict(re.findall(r"SQLIPC_ERROR_([A-Z_]+) = (\d+)", (ROOT / "client-lib/sqlipc.h").read_text()))
