@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <glib.h>
 #include <locale.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -240,6 +241,9 @@ int main(int argc, char **argv) {
         /* Values are UTF-8 whatever the user's locale says, and so are their widths. */
         if (!setlocale(LC_CTYPE, "C.UTF-8"))
                 (void) setlocale(LC_CTYPE, "");
+
+        /* A reader that left is told by an exit code of ours. */
+        (void) signal(SIGPIPE, SIG_IGN);
 
         if (options_parse(argc, argv, &options) < 0)
                 return EXIT_USAGE;

@@ -48,12 +48,16 @@ static int add_parameters(Options *options, char **arguments) {
         return 0;
 }
 
-static int take_words(Options *options, char **words) {
+static int take_words(Options *options, char **words, bool has_parameters) {
         guint n = words ? g_strv_length(words) : 0;
 
         if (n != (options->list ? 0 : 2)) {
                 complain(options->list ? "--list takes no DATABASE and no SQL."
                                        : "DATABASE and SQL are expected, two arguments.");
+                return -EINVAL;
+        }
+        if (options->list && has_parameters) {
+                complain("--list takes no parameters.");
                 return -EINVAL;
         }
         if (n == 0)
@@ -79,7 +83,7 @@ static int check(Options *options, const char *mode, char **parameters, char **w
         }
         if (add_parameters(options, parameters) < 0)
                 return -EINVAL;
-        return take_words(options, words);
+        return take_words(options, words, parameters != NULL);
 }
 
 int options_parse(int argc, char **argv, Options *ret) {

@@ -1,0 +1,164 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""ipcq-cli as a program: its exit codes, where it points in wrong SQL, what Ctrl-C does, and that memory stays constant.
+
+How rows look is for tests/unit; that they are sqlite3's, for test_results.py.
+"""
+import os
+import pathlib
+import signal
+import subprocess
+
+from harness import CHINOOK, CLI, SANITIZED, Service, main, wait_for
+from tap import Skip, at_most, diagnose, equal, test, true
+
+OK, QUERY, USAGE, UNREACHABLE, LOST, OUTPUT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
+STREAM = ENDLESS + "x, 'some text to fill the pages' FROM n"
+SCAN = ENDLESS + "count(*) FROM n"
+
+service = Service({"chinook": {"Path": CHINOOK, "Description": "A store"}})
+
+
+def start(*arguments, on=service, **keywords):
+    command = [CLI, f"--address={on.address}", *arguments]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | keywords
+    return subprocess.Popen(list(map(str, command)), env=on.environment, stdin=subprocess.DEVNULL, text=True, **streams)
+
+
+def ask(*arguments, code=OK, **keywords):
+    """What it prints on both streams; it must end with `code`, and has something to say where that is a failure."""
+    process = start(*arguments, **keywords)
+    out, err = process.communicate(timeout=120)
+    equal(process.returncode, code, f"exit code of {arguments}, which said {err!r}")
+    equal(bool(err), code != OK, f"whether {arguments} said something, which was {err!r}")
+    return out, err
+
+
+@test
+def rows_and_lists():
+    """0: rows, and the list of databases"""
+    equal(ask("--mode=csv", "chinook", "SELECT 1 AS a, NULL AS b, 'x' AS c")[0], "a,b,c\n1,,x\n", "rows")
+    equal(ask("--mode=csv", "--list")[0], 'database,description\nchinook,"A store"\n', "list")
+    equal(ask("--mode=csv", "--null=-", "chinook", "SELECT NULL AS b")[0], "b\n-\n", "NULL")
+    true(ask("--version")[0].startswith("ipcq-cli "), "--version")
+    true("--mode" in ask("--help")[0], "--help")
+
+
+@test
+def parameters():
+    """-p by name, with and without prefix, and by position, in each type"""
+    given = ["-p", "a=12", "-p", ":b=1.5", "-p", "3=x'00ff'", "-p", "d=null", "-p", "5='12'"]
+    out, _ = ask("--mode=jsonl", *given, "chinook", "SELECT :a AS a, :b AS b, ?3 AS c, @d AS d, ?5 AS e")
+    equal(out, '{"a":12,"b":1.5,"c":{"base64":"AP8="},"d":null,"e":"12"}\n', "row")
+
+
+@test
+def wrong_queries():
+    """1: the service's errors, by name; wrong SQL with its line and a caret"""
+    true("no database of this name" in ask("nosuch", "SELECT 1", code=QUERY)[1], "sentence")
+    true("(org.sqlipc1.Error.ParameterCount)" in ask("chinook", "SELECT ?", code=QUERY)[1], "name")
+    true("(org.sqlipc1.Error.ReadOnly)" in ask("chinook", "DELETE FROM Genre", code=QUERY)[1], "name")
+    out, err = ask("chinook", "SELECT Name,\n       'ü', sise\n  FROM Track", code=QUERY)
+    equal(out, "", "output")
+    message, line, caret = err.splitlines()
+    true("sise" in message and "(org.sqlipc1.Error.Sql)" in message, message)
+    equal(line.rstrip()[caret.index("^") :], "sise", f"what the caret of {err!r} points to")
+
+
+@test
+def wrong_usage():
+    """2: the command line"""
+    for arguments in (
+        (),
+        ("chinook",),
+        ("chinook", "SELECT 1", "SELECT 2"),
+        ("--mode=xml", "chinook", "SELECT 1"),
+        ("--user", "chinook", "SELECT 1"),  # with the --address that all have here
+        ("-p", "novalue", "chinook", "SELECT 1"),
+        ("--list", "chinook"),
+        ("--list", "-p", "a=1"),
+        ("--frobnicate", "chinook", "SELECT 1"),
+    ):
+        ask(*arguments, code=USAGE)
+
+
+@test
+def nobody_there():
+    """3: no bus, and a bus without the service"""
+    with Service(start=False) as empty:
+        ask("chinook", "SELECT 1", code=UNREACHABLE, on=empty)
+        ask("--list", code=UNREACHABLE, on=empty)
+        empty.bus.kill()
+        empty.bus.wait()
+        ask("chinook", "SELECT 1", code=UNREACHABLE, on=empty)
+
+
+@test
+def lost_in_the_middle():
+    """4: the daemon dies under a result"""
+    with Service({"chinook": CHINOOK}) as mortal:
+        process = start("--mode=csv", "chinook", STREAM, on=mortal)
+        for _ in range(100):
+            process.stdout.readline()
+        mortal.kill()
+        _, err = process.communicate(timeout=120)
+        equal(process.returncode, LOST, f"exit code, having said {err!r}")
+        true(err, "it said nothing")
+
+
+@test
+def output_that_cannot_be_written():
+    """5: a full disk is told; a closed pipe is told by the code alone, and ends the run in the service"""
+    with open("/dev/full", "w", encoding="ascii") as full:
+        true("space" in ask("--mode=csv", "chinook", "SELECT * FROM Track", code=OUTPUT, stdout=full)[1].lower(), "reason")
+    process = start("--mode=csv", "chinook", STREAM)
+    process.stdout.readline()
+    process.stdout.close()
+    equal(process.wait(120), OUTPUT, "exit code")
+    equal(process.stderr.read(), "", "what it said")
+    process.stderr.close()
+    wait_for(lambda: service.counters()["NRuns"] == 0, "the run is over")
+
+
+@test
+def interrupted():
+    """130: Ctrl-C cancels the query in the service, while it computes and while it streams"""
+    for sql in (SCAN, STREAM):
+        with open(os.devnull, "w", encoding="ascii") as nowhere:
+            process = start("--mode=csv", "chinook", sql, stdout=nowhere)
+            wait_for(lambda: service.counters()["NRuns"] == 1, "the run is under way")
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=120)
+        equal(process.returncode, INTERRUPTED, f"exit code for {sql}")
+        wait_for(lambda: service.counters()["NRuns"] == 0, "the run is over")
+    # It asked for the end, and waited for it: no worker had to be killed.
+    true("killed" not in service.log_text(), "a worker was killed")
+
+
+def peak_memory(process):
+    """Bytes that it had in memory at most, up to now."""
+    for line in pathlib.Path(f"/proc/{process.pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError("it has ended")
+
+
+@test
+def constant_memory():
+    """After 50 MB of rows it has no more memory than after the first MB, in every mode"""
+    if SANITIZED:
+        raise Skip("a sanitizer keeps what was freed")
+    for mode in ("table", "csv", "json", "jsonl", "line", "tabs"):
+        process = start(f"--mode={mode}", "chinook", STREAM)
+        process.stdout.read(1000000)
+        before = peak_memory(process)
+        process.stdout.read(50000000)
+        grown = peak_memory(process) - before
+        diagnose(f"{mode}: {before >> 10} KiB, and then {grown >> 10} KiB more")
+        process.kill()
+        process.communicate()
+        at_most(grown, 1024 * 1024, f"bytes more in mode {mode}")
+
+
+main(service)
