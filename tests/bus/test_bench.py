@@ -57,6 +57,8 @@ def dataset():
 
 
 def share():
+    if not study.exists():
+        bench("dataset", "--rows=2000", study)
     service.database("study", Path=study)
     service.driver.manager("Reload")
     return [f"--address={service.address}", "--database=study", f"--file={study}", "--json"]
