@@ -6,6 +6,7 @@
 #include "run.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -695,7 +696,7 @@ int run_on_progress(Run *run, uint64_t now, bool look) {
         return 0;
 }
 
-/* Gives the kernel back what of the page was sent, and SQLite's cache. */
+/* Gives the kernel back what of the page was sent, SQLite's cache, and what a sorter freed when its rows went to a file. */
 static void trim(Run *run) {
         uintptr_t start = (uintptr_t) run->page, end = (start + run->writer.sent) & ~(KERNEL_PAGE - 1);
 
@@ -703,6 +704,7 @@ static void trim(Run *run) {
                 (void) madvise(run->page, end - start, MADV_DONTNEED);
         if (run->connection)
                 (void) sqlite3_db_release_memory(run->connection->database.db);
+        (void) malloc_trim(0);
 }
 
 /* A reader of an immutable file holds no lock, whatever its mode. */
