@@ -39,3 +39,6 @@ start_private_bus "$folder" "$build" "$([ "$(id -u)" != 0 ] || echo nobody)"
 "$bench" fetch --user --database=study --file="$folder/study.sqlite" --pairs="$rounds"
 "$bench" first-row --user --database=study --file="$folder/study.sqlite"
 "$bench" first-row --user --database=study --file="$folder/study.sqlite" --cold
+# A row that is found just before a scan without end, which never fills a page.
+"$bench" first-row --user --database=study --file="$folder/study.sqlite" \
+    --sql='WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x FROM n WHERE x = 1'
