@@ -135,7 +135,7 @@ static int new_fetch(sqlipc_statement *s, Bindings *b, sd_bus_message **ret) {
         r = append_parameters(m, b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters);
         if (r < 0)
                 return r;
-        r = sd_bus_message_append(m, "a{sv}", 0);
+        r = call_append_options(m);
         if (r < 0)
                 return r;
         *ret = steal(m);
@@ -393,11 +393,19 @@ static int cursor_step(sqlipc_cursor *c) {
                 }
 }
 
-/* The pipe that may bring news, -1: only the bus can. */
+/* The pipe that may bring news, -1: only the bus can. A pipe that is not read must not be waited for: once broken it
+ * would wake us for ever. */
 static int wait_fd(const sqlipc_cursor *c) {
-        return c->state == CURSOR_WAITING && c->statement->state != STATEMENT_READY ? -1
-               : c->state == CURSOR_ASKING                                          ? -1
-                                                                                    : run_wait_fd(c->run);
+        switch (c->state) {
+        case CURSOR_RUNNING:
+                return run_wait_fd(c->run);
+        case CURSOR_WAITING: /* for the end of the run before, which start() reads, or else for a reply */
+                return c->statement->state == STATEMENT_READY && c->run->under_way ? run_wait_fd(c->run) : -1;
+        case CURSOR_ASKING:
+        case CURSOR_DONE:
+                break;
+        }
+        return -1;
 }
 
 int cursor_wait_started(sqlipc_cursor *c) {

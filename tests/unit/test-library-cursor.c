@@ -575,6 +575,30 @@ static void test_statement_after_lost_worker(void) {
         fake_done(&f);
 }
 
+/* The end was read before the reply to Fetch, and then the pipe broke: it polls readable for ever from then on, but what
+ * the next run waits for is that reply. */
+static void test_broken_pipe_before_reply(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        f.on_call = lose_statement;
+        f.reply_late = f.close_pipe = true;
+        fake_set_result(&f, 1, 2);
+        s = prepare(&f);
+        for (int i = 0; i < 2; i++) {
+                c = execute(s);
+                check_rows(c, 1, 2);
+                check_end(c);
+                sqlipc_cursor_close(c);
+        }
+        CHECK_INT(f.n_prepare, 2);
+        sqlipc_finalize(s);
+        fake_wait_for(&f.n_finalize, 2); /* the lost one too */
+        fake_done(&f);
+}
+
 /* A bus of the caller's is the caller's to open again. */
 static void test_bus_gone(void) {
         FakeService f;
@@ -719,6 +743,7 @@ int main(void) {
                 TEST(test_prepared_again),
                 TEST(test_prepared_again_once),
                 TEST(test_statement_after_lost_worker),
+                TEST(test_broken_pipe_before_reply),
                 TEST(test_bus_gone),
                 TEST(test_bind),
                 TEST(test_query_arguments),
