@@ -50,6 +50,10 @@ int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_
         return 0;
 }
 
+int call_append_options(sd_bus_message *m) {
+        return sd_bus_message_append(m, "a{sv}", 1, "error-details", "b", 1);
+}
+
 Call *call_free(Call *call) {
         sd_bus_slot *slot;
 

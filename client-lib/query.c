@@ -71,7 +71,7 @@ static int send_query(sqlipc_cursor *c, const char *sql, const sqlipc_parameter 
         r = append_parameters(m, parameters, n_parameters, 0);
         if (r < 0)
                 return r;
-        r = sd_bus_message_append(m, "a{sv}", 0);
+        r = call_append_options(m);
         if (r < 0)
                 return r;
         r = call_new(&call, c->connection, m, on_query_reply, undo_query, c, UINT64_MAX);

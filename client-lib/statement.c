@@ -91,7 +91,10 @@ static int send_prepare(sqlipc_statement *s) {
         r = connection_new_call(s->connection, &m, NULL, s->run.path, "Prepare");
         if (r < 0)
                 return r;
-        r = sd_bus_message_append(m, "sa{sv}", s->sql, 0);
+        r = sd_bus_message_append(m, "s", s->sql);
+        if (r < 0)
+                return r;
+        r = call_append_options(m);
         if (r < 0)
                 return r;
         return call_new(&s->prepare, s->connection, m, on_prepare_reply, undo_prepare, s, UINT64_MAX);

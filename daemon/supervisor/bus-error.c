@@ -10,7 +10,7 @@
 #include "log.h"
 #include "sd-autoptr.h"
 
-int bus_error_reply(sd_bus_message *call, const Failure *failure) {
+int bus_error_reply(sd_bus_message *call, const Failure *failure, bool details) {
         g_autoptr(sd_bus_message) reply = NULL;
         const char *message = failure->message ?: "";
 
@@ -22,7 +22,8 @@ int bus_error_reply(sd_bus_message *call, const Failure *failure) {
         free(text);
         if (r < 0)
                 return r;
-        r = sd_bus_message_append(reply, "ii", failure->extended_code, failure->sql_offset);
+        if (details)
+                r = sd_bus_message_append(reply, "ii", failure->extended_code, failure->sql_offset);
         if (r < 0)
                 return r;
         r = sd_bus_send(NULL, reply, NULL);
@@ -37,7 +38,7 @@ int bus_error_reply_refusal(sd_bus_message *call, int r, Refusal *refusal) {
                 (void) refuse(refusal, ERROR_INTERNAL, "The service failed (%s); its log says more.", strerror(-r));
         }
         Failure failure = refusal_as_failure(refusal);
-        r = bus_error_reply(call, &failure);
+        r = bus_error_reply(call, &failure, false); /* refused by us: there is nothing of SQLite's to tell */
         refusal_done(refusal);
         return r;
 }

@@ -86,7 +86,7 @@ static int prepare(sd_bus_message *m, Database *d, Refusal *refusal) {
 
         if (r < 0)
                 return r;
-        r = options_read(m, OPTION_PAGE_SIZE, &options, refusal);
+        r = options_read(m, OPTION_PAGE_SIZE | OPTION_ERROR_DETAILS, &options, refusal);
         if (r < 0)
                 return r;
         Session *session = session_get(d->manager, peer_of(d->manager, m));
@@ -101,6 +101,7 @@ static int prepare(sd_bus_message *m, Database *d, Refusal *refusal) {
                 .call = m,
                 .on_started = reply_prepare,
                 .timeout_usec = UINT64_MAX,
+                .error_details = options.error_details,
         }, &run, refusal);
         if (r < 0)
                 return r;
@@ -151,7 +152,7 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
         r = parameters_read(m, &parameters, refusal);
         if (r < 0)
                 return r;
-        r = options_read(m, OPTION_TIMEOUT, &options, refusal);
+        r = options_read(m, OPTION_TIMEOUT | OPTION_ERROR_DETAILS, &options, refusal);
         if (r < 0)
                 return r;
         r = run_new(statement->session, (RunSpec) {
@@ -164,6 +165,7 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
                 .call = m,
                 .on_started = reply_fetch,
                 .timeout_usec = options.timeout_usec,
+                .error_details = options.error_details,
                 .page_size = statement->page_size,
         }, &run, refusal);
         if (r < 0)
@@ -174,7 +176,8 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
         return 1;
 }
 
-/* What Query, QueryRows and OpenRows have in common: SQL and parameters in, a run with its own pipe out. */
+/* What Query, QueryRows and OpenRows have in common: SQL and parameters in, a run with its own pipe out. `allowed`: OptionKeys
+ * beside those that all of them know. */
 static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned allowed, Options *ret_options, Run **ret,
                         Refusal *refusal) {
         g_auto(Parameters) parameters = PARAMETERS_INIT;
@@ -192,7 +195,7 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         r = parameters_read(m, &parameters, refusal);
         if (r < 0)
                 return r;
-        r = options_read(m, allowed, ret_options, refusal);
+        r = options_read(m, allowed | OPTION_TIMEOUT | OPTION_ERROR_DETAILS, ret_options, refusal);
         if (r < 0)
                 return r;
         Session *session = session_get(d->manager, peer_of(d->manager, m));
@@ -204,6 +207,7 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         spec.pipe = pipe;
         spec.parameters = &parameters;
         spec.timeout_usec = ret_options->timeout_usec;
+        spec.error_details = ret_options->error_details;
         if (spec.page_size == 0)
                 spec.page_size = ret_options->page_size;
         return run_new(session, spec, ret, refusal);
@@ -213,7 +217,7 @@ static int query(sd_bus_message *m, Database *d, Refusal *refusal) {
         RunSpec spec = { .kind = RUN_QUERY, .call = m, .on_started = reply_query };
         Options options;
         Run *run;
-        int r = new_one_shot(m, d, spec, OPTION_PAGE_SIZE | OPTION_TIMEOUT, &options, &run, refusal);
+        int r = new_one_shot(m, d, spec, OPTION_PAGE_SIZE, &options, &run, refusal);
 
         if (r < 0)
                 return r;
@@ -234,7 +238,7 @@ static int query_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
         RowReader *reader;
         Options options;
         Run *run;
-        int r = new_one_shot(m, d, spec, OPTION_TIMEOUT | OPTION_MAX_BYTES, &options, &run, refusal);
+        int r = new_one_shot(m, d, spec, OPTION_MAX_BYTES, &options, &run, refusal);
 
         if (r < 0)
                 return r;
@@ -251,7 +255,7 @@ static int open_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
         RowReader *reader;
         Options options;
         Run *run;
-        int r = new_one_shot(m, d, spec, OPTION_TIMEOUT, &options, &run, refusal);
+        int r = new_one_shot(m, d, spec, 0, &options, &run, refusal);
 
         if (r < 0)
                 return r;

@@ -270,7 +270,7 @@ static int on_call_while_stopping(sd_bus_message *message, void *userdata, sd_bu
         if (!m->stopping || !sd_bus_message_is_method_call(message, NULL, NULL))
                 return 0;
         return bus_error_reply(message, &(Failure) { .error = ERROR_SHUTTING_DOWN, .sql_offset = -1,
-                                                    .message = stopping_sentence });
+                                                    .message = stopping_sentence }, false);
 }
 
 int manager_connect(Manager *m, BusType type, const char *address) {

@@ -19,6 +19,7 @@ static const OptionRow option_table[] = {
         { "page-size", OPTION_PAGE_SIZE, 'u', SQLIPC_PAGE_SIZE_MIN, SQLIPC_PAGE_SIZE_MAX,
           G_STRUCT_OFFSET(Options, page_size) },
         { "max-bytes", OPTION_MAX_BYTES, 'u', 1, ROWS_SIZE_MAX, G_STRUCT_OFFSET(Options, max_bytes) },
+        { "error-details", OPTION_ERROR_DETAILS, 'b', 0, 1, G_STRUCT_OFFSET(Options, error_details) },
         { "timeout-usec", OPTION_TIMEOUT, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, timeout_usec) },
 };
 
@@ -33,8 +34,8 @@ static int read_number(sd_bus_message *m, const OptionRow *row, Refusal *refusal
                               contents, row->type);
         if (row->type == 't')
                 return sd_bus_message_read(m, "v", "t", ret);
-        uint32_t u;
-        r = sd_bus_message_read(m, "v", "u", &u);
+        uint32_t u; /* sd-bus reads a `b` into an int of the same size */
+        r = sd_bus_message_read(m, "v", row->type == 'b' ? "b" : "u", &u);
         if (r < 0)
                 return r;
         *ret = u;

@@ -16,12 +16,14 @@ typedef enum OptionKey {
         OPTION_PAGE_SIZE = 1 << 0,
         OPTION_TIMEOUT = 1 << 1,
         OPTION_MAX_BYTES = 1 << 2,
+        OPTION_ERROR_DETAILS = 1 << 3,
 } OptionKey;
 
 /* What was given, or the defaults. */
 typedef struct Options {
         uint32_t page_size;
         uint32_t max_bytes;
+        uint32_t error_details; /* 0 or 1 */
         uint64_t timeout_usec; /* UINT64_MAX: none was given */
 } Options;
 

@@ -115,7 +115,7 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *err
                 return 1;
         log_warning("The bus does not say who %s is: %s", sender, g_strerror(-r));
         return bus_error_reply(message, &(Failure) { .error = ERROR_ACCESS_DENIED, .sql_offset = -1,
-                                                     .message = "The bus did not say who you are; try again." });
+                                                     .message = "The bus did not say who you are; try again." }, false);
 }
 
 static int on_name_vanished(sd_bus_message *message, void *userdata, sd_bus_error *error) {

@@ -58,7 +58,7 @@ static void rest(RowReader *r) {
 
 void row_reader_fail(RowReader *r, const Failure *failure) {
         if (r->call)
-                (void) bus_error_reply(r->call, failure);
+                (void) bus_error_reply(r->call, failure, r->run->error_details);
         row_reader_free(r);
 }
 
@@ -72,7 +72,8 @@ static void over(RowReader *r, bool ended) {
 
 static void fail(RowReader *r, ErrorNumber error, const char *sentence, bool ended) {
         if (r->call)
-                (void) bus_error_reply(r->call, &(Failure) { .error = error, .sql_offset = -1, .message = sentence });
+                (void) bus_error_reply(r->call, &(Failure) { .error = error, .sql_offset = -1, .message = sentence },
+                                       r->run->error_details);
         over(r, ended);
 }
 
@@ -141,7 +142,8 @@ static void on_error_frame(RowReader *r) {
         }
         const PageDecoder *d = &r->decoder;
         (void) bus_error_reply(r->call, &(Failure) { .error = d->error_number, .extended_code = d->error_extended_code,
-                                                     .sql_offset = d->error_sql_offset, .message = d->error_message });
+                                                     .sql_offset = d->error_sql_offset, .message = d->error_message },
+                               r->run->error_details);
         over(r, true);
 }
 
@@ -156,7 +158,7 @@ static void on_broken_stream(RowReader *r, int k) {
         }
         if (r->run->end.error != ERROR_NONE) { /* lost already, or killed for a reason that says more */
                 Failure failure = refusal_as_failure(&r->run->end);
-                (void) bus_error_reply(r->call, &failure);
+                (void) bus_error_reply(r->call, &failure, r->run->error_details);
                 over(r, true);
                 return;
         }

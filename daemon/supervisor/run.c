@@ -74,6 +74,7 @@ int run_new(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
                 .parameters = spec.parameters ? *spec.parameters : PARAMETERS_INIT,
                 .describe = spec.kind != RUN_FETCH,
                 .page_size = spec.page_size,
+                .error_details = spec.error_details,
                 .held_size = size_to_hold(&spec),
                 .asked_usec = manager_now(),
                 .end = REFUSAL_INIT,
@@ -202,7 +203,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
 
 static void answer_failure(Run *run, const Failure *failure) {
         if (run->call) {
-                int r = bus_error_reply(run->call, failure);
+                int r = bus_error_reply(run->call, failure, run->error_details);
                 if (r < 0)
                         log_debug("An error could not be sent: %s", strerror(-r));
         }

@@ -67,6 +67,7 @@ struct Run {
 
         sd_bus_message *call;   /* the method to answer, owned; NULL: answered */
         RunStartedFunc on_started;
+        bool error_details;     /* the caller wants SQLite's code and offset with an error */
 
         /* what goes to the worker; dropped when it has started */
         GBytes *sql;
@@ -94,6 +95,7 @@ typedef struct RunSpec {
         RunStartedFunc on_started;
         uint64_t timeout_usec;
         uint32_t page_size;
+        bool error_details;
 } RunSpec;
 
 /* Makes it; run_submit() sends it on its way. LIMITS_EXCEEDED. Call run_free() if something goes wrong in between. */

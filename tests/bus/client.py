@@ -212,7 +212,7 @@ class Client:
 
     @staticmethod
     def _options(options):
-        kinds = {"page-size": "u", "timeout-usec": "t", "max-bytes": "u"}
+        kinds = {"page-size": "u", "timeout-usec": "t", "max-bytes": "u", "error-details": "b"}
         return {k: v if isinstance(v, GLib.Variant) else GLib.Variant(kinds[k], v) for k, v in (options or {}).items()}
 
     def prepare(self, database, sql, options=None):

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import subprocess
 
-from client import Broken, Failure, GLib, Text, same_rows
+from client import Broken, Failure, Gio, GLib, Text, same_rows
 from harness import CHINOOK, UID_A, Service, expect, main
 from results import make_extremes
 from tap import Skip, equal, test, true
@@ -163,11 +163,28 @@ def expect_cancelled(run):
 
 
 @test
+def sentence_for_glib():
+    """GLib's clients, which look for a sentence and nothing else in an error, show it"""
+    for method, signature, rest in (("Prepare", "(sa{sv})", ({},)), ("QueryRows", "(sava{sv}a{sv})", ([], {}, {}))):
+        try:
+            client.connection.call_sync(
+                "org.sqlipc1", "/org/sqlipc1/database/chinook", "org.sqlipc1.Database", method,
+                GLib.Variant(signature, ("SELECT nowhere FROM Track", *rest)), None, Gio.DBusCallFlags.NONE, -1, None,
+            )
+        except GLib.Error as error:
+            true("no such column: nowhere" in error.message, error.message)
+        else:
+            raise AssertionError("no error")
+
+
+@test
 def invalid_sql():
     """Invalid SQL says where"""
-    failure = refused("Sql", "SELECT nothing FROM Track")
+    failure = refused("Sql", "SELECT nothing FROM Track", options={"error-details": True})
     equal((failure.extended, failure.offset), (1, 7), "SQLite's code and offset")
     true("nothing" in failure.message, failure.message)
+    failure = expect("Sql", client.prepare, "chinook", "SELECT nothing FROM Track", options={"error-details": True})
+    equal((failure.extended, failure.offset), (1, 7), "SQLite's code and offset in Prepare's error")
     for sql in ("SELEC 1", "SELECT * FROM nosuch", "SELECT (", "\N{SNOWMAN}"):
         refused("Sql", sql)
     expect("Sql", client.prepare, "chinook", "SELEC 1")
