@@ -245,7 +245,11 @@ static int query_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
         r = add_reader(run, true, &reader);
         if (r < 0)
                 return r;
-        row_reader_serve(reader, m, options.max_bytes); /* the pipe is empty yet: it waits */
+        r = row_reader_serve(reader, m, options.max_bytes); /* the pipe is empty yet: it waits */
+        if (r < 0) {
+                run_free(run);
+                return r;
+        }
         run_submit(run);
         return 1;
 }
@@ -285,8 +289,8 @@ static int next_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
                               "Run %" PRIu64 " was not opened by OpenRows; its rows come down its pipe.", number);
         if (run->reader->call)
                 return refuse(refusal, ERROR_BUSY, "Another NextRows of this run waits for rows: let it be answered first.");
-        row_reader_serve(run->reader, m, options.max_bytes);
-        return 1;
+        r = row_reader_serve(run->reader, m, options.max_bytes);
+        return r < 0 ? r : 1;
 }
 
 /* A statement of the peer whose last run had this number: that run has ended, and was its own. */

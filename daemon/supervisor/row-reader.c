@@ -13,6 +13,7 @@
 #include "rows.h"
 #include "run.h"
 #include "sd-autoptr.h"
+#include "waiting-call.h"
 #include "worker.h"
 
 /* Bytes read before the loop gets its turn (I1). */
@@ -234,12 +235,15 @@ static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userd
         return 0;
 }
 
-void row_reader_serve(RowReader *r, sd_bus_message *call, size_t max_bytes) {
+int row_reader_serve(RowReader *r, sd_bus_message *call, size_t max_bytes) {
         assert(!r->call);
-        r->call = sd_bus_message_ref(call);
+        int k = waiting_call_new(call, &r->call);
+        if (k < 0)
+                return k;
         r->max_bytes = max_bytes;
         r->used = 0;
         r->n_rows = 0;
         (void) sd_event_source_set_enabled(r->io, SD_EVENT_ON);
         process(r);
+        return 0;
 }

@@ -38,8 +38,8 @@ typedef struct RowReader {
 /* Takes `fd`, the read end, and hangs itself on the run. */
 int row_reader_new(Run *run, int fd, bool one_shot, RowReader **ret);
 
-/* `call` wants rows; answers it now or later. May free the reader. */
-void row_reader_serve(RowReader *r, sd_bus_message *call, size_t max_bytes);
+/* `call` wants rows; answers it now or later. May free the reader. Negative: it could not wait, and nothing happened. */
+int row_reader_serve(RowReader *r, sd_bus_message *call, size_t max_bytes);
 
 /* The run failed: tells a waiting call, then frees. */
 void row_reader_fail(RowReader *r, const Failure *failure);

@@ -10,6 +10,7 @@
 #include "manager.h"
 #include "run.h"
 #include "sd-autoptr.h"
+#include "waiting-call.h"
 #include "worker.h"
 
 #define GRACE_USEC UINT64_C(1000000) /* between CANCEL, or the run's own deadline, and SIGKILL */
@@ -46,11 +47,17 @@ static size_t size_to_hold(const RunSpec *spec) {
 }
 
 int run_new(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
+        g_autoptr(sd_bus_message) call = NULL;
         g_autoptr(Group) group = NULL;
         int r = check_quota(s, spec.kind, refusal);
 
         if (r < 0)
                 return r;
+        if (spec.call) {
+                r = waiting_call_new(spec.call, &call);
+                if (r < 0)
+                        return r;
+        }
         r = group_get(s->user, spec.database, &group);
         if (r < 0)
                 return r;
@@ -68,7 +75,7 @@ int run_new(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
                 .pipe = spec.pipe ? pipe_ref(spec.pipe) : NULL,
                 .number = spec.kind == RUN_PREPARE ? spec.statement->number : manager_next_number(s->manager),
                 .kind = spec.kind,
-                .call = sd_bus_message_ref(spec.call),
+                .call = g_steal_pointer(&call),
                 .on_started = spec.on_started,
                 .sql = g_bytes_ref(spec.sql),
                 .parameters = spec.parameters ? *spec.parameters : PARAMETERS_INIT,

@@ -9,8 +9,8 @@ import sqlite3
 import threading
 import time
 
-from client import Failure
-from harness import CHINOOK, SOURCE_ROOT, UID_A, UID_B, Service, expect, main, wait_for
+from client import DATABASE, NAME, Failure, Gio, GLib, object_path
+from harness import CHINOOK, SOURCE_ROOT, UID_A, UID_B, Service, expect, fds, main, wait_for
 from tap import Skip, at_most, equal, test, true
 
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
@@ -314,6 +314,24 @@ def prepare_timeout():
             call("chinook", doubled(8))
             expect("TimedOut", call, "chinook", doubled(21))
             service.one.point()
+
+
+@test
+def what_comes_along_is_not_kept():
+    """A call that waits keeps no descriptor that came with it: 640 of them cost the daemon nothing"""
+    body = GLib.Variant("(sava{sv}a{sv})", (SCAN, [], {}, {}))
+    with Limited() as service, open("/dev/null") as null:
+        service.one.point()
+        before = len(fds(service.pid()))
+        for _ in range(40):
+            message = Gio.DBusMessage.new_method_call(NAME, object_path("chinook"), DATABASE, "QueryRows")
+            message.set_body(body)
+            message.set_unix_fd_list(Gio.UnixFDList.new_from_array([os.dup(null.fileno()) for _ in range(16)]))
+            service.one.connection.send_message(message, Gio.DBusSendMessageFlags.NONE)
+        wait_for(lambda: len(service.driver.manager("ListRuns")[0]) == 40, "all calls wait or run")
+        # Two ends of a pipe for each of them, and their workers' sockets.
+        at_most(len(fds(service.pid())) - before, 40 * 2 + 30, "descriptors more")
+        service.two.point()
 
 
 @test
