@@ -106,7 +106,7 @@ static bool bind_named(sqlite3 *db, sqlite3_stmt *stmt, const char *name, const 
 
 static bool bind_all(sqlite3 *db, sqlite3_stmt *stmt, const Job *job, bool *bound, int count, SqlError *error) {
         unsigned n = job->n_positional + 2 * job->n_named;
-        PageDecoder row = as_row(job, n);
+        PageDecoder row = n > 0 ? as_row(job, n) : (PageDecoder) {};
 
         for (unsigned i = 0; i < job->n_positional; i++) {
                 PageValue v = page_decoder_value(&row, i);
