@@ -18,8 +18,10 @@
 #define PROGRESS_OPCODES 1000
 /* Bounds one stalled reader: with the default of 2 MiB, 200 of them held 412 MiB. */
 #define CACHE_SETTINGS "PRAGMA cache_size = -256; PRAGMA mmap_size = 0"
-/* Pages (1 MiB) that a sorter fills before it goes to a temporary file. It merges these pieces with a buffer of a page and a row for
- * each, as long as it lives: 200 MB of rows take 1.1 MiB so, and the half of the pages would take twice that. */
+#define PROBE "SELECT 1 FROM sqlite_schema LIMIT 1"
+/* Pages (1 MiB) that a sorter fills before it goes to a temporary file. It merges these pieces with a buffer of a page
+ * and a row for each, as long as it lives: 200 MB of rows take 1.1 MiB so, and the half of the pages would take twice
+ * that. */
 #define SORTER_PAGES 256
 
 int database_setup_sqlite(const Setup *setup) {
@@ -104,21 +106,24 @@ static void set_needs_owner(const Setup *setup, SqlError *error) {
         struct stat st;
 
         if (stat(setup->path, &st) == 0 && st.st_uid == geteuid())
-                (void) sql_error_set(error, ERROR_NEEDS_OWNER,
-                                     "the database is in WAL mode, and its \"-wal\" and \"-shm\" can be neither opened nor created: "
-                                     "let the service's user write to the folder, or, if nobody ever writes to the database, set "
-                                     "Immutable=yes");
+                (void) sql_error_set(
+                        error, ERROR_NEEDS_OWNER,
+                        "the database is in WAL mode, and its \"-wal\" and \"-shm\" can be neither opened nor created: let "
+                        "the service's user write to the folder, or, if nobody ever writes to the database, set "
+                        "Immutable=yes");
         else if (readable(setup->path, "-wal") && readable(setup->path, "-shm"))
-                (void) sql_error_set(error, ERROR_NEEDS_OWNER,
-                                     "the database is in WAL mode, and its \"-shm\" is in a state that only a writer can mend: open it "
-                                     "once with a program that may write to it");
+                (void) sql_error_set(
+                        error, ERROR_NEEDS_OWNER,
+                        "the database is in WAL mode, and its \"-shm\" is in a state that only a writer can mend: open it "
+                        "once with a program that may write to it");
         else
-                (void) sql_error_set(error, ERROR_NEEDS_OWNER,
-                                     "the database is in WAL mode and its %s cannot be read by the service, which creates no file "
-                                     "beside a database that it does not own: keep a program open that writes to it and give the "
-                                     "service's user read access to \"-wal\" and \"-shm\" (a common group and a drop-in), or, if nobody "
-                                     "ever writes to it, set Immutable=yes",
-                                     readable(setup->path, "-wal") ? "\"-shm\" file" : "\"-wal\" file");
+                (void) sql_error_set(
+                        error, ERROR_NEEDS_OWNER,
+                        "the database is in WAL mode and its %s cannot be read by the service, which creates no file beside a "
+                        "database that it does not own: keep a program open that writes to it and give the service's user "
+                        "read access to \"-wal\" and \"-shm\" (a common group and a drop-in), or, if nobody ever writes to it, "
+                        "set Immutable=yes",
+                        readable(setup->path, "-wal") ? "\"-shm\" file" : "\"-wal\" file");
 }
 
 /* SQLite says CANTOPEN for the database, for any file beside it, and for temporary ones alike. */
@@ -126,9 +131,10 @@ static void explain_cannot_open(const Setup *setup, bool temporary, SqlError *er
         FileIdentity now;
 
         if (temporary)
-                (void) sql_error_set(error, ERROR_INPUT_OUTPUT,
-                                     "the query needs a temporary file, which the service cannot create: sort or group less at a time, "
-                                     "or let the service's user write to /var/tmp");
+                (void) sql_error_set(
+                        error, ERROR_INPUT_OUTPUT,
+                        "the query needs a temporary file, which the service cannot create: sort or group less at a time, "
+                        "or let the service's user write to /var/tmp");
         else if (!database_identify(setup, &now, error))
                 return;
         else if (readable(setup->path, ""))
@@ -146,26 +152,32 @@ bool database_fail(Database *d, const Setup *setup, int rc, size_t offset_base, 
         (void) sql_error_take(error, d->db, rc, offset_base);
         code = error->extended_code;
         if ((error->error == ERROR_NOT_ALLOWED || error->error == ERROR_SQL) && d->access.refused[0])
-                (void) sql_error_set(error, ERROR_NOT_ALLOWED,
-                                     "%s is not allowed: databases are shared for reading, one SELECT at a time", d->access.refused);
+                (void) sql_error_set(
+                        error, ERROR_NOT_ALLOWED,
+                        "%s is not allowed: databases are shared for reading, one SELECT at a time",
+                        d->access.refused);
         else if (error->error == ERROR_NO_SPACE && limit_hit)
-                (void) sql_error_set(error, ERROR_LIMITS_EXCEEDED,
-                                     "the query fills more temporary space than TempSizeMax= allows: sort or group less at a time");
+                (void) sql_error_set(
+                        error, ERROR_LIMITS_EXCEEDED,
+                        "the query fills more temporary space than TempSizeMax= allows: sort or group less at a time");
         else if (error->error == ERROR_NO_SPACE)
-                (void) sql_error_set(error, ERROR_NO_SPACE,
-                                     "the disk that temporary files go to is full: free some of it, or sort or group less at a time");
+                (void) sql_error_set(
+                        error, ERROR_NO_SPACE,
+                        "the disk that temporary files go to is full: free some of it, or sort or group less at a time");
         else if (error->error == ERROR_NEEDS_RECOVERY)
-                (void) sql_error_set(error, ERROR_NEEDS_RECOVERY,
-                                     "a writer died in the middle of a transaction and left a hot journal, which a reader must not "
-                                     "roll back: open the database once with a program that may write to it");
+                (void) sql_error_set(
+                        error, ERROR_NEEDS_RECOVERY,
+                        "a writer died in the middle of a transaction and left a hot journal, which a reader must not roll "
+                        "back: open the database once with a program that may write to it");
         else if (error->error == ERROR_NEEDS_OWNER)
                 set_needs_owner(setup, error);
         else if (error->error == ERROR_CANNOT_OPEN)
                 explain_cannot_open(setup, no_temporary, error);
         else if (error->error == ERROR_OUT_OF_MEMORY)
-                (void) sql_error_set(error, ERROR_OUT_OF_MEMORY,
-                                     "the statement is too large to compile, or needs more memory than HeapMax= allows its worker: "
-                                     "make it smaller");
+                (void) sql_error_set(
+                        error, ERROR_OUT_OF_MEMORY,
+                        "the statement is too large to compile, or needs more memory than HeapMax= allows its worker: make "
+                        "it smaller");
         else
                 return false;
         error->extended_code = code;
@@ -202,7 +214,7 @@ bool database_open(Database *d, const Setup *setup, ProgressHandler progress, vo
         if (rc == SQLITE_OK)
                 rc = access_install(d->db, &d->access);
         if (rc == SQLITE_OK)
-                rc = sqlite3_prepare_v3(d->db, "SELECT 1 FROM sqlite_schema LIMIT 1", -1, SQLITE_PREPARE_PERSISTENT, &d->probe, NULL);
+                rc = sqlite3_prepare_v3(d->db, PROBE, -1, SQLITE_PREPARE_PERSISTENT, &d->probe, NULL);
         if (rc == SQLITE_OK)
                 rc = probe(d);
         if (rc != SQLITE_OK) {

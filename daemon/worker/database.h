@@ -45,8 +45,9 @@ bool database_open(Database *d, const Setup *setup, ProgressHandler progress, vo
 /* Closes; accepts one that did not open. Its statements must be finalized. */
 void database_close(Database *d);
 
-/* Whether the schema is no longer the one that statements were compiled against, because another program changed it. SQLite sees
- * that when it steps a statement, but compiles, and describes, by what it knows. False where nothing can be read now. */
+/* Whether the schema is no longer the one that statements were compiled against, because another program changed it.
+ * SQLite sees that when it steps a statement, but compiles, and describes, by what it knows. False where nothing can be
+ * read now. */
 bool database_schema_changed(Database *d);
 
 /* Whether a reader locks writers out: the database is not in WAL mode now. */

@@ -140,7 +140,11 @@ static int refuse_job(JobQueue *q, uint64_t number) {
                 .kind = MESSAGE_ENDED,
                 .ended = {
                         .number = number,
-                        .failure = { .error = ERROR_OUT_OF_MEMORY, .sql_offset = -1, .message = "the worker is out of memory" },
+                        .failure = {
+                                .error = ERROR_OUT_OF_MEMORY,
+                                .sql_offset = -1,
+                                .message = "the worker is out of memory",
+                        },
                         .drained = true,
                 },
         });

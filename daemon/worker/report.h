@@ -7,8 +7,8 @@
 
 #include "protocol.h"
 
-/* Sends `m`. The supervisor always reads, so only a burst can fill the socket, for a moment. -EPIPE, -ECONNRESET: it is gone;
- * other -errno: it does not know, and will not. */
+/* Sends `m`. The supervisor always reads, so only a burst can fill the socket, for a moment. -EPIPE, -ECONNRESET: it is
+ * gone; other -errno: it does not know, and will not. */
 int report_send(int control_fd, const Message *m);
 
 #endif

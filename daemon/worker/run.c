@@ -238,8 +238,8 @@ static RunState run_end(Run *run) {
         return finish(run);
 }
 
-/* SQLite's failure ends it. What the progress handler said is the reason, whatever came of the interrupt on its way out: a virtual
- * table may make another error of it. */
+/* SQLite's failure ends it. What the progress handler said is the reason, whatever came of the interrupt on its way out:
+ * a virtual table may make another error of it. */
 static RunState fail(Run *run, int rc) {
         if (run->error.error == ERROR_NONE)
                 (void) database_fail(&run->connection->database, run->context->setup, rc, 0, &run->error);
@@ -327,8 +327,8 @@ static int encode_row(Run *run) {
         return page_encoder_end_row(e);
 }
 
-/* Type of value `i`, and how many bytes it takes in a row: without making those of a zeroblob(), which may be over the limit. -ENOMEM:
- * TEXT that could not be converted to UTF-8. */
+/* Type of value `i`, and how many bytes it takes in a row: without making those of a zeroblob(), which may be over the
+ * limit. -ENOMEM: TEXT that could not be converted to UTF-8. */
 static int measure_value(Run *run, unsigned i, ValueType *ret_type, uint64_t *ret_size) {
         sqlite3_value *v = sqlite3_column_value(run->stmt, (int) i);
 
@@ -558,7 +558,8 @@ static bool begin_columns(Run *run) {
         return true;
 }
 
-/* Another program is in the way for a moment: a lock, a log that is being recovered, a schema that changes again and again. */
+/* Another program is in the way for a moment: a lock, a log that is being recovered, a schema that changes again and
+ * again. */
 static bool is_transient(int rc) {
         return (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_PROTOCOL || (rc & 0xff) == SQLITE_SCHEMA;
 }

@@ -68,7 +68,8 @@ static int add_rules(scmp_filter_ctx filter) {
         /* memory, as long as it cannot be executed (mmap2: 32-bit) */
         for (size_t i = 0; r == 0 && i < sizeof mapping / sizeof *mapping; i++)
                 if (mapping[i] >= 0)
-                        r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, mapping[i], 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+                        r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, mapping[i], 1,
+                                             SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
         return r;
 }
 

@@ -143,8 +143,9 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
         return real_vfs->xOpen(real_vfs, name, file, flags, ret_flags);
 }
 
-/* A reader deletes nothing: the only thing that SQLite would have it delete, a log or journal beside an empty database, is the
- * owner's business. SQLite goes on as if it were gone, which reads the same. (Temporary files are not deleted by name.) */
+/* A reader deletes nothing: the only thing that SQLite would have it delete, a log or journal beside an empty database,
+ * is the owner's business. SQLite goes on as if it were gone, which reads the same. (Temporary files are not deleted by
+ * name.) */
 static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_directory) {
         (void) vfs;
         (void) name;

@@ -26,7 +26,8 @@ void vfs_set_may_create(bool may_create);
 /* Whether a write was refused on account of the total since the last call. */
 bool vfs_temp_limit_was_hit(void);
 
-/* Whether a temporary file could not be made since the last call: SQLite's code for that is the one of an unreadable database. */
+/* Whether a temporary file could not be made since the last call: SQLite's code for that is the one of an unreadable
+ * database. */
 bool vfs_temp_open_failed(void);
 
 #endif

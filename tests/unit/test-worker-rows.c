@@ -114,8 +114,9 @@ static void test_rows_of_any_size(void) {
         rig_init(&rig, wide);
         for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++)
                 for (size_t k = 0; k < G_N_ELEMENTS(page_sizes); k++) {
-                        g_autofree char *sql = g_strdup_printf("SELECT 1, zeroblob(%zu), 'x', hex(zeroblob(%zu)) UNION ALL SELECT 2, 3, 4, 5",
-                                                               sizes[i], sizes[i]);
+                        g_autofree char *sql = g_strdup_printf(
+                                "SELECT 1, zeroblob(%zu), 'x', hex(zeroblob(%zu)) UNION ALL SELECT 2, 3, 4, 5", sizes[i],
+                                sizes[i]);
                         Outcome o;
 
                         rig.page_size = page_sizes[k];
@@ -169,7 +170,8 @@ static void test_end_is_reported_first(void) {
                         if (r == -EAGAIN)
                                 break;
                         g_assert_cmpint(r, ==, 1);
-                        free_again |= (m.message.kind == MESSAGE_ENDED && m.message.ended.drained) || m.message.kind == MESSAGE_DRAINED;
+                        free_again |= (m.message.kind == MESSAGE_ENDED && m.message.ended.drained) ||
+                                      m.message.kind == MESSAGE_DRAINED;
                         received_message_done(&m);
                 }
                 g_assert_true(free_again);
@@ -178,9 +180,9 @@ static void test_end_is_reported_first(void) {
         rig_done(&rig);
 }
 
-/* The reader leaves between the report of the end and the last bytes. A socket that is shut down takes nothing and still polls
- * writable, so it is always in time for that. What is over must not be reported a second time: the supervisor ends a worker that
- * speaks of what does not exist. */
+/* The reader leaves between the report of the end and the last bytes. A socket that is shut down takes nothing and still
+ * polls writable, so it is always in time for that. What is over must not be reported a second time: the supervisor ends
+ * a worker that speaks of what does not exist. */
 static void test_reader_leaves_at_the_end(void) {
         Rig rig;
         int fds[2];
@@ -201,7 +203,8 @@ static void test_reader_leaves_at_the_end(void) {
 
 /* RowSizeMax= bounds the rows that go out, not what is stored, nor the schema that another program made. */
 static void test_row_limit_leaves_values_alone(void) {
-        g_autofree char *schema = g_strdup_printf("CREATE TABLE u(b /* %0*d */); INSERT INTO u VALUES(zeroblob(100000))", 5000, 0);
+        g_autofree char *schema =
+                g_strdup_printf("CREATE TABLE u(b /* %0*d */); INSERT INTO u VALUES(zeroblob(100000))", 5000, 0);
         Rig rig;
         Outcome o;
 
@@ -255,7 +258,8 @@ static char *digest_in_process(const char *path, const char *sql) {
                         else if (type == SQLITE_NULL)
                                 append_value(digest, type, NULL, 0);
                         else {
-                                const void *bytes = type == SQLITE_TEXT ? sqlite3_column_text(stmt, i) : sqlite3_column_blob(stmt, i);
+                                const void *bytes = type == SQLITE_TEXT ? sqlite3_column_text(stmt, i)
+                                                                        : sqlite3_column_blob(stmt, i);
 
                                 append_value(digest, type, bytes, (size_t) sqlite3_column_bytes(stmt, i));
                         }
@@ -322,7 +326,8 @@ static void check_same(Rig *rig, const char *sql) {
         }
 }
 
-/* Databases in both encodings, tables of all kinds, rows of all sizes: type by type and byte by byte as SQLite gives them. */
+/* Databases in both encodings, tables of all kinds, rows of all sizes: type by type and byte by byte as SQLite gives
+ * them. */
 static void test_same_as_in_process(void) {
         static const char *const encodings[] = { "UTF-8", "UTF-16le", "UTF-16be" };
         static const char *const queries[] = {
@@ -333,7 +338,8 @@ static void test_same_as_in_process(void) {
                 "SELECT rowid, * FROM f WHERE f MATCH 'word'",
                 "SELECT * FROM r WHERE x0 < 50",
                 "SELECT key, value, type FROM json_each('[1, 2.5, null, \"x\", {\"a\": []}]')",
-                "SELECT 9e999, -9e999, 9e999 - 9e999, '', x'', NULL, zeroblob(0), 'a' || char(0) || 'b', char(0xfffe, 0xd7ff)",
+                "SELECT 9e999, -9e999, 9e999 - 9e999, '', x'', NULL, zeroblob(0), 'a' || char(0) || 'b', "
+                "char(0xfffe, 0xd7ff)",
                 "SELECT CAST(x'ff00fe41' AS TEXT), replace(hex(zeroblob(3000)), '0', 'ü')",
                 "SELECT s, hex(b), zeroblob(i * 1000), b, s || s FROM k",
                 "SELECT s, sum(i) OVER (ORDER BY i), group_concat(s) OVER (ROWS 3 PRECEDING) FROM k",
@@ -346,10 +352,12 @@ static void test_same_as_in_process(void) {
                 g_autofree char *encoding = g_strdup_printf("PRAGMA encoding = '%s'", encodings[i]);
                 g_autofree char *sql = g_strconcat(
                         encoding,
-                        "; CREATE TABLE k(i INTEGER PRIMARY KEY, s TEXT, b BLOB); CREATE TABLE w(s TEXT PRIMARY KEY, i) WITHOUT ROWID;"
+                        "; CREATE TABLE k(i INTEGER PRIMARY KEY, s TEXT, b BLOB);"
+                        "CREATE TABLE w(s TEXT PRIMARY KEY, i) WITHOUT ROWID;"
                         "CREATE VIRTUAL TABLE f USING fts5(text); CREATE VIRTUAL TABLE r USING rtree(id, x0, x1);"
                         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 300) "
-                        "INSERT INTO k SELECT x, 'ä' || x, CASE x % 7 WHEN 0 THEN zeroblob(x * 40) WHEN 1 THEN NULL ELSE x / 3.0 END FROM c;"
+                        "INSERT INTO k "
+                        "SELECT x, 'ä' || x, CASE x % 7 WHEN 0 THEN zeroblob(x * 40) WHEN 1 THEN NULL ELSE x / 3.0 END FROM c;"
                         "INSERT INTO w SELECT s, i + 150 FROM k; INSERT INTO f SELECT 'word ' || s FROM k;"
                         "INSERT INTO r SELECT i, i, i + 1 FROM k;",
                         NULL);

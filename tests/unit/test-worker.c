@@ -17,7 +17,11 @@ static void test_prepare(void) {
 
         rig_init(&rig, wide);
         g_assert_cmpint(message_send(rig.job_fd,
-                                     &(Message) { .kind = MESSAGE_PREPARE, .job = { .number = 5, .sql = sql, .sql_size = strlen(sql) } }, -1),
+                                     &(Message) {
+                                             .kind = MESSAGE_PREPARE,
+                                             .job = { .number = 5, .sql = sql, .sql_size = strlen(sql) },
+                                     },
+                                     -1),
                         ==, 0);
         expect_number(&rig, 5, MESSAGE_TAKEN);
         m = next_report(&rig, 5, MESSAGE_STARTED);
@@ -187,7 +191,8 @@ static void test_sandbox(void) {
                 g_assert_nonnull(strstr(status, "Seccomp:\t0\n"));
         else {
                 g_assert_nonnull(strstr(status, "Seccomp:\t2\n"));
-                g_assert_true(g_regex_match_simple("^Max address space +1073741824 +1073741824 ", limits, G_REGEX_MULTILINE, 0));
+                g_assert_true(
+                        g_regex_match_simple("^Max address space +1073741824 +1073741824 ", limits, G_REGEX_MULTILINE, 0));
         }
         rig_done(&rig);
 }

@@ -41,10 +41,11 @@ void exec_sql(const char *path, const char *sql) {
         g_assert_cmpint(sqlite3_close(db), ==, SQLITE_OK);
 }
 
-/* In the child: the sockets to where a worker looks for them, by way of high numbers, so that neither dup2() lands on the other's
- * source. */
+/* In the child: the sockets to where a worker looks for them, by way of high numbers, so that neither dup2() lands on the
+ * other's source. */
 static _Noreturn void become_worker(uid_t uid, int job_fd, int control_fd) {
-        if (dup2(job_fd, 40) < 0 || dup2(control_fd, 41) < 0 || dup2(40, WORKER_JOB_FD) < 0 || dup2(41, WORKER_CONTROL_FD) < 0)
+        if (dup2(job_fd, 40) < 0 || dup2(control_fd, 41) < 0 || dup2(40, WORKER_JOB_FD) < 0 ||
+            dup2(41, WORKER_CONTROL_FD) < 0)
                 _exit(126);
         close(40);
         close(41);
@@ -105,7 +106,8 @@ void rig_init(Rig *rig, Setup setup) {
         rig_init_folder(rig);
         exec_sql(rig->database,
                  "CREATE TABLE t(i INTEGER PRIMARY KEY, r REAL, s TEXT, b BLOB, n);"
-                 "INSERT INTO t VALUES(-9223372036854775808, -0.0, '', x'', NULL), (9223372036854775807, 1e308, 'å', x'00ff', 1);");
+                 "INSERT INTO t VALUES(-9223372036854775808, -0.0, '', x'', NULL), "
+                 "(9223372036854775807, 1e308, 'å', x'00ff', 1);");
         rig_start(rig, setup);
 }
 
@@ -173,7 +175,10 @@ void expect_started(Rig *rig, uint64_t number) {
 }
 
 bool send_prepare(Rig *rig, const char *sql, uint64_t *ret_number) {
-        Message m = { .kind = MESSAGE_PREPARE, .job = { .number = ++rig->next_number, .sql = sql, .sql_size = strlen(sql) } };
+        Message m = {
+                .kind = MESSAGE_PREPARE,
+                .job = { .number = ++rig->next_number, .sql = sql, .sql_size = strlen(sql) },
+        };
         int r = message_send(rig->job_fd, &m, -1);
 
         g_assert_true(r == 0 || r == -EAGAIN);
@@ -291,7 +296,10 @@ Outcome run(Rig *rig, const char *sql) {
 }
 
 void send_cancel(Rig *rig, uint64_t number) {
-        Message m = { .kind = MESSAGE_CANCEL, .cancel = { .number = number, .error = ERROR_CANCELLED, .message = "cancelled" } };
+        Message m = {
+                .kind = MESSAGE_CANCEL,
+                .cancel = { .number = number, .error = ERROR_CANCELLED, .message = "cancelled" },
+        };
 
         g_assert_cmpint(message_send(rig->control_fd, &m, -1), ==, 0);
 }
