@@ -175,7 +175,8 @@ boot() {
 
 run_command() {
     # Doubled dollars: PID 1 would expand ${X} and $$ in arguments.
-    nsenter -t "$leader" -a systemd-run --quiet --pipe --wait --collect --service-type=exec --setenv=PATH="$PATH" \
+    # -r: where we run in a chroot ourselves, the root of its mount namespace is not the container's root
+    nsenter -t "$leader" -a -r -w systemd-run --quiet --pipe --wait --collect --service-type=exec --setenv=PATH="$PATH" \
         "${options[@]}" -- "${command[@]//\$/\$\$}"
 }
 
@@ -196,7 +197,7 @@ inside() {
     local booted=$EPOCHREALTIME
     run_command
     local status=$? ran=$EPOCHREALTIME
-    [ -z "$journal" ] || nsenter -t "$leader" -a journalctl --no-pager -o short-precise >"$journal"
+    [ -z "$journal" ] || nsenter -t "$leader" -a -r -w journalctl --no-pager -o short-precise >"$journal"
     power_off
     [ $verbose = 0 ] || awk -v a="$BOOT_BEGAN" -v b="$booted" -v c="$ran" -v d="$EPOCHREALTIME" \
         'BEGIN { printf "boot-systemd.sh: boot %.3f s, command %.3f s, shutdown %.3f s\n", b-a, c-b, d-c }' >&2
