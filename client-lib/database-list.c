@@ -4,6 +4,7 @@
 
 #include "call.h"
 #include "connection.h"
+#include "dictionary.h"
 #include "sqlipc-names.h"
 
 static void on_list_reply(sd_bus_message *reply, void *userdata) {
@@ -41,35 +42,10 @@ static int request(sqlipc_connection *c, sd_bus_message **ret) {
         return 0;
 }
 
-/* The description from a database's a{sv}, "" if there is none. */
-static int read_description(sd_bus_message *reply, const char **ret) {
-        int r;
-
-        *ret = "";
-        r = sd_bus_message_enter_container(reply, 'a', "{sv}");
-        if (r < 0)
-                return r;
-        while ((r = sd_bus_message_enter_container(reply, 'e', "sv")) > 0) {
-                const char *key, *contents;
-                char type;
-
-                r = sd_bus_message_read(reply, "s", &key);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_peek_type(reply, &type, &contents);
-                if (r < 0)
-                        return r;
-                if (strcmp(key, "description") == 0 && strcmp(contents, "s") == 0)
-                        r = sd_bus_message_read(reply, "v", "s", ret);
-                else
-                        r = sd_bus_message_skip(reply, "v");
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_exit_container(reply);
-                if (r < 0)
-                        return r;
-        }
-        return r < 0 ? r : sd_bus_message_exit_container(reply);
+static int read_description(sd_bus_message *reply, const char *key, const char *type, void *userdata) {
+        if (strcmp(key, "description") != 0 || strcmp(type, "s") != 0)
+                return 0;
+        return sd_bus_message_read(reply, "v", "s", userdata);
 }
 
 _public_ int sqlipc_list_databases(sqlipc_connection *connection, sqlipc_database_visitor visit, void *userdata) {
@@ -87,9 +63,10 @@ _public_ int sqlipc_list_databases(sqlipc_connection *connection, sqlipc_databas
         if (r < 0)
                 return connection_fail_errno(connection, r);
         while ((r = sd_bus_message_enter_container(reply, 'r', "soa{sv}")) > 0) {
+                description = "";
                 r = sd_bus_message_read(reply, "so", &name, &path);
                 if (r >= 0)
-                        r = read_description(reply, &description);
+                        r = dictionary_read(reply, read_description, &description);
                 if (r < 0)
                         break;
                 stop = visit(name, description, userdata);

@@ -2,6 +2,7 @@
 /* Columns and parameters as Prepare and Query describe them. Library. */
 #include <string.h>
 
+#include "dictionary.h"
 #include "statement.h"
 
 void description_done(Description *d) {
@@ -16,52 +17,40 @@ void description_done(Description *d) {
         *d = (Description) { .page_size = SQLIPC_PAGE_SIZE_DEFAULT };
 }
 
-/* The bytes of a name where a D-Bus string could not hold them, from a column's a{sv}: replaces `*name`. */
-static int read_column_details(sd_bus_message *reply, char **name) {
+/* The bytes of a name that no D-Bus string holds: in place of `*name`. */
+static int read_bytes(sd_bus_message *reply, char **name) {
+        const void *bytes;
+        size_t size;
+        char *copy;
         int r;
 
-        r = sd_bus_message_enter_container(reply, 'a', "{sv}");
+        r = sd_bus_message_enter_container(reply, 'v', "ay");
         if (r < 0)
                 return r;
-        while ((r = sd_bus_message_enter_container(reply, 'e', "sv")) > 0) {
-                const char *key, *contents;
-                char type;
+        r = sd_bus_message_read_array(reply, 'y', &bytes, &size);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_exit_container(reply);
+        if (r < 0)
+                return r;
+        copy = strndup(size > 0 ? bytes : "", size);
+        if (!copy)
+                return -ENOMEM;
+        free(*name);
+        *name = copy;
+        return 1;
+}
 
-                r = sd_bus_message_read(reply, "s", &key);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_peek_type(reply, &type, &contents);
-                if (r < 0)
-                        return r;
-                if (strcmp(key, "name-bytes") == 0 && strcmp(contents, "ay") == 0) {
-                        const void *bytes;
-                        size_t size;
-                        char *copy;
+static int read_column_detail(sd_bus_message *reply, const char *key, const char *type, void *userdata) {
+        Column *column = userdata;
 
-                        r = sd_bus_message_enter_container(reply, 'v', "ay");
-                        if (r < 0)
-                                return r;
-                        r = sd_bus_message_read_array(reply, 'y', &bytes, &size);
-                        if (r < 0)
-                                return r;
-                        r = sd_bus_message_exit_container(reply);
-                        if (r < 0)
-                                return r;
-                        copy = strndup(size > 0 ? bytes : "", size);
-                        if (!copy)
-                                return -ENOMEM;
-                        free(*name);
-                        *name = copy;
-                } else {
-                        r = sd_bus_message_skip(reply, "v");
-                        if (r < 0)
-                                return r;
-                }
-                r = sd_bus_message_exit_container(reply);
-                if (r < 0)
-                        return r;
-        }
-        return r < 0 ? r : sd_bus_message_exit_container(reply);
+        if (strcmp(type, "ay") != 0)
+                return 0;
+        if (strcmp(key, "name-bytes") == 0)
+                return read_bytes(reply, &column->name);
+        if (strcmp(key, "declared-type-bytes") == 0)
+                return read_bytes(reply, &column->declared_type);
+        return 0;
 }
 
 static int read_column(Description *d, sd_bus_message *reply) {
@@ -80,7 +69,7 @@ static int read_column(Description *d, sd_bus_message *reply) {
         *column = (Column) { .name = strdup(name), .declared_type = declared_type[0] ? strdup(declared_type) : NULL };
         if (!column->name || (declared_type[0] && !column->declared_type))
                 return -ENOMEM;
-        return read_column_details(reply, &column->name);
+        return dictionary_read(reply, read_column_detail, column);
 }
 
 static int read_columns(Description *d, sd_bus_message *reply) {
@@ -134,45 +123,18 @@ static int read_parameters(Description *d, sd_bus_message *reply) {
         r = sd_bus_message_exit_container(reply);
         if (r < 0)
                 return r;
-        return sd_bus_message_exit_container(reply);
+        r = sd_bus_message_exit_container(reply);
+        return r < 0 ? r : 1;
 }
 
-/* One entry of `info`; keys that are not known, or of another type, are passed over. */
-static int read_info_value(Description *d, sd_bus_message *reply, const char *key) {
-        const char *contents;
-        char type;
-        int r;
+static int read_info(sd_bus_message *reply, const char *key, const char *type, void *userdata) {
+        Description *d = userdata;
 
-        r = sd_bus_message_peek_type(reply, &type, &contents);
-        if (r < 0)
-                return r;
-        if (strcmp(key, "parameters") == 0 && strcmp(contents, "as") == 0 && !d->parameters)
+        if (strcmp(key, "parameters") == 0 && strcmp(type, "as") == 0 && !d->parameters)
                 return read_parameters(d, reply);
-        if (strcmp(key, "page-size") == 0 && strcmp(contents, "u") == 0)
+        if (strcmp(key, "page-size") == 0 && strcmp(type, "u") == 0)
                 return sd_bus_message_read(reply, "v", "u", &d->page_size);
-        return sd_bus_message_skip(reply, "v");
-}
-
-static int read_info(Description *d, sd_bus_message *reply) {
-        int r;
-
-        r = sd_bus_message_enter_container(reply, 'a', "{sv}");
-        if (r < 0)
-                return r;
-        while ((r = sd_bus_message_enter_container(reply, 'e', "sv")) > 0) {
-                const char *key;
-
-                r = sd_bus_message_read(reply, "s", &key);
-                if (r < 0)
-                        return r;
-                r = read_info_value(d, reply, key);
-                if (r < 0)
-                        return r;
-                r = sd_bus_message_exit_container(reply);
-                if (r < 0)
-                        return r;
-        }
-        return r < 0 ? r : sd_bus_message_exit_container(reply);
+        return 0;
 }
 
 int description_read(Description *ret, sd_bus_message *reply) {
@@ -182,7 +144,7 @@ int description_read(Description *ret, sd_bus_message *reply) {
         r = read_columns(&d, reply);
         if (r < 0)
                 return r;
-        r = read_info(&d, reply);
+        r = dictionary_read(reply, read_info, &d);
         if (r < 0)
                 return r;
         *ret = d;

@@ -6,6 +6,7 @@
  *      open ADDRESS            query DATABASE SQL      rows N (0: all)       bind INDEX i|r|t|b|n VALUE
  *      timeout USEC            prepare DATABASE SQL    cancel                name NAME HEX
  *                              execute                 cancel-later          finalize
+ *                              columns: of the statement, each a row of name and declared type
  *
  * Answers, one line each: "ok", "row VALUE...", "end ROWS", "error ERRNO CODE EXTENDED OFFSET NAME MESSAGE". A value is n,
  * i:DECIMAL, r:BITS, t:HEX or b:HEX. `cancel-later` reads rows while a second thread cancels.
@@ -148,6 +149,23 @@ static int bind(unsigned index, char type, char *value) {
         }
 }
 
+static void print_string(const char *string) {
+        if (string)
+                print_bytes('t', (const uint8_t *) string, strlen(string));
+        else
+                printf(" n");
+}
+
+static void columns(void) {
+        for (unsigned i = 0; i < sqlipc_statement_column_count(statement); i++) {
+                printf("row");
+                print_string(sqlipc_statement_column_name(statement, i));
+                print_string(sqlipc_statement_column_decltype(statement, i));
+                printf("\n");
+        }
+        answer(0);
+}
+
 static void close_cursor(void) {
         cursor = sqlipc_cursor_close(cursor);
 }
@@ -173,6 +191,8 @@ static void obey(char *line) {
         } else if (!strcmp(verb, "execute")) {
                 close_cursor();
                 answer(sqlipc_execute(statement, &cursor));
+        } else if (!strcmp(verb, "columns")) {
+                columns();
         } else if (!strcmp(verb, "rows")) {
                 rows(strtoull(word, NULL, 10));
         } else if (!strcmp(verb, "bind")) {

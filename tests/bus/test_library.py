@@ -3,6 +3,7 @@
 """libsqlipc against the real daemon: the same rows as SQLite, and what it says when daemon, worker or bus are lost."""
 import os
 import signal
+import sqlite3
 import struct
 import subprocess
 
@@ -202,6 +203,21 @@ def cursors_left_open():
             library.ok("query chinook SELECT 1")
             library.ask("rows 0")
         wait_for(service.is_idle, "nothing is left")
+
+
+@test
+def names_of_columns():
+    """Names and declared types of a statement's columns, byte for byte where no D-Bus string holds them"""
+    with Service() as service, Library(service) as library:
+        path = service.data / "odd.sqlite"
+        with sqlite3.connect(path) as db:
+            db.execute('CREATE TABLE t(plain INTEGER, "a\ufdd0b" "odd\ufffetype", untyped)')
+        db.close()
+        service.database("odd", Path=path)
+        service.driver.manager("Reload")
+        library.ok("prepare odd SELECT *, 1 AS one FROM t")
+        expected = [("plain", "INTEGER"), ("a\ufdd0b", "odd\ufffetype"), ("untyped", None), ("one", None)]
+        equal(library.ok("columns"), [[t if t is None else Text(t.encode()) for t in row] for row in expected], "columns")
 
 
 @test
