@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -197,6 +198,17 @@ static uint64_t read_pipe_pages_soft(void) {
         return g_ascii_strtoull(text, NULL, 10);
 }
 
+/* All that we may have: the usual 1024 are few for pipes, and past them sd-bus gives the bus up. */
+static uint64_t raise_descriptor_limit(void) {
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return 1024;
+        rlim_t before = limit.rlim_cur;
+        limit.rlim_cur = limit.rlim_max;
+        return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? before : limit.rlim_cur;
+}
+
 static unsigned count_cpus(void) {
         cpu_set_t cpus;
 
@@ -222,7 +234,7 @@ int manager_new(BusType type, const char *config_directory, Manager **ret) {
                 .runs = g_hash_table_new(g_int64_hash, g_int64_equal),
                 .workers = G_QUEUE_INIT,
         };
-        pipe_budget_init(&m->pipe_budget, read_pipe_pages_soft());
+        pipe_budget_init(&m->pipe_budget, read_pipe_pages_soft(), raise_descriptor_limit());
         int r = start_numbers(m);
         if (r < 0)
                 return r;

@@ -8,10 +8,10 @@ static uint64_t smaller(uint64_t a, uint64_t b) {
         return a < b ? a : b;
 }
 
-void pipe_budget_init(PipeBudget *b, uint64_t soft) {
+void pipe_budget_init(PipeBudget *b, uint64_t soft, uint64_t n_descriptors) {
         uint64_t pages = soft == 0 ? PIPE_PAGES_SOFT_DEFAULT : smaller(soft, PIPE_PAGES_SOFT_DEFAULT * 1024);
 
-        *b = (PipeBudget) { .total = pages - pages / 4 };
+        *b = (PipeBudget) { .total = smaller(pages - pages / 4, n_descriptors / 2) };
 }
 
 /* `grow` fits what the account has left under `cap`, and what all have left. */

@@ -5,6 +5,7 @@ import fcntl
 import os
 import pathlib
 import re
+import resource
 import sqlite3
 import threading
 import time
@@ -314,6 +315,25 @@ def prepare_timeout():
             call("chinook", doubled(8))
             expect("TimedOut", call, "chinook", doubled(21))
             service.one.point()
+
+
+@test
+def kept_pipes():
+    """Ends of pipes that a client keeps take no descriptor from others, also where few are usual"""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2048:
+        raise Skip("the daemon may have fewer than 2048 descriptors here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        service = Limited()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with service:
+        for _ in range(400):
+            service.one.database("chinook", "Query", "(sava{sv}a{sv})", "SELECT 1", [], {}, {})
+        service.two.point()
+        service.one.close()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @test

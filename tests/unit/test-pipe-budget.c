@@ -6,7 +6,7 @@
 static PipeBudget budget(uint64_t soft) {
         PipeBudget b;
 
-        pipe_budget_init(&b, soft);
+        pipe_budget_init(&b, soft, UINT64_MAX);
         return b;
 }
 
@@ -15,6 +15,18 @@ static void test_total(void) {
         CHECK_INT(budget(0).total, 12288); /* the kernel sets no bound: we do */
         CHECK_INT(budget(8).total, 6);
         CHECK(budget(UINT64_MAX).total > 0);
+}
+
+static void test_pipes_leave_descriptors(void) {
+        PipeBudget b;
+        PipeAccount a = {};
+        unsigned n = 0;
+
+        pipe_budget_init(&b, 16384, 1024);
+        CHECK_INT(b.total, 512);
+        for (; pipe_budget_admits_new(&b, &a, UINT64_MAX); n++)
+                pipe_budget_change(&b, &a, 0, 1);
+        CHECK_INT(n, 256);
 }
 
 static void test_new_pipes_up_to_half(void) {
@@ -106,8 +118,8 @@ static void test_changes_add_up(void) {
 
 int main(void) {
         static const Test tests[] = {
-                TEST(test_total), TEST(test_new_pipes_up_to_half), TEST(test_limit_of_the_account),
-                TEST(test_growth_leaves_room), TEST(test_fair_share), TEST(test_total_is_never_passed),
+                TEST(test_total), TEST(test_pipes_leave_descriptors), TEST(test_new_pipes_up_to_half),
+                TEST(test_limit_of_the_account), TEST(test_growth_leaves_room), TEST(test_fair_share), TEST(test_total_is_never_passed),
                 TEST(test_changes_add_up),
         };
 
