@@ -3,8 +3,7 @@
  * Any bytes as a page stream: the decoder survives them, and what it finds does not depend on the pieces in which they
  * come. Without an engine this program replays its corpus, in TAP; its argument is the folder.
  *
- * With libFuzzer:  clang -g -O1 -fsanitize=fuzzer,address,undefined -DWITH_FUZZING_ENGINE -D_GNU_SOURCE
- *                      -I. -Idbus-interfaces tests/fuzz/fuzz-page-decoder.c dbus-interfaces/page-decoder.c
+ * With libFuzzer: docs/HACKING.md.
  *
  * The corpus is the streams of tests/vectors, and streams with one thing wrong under a name that says what; one that broke
  * something joins them.
