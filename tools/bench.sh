@@ -3,9 +3,9 @@
 #
 # tools/bench.sh [ROWS [ROUNDS]]
 #
-# What README says of speed and memory, measured on this machine: makes the study's table (ROWS, 300,000 by default), starts
-# a private bus and on it the daemon, as another user than the client where you are root, and runs sqlipc-bench against both, in
-# ROUNDS (7) alternating rounds. Takes a minute; wants 1 GiB of memory and 250 MB below ${TMPDIR:-/tmp}.
+# What README says of speed and memory, measured on this machine: makes the study's table (ROWS, 300,000 by default),
+# starts a private bus and on it the daemon, as another user than the client where you are root, and runs sqlipc-bench
+# against both, in ROUNDS (7) alternating rounds. Takes a minute; wants 1 GiB of memory and 250 MB below ${TMPDIR:-/tmp}.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/private-bus.sh

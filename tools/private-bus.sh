@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# For scripts to source: a bus of their own, on which the daemon of a build tree is activated. All that belongs to it stands in
-# one folder, which the caller makes and removes.
+# For scripts to source: a bus of their own, on which the daemon of a build tree is activated. All that belongs to it
+# stands in one folder, which the caller makes and removes.
 #
 #   publish_database FOLDER NAME FILE DESCRIPTION
 #   start_private_bus FOLDER BUILD [USER]    USER (root only): whom the daemon runs as; sets DBUS_SESSION_BUS_ADDRESS
@@ -19,7 +19,7 @@ start_private_bus() {
     local folder=$1 build=$2 as=
     [ -z "${3:-}" ] || as="setpriv --reuid=$3 --regid=$(id -g "$3") --clear-groups "
     mkdir -p "$folder/services"
-    # Activation needs the file alone; a real installation has it in /usr/share/dbus-1, with an Exec= line that names sqlipcd.
+    # Activation needs the file alone; an installation has it in /usr/share/dbus-1, with an Exec= line that names sqlipcd.
     printf '%s\n' >"$folder/services/org.sqlipc1.service" "[D-BUS Service]" "Name=org.sqlipc1" "Exec=$folder/start-sqlipcd"
     cat >"$folder/start-sqlipcd" <<END
 #!/bin/sh

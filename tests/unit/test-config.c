@@ -64,7 +64,8 @@ static void test_database_broken(void) {
         check_broken("[Database]\nPath=/x\\q\n", "/etc/x.conf:2: Path=: ");
         check_broken("[Database]\nPath=/\xff\n", "/etc/x.conf: the file is no UTF-8");
         /* what sd-bus refuses would fail the whole list */
-        check_broken("[Database]\nPath=/x\nDescription=\xef\xbf\xbe\n", "/etc/x.conf: the file is no UTF-8, or holds nonchar");
+        check_broken("[Database]\nPath=/x\nDescription=\xef\xbf\xbe\n",
+                     "/etc/x.conf: the file is no UTF-8, or holds noncharacters");
 }
 
 static void test_names_that_no_message_carries(void) {

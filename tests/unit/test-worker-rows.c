@@ -357,7 +357,8 @@ static void test_same_as_in_process(void) {
                         "CREATE VIRTUAL TABLE f USING fts5(text); CREATE VIRTUAL TABLE r USING rtree(id, x0, x1);"
                         "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 300) "
                         "INSERT INTO k "
-                        "SELECT x, 'ä' || x, CASE x % 7 WHEN 0 THEN zeroblob(x * 40) WHEN 1 THEN NULL ELSE x / 3.0 END FROM c;"
+                        "SELECT x, 'ä' || x, CASE x % 7 WHEN 0 THEN zeroblob(x * 40) WHEN 1 THEN NULL ELSE x / 3.0 END "
+                        "FROM c;"
                         "INSERT INTO w SELECT s, i + 150 FROM k; INSERT INTO f SELECT 'word ' || s FROM k;"
                         "INSERT INTO r SELECT i, i, i + 1 FROM k;",
                         NULL);
