@@ -25,7 +25,8 @@ typedef void (*call_undo)(sd_bus_message *reply, const char *path);
 int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_handler on_reply, call_undo undo,
              void *userdata, uint64_t usec);
 
-/* The options of Prepare, Fetch and Query: errors shall tell SQLite's code and the offset into the SQL (error_set_reply()). */
+/* The options of Prepare, Fetch and Query: errors shall tell SQLite's code and the offset into the SQL, which
+ * error_set_reply() reads. */
 int call_append_options(sd_bus_message *m);
 
 /* Forgets the call: on_reply will not be called. Accepts NULL. Returns NULL. */

@@ -133,7 +133,8 @@ int error_set_reply(Error *e, sd_bus_message *reply) {
                 message = "There is no database of this name, or it is not yours to use.";
         set_message(e, message, strlen(message));
 
-        /* As asked for (call_append_options()) ours carry SQLite's code and the offset behind the sentence; sd-bus has read the sentence already. */
+        /* As asked for (call_append_options()) ours carry SQLite's code and the offset behind the sentence; sd-bus has read
+         * the sentence already. */
         if (strncmp(error->name, SQLIPC_ERROR_PREFIX, strlen(SQLIPC_ERROR_PREFIX)) == 0 && signature &&
             strncmp(signature, "sii", 3) == 0) {
                 int32_t extended_code, sql_offset;

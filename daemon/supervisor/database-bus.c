@@ -176,8 +176,8 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
         return 1;
 }
 
-/* What Query, QueryRows and OpenRows have in common: SQL and parameters in, a run with its own pipe out. `allowed`: OptionKeys
- * beside those that all of them know. */
+/* What Query, QueryRows and OpenRows have in common: SQL and parameters in, a run with its own pipe out. `allowed`:
+ * OptionKeys beside those that all of them know. */
 static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned allowed, Options *ret_options, Run **ret,
                         Refusal *refusal) {
         g_auto(Parameters) parameters = PARAMETERS_INIT;

@@ -34,9 +34,9 @@ typedef struct PipeAccount {
         uint64_t used;
 } PipeAccount;
 
-/* `soft`: fs.pipe-user-pages-soft, 0: none. A quarter stays for pipes of the same owner that are not ours. A pipe has a page at
- * least, so the total bounds the number of pipes too: half of the descriptors that the process may have, `n_descriptors`,
- * stay for all else. */
+/* `soft`: fs.pipe-user-pages-soft, 0: none. A quarter stays for pipes of the same owner that are not ours. A pipe has a page
+ * at least, so the total bounds the number of pipes too: half of the descriptors that the process may have,
+ * `n_descriptors`, stay for all else. */
 void pipe_budget_init(PipeBudget *b, uint64_t soft, uint64_t n_descriptors);
 
 /* May the account have one pipe more, or `grow` pages more for one that it has? `account_max`: PipePagesMax=. */

@@ -119,10 +119,10 @@ static void set_needs_owner(const Setup *setup, SqlError *error) {
         else
                 (void) sql_error_set(
                         error, ERROR_NEEDS_OWNER,
-                        "the database is in WAL mode and its %s cannot be read by the service, which creates no file beside a "
-                        "database that it does not own: keep a program open that writes to it and give the service's user "
-                        "read access to \"-wal\" and \"-shm\" (a common group and a drop-in), or, if nobody ever writes to it, "
-                        "set Immutable=yes",
+                        "the database is in WAL mode and its %s cannot be read by the service, which creates no file beside "
+                        "a database that it does not own: keep a program open that writes to it and give the service's "
+                        "user read access to \"-wal\" and \"-shm\" (a common group and a drop-in), or, if nobody ever "
+                        "writes to it, set Immutable=yes",
                         readable(setup->path, "-wal") ? "\"-shm\" file" : "\"-wal\" file");
 }
 

@@ -119,7 +119,8 @@ static void test_changes_add_up(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_total), TEST(test_pipes_leave_descriptors), TEST(test_new_pipes_up_to_half),
-                TEST(test_limit_of_the_account), TEST(test_growth_leaves_room), TEST(test_fair_share), TEST(test_total_is_never_passed),
+                TEST(test_limit_of_the_account), TEST(test_growth_leaves_room), TEST(test_fair_share),
+                TEST(test_total_is_never_passed),
                 TEST(test_changes_add_up),
         };
 
