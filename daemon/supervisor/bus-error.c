@@ -31,6 +31,10 @@ int bus_error_reply(sd_bus_message *call, const Failure *failure, bool details) 
 }
 
 int bus_error_reply_refusal(sd_bus_message *call, int r, Refusal *refusal) {
+        if (refusal->error == ERROR_NONE && r == -EBADMSG)
+                /* sd-bus checks a value when it is read: the caller's mistake, a handle of no descriptor for one */
+                return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_INVALID_ARGS,
+                                                  "The message holds a value that cannot be read: send it well-formed.");
         if (refusal->error == ERROR_NONE && r == -ENOMEM)
                 (void) refuse(refusal, ERROR_OUT_OF_MEMORY, "The service is out of memory; try again later.");
         else if (refusal->error == ERROR_NONE) {

@@ -93,6 +93,20 @@ def unknown_database():
 
 
 @test
+def handle_of_nothing():
+    """A value that cannot be read is InvalidArgs, in each place that takes one, and the log is not the client's to fill"""
+    nothing = GLib.Variant("h", 7)
+    for options, parameters in (({"x-mine": nothing}, []), ({"max-bytes": nothing}, []), ({}, [nothing])):
+        try:
+            client.database("chinook", "QueryRows", "(sava{sv}a{sv})", "SELECT ?", parameters, {}, options)
+            raise AssertionError("it was taken")
+        except Failure as failure:
+            true(failure.name.endswith((".InvalidArgs", ".InvalidOption", ".ParameterType")), str(failure))
+    true("failed" not in service.log_text(), service.log_text())
+    other.point()
+
+
+@test
 def statement_of_another_client():
     """Statement and run of another client, and numbers that never were"""
     statement = client.prepare("chinook", "SELECT * FROM Track")
