@@ -91,6 +91,21 @@ def broken_limits():
 
 
 @test
+def limits_by_reload():
+    """A limit that a reload changes holds for what starts from then on, and takes nothing away"""
+    statements = [client.prepare("chinook", "SELECT 1") for _ in range(3)]
+    service.limits(StatementsMax=2)
+    reload()
+    expect("LimitsExceeded", client.prepare, "chinook", "SELECT 1")
+    for statement in statements:
+        equal(statement.fetch().read().rows, [[1]], "rows of a statement that was there")
+        statement.close()
+    client.prepare("chinook", "SELECT 1").close()
+    service.limits()
+    reload()
+
+
+@test
 def descriptions():
     """Description, also with odd characters, is what clients see"""
     service.database("described", Path=CHINOOK, Description="Música – “all of it”; a = b")

@@ -71,6 +71,37 @@ def program_builds_and_runs():
     true(len(done.stdout.splitlines()) >= 3 and "lib" in done.stdout, f"it printed {done.stdout}")
 
 
+@test
+def what_is_installed():
+    """Programs, library, interfaces, activation and manual are installed, and lead to each other"""
+    environment = installed()
+    root = service.folder / "installed"
+    files = {path.relative_to(root) for path in root.rglob("*") if not path.is_dir()}
+    for path in files:
+        true((root / path).exists(), f"{path} is a link to nothing")
+    names = {path.name: path for path in files}
+    for name in ("ipcq-cli", "sqlipc-bench"):
+        equal(names[name].parent.name, "bin", f"folder of {name}")
+    for name in ("sqlipcd", "sqlipc-worker"):
+        true(os.access(root / names[name], os.X_OK), f"{name} is no program")
+    true(f"/{names['sqlipc-worker']}".encode() in (root / names["sqlipcd"]).read_bytes(), "sqlipcd knows another worker")
+    for folder in ("services", "system-services"):
+        (path,) = [p for p in files if p.match(f"dbus-1/{folder}/org.sqlipc1.service")]
+        (program,) = re.findall(r"^Exec=(\S+)", (root / path).read_text(), re.M)
+        equal(program, f"/{names['sqlipcd']}", f"program of {path}")
+    for name in ("system.d/org.sqlipc1.conf", "interfaces/org.sqlipc1.Manager.xml", "interfaces/org.sqlipc1.Database.xml"):
+        true(any(path.match(f"dbus-1/{name}") for path in files), f"{name} is not installed")
+    equal([path.name for path in files if path.suffix == ".h"], ["sqlipc.h"], "headers")
+    version = subprocess.run(
+        ["pkg-config", "--modversion", "libsqlipc"], env=environment, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    true(f"libsqlipc.so.{version}" in names, f"no library of version {version}")
+    # Only where rst2man is there, and man pages are wanted.
+    if "sqlipcd.8" in names:
+        for page in ("ipcq-cli.1", "libsqlipc.3", "sqlipc_cursor_next.3", "org.sqlipc1.5", "sqlipc-page.5"):
+            equal(names[page].parent.name, f"man{page[-1]}", f"folder of {page}")
+
+
 def shell_lines():
     """Lines of commands, continued ones joined."""
     text = README.replace("\\\n", " ")
