@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Messages on their socket (protocol.h), a datagram each, with the fds that belong to them. Supervisor and worker. One of
+ * more than MESSAGE_SIZE_MAX lies in a sealed memfd; in its place travels a stub: u32 STUB_KIND, u64 size.
+ */
+#include "protocol.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sqlipc-page.h"
+
+#define STUB_KIND UINT32_MAX /* what stands in place of a kind */
+#define STUB_SIZE ((size_t) 12)
+#define N_FDS_MAX 2          /* memfd, pipe */
+
+static int send_bytes(int socket_fd, const uint8_t *bytes, size_t size, const int *fds, size_t n_fds) {
+        union {
+                struct cmsghdr header;
+                uint8_t space[CMSG_SPACE(sizeof(int) * N_FDS_MAX)];
+        } control = {};
+        struct iovec part = { .iov_base = (void *) bytes, .iov_len = size };
+        struct msghdr h = { .msg_iov = &part, .msg_iovlen = 1 };
+        ssize_t n;
+
+        if (n_fds > 0) {
+                h.msg_control = &control;
+                h.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+                control.header = (struct cmsghdr) {
+                        .cmsg_level = SOL_SOCKET,
+                        .cmsg_type = SCM_RIGHTS,
+                        .cmsg_len = CMSG_LEN(sizeof(int) * n_fds),
+                };
+                memcpy(CMSG_DATA(&control.header), fds, sizeof(int) * n_fds);
+        }
+        do
+                n = sendmsg(socket_fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL);
+        while (n < 0 && errno == EINTR);
+        return n < 0 ? -errno : 0;
+}
+
+/* A memfd of `bytes`, sealed: nobody can change it any more. */
+static int memfd_sealed(const uint8_t *bytes, size_t size) {
+        int fd = memfd_create("sqlipc-message", MFD_CLOEXEC | MFD_ALLOW_SEALING), r = 0;
+
+        if (fd < 0)
+                return -errno;
+        for (size_t done = 0; done < size && r == 0;) {
+                ssize_t n = write(fd, bytes + done, size - done);
+
+                if (n < 0 && errno != EINTR)
+                        r = -errno;
+                else if (n > 0)
+                        done += (size_t) n;
+        }
+        if (r == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+                r = -errno;
+        if (r < 0) {
+                close(fd);
+                return r;
+        }
+        return fd;
+}
+
+int message_send(int fd, const Message *m, int pipe_fd) {
+        uint8_t stub[STUB_SIZE], *bytes;
+        int fds[N_FDS_MAX], memfd = -1, r;
+        size_t size, n_fds = 0;
+
+        r = message_encode(m, &bytes, &size);
+        if (r < 0)
+                return r;
+        if (size > MESSAGE_SIZE_MAX) {
+                memfd = memfd_sealed(bytes, size);
+                if (memfd < 0) {
+                        free(bytes);
+                        return memfd;
+                }
+                fds[n_fds++] = memfd;
+        }
+        if (pipe_fd >= 0)
+                fds[n_fds++] = pipe_fd;
+        if (memfd >= 0) {
+                store_le32(stub, STUB_KIND);
+                store_le64(stub + 4, size);
+                r = send_bytes(fd, stub, sizeof stub, fds, n_fds);
+                close(memfd);
+        } else
+                r = send_bytes(fd, bytes, size, fds, n_fds);
+        free(bytes);
+        return r;
+}
+
+/* The content of a sealed memfd of `size` bytes. Unsealed it could shrink under our read, or change after our checks. */
+static int read_memfd(int fd, uint64_t size, uint8_t **ret) {
+        const int needed = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
+        int seals = fcntl(fd, F_GET_SEALS);
+        struct stat st;
+        uint8_t *bytes;
+
+        if (seals < 0 || (seals & needed) != needed || fstat(fd, &st) < 0 || size > MESSAGE_MEMFD_SIZE_MAX ||
+            (uint64_t) st.st_size != size)
+                return -EBADMSG;
+        bytes = malloc(size > 0 ? size : 1);
+        if (!bytes)
+                return -ENOMEM;
+        for (size_t done = 0; done < size;) {
+                ssize_t n = pread(fd, bytes + done, size - done, (off_t) done);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0) {
+                        free(bytes);
+                        return n < 0 ? -errno : -EBADMSG;
+                }
+                done += (size_t) n;
+        }
+        *ret = bytes;
+        return 0;
+}
+
+/* The fds that came with a message, all of them: more than we can use must still be closed. */
+static size_t take_fds(struct msghdr *h, int *fds, size_t n_max) {
+        size_t n_fds = 0;
+
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
+                size_t n;
+
+                if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+                        continue;
+                n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+                for (size_t i = 0; i < n; i++) {
+                        int fd;
+
+                        memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
+                        if (n_fds < n_max)
+                                fds[n_fds++] = fd;
+                        else
+                                close(fd);
+                }
+        }
+        return n_fds;
+}
+
+/* The bytes of the message itself, out of the datagram or out of its memfd. */
+static int take_bytes(const uint8_t *datagram, size_t size, int memfd, uint8_t **ret_bytes, size_t *ret_size) {
+        uint8_t *bytes;
+
+        if (memfd >= 0) {
+                *ret_size = load_le64(datagram + 4);
+                return read_memfd(memfd, *ret_size, ret_bytes);
+        }
+        bytes = malloc(size > 0 ? size : 1);
+        if (!bytes)
+                return -ENOMEM;
+        memcpy(bytes, datagram, size);
+        *ret_bytes = bytes;
+        *ret_size = size;
+        return 0;
+}
+
+int message_receive(int fd, ReceivedMessage *ret) {
+        union {
+                struct cmsghdr header;
+                uint8_t space[CMSG_SPACE(sizeof(int) * N_FDS_MAX)];
+        } control;
+        uint8_t datagram[MESSAGE_SIZE_MAX];
+        struct iovec part = { .iov_base = datagram, .iov_len = sizeof datagram };
+        struct msghdr h = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+        int fds[N_FDS_MAX], memfd = -1, pipe_fd = -1, r;
+        uint8_t *bytes = NULL;
+        size_t size = 0, n_fds, i = 0;
+        ssize_t n;
+
+        do
+                n = recvmsg(fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        while (n < 0 && errno == EINTR);
+        if (n < 0)
+                return errno == ECONNRESET ? 0 : -errno;
+        if (n == 0)
+                return 0;
+
+        n_fds = take_fds(&h, fds, N_FDS_MAX);
+        if ((size_t) n == STUB_SIZE && load_le32(datagram) == STUB_KIND && n_fds > 0)
+                memfd = fds[i++];
+        if (i < n_fds)
+                pipe_fd = fds[i++];
+        r = i == n_fds && !(h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ? take_bytes(datagram, (size_t) n, memfd, &bytes, &size)
+                                                                    : -EBADMSG;
+        if (r == 0)
+                r = message_decode(bytes, size, ret);
+        if (r == 0 && (ret->message.kind == MESSAGE_RUN) != (pipe_fd >= 0)) {
+                received_message_done(ret);
+                bytes = NULL;
+                r = -EBADMSG;
+        }
+        if (memfd >= 0)
+                close(memfd);
+        if (r < 0) {
+                free(bytes);
+                for (size_t k = memfd >= 0; k < n_fds; k++)
+                        close(fds[k]);
+                return r;
+        }
+        ret->pipe_fd = pipe_fd;
+        return 1;
+}
+
+void received_message_done(ReceivedMessage *m) {
+        free(m->bytes);
+        free(m->arrays);
+        if (m->pipe_fd >= 0)
+                close(m->pipe_fd);
+        *m = RECEIVED_MESSAGE_INIT;
+}
