@@ -327,6 +327,16 @@ static void refuse_late(Run *run) {
                 pipe_close_read_fd(run->pipe);
 }
 
+/* The client must not wait for what cannot be sent, nor the worker for a reader without a pipe. */
+static void refuse_for_lack_of_reply(Run *run, int r) {
+        static const char none_left[] = "The service has no descriptor left for your pipe; try again later.";
+        bool few = r == -EMFILE || r == -ENFILE;
+
+        log_warning("A reply could not be sent: %s", strerror(-r));
+        run_cancel(run, few ? ERROR_LIMITS_EXCEEDED : ERROR_INTERNAL, few ? none_left : "The service could not reply.");
+        refuse_late(run);
+}
+
 int run_on_started(Run *run, const Started *started) {
         if (run->state == RUN_STARTED) /* it was tried again after SQLITE_BUSY */
                 return 0;
@@ -339,7 +349,7 @@ int run_on_started(Run *run, const Started *started) {
         if (run->call) {
                 int r = run->on_started(run, started);
                 if (r < 0)
-                        log_warning("A reply could not be sent: %s", strerror(-r));
+                        refuse_for_lack_of_reply(run, r);
                 run->call = sd_bus_message_unref(run->call);
         }
         if (run->kind == RUN_PREPARE) {

@@ -337,6 +337,24 @@ def kept_pipes():
 
 
 @test
+def no_descriptor_for_the_reply():
+    """A pipe that cannot be passed for want of descriptors is LimitsExceeded, not silence, and leaves nothing"""
+    with Limited() as service:
+        service.one.point()
+        pid = service.pid()
+        for call in (service.one.prepare, service.one.query):
+            wait_for(lambda: "pipe:" not in str(fds(pid)), "pipes of before are closed")
+            # Two numbers are free: for the ends of the pipe, but not for the copy that goes into the message.
+            free = [n for n in range(1000) if n not in fds(pid)]
+            before = resource.prlimit(pid, resource.RLIMIT_NOFILE, (free[2], resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+            failure = expect("LimitsExceeded", call, "chinook", "SELECT 1")
+            true("descriptor" in failure.message, failure.message)
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+            wait_for(service.is_idle, "the run is forgotten")
+            service.one.point()
+
+
+@test
 def what_comes_along_is_not_kept():
     """A call that waits keeps no descriptor that came with it: 640 of them cost the daemon nothing"""
     body = GLib.Variant("(sava{sv}a{sv})", (SCAN, [], {}, {}))
