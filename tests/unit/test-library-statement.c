@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Statements that block, against a scripted service: what is bound, compiled again where it was lost, and the calls that
+ * need no cursor.
+ */
+#include "cursor-checks.h"
+
+/* ---- statements that got lost ------------------------------------------------------------------------------------- */
+
+static int lose_statement(FakeService *f, sd_bus_message *m, const char *member) {
+        if (strcmp(member, "Fetch") != 0 || f->n_fetch != 2)
+                return 0;
+        CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.UnknownStatement", "No such statement.") >= 0);
+        return 1;
+}
+
+static void check_last_parameter(FakeService *f, int64_t value) {
+        int64_t got;
+
+        CHECK(sd_bus_message_rewind(f->last, true) >= 0);
+        CHECK(sd_bus_message_skip(f->last, "t") >= 0);
+        CHECK(sd_bus_message_read(f->last, "av", 1, "x", &got) >= 0);
+        CHECK_INT(got, value);
+}
+
+static void test_prepared_again(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        f.on_call = lose_statement;
+        f.parameters[0] = ":id";
+        fake_set_result(&f, 1, 2);
+        s = prepare(&f);
+        CHECK_INT(sqlipc_bind_int64_by_name(s, "id", 42), 0);
+        for (int i = 0; i < 2; i++) {
+                c = execute(s);
+                check_rows(c, 1, 2);
+                check_end(c);
+                sqlipc_cursor_close(c);
+        }
+        check_last_parameter(&f, 42);
+        CHECK_INT(f.n_prepare, 2);
+        CHECK_INT(f.n_fetch, 3);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+static int always_lose(FakeService *f, sd_bus_message *m, const char *member) {
+        (void) f;
+        if (strcmp(member, "Fetch") != 0)
+                return 0;
+        CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.WorkerLost", "The worker died.") >= 0);
+        return 1;
+}
+
+/* Once is enough: a query that kills its workers is not sent for ever. */
+static void test_prepared_again_once(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        f.on_call = always_lose;
+        s = prepare(&f);
+        CHECK_INT(sqlipc_execute(s, &c), -ECONNRESET);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_WORKER_LOST);
+        CHECK_INT(f.n_fetch, 2);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+static void test_statement_after_lost_worker(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        fake_set_unfinished(&f, 1, 2);
+        f.close_pipe = true;
+        s = prepare(&f);
+        c = execute(s);
+        check_rows(c, 1, 2);
+        check_failure(&f, c, -ECONNRESET, SQLIPC_ERROR_WORKER_LOST);
+        CHECK_INT(sqlipc_statement_is_ready(s), 1);
+        sqlipc_cursor_close(c);
+        f.close_pipe = false;
+        fake_set_result(&f, 1, 1);
+        c = execute(s);
+        check_rows(c, 1, 1);
+        check_end(c);
+        CHECK_INT(f.n_prepare, 2);
+        sqlipc_cursor_close(c);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+/* The end was read before the reply to Fetch, and then the pipe broke: it polls readable for ever from then on, but what
+ * the next run waits for is that reply. */
+static void test_broken_pipe_before_reply(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        f.on_call = lose_statement;
+        f.reply_late = f.close_pipe = true;
+        fake_set_result(&f, 1, 2);
+        s = prepare(&f);
+        for (int i = 0; i < 2; i++) {
+                c = execute(s);
+                check_rows(c, 1, 2);
+                check_end(c);
+                sqlipc_cursor_close(c);
+        }
+        CHECK_INT(f.n_prepare, 2);
+        sqlipc_finalize(s);
+        fake_wait_for(&f.n_finalize, 2); /* the lost one too */
+        fake_done(&f);
+}
+
+/* A bus of the caller's is the caller's to open again. */
+static void test_bus_gone(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        s = prepare(&f);
+        fake_stop_service(&f);
+        CHECK_INT(sqlipc_execute(s, &c), -ECONNRESET);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_DAEMON_LOST);
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &c, NULL), -ECONNRESET);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_DAEMON_LOST);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+/* ---- parameters and arguments ------------------------------------------------------------------------------------- */
+
+static void test_bind(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        f.parameters[0] = ":a";
+        f.parameters[1] = "";
+        f.parameters[2] = "@a";
+        fake_set_result(&f, 1, 1);
+        s = prepare(&f);
+        CHECK_INT(sqlipc_statement_parameter_count(s), 3);
+        CHECK_STRING(sqlipc_statement_parameter_name(s, 1), ":a");
+        CHECK(!sqlipc_statement_parameter_name(s, 2));
+        CHECK(!sqlipc_statement_parameter_name(s, 0));
+        CHECK_INT(sqlipc_statement_parameter_index(s, "@a"), 3);
+        CHECK_INT(sqlipc_statement_parameter_index(s, "a"), 0); /* two have that name */
+        CHECK_STRING(sqlipc_statement_column_name(s, 0), "c");
+        CHECK_STRING(sqlipc_statement_column_decltype(s, 0), "TEXT");
+
+        CHECK_INT(sqlipc_bind_int64(s, 0, 1), -ERANGE);
+        CHECK_INT(sqlipc_bind_int64(s, 4, 1), -ERANGE);
+        CHECK_INT(sqlipc_bind_int64_by_name(s, "b", 1), -ENXIO);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_UNKNOWN_PARAMETER);
+        CHECK_INT(sqlipc_bind_blob(s, 1, NULL, 3), -EINVAL);
+        CHECK_INT(sqlipc_bind_text_by_name(s, ":a", "text", SIZE_MAX), 0);
+        CHECK_INT(sqlipc_bind_double(s, 3, 0.5), 0);
+
+        c = execute(s);
+        check_rows(c, 1, 1);
+        {
+                const char *text;
+                double real;
+
+                CHECK(sd_bus_message_rewind(f.last, true) >= 0);
+                CHECK(sd_bus_message_skip(f.last, "t") >= 0);
+                CHECK(sd_bus_message_read(f.last, "av", 3, "s", &text, "a{sv}", 0, "d", &real) >= 0);
+                CHECK_STRING(text, "text");
+                CHECK(real == 0.5);
+        }
+        sqlipc_cursor_close(c);
+        CHECK_INT(sqlipc_clear_bindings(s), 0);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+static void test_query_arguments(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+        const char *text;
+        int64_t integer;
+        double real;
+
+        fake_start(&f);
+        fake_set_result(&f, 1, 1);
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT ?, ?, ?, ?", &c, "idsn", (int64_t) -5, 2.5, "x"), 0);
+        CHECK(sd_bus_message_rewind(f.last, true) >= 0);
+        CHECK(sd_bus_message_read(f.last, "sav", NULL, 4, "x", &integer, "d", &real, "s", &text, "a{sv}", 0) >= 0);
+        CHECK_INT(integer, -5);
+        CHECK(real == 2.5);
+        CHECK_STRING(text, "x");
+        sqlipc_cursor_close(c);
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT ?", &c, "z", 1), -EINVAL);
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT \xff", &c, NULL), -EINVAL);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_SQL);
+        CHECK_INT(sqlipc_error_sql_offset(f.connection), 7);
+        fake_done(&f);
+}
+
+static int visit(const char *name, const char *description, void *userdata) {
+        char *text = userdata;
+
+        strcat(strcat(strcat(strcat(text, name), "="), description), ";");
+        return strcmp(name, "stop") == 0 || text[0] == 'X' ? 17 : 0;
+}
+
+static void test_list_databases(void) {
+        FakeService f;
+        char text[100] = "", stopped[100] = "X";
+
+        fake_start(&f);
+        CHECK_INT(sqlipc_list_databases(f.connection, visit, text), 0);
+        CHECK_STRING(text, "chinook=Music;empty=;");
+        CHECK_INT(sqlipc_list_databases(f.connection, visit, stopped), 17);
+        CHECK_STRING(stopped, "Xchinook=Music;");
+        fake_done(&f);
+}
+
+static void test_null_handles(void) {
+        sqlipc_connection *connection = NULL;
+
+        CHECK(!sqlipc_close(NULL) && !sqlipc_finalize(NULL) && !sqlipc_cursor_close(NULL));
+        CHECK_INT(sqlipc_cursor_next(NULL), -EINVAL);
+        CHECK_INT(sqlipc_cursor_cancel(NULL), -EINVAL);
+        CHECK_INT(sqlipc_open_address(NULL, &connection), -EINVAL);
+        CHECK_INT(sqlipc_open_address("unix:path=/nonexistent/bus", &connection), -ENOENT);
+        CHECK(!connection);
+        CHECK_INT(sqlipc_open_bus(NULL, &connection), -EINVAL);
+        CHECK_INT(sqlipc_column_count(NULL), 0);
+        CHECK_INT(sqlipc_column_type(NULL, 0), SQLIPC_NULL);
+        CHECK_STRING(sqlipc_error_message(NULL), "");
+}
+
+int main(void) {
+        static const Test tests[] = {
+                TEST(test_prepared_again),
+                TEST(test_prepared_again_once),
+                TEST(test_statement_after_lost_worker),
+                TEST(test_broken_pipe_before_reply),
+                TEST(test_bus_gone),
+                TEST(test_bind),
+                TEST(test_query_arguments),
+                TEST(test_list_databases),
+                TEST(test_null_handles),
+        };
+
+        (void) signal(SIGPIPE, SIG_IGN); /* the service's, which writes into pipes that we close */
+        return test_main(tests, N_ELEMENTS(tests));
+}
