@@ -35,6 +35,12 @@ WORKER = BUILD_ROOT / "daemon/worker/sqlipc-worker"
 CLI = BUILD_ROOT / "tools/cli/ipcq-cli"
 CHINOOK = SOURCE_ROOT / "tests/data/chinook.sqlite"
 
+# Where the build tree is closed to other users (a clone in a private folder), the daemon of another user runs from a copy.
+if os.geteuid() == 0 and any(not parent.stat().st_mode & 0o001 for parent in SQLIPCD.parents):
+    PROGRAMS = tempfile.TemporaryDirectory(prefix="sqlipc-programs-")
+    os.chmod(PROGRAMS.name, 0o755)
+    SQLIPCD, WORKER = (pathlib.Path(shutil.copy(program, PROGRAMS.name)) for program in (SQLIPCD, WORKER))
+
 # Users that every Debian has, none of whom runs anything of note: two clients, and one for the daemon.
 UID_A, UID_B, UID_DAEMON = 1, 2, 65534
 

@@ -55,8 +55,8 @@ void rig_init(Rig *rig, Setup setup);
 void rig_init_folder(Rig *rig);
 void rig_start(Rig *rig, Setup setup);
 
-/* Whether a worker can be started as `uid`: we are root, and it may execute what was built. Skips the test otherwise. */
-bool rig_can_run_as(uid_t uid);
+/* Whether a worker can be started as another user: we are root. Skips the test otherwise. */
+bool rig_can_change_uid(void);
 
 /* Tells the worker to go, and sees that it goes in order. */
 void rig_stop(Rig *rig);
