@@ -12,16 +12,6 @@ cd "$(dirname "$0")/.."
 
 rows=${1:-300000} rounds=${2:-7}
 build=$PWD/build-bench
-folder=
-
-clean_up() {
-    trap '' INT TERM HUP
-    stop_private_bus
-    [ -z "$folder" ] || rm -rf "$folder"
-}
-trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
 
 tools/install-dependencies.sh demo
 if [ ! -e "$build/build.ninja" ]; then
@@ -29,7 +19,7 @@ if [ ! -e "$build/build.ninja" ]; then
 fi
 ninja -C "$build" --quiet
 
-folder=$(mktemp -d "${TMPDIR:-/tmp}/sqlipc-bench.XXXXXX")
+make_private_folder sqlipc-bench
 chmod 755 "$folder" # the daemon's user goes through it
 bench=$build/tools/bench/sqlipc-bench
 "$bench" dataset --rows="$rows" "$folder/study.sqlite"

@@ -13,16 +13,6 @@ cd "$(dirname "$0")/.."
 . tools/private-bus.sh
 
 build=$PWD/build-demo
-folder=
-
-clean_up() {
-    trap '' INT TERM HUP
-    stop_private_bus
-    [ -z "$folder" ] || rm -rf "$folder"
-}
-trap clean_up EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
 
 if [ -t 1 ]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
 title() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
@@ -50,7 +40,7 @@ echo "Built in $build"
 PATH=$build/tools/cli:$build/tools/bench:$PATH
 
 title "Two databases: this machine's packages, and the table of the 2010 study"
-folder=$(mktemp -d "${TMPDIR:-/tmp}/sqlipc-demo.XXXXXX")
+make_private_folder sqlipc-demo
 run tools/packages-database.py "$folder/packages.sqlite"
 run sqlipc-bench dataset --rows=30000 "$folder/study.sqlite"
 

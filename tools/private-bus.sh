@@ -2,13 +2,27 @@
 # shellcheck shell=bash
 #
 # For scripts to source: a bus of their own, on which the daemon of a build tree is activated. All that belongs to it
-# stands in one folder, which the caller makes and removes.
+# stands in one folder; both go when the script ends, also by Ctrl-C.
 #
+#   make_private_folder PREFIX               sets `folder`
 #   publish_database FOLDER NAME FILE DESCRIPTION
 #   start_private_bus FOLDER BUILD [USER]    USER (root only): whom the daemon runs as; sets DBUS_SESSION_BUS_ADDRESS
 #   stop_private_bus                         the daemon follows its bus, and its workers follow it
 
-private_bus_pid=
+private_bus_pid='' folder=''
+
+leave_nothing() {
+    trap '' INT TERM HUP
+    stop_private_bus
+    [ -z "$folder" ] || rm -rf "$folder"
+}
+
+make_private_folder() {
+    trap leave_nothing EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+    folder=$(mktemp -d "${TMPDIR:-/tmp}/$1.XXXXXX")
+}
 
 publish_database() {
     mkdir -p "$1/config/databases.d"
