@@ -8,9 +8,12 @@
 #ifndef SQLIPC_BUS_ERROR_H
 #define SQLIPC_BUS_ERROR_H
 
+#include <glib.h>
 #include <systemd/sd-bus.h>
 
 #include "refusal.h"
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Refusal, refusal_done)
 
 /* Answers `call` with a failure whose `error` is set, `details`: as (sii). 1, or negative if it could not be sent. */
 int bus_error_reply(sd_bus_message *call, const Failure *failure, bool details);
@@ -19,5 +22,13 @@ int bus_error_reply(sd_bus_message *call, const Failure *failure, bool details);
  * InvalidArgs (-EBADMSG: the message) or Internal, by errno. Frees what the refusal owns. For the last line of a bus
  * method. */
 int bus_error_reply_refusal(sd_bus_message *call, int r, Refusal *refusal);
+
+/* method_NAME() for a vtable, from NAME(message, object, refusal): it does it, or says why not. */
+#define BUS_METHOD(name)                                                                                              \
+        static int method_##name(sd_bus_message *m, void *userdata, sd_bus_error *error) {                            \
+                g_auto(Refusal) refusal = REFUSAL_INIT;                                                               \
+                int r = name(m, userdata, &refusal);                                                                  \
+                return r < 0 ? bus_error_reply_refusal(m, r, &refusal) : 1;                                           \
+        }
 
 #endif

@@ -23,7 +23,6 @@
 #include "worker.h"
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Parameters, parameters_done)
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Refusal, refusal_done)
 
 /* ---- Replies ---- */
 
@@ -349,22 +348,14 @@ static int finalize(sd_bus_message *m, Database *d, Refusal *refusal) {
         return sd_bus_reply_method_return(m, "a{sv}", 0);
 }
 
-/* Each method: do it, or answer with why not. */
-#define METHOD(name)                                                                                                  \
-        static int method_##name(sd_bus_message *m, void *userdata, sd_bus_error *error) {                            \
-                g_auto(Refusal) refusal = REFUSAL_INIT;                                                               \
-                int r = name(m, userdata, &refusal);                                                                  \
-                return r < 0 ? bus_error_reply_refusal(m, r, &refusal) : 1;                                           \
-        }
-
-METHOD(prepare)
-METHOD(fetch)
-METHOD(query)
-METHOD(query_rows)
-METHOD(open_rows)
-METHOD(next_rows)
-METHOD(cancel)
-METHOD(finalize)
+BUS_METHOD(prepare)
+BUS_METHOD(fetch)
+BUS_METHOD(query)
+BUS_METHOD(query_rows)
+BUS_METHOD(open_rows)
+BUS_METHOD(next_rows)
+BUS_METHOD(cancel)
+BUS_METHOD(finalize)
 
 /* ---- Properties ---- */
 

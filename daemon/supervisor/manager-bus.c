@@ -15,8 +15,6 @@
 #include "statement.h"
 #include "worker.h"
 
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Refusal, refusal_done)
-
 /* ---- Databases ---- */
 
 static int append_broken(sd_bus_message *m, const Config *c) {
@@ -241,19 +239,12 @@ static int cancel_run(sd_bus_message *m, Manager *manager, Refusal *refusal) {
         return sd_bus_reply_method_return(m, "a{sv}", 0);
 }
 
-#define METHOD(name)                                                                                                  \
-        static int method_##name(sd_bus_message *m, void *userdata, sd_bus_error *error) {                            \
-                g_auto(Refusal) refusal = REFUSAL_INIT;                                                               \
-                int r = name(m, userdata, &refusal);                                                                  \
-                return r < 0 ? bus_error_reply_refusal(m, r, &refusal) : 1;                                           \
-        }
-
-METHOD(list_databases)
-METHOD(get_database)
-METHOD(list_statements)
-METHOD(list_runs)
-METHOD(cancel_run)
-METHOD(reload)
+BUS_METHOD(list_databases)
+BUS_METHOD(get_database)
+BUS_METHOD(list_statements)
+BUS_METHOD(list_runs)
+BUS_METHOD(cancel_run)
+BUS_METHOD(reload)
 
 /* ---- Properties ---- */
 
