@@ -388,6 +388,17 @@ def other_options():
         failure = expect("UnknownOption", call, {"frobnicate": word})
         true("frobnicate" in failure.message, failure.message)
         call({"x-frobnicate": word})
+    statement, (run, _, _) = client.prepare("chinook", "SELECT 1"), client.open_rows("chinook", "SELECT 1")
+    for call in (
+        lambda o: client.database("chinook", "Fetch", "(tava{sv}a{sv})", statement.number, [], {}, o),
+        lambda o: client.database("chinook", "NextRows", "(ta{sv})", run, o),
+        lambda o: client.database("chinook", "Cancel", "(ta{sv})", run, o),
+        lambda o: client.database("chinook", "Finalize", "(ta{sv})", statement.number, o),
+        lambda o: client.manager("GetDatabase", "(sa{sv})", "chinook", options=o),
+        lambda o: client.manager("CancelRun", "(ta{sv})", run, options=o),
+    ):
+        expect("UnknownOption", call, {"frobnicate": word})
+    statement.close()
     for key, value in (
         ("timeout-usec", GLib.Variant("t", 0)),
         ("timeout-usec", GLib.Variant("u", 1)),

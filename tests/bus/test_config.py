@@ -174,6 +174,16 @@ def sighup():
 
 
 @test
+def what_is_logged():
+    """SQL is in the log at debug alone, and what is no level is told"""
+    for level, there in (("info", False), ("debug", True), ("7", True), ("loud", False)):
+        with Service({"chinook": CHINOOK}, environment={"SQLIPC_LOG_LEVEL": level}) as logging:
+            logging.client().query("chinook", "SELECT 'a secret'").read()
+            equal("a secret" in logging.log_text(), there, f"whether SQL is logged at {level}")
+            equal("no log level" in logging.log_text(), level == "loud", f"whether {level} is refused")
+
+
+@test
 def command_line():
     """--help and --version say so, what is unknown is refused with exit code 2"""
     done = service.run(SQLIPCD, "--version")
