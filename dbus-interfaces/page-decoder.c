@@ -342,13 +342,24 @@ static int take_error(PageDecoder *d, const uint8_t *payload, size_t size) {
         return PAGE_ERROR;
 }
 
+static void free_joined(PageDecoder *d) {
+        free(d->joined);
+        d->joined = NULL;
+        d->joined_size = d->joined_capacity = 0;
+}
+
+void page_decoder_trim(PageDecoder *d) {
+        if (d->joining == 0)
+                free_joined(d);
+        else if (d->joined_capacity > d->joined_size && d->joined_size > 0)
+                (void) grow(&d->joined, &d->joined_capacity, d->joined_size); /* the room behind what has come */
+}
+
 /* The run is over: what it joined, which may be a large row, is no longer needed. */
 static void close_run(PageDecoder *d) {
         d->in_run = false;
         d->joining = 0;
-        free(d->joined);
-        d->joined = NULL;
-        d->joined_size = d->joined_capacity = 0;
+        free_joined(d);
 }
 
 /* Appends a part of a continued payload. */

@@ -84,6 +84,10 @@ void page_decoder_commit(PageDecoder *d, size_t size);
 /* The next event: PAGE_..., -EBADMSG for what the format does not allow, -EMSGSIZE for a row over row_size_max, -ENOMEM. */
 int page_decoder_next(PageDecoder *d);
 
+/* Gives back the memory of a joined row that the caller is done with, and what one under way does not need yet; for a
+ * decoder that rests before its next call. */
+void page_decoder_trim(PageDecoder *d);
+
 /* The stream ended. 0 at a border of runs, -ECONNRESET anywhere else (END or ERROR is missing). */
 int page_decoder_end_of_file(const PageDecoder *d);
 

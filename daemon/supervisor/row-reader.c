@@ -38,9 +38,21 @@ int row_reader_new(Run *run, int fd, bool one_shot, RowReader **ret) {
         return 0;
 }
 
+/* Memory that a large row is joined in: up to 16 MiB a run, so it counts for the user. False: that is too much. */
+static bool count_joined(RowReader *r) {
+        User *u = r->run->user;
+        size_t size = r->decoder.joined_capacity;
+        bool more = size > r->joined_size;
+
+        u->joined_size = u->joined_size - r->joined_size + size;
+        r->joined_size = size;
+        return !more || u->joined_size <= JOINED_SIZE_MAX;
+}
+
 void row_reader_free(RowReader *r) {
         if (!r)
                 return;
+        r->run->user->joined_size -= r->joined_size;
         r->run->reader = NULL;
         r->io = sd_event_source_disable_unref(r->io);
         close(r->fd);
@@ -55,6 +67,9 @@ static void rest(RowReader *r) {
         r->call = sd_bus_message_unref(r->call);
         r->reply = sd_bus_message_unref(r->reply);
         (void) sd_event_source_set_enabled(r->io, SD_EVENT_OFF);
+        if (r->pending == PAGE_MORE) /* else the next reply begins with what may lie there */
+                page_decoder_trim(&r->decoder);
+        (void) count_joined(r);
 }
 
 void row_reader_fail(RowReader *r, const Failure *failure) {
@@ -213,6 +228,12 @@ static void process(RowReader *r) {
                 int event = r->pending != PAGE_MORE ? r->pending : page_decoder_next(&r->decoder);
 
                 r->pending = PAGE_MORE;
+                if (!count_joined(r)) {
+                        fail(r, ERROR_LIMITS_EXCEEDED,
+                             "Large rows of yours are under way in several runs: ask for one after the other, or through "
+                             "pipes (Query).", false);
+                        return;
+                }
                 if (event < 0) {
                         on_broken_stream(r, event);
                         return;

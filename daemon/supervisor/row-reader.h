@@ -32,6 +32,7 @@ typedef struct RowReader {
         sd_bus_message *reply;  /* to `call`, under construction */
         size_t max_bytes, used; /* of rows in the reply */
         uint64_t n_rows;        /* in the reply */
+        size_t joined_size;     /* of the decoder's memory, as counted for the user */
         int pending;            /* PAGE_ROW or PAGE_ERROR that the last reply had no room for; else PAGE_MORE */
 } RowReader;
 

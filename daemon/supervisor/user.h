@@ -19,12 +19,15 @@ typedef struct Manager Manager;
 /* Bytes of SQL and parameters that a uid may make us keep, in statements and in runs that wait. */
 #define HELD_SIZE_MAX ((size_t) 32 * 1024 * 1024)
 
+/* Bytes of large rows that a uid may have us join at once, for replies with rows. */
+#define JOINED_SIZE_MAX ((size_t) 64 * 1024 * 1024)
+
 typedef struct User {
         Manager *manager; /* not owned */
         unsigned n_ref;
         uid_t uid;
         uint64_t n_statements, n_runs, n_workers;
-        size_t held_size;
+        size_t held_size, joined_size;
         PipeAccount pipe_account;
         GQueue pipes;  /* of Pipe, by its link */
         GQueue groups; /* of Group, by its user_link */

@@ -11,7 +11,7 @@ import threading
 import time
 
 from client import DATABASE, NAME, Failure, Gio, GLib, object_path
-from harness import CHINOOK, SOURCE_ROOT, UID_A, UID_B, Service, expect, fds, main, wait_for
+from harness import CHINOOK, SANITIZED, SOURCE_ROOT, UID_A, UID_B, Service, expect, fds, main, rss_anon, wait_for
 from tap import Skip, at_most, equal, test, true
 
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
@@ -352,6 +352,41 @@ def no_descriptor_for_the_reply():
             resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
             wait_for(service.is_idle, "the run is forgotten")
             service.one.point()
+
+
+@test
+def large_rows_in_replies():
+    """Large rows for replies, in many runs at once, are LimitsExceeded before they fill the daemon's memory"""
+    rows = ENDLESS + "zeroblob(15000000) FROM n"
+    with Limited() as service:
+        runs = [service.one.open_rows("chinook", rows)[0] for _ in range(40)]
+        before, peak, outcomes = rss_anon(service.pid()), 0, []
+
+        def answered(connection, result):
+            reply = connection.send_message_with_reply_finish(result)
+            outcomes.append(reply.get_error_name() or "rows")
+
+        for run in runs:
+            message = Gio.DBusMessage.new_method_call(NAME, object_path("chinook"), DATABASE, "NextRows")
+            message.set_body(GLib.Variant("(ta{sv})", (run, {})))
+            service.one.connection.send_message_with_reply(
+                message, Gio.DBusSendMessageFlags.NONE, 120000, None, answered
+            )
+        while len(outcomes) < len(runs):
+            GLib.MainContext.default().iteration(False)
+            peak = max(peak, rss_anon(service.pid()))
+            time.sleep(0.01)
+        true("rows" in outcomes, f"no run got a row: {outcomes}")
+        if not SANITIZED:
+            at_most(peak - before, 160 * 1024 * 1024, f"bytes more in the daemon, with {outcomes}")
+        wait_for(lambda: service.counters()["NRuns"] == outcomes.count("rows"), "runs that failed are over")
+        service.two.point()
+        service.one.close()
+        service.one = service.client()
+        wait_for(service.is_idle, "the other runs are over")
+        # The sum counts what is there, not what was: one after the other goes on for as long as one likes.
+        for _ in range(6):
+            equal(len(service.one.query_rows("chinook", "SELECT zeroblob(15000000)")[1][0][0]), 15000000, "bytes")
 
 
 @test
