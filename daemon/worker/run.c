@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See run.h for the states. From top to bottom: birth and death, reports, the end, encoding, the start, the
- * slice, and what comes from outside (progress, time, cancel).
+ * Side: worker. See run.h for the states. From top to bottom: birth and death, reports, the end, the start, the slice,
+ * and what comes from outside (progress, time, cancel). What goes into a page: run-encode.h.
  */
 #include "run.h"
 
@@ -17,6 +17,7 @@
 #include "clock.h"
 #include "describe.h"
 #include "report.h"
+#include "run-encode.h"
 
 #define ROW_WAITS_USEC (2 * USEC_PER_MSEC)    /* a row waits no longer for its page to fill */
 #define SETTLE_USEC (20 * USEC_PER_MSEC)      /* parked so long: the reader is slow, not just behind */
@@ -261,198 +262,12 @@ static RunState result_too_large(Run *run) {
         return run_end(run);
 }
 
-/* ---- encoding ---- */
-
 static RunState row_too_large(Run *run, uint64_t size) {
         (void) sql_error_set(
                 &run->error, ERROR_ROW_TOO_LARGE,
                 "a row of %llu bytes is over the limit of %llu: select less of it, substr() of the long values for one",
                 (unsigned long long) size, (unsigned long long) run->job->row_size_max);
         return run_end(run);
-}
-
-/* The row that SQLite holds, into the page. 1: it is in; 0: no room; -EMSGSIZE: run->row_size is over the limit; -ENOMEM:
- * SQLite could not convert a value. */
-static int encode_row(Run *run) {
-        PageEncoder *e = &run->encoder;
-        int n = (int) run->n_columns;
-
-        if (!page_encoder_begin_row(e, run->n_columns))
-                return 0;
-        for (int i = 0; i < n; i++) {
-                /* One look-up a column: sqlite3_column_type/text/bytes would each make it again. The value is "unprotected",
-                 * which only matters where threads share the connection (sqlite3.h at sqlite3_value). */
-                sqlite3_value *v = sqlite3_column_value(run->stmt, i);
-                const void *bytes;
-                uint8_t *at;
-                size_t size;
-
-                switch (sqlite3_value_type(v)) {
-                case SQLITE_INTEGER:
-                        page_encoder_add_int64(e, sqlite3_value_int64(v));
-                        break;
-                case SQLITE_FLOAT:
-                        page_encoder_add_double(e, sqlite3_value_double(v));
-                        break;
-                case SQLITE_TEXT:
-                        bytes = sqlite3_value_text(v);
-                        if (!bytes) {
-                                page_encoder_abort_row(e);
-                                return -ENOMEM;
-                        }
-                        page_encoder_add_text(e, bytes, (size_t) sqlite3_value_bytes(v));
-                        break;
-                case SQLITE_BLOB:
-                        /* bytes before blob: zeroblob() need not be made if it does not fit anyway */
-                        size = (size_t) sqlite3_value_bytes(v);
-                        at = page_encoder_add(e, VALUE_BLOB, size);
-                        if (!at || size == 0)
-                                break;
-                        bytes = sqlite3_value_blob(v);
-                        if (!bytes) {
-                                page_encoder_abort_row(e);
-                                return -ENOMEM;
-                        }
-                        memcpy(at, bytes, size);
-                        break;
-                default:
-                        page_encoder_add_null(e);
-                }
-        }
-        run->row_size = e->next ? (size_t) (e->next - e->row) : 0;
-        if (run->row_size > run->job->row_size_max) {
-                page_encoder_abort_row(e);
-                return -EMSGSIZE;
-        }
-        return page_encoder_end_row(e);
-}
-
-/* Type of value `i`, and how many bytes it takes in a row: without making those of a zeroblob(), which may be over the
- * limit. -ENOMEM: TEXT that could not be converted to UTF-8. */
-static int measure_value(Run *run, unsigned i, ValueType *ret_type, uint64_t *ret_size) {
-        sqlite3_value *v = sqlite3_column_value(run->stmt, (int) i);
-
-        *ret_type = (ValueType) sqlite3_value_type(v);
-        *ret_size = 0;
-        switch (*ret_type) {
-        case VALUE_INTEGER:
-        case VALUE_REAL:
-                *ret_size = 8;
-                break;
-        case VALUE_TEXT:
-                if (!sqlite3_value_text(v))
-                        return -ENOMEM;
-                *ret_size = (uint64_t) sqlite3_value_bytes(v) + 1; /* SQLite puts a NUL behind it */
-                break;
-        case VALUE_BLOB:
-                *ret_size = (uint64_t) sqlite3_value_bytes(v);
-                break;
-        case VALUE_NULL:
-                break;
-        }
-        return 0;
-}
-
-/* The bytes of value `i`, which has some; numbers come out of `number`. NULL: no memory. */
-static const void *value_bytes(Run *run, unsigned i, uint8_t number[static 8]) {
-        sqlite3_value *v = sqlite3_column_value(run->stmt, (int) i);
-
-        switch (sqlite3_value_type(v)) {
-        case SQLITE_INTEGER:
-                store_le64(number, (uint64_t) sqlite3_value_int64(v));
-                return number;
-        case SQLITE_FLOAT:
-                store_le_double(number, sqlite3_value_double(v));
-                return number;
-        case SQLITE_TEXT:
-                return sqlite3_value_text(v);
-        default:
-                return sqlite3_value_blob(v);
-        }
-}
-
-/* The waiting row fits no page: it goes out as BIG_ROW, its head from run->payload, its data from SQLite's memory. 1: begun;
- * 0: over the limit, *ret_size says by how much; -ENOMEM. */
-static int begin_big_row(Run *run, uint64_t *ret_size) {
-        size_t head = ROW_HEAD_SIZE(run->n_columns);
-        uint64_t data = 0;
-
-        *ret_size = head;
-        free(run->payload);
-        run->payload = malloc(head);
-        if (!run->payload)
-                return -ENOMEM;
-        run->payload_size = head;
-        run->payload_done = 0;
-        for (unsigned i = 0; i < run->n_columns; i++) {
-                ValueType type;
-                uint64_t size;
-
-                if (measure_value(run, i, &type, &size) < 0)
-                        return -ENOMEM;
-                data += size;
-                run->payload[i] = (uint8_t) type;
-                /* what overflows here is over every limit, and refused below */
-                store_le32(run->payload + run->n_columns + 4 * (size_t) i, (uint32_t) data);
-        }
-        *ret_size = head + data;
-        if (*ret_size > run->job->row_size_max || *ret_size > SQLIPC_ROW_SIZE_MAX)
-                return 0;
-        run->big_row = true;
-        run->big_size = *ret_size;
-        run->big_column = 0;
-        return 1;
-}
-
-static void end_payload(Run *run) {
-        free(run->payload);
-        run->payload = NULL;
-        if (!run->big_row)
-                return;
-        run->big_row = false;
-        run->row_waits = false;
-        run->n_rows++;
-}
-
-/* Appends from the data of the big row, value by value, until the part is full or the row is out. -ENOMEM. */
-static int append_data(Run *run) {
-        while (run->payload_done < run->big_size && page_encoder_part_room(&run->encoder) > 0) {
-                const uint8_t *ends = run->payload + run->n_columns;
-                size_t offset = run->payload_done - run->payload_size, start, end;
-                uint8_t number[8];
-                const uint8_t *bytes;
-
-                while ((end = load_le32(ends + 4 * (size_t) run->big_column)) <= offset)
-                        run->big_column++;
-                start = run->big_column > 0 ? load_le32(ends + 4 * (size_t) (run->big_column - 1)) : 0;
-                bytes = value_bytes(run, run->big_column, number);
-                if (!bytes)
-                        return -ENOMEM;
-                run->payload_done += page_encoder_append(&run->encoder, bytes + (offset - start), end - offset);
-        }
-        return 0;
-}
-
-/* More of the payload under way into the page: 1: all of it is in; 0: the page is full; -ENOMEM. */
-static int encode_payload(Run *run) {
-        PageEncoder *e = &run->encoder;
-        size_t total = run->big_row ? run->big_size : run->payload_size;
-        int r = 0;
-
-        if (!page_encoder_begin_part(e, run->big_row ? FRAME_BIG_ROW : FRAME_COLUMNS))
-                return 0;
-        if (run->payload_done < run->payload_size)
-                run->payload_done +=
-                        page_encoder_append(e, run->payload + run->payload_done, run->payload_size - run->payload_done);
-        if (run->payload_done >= run->payload_size && run->big_row)
-                r = append_data(run);
-        if (r < 0)
-                return r; /* the part under way is void: an empty one would be no frame */
-        page_encoder_end_part(e, run->payload_done < total);
-        if (run->payload_done < total)
-                return 0;
-        end_payload(run);
-        return 1;
 }
 
 /* ---- the start ---- */
@@ -594,7 +409,7 @@ static void row_is_in(Run *run) {
 /* The waiting row into the page, or the page out first. *ret_full: the page must go out. */
 static RunState place_row(Run *run, bool *ret_full) {
         uint64_t size;
-        int r = encode_row(run);
+        int r = run_encode_row(run);
 
         if (r == -EMSGSIZE)
                 return row_too_large(run, run->row_size);
@@ -609,7 +424,7 @@ static RunState place_row(Run *run, bool *ret_full) {
                 *ret_full = true;
                 return RUN_READY;
         }
-        r = begin_big_row(run, &size);
+        r = run_begin_big_row(run, &size);
         if (r < 0)
                 return out_of_memory(run);
         return r > 0 ? RUN_READY : row_too_large(run, size);
@@ -622,7 +437,7 @@ static RunState fill_page(Run *run, bool *ret_full) {
                 RunState state = RUN_READY;
 
                 if (run->payload) {
-                        int r = encode_payload(run);
+                        int r = run_encode_payload(run);
 
                         if (r < 0)
                                 return out_of_memory(run);

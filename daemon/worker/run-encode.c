@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See run-encode.h.
+ */
+#include "run-encode.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+int run_encode_row(Run *run) {
+        PageEncoder *e = &run->encoder;
+        int n = (int) run->n_columns;
+
+        if (!page_encoder_begin_row(e, run->n_columns))
+                return 0;
+        for (int i = 0; i < n; i++) {
+                /* One look-up a column: sqlite3_column_type/text/bytes would each make it again. The value is "unprotected",
+                 * which only matters where threads share the connection (sqlite3.h at sqlite3_value). */
+                sqlite3_value *v = sqlite3_column_value(run->stmt, i);
+                const void *bytes;
+                uint8_t *at;
+                size_t size;
+
+                switch (sqlite3_value_type(v)) {
+                case SQLITE_INTEGER:
+                        page_encoder_add_int64(e, sqlite3_value_int64(v));
+                        break;
+                case SQLITE_FLOAT:
+                        page_encoder_add_double(e, sqlite3_value_double(v));
+                        break;
+                case SQLITE_TEXT:
+                        bytes = sqlite3_value_text(v);
+                        if (!bytes) {
+                                page_encoder_abort_row(e);
+                                return -ENOMEM;
+                        }
+                        page_encoder_add_text(e, bytes, (size_t) sqlite3_value_bytes(v));
+                        break;
+                case SQLITE_BLOB:
+                        /* bytes before blob: zeroblob() need not be made if it does not fit anyway */
+                        size = (size_t) sqlite3_value_bytes(v);
+                        at = page_encoder_add(e, VALUE_BLOB, size);
+                        if (!at || size == 0)
+                                break;
+                        bytes = sqlite3_value_blob(v);
+                        if (!bytes) {
+                                page_encoder_abort_row(e);
+                                return -ENOMEM;
+                        }
+                        memcpy(at, bytes, size);
+                        break;
+                default:
+                        page_encoder_add_null(e);
+                }
+        }
+        run->row_size = e->next ? (size_t) (e->next - e->row) : 0;
+        if (run->row_size > run->job->row_size_max) {
+                page_encoder_abort_row(e);
+                return -EMSGSIZE;
+        }
+        return page_encoder_end_row(e);
+}
+
+/* Type of value `i`, and how many bytes it takes in a row: without making those of a zeroblob(), which may be over the
+ * limit. -ENOMEM: TEXT that could not be converted to UTF-8. */
+static int measure_value(Run *run, unsigned i, ValueType *ret_type, uint64_t *ret_size) {
+        sqlite3_value *v = sqlite3_column_value(run->stmt, (int) i);
+
+        *ret_type = (ValueType) sqlite3_value_type(v);
+        *ret_size = 0;
+        switch (*ret_type) {
+        case VALUE_INTEGER:
+        case VALUE_REAL:
+                *ret_size = 8;
+                break;
+        case VALUE_TEXT:
+                if (!sqlite3_value_text(v))
+                        return -ENOMEM;
+                *ret_size = (uint64_t) sqlite3_value_bytes(v) + 1; /* SQLite puts a NUL behind it */
+                break;
+        case VALUE_BLOB:
+                *ret_size = (uint64_t) sqlite3_value_bytes(v);
+                break;
+        case VALUE_NULL:
+                break;
+        }
+        return 0;
+}
+
+/* The bytes of value `i`, which has some; numbers come out of `number`. NULL: no memory. */
+static const void *value_bytes(Run *run, unsigned i, uint8_t number[static 8]) {
+        sqlite3_value *v = sqlite3_column_value(run->stmt, (int) i);
+
+        switch (sqlite3_value_type(v)) {
+        case SQLITE_INTEGER:
+                store_le64(number, (uint64_t) sqlite3_value_int64(v));
+                return number;
+        case SQLITE_FLOAT:
+                store_le_double(number, sqlite3_value_double(v));
+                return number;
+        case SQLITE_TEXT:
+                return sqlite3_value_text(v);
+        default:
+                return sqlite3_value_blob(v);
+        }
+}
+
+int run_begin_big_row(Run *run, uint64_t *ret_size) {
+        size_t head = ROW_HEAD_SIZE(run->n_columns);
+        uint64_t data = 0;
+
+        *ret_size = head;
+        free(run->payload);
+        run->payload = malloc(head);
+        if (!run->payload)
+                return -ENOMEM;
+        run->payload_size = head;
+        run->payload_done = 0;
+        for (unsigned i = 0; i < run->n_columns; i++) {
+                ValueType type;
+                uint64_t size;
+
+                if (measure_value(run, i, &type, &size) < 0)
+                        return -ENOMEM;
+                data += size;
+                run->payload[i] = (uint8_t) type;
+                /* what overflows here is over every limit, and refused below */
+                store_le32(run->payload + run->n_columns + 4 * (size_t) i, (uint32_t) data);
+        }
+        *ret_size = head + data;
+        if (*ret_size > run->job->row_size_max || *ret_size > SQLIPC_ROW_SIZE_MAX)
+                return 0;
+        run->big_row = true;
+        run->big_size = *ret_size;
+        run->big_column = 0;
+        return 1;
+}
+
+static void end_payload(Run *run) {
+        free(run->payload);
+        run->payload = NULL;
+        if (!run->big_row)
+                return;
+        run->big_row = false;
+        run->row_waits = false;
+        run->n_rows++;
+}
+
+/* Appends from the data of the big row, value by value, until the part is full or the row is out. -ENOMEM. */
+static int append_data(Run *run) {
+        while (run->payload_done < run->big_size && page_encoder_part_room(&run->encoder) > 0) {
+                const uint8_t *ends = run->payload + run->n_columns;
+                size_t offset = run->payload_done - run->payload_size, start, end;
+                uint8_t number[8];
+                const uint8_t *bytes;
+
+                while ((end = load_le32(ends + 4 * (size_t) run->big_column)) <= offset)
+                        run->big_column++;
+                start = run->big_column > 0 ? load_le32(ends + 4 * (size_t) (run->big_column - 1)) : 0;
+                bytes = value_bytes(run, run->big_column, number);
+                if (!bytes)
+                        return -ENOMEM;
+                run->payload_done += page_encoder_append(&run->encoder, bytes + (offset - start), end - offset);
+        }
+        return 0;
+}
+
+int run_encode_payload(Run *run) {
+        PageEncoder *e = &run->encoder;
+        size_t total = run->big_row ? run->big_size : run->payload_size;
+        int r = 0;
+
+        if (!page_encoder_begin_part(e, run->big_row ? FRAME_BIG_ROW : FRAME_COLUMNS))
+                return 0;
+        if (run->payload_done < run->payload_size)
+                run->payload_done +=
+                        page_encoder_append(e, run->payload + run->payload_done, run->payload_size - run->payload_done);
+        if (run->payload_done >= run->payload_size && run->big_row)
+                r = append_data(run);
+        if (r < 0)
+                return r; /* the part under way is void: an empty one would be no frame */
+        page_encoder_end_part(e, run->payload_done < total);
+        if (run->payload_done < total)
+                return 0;
+        end_payload(run);
+        return 1;
+}
