@@ -122,6 +122,17 @@ def output_that_cannot_be_written():
 
 
 @test
+def closed_output():
+    """5: with its standard streams closed it writes rows nowhere else: no other file gets their numbers"""
+    command = [CLI, f"--address={service.address}", "--mode=csv", "chinook", "SELECT 'some text'"]
+    for closed in (">&-", "<&- >&-"):
+        closing = ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", *map(str, command)]
+        process = subprocess.run(closing, env=service.environment, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+        equal(process.returncode, OUTPUT, f"exit code, having said {process.stderr!r}")
+        true("Bad file descriptor" in process.stderr, process.stderr)
+
+
+@test
 def interrupted():
     """130: Ctrl-C cancels the query in the service, while it computes and while it streams"""
     for sql in (SCAN, STREAM):

@@ -8,6 +8,7 @@
  * stdout is data, stderr is talk. Whatever happens, rows that came are written before the program says why no more follow.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <glib.h>
 #include <locale.h>
 #include <signal.h>
@@ -234,9 +235,21 @@ static int run(const Options *options) {
         return options->list ? list_databases(connection, options) : run_query(connection, options);
 }
 
+/* Where a standard stream is closed, the next file that is opened would get its number, and rows would go down the bus's
+ * socket. Read-only, so that writing there fails as it should. */
+static void occupy_standard_streams(void) {
+        for (int fd = open("/dev/null", O_RDONLY | O_CLOEXEC); fd >= 0; fd = open("/dev/null", O_RDONLY | O_CLOEXEC))
+                if (fd > STDERR_FILENO) {
+                        close(fd);
+                        return;
+                }
+}
+
 int main(int argc, char **argv) {
         Options options;
         int r;
+
+        occupy_standard_streams();
 
         /* Values are UTF-8 whatever the user's locale says, and so are their widths. */
         if (!setlocale(LC_CTYPE, "C.UTF-8"))
