@@ -127,7 +127,9 @@ def closed_output():
     command = [CLI, f"--address={service.address}", "--mode=csv", "chinook", "SELECT 'some text'"]
     for closed in (">&-", "<&- >&-"):
         closing = ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", *map(str, command)]
-        process = subprocess.run(closing, env=service.environment, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+        process = subprocess.run(
+            closing, env=service.environment, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+        )
         equal(process.returncode, OUTPUT, f"exit code, having said {process.stderr!r}")
         true("Bad file descriptor" in process.stderr, process.stderr)
 
