@@ -16,6 +16,7 @@
 
 #define MESSAGES_AT_ONCE 64
 #define SOCKET_BUFFER_SIZE (256 * 1024)
+#define EXIT_USEC UINT64_C(5000000) /* for an idle worker to close its connections and end */
 #define FD_MIN 10 /* away from the numbers that workers are started with */
 
 /* ---- Start ---- */
@@ -184,6 +185,8 @@ void worker_end(Worker *w) {
         w->ending = true;
         if (message_send(w->control_fd, &(Message) { .kind = MESSAGE_EXIT }, -1) < 0)
                 worker_kill(w, "it does not read its control socket");
+        else
+                watch_idle(w, manager_now() + EXIT_USEC);
 }
 
 static bool may_end(const Worker *w) {
@@ -194,7 +197,9 @@ static bool may_end(const Worker *w) {
 static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
         Worker *w = userdata;
 
-        if (may_end(w))
+        if (w->ending)
+                worker_kill(w, "it was told to end, and goes on");
+        else if (may_end(w))
                 worker_end(w);
         else if (worker_stays(w) && !w->runs.head)
                 watch_idle(w, usec + w->manager->config->limits.worker_idle_usec + 1000);

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import resource
+import signal
 import sqlite3
 import threading
 import time
@@ -299,6 +300,17 @@ def worker_idle():
         wait_for(lambda: not service.workers(), "the worker ends")
         equal(statement.fetch().read().rows, [[3503]], "rows from another worker")
         statement.close()
+
+
+@test
+def worker_that_does_not_end():
+    """An idle worker that hangs where it should end is killed: it would count against its user for ever"""
+    with Limited(WorkerIdleSec="0.2", WorkersMax=1) as service:
+        service.one.point()
+        (pid,) = service.workers()
+        os.kill(pid, signal.SIGSTOP)
+        wait_for(lambda: not service.workers(), "the worker is gone")
+        service.one.point()
 
 
 @test
