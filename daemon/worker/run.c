@@ -20,6 +20,7 @@
 #include "run-encode.h"
 
 #define ROW_WAITS_USEC (2 * USEC_PER_MSEC)    /* a row waits no longer for its page to fill */
+#define FIRST_PAGE_SIZE ((size_t) 16 * 1024)  /* goes out so early: the reader has rows while the next page fills */
 #define SETTLE_USEC (20 * USEC_PER_MSEC)      /* parked so long: the reader is slow, not just behind */
 #define RETRY_FIRST_USEC (2 * USEC_PER_MSEC)  /* SQLITE_BUSY: doubles up to the next */
 #define RETRY_MAX_USEC (50 * USEC_PER_MSEC)
@@ -417,7 +418,8 @@ static RunState place_row(Run *run, bool *ret_full) {
                 return out_of_memory(run);
         if (r > 0) {
                 row_is_in(run);
-                *ret_full = now_coarse_usec() - run->first_row_usec >= ROW_WAITS_USEC;
+                *ret_full = (run->writer.total == 0 && run->encoder.fill >= FIRST_PAGE_SIZE) ||
+                            now_coarse_usec() - run->first_row_usec >= ROW_WAITS_USEC;
                 return RUN_READY;
         }
         if (!page_encoder_is_empty(&run->encoder)) {

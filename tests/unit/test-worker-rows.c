@@ -73,6 +73,27 @@ static void test_row_before_long_step(void) {
         rig_done(&rig);
 }
 
+/* The first page goes out long before it is full: it has hundreds of these rows, not the ten thousand that it would hold. */
+static void test_first_page_is_early(void) {
+        Rig rig;
+        PageDecoder d;
+        uint64_t number;
+        int fd;
+
+        rig_init(&rig, wide);
+        fd = send_run(&rig, MANY, &number);
+        page_decoder_init(&d, SQLIPC_PAGE_SIZE_MAX, SQLIPC_ROW_SIZE_MAX);
+        g_assert_cmpint(next_event(&d, fd), ==, PAGE_COLUMNS);
+        g_assert_cmpint(next_event(&d, fd), ==, PAGE_ROW);
+        g_assert_cmpuint(d.rows_left, <, 1000);
+        page_decoder_done(&d);
+        close(fd);
+        expect_number(&rig, number, MESSAGE_TAKEN);
+        expect_started(&rig, number);
+        expect_ended(&rig, number, ERROR_PIPE_CLOSED);
+        rig_done(&rig);
+}
+
 /* A reader that stalls: parked, told so, ended; meanwhile others are answered. What was under way is still whole. */
 static void test_stalled_reader(void) {
         Setup setup = wide;
@@ -458,6 +479,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/values", test_values);
         g_test_add_func("/worker/error-after-rows", test_error_after_rows);
         g_test_add_func("/worker/row-before-long-step", test_row_before_long_step);
+        g_test_add_func("/worker/first-page-is-early", test_first_page_is_early);
         g_test_add_func("/worker/stalled-reader", test_stalled_reader);
         g_test_add_func("/worker/rows-of-any-size", test_rows_of_any_size);
         g_test_add_func("/worker/row-limit", test_row_limit);
