@@ -35,11 +35,11 @@ WORKER = BUILD_ROOT / "daemon/worker/sqlipc-worker"
 CLI = BUILD_ROOT / "tools/cli/ipcq-cli"
 CHINOOK = SOURCE_ROOT / "tests/data/chinook.sqlite"
 
-# Where the build tree is closed to other users (a clone in a private folder), the daemon of another user runs from a copy.
-if os.geteuid() == 0 and any(not parent.stat().st_mode & 0o001 for parent in SQLIPCD.parents):
-    PROGRAMS = tempfile.TemporaryDirectory(prefix="sqlipc-programs-")
-    os.chmod(PROGRAMS.name, 0o755)
-    SQLIPCD, WORKER = (pathlib.Path(shutil.copy(program, PROGRAMS.name)) for program in (SQLIPCD, WORKER))
+# Where the checkout is closed to other users (a clone in a private folder), a daemon of another user runs and reads copies.
+if os.geteuid() == 0 and any(not parent.stat().st_mode & 0o001 for parent in [*SQLIPCD.parents, *CHINOOK.parents]):
+    OPEN_FOLDER = tempfile.TemporaryDirectory(prefix="sqlipc-open-")
+    os.chmod(OPEN_FOLDER.name, 0o755)
+    SQLIPCD, WORKER, CHINOOK = (pathlib.Path(shutil.copy(f, OPEN_FOLDER.name)) for f in (SQLIPCD, WORKER, CHINOOK))
 
 # Users that every Debian has, none of whom runs anything of note: two clients, and one for the daemon.
 UID_A, UID_B, UID_DAEMON = 1, 2, 65534
