@@ -10,7 +10,7 @@
 # Exit code: 0 everything is there, 1 it is not and cannot be installed, 2 wrong usage.
 set -eu
 
-build=(gcc libc6-dev meson ninja-build pkgconf libsystemd-dev libglib2.0-dev libsqlite3-dev libseccomp-dev libsmartcols-dev
+build=(gcc libc6-dev dpkg-dev meson ninja-build pkgconf libsystemd-dev libglib2.0-dev libsqlite3-dev libseccomp-dev libsmartcols-dev
     python3 python3-docutils)
 # busctl is in systemd, dbus-daemon in dbus-daemon.
 demo=("${build[@]}" systemd dbus-daemon)
