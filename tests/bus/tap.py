@@ -46,7 +46,8 @@ def _short(value, size=600):
 
 def run(on_failure=None, tests=None):
     """Runs the tests (all of the file, or those named on the command line); the process exits with the verdict."""
-    chosen = [t for t in (tests or _tests) if not sys.argv[1:] or t.__name__ in sys.argv[1:]]
+    # "teardown" ends what the file started, whichever of its tests were asked for
+    chosen = [t for t in (tests or _tests) if not sys.argv[1:] or t.__name__ in (*sys.argv[1:], "teardown")]
     failed = 0
     print(f"1..{len(chosen)}", flush=True)
     for number, function in enumerate(chosen, 1):
