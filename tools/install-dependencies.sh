@@ -10,8 +10,9 @@
 # Exit code: 0 everything is there, 1 it is not and cannot be installed, 2 wrong usage.
 set -eu
 
-build=(gcc libc6-dev dpkg-dev meson ninja-build pkgconf libsystemd-dev libglib2.0-dev libsqlite3-dev libseccomp-dev libsmartcols-dev
-    python3 python3-docutils)
+# dpkg-dev: by it meson knows in which folder this architecture keeps its libraries.
+build=(gcc libc6-dev dpkg-dev meson ninja-build pkgconf libsystemd-dev libglib2.0-dev libsqlite3-dev libseccomp-dev
+    libsmartcols-dev python3 python3-docutils)
 # busctl is in systemd, dbus-daemon in dbus-daemon.
 demo=("${build[@]}" systemd dbus-daemon)
 # The second compiler; C++ for the public header; sqlite3's shell, whose output ours is compared with; the container of
