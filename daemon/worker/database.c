@@ -61,8 +61,8 @@ bool database_identify(const Setup *setup, FileIdentity *ret, SqlError *error) {
         if (!S_ISREG(st.st_mode))
                 return sql_error_set(error, ERROR_CANNOT_OPEN,
                                      "Path= of this database names no regular file: correct it and reload");
-        *ret = (FileIdentity) { .device = st.st_dev, .inode = st.st_ino };
-        vfs_set_may_create(st.st_uid == geteuid());
+        *ret = (FileIdentity) { .device = st.st_dev, .inode = st.st_ino, .own = st.st_uid == geteuid() };
+        vfs_set_may_create(ret->own);
         return true;
 }
 
@@ -196,14 +196,13 @@ static int probe(Database *d) {
 
 bool database_open(Database *d, const Setup *setup, ProgressHandler progress, void *userdata, SqlError *error) {
         FileIdentity after;
-        struct stat st;
         char *uri;
         int rc;
 
         *d = (Database) {};
         if (!database_identify(setup, &d->identity, error))
                 return false;
-        uri = uri_of(setup, stat(setup->path, &st) == 0 && st.st_uid == geteuid());
+        uri = uri_of(setup, d->identity.own);
         if (!uri)
                 return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
         rc = sqlite3_open_v2(uri, &d->db,
@@ -225,8 +224,7 @@ bool database_open(Database *d, const Setup *setup, ProgressHandler progress, vo
         sqlite3_progress_handler(d->db, PROGRESS_OPCODES, progress, userdata);
 
         /* the file may have been replaced while it was opened: then this connection belongs to neither */
-        if (!database_identify(setup, &after, error) || after.device != d->identity.device ||
-            after.inode != d->identity.inode) {
+        if (!database_identify(setup, &after, error) || !file_identity_equal(&after, &d->identity)) {
                 if (error->error == ERROR_NONE)
                         (void) sql_error_set(error, ERROR_BUSY, "the file of this database was just replaced: try again");
                 database_close(d);

@@ -20,7 +20,12 @@ typedef struct sqlite3_stmt sqlite3_stmt;
 typedef struct FileIdentity {
         dev_t device;
         ino_t inode;
+        bool own; /* the worker's user owns it */
 } FileIdentity;
+
+static inline bool file_identity_equal(const FileIdentity *a, const FileIdentity *b) {
+        return a->device == b->device && a->inode == b->inode;
+}
 
 typedef struct Database {
         sqlite3 *db;

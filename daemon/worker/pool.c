@@ -53,7 +53,7 @@ static void drop_stale(Pool *pool, const FileIdentity *now) {
         for (Connection **link = &pool->idle; *link;) {
                 const FileIdentity *its = &(*link)->database.identity;
 
-                if (its->device != now->device || its->inode != now->inode)
+                if (!file_identity_equal(its, now))
                         (void) connection_free(unlink_idle(pool, link));
                 else
                         link = &(*link)->next;
