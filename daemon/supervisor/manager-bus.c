@@ -117,21 +117,31 @@ static bool may_see(const Peer *p, uid_t owner) {
         return p->uid == 0 || p->uid == owner;
 }
 
-static int append_statement(sd_bus_message *reply, const Statement *s) {
+/* What all entries have in common; more of the a{sv} may follow, then end_entry(). */
+static int begin_entry(sd_bus_message *reply, uint64_t number, const Database *d, const char *owner, uid_t uid) {
         int r = sd_bus_message_open_container(reply, 'r', "tosa{sv}");
 
         if (r >= 0)
-                r = sd_bus_message_append(reply, "tos", s->number, s->database->object_path, s->session->name);
+                r = sd_bus_message_append(reply, "tos", number, d->object_path, owner);
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        return r < 0 ? r : sd_bus_message_append(reply, "{sv}", "uid", "u", (uint32_t) uid);
+}
+
+static int end_entry(sd_bus_message *reply) {
+        int r = sd_bus_message_close_container(reply);
+
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int append_statement(sd_bus_message *reply, const Statement *s) {
+        int r = begin_entry(reply, s->number, s->database, s->session->name, s->session->user->uid);
+
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}", "uid", "u", (uint32_t) s->session->user->uid, "runs", "t",
-                                          s->n_runs);
+                r = sd_bus_message_append(reply, "{sv}", "runs", "t", s->n_runs);
         if (r >= 0 && s->run)
                 r = sd_bus_message_append(reply, "{sv}", "running", "t", s->run->number);
-        for (int k = 0; k < 2 && r >= 0; k++)
-                r = sd_bus_message_close_container(reply);
-        return r;
+        return r < 0 ? r : end_entry(reply);
 }
 
 static int append_statements(sd_bus_message *reply, Manager *m, const Peer *peer) {
@@ -162,23 +172,16 @@ static const char *state_name(const Run *run) {
 }
 
 static int append_run(sd_bus_message *reply, const Run *run, bool with_pid) {
-        int r = sd_bus_message_open_container(reply, 'r', "tosa{sv}");
+        int r = begin_entry(reply, run->number, run->database, run->session ? run->session->name : "", run->user->uid);
 
         if (r >= 0)
-                r = sd_bus_message_append(reply, "tos", run->number, run->database->object_path,
-                                          run->session ? run->session->name : "");
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "{sv}");
-        if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "uid", "u", (uint32_t) run->user->uid, "state", "s",
-                                          state_name(run), "usec", "t", manager_now() - run->asked_usec);
+                r = sd_bus_message_append(reply, "{sv}{sv}", "state", "s", state_name(run), "usec", "t",
+                                          manager_now() - run->asked_usec);
         if (r >= 0 && run->statement)
                 r = sd_bus_message_append(reply, "{sv}", "statement", "t", run->statement->number);
         if (r >= 0 && with_pid && run->worker)
                 r = sd_bus_message_append(reply, "{sv}", "worker-pid", "u", (uint32_t) run->worker->pid);
-        for (int k = 0; k < 2 && r >= 0; k++)
-                r = sd_bus_message_close_container(reply);
-        return r;
+        return r < 0 ? r : end_entry(reply);
 }
 
 static int append_runs(sd_bus_message *reply, Manager *m, const Peer *peer) {
