@@ -97,6 +97,13 @@ static void put_setup(Writer *w, const Setup *s) {
         put_u64(w, s->park_usec);
         put_u64(w, s->park_rollback_usec);
         put_u64(w, s->busy_usec);
+        put_u32(w, s->sql_size_max);
+        put_u32(w, s->expression_depth_max);
+        put_u32(w, s->compound_selects_max);
+        put_u32(w, s->vdbe_ops_max);
+        put_u32(w, s->variables_max);
+        put_u32(w, s->n_exposed);
+        put_list(w, s->exposed, s->n_exposed);
 }
 
 static void put_job(Writer *w, const Job *j) {
@@ -107,6 +114,7 @@ static void put_job(Writer *w, const Job *j) {
         put_u32(w, j->page_size);
         put_u64(w, j->deadline_usec);
         put_u64(w, j->row_size_max);
+        put_u64(w, j->result_rows_max);
         put_u64(w, j->result_size_max);
         put_u32(w, j->n_positional);
         put_u32(w, j->n_named);
@@ -162,6 +170,11 @@ int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size) {
                 break;
         case MESSAGE_ENDED:
                 put_ended(&w, &m->ended);
+                break;
+        case MESSAGE_PROGRESS:
+                put_u64(&w, m->progress.number);
+                put_u64(&w, m->progress.n_rows);
+                put_u64(&w, m->progress.n_bytes);
                 break;
         case MESSAGE_TAKEN:
         case MESSAGE_FILLING:
@@ -239,7 +252,25 @@ static const char *get_string(Reader *r) {
         return b.data;
 }
 
-static void get_setup(Reader *r, Setup *s) {
+/* A list of `n`, which the caller frees; NULL on failure. Each takes the four bytes of its size at least, so no array is
+ * larger than the message can fill. */
+static Bytes *get_list(Reader *r, size_t n) {
+        Bytes *list;
+
+        if (r->error < 0 || n > (size_t) (r->end - r->at) / 4) {
+                r->error = r->error < 0 ? r->error : -EBADMSG;
+                return NULL;
+        }
+        list = calloc(n > 0 ? n : 1, sizeof *list);
+        if (!list)
+                r->error = -ENOMEM;
+        for (size_t i = 0; list && i < n; i++)
+                list[i] = get_bytes(r);
+        return list;
+}
+
+/* Its list is what the caller frees. */
+static Bytes *get_setup(Reader *r, Setup *s) {
         s->path = get_string(r);
         s->immutable = get_bool(r);
         s->heap_size_max = get_u64(r);
@@ -247,8 +278,19 @@ static void get_setup(Reader *r, Setup *s) {
         s->park_usec = get_u64(r);
         s->park_rollback_usec = get_u64(r);
         s->busy_usec = get_u64(r);
+        s->sql_size_max = get_u32(r);
+        s->expression_depth_max = get_u32(r);
+        s->compound_selects_max = get_u32(r);
+        s->vdbe_ops_max = get_u32(r);
+        s->variables_max = get_u32(r);
+        s->n_exposed = get_u32(r);
+        s->exposed = get_list(r, s->n_exposed);
         if (!s->path)
                 r->error = -EBADMSG;
+        for (size_t i = 0; r->error == 0 && i < s->n_exposed; i++)
+                if (!s->exposed[i].data || strlen(s->exposed[i].data) != s->exposed[i].size)
+                        r->error = -EBADMSG;
+        return s->exposed;
 }
 
 static bool page_size_is_valid(uint32_t size) {
@@ -282,6 +324,7 @@ static void get_job(Reader *r, MessageKind kind, Job *j) {
         j->page_size = get_u32(r);
         j->deadline_usec = get_u64(r);
         j->row_size_max = get_u64(r);
+        j->result_rows_max = get_u64(r);
         j->result_size_max = get_u64(r);
         j->n_positional = get_u32(r);
         j->n_named = get_u32(r);
@@ -359,7 +402,7 @@ int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret) {
 
         switch (m.kind) {
         case MESSAGE_SETUP:
-                get_setup(&r, &m.setup);
+                arrays = get_setup(&r, &m.setup);
                 break;
         case MESSAGE_PREPARE:
         case MESSAGE_RUN:
@@ -381,6 +424,11 @@ int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret) {
                 break;
         case MESSAGE_ENDED:
                 get_ended(&r, &m.ended);
+                break;
+        case MESSAGE_PROGRESS:
+                m.progress.number = get_u64(&r);
+                m.progress.n_rows = get_u64(&r);
+                m.progress.n_bytes = get_u64(&r);
                 break;
         case MESSAGE_TAKEN:
         case MESSAGE_FILLING:

@@ -15,7 +15,8 @@
  *      RUN job + pipe ------------------>
  *                   <--------------------    TAKEN
  *                   <--------------------    STARTED (described where asked)  or ENDED with an error: nothing went
- *                   <--------------------      PARKED on/off, FILLING          down the pipe
+ *                   <--------------------      PARKED on/off, FILLING,         down the pipe
+ *                                              PROGRESS now and then
  *                   <--------------------    ENDED: SQLite is reset, the end is known
  *                   <--------------------    DRAINED: the last byte is about to be written, the pipe is free for the next
  *                                            run. ENDED with `drained` set says both at once.
@@ -50,7 +51,14 @@ typedef enum MessageKind {
         MESSAGE_FILLING,
         MESSAGE_ENDED,
         MESSAGE_DRAINED,
+        MESSAGE_PROGRESS,
 } MessageKind;
+
+/* A string that may hold NULs, or is absent (NULL). */
+typedef struct Bytes {
+        const char *data;
+        size_t size;
+} Bytes;
 
 /* What a worker is: one database, one set of rights and limits. Times in usec, sizes in bytes. */
 typedef struct Setup {
@@ -61,6 +69,13 @@ typedef struct Setup {
         uint64_t park_usec;          /* ParkTimeoutSec=, in WAL mode */
         uint64_t park_rollback_usec; /* the same in rollback mode */
         uint64_t busy_usec;          /* how long SQLITE_BUSY is tried again */
+        uint32_t sql_size_max;       /* SQLITE_LIMIT_SQL_LENGTH, EXPR_DEPTH, COMPOUND_SELECT, VDBE_OP, VARIABLE_NUMBER */
+        uint32_t expression_depth_max;
+        uint32_t compound_selects_max;
+        uint32_t vdbe_ops_max;
+        uint32_t variables_max;
+        uint32_t n_exposed;          /* Expose=: tables and views, all that there is on its connections; 0: the whole schema */
+        Bytes *exposed;              /* their names, never NULL, without NULs */
 } Setup;
 
 /* PREPARE or RUN. */
@@ -74,6 +89,7 @@ typedef struct Job {
         uint32_t page_size;
         uint64_t deadline_usec;      /* CLOCK_MONOTONIC */
         uint64_t row_size_max;
+        uint64_t result_rows_max;
         uint64_t result_size_max;    /* bytes down the pipe */
         /* The parameters as one row (sqlipc-page.h) of n_positional + 2*n_named values: the positional ones, then name
          * (TEXT) and value in turn. Checked by page_decoder_check_row() on decode. */
@@ -87,12 +103,6 @@ typedef struct Cancel {
         uint32_t error;              /* ErrorNumber that the run shall end with */
         const char *message;         /* its sentence */
 } Cancel;
-
-/* A string that may hold NULs, or is absent (NULL). */
-typedef struct Bytes {
-        const char *data;
-        size_t size;
-} Bytes;
 
 typedef struct Started {
         uint64_t number;
@@ -120,6 +130,12 @@ typedef struct Ended {
         bool drained;
 } Ended;
 
+/* How far a run has come; sent at most twice a second, while it is stepped or written. */
+typedef struct Progress {
+        uint64_t number;
+        uint64_t n_rows, n_bytes;
+} Progress;
+
 typedef struct Parked {
         uint64_t number;
         bool parked;
@@ -135,6 +151,7 @@ typedef struct Message {
                 Started started;
                 Parked parked;
                 Ended ended;
+                Progress progress;
                 uint64_t number; /* TAKEN, FILLING, DRAINED */
         };
 } Message;
@@ -144,7 +161,7 @@ typedef struct ReceivedMessage {
         Message message;
         int pipe_fd;             /* RUN: write end, owned; -1 otherwise */
         uint8_t *bytes;          /* owned */
-        void *arrays;            /* owned: what Started's arrays point to */
+        void *arrays;            /* owned: what the arrays of Started and Setup point to */
 } ReceivedMessage;
 
 #define RECEIVED_MESSAGE_INIT ((ReceivedMessage) { .pipe_fd = -1 })

@@ -256,6 +256,7 @@ static Message job_message(const Run *run) {
                         .page_size = run->page_size,
                         .deadline_usec = run->deadline_usec,
                         .row_size_max = run->row_size_max,
+                        .result_rows_max = run->result_rows_max,
                         .result_size_max = run->result_size_max,
                         .n_positional = run->parameters.n_positional,
                         .n_named = run->parameters.n_named,

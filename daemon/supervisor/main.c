@@ -21,12 +21,12 @@ enum { EXIT_USAGE = 2 };
 
 typedef struct Arguments {
         gboolean system, user, version;
-        char *address, *config_directory;
+        char *address, **config_directories;
 } Arguments;
 
 static void arguments_done(Arguments *a) {
         g_free(a->address);
-        g_free(a->config_directory);
+        g_strfreev(a->config_directories);
 }
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Arguments, arguments_done)
@@ -41,7 +41,8 @@ static gboolean parse(Arguments *a, int *argc, char ***argv, GError **error) {
                 { "system", 0, 0, G_OPTION_ARG_NONE, &a->system, "Serve the system bus (default for root)", NULL },
                 { "user", 0, 0, G_OPTION_ARG_NONE, &a->user, "Serve the user's bus (default otherwise)", NULL },
                 { "address", 0, 0, G_OPTION_ARG_STRING, &a->address, "Serve the bus at ADDRESS", "ADDRESS" },
-                { "config-dir", 0, 0, G_OPTION_ARG_FILENAME, &a->config_directory, "Read the configuration in DIR", "DIR" },
+                { "config-dir", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &a->config_directories,
+                  "Read the configuration in DIR (again for more; the first wins)", "DIR" },
                 { "version", 0, 0, G_OPTION_ARG_NONE, &a->version, "Show the version", NULL },
                 { NULL },
         };
@@ -67,7 +68,7 @@ static int fail(const char *what, int r) {
 
 static int serve(const Arguments *a) {
         g_autoptr(Manager) m = NULL;
-        int r = manager_new(bus_type(a), a->config_directory, &m);
+        int r = manager_new(bus_type(a), a->config_directories, &m);
 
         if (r < 0)
                 return fail("Cannot start", r);

@@ -12,7 +12,7 @@
 
 #include "bus-error.h"
 #include "config.h"
-#include "configuration-directory.h"
+#include "configuration-files.h"
 #include "group.h"
 #include "log.h"
 #include "manager.h"
@@ -46,106 +46,6 @@ static int start_numbers(Manager *m) {
 
 uint64_t manager_next_number(Manager *m) {
         return m->next_number++;
-}
-
-/* ---- Configuration ---- */
-
-static Database *find_unchanged(Manager *m, const DatabaseConfig *config) {
-        Database *d = g_hash_table_lookup(m->databases, config->name);
-
-        return d && database_config_equal(d->config, config) ? d : NULL;
-}
-
-static void publish(GHashTable *databases, Database *d) {
-        d->published = true;
-        g_hash_table_insert(databases, d->config->name, d);
-}
-
-/* The databases of `config`, which gives up those that are new or changed. */
-static GHashTable *take_databases(Manager *m, Config *config) {
-        GHashTable *databases = g_hash_table_new(g_str_hash, g_str_equal);
-        GHashTableIter i;
-        void *value;
-
-        g_hash_table_iter_init(&i, config->databases);
-        while (g_hash_table_iter_next(&i, NULL, &value)) {
-                Database *d = find_unchanged(m, value);
-
-                if (d)
-                        publish(databases, database_ref(d));
-                else {
-                        g_hash_table_iter_steal(&i);
-                        int r = database_new(m, value, &d);
-                        if (r >= 0)
-                                publish(databases, d);
-                        else
-                                log_error("A database cannot be published: %s", strerror(-r));
-                }
-        }
-        return databases;
-}
-
-/* Statements on what is no longer published end as soon as nothing runs. */
-static void end_statements(Manager *m) {
-        g_autoptr(GPtrArray) idle = g_ptr_array_new();
-        GHashTableIter i;
-        void *value;
-
-        g_hash_table_iter_init(&i, m->statements);
-        while (g_hash_table_iter_next(&i, NULL, &value)) {
-                Statement *s = value;
-
-                if (s->database->published)
-                        continue;
-                if (s->run)
-                        s->doomed = true;
-                else
-                        g_ptr_array_add(idle, s);
-        }
-        for (guint k = 0; k < idle->len; k++)
-                (void) statement_free(idle->pdata[k]);
-}
-
-static void log_config(const Config *c) {
-        GHashTableIter i;
-        void *name, *problem;
-
-        g_hash_table_iter_init(&i, c->broken);
-        while (g_hash_table_iter_next(&i, &name, &problem))
-                log_full(LOG_ERR, name, NULL, "%s", (const char *) problem);
-        for (guint k = 0; k < c->warnings->len; k++)
-                log_warning("%s", (const char *) c->warnings->pdata[k]);
-}
-
-static void release_databases(GHashTable *databases) {
-        GHashTableIter i;
-        void *value;
-
-        g_hash_table_iter_init(&i, databases);
-        while (g_hash_table_iter_next(&i, NULL, &value)) {
-                g_hash_table_iter_remove(&i); /* its key is the database's own */
-                (void) database_unref(value);
-        }
-        g_hash_table_unref(databases);
-}
-
-void manager_reload(Manager *m) {
-        Config *config = config_load(m->config_directory);
-        GHashTable *databases, *before = m->databases;
-        GHashTableIter i;
-        void *value;
-
-        g_hash_table_iter_init(&i, before);
-        while (g_hash_table_iter_next(&i, NULL, &value))
-                ((Database *) value)->published = false;
-        databases = take_databases(m, config);
-        m->databases = databases;
-        release_databases(before);
-        config_free(m->config);
-        m->config = config;
-        log_config(config);
-        end_statements(m);
-        log_info("Databases published from %s: %u.", m->config_directory, g_hash_table_size(databases));
 }
 
 Database *manager_find_database(Manager *m, const char *name) {
@@ -215,13 +115,13 @@ static unsigned count_cpus(void) {
         return sched_getaffinity(0, sizeof cpus, &cpus) < 0 ? 1 : (unsigned) CPU_COUNT(&cpus);
 }
 
-int manager_new(BusType type, const char *config_directory, Manager **ret) {
+int manager_new(BusType type, char **config_directories, Manager **ret) {
         g_autoptr(Manager) m = g_new(Manager, 1);
 
         *m = (Manager) {
                 .uid = geteuid(),
-                .config_directory = config_directory ? g_strdup(config_directory)
-                                                     : config_default_directory(type == BUS_USER),
+                .config_directories = config_directories ? g_strdupv(config_directories)
+                                                         : config_default_directories(type == BUS_USER),
                 /* The environment's is for running from a build tree, where nothing is installed yet. */
                 .worker_path = getenv("SQLIPC_WORKER_PATH") ?: SQLIPC_WORKER_PATH,
                 .n_cpus = count_cpus(),
@@ -426,14 +326,14 @@ Manager *manager_free(Manager *m) {
         free_pipes(m);
         m->stop_timer = sd_event_source_disable_unref(m->stop_timer);
         m->bus = sd_bus_flush_close_unref(m->bus);
-        release_databases(m->databases);
+        manager_release_databases(m->databases);
         g_hash_table_unref(m->peers);
         g_hash_table_unref(m->sessions);
         g_hash_table_unref(m->users);
         g_hash_table_unref(m->statements);
         g_hash_table_unref(m->runs);
         config_free(m->config);
-        g_free(m->config_directory);
+        g_strfreev(m->config_directories);
         m->event = sd_event_unref(m->event);
         g_free(m);
         return NULL;

@@ -25,7 +25,7 @@ typedef struct Manager {
         sd_event *event;
         sd_bus *bus;
         uid_t uid;               /* our own */
-        char *config_directory;
+        char **config_directories; /* NULL-terminated, the first wins */
         const char *worker_path; /* borrowed */
         unsigned n_cpus;
         Config *config;
@@ -47,8 +47,8 @@ typedef struct Manager {
         sd_event_source *stop_timer;
 } Manager;
 
-/* Reads the configuration; `config_directory` NULL: the default one. */
-int manager_new(BusType type, const char *config_directory, Manager **ret);
+/* Reads the configuration; `config_directories` NULL: the default ones. */
+int manager_new(BusType type, char **config_directories, Manager **ret);
 Manager *manager_free(Manager *m);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Manager, manager_free)
 
@@ -57,6 +57,9 @@ int manager_connect(Manager *m, BusType type, const char *address);
 
 /* Reads the configuration again; databases that did not change keep their object. */
 void manager_reload(Manager *m);
+
+/* Empties and frees a table of published databases. */
+void manager_release_databases(GHashTable *databases);
 
 /* Ends all that clients hold, then the workers, then the loop. */
 void manager_stop(Manager *m, int exit_code);

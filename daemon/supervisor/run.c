@@ -33,11 +33,12 @@ static uint64_t smaller(uint64_t a, uint64_t b) {
 }
 
 static void set_limits(Run *run, const RunSpec *spec) {
-        const Limits *l = &run->manager->config->limits;
+        const Limits l = config_limits(run->manager->config, run->database->config);
 
-        run->deadline_usec = run->asked_usec + smaller(spec->timeout_usec, l->run_timeout_usec);
-        run->row_size_max = run->kind == RUN_ROWS ? smaller(l->row_size_max, ROW_READER_ROW_SIZE_MAX) : l->row_size_max;
-        run->result_size_max = l->result_size_max;
+        run->deadline_usec = run->asked_usec + smaller(spec->timeout_usec, l.run_timeout_usec);
+        run->row_size_max = run->kind == RUN_ROWS ? smaller(l.row_size_max, ROW_READER_ROW_SIZE_MAX) : l.row_size_max;
+        run->result_rows_max = l.result_rows_max;
+        run->result_size_max = l.result_size_max;
 }
 
 static size_t size_to_hold(const RunSpec *spec) {
@@ -417,6 +418,14 @@ int run_on_ended(Run *run, const Ended *ended) {
         run->state = RUN_ENDED;
         if (ended->drained)
                 over(run);
+        return 0;
+}
+
+int run_on_progress(Run *run, const Progress *progress) {
+        if (run->state != RUN_STARTED && run->state != RUN_ENDED)
+                return -EBADMSG;
+        run->n_rows = progress->n_rows;
+        run->n_bytes = progress->n_bytes;
         return 0;
 }
 

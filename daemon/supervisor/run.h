@@ -74,10 +74,11 @@ struct Run {
         Parameters parameters;
         bool describe;
         uint32_t page_size;
-        uint64_t deadline_usec, row_size_max, result_size_max;
+        uint64_t deadline_usec, row_size_max, result_rows_max, result_size_max;
         size_t held_size;       /* of it that counts for the user */
 
         uint64_t asked_usec, sent_usec;
+        uint64_t n_rows, n_bytes; /* as its worker said last */
         Refusal end;            /* what it was told to end with */
         sd_event_source *timer;
         GList session_link, group_link, worker_link;
@@ -119,6 +120,7 @@ int run_on_parked(Run *run, bool parked);
 int run_on_filling(Run *run);
 int run_on_ended(Run *run, const Ended *ended);
 int run_on_drained(Run *run);
+int run_on_progress(Run *run, const Progress *progress);
 
 /* The worker that had it died, or nobody will ever take it. Frees it. */
 void run_lost(Run *run);

@@ -55,19 +55,30 @@ static int spawn_process(const Manager *m, int job_fd, int control_fd, pid_t *re
 }
 
 static int send_setup(Worker *w) {
-        const Limits *l = &w->manager->config->limits;
         const DatabaseConfig *d = w->group->database->config;
+        const Limits l = config_limits(w->manager->config, d);
+        const size_t n_exposed = g_strv_length(d->expose);
+        g_autofree Bytes *exposed = g_new(Bytes, n_exposed);
 
+        for (size_t i = 0; i < n_exposed; i++)
+                exposed[i] = (Bytes) { .data = d->expose[i], .size = strlen(d->expose[i]) };
         return message_send(w->control_fd, &(Message) {
                 .kind = MESSAGE_SETUP,
                 .setup = {
                         .path = d->path,
                         .immutable = d->immutable,
-                        .heap_size_max = l->heap_max,
-                        .temp_size_max = l->temp_size_max / l->workers_max,
-                        .park_usec = l->park_timeout_usec,
-                        .park_rollback_usec = l->park_timeout_rollback_usec,
-                        .busy_usec = l->busy_timeout_usec,
+                        .heap_size_max = l.heap_max,
+                        .temp_size_max = l.temp_size_max / l.workers_max,
+                        .park_usec = l.park_timeout_usec,
+                        .park_rollback_usec = l.park_timeout_rollback_usec,
+                        .busy_usec = l.busy_timeout_usec,
+                        .sql_size_max = (uint32_t) l.sql_size_max,
+                        .expression_depth_max = (uint32_t) l.expression_depth_max,
+                        .compound_selects_max = (uint32_t) l.compound_selects_max,
+                        .vdbe_ops_max = (uint32_t) l.vdbe_ops_max,
+                        .variables_max = (uint32_t) l.variables_max,
+                        .n_exposed = (uint32_t) n_exposed,
+                        .exposed = exposed,
                 },
         }, -1);
 }
@@ -302,6 +313,7 @@ static uint64_t message_number(const Message *m) {
         case MESSAGE_STARTED: return m->started.number;
         case MESSAGE_PARKED: return m->parked.number;
         case MESSAGE_ENDED: return m->ended.number;
+        case MESSAGE_PROGRESS: return m->progress.number;
         case MESSAGE_TAKEN:
         case MESSAGE_FILLING:
         case MESSAGE_DRAINED: return m->number;
@@ -334,6 +346,7 @@ static int dispatch(Worker *w, const Message *m) {
         case MESSAGE_PARKED: return run_on_parked(run, m->parked.parked);
         case MESSAGE_FILLING: return run_on_filling(run);
         case MESSAGE_ENDED: return run_on_ended(run, &m->ended);
+        case MESSAGE_PROGRESS: return run_on_progress(run, &m->progress);
         case MESSAGE_DRAINED: return run_on_drained(run);
         default: return -EBADMSG;
         }

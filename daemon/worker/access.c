@@ -88,7 +88,7 @@ void access_forget(Access *access) {
         access->refused[0] = 0;
 }
 
-int access_install(sqlite3 *db, Access *access) {
+int access_install(sqlite3 *db, const Setup *setup, Access *access) {
         static const struct {
                 int option, value;
         } settings[] = {
@@ -99,18 +99,21 @@ int access_install(sqlite3 *db, Access *access) {
                 { SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0 },
                 { SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1 },
         };
-        static const struct {
-                int limit, value;
+        const struct {
+                int limit;
+                uint32_t value;
         } limits[] = {
                 /* No SQLITE_LIMIT_LENGTH: it would bound what is stored as well, down to the schema that SQLite reads in its
                  * own time, while RowSizeMax= is about what goes out (run.c); memory has a bound of its own. */
-                { SQLITE_LIMIT_SQL_LENGTH, 1000000 },
+                { SQLITE_LIMIT_SQL_LENGTH, setup->sql_size_max },
+                { SQLITE_LIMIT_EXPR_DEPTH, setup->expression_depth_max },
+                { SQLITE_LIMIT_COMPOUND_SELECT, setup->compound_selects_max },
                 { SQLITE_LIMIT_ATTACHED, 0 },
                 { SQLITE_LIMIT_WORKER_THREADS, 0 },
-                { SQLITE_LIMIT_VARIABLE_NUMBER, 32766 },
+                { SQLITE_LIMIT_VARIABLE_NUMBER, setup->variables_max },
                 /* A program of a million steps takes 24 MB; nested CTEs that double at each level pass it within
                  * milliseconds, where the default lets them compile for many seconds. */
-                { SQLITE_LIMIT_VDBE_OP, 1000000 },
+                { SQLITE_LIMIT_VDBE_OP, setup->vdbe_ops_max },
                 { SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50000 },
         };
 
@@ -120,7 +123,7 @@ int access_install(sqlite3 *db, Access *access) {
                         return rc;
         }
         for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-                (void) sqlite3_limit(db, limits[i].limit, limits[i].value);
+                (void) sqlite3_limit(db, limits[i].limit, (int) limits[i].value);
         access_forget(access);
         /* the statements of this connection, those of other sessions among them, with their SQL */
         (void) sqlite3_create_module_v2(db, "sqlite_stmt", NULL, NULL, NULL);

@@ -8,6 +8,8 @@
 
 #include <stdbool.h>
 
+#include "protocol.h"
+
 typedef struct sqlite3 sqlite3;
 
 /* What the authorizer refused last, for the sentence of the error; empty where it refused nothing since access_forget(). */
@@ -15,8 +17,8 @@ typedef struct Access {
         char refused[256];
 } Access;
 
-/* Installs authorizer, limits and safe settings on a fresh connection. `access` must outlive it. An SQLite result code. */
-int access_install(sqlite3 *db, Access *access);
+/* Installs authorizer, the limits of `setup` and safe settings on a fresh connection. `access` must outlive it. An SQLite result code. */
+int access_install(sqlite3 *db, const Setup *setup, Access *access);
 
 void access_forget(Access *access);
 

@@ -211,7 +211,7 @@ bool database_open(Database *d, const Setup *setup, ProgressHandler progress, vo
         if (rc == SQLITE_OK)
                 rc = run_silently(d->db, CACHE_SETTINGS);
         if (rc == SQLITE_OK)
-                rc = access_install(d->db, &d->access);
+                rc = access_install(d->db, setup, &d->access);
         if (rc == SQLITE_OK)
                 rc = sqlite3_prepare_v3(d->db, PROBE, -1, SQLITE_PREPARE_PERSISTENT, &d->probe, NULL);
         if (rc == SQLITE_OK)

@@ -169,9 +169,10 @@ class Service:
         (self.config_dir / "sqlipcd.conf").write_text(text)
 
     def database(self, name, text=None, **keys):
-        """Writes a database's configuration and returns its file."""
+        """Writes a database's configuration and returns its file; everybody may use it unless AllowUsers= says else."""
         path = self.config_dir / "databases.d" / f"{name}.conf"
         if text is None:
+            keys.setdefault("AllowUsers", "*")
             text = "[Database]\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
         path.write_text(text)
         return path

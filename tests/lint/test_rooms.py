@@ -105,10 +105,28 @@ def library_and_daemon_apart():
 
 @test
 def tools_use_the_public_header():
-    """Of ours, the tools include sqlipc.h and their own files"""
+    """Of ours, the tools include sqlipc.h and their own files; sqlipcctl reads the configuration and names the bus too"""
     mine = own("tools") | {"config.h", "sqlipc.h"}
     others = headers("daemon", "client-lib", "dbus-interfaces") - mine
-    equal(violations(sources("tools"), lambda kind, name: name not in others), [], "violations")
+    ctl = headers("daemon/configuration") | {"sqlipc-names.h"}
+    paths = {False: [], True: []}
+    for path in sources("tools"):
+        paths[path.is_relative_to(ROOT / "tools/ctl")].append(path)
+    equal(violations(paths[False], lambda kind, name: name not in others), [], "violations")
+    equal(violations(paths[True], lambda kind, name: name not in others - ctl), [], "violations")
+
+
+@test
+def configuration_stands_alone():
+    """The configuration's files know neither bus nor worker, for supervisor and sqlipcctl both read by them"""
+    mine = own("daemon/configuration") | CONTRACT | {"config.h"}
+    paths = list(sources("daemon/configuration"))
+    true(paths, "no file found")
+    equal(
+        violations(paths, lambda kind, name: name in mine if kind == '"' else not name.startswith(("systemd/", "sqlite3"))),
+        [],
+        "violations",
+    )
 
 
 @test

@@ -11,12 +11,12 @@ static const char *broken(Config *c, const char *name) {
 }
 
 static DatabaseConfig *add(Config *c, const char *text) {
-        config_add_database(c, "/etc/x.conf", "x", text, strlen(text));
+        config_add_database(c, "x", &(ConfigText) { "/etc/x.conf", text, strlen(text) }, 1);
         return g_hash_table_lookup(c->databases, "x");
 }
 
 static void add_limits(Config *c, const char *text) {
-        config_add_limits(c, "/etc/sqlipcd.conf", text, strlen(text));
+        config_add_main(c, &(ConfigText) { "/etc/sqlipcd.conf", text, strlen(text) }, 1);
 }
 
 static void test_database(void) {
@@ -71,7 +71,7 @@ static void test_database_broken(void) {
 static void test_names_that_no_message_carries(void) {
         g_autoptr(Config) c = config_new();
 
-        config_add_database(c, "/etc/\xff\xef\xb7\x90.conf", "\xff\xef\xb7\x90", "", 0);
+        config_add_database(c, "\xff\xef\xb7\x90", &(ConfigText) { "/etc/\xff\xef\xb7\x90.conf", "", 0 }, 1);
         CHECK_STRING(broken(c, "\xef\xbf\xbd\xef\xbf\xbd"),
                      "/etc/\xef\xbf\xbd\xef\xbf\xbd.conf: \"\xef\xbf\xbd\xef\xbf\xbd\" is no name for a database: "
                      "use up to 64 of A-Z a-z 0-9 _ -");
@@ -96,7 +96,7 @@ static void test_nul_bytes(void) {
         g_autoptr(Config) c = config_new();
         static const char text[] = "[Database]\nPath=/x\0y\n";
 
-        config_add_database(c, "/etc/x.conf", "x", text, sizeof text - 1);
+        config_add_database(c, "x", &(ConfigText) { "/etc/x.conf", text, sizeof text - 1 }, 1);
         CHECK_STRING(broken(c, "x"), "/etc/x.conf: the file holds NUL bytes");
 }
 
@@ -123,7 +123,7 @@ static void test_names(void) {
         name[DATABASE_NAME_SIZE_MAX] = 'n';
         CHECK(!database_name_is_valid(name));
 
-        config_add_database(c, "/etc/a b.conf", "a b", "[Database]\nPath=/x\n", 19);
+        config_add_database(c, "a b", &(ConfigText) { "/etc/a b.conf", "[Database]\nPath=/x\n", 19 }, 1);
         CHECK(broken(c, "a b"));
         CHECK_INT(g_hash_table_size(c->databases), 0);
 }

@@ -22,9 +22,10 @@ static const uint8_t row[] = {
 
 static Bytes columns[] = { { "one", 3 }, { "INTEGER", 7 }, { "t\0o", 3 }, { NULL, 0 } };
 static Bytes parameters[] = { { ":a", 2 }, { NULL, 0 } };
+static Bytes exposed[] = { { "Album", 5 }, { "a view", 6 } };
 
 static const Message messages[] = {
-        { .kind = MESSAGE_SETUP, .setup = { "/a/b", true, 1, 2, 3, 4, 5 } },
+        { .kind = MESSAGE_SETUP, .setup = { "/a/b", true, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 } },
         { .kind = MESSAGE_PREPARE, .job = { .number = 1, .sql = "SELECT\0 1", .sql_size = 9 } },
         { .kind = MESSAGE_RUN,
           .job = { .number = UINT64_MAX,
@@ -33,6 +34,7 @@ static const Message messages[] = {
                    .page_size = 4096,
                    .deadline_usec = 6,
                    .row_size_max = 7,
+                   .result_rows_max = 9,
                    .result_size_max = 8,
                    .n_positional = 1,
                    .n_named = 1,
@@ -48,6 +50,8 @@ static const Message messages[] = {
         { .kind = MESSAGE_FILLING, .number = 4 },
         { .kind = MESSAGE_ENDED, .ended = { 5, { ERROR_SQL, 267, -1, "wrong" }, 1, 2, 3, true } },
         { .kind = MESSAGE_DRAINED, .number = 6 },
+        { .kind = MESSAGE_SETUP, .setup = { .path = "/a", .n_exposed = 2, .exposed = exposed } },
+        { .kind = MESSAGE_PROGRESS, .progress = { 7, 8, 9 } },
 };
 
 /* Two messages say the same: their encodings do. */

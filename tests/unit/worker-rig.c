@@ -22,6 +22,11 @@ const Setup wide = {
         .park_usec = 30000000,
         .park_rollback_usec = 30000000,
         .busy_usec = 5000000,
+        .sql_size_max = 1000000,
+        .expression_depth_max = 1000,
+        .compound_selects_max = 500,
+        .vdbe_ops_max = 1000000,
+        .variables_max = 32766,
 };
 
 uint64_t now_usec(void) {
@@ -190,6 +195,7 @@ uint64_t send_run_into(Rig *rig, const char *sql, int write_fd) {
                         .page_size = rig->page_size,
                         .deadline_usec = now_usec() + rig->deadline_in_usec,
                         .row_size_max = rig->row_size_max,
+                        .result_rows_max = UINT64_MAX,
                         .result_size_max = rig->result_size_max,
                 },
         };

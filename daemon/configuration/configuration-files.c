@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The configuration directory. Supervisor. */
+/* Where the configuration lies. Supervisor and sqlipcctl. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "configuration-directory.h"
+#include "configuration-files.h"
 
 #define FILE_SIZE_MAX ((size_t) 65536)
 
@@ -53,7 +53,7 @@ static void load_limits(Config *c, const char *directory) {
         int r = read_text(file, &text, &size);
 
         if (r >= 0)
-                config_add_limits(c, file, text, size);
+                config_add_main(c, &(ConfigText) { file, text, size }, 1);
         else if (r != -ENOENT)
                 config_add_broken(c, "sqlipcd.conf", "%s cannot be read: %s", file, why(r));
 }
@@ -65,12 +65,13 @@ static void load_database(Config *c, const char *directory, const char *file_nam
         int r = read_text(file, &text, &size);
 
         if (r >= 0)
-                config_add_database(c, file, name, text, size);
+                config_add_database(c, name, &(ConfigText) { file, text, size }, 1);
         else if (r != -ENOENT) /* removed since we listed the directory */
                 config_add_broken(c, name, "%s cannot be read: %s", file, why(r));
 }
 
-Config *config_load(const char *directory) {
+Config *config_load(const char *const *directories) {
+        const char *directory = directories[0];
         Config *c = config_new();
         g_autofree char *databases = g_build_filename(directory, "databases.d", NULL);
         g_autoptr(GError) error = NULL;
@@ -88,6 +89,15 @@ Config *config_load(const char *directory) {
         return c;
 }
 
-char *config_default_directory(bool user) {
-        return user ? g_build_filename(g_get_user_config_dir(), "sqlipc", NULL) : g_strdup(SQLIPC_CONFIG_DIR);
+char **config_default_directories(bool user) {
+        const char *const system[] = { SQLIPC_CONFIG_DIR, "/run/sqlipc", SQLIPC_VENDOR_DIR, NULL };
+
+        if (!user)
+                return g_strdupv((char **) system);
+        char **directories = g_new0(char *, 5);
+        directories[0] = g_build_filename(g_get_user_config_dir(), "sqlipc", NULL);
+        directories[1] = g_build_filename(g_get_user_runtime_dir(), "sqlipc", NULL);
+        directories[2] = g_strdup(SQLIPC_CONFIG_DIR "/user");
+        directories[3] = g_strdup(SQLIPC_VENDOR_DIR "/user");
+        return directories;
 }

@@ -15,7 +15,7 @@
 #define GIB (1024 * MIB)
 #define TIB (1024 * GIB)
 
-typedef enum LimitType { LIMIT_COUNT, LIMIT_SIZE, LIMIT_TIME } LimitType;
+typedef enum LimitType { LIMIT_COUNT, LIMIT_SIZE, LIMIT_TIME, LIMIT_BOOLEAN } LimitType;
 
 typedef struct LimitRow {
         const char *key;
@@ -33,6 +33,7 @@ static const LimitRow limit_table[] = {
         { "WorkersMax", LIMIT_COUNT, AT(workers_max), 8, 1, 1024 },
         { "WorkersTotalMax", LIMIT_COUNT, AT(workers_total_max), 32, 1, 4096 },
         { "PipePagesMax", LIMIT_COUNT, AT(pipe_pages_max), 8192, 1, 1000000000 },
+        { "ResultRowsMax", LIMIT_COUNT, AT(result_rows_max), UINT64_MAX, 1, UINT64_MAX },
         { "ResultSizeMax", LIMIT_SIZE, AT(result_size_max), TIB, 1, UINT64_MAX },
         { "RowSizeMax", LIMIT_SIZE, AT(row_size_max), 64 * MIB, 1, SQLIPC_ROW_SIZE_MAX },
         { "RunTimeoutSec", LIMIT_TIME, AT(run_timeout_usec), 600 * USEC_PER_SEC, 1000, YEAR },
@@ -41,9 +42,16 @@ static const LimitRow limit_table[] = {
         { "ParkTimeoutSec", LIMIT_TIME, AT(park_timeout_usec), 30 * USEC_PER_SEC, 1000, YEAR },
         { "ParkTimeoutRollbackSec", LIMIT_TIME, AT(park_timeout_rollback_usec), 5 * USEC_PER_SEC, 1000, YEAR },
         { "BusyTimeoutSec", LIMIT_TIME, AT(busy_timeout_usec), 5 * USEC_PER_SEC, 0, YEAR },
+        { "StatementIdleSec", LIMIT_TIME, AT(statement_idle_usec), 3600 * USEC_PER_SEC, 1000, YEAR },
         { "TempSizeMax", LIMIT_SIZE, AT(temp_size_max), GIB, 0, UINT64_MAX },
         { "HeapMax", LIMIT_SIZE, AT(heap_max), 512 * MIB, MIB, TIB },
         { "WorkerIdleSec", LIMIT_TIME, AT(worker_idle_usec), 10 * USEC_PER_SEC, 0, YEAR },
+        { "SQLSizeMax", LIMIT_SIZE, AT(sql_size_max), 1000000, 1, 1000000 },
+        { "ExpressionDepthMax", LIMIT_COUNT, AT(expression_depth_max), 1000, 1, 1000 },
+        { "CompoundSelectsMax", LIMIT_COUNT, AT(compound_selects_max), 500, 1, 500 },
+        { "VdbeOpsMax", LIMIT_COUNT, AT(vdbe_ops_max), 1000000, 1000, 250000000 },
+        { "VariablesMax", LIMIT_COUNT, AT(variables_max), 32766, 1, 32766 },
+        { "ExemptRoot", LIMIT_BOOLEAN, AT(exempt_root), 0, 0, 1 },
 };
 
 static uint64_t *limit_at(Limits *limits, const LimitRow *row) {
@@ -230,8 +238,12 @@ static int limit_parse(const LimitRow *row, const char *value, uint64_t *ret) {
         case LIMIT_COUNT: return parse_count(value, ret);
         case LIMIT_SIZE: return parse_size(value, ret);
         case LIMIT_TIME: return parse_seconds(value, ret);
+        case LIMIT_BOOLEAN: break;
         }
-        return -EINVAL;
+        bool yes = false;
+        int r = parse_boolean(value, &yes);
+        *ret = yes;
+        return r;
 }
 
 static void add_limit(Config *c, const char *file, const char *text, GKeyFile *keys, const LimitRow *row) {
@@ -239,6 +251,7 @@ static void add_limit(Config *c, const char *file, const char *text, GKeyFile *k
                 [LIMIT_COUNT] = "a number",
                 [LIMIT_SIZE] = "bytes, with K, M, G or T behind for a unit,",
                 [LIMIT_TIME] = "seconds, such as 10 or 0.5,",
+                [LIMIT_BOOLEAN] = "yes or no,",
         };
         uint64_t value = 0;
 
@@ -253,7 +266,7 @@ static void add_limit(Config *c, const char *file, const char *text, GKeyFile *k
                                   row->min, row->max, row->type == LIMIT_TIME ? " microseconds" : "");
 }
 
-void config_add_limits(Config *c, const char *file, const char *text, size_t size) {
+static void add_main_text(Config *c, const char *file, const char *text, size_t size) {
         const char *known[G_N_ELEMENTS(limit_table) + 1] = { NULL };
         g_autoptr(GKeyFile) keys = load(c, file, "sqlipcd.conf", text, size);
 
@@ -305,8 +318,15 @@ static bool check_database(Config *c, const char *file, const char *text, Databa
         return true;
 }
 
-void config_add_database(Config *c, const char *file, const char *name, const char *text, size_t size) {
-        static const char *const known[] = { "Path", "Description", "Mode", "Immutable", NULL };
+void config_add_main(Config *c, const ConfigText *texts, size_t n_texts) {
+        for (size_t i = 0; i < n_texts; i++)
+                add_main_text(c, texts[i].file, texts[i].text, texts[i].size);
+}
+
+void config_add_database(Config *c, const char *name, const ConfigText *texts, size_t n_texts) {
+        const char *file = texts[0].file, *text = texts[0].text;
+        size_t size = texts[0].size;
+        static const char *const known[] = { "Path", "Description", "Mode", "Immutable", "AllowUsers", NULL };
         bool ok = true;
 
         if (!database_name_is_valid(name)) {
@@ -328,6 +348,12 @@ void config_add_database(Config *c, const char *file, const char *name, const ch
                 .name = g_strdup(name),
                 .path = database_value(c, file, name, text, keys, "Path", &ok),
                 .description = database_value(c, file, name, text, keys, "Description", &ok) ?: g_strdup(""),
+                .mode = g_strdup("read-only"),
+                .allow_users = g_new0(char *, 1),
+                .allow_groups = g_new0(char *, 1),
+                .expose = g_new0(char *, 1),
+                .allow_everybody = true,
+                .limits = { .statements_max = UINT64_MAX, .runs_max = UINT64_MAX, .workers_max = UINT64_MAX },
         };
         g_autofree char *mode = database_value(c, file, name, text, keys, "Mode", &ok);
         g_autofree char *immutable = database_value(c, file, name, text, keys, "Immutable", &ok);
@@ -351,6 +377,12 @@ DatabaseConfig *database_config_free(DatabaseConfig *d) {
         g_free(d->name);
         g_free(d->path);
         g_free(d->description);
+        g_free(d->mode);
+        g_strfreev(d->allow_users);
+        g_strfreev(d->allow_groups);
+        g_strfreev(d->expose);
+        g_free(d->uids);
+        g_free(d->gids);
         g_free(d);
         return NULL;
 }
@@ -358,6 +390,15 @@ DatabaseConfig *database_config_free(DatabaseConfig *d) {
 bool database_config_equal(const DatabaseConfig *a, const DatabaseConfig *b) {
         return strcmp(a->name, b->name) == 0 && strcmp(a->path, b->path) == 0 &&
                strcmp(a->description, b->description) == 0 && a->immutable == b->immutable;
+}
+
+Limits config_limits(const Config *c, const DatabaseConfig *d) {
+        Limits limits = c->limits;
+
+        for (size_t i = 0; i < G_N_ELEMENTS(limit_table); i++)
+                if (d->limits.given & (UINT64_C(1) << i))
+                        *limit_at(&limits, &limit_table[i]) = *limit_at((Limits *) &d->limits.values, &limit_table[i]);
+        return limits;
 }
 
 static void database_config_destroy(void *d) {
@@ -368,6 +409,7 @@ Config *config_new(void) {
         Config *c = g_new(Config, 1);
 
         *c = (Config) {
+                .service = { .idle_exit_usec = UINT64_MAX, .slow_query_usec = UINT64_MAX },
                 .databases = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, database_config_destroy),
                 .broken = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
                 .warnings = g_ptr_array_new_with_free_func(g_free),

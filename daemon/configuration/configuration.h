@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the configuration says. Pure: text in, structure and messages out; configuration-files.h reads the files, and
+ * configuration-names.h turns names of users and groups into ids. (Named in full because config.h is the build's.)
+ *
+ *      sqlipcd.conf            [Service] [Limits]     sqlipcd.conf(5)
+ *      databases.d/NAME.conf   [Database] [Limits]    sqlipc.databases(5)
+ *
+ * Each may come as several texts: the file, then its drop-ins in their order; a later one changes what it names. A message
+ * names file, line and key. GKeyFile knows no lines, so they are looked up in the text again.
+ */
+#ifndef SQLIPC_CONFIGURATION_H
+#define SQLIPC_CONFIGURATION_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define DATABASE_NAME_SIZE_MAX ((size_t) 64)
+
+/* [Service]. Times in usec; UINT64_MAX: never. */
+typedef struct ServiceConfig {
+        uint64_t idle_exit_usec;       /* IdleExitSec= */
+        uint64_t slow_query_usec;      /* SlowQuerySec=: a run that took longer is logged */
+} ServiceConfig;
+
+/* [Limits] of sqlipcd.conf: of one uid unless said. Times in usec, sizes in bytes; a count, size or time that is absent has
+ * the default of sqlipcd.conf(5). */
+typedef struct Limits {
+        uint64_t statements_max;
+        uint64_t runs_max;
+        uint64_t workers_max;
+        uint64_t workers_total_max;    /* in all; no uid holds more than half */
+        uint64_t pipe_pages_max;
+        uint64_t result_rows_max;      /* of one run */
+        uint64_t result_size_max;      /* of one run */
+        uint64_t row_size_max;
+        uint64_t run_timeout_usec;
+        uint64_t prepare_timeout_usec;
+        uint64_t queue_timeout_usec;
+        uint64_t park_timeout_usec;
+        uint64_t park_timeout_rollback_usec;
+        uint64_t busy_timeout_usec;
+        uint64_t statement_idle_usec;  /* a statement that did not run for so long is finalized */
+        uint64_t temp_size_max;        /* each worker gets an equal share: this / workers_max */
+        uint64_t heap_max;             /* of one worker */
+        uint64_t worker_idle_usec;
+        uint64_t sql_size_max;         /* SQLITE_LIMIT_SQL_LENGTH and so on, of a worker's connections */
+        uint64_t expression_depth_max;
+        uint64_t compound_selects_max;
+        uint64_t vdbe_ops_max;
+        uint64_t variables_max;
+        uint64_t exempt_root;          /* 0 or 1: the counts, sizes and times above do not bind uid 0 */
+} Limits;
+
+/* [Limits] of one database. A count bounds what all uids together have on it; anything else stands in place of the value of
+ * sqlipcd.conf there. WorkersTotalMax=, PipePagesMax=, WorkerIdleSec= and ExemptRoot= belong to sqlipcd.conf alone. */
+typedef struct DatabaseLimits {
+        uint64_t statements_max, runs_max, workers_max; /* UINT64_MAX: none */
+        Limits values;                 /* what `given` has; the rest is undefined */
+        uint64_t given;                /* bit i: row i of the table of limits */
+} DatabaseLimits;
+
+/* [Database] of one file. */
+typedef struct DatabaseConfig {
+        char *name;
+        char *path;
+        char *description;
+        char *mode;                    /* "read-only" */
+        bool immutable;
+        char **allow_users;            /* AllowUsers=: names, ids, or "*"; NULL-terminated, never NULL */
+        char **allow_groups;           /* AllowGroups= */
+        bool polkit;                   /* Polkit=: those whom neither list names are asked about there */
+        char **expose;                 /* Expose=: tables and views; empty: all that there is */
+        DatabaseLimits limits;
+
+        /* What the lists resolved to, by configuration-names.h; sorted, so that they can be compared. */
+        bool allow_everybody;          /* "*" */
+        uid_t *uids;
+        size_t n_uids;
+        gid_t *gids;
+        size_t n_gids;
+} DatabaseConfig;
+
+typedef struct Config {
+        ServiceConfig service;
+        Limits limits;
+        GHashTable *databases; /* name -> DatabaseConfig */
+        GHashTable *broken;    /* name (or "sqlipcd.conf") -> what is wrong with it */
+        GPtrArray *warnings;   /* sentences about what is odd, but was taken */
+} Config;
+
+Config *config_new(void);
+Config *config_free(Config *c);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Config, config_free)
+
+DatabaseConfig *database_config_free(DatabaseConfig *d);
+
+/* Both describe the same database in the same way: its object and workers may stay. */
+bool database_config_equal(const DatabaseConfig *a, const DatabaseConfig *b);
+
+/* The limits that hold for runs of one uid on `d`: those of `c`, with what `d` says in their place. */
+Limits config_limits(const Config *c, const DatabaseConfig *d);
+
+/* [A-Za-z0-9_-]{1,64} */
+bool database_name_is_valid(const char *name);
+
+/* One file of a configuration, in the order in which they count. */
+typedef struct ConfigText {
+        const char *file;      /* for messages */
+        const char *text;      /* NUL-terminated */
+        size_t size;
+} ConfigText;
+
+/* sqlipcd.conf and its drop-ins. What is wrong goes to c->broken and keeps its default; what is unknown to c->warnings. */
+void config_add_main(Config *c, const ConfigText *texts, size_t n_texts);
+
+/* databases.d/NAME.conf and its drop-ins: a database, or an entry in c->broken. */
+void config_add_database(Config *c, const char *name, const ConfigText *texts, size_t n_texts);
+
+/* `name` cannot be published, or is not taken as it is written; reasons add up. Name and reason are kept as D-Bus strings
+ * can carry them. */
+void config_add_broken(Config *c, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* "600", "0.5" -> usec, "infinity" -> UINT64_MAX; "64M" -> bytes. -EINVAL; -ERANGE past 64 bit. */
+int parse_seconds(const char *text, uint64_t *ret_usec);
+int parse_size(const char *text, uint64_t *ret_size);
+
+#endif
