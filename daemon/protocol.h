@@ -74,7 +74,7 @@ typedef struct Setup {
         uint32_t compound_selects_max;
         uint32_t vdbe_ops_max;
         uint32_t variables_max;
-        uint32_t n_exposed;          /* Expose=: tables and views, all that there is on its connections; 0: the whole schema */
+        uint32_t n_exposed;          /* Expose=: what there is on its connections; 0: the whole schema */
         Bytes *exposed;              /* their names, never NULL, without NULs */
 } Setup;
 

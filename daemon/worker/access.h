@@ -17,7 +17,8 @@ typedef struct Access {
         char refused[256];
 } Access;
 
-/* Installs authorizer, the limits of `setup` and safe settings on a fresh connection. `access` must outlive it. An SQLite result code. */
+/* Installs authorizer, the limits of `setup` and safe settings on a fresh connection. `access` must outlive it. An SQLite
+ * result code. */
 int access_install(sqlite3 *db, const Setup *setup, Access *access);
 
 void access_forget(Access *access);

@@ -53,7 +53,8 @@ def make_layer(layer):
     written = {
         "etc/dbus-1/system.d/org.sqlipc1.conf": (SOURCE / "tests/system/org.sqlipc1.conf").read_text(),
         "usr/lib/sysusers.d/sqlipc-test.conf": "u sqlipc-daemon - - -\nu sqlipc-reader - - -\nu sqlipc-other - - -\n",
-        "etc/sqlipc/databases.d/chinook.conf": f"[Database]\nPath=/{HOME}/tests/data/chinook.sqlite\nDescription=A store\nAllowUsers=*\n",
+        "etc/sqlipc/databases.d/chinook.conf": f"[Database]\nPath=/{HOME}/tests/data/chinook.sqlite\n"
+        "Description=A store\nAllowUsers=*\n",
     }
     for name, text in written.items():
         (layer / name).parent.mkdir(parents=True, exist_ok=True)
