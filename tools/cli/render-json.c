@@ -10,36 +10,8 @@
 #include <string.h>
 
 #include "format.h"
+#include "json.h"
 #include "render-private.h"
-
-static void append_escaped(GString *output, unsigned char c) {
-        static const char letters[0x20] = { ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't' };
-
-        if (c == '"' || c == '\\')
-                g_string_append_printf(output, "\\%c", c);
-        else if (letters[c])
-                g_string_append_printf(output, "\\%c", letters[c]);
-        else
-                g_string_append_printf(output, "\\u%04x", c);
-}
-
-/* Runs of characters that need nothing are most of any text, so they go over in one piece each. */
-static void append_string(GString *output, const char *text, size_t size) {
-        size_t plain = 0, i;
-
-        g_string_append_c(output, '"');
-        for (i = 0; i < size; i++) {
-                unsigned char c = (unsigned char) text[i];
-
-                if (c >= 0x20 && c != '"' && c != '\\')
-                        continue;
-                format_valid_utf8(output, text + plain, i - plain);
-                append_escaped(output, c);
-                plain = i + 1;
-        }
-        format_valid_utf8(output, text + plain, i - plain);
-        g_string_append_c(output, '"');
-}
 
 static void append_real(GString *output, double value) {
         char number[FORMAT_NUMBER_SIZE];
@@ -75,7 +47,7 @@ static void append_value(GString *output, const Value *value) {
                 append_real(output, value->real);
                 return;
         case SQLIPC_TEXT:
-                append_string(output, value->bytes, value->size);
+                json_append_string(output, value->bytes, value->size);
                 return;
         case SQLIPC_BLOB:
                 append_blob(output, value->bytes, value->size);
@@ -93,7 +65,7 @@ static void append_object(Renderer *renderer, const Value *values) {
         for (size_t i = 0; i < renderer->n_columns; i++) {
                 if (i > 0)
                         g_string_append_c(output, ',');
-                append_string(output, renderer->names[i], strlen(renderer->names[i]));
+                json_append_string(output, renderer->names[i], strlen(renderer->names[i]));
                 g_string_append_c(output, ':');
                 append_value(output, &values[i]);
         }

@@ -8,8 +8,8 @@
  *     reorder a line or end one, whatever the bytes were: controls, invalid UTF-8 and bidirectional overrides leave as
  *     \n, \x1b, \u202e.
  */
-#ifndef CLI_FORMAT_H
-#define CLI_FORMAT_H
+#ifndef TERMINAL_FORMAT_H
+#define TERMINAL_FORMAT_H
 
 #include <glib.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 /*
  * One value of a row as renderers see it. Pure. It borrows its bytes: from the cursor's current row, or from a test.
  */
-#ifndef CLI_VALUE_H
-#define CLI_VALUE_H
+#ifndef TERMINAL_VALUE_H
+#define TERMINAL_VALUE_H
 
 #include "sqlipc.h"
 
