@@ -1,71 +1,261 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Log lines: journal or stderr. Supervisor. */
+/* Log lines: journal or standard error. Supervisor. */
 #define SD_JOURNAL_SUPPRESS_LOCATION
 
 #include <errno.h>
 #include <glib.h>
-#include <stdbool.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <systemd/sd-journal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "log.h"
 
-static int log_level_max = LOG_INFO;
-static bool log_to_journal = false;
+#define LIMIT_USEC UINT64_C(60000000)
+#define LIMITED_MAX 1024u /* more kinds of lines than this a minute: the rest goes unlogged */
+#define FIELDS_MAX 12
 
-static int level_parse(const char *text) {
-        static const char *const names[] = { "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug" };
+static struct {
+        int level;
+        LogTarget target;
+        bool journal_is_stderr; /* what LOG_TARGET_AUTO goes by */
+        GHashTable *limited;    /* key -> Limited */
+} state = { .level = LOG_INFO };
 
-        for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
-                if (strcmp(text, names[i]) == 0 || (text[0] == (char) ('0' + i) && text[1] == 0))
+static const struct {
+        const char *id;
+        int priority;
+} events[] = {
+#define X(symbol, message_id, level) [LOG_EVENT_##symbol] = { .id = message_id, .priority = level },
+        LOG_EVENT_TABLE(X)
+#undef X
+};
+
+static const char *const levels[] = { "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug" };
+static const char *const targets[LOG_TARGET_MAX] = { "auto", "console", "journal", "null" };
+
+/* ---- Settings ---- */
+
+int log_level(void) {
+        return state.level;
+}
+
+void log_set_level(int level) {
+        state.level = level;
+}
+
+LogTarget log_target(void) {
+        return state.target;
+}
+
+void log_set_target(LogTarget target) {
+        state.target = target;
+}
+
+const char *log_level_to_string(int level) {
+        return levels[level];
+}
+
+int log_level_from_string(const char *text) {
+        for (size_t i = 0; i < G_N_ELEMENTS(levels); i++)
+                if (strcmp(text, levels[i]) == 0 || (text[0] == (char) ('0' + i) && text[1] == 0))
                         return (int) i;
         return -EINVAL;
+}
+
+const char *log_target_to_string(LogTarget target) {
+        return targets[target];
+}
+
+int log_target_from_string(const char *text) {
+        for (size_t i = 0; i < G_N_ELEMENTS(targets); i++)
+                if (strcmp(text, targets[i]) == 0)
+                        return (int) i;
+        return -EINVAL;
+}
+
+/* JOURNAL_STREAM= names the socket that was made for us; it is inherited by those whose standard error leads elsewhere. */
+static bool stderr_is_journal(void) {
+        const char *stream = getenv("JOURNAL_STREAM");
+        uint64_t device, inode;
+        struct stat st;
+
+        return stream && sscanf(stream, "%" SCNu64 ":%" SCNu64, &device, &inode) == 2 && fstat(STDERR_FILENO, &st) == 0 &&
+               st.st_dev == device && st.st_ino == inode;
 }
 
 void log_setup(void) {
         const char *level = getenv("SQLIPC_LOG_LEVEL");
 
-        log_to_journal = getenv("JOURNAL_STREAM") && !isatty(STDERR_FILENO);
+        state.journal_is_stderr = stderr_is_journal();
         if (!level)
                 return;
-        int r = level_parse(level);
+        int r = log_level_from_string(level);
         if (r >= 0)
-                log_level_max = r;
+                state.level = r;
         else
                 log_warning("SQLIPC_LOG_LEVEL=%s is no log level, \"info\" stays.", level);
 }
 
-void log_full(int priority, const char *database, const char *session, const char *format, ...) {
-        va_list ap;
+/* ---- Lines ---- */
 
-        if (priority > log_level_max)
-                return;
+typedef struct Line {
+        int priority;
+        const char *message_id; /* NULL: no event */
+        LogFields fields;
+        const char *text;
+} Line;
 
-        va_start(ap, format);
-        g_autofree char *text = g_strdup_vprintf(format, ap);
-        va_end(ap);
+static void add(char **fields, int *n, char *field) {
+        fields[(*n)++] = field;
+}
 
-        if (!log_to_journal) {
-                fprintf(stderr, "sqlipcd: %s%s%s\n", database ?: "", database ? ": " : "", text);
-                return;
-        }
-
-        /* An empty field would be stored as such: absent ones are left out. */
-        char *fields[4] = { NULL };
-        struct iovec iov[4];
+/* The journal would keep an empty field as such. */
+static int journal_fields(const Line *l, char *fields[static FIELDS_MAX]) {
+        const LogFields *f = &l->fields;
         int n = 0;
-        fields[n++] = g_strdup_printf("PRIORITY=%i", priority);
-        fields[n++] = g_strdup_printf("MESSAGE=%s%s%s", database ?: "", database ? ": " : "", text);
-        if (database)
-                fields[n++] = g_strdup_printf("SQLIPC_DATABASE=%s", database);
-        if (session)
-                fields[n++] = g_strdup_printf("SQLIPC_SESSION=%s", session);
+
+        add(fields, &n, g_strdup_printf("PRIORITY=%i", l->priority));
+        add(fields, &n, g_strdup_printf("MESSAGE=%s%s%s", f->database ?: "", f->database ? ": " : "", l->text));
+        add(fields, &n, g_strdup("SYSLOG_IDENTIFIER=sqlipcd"));
+        if (l->message_id)
+                add(fields, &n, g_strdup_printf("MESSAGE_ID=%s", l->message_id));
+        if (f->database)
+                add(fields, &n, g_strdup_printf("SQLIPC_DATABASE=%s", f->database));
+        if (f->client)
+                add(fields, &n, g_strdup_printf("SQLIPC_CLIENT=%s", f->client));
+        if (f->uid)
+                add(fields, &n, g_strdup_printf("SQLIPC_UID=%u", (unsigned) *f->uid));
+        if (f->run)
+                add(fields, &n, g_strdup_printf("SQLIPC_RUN=%" PRIu64, f->run));
+        if (f->error)
+                add(fields, &n, g_strdup_printf("SQLIPC_ERROR=%s", f->error));
+        if (f->worker_pid)
+                add(fields, &n, g_strdup_printf("SQLIPC_WORKER_PID=%i", (int) f->worker_pid));
+        if (f->usec) {
+                add(fields, &n, g_strdup_printf("SQLIPC_USEC=%" PRIu64, f->usec));
+                add(fields, &n, g_strdup_printf("SQLIPC_ROWS=%" PRIu64, f->rows));
+        }
+        return n;
+}
+
+static void send_to_journal(const Line *l) {
+        char *fields[FIELDS_MAX];
+        struct iovec iov[FIELDS_MAX];
+        int n = journal_fields(l, fields);
+
         for (int i = 0; i < n; i++)
                 iov[i] = (struct iovec) { .iov_base = fields[i], .iov_len = strlen(fields[i]) };
         (void) sd_journal_sendv(iov, n); /* without a journal there is nobody left to tell */
         for (int i = 0; i < n; i++)
                 g_free(fields[i]);
+}
+
+static void write_line(const Line *l) {
+        switch (state.target) {
+        case LOG_TARGET_NULL: return;
+        case LOG_TARGET_JOURNAL: send_to_journal(l); return;
+        case LOG_TARGET_AUTO:
+                if (state.journal_is_stderr) {
+                        send_to_journal(l);
+                        return;
+                }
+                break;
+        case LOG_TARGET_CONSOLE:
+        case LOG_TARGET_MAX: break;
+        }
+        fprintf(stderr, "sqlipcd: %s%s%s\n", l->fields.database ?: "", l->fields.database ? ": " : "", l->text);
+}
+
+static void write_formatted(int priority, const char *message_id, const LogFields *fields, const char *format, va_list ap)
+        __attribute__((format(printf, 4, 0)));
+
+static void write_formatted(int priority, const char *message_id, const LogFields *fields, const char *format,
+                            va_list ap) {
+        if (priority > state.level)
+                return;
+        g_autofree char *text = g_strdup_vprintf(format, ap);
+        write_line(&(Line) {
+                .priority = priority,
+                .message_id = message_id,
+                .fields = fields ? *fields : (LogFields) {},
+                .text = text,
+        });
+}
+
+void log_full(int priority, const char *database, const char *client, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        write_formatted(priority, NULL, &(LogFields) { .database = database, .client = client }, format, ap);
+        va_end(ap);
+}
+
+void log_event(LogEvent event, const LogFields *fields, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        write_formatted(events[event].priority, events[event].id, fields, format, ap);
+        va_end(ap);
+}
+
+/* ---- At most once a minute ---- */
+
+typedef struct Limited {
+        uint64_t until_usec;
+        unsigned n_left_out;
+} Limited;
+
+static uint64_t now_usec(void) {
+        struct timespec ts;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
+}
+
+static gboolean is_over(void *key, void *value, void *now) {
+        return ((Limited *) value)->until_usec <= *(uint64_t *) now;
+}
+
+/* True: the line may go out; *ret_left_out: how many like it did not. */
+static bool admit(char *key, unsigned *ret_left_out) {
+        g_autofree char *owned_key = key;
+        uint64_t now = now_usec();
+
+        if (!state.limited)
+                state.limited = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+        Limited *l = g_hash_table_lookup(state.limited, key);
+        if (l && now < l->until_usec) {
+                l->n_left_out++;
+                return false;
+        }
+        *ret_left_out = l ? l->n_left_out : 0;
+        if (!l && g_hash_table_size(state.limited) >= LIMITED_MAX)
+                (void) g_hash_table_foreach_remove(state.limited, is_over, &now);
+        if (!l && g_hash_table_size(state.limited) >= LIMITED_MAX)
+                return false;
+        l = g_new(Limited, 1);
+        *l = (Limited) { .until_usec = now + LIMIT_USEC };
+        g_hash_table_insert(state.limited, g_steal_pointer(&owned_key), l);
+        return true;
+}
+
+void log_event_limited(LogEvent event, const char *what, const LogFields *fields, const char *format, ...) {
+        unsigned left_out;
+        va_list ap;
+
+        if (!admit(g_strdup_printf("%i/%s/%s/%i", (int) event, what ?: "", fields->database ?: "",
+                                   fields->uid ? (int) *fields->uid : -1), &left_out))
+                return;
+        va_start(ap, format);
+        g_autofree char *text = g_strdup_vprintf(format, ap);
+        va_end(ap);
+        if (left_out > 0)
+                log_event(event, fields, "%s (%u like this were not logged.)", text, left_out);
+        else
+                log_event(event, fields, "%s", text);
 }

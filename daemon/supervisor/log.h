@@ -1,26 +1,69 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Log lines of the supervisor. Supervisor.
+ * Log lines. Supervisor.
  *
- * They go to the journal with their fields (SQLIPC_DATABASE=, SQLIPC_SESSION=) where the service manager connected us to
- * it, and to stderr otherwise: on a terminal, under a bus that activated us, in tests. SQLIPC_LOG_LEVEL= in the environment
- * (a name or number of syslog(3), default "info") says how much. SQL text appears at debug only.
+ * They go to the journal with their fields where the service manager connected standard error to it, and to standard error
+ * otherwise: on a terminal, under a bus that activated us, in tests. SQLIPC_LOG_LEVEL= in the environment (a name or number
+ * of syslog(3), default "info") says how much; org.freedesktop.LogControl1 changes both at run time (log-control.h). SQL
+ * text appears at debug only.
+ *
+ * What an administrator acts on is an event of log-events.h; it is logged once, where it is decided. A client's mistake is
+ * its reply, and a debug line here.
  */
 #ifndef SQLIPC_LOG_H
 #define SQLIPC_LOG_H
 
-#include <syslog.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
 
-/* Reads the environment; before that, lines go to stderr down to info. */
+#include "log-events.h"
+
+/* Fields of the journal: SQLIPC_DATABASE=, SQLIPC_CLIENT= and so on. Absent ones (0, NULL) are left out. All borrowed. */
+typedef struct LogFields {
+        const char *database; /* its name; the line on standard error begins with it */
+        const char *client;   /* a unique bus name */
+        const uid_t *uid;     /* whose it is: pointed to, since 0 is a uid */
+        uint64_t run;
+        const char *error;    /* a D-Bus error name */
+        pid_t worker_pid;
+        uint64_t usec;        /* with it comes SQLIPC_ROWS=, of `rows` */
+        uint64_t rows;
+} LogFields;
+
+typedef enum LogTarget { LOG_TARGET_AUTO, LOG_TARGET_CONSOLE, LOG_TARGET_JOURNAL, LOG_TARGET_NULL, LOG_TARGET_MAX } LogTarget;
+
+/* Reads the environment; before that, lines go to standard error down to info. */
 void log_setup(void);
 
-/* One line. `database` (a name) and `session` (a unique bus name) become fields; NULL: none. */
-void log_full(int priority, const char *database, const char *session, const char *format, ...)
+/* One line of an event; its priority and MESSAGE_ID= are the table's. `fields` NULL: none. */
+void log_event(LogEvent event, const LogFields *fields, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The same at most once a minute for each uid and database of `fields` and each `what` (NULL: whatever it is about). The
+ * next line that gets through says how many were left out. */
+void log_event_limited(LogEvent event, const char *what, const LogFields *fields, const char *format, ...)
+        __attribute__((format(printf, 4, 5)));
+
+/* A line that is no event: the service's own trouble, or debug. */
+void log_full(int priority, const char *database, const char *client, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
 
 #define log_error(...) log_full(LOG_ERR, NULL, NULL, __VA_ARGS__)
 #define log_warning(...) log_full(LOG_WARNING, NULL, NULL, __VA_ARGS__)
 #define log_info(...) log_full(LOG_INFO, NULL, NULL, __VA_ARGS__)
 #define log_debug(...) log_full(LOG_DEBUG, NULL, NULL, __VA_ARGS__)
+
+/* ---- What LogControl1 reads and writes ---- */
+
+int log_level(void);
+void log_set_level(int level);
+LogTarget log_target(void);
+void log_set_target(LogTarget target);
+
+/* "err", "debug"...; "console", "auto"... A number is taken for a level, too. -EINVAL. */
+const char *log_level_to_string(int level);
+int log_level_from_string(const char *text);
+const char *log_target_to_string(LogTarget target);
+int log_target_from_string(const char *text);
 
 #endif
