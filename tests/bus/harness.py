@@ -120,8 +120,18 @@ def locks(path):
 class Service:
     alive = set()
 
-    def __init__(self, databases=None, limits=None, activation=False, uid=None, start=True, arguments=(), environment=None):
-        """`databases`: name -> path, or name -> dict of keys; `limits`: keys of [Limits]."""
+    def __init__(
+        self,
+        databases=None,
+        limits=None,
+        activation=False,
+        uid=None,
+        start=True,
+        arguments=(),
+        environment=None,
+        service=None,
+    ):
+        """`databases`: name -> path, or name -> dict of keys; `limits`, `service`: keys of [Limits] and [Service]."""
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sqlipc-test-"))
         self.folder.chmod(0o755)
         self.config_dir = self.folder / "config"
@@ -135,6 +145,7 @@ class Service:
             folder.mkdir(parents=True)
         (self.folder / "reports").chmod(0o777)
         self.environment = self._environment(environment or {})
+        self.service_keys = service or {}
         self.limits(**(limits or {}))
         for name, keys in (databases or {}).items():
             self.database(name, **(keys if isinstance(keys, dict) else {"Path": keys}))
@@ -165,7 +176,12 @@ class Service:
 
     def limits(self, **keys):
         """Writes sqlipcd.conf; takes effect with the next start or reload."""
-        text = "[Limits]\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
+        sections = {"Service": self.service_keys, "Limits": keys}
+        text = "".join(
+            f"[{section}]\n" + "".join(f"{key}={value}\n" for key, value in of_it.items())
+            for section, of_it in sections.items()
+            if of_it or section == "Limits"
+        )
         (self.config_dir / "sqlipcd.conf").write_text(text)
 
     def database(self, name, text=None, **keys):
