@@ -24,6 +24,7 @@
 #define SETTLE_USEC (20 * USEC_PER_MSEC)      /* parked so long: the reader is slow, not just behind */
 #define RETRY_FIRST_USEC (2 * USEC_PER_MSEC)  /* SQLITE_BUSY: doubles up to the next */
 #define RETRY_MAX_USEC (50 * USEC_PER_MSEC)
+#define PROGRESS_USEC (500 * USEC_PER_MSEC)   /* between two reports of it */
 #define N_FULL_BEFORE_FILLING 2
 #define KERNEL_PAGE ((uintptr_t) 4096)
 
@@ -85,6 +86,7 @@ int run_new(RunContext *context, ReceivedMessage *received, Run **ret) {
         run->received = *received;
         *received = RECEIVED_MESSAGE_INIT;
         run->job = &run->received.message.job;
+        run->progress_usec = run->taken_usec;
         run->writer = (PageWriter) { .fd = run->received.pipe_fd };
         *ret = run;
         return 0;
@@ -133,6 +135,19 @@ static void report_parked(Run *run, bool parked) {
                 return;
         run->parked_said = parked;
         report(run, &(Message) { .kind = MESSAGE_PARKED, .parked = { .number = run->job->number, .parked = parked } });
+}
+
+/* Where a page went out, and so no oftener than there is something new to say. */
+static void report_progress(Run *run) {
+        uint64_t now = now_coarse_usec();
+
+        if (now < run->progress_usec + PROGRESS_USEC)
+                return;
+        run->progress_usec = now;
+        report(run, &(Message) {
+                .kind = MESSAGE_PROGRESS,
+                .progress = { .number = run->job->number, .n_rows = run->n_rows, .n_bytes = run->writer.total },
+        });
 }
 
 /* ENDED at the first call, DRAINED at a later one that says so. */
@@ -263,6 +278,14 @@ static RunState result_too_large(Run *run) {
         return run_end(run);
 }
 
+/* The rows before it are on their way, or still in the page: they go out before the ERROR. */
+static RunState too_many_rows(Run *run) {
+        (void) sql_error_set(&run->error, ERROR_LIMITS_EXCEEDED,
+                             "the result has more than the %llu rows of ResultRowsMax=: ask for less at a time",
+                             (unsigned long long) run->job->result_rows_max);
+        return run_end(run);
+}
+
 static RunState row_too_large(Run *run, uint64_t size) {
         (void) sql_error_set(
                 &run->error, ERROR_ROW_TOO_LARGE,
@@ -360,6 +383,7 @@ static RunState flush(Run *run) {
         if (r < 0)
                 return close_down(run);
         report_parked(run, false);
+        report_progress(run);
         page_encoder_clear(&run->encoder);
         return run->state = RUN_READY;
 }
@@ -393,6 +417,8 @@ static RunState step(Run *run) {
         run->rows_ended = rc == SQLITE_DONE;
         if (run->n_columns == 0 && !begin_columns(run))
                 return run_end(run);
+        if (run->row_waits && run->n_rows >= run->job->result_rows_max)
+                return too_many_rows(run);
         return RUN_READY;
 }
 
@@ -509,8 +535,10 @@ int run_on_progress(Run *run, uint64_t now, bool look) {
         } else if (!look)
                 return 0;
         /* full or broken: the slice will see it again, and has the place to deal with it */
-        if (page_writer_flush(&run->writer) == PAGE_WRITER_DONE)
+        if (page_writer_flush(&run->writer) == PAGE_WRITER_DONE) {
+                report_progress(run);
                 page_encoder_clear(&run->encoder);
+        }
         return 0;
 }
 

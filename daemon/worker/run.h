@@ -71,6 +71,7 @@ struct Run {
         unsigned big_column;      /* where payload_done is */
 
         uint64_t n_rows;
+        uint64_t progress_usec;   /* when it last said how far it is */
         uint64_t taken_usec, first_row_usec, retry_usec, retry_delay_usec;
         uint64_t parked_usec, park_until_usec; /* since when, and until when once it settled */
         unsigned n_full;          /* how often the pipe was full */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The worker: rows, pages, and readers of every kind. */
 #include <fcntl.h>
+#include <poll.h>
 #include <sqlite3.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -170,6 +171,65 @@ static void test_result_limit(void) {
         rig_init(&rig, wide);
         rig.result_size_max = 1000000;
         g_assert_cmpint(run(&rig, MANY).error, ==, ERROR_LIMITS_EXCEEDED);
+        rig_done(&rig);
+}
+
+#define ROWS "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) SELECT x, hex(zeroblob(%d)) FROM c"
+
+/* As many rows as are allowed, and END; one more, and the same rows, then the error: in one page, in many, in rows larger
+ * than one. */
+static void test_rows_limit(void) {
+        static const struct {
+                unsigned max, size;
+        } cases[] = { { 1, 1 }, { 3, 1 }, { 100000, 1 }, { 3, 100000 } };
+        Rig rig;
+
+        rig_init(&rig, wide);
+        for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
+                for (unsigned more = 0; more <= 1; more++) {
+                        g_autofree char *sql = g_strdup_printf(ROWS, cases[i].max + more, cases[i].size);
+                        rig.result_rows_max = cases[i].max;
+                        Outcome o = run(&rig, sql);
+
+                        g_assert_cmpuint(o.n_rows, ==, cases[i].max);
+                        g_assert_cmpint(o.error, ==, more ? ERROR_LIMITS_EXCEEDED : ERROR_NONE);
+                        g_assert_true(!more || strstr(o.message, "ResultRowsMax="));
+                }
+        rig_done(&rig);
+}
+
+/* A run says how far it is, and no oftener than twice a second. */
+static void test_progress(void) {
+        uint64_t number, started, n_read = 0, n_progress = 0, n_rows = 0;
+        static char bytes[65536];
+        Rig rig;
+
+        rig_init(&rig, wide);
+        started = now_usec();
+        int fd = send_run(&rig, MANY, &number);
+        expect_number(&rig, number, MESSAGE_TAKEN);
+        expect_started(&rig, number);
+        while (n_progress < 2) {
+                struct pollfd p = { .fd = rig.control_fd, .events = POLLIN };
+                ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+
+                wait_for(fd);
+                n_read += (uint64_t) read(fd, bytes, sizeof bytes);
+                if (poll(&p, 1, 0) == 0)
+                        continue;
+                g_assert_cmpint(message_receive(rig.control_fd, &m), ==, 1);
+                if (m.message.kind == MESSAGE_PROGRESS) {
+                        g_assert_cmpuint(m.message.progress.number, ==, number);
+                        g_assert_cmpuint(m.message.progress.n_rows, >, n_rows);
+                        g_assert_cmpuint(m.message.progress.n_bytes, <=, n_read + (uint64_t) fcntl(fd, F_GETPIPE_SZ));
+                        n_rows = m.message.progress.n_rows;
+                        n_progress++;
+                }
+                received_message_done(&m);
+        }
+        g_assert_cmpuint(now_usec() - started, >=, 2 * UINT64_C(490000)); /* its clock may be a tick behind */
+        close(fd);
+        expect_ended(&rig, number, ERROR_PIPE_CLOSED);
         rig_done(&rig);
 }
 
@@ -484,6 +544,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/rows-of-any-size", test_rows_of_any_size);
         g_test_add_func("/worker/row-limit", test_row_limit);
         g_test_add_func("/worker/result-limit", test_result_limit);
+        g_test_add_func("/worker/rows-limit", test_rows_limit);
+        g_test_add_func("/worker/progress", test_progress);
         g_test_add_func("/worker/end-is-reported-first", test_end_is_reported_first);
         g_test_add_func("/worker/reader-leaves-at-the-end", test_reader_leaves_at_the_end);
         g_test_add_func("/worker/row-limit-leaves-values-alone", test_row_limit_leaves_values_alone);

@@ -93,6 +93,7 @@ void rig_init_folder(Rig *rig) {
                 .uid = geteuid(),
                 .next_number = 1000,
                 .row_size_max = 64 << 20,
+                .result_rows_max = UINT64_MAX,
                 .result_size_max = UINT64_C(1) << 40,
                 .deadline_in_usec = 600000000,
                 .page_size = SQLIPC_PAGE_SIZE_DEFAULT,
@@ -150,7 +151,11 @@ ReceivedMessage next_report(Rig *rig, uint64_t number, MessageKind kind) {
                         rig->seen.parked = m.message.parked.parked;
                 } else if (m.message.kind == MESSAGE_FILLING)
                         rig->seen.filling = true;
-                else
+                else if (m.message.kind == MESSAGE_PROGRESS) {
+                        g_assert_cmpuint(m.message.progress.number, ==, number);
+                        rig->seen.progress = m.message.progress;
+                        rig->seen.n_progress++;
+                } else
                         g_assert_cmpint(m.message.kind, ==, kind);
                 if (m.message.kind == kind)
                         return m;
@@ -195,7 +200,7 @@ uint64_t send_run_into(Rig *rig, const char *sql, int write_fd) {
                         .page_size = rig->page_size,
                         .deadline_usec = now_usec() + rig->deadline_in_usec,
                         .row_size_max = rig->row_size_max,
-                        .result_rows_max = UINT64_MAX,
+                        .result_rows_max = rig->result_rows_max,
                         .result_size_max = rig->result_size_max,
                 },
         };

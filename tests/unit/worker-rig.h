@@ -23,11 +23,13 @@ typedef struct Rig {
         pid_t pid;
         int job_fd, control_fd;
         uint64_t next_number;
-        uint64_t row_size_max, result_size_max, deadline_in_usec;
+        uint64_t row_size_max, result_rows_max, result_size_max, deadline_in_usec;
         uint32_t page_size;
         bool describe;
         struct {
                 bool parked, filling;
+                Progress progress;
+                unsigned n_progress;
         } seen; /* what passed by while something else was waited for */
 } Rig;
 
@@ -66,7 +68,8 @@ void rig_done(Rig *rig);
 /* Until `fd` can be read. */
 void wait_for(int fd);
 
-/* The next report of `number`, which must be of `kind`; PARKED and FILLING pass by into rig->seen unless asked for. */
+/* The next report of `number`, which must be of `kind`; PARKED, FILLING and PROGRESS pass by into rig->seen unless asked
+ * for. */
 ReceivedMessage next_report(Rig *rig, uint64_t number, MessageKind kind);
 void expect_number(Rig *rig, uint64_t number, MessageKind kind);
 void expect_started(Rig *rig, uint64_t number);
