@@ -88,6 +88,18 @@ void access_forget(Access *access) {
         access->refused[0] = 0;
 }
 
+void access_narrow(sqlite3 *db, const Setup *setup) {
+        (void) sqlite3_limit(db, SQLITE_LIMIT_EXPR_DEPTH, (int) setup->expression_depth_max);
+        (void) sqlite3_limit(db, SQLITE_LIMIT_COMPOUND_SELECT, (int) setup->compound_selects_max);
+        (void) sqlite3_limit(db, SQLITE_LIMIT_VARIABLE_NUMBER, (int) setup->variables_max);
+}
+
+void access_widen(sqlite3 *db) {
+        (void) sqlite3_limit(db, SQLITE_LIMIT_EXPR_DEPTH, 1000);
+        (void) sqlite3_limit(db, SQLITE_LIMIT_COMPOUND_SELECT, 500);
+        (void) sqlite3_limit(db, SQLITE_LIMIT_VARIABLE_NUMBER, 32766);
+}
+
 int access_install(sqlite3 *db, const Setup *setup, Access *access) {
         static const struct {
                 int option, value;
@@ -99,21 +111,16 @@ int access_install(sqlite3 *db, const Setup *setup, Access *access) {
                 { SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0 },
                 { SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1 },
         };
+        /* No SQLITE_LIMIT_LENGTH: it would bound what is stored as well, down to the schema that SQLite reads in its own time,
+         * while RowSizeMax= is about what goes out (run.c); memory has a bound of its own. */
         const struct {
-                int limit;
-                uint32_t value;
+                int limit, value;
         } limits[] = {
-                /* No SQLITE_LIMIT_LENGTH: it would bound what is stored as well, down to the schema that SQLite reads in its
-                 * own time, while RowSizeMax= is about what goes out (run.c); memory has a bound of its own. */
-                { SQLITE_LIMIT_SQL_LENGTH, setup->sql_size_max },
-                { SQLITE_LIMIT_EXPR_DEPTH, setup->expression_depth_max },
-                { SQLITE_LIMIT_COMPOUND_SELECT, setup->compound_selects_max },
                 { SQLITE_LIMIT_ATTACHED, 0 },
                 { SQLITE_LIMIT_WORKER_THREADS, 0 },
-                { SQLITE_LIMIT_VARIABLE_NUMBER, setup->variables_max },
                 /* A program of a million steps takes 24 MB; nested CTEs that double at each level pass it within
                  * milliseconds, where the default lets them compile for many seconds. */
-                { SQLITE_LIMIT_VDBE_OP, setup->vdbe_ops_max },
+                { SQLITE_LIMIT_VDBE_OP, (int) setup->vdbe_ops_max },
                 { SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50000 },
         };
 
@@ -123,7 +130,8 @@ int access_install(sqlite3 *db, const Setup *setup, Access *access) {
                         return rc;
         }
         for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-                (void) sqlite3_limit(db, limits[i].limit, (int) limits[i].value);
+                (void) sqlite3_limit(db, limits[i].limit, limits[i].value);
+        access_widen(db);
         access_forget(access);
         /* the statements of this connection, those of other sessions among them, with their SQL */
         (void) sqlite3_create_module_v2(db, "sqlite_stmt", NULL, NULL, NULL);

@@ -17,10 +17,16 @@ typedef struct Access {
         char refused[256];
 } Access;
 
-/* Installs authorizer, the limits of `setup` and safe settings on a fresh connection. `access` must outlive it. An SQLite
+/* Installs authorizer, limits and safe settings on a fresh connection. `access` must outlive it. An SQLite
  * result code. */
 int access_install(sqlite3 *db, const Setup *setup, Access *access);
 
 void access_forget(Access *access);
+
+/* The limits of `setup` on a statement, while a client's is compiled; and SQLite's own at all other times. They bind whatever
+ * is parsed, so a database whose schema passes a small limit (a long CREATE VIEW) could not be read at all. Therefore the
+ * schema must have been read before; SQLITE_LIMIT_SQL_LENGTH is left out, and the client's SQL measured instead. */
+void access_narrow(sqlite3 *db, const Setup *setup);
+void access_widen(sqlite3 *db);
 
 #endif

@@ -165,11 +165,46 @@ static bool check_compiled(Connection *c, sqlite3_stmt *stmt, const char *tail, 
         return true;
 }
 
+/* A program of too many steps is an SQLITE_NOMEM like any other. But memory that ran out was in use before: the last request
+ * was for twice of what the largest block had, at most. */
+static bool too_many_steps(const Setup *setup, const SqlError *error) {
+        return error->error == ERROR_OUT_OF_MEMORY && (uint64_t) sqlite3_memory_highwater(0) < setup->heap_size_max / 4;
+}
+
+static bool compile(Connection *c, const Setup *setup, const char *sql, size_t sql_size, sqlite3_stmt **ret, SqlError *error) {
+        const char *start = sql, *tail = sql, *end = sql + sql_size;
+        sqlite3_stmt *stmt = NULL;
+
+        (void) sqlite3_memory_highwater(1);
+        while (!stmt && tail < end) { /* SQLite gives no statement for a lone ";" or comment: go on behind it */
+                int rc;
+
+                start = tail;
+                rc = sqlite3_prepare_v3(c->database.db, start, (int) (end - start) + 1, SQLITE_PREPARE_PERSISTENT, &stmt,
+                                        &tail);
+                if (rc != SQLITE_OK) {
+                        (void) database_fail(&c->database, setup, rc, (size_t) (start - sql), error);
+                        return too_many_steps(setup, error)
+                                       ? sql_error_set(error, ERROR_LIMITS_EXCEEDED,
+                                                       "the statement compiles to more than the %u steps of VdbeOpsMax=: "
+                                                       "make it simpler", setup->vdbe_ops_max)
+                                       : false;
+                }
+                if (tail <= start)
+                        break;
+        }
+        if (!check_compiled(c, stmt, tail, end, error)) {
+                (void) sqlite3_finalize(stmt);
+                return false;
+        }
+        *ret = stmt;
+        return true;
+}
+
 bool connection_compile(Connection *c, const Setup *setup, const char *sql, size_t sql_size, sqlite3_stmt **ret,
                         SqlError *error) {
         CachedStatement *cached = find_cached(c, sql, sql_size);
-        const char *start = sql, *tail = sql, *end = sql + sql_size;
-        sqlite3_stmt *stmt = NULL;
+        bool ok;
 
         access_forget(&c->database.access);
         if (cached) {
@@ -180,24 +215,15 @@ bool connection_compile(Connection *c, const Setup *setup, const char *sql, size
         }
         if (memchr(sql, 0, sql_size))
                 return sql_error_set(error, ERROR_SQL, "there is a NUL in this SQL");
-
-        while (!stmt && tail < end) { /* SQLite gives no statement for a lone ";" or comment: go on behind it */
-                int rc;
-
-                start = tail;
-                rc = sqlite3_prepare_v3(c->database.db, start, (int) (end - start) + 1, SQLITE_PREPARE_PERSISTENT, &stmt,
-                                        &tail);
-                if (rc != SQLITE_OK)
-                        return database_fail(&c->database, setup, rc, (size_t) (start - sql), error);
-                if (tail <= start)
-                        break;
-        }
-        if (!check_compiled(c, stmt, tail, end, error)) {
-                (void) sqlite3_finalize(stmt);
-                return false;
-        }
-        *ret = stmt;
-        return true;
+        if (sql_size > setup->sql_size_max)
+                return sql_error_set(error, ERROR_LIMITS_EXCEEDED,
+                                     "this SQL has %zu bytes, and SQLSizeMax= allows %u: pass values as parameters", sql_size,
+                                     setup->sql_size_max);
+        connection_refresh(c); /* reads the schema, where another program changed it, by SQLite's own limits */
+        access_narrow(c->database.db, setup);
+        ok = compile(c, setup, sql, sql_size, ret, error);
+        access_widen(c->database.db);
+        return ok;
 }
 
 void connection_keep(Connection *c, const char *sql, size_t sql_size, sqlite3_stmt *stmt) {

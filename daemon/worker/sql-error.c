@@ -33,6 +33,28 @@ static bool starts_with(const char *s, const char *prefix) {
         return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+/* For limits on what it compiles SQLite has sentences but no code of its own (parse.y, expr.c, resolve.c, select.c, func.c of
+ * 3.40). The key that sets it, "" where none does; NULL: this is about something else. */
+static const char *limit_key(const char *message) {
+        static const struct {
+                const char *prefix, *key;
+        } limits[] = {
+                { "Expression tree is too large", "ExpressionDepthMax=" },
+                { "too many terms in compound SELECT", "CompoundSelectsMax=" },
+                { "too many SQL variables", "VariablesMax=" },
+                { "variable number must be between ", "VariablesMax=" },
+                { "too many ", "" },
+                { "at most ", "" },
+                { "parser stack overflow", "" },
+                { "LIKE or GLOB pattern too complex", "" },
+        };
+
+        for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+                if (starts_with(message, limits[i].prefix))
+                        return limits[i].key;
+        return NULL;
+}
+
 static ErrorNumber number_of(int extended_code, const char *message) {
         /* SQLite has one code for "the SQL is wrong", and no extended code for two of the causes that the SQL's author
          * cannot mend: the sentence is all there is to tell them by (resolve.c, build.c of 3.40). */
@@ -69,11 +91,16 @@ bool sql_error_take(SqlError *e, sqlite3 *db, int rc, size_t offset_base) {
         bool own = db && (sqlite3_errcode(db) & 0xff) == (rc & 0xff);
         const char *message = own ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
         int extended_code = own ? sqlite3_extended_errcode(db) : rc, offset = own ? sqlite3_error_offset(db) : -1;
+        const char *key = (rc & 0xff) == SQLITE_ERROR ? limit_key(message) : NULL;
 
         /* an interrupt is ours, and who asked for it has said why */
         if ((rc & 0xff) == SQLITE_INTERRUPT && e->error != ERROR_NONE)
                 return false;
-        (void) sql_error_set(e, number_of(extended_code, message), "%s", message);
+        if (key)
+                (void) sql_error_set(e, ERROR_LIMITS_EXCEEDED, "%s%s%s: make the statement simpler", message,
+                                     *key ? ", by " : "", key);
+        else
+                (void) sql_error_set(e, number_of(extended_code, message), "%s", message);
         e->extended_code = extended_code;
         if (offset >= 0)
                 e->sql_offset = (int32_t) ((size_t) offset + offset_base);

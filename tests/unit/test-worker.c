@@ -159,6 +159,89 @@ static void test_exhausting_prepare(void) {
         rig_done(&rig);
 }
 
+/* `head`, `n` times `item`. */
+static char *repeated(const char *head, unsigned n, const char *item) {
+        GString *sql = g_string_new(head);
+
+        while (n-- > 0)
+                g_string_append(sql, item);
+        return g_string_free(sql, FALSE);
+}
+
+/* SQLite's limits: at each all is well, one past it is LimitsExceeded with the key to turn. */
+static void test_limits_of_a_statement(void) {
+        static const struct {
+                const char *key, *head, *item;
+                unsigned n; /* items that are allowed */
+        } cases[] = {
+                { "ExpressionDepthMax=", "SELECT 1", "+1", 19 },
+                { "CompoundSelectsMax=", "SELECT 1", " UNION ALL SELECT 1", 4 },
+                { "VariablesMax=", "SELECT 1", ", ?", 3 },
+                { "SQLSizeMax=", "SELECT 1", " ", 492 },
+        };
+        Setup setup = wide;
+        Rig rig;
+
+        setup.expression_depth_max = 20;
+        setup.compound_selects_max = 5;
+        setup.variables_max = 3;
+        setup.sql_size_max = 500;
+        rig_init(&rig, setup);
+        for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+                g_autofree char *at = repeated(cases[i].head, cases[i].n, cases[i].item);
+                g_autofree char *over = repeated(cases[i].head, cases[i].n + 1, cases[i].item);
+                Outcome o = run(&rig, at);
+
+                /* no parameters come with it: that is found once it is compiled */
+                g_assert_cmpint(o.error, ==, i == 2 ? ERROR_PARAMETER_COUNT : ERROR_NONE);
+                o = run(&rig, over);
+                g_assert_cmpint(o.error, ==, ERROR_LIMITS_EXCEEDED);
+                g_assert_nonnull(strstr(o.message, cases[i].key));
+        }
+        g_assert_cmpint(run(&rig, "SELECT ?3").error, ==, ERROR_PARAMETER_COUNT);
+        g_assert_cmpint(run(&rig, "SELECT ?4").error, ==, ERROR_LIMITS_EXCEEDED);
+        rig_done(&rig);
+}
+
+static void test_steps_of_a_statement(void) {
+        g_autofree char *few = repeated("SELECT 1", 3, " UNION ALL SELECT 1");
+        g_autofree char *many = repeated("SELECT 1", 490, " UNION ALL SELECT 1");
+        Setup setup = wide;
+        Rig rig;
+
+        setup.vdbe_ops_max = 1000;
+        rig_init(&rig, setup);
+        g_assert_cmpint(run(&rig, few).error, ==, ERROR_NONE);
+        Outcome o = run(&rig, many);
+        g_assert_cmpint(o.error, ==, ERROR_LIMITS_EXCEEDED);
+        g_assert_nonnull(strstr(o.message, "VdbeOpsMax="));
+        rig_done(&rig);
+}
+
+/* A schema that passes them is read all the same, also after a change: they are about a client's statement. */
+static void test_limits_spare_the_schema(void) {
+        g_autofree char *deep = repeated("CREATE VIEW deep AS SELECT i", 50, "+1");
+        g_autofree char *view = g_strconcat(deep, " FROM t", NULL);
+        Setup setup = wide;
+        Rig rig;
+
+        setup.expression_depth_max = 3;
+        setup.compound_selects_max = 1;
+        setup.variables_max = 1;
+        setup.sql_size_max = 40;
+        rig_init(&rig, setup);
+        exec_sql(rig.database, view);
+        exec_sql(rig.database, "CREATE VIEW long AS SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4");
+        g_assert_cmpuint(run(&rig, "SELECT * FROM t").n_rows, ==, 2);
+        exec_sql(rig.database, "ALTER TABLE t ADD COLUMN more");
+        g_assert_cmpuint(run(&rig, "SELECT i FROM t").n_rows, ==, 2);
+        g_assert_cmpuint(run(&rig, "SELECT * FROM long").n_rows, ==, 4);
+        exec_sql(rig.database, "ALTER TABLE t ADD COLUMN other");
+        g_assert_cmpuint(run(&rig, "SELECT * FROM t").n_rows, ==, 2);
+        g_assert_cmpint(run(&rig, "SELECT * FROM deep").error, ==, ERROR_LIMITS_EXCEEDED); /* what it needs is its own */
+        rig_done(&rig);
+}
+
 /* SQL that is too large for a datagram goes through a memfd. */
 static void test_long_sql(void) {
         g_autoptr(GString) sql = g_string_new("SELECT i FROM t WHERE i IN (0");
@@ -281,6 +364,9 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/goes-with-supervisor", test_goes_with_supervisor);
         g_test_add_func("/worker/reports-wait", test_reports_wait);
         g_test_add_func("/worker/exit-in-step", test_exit_in_step);
+        g_test_add_func("/worker/limits-of-a-statement", test_limits_of_a_statement);
+        g_test_add_func("/worker/steps-of-a-statement", test_steps_of_a_statement);
+        g_test_add_func("/worker/limits-spare-the-schema", test_limits_spare_the_schema);
         g_test_add_func("/worker/statements-are-private", test_statements_are_private);
         return g_test_run();
 }
