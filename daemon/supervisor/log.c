@@ -121,7 +121,7 @@ static int journal_fields(const Line *l, char *fields[static FIELDS_MAX]) {
 
         add(fields, &n, g_strdup_printf("PRIORITY=%i", l->priority));
         add(fields, &n, g_strdup_printf("MESSAGE=%s%s%s", f->database ?: "", f->database ? ": " : "", l->text));
-        add(fields, &n, g_strdup("SYSLOG_IDENTIFIER=sqlipcd"));
+        add(fields, &n, g_strdup("SYSLOG_IDENTIFIER=" LOG_IDENTIFIER));
         if (l->message_id)
                 add(fields, &n, g_strdup_printf("MESSAGE_ID=%s", l->message_id));
         if (f->database)
@@ -168,7 +168,7 @@ static void write_line(const Line *l) {
         case LOG_TARGET_CONSOLE:
         case LOG_TARGET_MAX: break;
         }
-        fprintf(stderr, "sqlipcd: %s%s%s\n", l->fields.database ?: "", l->fields.database ? ": " : "", l->text);
+        fprintf(stderr, LOG_IDENTIFIER ": %s%s%s\n", l->fields.database ?: "", l->fields.database ? ": " : "", l->text);
 }
 
 static void write_formatted(int priority, const char *message_id, const LogFields *fields, const char *format, va_list ap)

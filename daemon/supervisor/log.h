@@ -19,6 +19,8 @@
 
 #include "log-events.h"
 
+#define LOG_IDENTIFIER "sqlipcd" /* SYSLOG_IDENTIFIER=, and what a line on standard error begins with */
+
 /* Fields of the journal: SQLIPC_DATABASE=, SQLIPC_CLIENT= and so on. Absent ones (0, NULL) are left out. All borrowed. */
 typedef struct LogFields {
         const char *database; /* its name; the line on standard error begins with it */

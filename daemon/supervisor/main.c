@@ -66,6 +66,15 @@ static int fail(const char *what, int r) {
         return EXIT_FAILURE;
 }
 
+/* Where a bus without a service manager started us, another instance that was about to exit has taken its name back, and
+ * with it the call that we were started for. */
+static int on_name_taken(void) {
+        if (!getenv("DBUS_STARTER_ADDRESS"))
+                return fail("Another service has the name " SQLIPC_BUS_NAME, -EEXIST);
+        log_debug("Another instance serves: exiting.");
+        return EXIT_SUCCESS;
+}
+
 static int serve(const Arguments *a) {
         g_autoptr(Manager) m = NULL;
         int r = manager_new(bus_type(a), a->config_directories, &m);
@@ -77,10 +86,11 @@ static int serve(const Arguments *a) {
                 return fail("Cannot watch signals", r);
         r = manager_connect(m, a->address ? BUS_ADDRESS : bus_type(a), a->address);
         if (r == -EEXIST)
-                return fail("Another service has the name " SQLIPC_BUS_NAME, r);
+                return on_name_taken();
         if (r < 0)
                 return fail("Cannot serve on the bus", r);
         service_ready();
+        log_event(LOG_EVENT_STARTED, NULL, "sqlipcd " SQLIPC_VERSION " serves %u databases.", g_hash_table_size(m->databases));
         r = sd_event_loop(m->event);
         return r < 0 ? fail("The event loop failed", r) : r;
 }

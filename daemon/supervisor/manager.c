@@ -141,6 +141,9 @@ int manager_new(BusType type, char **config_directories, Manager **ret) {
         r = sd_event_new(&m->event);
         if (r < 0)
                 return r;
+        r = sd_event_set_watchdog(m->event, true); /* if the service manager wants to know that the loop turns */
+        if (r < 0)
+                return r;
         manager_reload(m);
         *ret = g_steal_pointer(&m);
         return 0;
@@ -171,15 +174,18 @@ static int open_bus(BusType type, const char *address, sd_bus **ret) {
 }
 
 static int on_disconnected(sd_bus_message *message, void *userdata, sd_bus_error *error) {
-        log_error("The connection to the bus is lost.");
+        log_event(LOG_EVENT_BUS_LOST, NULL, "The connection to the bus is lost.");
         manager_stop(userdata, EXIT_FAILURE);
         return 0;
 }
 
-static int on_call_while_stopping(sd_bus_message *message, void *userdata, sd_bus_error *error) {
-        const Manager *m = userdata;
+static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        Manager *m = userdata;
 
-        if (!m->stopping || !sd_bus_message_is_method_call(message, NULL, NULL))
+        if (!sd_bus_message_is_method_call(message, NULL, NULL))
+                return 0;
+        idle_on_call(m);
+        if (!m->stopping)
                 return 0;
         return bus_error_reply(message, &(Failure) { .error = ERROR_SHUTTING_DOWN, .sql_offset = -1,
                                                     .message = stopping_sentence }, false);
@@ -193,7 +199,7 @@ int manager_connect(Manager *m, BusType type, const char *address) {
         r = sd_bus_can_send(m->bus, SD_BUS_TYPE_UNIX_FD);
         if (r <= 0)
                 return r < 0 ? r : -EOPNOTSUPP;
-        r = sd_bus_add_filter(m->bus, NULL, on_call_while_stopping, m);
+        r = sd_bus_add_filter(m->bus, NULL, on_call, m);
         if (r < 0)
                 return r;
         r = sd_bus_match_signal(m->bus, NULL, NULL, "/org/freedesktop/DBus/Local", "org.freedesktop.DBus.Local",
@@ -209,14 +215,23 @@ int manager_connect(Manager *m, BusType type, const char *address) {
         r = database_bus_export(m);
         if (r < 0)
                 return r;
+        r = log_control_export(m);
+        if (r < 0)
+                return r;
         r = sd_bus_attach_event(m->bus, m->event, SD_EVENT_PRIORITY_NORMAL);
-        return r < 0 ? r : sd_bus_request_name(m->bus, SQLIPC_BUS_NAME, 0);
+        if (r < 0)
+                return r;
+        r = sd_bus_request_name(m->bus, SQLIPC_BUS_NAME, 0);
+        if (r < 0)
+                return r;
+        r = idle_start(m);
+        return r < 0 ? r : status_start(m);
 }
 
 /* ---- Stop ---- */
 
 static void exit_if_done(Manager *m) {
-        if (m->stopping && !m->workers.head)
+        if (m->stopping && m->name_released && !m->workers.head)
                 (void) sd_event_exit(m->event, m->exit_code);
 }
 
@@ -249,13 +264,32 @@ static void grow_pipes_for_last_words(Manager *m) {
                         pipe_grow_for_last_words(((Run *) value)->pipe);
 }
 
+static int on_name_released(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        Manager *m = userdata;
+
+        m->name_released = true;
+        exit_if_done(m);
+        return 0;
+}
+
+/* Calls from now on start the next instance; those that the bus sent here before are answered before its reply comes. */
+static void release_name(Manager *m) {
+        int r = m->bus ? sd_bus_release_name_async(m->bus, NULL, SQLIPC_BUS_NAME, on_name_released, m) : -ENOTCONN;
+
+        m->name_released = r < 0;
+}
+
+bool manager_is_busy(const Manager *m) {
+        return g_hash_table_size(m->statements) > 0 || g_hash_table_size(m->runs) > 0;
+}
+
 void manager_stop(Manager *m, int exit_code) {
         if (m->stopping)
                 return;
         m->stopping = true;
         m->exit_code = exit_code;
-        if (m->bus && sd_bus_is_open(m->bus) > 0)
-                (void) sd_bus_release_name_async(m->bus, NULL, SQLIPC_BUS_NAME, NULL, NULL);
+        idle_stop(m);
+        release_name(m);
         grow_pipes_for_last_words(m);
         close_sessions(m);
         for (GList *i = m->workers.head; i; i = i->next) {
@@ -325,6 +359,8 @@ Manager *manager_free(Manager *m) {
                 worker_free(m->workers.head->data);
         free_pipes(m);
         m->stop_timer = sd_event_source_disable_unref(m->stop_timer);
+        idle_stop(m);
+        status_stop(m);
         m->bus = sd_bus_flush_close_unref(m->bus);
         manager_release_databases(m->databases);
         g_hash_table_unref(m->peers);

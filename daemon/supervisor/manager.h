@@ -15,9 +15,11 @@
 
 #include "configuration.h"
 #include "database.h"
+#include "idle.h"
 #include "peer.h"
 #include "pipe-budget.h"
 #include "refusal.h"
+#include "status.h"
 
 typedef enum BusType { BUS_SYSTEM, BUS_USER, BUS_ADDRESS } BusType;
 
@@ -42,7 +44,11 @@ typedef struct Manager {
         uint64_t next_number;    /* of statements and runs */
         uint64_t total_runs, total_rows, total_bytes;
 
+        Idle idle;
+        Status status;
+
         bool stopping;
+        bool name_released;      /* the bus said so: nothing that it sent to our name is on its way any more */
         int exit_code;
         sd_event_source *stop_timer;
 } Manager;
@@ -52,7 +58,7 @@ int manager_new(BusType type, char **config_directories, Manager **ret);
 Manager *manager_free(Manager *m);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Manager, manager_free)
 
-/* Connects (`address` for BUS_ADDRESS), exports the objects, takes the name. */
+/* Connects (`address` for BUS_ADDRESS), exports the objects, takes the name. -EEXIST: another has it. */
 int manager_connect(Manager *m, BusType type, const char *address);
 
 /* Reads the configuration again; databases that did not change keep their object. */
@@ -61,8 +67,11 @@ void manager_reload(Manager *m);
 /* Empties and frees a table of published databases. */
 void manager_release_databases(GHashTable *databases);
 
-/* Ends all that clients hold, then the workers, then the loop. */
+/* Gives up the name, ends all that clients hold, then the workers, then the loop. */
 void manager_stop(Manager *m, int exit_code);
+
+/* Somebody has a statement or a run, or waits for an answer. */
+bool manager_is_busy(const Manager *m);
 
 uint64_t manager_next_number(Manager *m);
 
@@ -80,8 +89,9 @@ uint64_t manager_n_parked(const Manager *m);
 /* A worker was reaped: groups that wanted one try again; if we stop, it may have been the last. */
 void manager_on_worker_gone(Manager *m);
 
-/* manager-bus.c, database-bus.c: the objects of the bus. */
+/* manager-bus.c, database-bus.c, log-control.c: the objects of the bus. */
 int manager_bus_export(Manager *m);
 int database_bus_export(Manager *m);
+int log_control_export(Manager *m);
 
 #endif

@@ -10,10 +10,16 @@
 #include "manager.h"
 #include "service.h"
 
-/* Not being run by a service manager is no failure: sd_notify() then does nothing. */
+void service_notify(const char *line) {
+        (void) sd_notify(0, line);
+}
+
+void service_extend_timeout(uint64_t usec) {
+        (void) sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%" PRIu64, usec);
+}
 
 void service_ready(void) {
-        (void) sd_notify(0, "READY=1");
+        service_notify("READY=1");
 }
 
 void service_reload(Manager *m) {
@@ -24,7 +30,7 @@ void service_reload(Manager *m) {
 
 void service_stop(Manager *m) {
         log_info("Stopping.");
-        (void) sd_notify(0, "STOPPING=1");
+        service_notify("STOPPING=1");
         manager_stop(m, EXIT_SUCCESS);
 }
 

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Exit when idle, without losing a call. Supervisor. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "idle.h"
+#include "log.h"
+#include "manager.h"
+#include "service.h"
+#include "sqlipc-names.h"
+
+#define PATIENCE_USEC UINT64_C(30000000) /* that the service manager is asked for at a time */
+
+#define ACCURACY_USEC 1000
+
+/* After all that the loop has to do now. */
+#define AFTER_ALL (SD_EVENT_PRIORITY_NORMAL + 20)
+
+static int on_released(sd_bus_message *reply, void *userdata, sd_bus_error *error);
+static int on_taken_back(sd_bus_message *reply, void *userdata, sd_bus_error *error);
+
+static void arm(Idle *i, uint64_t usec) {
+        (void) sd_event_source_set_time(i->timer, usec);
+        (void) sd_event_source_set_enabled(i->timer, SD_EVENT_ONESHOT);
+}
+
+/* When IdleExitSec= will have passed; UINT64_MAX: never. */
+static uint64_t exit_usec(const Manager *m) {
+        uint64_t wait = m->config->service.idle_exit_usec;
+
+        return wait < UINT64_MAX - m->idle.since_usec ? m->idle.since_usec + wait : UINT64_MAX;
+}
+
+static void watch(Manager *m) {
+        if (exit_usec(m) == UINT64_MAX)
+                (void) sd_event_source_set_enabled(m->idle.timer, SD_EVENT_OFF);
+        else
+                arm(&m->idle, exit_usec(m));
+}
+
+/* ---- The way out ---- */
+
+static void quit(Manager *m) {
+        log_event(LOG_EVENT_IDLE_EXIT, NULL, "Idle: exiting.");
+        manager_stop(m, EXIT_SUCCESS);
+}
+
+static void release(Manager *m) {
+        Idle *i = &m->idle;
+
+        service_notify("STOPPING=1"); /* first: from now on a start waits for our end */
+        i->state = IDLE_RELEASING;
+        i->call = sd_bus_slot_unref(i->call);
+        int r = sd_bus_release_name_async(m->bus, &i->call, SQLIPC_BUS_NAME, on_released, m);
+        if (r < 0) {
+                log_error("The name cannot be released: %s", strerror(-r));
+                manager_stop(m, EXIT_FAILURE);
+        }
+}
+
+/* The service manager was told STOPPING=1 already. */
+static void renew_patience(Manager *m) {
+        service_extend_timeout(PATIENCE_USEC);
+        arm(&m->idle, manager_now() + PATIENCE_USEC / 3);
+}
+
+static void take_back(Manager *m) {
+        Idle *i = &m->idle;
+
+        renew_patience(m);
+        i->state = IDLE_TAKING_BACK;
+        i->call = sd_bus_slot_unref(i->call);
+        int r = sd_bus_request_name_async(m->bus, &i->call, SQLIPC_BUS_NAME, 0, on_taken_back, m);
+        if (r < 0) {
+                log_error("The name cannot be taken back: %s", strerror(-r));
+                i->state = IDLE_NAMELESS;
+        }
+}
+
+static int on_released(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        Manager *m = userdata;
+
+        if (manager_is_busy(m))
+                take_back(m);
+        else
+                quit(m);
+        return 0;
+}
+
+static int on_taken_back(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        enum { PRIMARY_OWNER = 1, ALREADY_OWNER = 4 }; /* of the D-Bus specification */
+        Manager *m = userdata;
+        uint32_t answer = 0;
+
+        if (!sd_bus_message_is_method_error(reply, NULL))
+                (void) sd_bus_message_read(reply, "u", &answer);
+        if (answer == PRIMARY_OWNER || answer == ALREADY_OWNER) {
+                m->idle.state = IDLE_LINGERING;
+                log_event(LOG_EVENT_NAME_TAKEN_BACK, NULL, "Not idle after all: a client called while we were exiting.");
+        } else {
+                m->idle.state = IDLE_NAMELESS;
+                log_event(LOG_EVENT_NAME_LOST, NULL,
+                          "Another instance has the name: this one serves what it holds, and exits.");
+        }
+        return 0;
+}
+
+/* ---- What happens ---- */
+
+static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+
+        if (m->idle.state != IDLE_SERVING)
+                renew_patience(m);
+        else if (manager_is_busy(m))
+                m->idle.was_busy = true; /* on_post() starts the clock again when it ends */
+        else if (manager_now() >= exit_usec(m))
+                release(m);
+        else
+                watch(m);
+        return 0;
+}
+
+static int on_post(sd_event_source *s, void *userdata) {
+        Manager *m = userdata;
+        Idle *i = &m->idle;
+        bool busy = manager_is_busy(m), was_busy = i->was_busy;
+
+        i->was_busy = busy;
+        if (busy)
+                return 0;
+        switch (i->state) {
+        case IDLE_SERVING:
+                if (was_busy) {
+                        i->since_usec = manager_now();
+                        watch(m);
+                }
+                return 0;
+        case IDLE_LINGERING: release(m); return 0;
+        case IDLE_NAMELESS: quit(m); return 0;
+        case IDLE_RELEASING:
+        case IDLE_TAKING_BACK: return 0; /* the bus answers soon */
+        }
+        return 0;
+}
+
+void idle_on_call(Manager *m) {
+        m->idle.since_usec = manager_now();
+}
+
+void idle_on_reload(Manager *m) {
+        if (m->idle.timer && m->idle.state == IDLE_SERVING)
+                watch(m);
+}
+
+int idle_start(Manager *m) {
+        Idle *i = &m->idle;
+
+        i->since_usec = manager_now();
+        int r = sd_event_add_time(m->event, &i->timer, CLOCK_MONOTONIC, UINT64_MAX, ACCURACY_USEC, on_timer, m);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_priority(i->timer, AFTER_ALL);
+        if (r < 0)
+                return r;
+        r = sd_event_add_post(m->event, &i->post, on_post, m);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_priority(i->post, AFTER_ALL);
+        if (r < 0)
+                return r;
+        watch(m);
+        return 0;
+}
+
+void idle_stop(Manager *m) {
+        Idle *i = &m->idle;
+
+        i->call = sd_bus_slot_unref(i->call);
+        i->timer = sd_event_source_disable_unref(i->timer);
+        i->post = sd_event_source_disable_unref(i->post);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The line that `systemctl status` shows. Supervisor. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "manager.h"
+#include "service.h"
+#include "status.h"
+
+#define INTERVAL_USEC UINT64_C(1000000)
+
+static const char *plural(uint64_t n) {
+        return n == 1 ? "" : "s";
+}
+
+static char *describe(const Manager *m) {
+        unsigned databases = g_hash_table_size(m->databases), clients = g_hash_table_size(m->sessions);
+        unsigned statements = g_hash_table_size(m->statements), workers = m->workers.length;
+        uint64_t runs = manager_n_runs(m);
+
+        return g_strdup_printf("STATUS=%u database%s, %u client%s, %u statement%s, %" PRIu64 " run%s (%" PRIu64
+                               " parked), %u worker%s",
+                               databases, plural(databases), clients, plural(clients), statements, plural(statements),
+                               runs, plural(runs), manager_n_parked(m), workers, plural(workers));
+}
+
+static void update(Manager *m) {
+        Status *s = &m->status;
+        g_autofree char *line = describe(m);
+
+        if (g_strcmp0(line, s->line) == 0)
+                return;
+        service_notify(line);
+        g_free(s->line);
+        s->line = g_steal_pointer(&line);
+}
+
+static int on_post(sd_event_source *source, void *userdata) {
+        Manager *m = userdata;
+        Status *s = &m->status;
+        uint64_t now = manager_now();
+
+        if (now >= s->next_usec) {
+                s->next_usec = now + INTERVAL_USEC;
+                update(m);
+                return 0;
+        }
+        (void) sd_event_source_set_time(s->timer, s->next_usec);
+        (void) sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
+        return 0;
+}
+
+/* on_post() follows it. */
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        return 0;
+}
+
+int status_start(Manager *m) {
+        Status *s = &m->status;
+
+        if (!getenv("NOTIFY_SOCKET"))
+                return 0;
+        int r = sd_event_add_time(m->event, &s->timer, CLOCK_MONOTONIC, 0, 0, on_timer, m); /* once now */
+        if (r < 0)
+                return r;
+        r = sd_event_add_post(m->event, &s->post, on_post, m);
+        return r < 0 ? r : sd_event_source_set_priority(s->post, SD_EVENT_PRIORITY_IDLE);
+}
+
+void status_stop(Manager *m) {
+        Status *s = &m->status;
+
+        s->timer = sd_event_source_disable_unref(s->timer);
+        s->post = sd_event_source_disable_unref(s->post);
+        g_clear_pointer(&s->line, g_free);
+}
