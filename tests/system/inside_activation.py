@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""As it is installed: the bus starts it on a call, users get their rows and stay apart, and it reloads, stops, comes back."""
+import os
+import pathlib
+import shutil
+
+from machine import (
+    ADDRESS, CHINOOK, Client, Failure, MANAGER, UNIT, bus, call_reload_of_bus, command, done, dropped, equal, main_pid, published, query,
+    reference, refused, same_rows, stop, test, true, uid, unit, wait_for, workers,
+)
+
+
+@test
+def bus_is_the_one_asked_for():
+    """The system bus is the one that was asked for"""
+    driver = Client(ADDRESS).bus_call("GetConnectionUnixProcessID", "(s)", "org.freedesktop.DBus")[0]
+    true({"broker": "dbus-broker", "daemon": "dbus-daemon"}[bus] in os.readlink(f"/proc/{driver}/exe"), "another bus runs")
+
+
+@test
+def users_are_made():
+    """sysusers makes the service's user, by whose name the bus then knows it"""
+    done("systemd-sysusers")
+    call_reload_of_bus()
+    true(0 < uid("sqlipc") < 1000, "a system user")
+
+
+@test
+def units_are_in_order():
+    """systemd-analyze verify has nothing to say about either unit"""
+    for scope in ("--system", "--user"):
+        environment = os.environ | {"XDG_RUNTIME_DIR": "/run"}
+        equal(command("systemd-analyze", "verify", scope, "--man=no", UNIT, env=environment).stderr, "", scope)
+
+
+@test
+def first_call_starts_it():
+    """The first call of an unprivileged user has it started, as a notifying service under its own user"""
+    equal(unit("ActiveState"), "inactive", "before the call")
+    said = done(
+        "busctl", "--system", "call", "org.sqlipc1", "/org/sqlipc1/database/chinook", "org.sqlipc1.Database", "QueryRows",
+        "sava{sv}a{sv}", "SELECT Name FROM Genre WHERE GenreId = 1", "0", "0", "0", user="sqlipc-reader",
+    )
+    true('"Rock"' in said, said)
+    equal(unit("ActiveState", "Type", "User"), ["active", "notify", "sqlipc"], "after it")
+    owner = Client(ADDRESS).bus_call("GetConnectionUnixUser", "(s)", "org.sqlipc1")[0]
+    equal(owner, uid("sqlipc"), "owner of the name")
+
+
+@test
+def nobody_else_owns_the_name():
+    """A user cannot take the service's name"""
+    stop()
+    reader = Client(ADDRESS, uid("sqlipc-reader"))
+    try:
+        reader.bus_call("RequestName", "(su)", "org.sqlipc1", 4)
+        raise AssertionError("an unprivileged user got the name")
+    except Failure as failure:
+        equal(failure.name, "org.freedesktop.DBus.Error.AccessDenied", "error")
+
+
+@test
+def rows_for_an_unprivileged_user():
+    """ipcq-cli --system as an unprivileged user prints what sqlite3 prints"""
+    for sql in (
+        "SELECT * FROM Customer",
+        "SELECT Name, count(*) FROM Artist JOIN Album USING(ArtistId) GROUP BY 1 ORDER BY 2 DESC, 1",
+    ):
+        equal(
+            done("ipcq-cli", "--system", "--mode=csv", "chinook", sql, user="sqlipc-reader"),
+            done("sqlite3", "-csv", "-header", CHINOOK, sql),
+            sql,
+        )
+
+
+@test
+def pages_for_several_users():
+    """Whole tables down the pipe, for several users side by side"""
+    expected = reference(CHINOOK, "SELECT * FROM Track")[1]
+    runs = [
+        Client(ADDRESS, uid(user)).query("chinook", "SELECT * FROM Track")
+        for user in ("sqlipc-reader", "sqlipc-other", "root")
+    ]
+    for one in runs:
+        same_rows(one.read().rows, expected)
+
+
+@test
+def users_are_apart():
+    """A user cannot name what another owns, and cannot administer"""
+    mine, other = Client(ADDRESS, uid("sqlipc-reader")), Client(ADDRESS, uid("sqlipc-other"))
+    statement = mine.prepare("chinook", "SELECT 1")
+    for call in (
+        lambda: other.finalize("chinook", statement.number),
+        lambda: other.manager("Reload"),
+        lambda: other.manager("CancelRun", "(ta{sv})", 1),
+    ):
+        try:
+            call()
+            raise AssertionError("allowed")
+        except Failure as failure:
+            true(failure.name in ("org.sqlipc1.Error.UnknownStatement", "org.sqlipc1.Error.AccessDenied"), str(failure))
+    equal(other.manager("ListStatements")[0], [], "statements of a stranger")
+    equal(len(Client(ADDRESS).manager("ListStatements")[0]), 1, "statements for root")
+    statement.close()
+
+
+@test
+def clients_that_vanish():
+    """A client that leaves the bus leaves nothing"""
+    watcher = Client(ADDRESS)
+    for _ in range(5):
+        client = Client(ADDRESS, uid("sqlipc-reader"))
+        client.prepare("chinook", "SELECT * FROM Track a, Track b").fetch()
+        client.close()
+
+    def nothing_left():
+        left = watcher.properties(MANAGER)
+        return left["NStatements"] == left["NRuns"] == 0
+
+    wait_for(nothing_left, "nothing is left")
+
+
+@test
+def reload_waits():
+    """systemctl reload returns when the new configuration is in force, and keeps the process"""
+    query("SELECT 1")
+    pid = main_pid()
+    for turn in range(10):
+        with published(f"added-{turn}", CHINOOK, "AllowUsers=*"):
+            equal(query("SELECT count(*) FROM Genre", f"added-{turn}"), "25\n", "rows of the database that was added")
+        refused("ipcq-cli", "--system", f"added-{turn}", "SELECT 1", user="sqlipc-reader")
+    equal(main_pid(), pid, "process")
+
+
+@test
+def killed_and_back():
+    """After kill -9 no worker is left, and the next call starts it anew"""
+    query("SELECT 1")
+    pid = main_pid()
+    helpers = workers(pid)
+    true(helpers, "no worker")
+    os.kill(pid, 9)
+    equal(query("SELECT count(*) FROM Genre"), "25\n", "rows")
+    true(main_pid() not in (0, pid), "the same process")
+    wait_for(lambda: not any(pathlib.Path(f"/proc/{p}").exists() for p in helpers), "workers of the dead one are gone")
+
+
+@test
+def stops_cleanly():
+    """systemctl stop ends it, with success and nobody left"""
+    query("SELECT 1")
+    pid = main_pid()
+    done("systemctl", "stop", UNIT)
+    equal(unit("ActiveState", "Result", "ExecMainStatus"), ["inactive", "success", "0"], "state of the unit")
+    true(not pathlib.Path(f"/proc/{pid}").exists(), "it still runs")
+    left = [p for p in pathlib.Path("/proc").glob("[0-9]*/exe") if "sqlipc-worker" in str(p.resolve())]
+    equal(left, [], "workers left")
+
+
+@test
+def upgrade():
+    """An upgrade replaces both programs while it is stopped: the next call runs the new ones"""
+    query("SELECT 1")
+    folder = pathlib.Path(os.readlink(f"/proc/{main_pid()}/exe")).parent
+    stop()
+    new = {}
+    for name in ("sqlipcd", "sqlipc-worker"):
+        shutil.copy2(folder / name, folder / f"{name}.new")
+        os.rename(folder / f"{name}.new", folder / name)
+        new[name] = os.stat(folder / name).st_ino
+    equal(query("SELECT count(*) FROM Genre"), "25\n", "rows")
+    running = {os.readlink(f"/proc/{p}/exe"): os.stat(f"/proc/{p}/exe").st_ino for p in [main_pid(), *workers(main_pid())]}
+    equal(running, {str(folder / name): number for name, number in new.items()}, "programs that run")
+
+
+@test
+def stuck_loop():
+    """A supervisor that does not move any more is ended by the watchdog: the next call starts it anew"""
+    with dropped("[Service]\nWatchdogSec=1s\n"):
+        query("SELECT 1")
+        pid = main_pid()
+        first = unit("WatchdogTimestampMonotonic")
+        wait_for(lambda: unit("WatchdogTimestampMonotonic") != first, "it tells the watchdog that it lives")
+        equal((main_pid(), unit("Result")), (pid, "success"), "process that lives")
+        os.kill(pid, 19)  # SIGSTOP
+        wait_for(lambda: unit("Result") == "watchdog", "the watchdog ends it")
+        equal(query("SELECT count(*) FROM Genre"), "25\n", "rows")
+        true(main_pid() not in (0, pid), "the same process")

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What goes wrong around the service: it does not start, or hundreds of clients come at once."""
+import resource
+import time
+
+from machine import (
+    ADDRESS, Client, Failure, bus, call_reload_of_bus, dropped, equal, main_pid, query, refused, stop, test, true, uid, written,
+)
+
+SHORT_WAIT = """<busconfig><limit name="service_start_timeout">2000</limit></busconfig>"""
+
+
+@test
+def unit_that_does_not_start():
+    """Where the unit fails to start, clients have an error: at once on dbus-broker, after its own time on dbus-daemon"""
+    with dropped("[Service]\nExecStart=\nExecStart=/usr/lib/sqlipc-test/no-such-program\n"):
+        if bus == "broker":
+            began = time.monotonic()
+            query("SELECT 1", run=refused)
+            took = time.monotonic() - began
+            true(took < 1, f"the error came after {took:.2f} s")
+        else:
+            with written("/etc/dbus-1/system.d/sqlipc-test-wait.conf", SHORT_WAIT, then=call_reload_of_bus):
+                true("time" in query("SELECT 1", run=refused).lower(), "the bus says that it timed out")
+    equal(query("SELECT count(*) FROM Genre"), "25\n", "rows once it can start")
+
+
+@test
+def hundreds_of_peers():
+    """700 peers of three users, within the default limits of the bus: each is served, the service stays on the bus"""
+    stop()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
+    users = [uid(user) for user in ("sqlipc-reader", "sqlipc-other", "root")]
+    clients = []
+    try:
+        for n in range(700):
+            clients.append(Client(ADDRESS, users[n % 3]))
+            clients[-1].manager("ListDatabases")
+        pid = main_pid()
+        for client in clients[::50]:
+            client.point()
+        equal(main_pid(), pid, "process")
+        # The bus lets go of a service by closing its connection, by which it would have lost its name.
+        equal(Client(ADDRESS).bus_call("GetConnectionUnixProcessID", "(s)", "org.sqlipc1")[0], pid, "owner of the name")
+    finally:
+        for client in clients:
+            client.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@test
+def denied_by_the_bus():
+    """An administrator's file for the bus shuts a user out before the service sees the call"""
+    rule = '<busconfig><policy user="sqlipc-other"><deny send_destination="org.sqlipc1"/></policy></busconfig>'
+    query("SELECT 1", user="sqlipc-other")
+    with written("/etc/dbus-1/system.d/sqlipc-test-deny.conf", rule, then=call_reload_of_bus):
+        try:
+            Client(ADDRESS, uid("sqlipc-other")).manager("ListDatabases")
+            raise AssertionError("allowed")
+        except Failure as failure:
+            equal(failure.name, "org.freedesktop.DBus.Error.AccessDenied", "error")
+        query("SELECT 1", user="sqlipc-reader")
+    query("SELECT 1", user="sqlipc-other")

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Inside the container: what the tests there share. Commands as real users, the unit and its drop-ins, databases.
+
+Each test leaves the unit as it is installed and the bus as it booted: dropped() takes back what it added.
+"""
+import contextlib
+import os
+import pathlib
+import pwd
+import shutil
+import subprocess
+import sys
+import time
+
+HOME = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(HOME / "tests/bus"))
+from client import Client, Failure, MANAGER, reference, same_rows  # noqa: E402, F401 - for the tests
+from tap import Skip, equal, test, true  # noqa: E402, F401 - for the tests
+
+ADDRESS = "unix:path=/run/dbus/system_bus_socket"
+CHINOOK = HOME / "tests/data/chinook.sqlite"
+UNIT = "sqlipcd.service"
+DROP_IN = pathlib.Path("/run/systemd/system/sqlipcd.service.d/test.conf")
+DATABASES = pathlib.Path("/etc/sqlipc/databases.d")
+STATE = pathlib.Path("/var/lib/sqlipc")
+# Waits are for what must happen; only what never happens takes all of it.
+PATIENCE = 60
+# Which bus, and whether the programs carry sanitizers: see inside.py.
+bus = sys.argv[1]
+sanitized = os.environ.get("SQLIPC_SANITIZED") == "1"
+
+
+def command(*words, user=None, **keywords):
+    """Runs a command, as a user with the groups of that user where one is given."""
+    prefix = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--"] if user else []
+    return subprocess.run(
+        [*prefix, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        timeout=2 * PATIENCE,
+        **keywords,
+    )
+
+
+def done(*words, user=None, **keywords):
+    """The same for one that must succeed: its output."""
+    result = command(*words, user=user, **keywords)
+    if result.returncode != 0:
+        raise AssertionError(f"{' '.join(map(str, words))} ended with {result.returncode}: {result.stderr}")
+    return result.stdout
+
+
+def refused(*words, user=None, **keywords):
+    """The same for one that must fail: what it said."""
+    result = command(*words, user=user, **keywords)
+    if result.returncode == 0:
+        raise AssertionError(f"{' '.join(map(str, words))} succeeded: {result.stdout}")
+    return result.stderr
+
+
+def wait_for(condition, what):
+    end = time.monotonic() + PATIENCE
+    while not (result := condition()):
+        true(time.monotonic() < end, f"waited {PATIENCE} s in vain: {what}")
+        time.sleep(0.02)
+    return result
+
+
+def uid(user):
+    return pwd.getpwnam(user).pw_uid
+
+
+def unit(*properties):
+    """Properties of the unit, in the order that was asked for."""
+    lines = done("systemctl", "show", *(f"--property={p}" for p in properties), UNIT).splitlines()
+    values = dict(line.split("=", 1) for line in lines)
+    found = [values[p] for p in properties]
+    return found[0] if len(found) == 1 else found
+
+
+def main_pid():
+    return int(unit("MainPID"))
+
+
+def workers(pid):
+    return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def status(pid, key):
+    """A line of /proc/PID/status."""
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return text.split(f"\n{key}:\t", 1)[1].split("\n", 1)[0].strip()
+
+
+def query(sql, database="chinook", user="sqlipc-reader", run=done, **keywords):
+    """What ipcq-cli prints for a user, without the line of names."""
+    out = run("ipcq-cli", "--system", "--mode=csv", database, sql, user=user, **keywords)
+    return out if run is not done else "".join(out.splitlines(keepends=True)[1:])
+
+
+def call_reload_of_bus():
+    done("busctl", "call", "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "ReloadConfig")
+
+
+def stop():
+    done("systemctl", "stop", UNIT)
+    command("systemctl", "reset-failed", UNIT)
+
+
+@contextlib.contextmanager
+def dropped(text, path=DROP_IN):
+    """A drop-in of the unit, in force at the next start; without it and stopped afterwards."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    stop()
+    done("systemctl", "daemon-reload")
+    try:
+        yield
+    finally:
+        path.unlink()
+        done("systemctl", "daemon-reload")
+        stop()
+
+
+@contextlib.contextmanager
+def written(path, text, then=lambda: None):
+    """A file while the block runs; `then` runs when it is there, and when it is gone again."""
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    try:
+        then()
+        yield
+    finally:
+        path.unlink()
+        then()
+
+
+def reload():
+    """In force when it returns; a service that does not run reads its configuration when it starts."""
+    if unit("ActiveState") == "active":
+        done("systemctl", "reload", UNIT)
+
+
+def published(name, path, *lines):
+    """A database while the block runs."""
+    text = "\n".join(["[Database]", f"Path={path}", *lines, ""])
+    return written(DATABASES / f"{name}.conf", text, then=reload)
+
+
+def copy_of_chinook(path, user=None, mode=0o644):
+    """A copy, of the service's own format: rollback journal."""
+    pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(CHINOOK, path)
+    if user:
+        shutil.chown(path, user, user)
+    os.chmod(path, mode)
+    return path
