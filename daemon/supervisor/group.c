@@ -165,7 +165,8 @@ static void spawn(Group *g) {
         int r = worker_new(g);
         if (r >= 0)
                 return;
-        log_full(LOG_ERR, database_name(g->database), NULL, "Cannot start a worker: %s", strerror(-r));
+        log_event(LOG_EVENT_WORKERS_FAIL, &(LogFields) { .database = database_name(g->database), .uid = &g->user->uid },
+                  "Cannot start a worker: %s", strerror(-r));
         if (n_workers_that_stay(g) == 0) {
                 group_recall(g);
                 fail_all(g, ERROR_INTERNAL, "The service cannot start a worker process; its log says why.");
@@ -236,7 +237,8 @@ void group_on_worker_gone(Group *g, bool early) {
         if (g->n_early_deaths < EARLY_DEATHS_MAX)
                 return;
         g->n_early_deaths = 0;
-        log_full(LOG_ERR, database_name(g->database), NULL, "Workers die as soon as they start; the jobs that wait fail.");
+        log_event(LOG_EVENT_WORKERS_FAIL, &(LogFields) { .database = database_name(g->database), .uid = &g->user->uid },
+                  "Workers die as soon as they start; the jobs that wait fail.");
         fail_all(g, ERROR_WORKER_LOST, "The worker processes die as soon as they start; the log of the service says more.");
 }
 

@@ -9,6 +9,7 @@
 #include "log.h"
 #include "manager.h"
 #include "run.h"
+#include "run-log.h"
 #include "sd-autoptr.h"
 #include "waiting-call.h"
 #include "worker.h"
@@ -367,6 +368,11 @@ int run_on_started(Run *run, const Started *started) {
 int run_on_parked(Run *run, bool parked) {
         if (run->state != RUN_STARTED && run->state != RUN_ENDED)
                 return -EBADMSG;
+        if (parked != run->parked) {
+                uint64_t now = manager_now();
+                run->parked_usec += parked ? 0 : now - run->parked_since_usec;
+                run->parked_since_usec = now;
+        }
         run->parked = parked;
         if (parked && run->state == RUN_STARTED && !run->reader && pipe_check(run->pipe))
                 run_on_pipe_grown(run->manager, run->pipe);
@@ -405,9 +411,10 @@ int run_on_ended(Run *run, const Ended *ended) {
 
         if (run->state != RUN_TAKEN && run->state != RUN_STARTED)
                 return -EBADMSG;
+        if (run->state == RUN_TAKEN && ended->failure.error == ERROR_NONE)
+                return -EBADMSG;
+        run_log_end(run, ended);
         if (run->state == RUN_TAKEN) {
-                if (ended->failure.error == ERROR_NONE)
-                        return -EBADMSG;
                 run_fail(run, &ended->failure);
                 return 0;
         }

@@ -78,6 +78,7 @@ struct Run {
         size_t held_size;       /* of it that counts for the user */
 
         uint64_t asked_usec, sent_usec;
+        uint64_t parked_since_usec, parked_usec; /* since when it is parked; how long it was before */
         uint64_t n_rows, n_bytes; /* as its worker said last */
         Refusal end;            /* what it was told to end with */
         sd_event_source *timer;

@@ -44,6 +44,20 @@ static int on_reload_signal(sd_event_source *s, const struct signalfd_siginfo *s
         return 0;
 }
 
+/* Before the bus: a service that is flooded with calls stops all the same. */
+static int add_signal(Manager *m, int signal, sd_event_signal_handler_t handler) {
+        sd_event_source *s;
+        int r = sd_event_add_signal(m->event, &s, signal, handler, m);
+
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_priority(s, SD_EVENT_PRIORITY_IMPORTANT);
+        if (r >= 0)
+                r = sd_event_source_set_floating(s, true);
+        (void) sd_event_source_unref(s);
+        return r < 0 ? r : 0;
+}
+
 int service_watch_signals(Manager *m) {
         struct sigaction ignore = { .sa_handler = SIG_IGN };
         sigset_t set;
@@ -55,10 +69,10 @@ int service_watch_signals(Manager *m) {
         sigaddset(&set, SIGCHLD);
         if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 || sigaction(SIGPIPE, &ignore, NULL) < 0)
                 return -errno;
-        int r = sd_event_add_signal(m->event, NULL, SIGTERM, on_stop_signal, m);
+        int r = add_signal(m, SIGTERM, on_stop_signal);
         if (r >= 0)
-                r = sd_event_add_signal(m->event, NULL, SIGINT, on_stop_signal, m);
+                r = add_signal(m, SIGINT, on_stop_signal);
         if (r >= 0)
-                r = sd_event_add_signal(m->event, NULL, SIGHUP, on_reload_signal, m);
-        return r < 0 ? r : 0;
+                r = add_signal(m, SIGHUP, on_reload_signal);
+        return r;
 }

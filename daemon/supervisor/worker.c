@@ -233,10 +233,19 @@ void worker_end_idle(Manager *m, const User *u) {
                 worker_end(found);
 }
 
+static LogFields fields_of(const Worker *w) {
+        return (LogFields) {
+                .database = database_name(w->group->database),
+                .uid = &w->group->user->uid,
+                .worker_pid = w->pid,
+        };
+}
+
 void worker_kill(Worker *w, const char *why) {
         if (w->killed || w->pid <= 0)
                 return;
-        log_full(LOG_WARNING, database_name(w->group->database), NULL, "Worker %i is killed: %s.", (int) w->pid, why);
+        LogFields fields = fields_of(w);
+        log_event(LOG_EVENT_WORKER_KILLED, &fields, "Worker %i is killed: %s.", (int) w->pid, why);
         w->killed = true;
         (void) kill(w->pid, SIGKILL);
 }
@@ -296,8 +305,12 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
         while (w->control_fd >= 0 && !w->distrusted && receive(w) > 0) /* its last words; the socket's buffer bounds them */
                 ;
         bool expected = w->ending || w->killed || (si->si_code == CLD_EXITED && si->si_status == 0);
-        log_full(expected ? LOG_DEBUG : LOG_WARNING, database_name(g->database), NULL, "Worker %i %s %i.", (int) w->pid,
-                 si->si_code == CLD_EXITED ? "exited with status" : "died of signal", si->si_status);
+        const char *how = si->si_code == CLD_EXITED ? "exited with status" : "died of signal";
+        LogFields fields = fields_of(w);
+        if (expected)
+                log_full(LOG_DEBUG, fields.database, NULL, "Worker %i %s %i.", (int) w->pid, how, si->si_status);
+        else
+                log_event(LOG_EVENT_WORKER_LOST, &fields, "Worker %i %s %i.", (int) w->pid, how, si->si_status);
         w->pid = 0; /* reaped when this returns */
         worker_gone(w);
         worker_free(w);
