@@ -4,6 +4,7 @@
 
 #include "call.h"
 #include "connection.h"
+#include "sqlipc-errors.h"
 #include "sqlipc-names.h"
 
 struct Call {
@@ -12,12 +13,53 @@ struct Call {
         call_handler on_reply;
         call_undo undo;
         void *userdata;
+        sd_bus_message *again;         /* what may be sent once more; NULL: was sent twice, or only one instance knows it */
+        uint64_t usec;
         char path[];
 };
+
+static void destroy(void *userdata) {
+        Call *call = userdata;
+
+        sd_bus_message_unref(call->again);
+        free(call);
+}
+
+static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error);
+
+static int send_message(Call *call, sd_bus_message *m) {
+        sd_bus_slot *slot;
+        int r;
+
+        r = sd_bus_call_async(call->connection->bus, &slot, m, on_reply, call, call->usec);
+        if (r < 0)
+                return r;
+        if (call->slot) {
+                (void) sd_bus_slot_set_destroy_callback(call->slot, NULL);
+                sd_bus_slot_unref(call->slot);
+        }
+        call->slot = slot;
+        (void) sd_bus_slot_set_destroy_callback(slot, destroy);
+        connection_update_events(call->connection);
+        return 0;
+}
+
+/* An instance that stops refuses calls that were on their way to it. It gave up its name before, so the same call now
+ * reaches the next one. Nothing had begun, and nothing that we call changes anything. */
+static bool send_again(Call *call, sd_bus_message *reply) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+
+        if (!sd_bus_message_is_method_error(reply, SQLIPC_ERROR_PREFIXED(ShuttingDown)))
+                return false;
+        m = steal(call->again);
+        return m && send_message(call, m) >= 0;
+}
 
 static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
         Call *call = userdata;
 
+        if (call->connection && send_again(call, reply))
+                return 1;
         if (call->connection) {
                 connection_wake_if_idle(call->connection);
                 call->undo = NULL; /* answered: nothing is left to undo */
@@ -29,23 +71,24 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_err
 
 int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_handler handler, call_undo undo,
              void *userdata, uint64_t usec) {
-        const char *path = sd_bus_message_get_path(m);
+        const char *path = sd_bus_message_get_path(m), *destination = sd_bus_message_get_destination(m);
         size_t size = strlen(path) + 1;
         Call *call = malloc(sizeof *call + size);
         int r;
 
         if (!call)
                 return -ENOMEM;
-        *call = (Call) { .connection = connection, .on_reply = handler, .undo = undo, .userdata = userdata };
+        *call = (Call) { .connection = connection, .on_reply = handler, .undo = undo, .userdata = userdata,
+                         .usec = usec };
         memcpy(call->path, path, size);
 
-        r = sd_bus_call_async(connection->bus, &call->slot, m, on_reply, call, usec);
+        r = send_message(call, m);
         if (r < 0) {
                 free(call);
                 return r;
         }
-        (void) sd_bus_slot_set_destroy_callback(call->slot, free);
-        connection_update_events(connection);
+        if (strcmp(destination, SQLIPC_BUS_NAME) == 0)
+                call->again = sd_bus_message_ref(m);
         *ret = call;
         return 0;
 }

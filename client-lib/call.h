@@ -5,6 +5,8 @@
  * A call may outlive whoever made it: a program may finalize a statement whose Prepare was not answered yet, and the
  * statement that the late reply brings must then be given back, or it would stay with the daemon as long as the bus
  * connection. So call_free() on such a call leaves it to the bus, and `undo` gets the reply in place of `on_reply`.
+ *
+ * A call to the service's name that meets an instance which stops is sent again by itself, once: a restart is no failure.
  */
 #ifndef SQLIPC_CALL_H
 #define SQLIPC_CALL_H

@@ -81,7 +81,8 @@ static void fail_errno(sqlipc_cursor *c, int r) {
 static bool is_statement_gone(sd_bus_message *reply, const Error *e) {
         static const char bus[] = "org.freedesktop.DBus.Error.";
 
-        if (e->number == ERROR_UNKNOWN_STATEMENT || e->number == ERROR_WORKER_LOST || e->number == ERROR_PIPE_CLOSED)
+        if (e->number == ERROR_UNKNOWN_STATEMENT || e->number == ERROR_WORKER_LOST || e->number == ERROR_PIPE_CLOSED ||
+            e->number == ERROR_SHUTTING_DOWN)
                 return true;
         if (strncmp(e->name, bus, strlen(bus)) != 0)
                 return false;
