@@ -5,6 +5,7 @@
 #include "sandbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 #include "sanitized.h"
+
+#define N_ELEMENTS(array) (sizeof(array) / sizeof *(array))
 
 /* Code, libraries, pages, a message of the largest size: all that is not SQLite's heap. */
 #define SPACE_BESIDE_HEAP ((rlim_t) 512 * 1024 * 1024)
@@ -44,33 +47,47 @@ static const int allowed[] = {
         SCMP_SYS(clock_gettime), SCMP_SYS(clock_gettime64), SCMP_SYS(clock_nanosleep_time64), SCMP_SYS(ppoll_time64),
         SCMP_SYS(gettimeofday), SCMP_SYS(time), SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep),
         /* SQLite's unix VFS: the database, its journal, temporary files */
-        SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(fcntl), SCMP_SYS(fcntl64), SCMP_SYS(fstat), SCMP_SYS(fstat64),
+        SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(fstat), SCMP_SYS(fstat64),
         SCMP_SYS(stat), SCMP_SYS(stat64), SCMP_SYS(lstat), SCMP_SYS(lstat64), SCMP_SYS(newfstatat), SCMP_SYS(fstatat64),
         SCMP_SYS(statx), SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(readlink),
         SCMP_SYS(readlinkat), SCMP_SYS(getcwd), SCMP_SYS(lseek), SCMP_SYS(_llseek), SCMP_SYS(pread64), SCMP_SYS(pwrite64),
         SCMP_SYS(ftruncate), SCMP_SYS(ftruncate64), SCMP_SYS(fsync), SCMP_SYS(fdatasync), SCMP_SYS(unlink),
         SCMP_SYS(unlinkat), SCMP_SYS(fchmod), SCMP_SYS(fchown), SCMP_SYS(geteuid), SCMP_SYS(getuid), SCMP_SYS(getegid),
         SCMP_SYS(getgid), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getrandom),
+        /* the way to the database (path.c) */
+        SCMP_SYS(fstatfs), SCMP_SYS(fstatfs64),
         /* libc: memory, the end, signals that it raises on itself */
         SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(futex),
         SCMP_SYS(futex_time64), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn), SCMP_SYS(sigreturn),
-        SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction), SCMP_SYS(tgkill), SCMP_SYS(restart_syscall),
+        SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction), SCMP_SYS(restart_syscall),
 };
 
+/* Calls that have uses for a reader and others: by the argument that tells them apart (mmap2, fcntl64: 32-bit). */
 static const int mapping[] = { SCMP_SYS(mmap), SCMP_SYS(mmap2), SCMP_SYS(mprotect) };
+static const int file_control[] = { SCMP_SYS(fcntl), SCMP_SYS(fcntl64) };
+/* SQLite's locks, and seals of large messages; F_SETOWN would have the kernel send signals to others */
+static const uint64_t file_commands[] = { F_GETFD, F_SETFD, F_GETFL, F_GETLK, F_SETLK, F_ADD_SEALS, F_GET_SEALS };
+
+/* Allows a call, with `n_arguments` being one where `argument` says so. */
+static int allow(scmp_filter_ctx filter, int call, unsigned n_arguments, struct scmp_arg_cmp argument) {
+        if (call < 0) /* this architecture has no such call */
+                return 0;
+        return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, n_arguments, &argument);
+}
 
 static int add_rules(scmp_filter_ctx filter) {
+        const struct scmp_arg_cmp any = {}, no_execution = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < sizeof allowed / sizeof *allowed; i++)
-                if (allowed[i] >= 0) /* negative: this architecture has no such call */
-                        r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
-        /* memory, as long as it cannot be executed (mmap2: 32-bit) */
-        for (size_t i = 0; r == 0 && i < sizeof mapping / sizeof *mapping; i++)
-                if (mapping[i] >= 0)
-                        r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, mapping[i], 1,
-                                             SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-        return r;
+        for (size_t i = 0; r == 0 && i < N_ELEMENTS(allowed); i++)
+                r = allow(filter, allowed[i], 0, any);
+        for (size_t i = 0; r == 0 && i < N_ELEMENTS(mapping); i++)
+                r = allow(filter, mapping[i], 1, no_execution);
+        for (size_t i = 0; i < N_ELEMENTS(file_control); i++)
+                for (size_t j = 0; r == 0 && j < N_ELEMENTS(file_commands); j++)
+                        r = allow(filter, file_control[i], 1, SCMP_A1(SCMP_CMP_EQ, file_commands[j]));
+        /* abort() ends this process and no other */
+        return r < 0 ? r : allow(filter, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t) getpid()));
 }
 
 int sandbox_filter(void) {

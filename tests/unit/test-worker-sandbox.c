@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The worker's filter of system calls: what no reader needs works in a child, and no longer in one that loaded it;
+ * what SQLite needs works in both. Each attempt has a process of its own. Tests only.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sandbox.h"
+#include "sanitized.h"
+#include "test.h"
+
+/* Us, for the children: a filtered one cannot ask. */
+static pid_t parent;
+
+/* ---- What must not work: -1 and errno, as the call says it ---- */
+
+static long try_socket(void) {
+        return socket(AF_UNIX, SOCK_STREAM, 0);
+}
+
+static long try_socketpair(void) {
+        int fds[2];
+
+        return socketpair(AF_UNIX, SOCK_STREAM, 0, fds);
+}
+
+static long try_execve(void) {
+        return execl("/bin/true", "true", (char *) NULL);
+}
+
+static long try_fork(void) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+                _exit(EXIT_SUCCESS);
+        return pid;
+}
+
+static long try_executable_memory(void) {
+        return (long) mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static long try_making_executable(void) {
+        void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        return memory == MAP_FAILED ? 0 : mprotect(memory, 4096, PROT_READ | PROT_EXEC);
+}
+
+static long try_executable_file(void) {
+        int fd = open("/bin/true", O_RDONLY | O_CLOEXEC);
+
+        return (long) mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+}
+
+static long try_ptrace(void) {
+        return ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+}
+
+static long try_memory_of_others(void) {
+        return process_vm_readv(getpid(), NULL, 0, NULL, 0, 0);
+}
+
+static long try_kill(void) {
+        return kill(parent, 0);
+}
+
+static long try_signal_to_others(void) {
+        return syscall(SYS_tgkill, parent, parent, 0);
+}
+
+static long try_signals_by_the_kernel(void) {
+        return fcntl(STDIN_FILENO, F_SETOWN, parent);
+}
+
+static long try_ioctl(void) {
+        int n;
+
+        return ioctl(open("/bin/true", O_RDONLY | O_CLOEXEC), FIONREAD, &n);
+}
+
+static long try_prlimit(void) {
+        struct rlimit limit;
+
+        return prlimit(parent, RLIMIT_CORE, NULL, &limit);
+}
+
+static long try_prctl(void) {
+        return prctl(PR_SET_PDEATHSIG, 0);
+}
+
+static long try_shared_memory(void) {
+        return shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600);
+}
+
+static long try_session(void) {
+        return setsid();
+}
+
+static long try_inotify(void) {
+        return inotify_init();
+}
+
+static long try_directory(void) {
+        return chdir("/");
+}
+
+static long try_mode_by_name(void) {
+        return chmod("/dev/null/none", 0) < 0 && errno == ENOTDIR ? 0 : -1;
+}
+
+static long try_name(void) {
+        return rename("/dev/null/none", "/dev/null/other") < 0 && errno == ENOTDIR ? 0 : -1;
+}
+
+/* ---- What must work ---- */
+
+static long use_file(void) {
+        int fd = open("/bin/true", O_RDONLY | O_CLOEXEC);
+        char byte;
+
+        return fd < 0 ? fd : pread(fd, &byte, 1, 0) - 1;
+}
+
+static long use_lock(void) {
+        struct flock lock = { .l_type = F_RDLCK, .l_len = 1 };
+        int fd = open("/bin/true", O_RDONLY | O_CLOEXEC);
+
+        return fcntl(fd, F_SETLK, &lock) < 0 ? -1 : fcntl(fd, F_GETLK, &lock);
+}
+
+static long use_memory(void) {
+        return (long) mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static long use_sealed_memory(void) {
+        return fcntl(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING), F_ADD_SEALS, F_SEAL_WRITE);
+}
+
+static long use_signal_to_itself(void) {
+        return syscall(SYS_tgkill, getpid(), getpid(), 0);
+}
+
+typedef struct Attempt {
+        const char *name;
+        long (*attempt)(void);
+} Attempt;
+
+#define ATTEMPT(function) { #function, function }
+
+static const Attempt attempts[] = {
+        ATTEMPT(try_socket), ATTEMPT(try_socketpair), ATTEMPT(try_execve), ATTEMPT(try_fork), ATTEMPT(try_executable_memory),
+        ATTEMPT(try_making_executable), ATTEMPT(try_executable_file), ATTEMPT(try_ptrace), ATTEMPT(try_memory_of_others),
+        ATTEMPT(try_kill), ATTEMPT(try_signal_to_others), ATTEMPT(try_signals_by_the_kernel), ATTEMPT(try_ioctl),
+        ATTEMPT(try_prlimit), ATTEMPT(try_prctl), ATTEMPT(try_shared_memory), ATTEMPT(try_session), ATTEMPT(try_inotify),
+        ATTEMPT(try_directory), ATTEMPT(try_mode_by_name), ATTEMPT(try_name),
+};
+static const Attempt uses[] = {
+        ATTEMPT(use_file), ATTEMPT(use_lock), ATTEMPT(use_memory), ATTEMPT(use_sealed_memory), ATTEMPT(use_signal_to_itself),
+};
+
+/* 0, or the errno that the attempt met in a child with or without the filter. */
+static int outcome(const Attempt *a, bool filtered) {
+        pid_t pid = fork();
+        int status;
+
+        if (pid == 0) {
+                /* what the filter needs of a process without rights */
+                if (filtered && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || sandbox_filter() < 0))
+                        _exit(UINT8_MAX);
+                errno = 0;
+                _exit(a->attempt() == -1 ? errno : 0);
+        }
+        CHECK(pid > 0);
+        CHECK_INT(waitpid(pid, &status, 0), pid);
+        if (!WIFEXITED(status))
+                test_fail(__FILE__, __LINE__, a->name, "a signal", "an exit code");
+        return WEXITSTATUS(status);
+}
+
+static void expect(const Attempt *a, bool filtered, int error) {
+        int got = outcome(a, filtered);
+
+        if (got != error)
+                test_fail(__FILE__, __LINE__, a->name, got ? strerror(got) : "allowed", error ? strerror(error) : "allowed");
+}
+
+static void test_refused(void) {
+        for (size_t i = 0; i < N_ELEMENTS(attempts); i++) {
+                expect(&attempts[i], false, 0);
+                expect(&attempts[i], true, EPERM);
+        }
+}
+
+static void test_needed(void) {
+        for (size_t i = 0; i < N_ELEMENTS(uses); i++) {
+                expect(&uses[i], false, 0);
+                expect(&uses[i], true, 0);
+        }
+}
+
+int main(void) {
+        static const Test tests[] = { TEST(test_refused), TEST(test_needed) };
+
+        if (SANITIZED) {
+                puts("1..0 # SKIP builds with sanitizers have no filter");
+                return EXIT_SUCCESS;
+        }
+        parent = getpid();
+        return test_main(tests, N_ELEMENTS(tests));
+}
