@@ -3,8 +3,8 @@
 #
 # tools/install-dependencies.sh GROUP...
 #
-# Installs the Debian packages that a group of work needs and that are not there: build, test, demo (each with what it
-# builds on). With sudo where you are not root; fetches package lists only when something is missing and cannot be
+# Installs the Debian packages that a group of work needs and that are not there: build, test, demo, package (each with
+# what it builds on). With sudo where you are not root; fetches package lists only when something is missing and cannot be
 # installed from those that are there. Says what it installs, and nothing where nothing is missing.
 #
 # Exit code: 0 everything is there, 1 it is not and cannot be installed, 2 wrong usage.
@@ -15,9 +15,12 @@ build=(gcc libc6-dev dpkg-dev meson ninja-build pkgconf libsystemd-dev libglib2.
     libsmartcols-dev python3 python3-docutils)
 # busctl is in systemd, dbus-daemon in dbus-daemon.
 demo=("${build[@]}" systemd dbus-daemon)
+# dpkg-buildpackage is in dpkg-dev. systemd.pc, by which meson knows where units go, is in systemd.
+package=("${build[@]}" build-essential debhelper lintian systemd)
 # The second compiler; C++ for the public header; sqlite3's shell, whose output ours is compared with; the container of
 # the system suite.
-test=("${demo[@]}" clang g++ binutils git sqlite3 util-linux python3-gi dbus dbus-broker systemd-container systemd-sysv)
+test=("${demo[@]}" "${package[@]}" clang g++ binutils git sqlite3 util-linux python3-gi dbus dbus-broker systemd-container
+    systemd-sysv)
 
 usage() {
     sed -n '4,10s/^# \{0,1\}//p' "$0" >&2
@@ -30,6 +33,7 @@ for group; do
     case $group in
     build) wanted+=("${build[@]}") ;;
     demo) wanted+=("${demo[@]}") ;;
+    package) wanted+=("${package[@]}") ;;
     test) wanted+=("${test[@]}") ;;
     *) usage ;;
     esac

@@ -1,0 +1,114 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Builds the Debian packages from a copy of the sources, has lintian judge them, and installs them in a booted system, where
+inside_package.py goes on.
+
+What is needed to boot stands in boot-systemd.sh; where it is not there, nothing is built either, and the test says why.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import test_system
+from test_system import HOME, SOURCE
+
+PROGRAMS = {"dpkg-buildpackage": "dpkg-dev", "dh": "debhelper", "lintian": "lintian"}
+
+
+def missing():
+    """Why this cannot run here, or nothing."""
+    for program, package in PROGRAMS.items():
+        if not shutil.which(program):
+            return f"needs {program} (package {package})"
+    return test_system.missing("broker")
+
+
+def copy_sources(target):
+    """What git knows, as it is now; outside a checkout everything but build directories."""
+    known = subprocess.run(["git", "-C", SOURCE, "ls-files", "-z"], capture_output=True, check=False)
+    if known.returncode != 0:
+        left_out = [p.name for p in SOURCE.iterdir() if p.name == ".git" or (p / "build.ninja").exists()]
+        shutil.copytree(SOURCE, target, symlinks=True, ignore=lambda folder, _: left_out if folder == str(SOURCE) else [])
+        return
+    for name in known.stdout.decode().split("\0"):
+        if name and (SOURCE / name).exists():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(SOURCE / name, target / name)
+
+
+def quietly(*words, cwd, **environment):
+    """Runs a command whose output matters only if it fails."""
+    clean = {"PATH": os.environ["PATH"], "HOME": str(cwd), "LC_ALL": "C.UTF-8"}
+    result = subprocess.run(
+        words, cwd=cwd, env=clean | environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
+    )
+    if result.returncode != 0:
+        for line in result.stdout.splitlines()[-60:]:
+            print("#", line)
+        print(f"Bail out! {words[0]} ended with {result.returncode}")
+        sys.exit(1)
+    return result.stdout
+
+
+def build(folder):
+    """Source and binary packages, as a maintainer would build them: with the tests that a build can run."""
+    copy_sources(folder / "sqlipc")
+    quietly(
+        "dpkg-buildpackage", "--no-sign", cwd=folder / "sqlipc", DEB_BUILD_OPTIONS=f"parallel={len(os.sched_getaffinity(0))}"
+    )
+    (changes,) = folder.glob("*.changes")
+    print(quietly("lintian", "--allow-root", "--fail-on=error", changes, cwd=folder), end="", file=sys.stderr)
+    return [p for p in folder.glob("*.deb") if "-dbgsym_" not in p.name]
+
+
+def make_newer(package, target):
+    """The same package once more, in a higher version."""
+    tree = target / package.stem
+    quietly("dpkg-deb", "--raw-extract", package, tree, cwd=target)
+    control = tree / "DEBIAN/control"
+    text = control.read_text()
+    version = re.search(r"^Version: (.*)$", text, re.M)[1]
+    # Packages of one source depend on each other by version.
+    text = text.replace(f"(= {version})", f"(= {version}+newer)").replace(f"Version: {version}\n", f"Version: {version}+newer\n")
+    control.write_text(text)
+    quietly("dpkg-deb", "-Znone", "--root-owner-group", "--build", tree, target, cwd=target)
+    shutil.rmtree(tree)
+
+
+def make_layer(layer, packages):
+    for name in [*test_system.COPIED, "debian/tests"]:
+        test_system.copy(name, layer / HOME / name)
+    for folder in ("packages", "newer"):
+        (layer / HOME / folder).mkdir()
+    for package in packages:
+        shutil.copy(package, layer / HOME / "packages")
+        make_newer(package, layer / HOME / "newer")
+    for path in [layer, *layer.rglob("*")]:
+        path.chmod(path.stat().st_mode | (0o755 if path.is_dir() else 0o644))
+
+
+def main():
+    reason = missing()
+    if reason:
+        print(f"1..0 # SKIP {reason}")
+        return 0
+    with tempfile.TemporaryDirectory(prefix="sqlipc-package-") as name:
+        folder = pathlib.Path(name)
+        layer, journal = folder / "layer", folder / "journal"
+        layer.mkdir()
+        make_layer(layer, build(folder))
+        boot = [SOURCE / "tests/system/boot-systemd.sh", "-l", layer, "-J", journal, "--"]
+        done = subprocess.run([*boot, "/usr/bin/python3", "-B", f"/{HOME}/tests/system/inside_package.py", "broker"], check=False)
+        if done.returncode != 0 and journal.exists():
+            for line in journal.read_text(errors="replace").splitlines()[-80:]:
+                print("#", line)
+        return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
