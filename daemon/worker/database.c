@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "path.h"
 #include "vfs.h"
 
 #define PROGRESS_OPCODES 1000
@@ -45,36 +46,31 @@ int database_setup_sqlite(const Setup *setup) {
         return rc;
 }
 
+static FileIdentity identity_of(const struct stat *st) {
+        return (FileIdentity) { .device = st->st_dev, .inode = st->st_ino, .own = st->st_uid == geteuid() };
+}
+
 bool database_identify(const Setup *setup, FileIdentity *ret, SqlError *error) {
         struct stat st;
 
-        if (fstatat(AT_FDCWD, setup->path, &st, 0) < 0) {
-                if (errno == ENOENT || errno == ENOTDIR)
-                        return sql_error_set(
-                                error, ERROR_FILE_MISSING,
-                                "the file of this database is not there: put it back, or correct Path= and reload");
-                return sql_error_set(
-                        error, ERROR_CANNOT_OPEN,
-                        "the file of this database cannot be reached (%s): give the service's user access to its folder",
-                        strerror(errno));
-        }
-        if (!S_ISREG(st.st_mode))
-                return sql_error_set(error, ERROR_CANNOT_OPEN,
-                                     "Path= of this database names no regular file: correct it and reload");
-        *ret = (FileIdentity) { .device = st.st_dev, .inode = st.st_ino, .own = st.st_uid == geteuid() };
+        if (fstatat(AT_FDCWD, setup->path, &st, 0) < 0)
+                return path_fail(errno, error);
+        if (!path_check_kind(&st, error))
+                return false;
+        *ret = identity_of(&st);
         vfs_set_may_create(ret->own);
         return true;
 }
 
 /* "file:" URI of a path: everything but what is safe in a URI as %XX. Caller frees; NULL: no memory. */
-static char *uri_of(const Setup *setup, bool own) {
+static char *uri_of(const char *path, bool own, bool immutable) {
         static const char hex[] = "0123456789ABCDEF";
-        char *uri = malloc(strlen("file:") + 3 * strlen(setup->path) + strlen("?readonly_shm=1&immutable=1") + 1), *p;
+        char *uri = malloc(strlen("file:") + 3 * strlen(path) + strlen("?readonly_shm=1&immutable=1") + 1), *p;
 
         if (!uri)
                 return NULL;
         p = stpcpy(uri, "file:");
-        for (const char *s = setup->path; *s; s++) {
+        for (const char *s = path; *s; s++) {
                 unsigned char c = (unsigned char) *s;
 
                 if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("/._-~", c))
@@ -86,7 +82,7 @@ static char *uri_of(const Setup *setup, bool own) {
                 }
         }
         p = stpcpy(p, own ? "?readonly_shm=0" : "?readonly_shm=1");
-        (void) stpcpy(p, setup->immutable ? "&immutable=1" : "");
+        (void) stpcpy(p, immutable ? "&immutable=1" : "");
         return uri;
 }
 
@@ -102,16 +98,14 @@ static bool readable(const char *path, const char *suffix) {
 }
 
 /* A database in WAL mode that cannot be read with what lies beside it. */
-static void set_needs_owner(const Setup *setup, SqlError *error) {
-        struct stat st;
-
-        if (stat(setup->path, &st) == 0 && st.st_uid == geteuid())
+static void set_needs_owner(const Database *d, SqlError *error) {
+        if (d->identity.own)
                 (void) sql_error_set(
                         error, ERROR_NEEDS_OWNER,
                         "the database is in WAL mode, and its \"-wal\" and \"-shm\" can be neither opened nor created: let "
                         "the service's user write to the folder, or, if nobody ever writes to the database, set "
                         "Immutable=yes");
-        else if (readable(setup->path, "-wal") && readable(setup->path, "-shm"))
+        else if (readable(d->path, "-wal") && readable(d->path, "-shm"))
                 (void) sql_error_set(
                         error, ERROR_NEEDS_OWNER,
                         "the database is in WAL mode, and its \"-shm\" is in a state that only a writer can mend: open it "
@@ -123,11 +117,11 @@ static void set_needs_owner(const Setup *setup, SqlError *error) {
                         "a database that it does not own: keep a program open that writes to it and give the service's "
                         "user read access to \"-wal\" and \"-shm\" (a common group and a drop-in), or, if nobody ever "
                         "writes to it, set Immutable=yes",
-                        readable(setup->path, "-wal") ? "\"-shm\" file" : "\"-wal\" file");
+                        readable(d->path, "-wal") ? "\"-shm\" file" : "\"-wal\" file");
 }
 
 /* SQLite says CANTOPEN for the database, for any file beside it, and for temporary ones alike. */
-static void explain_cannot_open(const Setup *setup, bool temporary, SqlError *error) {
+static void explain_cannot_open(const Database *d, const Setup *setup, bool temporary, SqlError *error) {
         FileIdentity now;
 
         if (temporary)
@@ -137,8 +131,10 @@ static void explain_cannot_open(const Setup *setup, bool temporary, SqlError *er
                         "or let the service's user write to /var/tmp");
         else if (!database_identify(setup, &now, error))
                 return;
-        else if (readable(setup->path, ""))
-                set_needs_owner(setup, error);
+        else if (error->extended_code == SQLITE_CANTOPEN_SYMLINK)
+                (void) sql_error_set(error, ERROR_BUSY, "the file of this database was just replaced: try again");
+        else if (readable(d->path, ""))
+                set_needs_owner(d, error);
         else
                 (void) sql_error_set(error, ERROR_CANNOT_OPEN,
                                      "the service may not read the file of this database: give its user read access");
@@ -170,9 +166,9 @@ bool database_fail(Database *d, const Setup *setup, int rc, size_t offset_base, 
                         "a writer died in the middle of a transaction and left a hot journal, which a reader must not roll "
                         "back: open the database once with a program that may write to it");
         else if (error->error == ERROR_NEEDS_OWNER)
-                set_needs_owner(setup, error);
+                set_needs_owner(d, error);
         else if (error->error == ERROR_CANNOT_OPEN)
-                explain_cannot_open(setup, no_temporary, error);
+                explain_cannot_open(d, setup, no_temporary, error);
         else if (error->error == ERROR_OUT_OF_MEMORY)
                 (void) sql_error_set(
                         error, ERROR_OUT_OF_MEMORY,
@@ -196,17 +192,23 @@ static int probe(Database *d) {
 
 bool database_open(Database *d, const Setup *setup, ProgressHandler progress, void *userdata, SqlError *error) {
         FileIdentity after;
+        struct stat st;
         char *uri;
         int rc;
 
         *d = (Database) {};
-        if (!database_identify(setup, &d->identity, error))
+        if (!path_resolve(setup->path, &d->path, &st, error))
                 return false;
-        uri = uri_of(setup, d->identity.own);
-        if (!uri)
+        d->identity = identity_of(&st);
+        vfs_set_may_create(d->identity.own);
+        uri = uri_of(d->path, d->identity.own, setup->immutable);
+        if (!uri) {
+                database_close(d);
                 return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
-        rc = sqlite3_open_v2(uri, &d->db,
-                             SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, VFS_NAME);
+        }
+        /* NOFOLLOW: a link that was put in the way since is an error */
+        rc = sqlite3_open_v2(uri, &d->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX |
+                             SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW, VFS_NAME);
         free(uri);
         if (rc == SQLITE_OK)
                 rc = run_silently(d->db, CACHE_SETTINGS);
@@ -236,6 +238,7 @@ bool database_open(Database *d, const Setup *setup, ProgressHandler progress, vo
 void database_close(Database *d) {
         (void) sqlite3_finalize(d->probe);
         (void) sqlite3_close(d->db);
+        free(d->path);
         *d = (Database) {};
 }
 

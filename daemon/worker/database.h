@@ -30,6 +30,7 @@ static inline bool file_identity_equal(const FileIdentity *a, const FileIdentity
 typedef struct Database {
         sqlite3 *db;
         sqlite3_stmt *probe; /* reads the schema's first row, and so its number */
+        char *path;          /* owned; where the file is, without links (path.h) */
         FileIdentity identity;
         Access access;
 } Database;
@@ -40,7 +41,7 @@ typedef int (*ProgressHandler)(void *userdata);
 /* Process-wide settings of SQLite; once, before anything else. Returns an SQLite result code. */
 int database_setup_sqlite(const Setup *setup);
 
-/* The file at setup->path now. False: FileMissing, CannotOpen. */
+/* The file at setup->path now, by a look that is cheap: whether a connection is still to it. False: FileMissing, CannotOpen. */
 bool database_identify(const Setup *setup, FileIdentity *ret, SqlError *error);
 
 /* Opens and reads the schema once, so that what is wrong with the files is known here and named: NeedsOwner, NeedsRecovery,

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 from client import same_rows
-from harness import UID_DAEMON, Service, expect, locks, main, wait_for
+from harness import UID_A, UID_DAEMON, Service, expect, locks, main, wait_for
 from tap import Skip, equal, test, true
 
 ROOT = os.geteuid() == 0
@@ -129,9 +129,46 @@ def folder_and_device():
     """What is no regular file is refused"""
     fifo = service.data / "fifo"
     os.mkfifo(fifo)
-    for name, path in (("folder", folder), ("fifo", fifo), ("device", "/dev/zero")):
+    for name, path in (("folder", folder), ("fifo", fifo), ("device", "/dev/zero"), ("kernel", "/proc/version")):
         publish(name, path)
         expect("CannotOpen", lambda name=name: client.query(name, "SELECT 1 FROM sqlite_schema").read())
+
+
+@test
+def links():
+    """A symbolic link is followed where nobody else could turn it, WAL files beside its target and all"""
+    path, db = make("linked", "WAL")
+    (folder / "link.sqlite").symlink_to("linked.sqlite")
+    publish("link", folder / "link.sqlite")
+    equal(client.query("link", "SELECT count(*) FROM t").read().rows, [[1]], "rows")
+    db.execute("INSERT INTO t VALUES('newer')")
+    equal(client.query("link", "SELECT count(*) FROM t").read().rows, [[2]], "rows")
+    db.close()
+
+
+@test
+def links_of_others():
+    """A symbolic link that another user may point elsewhere is CannotOpen, names the link, and publishes nothing"""
+    foreign()
+    path, db = make("target")
+    db.close()
+    theirs = service.folder / "theirs"
+    theirs.mkdir()
+    (theirs / "link.sqlite").symlink_to(path)
+    os.chown(theirs / "link.sqlite", UID_A, UID_A, follow_symlinks=False)
+    publish("theirs", theirs / "link.sqlite")
+    failure = expect("CannotOpen", lambda: client.query("theirs", "SELECT * FROM t").read())
+    true("theirs/link.sqlite" in failure.message and f"user {UID_A}" in failure.message, failure.message)
+    os.chown(theirs / "link.sqlite", 0, 0, follow_symlinks=False)
+    equal(len(client.query("theirs", "SELECT * FROM t").read().rows), 1, "rows")
+    # A connection that was opened is not used once the way to it is no longer the one that was checked.
+    other, db = make("other")
+    db.execute("INSERT INTO t VALUES('another')")
+    db.close()
+    (theirs / "link.sqlite").unlink()
+    (theirs / "link.sqlite").symlink_to(other)
+    os.chown(theirs / "link.sqlite", UID_A, UID_A, follow_symlinks=False)
+    expect("CannotOpen", lambda: client.query("theirs", "SELECT * FROM t").read())
 
 
 FILL = """WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 5000)
