@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -11,81 +12,216 @@
 
 #define FILE_SIZE_MAX ((size_t) 65536)
 
-/* Reads `file`, NUL-terminated. O_NONBLOCK: a FIFO that somebody put there does not stop us. */
-static int read_text(const char *file, char **ret_text, size_t *ret_size) {
-        g_autofree char *text = g_malloc(FILE_SIZE_MAX + 1);
+/* ---- One file ---- */
+
+/* Where the answer is 1: the file masks those of its name. */
+static int check_kind(int fd) {
         struct stat st;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)) /* /dev/null */
+                return 1;
+        return S_ISREG(st.st_mode) ? st.st_size == 0 : -ENOTSUP;
+}
+
+static int read_all(int fd, char *buffer, size_t size, size_t *ret_fill) {
         size_t fill = 0;
-        ssize_t n = 1;
+
+        while (fill < size) {
+                ssize_t n = read(fd, buffer + fill, size - fill);
+                if (n < 0)
+                        return -errno;
+                if (n == 0)
+                        break;
+                fill += (size_t) n;
+        }
+        *ret_fill = fill;
+        return 0;
+}
+
+/* Reads `file`, NUL-terminated; 1: it masks. O_NONBLOCK: a FIFO that somebody put there does not stop us. */
+static int read_text(const char *file, char **ret_text, size_t *ret_size) {
         int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        size_t size = 0;
 
         if (fd < 0)
                 return -errno;
-        if (fstat(fd, &st) < 0)
-                n = -errno;
-        else if (!S_ISREG(st.st_mode))
-                n = -ENOTSUP;
-        while (n > 0 && fill <= FILE_SIZE_MAX) {
-                n = read(fd, text + fill, FILE_SIZE_MAX + 1 - fill);
-                if (n < 0)
-                        n = -errno;
-                else
-                        fill += (size_t) n;
-        }
+        int r = check_kind(fd);
+        g_autofree char *text = r == 0 ? g_malloc(FILE_SIZE_MAX + 1) : NULL;
+        if (r == 0)
+                r = read_all(fd, text, FILE_SIZE_MAX + 1, &size);
         close(fd);
-        if (n < 0)
-                return (int) n;
-        if (fill > FILE_SIZE_MAX)
+        if (r != 0)
+                return r;
+        if (size > FILE_SIZE_MAX)
                 return -EFBIG;
-        text[fill] = 0;
+        text[size] = 0;
         *ret_text = g_steal_pointer(&text);
-        *ret_size = fill;
+        *ret_size = size;
         return 0;
 }
 
 static const char *why(int r) {
-        return r == -ENOTSUP ? "it is no regular file" : r == -EFBIG ? "it is larger than 64 KiB" : strerror(-r);
+        return r == -ENOTSUP  ? "it is no regular file"
+               : r == -EFBIG  ? "it is larger than 64 KiB"
+               : r == -ENOENT ? "it is a link that leads nowhere"
+                              : strerror(-r);
 }
 
-static void load_limits(Config *c, const char *directory) {
-        g_autofree char *file = g_build_filename(directory, "sqlipcd.conf", NULL), *text = NULL;
-        size_t size;
+/* ---- A file with its drop-ins ---- */
+
+/* Texts under one name, in their order; file names and texts are owned. */
+typedef struct Texts {
+        Config *config;
+        const char *name;
+        GArray *texts; /* of ConfigText */
+        bool broken;   /* one cannot be read */
+} Texts;
+
+static void text_clear(void *data) {
+        ConfigText *t = data;
+
+        g_free((char *) t->file);
+        g_free((char *) t->text);
+}
+
+static Texts texts_init(Config *c, const char *name) {
+        Texts t = { .config = c, .name = name, .texts = g_array_new(FALSE, FALSE, sizeof(ConfigText)) };
+
+        g_array_set_clear_func(t.texts, text_clear);
+        return t;
+}
+
+static void texts_done(Texts *t) {
+        g_array_unref(t->texts);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Texts, texts_done)
+
+/* Whether `file` says something, or would if it could be read. */
+static bool texts_add(Texts *t, const char *file) {
+        struct stat st;
+        size_t size = 0;
+        char *text = NULL;
         int r = read_text(file, &text, &size);
 
+        if (r == 0)
+                g_array_append_val(t->texts, ((ConfigText) { g_strdup(file), text, size }));
         if (r >= 0)
-                config_add_main(c, &(ConfigText) { file, text, size }, 1);
-        else if (r != -ENOENT)
-                config_add_broken(c, "sqlipcd.conf", "%s cannot be read: %s", file, why(r));
+                return r == 0;
+        if (r == -ENOENT && lstat(file, &st) < 0) /* removed since we saw it */
+                return false;
+        config_add_broken(t->config, t->name, "%s cannot be read: %s", file, why(r));
+        t->broken = true;
+        return true;
 }
 
-static void load_database(Config *c, const char *directory, const char *file_name) {
+/* ---- Directories ---- */
+
+/* Adds what stands in `directory` and ends in `suffix`, name -> full path, where no directory before had the name. `c` is
+ * told of a directory that cannot be read, unless NULL. */
+static void list_directory(Config *c, const char *directory, const char *suffix, GTree *files) {
+        g_autoptr(GError) error = NULL;
+        const char *name;
+        GDir *dir = g_dir_open(directory, 0, &error);
+
+        if (!dir && c && !g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT))
+                config_add_warning(c, "%s", error->message);
+        while (dir && (name = g_dir_read_name(dir)))
+                if (g_str_has_suffix(name, suffix) && name[0] != '.' && !g_tree_lookup(files, name))
+                        g_tree_insert(files, g_strdup(name), g_build_filename(directory, name, NULL));
+        if (dir)
+                g_dir_close(dir);
+}
+
+static int compare_names(const void *a, const void *b, void *userdata) {
+        return strcmp(a, b);
+}
+
+/* What stands in `subdirectory` of any of `directories`, sorted by name, of each name the first directory's. */
+static GTree *list_all(Config *c, const char *const *directories, const char *subdirectory, const char *suffix) {
+        GTree *files = g_tree_new_full(compare_names, NULL, g_free, g_free);
+
+        for (const char *const *i = directories; *i; i++) {
+                g_autofree char *directory = g_build_filename(*i, subdirectory, NULL);
+
+                list_directory(c, directory, suffix, files);
+        }
+        return files;
+}
+
+static gboolean add_drop_in(void *name, void *file, void *texts) {
+        (void) texts_add(texts, file);
+        return FALSE;
+}
+
+static void add_drop_ins(Texts *t, const char *const *directories, const char *main_file) {
+        g_autofree char *subdirectory = g_strconcat(main_file, ".d", NULL);
+        g_autoptr(GTree) files = list_all(t->config, directories, subdirectory, ".conf");
+
+        g_tree_foreach(files, add_drop_in, t);
+}
+
+/* ---- All ---- */
+
+static void load_main(Config *c, const char *const *directories) {
+        g_auto(Texts) t = texts_init(c, "sqlipcd.conf");
+        struct stat st;
+
+        for (const char *const *i = directories; *i; i++) {
+                g_autofree char *file = g_build_filename(*i, "sqlipcd.conf", NULL);
+
+                if (lstat(file, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
+                        continue;
+                (void) texts_add(&t, file);
+                break;
+        }
+        add_drop_ins(&t, directories, "sqlipcd.conf");
+        config_add_main(c, (const ConfigText *) (const void *) t.texts->data, t.texts->len);
+}
+
+typedef struct Loading {
+        Config *config;
+        const char *const *directories;
+        GTree *files; /* of databases.d: NAME.conf -> path */
+} Loading;
+
+static gboolean load_database(void *file_name, void *file, void *userdata) {
+        const Loading *l = userdata;
         g_autofree char *name = g_strndup(file_name, strlen(file_name) - strlen(".conf"));
-        g_autofree char *file = g_build_filename(directory, file_name, NULL), *text = NULL;
-        size_t size;
-        int r = read_text(file, &text, &size);
+        g_autofree char *main_file = g_build_filename("databases.d", file_name, NULL);
+        g_auto(Texts) t = texts_init(l->config, name);
 
-        if (r >= 0)
-                config_add_database(c, name, &(ConfigText) { file, text, size }, 1);
-        else if (r != -ENOENT) /* removed since we listed the directory */
-                config_add_broken(c, name, "%s cannot be read: %s", file, why(r));
+        if (!texts_add(&t, file))
+                return FALSE;
+        add_drop_ins(&t, l->directories, main_file);
+        if (!t.broken)
+                config_add_database(l->config, name, (const ConfigText *) (const void *) t.texts->data, t.texts->len);
+        return FALSE;
+}
+
+/* Drop-ins alone publish nothing: whoever wrote them expects a database, or misspelled its name. */
+static gboolean check_drop_in_directory(void *directory_name, void *directory, void *userdata) {
+        const Loading *l = userdata;
+        g_autofree char *file_name = g_strndup(directory_name, strlen(directory_name) - strlen(".d"));
+        g_autofree char *name = g_strndup(file_name, strlen(file_name) - strlen(".conf"));
+
+        if (!g_tree_lookup(l->files, file_name))
+                config_add_broken(l->config, name, "%s: there is no %s to which this could add", (const char *) directory,
+                                  file_name);
+        return FALSE;
 }
 
 Config *config_load(const char *const *directories) {
-        const char *directory = directories[0];
         Config *c = config_new();
-        g_autofree char *databases = g_build_filename(directory, "databases.d", NULL);
-        g_autoptr(GError) error = NULL;
-        const char *name;
+        g_autoptr(GTree) files = list_all(c, directories, "databases.d", ".conf");
+        g_autoptr(GTree) drop_ins = list_all(NULL, directories, "databases.d", ".conf.d");
+        Loading l = { .config = c, .directories = directories, .files = files };
 
-        load_limits(c, directory);
-        GDir *dir = g_dir_open(databases, 0, &error);
-        if (!dir && !g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT))
-                g_ptr_array_add(c->warnings, g_strdup(error->message));
-        while (dir && (name = g_dir_read_name(dir)))
-                if (g_str_has_suffix(name, ".conf") && name[0] != '.')
-                        load_database(c, databases, name);
-        if (dir)
-                g_dir_close(dir);
+        load_main(c, directories);
+        g_tree_foreach(files, load_database, &l);
+        g_tree_foreach(drop_ins, check_drop_in_directory, &l);
         return c;
 }
 

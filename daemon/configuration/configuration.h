@@ -3,11 +3,16 @@
  * What the configuration says. Pure: text in, structure and messages out; configuration-files.h reads the files, and
  * configuration-names.h turns names of users and groups into ids. (Named in full because config.h is the build's.)
  *
+ *      configuration.c ---> configuration-database.c   [Database]            \
+ *                      \-> configuration-limits.c     [Limits], [Service]    > configuration-source.c ---> configuration-text.c
+ *                                                                            /  one text, its messages     lines and values
+ *
  *      sqlipcd.conf            [Service] [Limits]     sqlipcd.conf(5)
  *      databases.d/NAME.conf   [Database] [Limits]    sqlipc.databases(5)
  *
- * Each may come as several texts: the file, then its drop-ins in their order; a later one changes what it names. A message
- * names file, line and key. GKeyFile knows no lines, so they are looked up in the text again.
+ * Each may come as several texts: the file, then its drop-ins in their order; a later one changes what it names. Each message
+ * names the file and line that it is about. What is wrong in a database's texts leaves that database out, since half of what
+ * was meant could let in too many; what is wrong in sqlipcd.conf leaves its key as it was.
  */
 #ifndef SQLIPC_CONFIGURATION_H
 #define SQLIPC_CONFIGURATION_H
@@ -21,7 +26,8 @@
 
 /* [Service]. Times in usec; UINT64_MAX: never. */
 typedef struct ServiceConfig {
-        uint64_t idle_exit_usec;       /* IdleExitSec= */
+        uint64_t idle_exit_usec;       /* IdleExitSec=, a minute where it is not given */
+        bool idle_exit_given;          /* on a bus that does not start us, only what is given counts */
         uint64_t slow_query_usec;      /* SlowQuerySec=: a run that took longer is logged */
 } ServiceConfig;
 
@@ -71,6 +77,8 @@ typedef struct DatabaseConfig {
         bool immutable;
         char **allow_users;            /* AllowUsers=: names, ids, or "*"; NULL-terminated, never NULL */
         char **allow_groups;           /* AllowGroups= */
+        char **allow_users_at;         /* "FILE:LINE" of each, for messages about it */
+        char **allow_groups_at;
         bool polkit;                   /* Polkit=: those whom neither list names are asked about there */
         char **expose;                 /* Expose=: tables and views; empty: all that there is */
         DatabaseLimits limits;
@@ -88,7 +96,7 @@ typedef struct Config {
         Limits limits;
         GHashTable *databases; /* name -> DatabaseConfig */
         GHashTable *broken;    /* name (or "sqlipcd.conf") -> what is wrong with it */
-        GPtrArray *warnings;   /* sentences about what is odd, but was taken */
+        GPtrArray *warnings;   /* of char *: what is odd, but was taken; sendable as D-Bus strings */
 } Config;
 
 Config *config_new(void);
@@ -120,11 +128,8 @@ void config_add_main(Config *c, const ConfigText *texts, size_t n_texts);
 void config_add_database(Config *c, const char *name, const ConfigText *texts, size_t n_texts);
 
 /* `name` cannot be published, or is not taken as it is written; reasons add up. Name and reason are kept as D-Bus strings
- * can carry them. */
+ * can carry them; warnings likewise. */
 void config_add_broken(Config *c, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-/* "600", "0.5" -> usec, "infinity" -> UINT64_MAX; "64M" -> bytes. -EINVAL; -ERANGE past 64 bit. */
-int parse_seconds(const char *text, uint64_t *ret_usec);
-int parse_size(const char *text, uint64_t *ret_size);
+void config_add_warning(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

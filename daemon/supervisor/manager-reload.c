@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "configuration-files.h"
+#include "configuration-names.h"
 #include "log.h"
 #include "manager.h"
 #include "statement.h"
@@ -92,6 +93,7 @@ void manager_reload(Manager *m) {
         GHashTableIter i;
         void *value;
 
+        names_apply(config, NULL);
         g_hash_table_iter_init(&i, before);
         while (g_hash_table_iter_next(&i, NULL, &value))
                 ((Database *) value)->published = false;

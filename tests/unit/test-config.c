@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "configuration-text.h"
 #include "configuration.h"
 #include "test.h"
 
@@ -105,8 +106,8 @@ static void test_unknown_key_warns(void) {
 
         CHECK(add(c, "[Database]\nPath=/x\nColour=red\n[More]\n"));
         CHECK_INT(c->warnings->len, 2);
-        CHECK_STRING(c->warnings->pdata[0], "/etc/x.conf:4: section [More] is not known and does nothing");
-        CHECK_STRING(c->warnings->pdata[1], "/etc/x.conf:3: key Colour= is not known and does nothing");
+        CHECK_STRING(c->warnings->pdata[0], "/etc/x.conf:3: key Colour= is not known and does nothing");
+        CHECK_STRING(c->warnings->pdata[1], "/etc/x.conf:4: section [More] is not known and does nothing");
 }
 
 static void test_names(void) {

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Numbers of the configuration: the table of limits with defaults and ranges, and [Service]'s. Pure.
+ */
+#ifndef SQLIPC_CONFIGURATION_LIMITS_H
+#define SQLIPC_CONFIGURATION_LIMITS_H
+
+#include "configuration-source.h"
+
+/* What holds where nothing is said. */
+ServiceConfig service_config_default(void);
+Limits limits_default(void);
+DatabaseLimits database_limits_default(void);
+
+bool database_limits_equal(const DatabaseLimits *a, const DatabaseLimits *b);
+
+/* For SectionRow.set: [Service] into a Config, [Limits] into a Config, [Limits] of a database into its DatabaseConfig. */
+KeyKind service_config_set(Place *p, void *config, const char *key, char *value);
+KeyKind limits_set(Place *p, void *config, const char *key, char *value);
+KeyKind database_limits_set(Place *p, void *database, const char *key, char *value);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One text of the configuration, walked. Pure. */
+#include <string.h>
+
+#include "configuration-source.h"
+#include "configuration-text.h"
+#include "dbus-text.h"
+
+/* Of this length a line is still recognised. */
+#define LINE_SHOWN 80
+
+void place_broken(Place *p, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        g_autofree char *sentence = g_strdup_vprintf(format, ap);
+        va_end(ap);
+        config_add_broken(p->config, p->name, "%s:%u: %s", p->file, p->line, sentence);
+        p->broken = true;
+}
+
+void place_warn(Place *p, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        g_autofree char *sentence = g_strdup_vprintf(format, ap);
+        va_end(ap);
+        config_add_warning(p->config, "%s:%u: %s", p->file, p->line, sentence);
+}
+
+static const SectionRow *find_section(const SectionRow *sections, const char *name) {
+        for (; sections->section; sections++)
+                if (strcmp(sections->section, name) == 0)
+                        return sections;
+        return NULL;
+}
+
+/* The line where `name` stood before; 0: it did not. From now on it stands on `line`. Takes `name`. */
+static unsigned remember(GHashTable *lines, char *name, unsigned line) {
+        unsigned before = GPOINTER_TO_UINT(g_hash_table_lookup(lines, name));
+
+        g_hash_table_replace(lines, name, GUINT_TO_POINTER(line));
+        return before;
+}
+
+static const SectionRow *enter_section(Place *p, GHashTable *lines, const SectionRow *sections, const char *name) {
+        const SectionRow *section = find_section(sections, name);
+        unsigned before = remember(lines, g_strdup_printf("[%s]", name), p->line);
+
+        if (before > 0)
+                place_warn(p, "section [%s] begins on line %u already; what stands in both is taken", name, before);
+        else if (!section)
+                place_warn(p, "section [%s] is not known and does nothing", name);
+        if (section && section->ret_line && *section->ret_line == 0)
+                *section->ret_line = p->line;
+        return section;
+}
+
+static void assign(Place *p, GHashTable *lines, const SectionRow *section, const ConfigReader *reader, void *target) {
+        KeyKind kind = section->set(p, target, reader->key, reader->value);
+
+        if (kind == KEY_UNKNOWN)
+                place_warn(p, "key %s= is not known and does nothing", reader->key);
+        unsigned before = remember(lines, g_strdup_printf("%s %s", section->section, reader->key), p->line);
+        if (kind == KEY_SINGLE && before > 0)
+                place_warn(p, "key %s= stands on line %u already; this one counts", reader->key, before);
+}
+
+bool config_walk(Config *c, const char *name, const ConfigText *text, const SectionRow *sections, void *target) {
+        g_autoptr(GHashTable) lines = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+        Place p = { .config = c, .name = name, .file = text->file };
+        const SectionRow *section = NULL;
+        ConfigReader reader;
+        ConfigItem item;
+
+        if (memchr(text->text, 0, text->size)) {
+                config_add_broken(c, name, "%s: the file holds NUL bytes", text->file);
+                return true;
+        }
+        if (!dbus_text_is_valid(text->text, text->size)) { /* a description goes out as it is */
+                config_add_broken(c, name, "%s: the file is no UTF-8, or holds noncharacters such as U+FFFE", text->file);
+                return true;
+        }
+        g_autofree char *copy = g_strndup(text->text, text->size);
+        config_reader_init(&reader, copy);
+        while ((item = config_reader_next(&reader)) != CONFIG_END) {
+                p.line = reader.line;
+                if (item == CONFIG_SECTION)
+                        section = enter_section(&p, lines, sections, reader.section);
+                else if (item == CONFIG_BAD)
+                        place_broken(&p, "\"%.*s\" is no [SECTION], no KEY=VALUE and no # comment", LINE_SHOWN, reader.value);
+                else if (!reader.section)
+                        place_broken(&p, "%s= stands before the first section", reader.key);
+                else if (section)
+                        assign(&p, lines, section, &reader, target);
+        }
+        return p.broken;
+}
