@@ -14,13 +14,14 @@
 #include "config.h"
 #include "log.h"
 #include "manager.h"
+#include "resolve.h"
 #include "service.h"
 #include "sqlipc-names.h"
 
 enum { EXIT_USAGE = 2 };
 
 typedef struct Arguments {
-        gboolean system, user, version;
+        gboolean system, user, version, resolve;
         char *address, **config_directories;
 } Arguments;
 
@@ -43,6 +44,8 @@ static gboolean parse(Arguments *a, int *argc, char ***argv, GError **error) {
                 { "address", 0, 0, G_OPTION_ARG_STRING, &a->address, "Serve the bus at ADDRESS", "ADDRESS" },
                 { "config-dir", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &a->config_directories,
                   "Read the configuration in DIR (again for more; the first wins)", "DIR" },
+                { "resolve", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_NONE, &a->resolve,
+                  "Look up the names on standard input (the service starts itself so)", NULL },
                 { "version", 0, 0, G_OPTION_ARG_NONE, &a->version, "Show the version", NULL },
                 { NULL },
         };
@@ -84,6 +87,11 @@ static int serve(const Arguments *a) {
         r = service_watch_signals(m);
         if (r < 0)
                 return fail("Cannot watch signals", r);
+        r = manager_load(m, !a->address);
+        if (r < 0)
+                return fail("Cannot load the configuration", r);
+        if (m->stopping) /* told so while names were looked up */
+                return m->exit_code;
         r = manager_connect(m, a->address ? BUS_ADDRESS : bus_type(a), a->address);
         if (r == -EEXIST)
                 return on_name_taken();
@@ -108,6 +116,8 @@ int main(int argc, char **argv) {
                 printf("sqlipcd %s\n", SQLIPC_VERSION);
                 return EXIT_SUCCESS;
         }
+        if (a.resolve)
+                return resolve_serve();
         if (a.system && a.user)
                 return usage("--system and --user exclude each other");
         return serve(&a);

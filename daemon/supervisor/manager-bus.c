@@ -9,10 +9,10 @@
 #include "options.h"
 #include "run.h"
 #include "sd-autoptr.h"
-#include "service.h"
 #include "session.h"
 #include "sqlipc-names.h"
 #include "statement.h"
+#include "waiting-call.h"
 #include "worker.h"
 
 /* ---- Databases ---- */
@@ -87,8 +87,51 @@ static int get_database(sd_bus_message *m, Manager *manager, Refusal *refusal) {
         return sd_bus_reply_method_return(m, "oa{sv}", d->object_path, 0);
 }
 
-static int reload(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+static int append_warnings(sd_bus_message *m, const Config *c) {
+        int r = sd_bus_message_open_container(m, 'e', "sv");
+
+        if (r >= 0)
+                r = sd_bus_message_append(m, "s", "warnings");
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'v', "as");
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'a', "s");
+        for (guint i = 0; r >= 0 && i < c->warnings->len; i++)
+                r = sd_bus_message_append(m, "s", c->warnings->pdata[i]);
+        for (int k = 0; k < 3 && r >= 0; k++)
+                r = sd_bus_message_close_container(m);
+        return r;
+}
+
+static int reply_reload(sd_bus_message *call, const Manager *manager) {
         g_autoptr(sd_bus_message) reply = NULL;
+        int r = sd_bus_message_new_method_return(call, &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}", "databases", "u", (uint32_t) g_hash_table_size(manager->databases));
+        if (r >= 0)
+                r = append_broken(reply, manager->config);
+        if (r >= 0)
+                r = append_warnings(reply, manager->config);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static void on_reloaded(Manager *manager, bool in_force, void *userdata) {
+        g_autoptr(sd_bus_message) call = userdata;
+
+        if (in_force)
+                (void) reply_reload(call, manager); /* whoever asked may be gone */
+        else
+                (void) bus_error_reply(call, &(Failure) { .error = ERROR_SHUTTING_DOWN, .sql_offset = -1,
+                                                          .message = "The service is stopping." }, false);
+}
+
+static int reload(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+        sd_bus_message *call;
         Options options;
         int r = options_read(m, 0, &options, refusal);
 
@@ -97,17 +140,10 @@ static int reload(sd_bus_message *m, Manager *manager, Refusal *refusal) {
         if (!peer_is_administrator(manager, peer_of(manager, m)))
                 return refuse(refusal, ERROR_ACCESS_DENIED,
                               "Only root, or the user that the service runs as, may reload it.");
-        service_reload(manager);
-        r = sd_bus_message_new_method_return(m, &reply);
+        r = waiting_call_new(m, &call);
         if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "{sv}");
-        if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}", "databases", "u", (uint32_t) g_hash_table_size(manager->databases));
-        if (r >= 0)
-                r = append_broken(reply, manager->config);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+                manager_reload(manager, on_reloaded, call);
+        return r;
 }
 
 /* ---- Statements and runs ---- */

@@ -6,7 +6,16 @@
 #include "configuration-names.h"
 #include "log.h"
 #include "manager.h"
+#include "service.h"
 #include "statement.h"
+#include "worker.h"
+
+typedef struct Caller {
+        ReloadHandler handler;
+        void *userdata;
+} Caller;
+
+/* ---- Databases ---- */
 
 static Database *find_unchanged(Manager *m, const DatabaseConfig *config) {
         Database *d = g_hash_table_lookup(m->databases, config->name);
@@ -43,6 +52,20 @@ static GHashTable *take_databases(Manager *m, Config *config) {
         return databases;
 }
 
+void manager_release_databases(GHashTable *databases) {
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, databases);
+        while (g_hash_table_iter_next(&i, NULL, &value)) {
+                g_hash_table_iter_remove(&i); /* its key is the database's own */
+                (void) database_unref(value);
+        }
+        g_hash_table_unref(databases);
+}
+
+/* ---- What was there before ---- */
+
 /* Statements on what is no longer published end as soon as nothing runs. */
 static void end_statements(Manager *m) {
         g_autoptr(GPtrArray) idle = g_ptr_array_new();
@@ -64,45 +87,142 @@ static void end_statements(Manager *m) {
                 (void) statement_free(idle->pdata[k]);
 }
 
+/* Workers keep the limits that they were started with. Idle ones go, so that what starts from now on has the new ones. */
+static void end_outdated_workers(Manager *m, const Config *before, const Config *after) {
+        for (GList *i = m->workers.head, *next; i; i = next) {
+                Worker *w = i->data;
+                const Database *d = w->group->database;
+                const Limits old = config_limits(before, d->config), new = config_limits(after, d->config);
+
+                next = i->next;
+                if (!w->runs.head && !w->group->sent.head && !w->group->waiting.head &&
+                    (!d->published || memcmp(&old, &new, sizeof old) != 0))
+                        worker_end(w);
+        }
+}
+
+/* ---- In force ---- */
+
 static void log_config(const Config *c) {
         GHashTableIter i;
         void *name, *problem;
 
         g_hash_table_iter_init(&i, c->broken);
         while (g_hash_table_iter_next(&i, &name, &problem))
-                log_full(LOG_ERR, name, NULL, "%s", (const char *) problem);
+                log_event(LOG_EVENT_CONFIGURATION_BROKEN, &(LogFields) { .database = name }, "%s", (const char *) problem);
         for (guint k = 0; k < c->warnings->len; k++)
-                log_warning("%s", (const char *) c->warnings->pdata[k]);
+                log_event(LOG_EVENT_CONFIGURATION_WARNING, NULL, "%s", (const char *) c->warnings->pdata[k]);
 }
 
-void manager_release_databases(GHashTable *databases) {
+static void put_in_force(Manager *m, Config *config) {
+        GHashTable *before = m->databases;
+        Config *config_before = m->config;
         GHashTableIter i;
         void *value;
 
-        g_hash_table_iter_init(&i, databases);
-        while (g_hash_table_iter_next(&i, NULL, &value)) {
-                g_hash_table_iter_remove(&i); /* its key is the database's own */
-                (void) database_unref(value);
-        }
-        g_hash_table_unref(databases);
-}
-
-void manager_reload(Manager *m) {
-        Config *config = config_load((const char *const *) m->config_directories);
-        GHashTable *databases, *before = m->databases;
-        GHashTableIter i;
-        void *value;
-
-        names_apply(config, NULL);
+        if (m->reload.stays_when_idle && !config->service.idle_exit_given)
+                config->service.idle_exit_usec = UINT64_MAX;
         g_hash_table_iter_init(&i, before);
         while (g_hash_table_iter_next(&i, NULL, &value))
                 ((Database *) value)->published = false;
-        databases = take_databases(m, config);
-        m->databases = databases;
-        manager_release_databases(before);
-        config_free(m->config);
+        m->databases = take_databases(m, config);
         m->config = config;
-        log_config(config);
         end_statements(m);
-        log_info("Databases published: %u.", g_hash_table_size(databases));
+        end_outdated_workers(m, config_before, config);
+        /* Both tables are alive here, for whoever tells clients what came and what went. */
+        manager_release_databases(before);
+        config_free(config_before);
+        log_config(config);
+        if (m->reload.loaded)
+                idle_on_reload(m);
+}
+
+/* ---- Load ---- */
+
+static void begin(Manager *m);
+
+static void tell(Manager *m, GQueue *callers, bool in_force) {
+        Caller *c;
+
+        while ((c = g_queue_pop_head(callers))) {
+                if (c->handler)
+                        c->handler(m, in_force, c->userdata);
+                g_free(c);
+        }
+}
+
+static void finish(Manager *m, const char *answer) {
+        Reload *l = &m->reload;
+        Config *config = g_steal_pointer(&l->config);
+        GQueue callers = l->callers;
+
+        l->callers = l->next;
+        l->next = (GQueue) G_QUEUE_INIT;
+        names_apply(config, answer);
+        l->resolve = resolve_free(l->resolve); /* the answer was its own */
+        put_in_force(m, config);
+        if (l->loaded) {
+                log_event(LOG_EVENT_RELOADED, NULL, "Databases published: %u.", g_hash_table_size(m->databases));
+                if (!l->callers.head)
+                        service_ready();
+        }
+        l->loaded = true;
+        tell(m, &callers, true);
+        if (l->callers.head && !l->config)
+                begin(m);
+}
+
+static void on_resolved(const char *answer, void *userdata) {
+        finish(userdata, answer);
+}
+
+static void begin(Manager *m) {
+        Reload *l = &m->reload;
+
+        if (l->loaded)
+                service_reloading();
+        l->config = config_load((const char *const *) m->config_directories);
+        g_autofree char *question = names_question(l->config);
+        if (*question == 0) {
+                finish(m, "");
+                return;
+        }
+        int r = resolve_new(m->event, question, on_resolved, m, &l->resolve);
+        if (r < 0) {
+                log_error("The child that looks up names cannot be started: %s", strerror(-r));
+                finish(m, NULL);
+        }
+}
+
+void manager_reload(Manager *m, ReloadHandler handler, void *userdata) {
+        Caller *c = g_new(Caller, 1);
+
+        *c = (Caller) { .handler = handler, .userdata = userdata };
+        g_queue_push_tail(m->reload.config ? &m->reload.next : &m->reload.callers, c);
+        if (!m->reload.config)
+                begin(m);
+}
+
+bool manager_is_reloading(const Manager *m) {
+        return m->reload.config || m->reload.callers.head;
+}
+
+int manager_load(Manager *m, bool started_on_demand) {
+        m->reload.stays_when_idle = !started_on_demand;
+        manager_reload(m, NULL, NULL);
+        while (m->reload.config) {
+                int r = sd_event_run(m->event, UINT64_MAX);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+void manager_reload_stop(Manager *m) {
+        Reload *l = &m->reload;
+
+        l->resolve = resolve_free(l->resolve);
+        l->config = config_free(l->config);
+        tell(m, &l->callers, false);
+        tell(m, &l->next, false);
 }

@@ -144,7 +144,6 @@ int manager_new(BusType type, char **config_directories, Manager **ret) {
         r = sd_event_set_watchdog(m->event, true); /* if the service manager wants to know that the loop turns */
         if (r < 0)
                 return r;
-        manager_reload(m);
         *ret = g_steal_pointer(&m);
         return 0;
 }
@@ -280,7 +279,7 @@ static void release_name(Manager *m) {
 }
 
 bool manager_is_busy(const Manager *m) {
-        return g_hash_table_size(m->statements) > 0 || g_hash_table_size(m->runs) > 0;
+        return g_hash_table_size(m->statements) > 0 || g_hash_table_size(m->runs) > 0 || manager_is_reloading(m);
 }
 
 void manager_stop(Manager *m, int exit_code) {
@@ -289,6 +288,7 @@ void manager_stop(Manager *m, int exit_code) {
         m->stopping = true;
         m->exit_code = exit_code;
         idle_stop(m);
+        manager_reload_stop(m);
         release_name(m);
         grow_pipes_for_last_words(m);
         close_sessions(m);
@@ -353,6 +353,7 @@ Manager *manager_free(Manager *m) {
         if (!m)
                 return NULL;
         m->stopping = true;
+        manager_reload_stop(m);
         close_sessions(m);
         lose_runs(m);
         while (m->workers.head)

@@ -16,6 +16,7 @@
 #include "configuration.h"
 #include "database.h"
 #include "idle.h"
+#include "manager-reload.h"
 #include "peer.h"
 #include "pipe-budget.h"
 #include "refusal.h"
@@ -44,6 +45,7 @@ typedef struct Manager {
         uint64_t next_number;    /* of statements and runs */
         uint64_t total_runs, total_rows, total_bytes;
 
+        Reload reload;
         Idle idle;
         Status status;
 
@@ -53,7 +55,7 @@ typedef struct Manager {
         sd_event_source *stop_timer;
 } Manager;
 
-/* Reads the configuration; `config_directories` NULL: the default ones. */
+/* Nothing is read yet, see manager_load(). `config_directories` NULL: the default ones. */
 int manager_new(BusType type, char **config_directories, Manager **ret);
 Manager *manager_free(Manager *m);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Manager, manager_free)
@@ -61,16 +63,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Manager, manager_free)
 /* Connects (`address` for BUS_ADDRESS), exports the objects, takes the name. -EEXIST: another has it. */
 int manager_connect(Manager *m, BusType type, const char *address);
 
-/* Reads the configuration again; databases that did not change keep their object. */
-void manager_reload(Manager *m);
-
-/* Empties and frees a table of published databases. */
-void manager_release_databases(GHashTable *databases);
-
 /* Gives up the name, ends all that clients hold, then the workers, then the loop. */
 void manager_stop(Manager *m, int exit_code);
 
-/* Somebody has a statement or a run, or waits for an answer. */
+/* Somebody has a statement or a run, or waits for an answer; a reload is under way. */
 bool manager_is_busy(const Manager *m);
 
 uint64_t manager_next_number(Manager *m);

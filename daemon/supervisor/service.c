@@ -22,10 +22,8 @@ void service_ready(void) {
         service_notify("READY=1");
 }
 
-void service_reload(Manager *m) {
+void service_reloading(void) {
         (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, manager_now());
-        manager_reload(m);
-        service_ready();
 }
 
 void service_stop(Manager *m) {
@@ -40,7 +38,7 @@ static int on_stop_signal(sd_event_source *s, const struct signalfd_siginfo *si,
 }
 
 static int on_reload_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
-        service_reload(userdata);
+        manager_reload(userdata, NULL, NULL);
         return 0;
 }
 

@@ -18,9 +18,9 @@ void service_notify(const char *line);
 /* We stop, and need that much longer for it. */
 void service_extend_timeout(uint64_t usec);
 
-/* READY=1, RELOADING=1 around manager_reload(), STOPPING=1 before manager_stop(). */
+/* READY=1, also when a reload is over; RELOADING=1; STOPPING=1 before manager_stop(). */
 void service_ready(void);
-void service_reload(Manager *m);
+void service_reloading(void);
 void service_stop(Manager *m);
 
 #endif
