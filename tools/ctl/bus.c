@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The service on the bus, see bus.h. */
+#include "bus.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sqlipc-names.h"
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(sd_bus, sd_bus_unref)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(sd_bus_message, sd_bus_message_unref)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(sd_bus_creds, sd_bus_creds_unref)
+
+static int open_address(const char *address, sd_bus **ret) {
+        g_autoptr(sd_bus) bus = NULL;
+        int r = sd_bus_new(&bus);
+
+        if (r >= 0)
+                r = sd_bus_set_address(bus, address);
+        if (r >= 0)
+                r = sd_bus_set_bus_client(bus, true);
+        if (r >= 0)
+                r = sd_bus_start(bus);
+        if (r < 0)
+                return r;
+        *ret = g_steal_pointer(&bus);
+        return 0;
+}
+
+int bus_open(Context *c) {
+        const char *what = c->address ? "bus at this address" : context_is_system(c) ? "system bus" : "user's bus";
+        int r;
+
+        if (c->bus)
+                return 0;
+        r = c->address              ? open_address(c->address, &c->bus)
+            : context_is_system(c) ? sd_bus_open_system(&c->bus)
+                                    : sd_bus_open_user(&c->bus);
+        if (r < 0)
+                complain("The %s cannot be reached: %s. Give --system, --user or --address= for another.", what,
+                         g_strerror(-r));
+        return r;
+}
+
+int bus_call(Context *c, Start start, const char *path, const char *interface, const char *method, sd_bus_error *error,
+             GVariant **ret, const char *types, ...) {
+        g_autoptr(sd_bus_message) call = NULL, reply = NULL;
+        va_list arguments;
+        int r;
+
+        r = sd_bus_message_new_method_call(c->bus, &call, SQLIPC_BUS_NAME, path, interface, method);
+        if (r >= 0)
+                r = sd_bus_message_set_auto_start(call, start == START_SERVICE);
+        if (r < 0)
+                return r;
+        va_start(arguments, types);
+        r = sd_bus_message_appendv(call, types, arguments);
+        va_end(arguments);
+        if (r >= 0)
+                r = sd_bus_call(c->bus, call, 0, error, &reply);
+        return r < 0 ? r : variant_from_message(reply, ret);
+}
+
+int bus_call_manager(Context *c, const char *method, GVariant **ret) {
+        g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
+        int r = bus_open(c);
+
+        if (r < 0)
+                return r;
+        r = bus_call(c, START_SERVICE, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, method, &error, ret, "a{sv}", 0);
+        if (r < 0)
+                (void) bus_failed(c, &error, r);
+        return r;
+}
+
+/* ---- Failures ----------------------------------------------------------------------------------------------------- */
+
+bool bus_is_absent(const sd_bus_error *error) {
+        return sd_bus_error_has_name(error, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
+               sd_bus_error_has_name(error, SD_BUS_ERROR_NAME_HAS_NO_OWNER);
+}
+
+bool bus_can_start(Context *c) {
+        char **names = NULL;
+        bool found;
+
+        if (sd_bus_list_names(c->bus, NULL, &names) < 0)
+                return false;
+        found = g_strv_contains((const char *const *) names, SQLIPC_BUS_NAME);
+        for (char **name = names; *name; name++)
+                free(*name);
+        free(names);
+        return found;
+}
+
+static const char *advice(const Context *c) {
+        return c->address            ? "start sqlipcd with --address="
+               : context_is_system(c) ? "try 'systemctl start sqlipcd', and 'systemctl status sqlipcd' for why not"
+                                      : "try 'systemctl --user start sqlipcd', or give --system for the system's";
+}
+
+int bus_failed(Context *c, const sd_bus_error *error, int r) {
+        const char *name = error->name;
+
+        if (bus_is_absent(error))
+                complain("The service does not run, and the bus cannot start it: %s.", advice(c));
+        else if (name && g_str_has_prefix(name, "org.freedesktop.DBus.Error.Spawn."))
+                complain("The bus could not start the service: %s; %s.", error->message, advice(c));
+        else if (name && g_str_has_prefix(name, SQLIPC_ERROR_PREFIX))
+                complain("%s (%s)", error->message, name);
+        else if (sd_bus_error_has_name(error, SD_BUS_ERROR_ACCESS_DENIED))
+                complain("The bus does not let you call the service: %s", error->message);
+        else if (r == -ETIMEDOUT || sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY))
+                complain("The service does not answer: %s.", advice(c));
+        else
+                complain("The call failed: %s", error->message ?: g_strerror(-r));
+        return CTL_FAILED;
+}
+
+/* ---- Who, and where ----------------------------------------------------------------------------------------------- */
+
+int bus_get_service(Context *c, uid_t *ret_uid, pid_t *ret_pid) {
+        g_autoptr(sd_bus_creds) creds = NULL;
+        int r = sd_bus_get_name_creds(c->bus, SQLIPC_BUS_NAME, SD_BUS_CREDS_EUID | SD_BUS_CREDS_PID, &creds);
+
+        if (r >= 0)
+                r = sd_bus_creds_get_euid(creds, ret_uid);
+        if (r >= 0)
+                r = sd_bus_creds_get_pid(creds, ret_pid);
+        return r;
+}
+
+char *database_of(const char *object) {
+        char *name = NULL, *copy;
+
+        if (sd_bus_path_decode(object, SQLIPC_DATABASE_PATH, &name) <= 0)
+                return g_strdup(object);
+        copy = g_strdup(name);
+        free(name);
+        return copy;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* sqlipcctl add: publishes a database by writing databases.d/NAME.conf, after looking at what the service would meet. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "configuration-check.h"
+#include "database-file.h"
+#include "listing.h"
+#include "reload.h"
+#include "variant.h"
+
+static char **arg_users, **arg_groups, **arg_expose, *arg_description, *arg_service_user;
+static gboolean arg_polkit, arg_immutable, arg_force, arg_reload;
+
+static const GOptionEntry options[] = {
+        { "allow-user", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arg_users, "Let a user use it (again for more; * is all)", "USER" },
+        { "allow-group", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arg_groups, "Let a group use it (again for more)", "GROUP" },
+        { "polkit", 0, 0, G_OPTION_ARG_NONE, &arg_polkit, "Ask polkit about everybody else", NULL },
+        { "expose", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arg_expose, "Show this table or view alone (again for more)", "NAME" },
+        { "description", 0, 0, G_OPTION_ARG_STRING, &arg_description, "A line about it", "TEXT" },
+        { "immutable", 0, 0, G_OPTION_ARG_NONE, &arg_immutable, "Nobody ever changes the file", NULL },
+        { "force", 0, 0, G_OPTION_ARG_NONE, &arg_force, "Write in spite of errors, or over another file", NULL },
+        { "reload", 0, 0, G_OPTION_ARG_NONE, &arg_reload, "Have the service read it, too", NULL },
+        { "service-user", 0, 0, G_OPTION_ARG_STRING, &arg_service_user, "Whom the service runs as", "USER" },
+        {},
+};
+
+/* ---- What to write ------------------------------------------------------------------------------------------------ */
+
+static char *make_text(const char *path) {
+        const DatabaseFile file = {
+                .path = path,
+                .description = arg_description,
+                .allow_users = arg_users,
+                .allow_groups = arg_groups,
+                .expose = arg_expose,
+                .immutable = arg_immutable,
+                .polkit = arg_polkit,
+        };
+
+        return database_file_text(&file);
+}
+
+/* Reads the text as the service will; its findings. `*ret_taken`: it would take it as it is. */
+static GPtrArray *check(const Context *c, const char *name, const char *file, const char *text, const ServiceUser *user,
+                        bool *ret_taken) {
+        const ConfigText texts[] = { { file, text, strlen(text) } };
+        g_autoptr(Config) config = config_new();
+        GPtrArray *findings = findings_new();
+
+        config_add_database(config, name, texts, 1);
+        configuration_resolve(config);
+        configuration_check(c, config, user, findings);
+        *ret_taken = g_hash_table_size(config->broken) == 0;
+        return findings;
+}
+
+static void tell(const GPtrArray *findings) {
+        for (guint i = 0; i < findings->len; i++) {
+                const Finding *finding = findings->pdata[i];
+
+                if (finding->severity != FINDING_OK)
+                        complain("%s: %s", severity_to_string(finding->severity), finding->text);
+        }
+}
+
+/* ---- Writing ------------------------------------------------------------------------------------------------------ */
+
+static int write_text(int folder, const char *name, const char *text) {
+        int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+        size_t size = strlen(text);
+        int r = 0;
+
+        if (fd < 0)
+                return -errno;
+        for (size_t done = 0; r == 0 && done < size;) {
+                ssize_t n = write(fd, text + done, size - done);
+
+                if (n < 0)
+                        r = -errno;
+                else
+                        done += (size_t) n;
+        }
+        if (r == 0 && fsync(fd) < 0)
+                r = -errno;
+        if (close(fd) < 0 && r == 0)
+                r = -errno;
+        return r;
+}
+
+/* Whole or not at all: written under another name, which no reader takes for a configuration, and then renamed. */
+static int replace_file(const char *directory, const char *name, const char *text) {
+        g_autofree char *temporary = g_strdup_printf(".%s.%d.new", name, (int) getpid());
+        int folder, r;
+
+        (void) umask(0022); /* the service is another user */
+        if (g_mkdir_with_parents(directory, 0755) < 0)
+                return -errno;
+        folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (folder < 0)
+                return -errno;
+        r = write_text(folder, temporary, text);
+        if (r >= 0 && renameat2(folder, temporary, folder, name, arg_force ? 0 : RENAME_NOREPLACE) < 0)
+                r = -errno;
+        if (r >= 0 && fsync(folder) < 0)
+                r = -errno;
+        if (r < 0)
+                (void) unlinkat(folder, temporary, 0);
+        (void) close(folder);
+        return r;
+}
+
+/* ---- The verb ----------------------------------------------------------------------------------------------------- */
+
+static int print_outcome(const Context *c, const char *file, const GPtrArray *findings, GVariant *reload) {
+        g_auto(GVariantBuilder) document = {};
+
+        if (!c->json) {
+                printf("Wrote %s.%s\n", file, reload ? "" : " 'sqlipcctl reload' has the service read it.");
+                return reload ? reload_print(c, reload) : CTL_OK;
+        }
+        g_variant_builder_init(&document, G_VARIANT_TYPE_VARDICT);
+        entry(&document, "file", g_variant_new_string(file));
+        entry(&document, "findings", findings_document(findings));
+        if (reload)
+                entry(&document, "reload", reload);
+        document_print(g_variant_builder_end(&document));
+        return CTL_OK;
+}
+
+static int publish(Context *c, const char *directory, const char *file_name, const char *text, const GPtrArray *findings) {
+        g_autofree char *file = g_build_filename(directory, file_name, NULL);
+        g_autoptr(GVariant) reload = NULL;
+        int r = replace_file(directory, file_name, text);
+
+        if (r == -EEXIST) {
+                complain("%s is there already: --force replaces it.", file);
+                return CTL_FAILED;
+        }
+        if (r < 0) {
+                complain("%s cannot be written: %s", file, g_strerror(-r));
+                return CTL_FAILED;
+        }
+        r = arg_reload ? reload_service(c, &reload) : CTL_OK;
+        if (r != CTL_OK)
+                return r;
+        return print_outcome(c, file, findings, reload);
+}
+
+static int run(Context *c, char **words) {
+        g_auto(GStrv) directories = context_directories(c);
+        g_autofree char *directory = g_build_filename(directories[0], "databases.d", NULL);
+        g_autofree char *file_name = g_strconcat(words[0], ".conf", NULL), *path = g_canonicalize_filename(words[1], NULL);
+        g_autofree char *text = make_text(path);
+        g_autoptr(GPtrArray) findings = NULL;
+        g_auto(ServiceUser) user = {};
+        bool taken;
+
+        if (!database_name_is_valid(words[0])) /* it becomes part of a path */
+                return complain_usage("\"%s\" is no name for a database: use up to 64 of A-Z a-z 0-9 _ -", words[0]);
+        if (service_user_find(c, arg_service_user, &user) < 0)
+                return CTL_FAILED;
+        findings = check(c, words[0], file_name, text, &user, &taken);
+        tell(findings);
+        if (!taken || (findings_count(findings, FINDING_ERROR) > 0 && !arg_force)) {
+                complain("Nothing was written%s.", taken ? "; --force writes in spite of errors" : "");
+                return CTL_FAILED;
+        }
+        return publish(c, directory, file_name, text, findings);
+}
+
+const Verb verb_add = {
+        "add", "NAME PATH", "Publish a database: write databases.d/NAME.conf", 2, 2, options,
+        "Without --allow-user, --allow-group and --polkit, root and the service's own user alone may use it.\n", run,
+};

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* sqlipcctl check: what is wrong with the configuration, before the service reads it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "configuration-check.h"
+#include "configuration-file.h"
+#include "configuration-files.h"
+#include "format.h"
+#include "listing.h"
+#include "variant.h"
+
+static gboolean arg_strict, arg_verbose;
+static char *arg_service_user;
+
+static const GOptionEntry options[] = {
+        { "strict", 0, 0, G_OPTION_ARG_NONE, &arg_strict, "Fail for warnings, too", NULL },
+        { "verbose", 'v', 0, G_OPTION_ARG_NONE, &arg_verbose, "Also tell what is right", NULL },
+        { "service-user", 0, 0, G_OPTION_ARG_STRING, &arg_service_user, "Whom the service runs as", "USER" },
+        {},
+};
+
+static Config *load(const Context *c, const char *file) {
+        g_auto(GStrv) directories = NULL;
+
+        if (file)
+                return configuration_of_file(file);
+        directories = context_directories(c);
+        return config_load((const char *const *) directories);
+}
+
+static void print_document(GPtrArray *findings, guint n_databases) {
+        g_auto(GVariantBuilder) document = {};
+
+        g_variant_builder_init(&document, G_VARIANT_TYPE_VARDICT);
+        entry(&document, "databases", g_variant_new_uint32(n_databases));
+        entry(&document, "errors", g_variant_new_uint32(findings_count(findings, FINDING_ERROR)));
+        entry(&document, "warnings", g_variant_new_uint32(findings_count(findings, FINDING_WARNING)));
+        entry(&document, "findings", findings_document(findings));
+        document_print(g_variant_builder_end(&document));
+}
+
+static void print_lines(const Context *c, GPtrArray *findings, guint n_databases) {
+        for (guint i = 0; i < findings->len; i++) {
+                const Finding *finding = findings->pdata[i];
+                g_autoptr(GString) shown = g_string_new(NULL);
+
+                if (finding->severity == FINDING_OK && !arg_verbose)
+                        continue;
+                format_shown_text(shown, finding->subject, strlen(finding->subject), SIZE_MAX);
+                g_string_append(shown, ": ");
+                format_shown_text(shown, finding->text, strlen(finding->text), SIZE_MAX);
+                printf("%s: ", severity_to_string(finding->severity));
+                puts(shown->str);
+        }
+        if (!c->no_legend)
+                printf("%u databases, %u errors, %u warnings.\n", n_databases, findings_count(findings, FINDING_ERROR),
+                       findings_count(findings, FINDING_WARNING));
+}
+
+static int run(Context *c, char **words) {
+        g_auto(ServiceUser) user = {};
+        g_autoptr(GPtrArray) findings = findings_new();
+        g_autoptr(Config) config = NULL;
+        guint n_databases;
+
+        if (service_user_find(c, arg_service_user, &user) < 0)
+                return CTL_FAILED;
+        config = load(c, words[0]);
+        if (!config)
+                return CTL_FAILED;
+        configuration_resolve(config);
+        configuration_check(c, config, &user, findings);
+        n_databases = g_hash_table_size(config->databases);
+        if (c->json)
+                print_document(findings, n_databases);
+        else
+                print_lines(c, findings, n_databases);
+        return findings_count(findings, FINDING_ERROR) > 0 || (arg_strict && findings_count(findings, FINDING_WARNING) > 0)
+                       ? CTL_FAILED
+                       : CTL_OK;
+}
+
+const Verb verb_check = {
+        "check", "[FILE]", "Say what is wrong with the configuration, or with one file of it", 0, 1, options,
+        "Exit status: 0 nothing is wrong, 1 something is; warnings count with --strict.\n", run,
+};

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* sqlipcctl statements, sqlipcctl runs: what the service holds, and what it does, for the caller's uid, for root for all. */
+#include "work.h"
+
+static const Column statement_columns[] = {
+        { "statement", "STATEMENT", SHOWN_TEXT },
+        { "database", "DATABASE", SHOWN_TEXT },
+        { "uid", "USER", SHOWN_USER },
+        { "client", "CLIENT", SHOWN_TEXT },
+        { "runs", "RUNS", SHOWN_NUMBER },
+        { "running", "RUNNING", SHOWN_TEXT, .optional = true },
+        { "sql", "SQL", SHOWN_TEXT, .optional = true, .gives_way = true },
+};
+
+static const Column run_columns[] = {
+        { "run", "RUN", SHOWN_TEXT },
+        { "database", "DATABASE", SHOWN_TEXT },
+        { "uid", "USER", SHOWN_USER },
+        { "client", "CLIENT", SHOWN_TEXT },
+        { "state", "STATE", SHOWN_TEXT },
+        { "usec", "TIME", SHOWN_TIME },
+        { "rows", "ROWS", SHOWN_NUMBER, .optional = true },
+        { "bytes", "BYTES", SHOWN_SIZE, .optional = true },
+        { "worker-pid", "WORKER", SHOWN_NUMBER, .optional = true },
+        { "sql", "SQL", SHOWN_TEXT, .optional = true, .gives_way = true },
+};
+
+static int print_work(Context *c, Work work, const Column *columns, size_t n_columns, const char *things) {
+        g_autoptr(GVariant) rows = NULL;
+        int r = work_list(c, work, &rows);
+
+        if (r != CTL_OK)
+                return r;
+        listing_print(c, rows, columns, n_columns, things);
+        return CTL_OK;
+}
+
+static int run_statements(Context *c, char **words) {
+        return print_work(c, WORK_STATEMENTS, statement_columns, G_N_ELEMENTS(statement_columns), "statements");
+}
+
+static int run_runs(Context *c, char **words) {
+        return print_work(c, WORK_RUNS, run_columns, G_N_ELEMENTS(run_columns), "runs");
+}
+
+const Verb verb_statements = {
+        "statements", "", "List open statements: yours, or everybody's for root", 0, 0, NULL, NULL, run_statements,
+};
+const Verb verb_runs = { "runs", "", "List runs under way: yours, or everybody's for root", 0, 0, NULL, NULL, run_runs };

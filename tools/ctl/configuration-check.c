@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What is wrong with a configuration, see configuration-check.h. */
+#include "configuration-check.h"
+
+#include <string.h>
+
+#include "configuration-names.h"
+#include "file-check.h"
+
+#define POLKIT_SERVICE "/usr/share/dbus-1/system-services/org.freedesktop.PolicyKit1.service"
+
+void configuration_resolve(Config *config) {
+        g_autofree char *question = names_question(config), *answer = names_resolve(question);
+
+        names_apply(config, answer);
+}
+
+static int compare(const void *a, const void *b) {
+        return strcmp(a, b);
+}
+
+GList *configuration_names(const Config *config) {
+        return g_list_sort(g_hash_table_get_keys(config->databases), compare);
+}
+
+/* The system's service stands in a sandbox, where other folders than ours may lie. */
+static void check_sandbox(const DatabaseConfig *d, GPtrArray *findings) {
+        static const struct {
+                const char *folder, *setting;
+        } hidden[] = {
+                { "/home/", "ProtectHome=" },
+                { "/root/", "ProtectHome=" },
+                { "/run/user/", "ProtectHome=" },
+                { "/tmp/", "PrivateTmp=" },
+                { "/var/tmp/", "PrivateTmp=" },
+        };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(hidden); i++)
+                if (g_str_has_prefix(d->path, hidden[i].folder))
+                        findings_add(findings, FINDING_WARNING, d->name,
+                                     "%s is hidden from the unit by %s unless a drop-in shows it: see sqlipcd(8)", d->path,
+                                     hidden[i].setting);
+}
+
+static void check_access(const Context *c, const DatabaseConfig *d, GPtrArray *findings) {
+        bool system = context_is_system(c);
+
+        if (system && !d->polkit && !*d->allow_users && !*d->allow_groups)
+                findings_add(findings, FINDING_WARNING, d->name,
+                             "only root and the service's own user may use it: give AllowUsers=, AllowGroups= or Polkit=yes");
+        if (d->polkit && !system)
+                findings_add(findings, FINDING_WARNING, d->name,
+                             "Polkit=yes lets nobody use it here: polkit is on the system bus, not on a user's");
+        else if (d->polkit && !g_file_test(POLKIT_SERVICE, G_FILE_TEST_EXISTS))
+                findings_add(findings, FINDING_WARNING, d->name,
+                             "Polkit=yes lets nobody use it: polkit is not installed on this machine");
+}
+
+static void check_database(const Context *c, const DatabaseConfig *d, const ServiceUser *user, GPtrArray *findings) {
+        guint before = findings->len;
+
+        file_check(d->path, d->immutable, user, findings, d->name);
+        if (context_is_system(c) && !c->address)
+                check_sandbox(d, findings);
+        check_access(c, d, findings);
+        if (findings->len == before)
+                findings_add(findings, FINDING_OK, d->name, "%s, as the user %s reads it", d->path, user->name);
+}
+
+void configuration_check(const Context *c, const Config *config, const ServiceUser *user, GPtrArray *findings) {
+        g_autoptr(GList) broken = g_list_sort(g_hash_table_get_keys(config->broken), compare);
+        g_autoptr(GList) names = configuration_names(config);
+
+        for (GList *i = broken; i; i = i->next)
+                findings_add(findings, FINDING_ERROR, i->data, "%s",
+                             (const char *) g_hash_table_lookup(config->broken, i->data));
+        for (guint i = 0; i < config->warnings->len; i++)
+                findings_add(findings, FINDING_WARNING, "configuration", "%s", (const char *) config->warnings->pdata[i]);
+        for (GList *i = names; i; i = i->next)
+                check_database(c, g_hash_table_lookup(config->databases, i->data), user, findings);
+}

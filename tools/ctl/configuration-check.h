@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What is wrong with a configuration that was read, for the verbs check and add. */
+#ifndef CTL_CONFIGURATION_CHECK_H
+#define CTL_CONFIGURATION_CHECK_H
+
+#include "configuration.h"
+#include "finding.h"
+#include "service-user.h"
+
+/** Turns the names of users and groups into ids; may ask the network. */
+void configuration_resolve(Config *config);
+
+/** The names of its databases, sorted; caller frees the list, the names are the configuration's. */
+GList *configuration_names(const Config *config);
+
+/** Adds to `findings` what is broken, what is odd, and what the files of the databases are like for `user`. */
+void configuration_check(const Context *c, const Config *config, const ServiceUser *user, GPtrArray *findings);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What all verbs of sqlipcctl have: the options, and the bus once it is needed.
+ *
+ *      main ──> context_parse ──> Verb.run(context, words) ──> exit code
+ *
+ * A verb makes a document (a GVariant), which is its JSON and what its table shows; failures are a sentence on stderr each.
+ */
+#ifndef CTL_CONTEXT_H
+#define CTL_CONTEXT_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <systemd/sd-bus.h>
+
+/* What the program ends with. */
+enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2 };
+
+typedef struct Context {
+        gboolean system, user, json, no_legend;
+        char *address;             /* owned */
+        char **config_directories; /* owned; NULL: the usual ones */
+        sd_bus *bus;               /* owned; NULL until bus_get() */
+} Context;
+
+typedef struct Verb {
+        const char *name;
+        const char *words;           /* what comes behind it, for the help */
+        const char *summary;
+        guint n_min, n_max;          /* words */
+        const GOptionEntry *options; /* its own; NULL */
+        const char *description;     /* more for its help; NULL */
+        int (*run)(Context *c, char **words); /* exit code */
+} Verb;
+
+extern const Verb verb_add, verb_cancel, verb_check, verb_list, verb_reload, verb_runs, verb_security, verb_statements,
+        verb_status, verb_top;
+
+/** Runs the verb that the command line names. Returns the exit code. */
+int context_run(int argc, char **argv);
+
+/** The service of the system, not of a user; by --system, --user, and who asks. An address is told by them, too. */
+bool context_is_system(const Context *c);
+
+/** Where the configuration is looked for, the first one wins; caller frees with g_strfreev(). */
+char **context_directories(const Context *c);
+
+/** Says a sentence on stderr, so that no byte of it can act on the terminal. */
+void complain(const char *format, ...) G_GNUC_PRINTF(1, 2);
+/** The same, with where help is. Returns CTL_USAGE. */
+int complain_usage(const char *format, ...) G_GNUC_PRINTF(1, 2);
+
+#endif

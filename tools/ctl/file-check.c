@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Whether the service could read a file, see file-check.h. */
+#include "file-check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "listing.h"
+
+enum {
+        LINKS_MAX = 40,
+        HEADER_SIZE = 100,      /* of an SQLite database */
+        HEADER_READ_VERSION = 19, /* 2: WAL mode */
+};
+
+typedef struct Check {
+        const ServiceUser *user;
+        GPtrArray *findings;
+        const char *subject;
+} Check;
+
+#define found(check, severity, ...) findings_add((check)->findings, severity, (check)->subject, __VA_ARGS__)
+
+/* An access control list may allow what the mode does not; what it says is not looked into. */
+static bool has_acl(const char *path) {
+        return getxattr(path, "system.posix_acl_access", NULL, 0) > 0;
+}
+
+static bool may(const Check *check, const char *path, const struct stat *st, int wanted) {
+        return service_user_may(check->user, st, wanted) || has_acl(path);
+}
+
+/* ---- The way to the file ------------------------------------------------------------------------------------------ */
+
+static void found_errno(const Check *check, const char *path, int error) {
+        if (error == EACCES)
+                found(check, FINDING_WARNING, "you may not look at %s, so the file was not checked", path);
+        else if (error == ENOENT || error == ENOTDIR)
+                found(check, FINDING_ERROR, "%s is not there", path);
+        else
+                found(check, FINDING_ERROR, "%s: %s", path, g_strerror(error));
+}
+
+/* Only root and the service's user could have it lead elsewhere. */
+static bool is_trusted_link(const Check *check, const struct stat *link, const struct stat *folder) {
+        bool owned = (link->st_uid == 0 || link->st_uid == check->user->uid) &&
+                     (folder->st_uid == 0 || folder->st_uid == check->user->uid);
+
+        return owned && ((folder->st_mode & (S_IWGRP | S_IWOTH)) == 0 || (folder->st_mode & S_ISVTX));
+}
+
+/* The folder `path` can be passed by the service's user. */
+static bool check_folder(const Check *check, const char *path, struct stat *ret) {
+        if (stat(path, ret) < 0) {
+                found_errno(check, path, errno);
+                return false;
+        }
+        if (S_ISDIR(ret->st_mode) && !may(check, path, ret, X_OK)) {
+                g_autofree char *owner = user_name(ret->st_uid);
+
+                found(check, FINDING_ERROR,
+                      "the user %s may not pass the folder %s, which belongs to %s (mode %04o): let a group of his search it",
+                      check->user->name, path, owner, ret->st_mode & 07777);
+                return false;
+        }
+        return true;
+}
+
+typedef struct Walk {
+        GString *here;    /* where we are: no link is in it */
+        char *rest;       /* what is left of the way */
+        unsigned n_links;
+} Walk;
+
+static void walk_done(Walk *walk) {
+        g_string_free(walk->here, TRUE);
+        g_free(walk->rest);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Walk, walk_done)
+
+/* Puts the target of the link `path` in front of what is left of the way. */
+static bool follow(const Check *check, Walk *walk, const char *path, const struct stat *link, const struct stat *folder) {
+        g_autofree char *target = g_file_read_link(path, NULL), *behind = walk->rest;
+
+        walk->rest = g_strconcat(target ?: "", "/", behind, NULL);
+        if (walk->rest[0] == '/')
+                g_string_assign(walk->here, "/");
+        if (++walk->n_links > LINKS_MAX) {
+                found_errno(check, path, ELOOP);
+                return false;
+        }
+        if (!is_trusted_link(check, link, folder)) {
+                g_autofree char *owner = user_name(link->st_uid);
+
+                found(check, FINDING_ERROR,
+                      "%s is a symbolic link that others than root could point elsewhere (it belongs to %s), so the service "
+                      "does not follow it: give the real path, or let root own link and folder", path, owner);
+                return false;
+        }
+        return true;
+}
+
+/* One name of the way, from the folder where we are. */
+static bool step(const Check *check, Walk *walk, const char *name) {
+        g_autofree char *next = g_build_filename(walk->here->str, name, NULL);
+        struct stat folder, st;
+
+        if (!check_folder(check, walk->here->str, &folder))
+                return false;
+        if (g_str_equal(name, "."))
+                return true;
+        if (g_str_equal(name, "..")) {
+                g_autofree char *parent = g_path_get_dirname(walk->here->str);
+
+                g_string_assign(walk->here, parent);
+                return true;
+        }
+        if (lstat(next, &st) < 0) {
+                found_errno(check, next, errno);
+                return false;
+        }
+        if (S_ISLNK(st.st_mode))
+                return follow(check, walk, next, &st, &folder);
+        g_string_assign(walk->here, next);
+        return true;
+}
+
+/* The file that `path` leads to, without links; NULL after saying why not. */
+static char *resolve(const Check *check, const char *path) {
+        g_auto(Walk) walk = { .here = g_string_new("/"), .rest = g_strdup(path) };
+
+        for (;;) {
+                const char *start = walk.rest + strspn(walk.rest, "/");
+                size_t n = strcspn(start, "/");
+                g_autofree char *name = g_strndup(start, n), *rest = g_strdup(start + n);
+
+                if (n == 0)
+                        return g_strdup(walk.here->str);
+                g_free(walk.rest);
+                walk.rest = g_steal_pointer(&rest);
+                if (!step(check, &walk, name))
+                        return NULL;
+        }
+}
+
+/* ---- The file ----------------------------------------------------------------------------------------------------- */
+
+/* -ENODATA: it is empty, -EBADMSG: no database. */
+static int read_header(const char *path, uint8_t ret_header[static HEADER_SIZE]) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        ssize_t n;
+
+        if (fd < 0)
+                return -errno;
+        n = pread(fd, ret_header, HEADER_SIZE, 0);
+        n = n < 0 ? -errno : n;
+        (void) close(fd);
+        if (n <= 0)
+                return n < 0 ? (int) n : -ENODATA;
+        return n == HEADER_SIZE && memcmp(ret_header, "SQLite format 3", 16) == 0 ? 0 : -EBADMSG;
+}
+
+static bool is_beside(const char *path, const char *suffix, char **ret_path, struct stat *ret) {
+        *ret_path = g_strconcat(path, suffix, NULL);
+        return stat(*ret_path, ret) == 0;
+}
+
+/* The service reads what lies beside a database in WAL mode, and makes it only where the database is its own. */
+static void check_wal(const Check *check, const char *path, const struct stat *st) {
+        static const char *const suffixes[] = { "-wal", "-shm" };
+        g_autofree char *folder = g_path_get_dirname(path);
+        struct stat folder_st, beside;
+
+        if (st->st_uid == check->user->uid && stat(folder, &folder_st) == 0 && may(check, folder, &folder_st, W_OK))
+                return;
+        for (size_t i = 0; i < G_N_ELEMENTS(suffixes); i++) {
+                g_autofree char *name = NULL;
+                bool there = is_beside(path, suffixes[i], &name, &beside);
+
+                if (there && may(check, name, &beside, R_OK))
+                        continue;
+                found(check, FINDING_WARNING,
+                      "%s is in WAL mode, and its %s %s: keep a program open that writes to it and let a group of the user %s "
+                      "read it, or, if nobody ever writes to it, set Immutable=yes", path, suffixes[i],
+                      there ? "cannot be read by the service" : "is not there now", check->user->name);
+                return;
+        }
+}
+
+static void check_beside(const Check *check, const char *path, const struct stat *st, bool immutable, bool wal) {
+        g_autofree char *journal = NULL, *log = NULL;
+        struct stat beside;
+
+        if (!immutable && wal)
+                check_wal(check, path, st);
+        if (immutable && is_beside(path, "-wal", &log, &beside) && beside.st_size > 0)
+                found(check, FINDING_WARNING, "Immutable=yes, but %s holds changes: somebody writes to it", log);
+        if (is_beside(path, "-journal", &journal, &beside) && beside.st_size > 0)
+                found(check, FINDING_WARNING,
+                      "%s is there: a writer is at work, or died and left the database to be opened once by a program that may "
+                      "write to it", journal);
+}
+
+static void check_contents(const Check *check, const char *path, const struct stat *st, bool immutable) {
+        uint8_t header[HEADER_SIZE];
+        int r = read_header(path, header);
+
+        if (r == -EACCES)
+                found(check, FINDING_WARNING, "you may not read %s, so what it holds was not checked", path);
+        else if (r == -ENODATA)
+                found(check, FINDING_WARNING, "%s is empty: a database without tables", path);
+        else if (r == -EBADMSG)
+                found(check, FINDING_ERROR, "%s is no SQLite database", path);
+        else if (r < 0)
+                found_errno(check, path, -r);
+        check_beside(check, path, st, immutable, r == 0 && header[HEADER_READ_VERSION] == 2);
+}
+
+void file_check(const char *path, bool immutable, const ServiceUser *user, GPtrArray *findings, const char *subject) {
+        const Check check = { .user = user, .findings = findings, .subject = subject };
+        g_autofree char *file = resolve(&check, path);
+        struct stat st;
+
+        if (!file)
+                return;
+        if (stat(file, &st) < 0)
+                found_errno(&check, file, errno);
+        else if (!S_ISREG(st.st_mode))
+                found(&check, FINDING_ERROR, "%s is %s, no file", file,
+                      S_ISDIR(st.st_mode)    ? "a folder"
+                      : S_ISFIFO(st.st_mode) ? "a FIFO"
+                                             : "a device or a socket");
+        else {
+                if (!may(&check, file, &st, R_OK)) {
+                        g_autofree char *owner = user_name(st.st_uid);
+
+                        found(&check, FINDING_ERROR,
+                              "the user %s may not read %s, which belongs to %s (mode %04o): let a group of his read it",
+                              user->name, file, owner, st.st_mode & 07777);
+                }
+                check_contents(&check, file, &st, immutable);
+        }
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What a check found, a sentence each. */
+#ifndef CTL_FINDING_H
+#define CTL_FINDING_H
+
+#include <glib.h>
+#include <stdbool.h>
+
+typedef enum Severity { FINDING_OK, FINDING_WARNING, FINDING_ERROR, _SEVERITY_MAX } Severity;
+
+typedef struct Finding {
+        Severity severity;
+        char *subject; /* a database, or a file */
+        char *text;
+} Finding;
+
+/** An empty list; free with g_ptr_array_unref(). */
+GPtrArray *findings_new(void);
+void findings_add(GPtrArray *findings, Severity severity, const char *subject, const char *format, ...) G_GNUC_PRINTF(4, 5);
+/** How many are that severe. */
+guint findings_count(const GPtrArray *findings, Severity severity);
+/** As a document, aa{sv}, but for those that are not worse than OK; floating. */
+GVariant *findings_document(const GPtrArray *findings);
+const char *severity_to_string(Severity severity);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Reloading the service, see reload.h. */
+#include "reload.h"
+
+#include "bus.h"
+#include "listing.h"
+#include "sqlipc-names.h"
+
+static GVariant *not_running(void) {
+        g_auto(GVariantBuilder) info = {};
+
+        g_variant_builder_init(&info, G_VARIANT_TYPE_VARDICT);
+        entry(&info, "running", g_variant_new_boolean(false));
+        return g_variant_ref_sink(g_variant_builder_end(&info));
+}
+
+int reload_service(Context *c, GVariant **ret_info) {
+        g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
+        g_autoptr(GVariant) reply = NULL;
+        int r = bus_open(c);
+
+        if (r < 0)
+                return CTL_FAILED;
+        r = bus_call(c, START_NOTHING, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, "Reload", &error, &reply, "a{sv}", 0);
+        if (r < 0 && bus_is_absent(&error) && bus_can_start(c)) {
+                *ret_info = not_running();
+                return CTL_OK;
+        }
+        if (r < 0)
+                return bus_failed(c, &error, r);
+        g_variant_get(reply, "(@a{sv})", ret_info);
+        return CTL_OK;
+}
+
+int reload_print(const Context *c, GVariant *info) {
+        g_autoptr(GVariant) broken = g_variant_lookup_value(info, "broken", G_VARIANT_TYPE("a{ss}"));
+        const char *name, *problem;
+        gboolean running = true;
+        GVariantIter i;
+
+        (void) g_variant_lookup(info, "running", "b", &running);
+        if (c->json)
+                document_print(info);
+        else if (!running)
+                puts("The service does not run; it reads its configuration when it starts.");
+        else
+                printf("%" G_GUINT64_FORMAT " databases are published.\n", lookup_number(info, "databases"));
+        if (!broken || g_variant_n_children(broken) == 0)
+                return CTL_OK;
+        g_variant_iter_init(&i, broken);
+        while (g_variant_iter_loop(&i, "{&s&s}", &name, &problem))
+                complain("%s: %s", name, problem);
+        return CTL_FAILED;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Whom the service runs as, see service-user.h. */
+#include "service-user.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <unistd.h>
+
+static void find_groups(ServiceUser *user, const struct passwd *entry) {
+        int n = 0;
+
+        (void) getgrouplist(entry->pw_name, entry->pw_gid, NULL, &n);
+        user->gids = g_new0(gid_t, (gsize) n + 1);
+        if (getgrouplist(entry->pw_name, entry->pw_gid, user->gids, &n) >= 0)
+                user->n_gids = (size_t) n;
+}
+
+int service_user_find(const Context *c, const char *name, ServiceUser *ret) {
+        const struct passwd *entry;
+
+        if (!name && context_is_system(c))
+                name = SERVICE_USER;
+        entry = name ? getpwnam(name) : getpwuid(geteuid());
+        if (!entry) {
+                complain("There is no user %s whom the service could run as: install its units, or name him with "
+                         "--service-user=.", name ?: "of yours");
+                return -ESRCH;
+        }
+        *ret = (ServiceUser) { .name = g_strdup(entry->pw_name), .uid = entry->pw_uid };
+        find_groups(ret, entry);
+        return 0;
+}
+
+void service_user_done(ServiceUser *user) {
+        g_clear_pointer(&user->name, g_free);
+        g_clear_pointer(&user->gids, g_free);
+}
+
+static bool has_group(const ServiceUser *user, gid_t gid) {
+        for (size_t i = 0; i < user->n_gids; i++)
+                if (user->gids[i] == gid)
+                        return true;
+        return false;
+}
+
+/* The bits are those of R_OK, W_OK and X_OK. */
+bool service_user_may(const ServiceUser *user, const struct stat *st, int wanted) {
+        unsigned shift = st->st_uid == user->uid ? 6 : has_group(user, st->st_gid) ? 3 : 0;
+
+        return user->uid == 0 || (st->st_mode >> shift & (mode_t) wanted) != 0;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What `sqlipcctl status` tells, see status-document.h. */
+#include "status-document.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "configuration-files.h"
+#include "sqlipc-names.h"
+#include "work.h"
+
+/* ---- The service -------------------------------------------------------------------------------------------------- */
+
+/* When a process started, in seconds since 1970; 0: it does not say. */
+static guint64 start_of(pid_t pid) {
+        g_autofree char *file = g_strdup_printf("/proc/%d/stat", (int) pid), *text = NULL;
+        unsigned long long ticks;
+        struct timespec boot, now;
+        const char *behind_name;
+        long tick = sysconf(_SC_CLK_TCK);
+
+        if (!g_file_get_contents(file, &text, NULL, NULL) || !(behind_name = strrchr(text, ')')))
+                return 0;
+        /* field 22, where 3 is the first behind the name */
+        if (sscanf(behind_name, ") %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &ticks) != 1)
+                return 0;
+        if (clock_gettime(CLOCK_BOOTTIME, &boot) < 0 || clock_gettime(CLOCK_REALTIME, &now) < 0)
+                return 0;
+        return (guint64) (now.tv_sec - boot.tv_sec) + ticks / (unsigned long long) tick;
+}
+
+static void add_process(Context *c, GVariantBuilder *document) {
+        uid_t uid;
+        pid_t pid;
+
+        if (bus_get_service(c, &uid, &pid) < 0)
+                return;
+        entry(document, "pid", g_variant_new_uint32((guint32) pid));
+        entry(document, "uid", g_variant_new_uint32(uid));
+        entry(document, "since", g_variant_new_uint64(start_of(pid)));
+}
+
+/* A call that is known to find the service. */
+static int call(Context *c, const char *method, GVariant **ret) {
+        g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
+        int r = bus_call(c, START_NOTHING, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, method, &error, ret, "a{sv}", 0);
+
+        return r < 0 ? bus_failed(c, &error, r) : CTL_OK;
+}
+
+static int add_counts(Context *c, GVariantBuilder *document) {
+        g_autoptr(GVariant) listed = NULL, databases = NULL, info = NULL, asked = NULL, clients = NULL, broken = NULL;
+
+        if (call(c, "ListDatabases", &listed) != CTL_OK || call(c, "ListClients", &asked) != CTL_OK)
+                return CTL_FAILED;
+        g_variant_get(listed, "(@a(soa{sv})@a{sv})", &databases, &info);
+        g_variant_get(asked, "(@a(sa{sv})@a{sv})", &clients, NULL);
+        entry(document, "databases", g_variant_new_uint32((guint32) g_variant_n_children(databases)));
+        entry(document, "clients", g_variant_new_uint32((guint32) g_variant_n_children(clients)));
+        broken = g_variant_lookup_value(info, "broken", G_VARIANT_TYPE("a{ss}"));
+        if (broken)
+                entry(document, "broken", broken);
+        return CTL_OK;
+}
+
+int status_of_service(Context *c, GVariant **ret) {
+        const char *bus = c->address ?: context_is_system(c) ? "system" : "user";
+        g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
+        g_auto(GVariantBuilder) document = {};
+        g_autoptr(GVariant) reply = NULL, properties = NULL;
+        int r = bus_open(c);
+
+        if (r < 0)
+                return CTL_FAILED;
+        g_variant_builder_init(&document, G_VARIANT_TYPE_VARDICT);
+        r = bus_call(c, START_NOTHING, SQLIPC_MANAGER_PATH, "org.freedesktop.DBus.Properties", "GetAll", &error, &reply, "s",
+                     SQLIPC_MANAGER_INTERFACE);
+        if (r < 0 && !(bus_is_absent(&error) && bus_can_start(c)))
+                return bus_failed(c, &error, r);
+        entry(&document, "running", g_variant_new_boolean(r >= 0));
+        entry(&document, "bus", g_variant_new_string(bus));
+        if (r >= 0) {
+                g_variant_get(reply, "(@a{sv})", &properties);
+                add_process(c, &document);
+                entries_of(&document, properties);
+                if (add_counts(c, &document) != CTL_OK)
+                        return CTL_FAILED;
+        }
+        *ret = g_variant_ref_sink(g_variant_builder_end(&document));
+        return CTL_OK;
+}
+
+/* ---- One database ------------------------------------------------------------------------------------------------- */
+
+static GVariant *strings(char **words) {
+        return g_variant_new_strv((const char *const *) words, -1);
+}
+
+static void add_configuration(Context *c, const char *name, GVariantBuilder *document) {
+        g_auto(GStrv) directories = context_directories(c);
+        g_autoptr(Config) config = config_load((const char *const *) directories);
+        const DatabaseConfig *d = g_hash_table_lookup(config->databases, name);
+
+        if (!d)
+                return;
+        entry(document, "path", g_variant_new_string(d->path));
+        entry(document, "immutable", g_variant_new_boolean(d->immutable));
+        entry(document, "allow-users", strings(d->allow_users));
+        entry(document, "allow-groups", strings(d->allow_groups));
+        entry(document, "polkit", g_variant_new_boolean(d->polkit));
+        entry(document, "expose", strings(d->expose));
+}
+
+static int add_work(Context *c, Work work, const char *name, GVariantBuilder *document) {
+        g_autoptr(GVariant) all = NULL, here = NULL;
+
+        if (work_list(c, work, &all) != CTL_OK)
+                return CTL_FAILED;
+        here = work_on_database(all, name);
+        entry(document, work == WORK_RUNS ? "runs" : "statements", here);
+        return CTL_OK;
+}
+
+/* What the list says of it; the caller frees both. */
+static bool find(GVariant *databases, const char *name, char **ret_object, GVariant **ret_more) {
+        GVariantIter i;
+        const char *here;
+
+        g_variant_iter_init(&i, databases);
+        while (g_variant_iter_next(&i, "(&so@a{sv})", &here, ret_object, ret_more)) {
+                if (g_str_equal(here, name))
+                        return true;
+                g_clear_pointer(ret_object, g_free);
+                g_clear_pointer(ret_more, g_variant_unref);
+        }
+        return false;
+}
+
+int status_of_database(Context *c, const char *name, GVariant **ret) {
+        g_autoptr(GVariant) reply = NULL, databases = NULL, more = NULL;
+        g_auto(GVariantBuilder) document = {};
+        g_autofree char *object = NULL;
+
+        if (bus_call_manager(c, "ListDatabases", &reply) < 0)
+                return CTL_FAILED;
+        g_variant_get(reply, "(@a(soa{sv})@a{sv})", &databases, NULL);
+        if (!find(databases, name, &object, &more)) {
+                complain("There is no database \"%s\" for you: 'sqlipcctl list' shows which there are.", name);
+                return CTL_FAILED;
+        }
+        g_variant_builder_init(&document, G_VARIANT_TYPE_VARDICT);
+        entry(&document, "name", g_variant_new_string(name));
+        entry(&document, "object", g_variant_new_object_path(object));
+        entries_of(&document, more);
+        add_configuration(c, name, &document);
+        if (add_work(c, WORK_STATEMENTS, name, &document) != CTL_OK || add_work(c, WORK_RUNS, name, &document) != CTL_OK)
+                return CTL_FAILED;
+        *ret = g_variant_ref_sink(g_variant_builder_end(&document));
+        return CTL_OK;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Documents: what a reply held, and what a verb prints as JSON, are GVariants. */
+#ifndef CTL_VARIANT_H
+#define CTL_VARIANT_H
+
+#include <glib.h>
+#include <systemd/sd-bus.h>
+
+/** The body of `m`, a tuple; caller unrefs. -EBADMSG: it holds descriptors, which no document can. */
+int variant_from_message(sd_bus_message *m, GVariant **ret);
+
+/** Appends `value` as JSON: a dictionary is an object, any other container an array, an absent `maybe` null. */
+void json_append_variant(GString *output, GVariant *value);
+
+/** Adds an entry to a dictionary (a{sv}) that is being built; takes a floating `value`. */
+void entry(GVariantBuilder *dictionary, const char *key, GVariant *value);
+
+/** Adds all entries of `from`, a dictionary (a{sv}). */
+void entries_of(GVariantBuilder *dictionary, GVariant *from);
+
+/** Numbers of a dictionary (a{sv}), of whichever integer type; 0 where there is none. */
+guint64 lookup_number(GVariant *dictionary, const char *key);
+/** Text of a dictionary, borrowed from it; `otherwise` where there is none. */
+const char *lookup_text(GVariant *dictionary, const char *key, const char *otherwise);
+
+#endif
