@@ -9,6 +9,7 @@ import subprocess
 
 from client import Text, reference, same_rows
 from harness import BUILD_ROOT, CHINOOK, SANITIZED, Service, main, wait_for
+from overheard import Overheard
 from results import EXTREME_QUERIES, QUERIES, TABLES, make_extremes
 from tap import equal, test, true
 
@@ -151,6 +152,31 @@ def daemon_lost():
         equal(library.ask("rows 0"), ([[42]], "end 1"), "rows from the next daemon")
         library.ok("query chinook SELECT 7")
         equal(library.ask("rows 0"), ([[7]], "end 1"), "rows")
+
+
+@test
+def restart():
+    """A call that meets a service which stops is answered by the next one; an open statement is compiled there again"""
+    with Service({"chinook": CHINOOK}, activation=True) as service, Library(service) as library:
+        library.ok("prepare chinook SELECT 6 * 7")
+        overheard = Overheard(service.address)
+        for line, member in (
+            ("query chinook SELECT 1 + 2", "Query"),
+            ("prepare chinook SELECT 6 * 7", "Prepare"),
+            ("execute", "Fetch"),
+        ):
+            pid = service.pid()
+            os.kill(pid, signal.SIGSTOP)
+            library.say(line)
+            if member != "Fetch":  # which goes to the unique name, and is sent by the time that rows are asked for
+                wait_for(lambda: member in overheard.members, f"{member} is on its way to the service")
+            os.kill(pid, signal.SIGTERM)
+            os.kill(pid, signal.SIGCONT)
+            equal(library.hear(), "ok", line)
+            rows, end = library.ask("rows 0") if member != "Prepare" else (None, None)
+            true(rows in (None, [[3]], [[42]]) and end in (None, "end 1"), f"{line}: {rows}, {end}")
+            true(service.pid() != pid, "the same process")
+        overheard.close()
 
 
 @test

@@ -14,6 +14,8 @@ import time
 
 from client import Broken, Client, Failure, same_rows
 from harness import CHINOOK, SANITIZED, Service, children, expect, fds, locks, main, wait_for
+from notified import Notified
+from overheard import Overheard
 from tap import at_most, diagnose, equal, test, true
 
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
@@ -322,6 +324,14 @@ def clean_stop():
         client.point()
 
 
+def outcome_of(call):
+    try:
+        call()
+        return "answered"
+    except Failure as failure:
+        return failure.name
+
+
 def how_it_ends(run):
     try:
         run.counted()
@@ -330,6 +340,68 @@ def how_it_ends(run):
         return failure.name.removeprefix("org.sqlipc1.Error.")
     except Broken:
         return "broken"
+
+
+@test
+def calls_that_meet_a_stop():
+    """Calls that were on their way to a service which is told to stop get ShuttingDown, every one"""
+    with make_service() as service:
+        client = service.client()
+        outcomes, overheard = [], Overheard(service.address)
+        os.kill(service.daemon.pid, signal.SIGSTOP)
+        threads = [threading.Thread(target=lambda: outcomes.append(outcome_of(client.point))) for _ in range(50)]
+        for thread in threads:
+            thread.start()
+        wait_for(lambda: overheard.members.count("Query") == 50, "the bus has routed them")
+        service.daemon.send_signal(signal.SIGTERM)
+        service.daemon.send_signal(signal.SIGCONT)
+        for thread in threads:
+            thread.join()
+        overheard.close()
+        equal(set(outcomes), {"org.sqlipc1.Error.ShuttingDown"}, "answers")
+        equal(service.daemon.wait(60), 0, "exit code")
+        service.daemon = None
+
+
+@test
+def service_manager():
+    """It says when it is up, what it does, that it is alive, when it reloads, and when it stops"""
+    with Notified() as notified:
+        environment = notified.environment | {"WATCHDOG_USEC": "200000"}
+        with Service({"chinook": CHINOOK}, environment=environment) as service:
+            notified.until("READY", "1")
+            notified.until("STATUS", "1 database, 0 clients, 0 statements, 0 runs (0 parked), 0 workers")
+            client = service.client()
+            statement = client.prepare("chinook", STREAM)
+            run = statement.fetch()
+            notified.until("STATUS", "1 database, 1 client, 1 statement, 1 run (1 parked), 1 worker")
+            run.cancel()
+            expect("Cancelled", run.read)
+            for _ in range(3):
+                notified.until("WATCHDOG", "1")
+            service.daemon.send_signal(signal.SIGHUP)
+            true(int(notified.until("RELOADING", "1")[-1]["MONOTONIC_USEC"]) > 0, "RELOADING=1 without MONOTONIC_USEC=")
+            notified.until("READY", "1")
+            service.stop()
+            notified.until("STOPPING", "1")
+
+
+@test
+def sleeps_at_rest():
+    """Once all is said and done it wakes up no more: its status, too, changes only with something else"""
+    with Notified() as notified:
+        with Service({"chinook": CHINOOK}, limits={"WorkerIdleSec": 1}, environment=notified.environment) as service:
+            service.driver.point()
+            notified.until("STATUS", "1 database, 1 client, 0 statements, 0 runs (0 parked), 0 workers")
+            time.sleep(1.5)
+            before = switches(service.daemon.pid)
+            time.sleep(2.5)
+            equal(switches(service.daemon.pid), before, "times that it went to sleep")
+
+
+def switches(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches:"))
 
 
 @test

@@ -1,0 +1,186 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The service exits when idle, and no call is lost to it.
+
+Where the order of things matters, IdleExitSec= is long at first and made short by a reload, and the bus is stopped (SIGSTOP)
+until the service has given up its name: what a client sent meanwhile lies with the bus, which routes it first.
+"""
+import fcntl
+import os
+import random
+import signal
+import struct
+import termios
+import threading
+import time
+
+from client import NAME, reference, same_rows
+from harness import CHINOOK, WORKER, Service, children, executable, main, wait_for
+from idle_race import ROWS, SQL, Caller, race
+from notified import Notified
+from tap import diagnose, equal, test, true
+
+SCAN = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+
+
+class Idle(Service):
+    """A service that does not exit yet, with a service manager that listens."""
+
+    def __init__(self):
+        self.notified = Notified()
+        super().__init__({"chinook": CHINOOK}, service={"IdleExitSec": 600}, environment=self.notified.environment)
+        self.notified.until("READY")
+
+    def close(self, check=True):
+        super().close(check)
+        self.notified.close()
+
+    def make_impatient(self):
+        """From now on it exits as soon as it may."""
+        self.service_keys = {"IdleExitSec": "0.001"}
+        self.limits()
+        self.daemon.send_signal(signal.SIGHUP)
+        self.notified.until("RELOADING")
+        self.notified.until("READY")
+
+    def wait_for_exit(self):
+        wait_for(lambda: self.daemon.poll() is not None, "the service exits")
+        equal(self.daemon.returncode, 0, "exit code")
+        self.daemon = None
+        left = [pid for pid in children(os.getpid()) if executable(pid) == str(WORKER)]
+        equal(left, [], "workers left behind")
+
+    def meet_exit(self, client, call):
+        """Has `call` sent to the bus before the name is given up, and routed before, too. Returns what it returned."""
+        results = []
+        os.kill(self.bus.pid, signal.SIGSTOP)
+        try:
+            thread = threading.Thread(target=lambda: results.append(call()))
+            thread.start()
+            wait_for(lambda: n_unread(client) > 0, "the call lies with the bus")
+            self.make_impatient()
+            self.notified.until("STOPPING", "1")
+        finally:
+            os.kill(self.bus.pid, signal.SIGCONT)
+        thread.join()
+        equal(len(results), 1, "calls answered")
+        return results[0]
+
+
+def n_unread(client):
+    """Bytes that the bus has not read yet."""
+    fd = client.connection.get_stream().get_socket().get_fd()
+    return struct.unpack("i", fcntl.ioctl(fd, termios.TIOCOUTQ, bytes(4)))[0]
+
+
+@test
+def race_with_activation():
+    """Thousands of calls at the moment of exit, hundreds of instances, no error"""
+    rounds, seed = 500, random.randrange(2**32)
+    diagnose(f"seed {seed}")
+    with Service({"chinook": CHINOOK}, activation=True, service={"IdleExitSec": "0.005"}) as service:
+        outcome = race(service.address, 0.005, rounds, seed=seed)
+        diagnose(f"{outcome.calls} calls, {outcome.instances} instances, {outcome.taken_back} times the name was taken back")
+        equal(outcome.errors, [], "lost calls")
+        true(outcome.instances > rounds / 5, f"only {outcome.instances} instances: the race was hardly run")
+        wait_for(lambda: not service.has_owner(), "the last instance exits")
+
+
+@test
+def exits_when_idle():
+    """It says that it stops, gives up its name, ends its workers, and exits with 0"""
+    with Idle() as service:
+        service.client().point()
+        true(service.workers(), "no worker")
+        service.make_impatient()
+        service.notified.until("STOPPING", "1")
+        service.wait_for_exit()
+        equal(service.has_owner(), False, "the name has an owner")
+
+
+@test
+def what_is_held_keeps_it():
+    """A statement, a cursor and a running query each keep it, and nothing else does"""
+    for begin, end in (
+        (lambda client: client.prepare("chinook", SQL), lambda client, statement: statement.close()),
+        (lambda client: client.open_rows("chinook", SQL)[0], lambda client, run: client.cancel("chinook", run)),
+        (lambda client: client.query("chinook", SCAN), lambda client, run: run.cancel()),
+        (lambda client: client.prepare("chinook", SQL), lambda client, statement: client.close()),
+    ):
+        with Idle() as service:
+            client = service.client()
+            held = begin(client)
+            service.make_impatient()
+            time.sleep(0.2)  # two hundred times IdleExitSec=
+            client.manager("ListRuns")
+            true(service.daemon.poll() is None, "it exited")
+            end(client, held)
+            service.wait_for_exit()
+
+
+@test
+def statement_meets_exit():
+    """A statement that is prepared while the name goes works on, by name; the service manager is asked to wait"""
+    with Idle() as service:
+        client = service.client()
+        statement = service.meet_exit(client, lambda: client.prepare("chinook", SQL))
+        said = service.notified.until("EXTEND_TIMEOUT_USEC")
+        true(int(said[-1]["EXTEND_TIMEOUT_USEC"]) >= 10_000_000, f"it asks for {said[-1]}")
+        wait_for(service.has_owner, "the name is taken back")
+        for _ in range(3):
+            equal(len(statement.fetch().read().rows), ROWS, "rows")
+        statement.close()
+        service.wait_for_exit()
+
+
+@test
+def query_meets_exit():
+    """A query that is asked while the name goes is answered whole"""
+    sql = "SELECT * FROM Track"
+    with Idle() as service:
+        client = service.client()
+        run = service.meet_exit(client, lambda: client.query("chinook", sql))
+        same_rows(run.read().rows, reference(CHINOOK, sql)[1])
+        service.wait_for_exit()
+
+
+@test
+def name_goes_to_another():
+    """Where another instance has the name first, what is held is served by unique name to its end"""
+    with Idle() as service:
+        other, client = service.client(), Caller(service.address, by_name=False)
+        service.clients.append(client)
+        in_queue = 2
+        equal(other.bus_call("RequestName", "(su)", NAME, 0)[0], in_queue, "RequestName")
+        statement = service.meet_exit(client, lambda: client.prepare("chinook", SQL))
+        wait_for(lambda: "Another instance has the name" in service.log_text(), "it learns that the name is taken")
+        equal(len(statement.fetch().read().rows), ROWS, "rows")
+        true(service.daemon.poll() is None, "it exited with a statement open")
+        statement.close()
+        service.wait_for_exit()
+
+
+@test
+def stop_while_lingering():
+    """SIGTERM ends it also where an idle exit was given up"""
+    with Idle() as service:
+        client = service.client()
+        service.meet_exit(client, lambda: client.prepare("chinook", SQL))
+        wait_for(service.has_owner, "the name is taken back")
+        service.daemon.send_signal(signal.SIGTERM)
+        service.wait_for_exit()
+
+
+@test
+def reader_that_takes_its_time():
+    """Rows that were written before the exit are read after it, with END"""
+    sql = "SELECT TrackId, Name FROM Track WHERE TrackId <= 500"
+    with Idle() as service:
+        client = service.client()
+        run = client.query("chinook", sql)
+        service.make_impatient()
+        service.wait_for_exit()
+        same_rows(run.read().rows, reference(CHINOOK, sql)[1])
+
+
+main()
