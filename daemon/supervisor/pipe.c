@@ -71,9 +71,9 @@ int pipe_new(User *u, Pipe **ret, Refusal *refusal) {
 
         check_all(u);
         if (!pipe_budget_admits_new(budget, &u->pipe_account, u->manager->config->limits.pipe_pages_max))
-                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
-                              "Your pipes hold %" PRIu64 " pages, which is all you may have: finalize "
-                              "statements and close their pipes.", u->pipe_account.used);
+                return user_refuse(u, "PipePagesMax=", refusal,
+                                   "Your pipes hold %" PRIu64 " pages, which is all you may have: finalize "
+                                   "statements and close their pipes.", u->pipe_account.used);
         Pipe *p = g_new(Pipe, 1);
         *p = (Pipe) { .user = user_ref(u), .n_ref = 1, .write_fd = -1, .read_fd = -1, .link.data = p };
         g_queue_push_tail_link(&u->pipes, &p->link);

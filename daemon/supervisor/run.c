@@ -23,9 +23,9 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);
 
 static int check_quota(const Session *s, RunKind kind, Refusal *refusal) {
         if (kind != RUN_PREPARE && s->user->n_runs >= s->manager->config->limits.runs_max)
-                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
-                              "You have %" PRIu64 " runs under way, which is all you may have: let one end, or cancel it.",
-                              s->user->n_runs);
+                return user_refuse(s->user, "RunsMax=", refusal,
+                                   "You have %" PRIu64 " runs under way, which is all you may have: let one end, or "
+                                   "cancel it.", s->user->n_runs);
         return 0;
 }
 

@@ -25,9 +25,9 @@ int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, 
         if (r < 0)
                 return r;
         if (s->user->n_statements >= s->manager->config->limits.statements_max)
-                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
-                              "You have %" PRIu64 " statements open, which is all you may have: finalize some.",
-                              s->user->n_statements);
+                return user_refuse(s->user, "StatementsMax=", refusal,
+                                   "You have %" PRIu64 " statements open, which is all you may have: finalize some.",
+                                   s->user->n_statements);
         r = pipe_new(s->user, &pipe, refusal);
         if (r < 0)
                 return r;

@@ -2,6 +2,7 @@
 /* One uid and its sums. Supervisor. */
 #include <assert.h>
 
+#include "log.h"
 #include "manager.h"
 #include "user.h"
 
@@ -31,11 +32,22 @@ User *user_unref(User *u) {
         return NULL;
 }
 
+int user_refuse(const User *u, const char *limit, Refusal *refusal, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        g_autofree char *sentence = g_strdup_vprintf(format, ap);
+        va_end(ap);
+        log_event_limited(LOG_EVENT_QUOTA_HIT, limit, &(LogFields) { .uid = &u->uid }, "uid %u is refused more (%s): %s",
+                          (unsigned) u->uid, limit, sentence);
+        return refuse(refusal, ERROR_LIMITS_EXCEEDED, "%s", sentence);
+}
+
 int user_hold(User *u, size_t size, Refusal *refusal) {
         if (size > HELD_SIZE_MAX - u->held_size)
-                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
-                              "Your statements and waiting runs hold %zu MiB of SQL and parameters: finalize some.",
-                              HELD_SIZE_MAX >> 20);
+                return user_refuse(u, "SQL and parameters", refusal,
+                                   "Your statements and waiting runs hold %zu MiB of SQL and parameters: finalize some.",
+                                   HELD_SIZE_MAX >> 20);
         u->held_size += size;
         return 0;
 }

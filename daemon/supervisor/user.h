@@ -26,6 +26,7 @@ typedef struct User {
         Manager *manager; /* not owned */
         unsigned n_ref;
         uid_t uid;
+        unsigned n_held_calls; /* held-call.h */
         uint64_t n_statements, n_runs, n_workers;
         size_t held_size, joined_size;
         PipeAccount pipe_account;
@@ -38,6 +39,10 @@ User *user_get(Manager *m, uid_t uid);
 User *user_ref(User *u);
 User *user_unref(User *u);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(User, user_unref)
+
+/* LIMITS_EXCEEDED with a sentence for the user, and a line in the log for who may raise the `limit`. */
+int user_refuse(const User *u, const char *limit, Refusal *refusal, const char *format, ...)
+        __attribute__((format(printf, 4, 5)));
 
 /* Adds `size` to what is held. LIMITS_EXCEEDED past HELD_SIZE_MAX. */
 int user_hold(User *u, size_t size, Refusal *refusal);
