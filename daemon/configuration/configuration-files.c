@@ -119,15 +119,23 @@ static bool texts_add(Texts *t, const char *file) {
 
 /* ---- Directories ---- */
 
-/* Adds what stands in `directory` and ends in `suffix`, name -> full path, where no directory before had the name. `c` is
- * told of a directory that cannot be read, unless NULL. */
-static void list_directory(Config *c, const char *directory, const char *suffix, GTree *files) {
+/* Nothing there, or nothing where it would be. */
+static bool is_absent(const char *directory, const GError *error) {
+        struct stat st;
+
+        return g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT) ||
+               (g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOTDIR) && lstat(directory, &st) < 0);
+}
+
+/* Adds what stands in `directory` and ends in `suffix`, name -> full path, where no directory before had the name.
+ * `problem` gets why it cannot be read, unless another problem stands there. */
+static void list_directory(const char *directory, const char *suffix, GTree *files, char **problem) {
         g_autoptr(GError) error = NULL;
         const char *name;
         GDir *dir = g_dir_open(directory, 0, &error);
 
-        if (!dir && c && !g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT))
-                config_add_warning(c, "%s", error->message);
+        if (!dir && !is_absent(directory, error) && !*problem)
+                *problem = g_strdup(error->message);
         while (dir && (name = g_dir_read_name(dir)))
                 if (g_str_has_suffix(name, suffix) && name[0] != '.' && !g_tree_lookup(files, name))
                         g_tree_insert(files, g_strdup(name), g_build_filename(directory, name, NULL));
@@ -139,14 +147,16 @@ static int compare_names(const void *a, const void *b, void *userdata) {
         return strcmp(a, b);
 }
 
-/* What stands in `subdirectory` of any of `directories`, sorted by name, of each name the first directory's. */
-static GTree *list_all(Config *c, const char *const *directories, const char *subdirectory, const char *suffix) {
+/* What stands in `subdirectory` of any of `directories`, sorted by name, of each name the first directory's. `ret_problem`:
+ * why one of them cannot be read, or NULL. */
+static GTree *list_all(const char *const *directories, const char *subdirectory, const char *suffix, char **ret_problem) {
         GTree *files = g_tree_new_full(compare_names, NULL, g_free, g_free);
 
+        *ret_problem = NULL;
         for (const char *const *i = directories; *i; i++) {
                 g_autofree char *directory = g_build_filename(*i, subdirectory, NULL);
 
-                list_directory(c, directory, suffix, files);
+                list_directory(directory, suffix, files, ret_problem);
         }
         return files;
 }
@@ -157,9 +167,13 @@ static gboolean add_drop_in(void *name, void *file, void *texts) {
 }
 
 static void add_drop_ins(Texts *t, const char *const *directories, const char *main_file) {
-        g_autofree char *subdirectory = g_strconcat(main_file, ".d", NULL);
-        g_autoptr(GTree) files = list_all(t->config, directories, subdirectory, ".conf");
+        g_autofree char *subdirectory = g_strconcat(main_file, ".d", NULL), *problem = NULL;
+        g_autoptr(GTree) files = list_all(directories, subdirectory, ".conf", &problem);
 
+        if (problem) {
+                config_add_broken(t->config, t->name, "%s", problem);
+                t->broken = true;
+        }
         g_tree_foreach(files, add_drop_in, t);
 }
 
@@ -215,10 +229,13 @@ static gboolean check_drop_in_directory(void *directory_name, void *directory, v
 
 Config *config_load(const char *const *directories) {
         Config *c = config_new();
-        g_autoptr(GTree) files = list_all(c, directories, "databases.d", ".conf");
-        g_autoptr(GTree) drop_ins = list_all(NULL, directories, "databases.d", ".conf.d");
+        g_autofree char *problem = NULL, *same_problem = NULL;
+        g_autoptr(GTree) files = list_all(directories, "databases.d", ".conf", &problem);
+        g_autoptr(GTree) drop_ins = list_all(directories, "databases.d", ".conf.d", &same_problem);
         Loading l = { .config = c, .directories = directories, .files = files };
 
+        if (problem)
+                config_add_warning(c, "%s", problem);
         load_main(c, directories);
         g_tree_foreach(files, load_database, &l);
         g_tree_foreach(drop_ins, check_drop_in_directory, &l);

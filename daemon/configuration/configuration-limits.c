@@ -67,9 +67,11 @@ static const NumberRow limit_table[] = {
 
 G_STATIC_ASSERT(G_N_ELEMENTS(limit_table) <= 64); /* bits of DatabaseLimits.given */
 
+#define SERVICE_AT(field) G_STRUCT_OFFSET(ServiceConfig, field)
+
 static const NumberRow service_table[] = {
-        { "IdleExitSec", NUMBER_TIME, G_STRUCT_OFFSET(ServiceConfig, idle_exit_usec), 60 * SEC, MSEC, YEAR, .infinity = true },
-        { "SlowQuerySec", NUMBER_TIME, G_STRUCT_OFFSET(ServiceConfig, slow_query_usec), 10 * SEC, 0, YEAR, .infinity = true },
+        { "IdleExitSec", NUMBER_TIME, SERVICE_AT(idle_exit_usec), 60 * SEC, MSEC, YEAR, .infinity = true },
+        { "SlowQuerySec", NUMBER_TIME, SERVICE_AT(slow_query_usec), 10 * SEC, 0, YEAR, .infinity = true },
 };
 
 static uint64_t *number_at(void *base, size_t offset) {

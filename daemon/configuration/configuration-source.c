@@ -88,7 +88,8 @@ bool config_walk(Config *c, const char *name, const ConfigText *text, const Sect
                 if (item == CONFIG_SECTION)
                         section = enter_section(&p, lines, sections, reader.section);
                 else if (item == CONFIG_BAD)
-                        place_broken(&p, "\"%.*s\" is no [SECTION], no KEY=VALUE and no # comment", LINE_SHOWN, reader.value);
+                        place_broken(&p, "\"%.*s\" is no [SECTION], no KEY=VALUE and no # comment", LINE_SHOWN,
+                                     reader.value);
                 else if (!reader.section)
                         place_broken(&p, "%s= stands before the first section", reader.key);
                 else if (section)

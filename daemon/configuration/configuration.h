@@ -3,16 +3,16 @@
  * What the configuration says. Pure: text in, structure and messages out; configuration-files.h reads the files, and
  * configuration-names.h turns names of users and groups into ids. (Named in full because config.h is the build's.)
  *
- *      configuration.c ---> configuration-database.c   [Database]            \
- *                      \-> configuration-limits.c     [Limits], [Service]    > configuration-source.c ---> configuration-text.c
- *                                                                            /  one text, its messages     lines and values
+ *      configuration.c -> configuration-database.c   [Database] --------\
+ *                     \-> configuration-limits.c     [Limits], [Service] -+-> configuration-source.c -> configuration-text.c
+ *                                                                              one text, messages        lines, values
  *
  *      sqlipcd.conf            [Service] [Limits]     sqlipcd.conf(5)
  *      databases.d/NAME.conf   [Database] [Limits]    sqlipc.databases(5)
  *
- * Each may come as several texts: the file, then its drop-ins in their order; a later one changes what it names. Each message
- * names the file and line that it is about. What is wrong in a database's texts leaves that database out, since half of what
- * was meant could let in too many; what is wrong in sqlipcd.conf leaves its key as it was.
+ * Each may come as several texts: the file, then its drop-ins in their order; a later one changes what it names. Each
+ * message names the file and line that it is about. What is wrong in a database's texts leaves that database out, since
+ * half of what was meant could let in too many; what is wrong in sqlipcd.conf leaves its key as it was.
  */
 #ifndef SQLIPC_CONFIGURATION_H
 #define SQLIPC_CONFIGURATION_H

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "configuration-names.h"
 #include "configuration-text.h"
 #include "configuration.h"
 #include "test.h"
@@ -88,6 +89,177 @@ static void test_every_wrong_limit_is_told(void) {
         CHECK_INT((int64_t) c->limits.statements_max, 7);
 }
 
+static char *joined(char **list) {
+        return g_strjoinv("|", list);
+}
+
+/* What `lines` of [Database] make of a list: the words with | between, or what is wrong. */
+static void check_list(const char *key, const char *lines, const char *expected) {
+        g_autofree char *text = g_strdup_printf("[Database]\nPath=/x\n%s\n", lines), *words = NULL;
+        g_autoptr(Config) c = config_new();
+        const DatabaseConfig *d = add(c, text);
+
+        if (d)
+                words = joined(strcmp(key, "Expose") == 0       ? d->expose
+                               : strcmp(key, "AllowUsers") == 0 ? d->allow_users
+                                                                : d->allow_groups);
+        CHECK_STRING(words ?: broken(c, "x"), expected);
+        CHECK_INT(c->warnings->len, 0);
+}
+
+static void test_lists(void) {
+        check_list("AllowUsers", "AllowUsers=alice  bob\t1000", "alice|bob|1000");
+        check_list("AllowUsers", "AllowUsers=alice\nAllowUsers=* bob", "alice|*|bob");
+        check_list("AllowUsers", "AllowUsers=alice\nAllowUsers=\nAllowUsers=bob", "bob");
+        check_list("AllowUsers", "AllowUsers=alice\nAllowUsers=", "");
+        check_list("AllowUsers", "AllowUsers=4294967294", "4294967294");
+        check_list("AllowUsers", "AllowUsers=4294967295", "/etc/x.conf:3: AllowUsers=: 4294967295 is no id that a user has");
+        check_list("AllowUsers", "AllowUsers=a 99999999999999999999",
+                   "/etc/x.conf:3: AllowUsers=: 99999999999999999999 is no id that a user has");
+        check_list("AllowUsers", "AllowUsers=\"\"", "/etc/x.conf:3: AllowUsers=: a name is empty");
+        check_list("AllowGroups", "AllowGroups=staff 7", "staff|7");
+        check_list("AllowGroups", "AllowGroups=*",
+                   "/etc/x.conf:3: AllowGroups=: there is no * for groups: give AllowUsers=* for everybody");
+}
+
+static void test_exposed(void) {
+        g_autofree char *longest = g_strnfill(1024, 'n'), *too_long = g_strnfill(1025, 'n');
+        g_autofree char *takes = g_strconcat("Expose=", longest, NULL), *refuses = g_strconcat("Expose=", too_long, NULL);
+
+        check_list("Expose", "Expose=a \"b c\" 'd\"e' f\\ g \"h\\\"i\" j'k l'm", "a|b c|d\"e|f g|h\"i|jk lm");
+        check_list("Expose", "Expose=Stücke ' '", "Stücke| ");
+        check_list("Expose", "Expose=a\nExpose=\nExpose=b", "b");
+        check_list("Expose", takes, longest);
+        check_list("Expose", refuses, "/etc/x.conf:3: Expose=nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn...: no name of "
+                                      "more than 1024 bytes is taken");
+        check_list("Expose", "Expose=a\nExpose=b SQLite_x", "/etc/x.conf:4: Expose=SQLite_x: what begins with sqlite_ is "
+                                                           "SQLite's own and is never exposed");
+        check_list("Expose", "Expose=''", "/etc/x.conf:3: Expose=: a name is empty");
+        for (const char *const *i = (const char *const[]) { "\"a", "'a", "a\\", "\"a\\\"", NULL }; *i; i++) {
+                g_autofree char *line = g_strconcat("Expose=", *i, NULL);
+                check_list("Expose", line, "/etc/x.conf:3: Expose=: a quote or backslash leads nowhere");
+        }
+}
+
+static void test_exposed_twice(void) {
+        g_autoptr(Config) c = config_new();
+        DatabaseConfig *d = add(c, "[Database]\nPath=/x\nExpose=Track album\nExpose=TRACK\n");
+
+        g_autofree char *words = joined(d->expose);
+        CHECK_STRING(words, "Track|album");
+        CHECK_INT(c->warnings->len, 1);
+        CHECK_STRING(c->warnings->pdata[0], "/etc/x.conf:4: Expose=TRACK stands there already");
+}
+
+static void test_syntax(void) {
+        g_autoptr(Config) c = config_new();
+        DatabaseConfig *d = add(c, "; mine\r\n  [Database]  \r\n\tPath =  /a\\sb\\\\c\\t \r\n"
+                                   "Description=a = b # c\r\nPolkit=on");
+
+        CHECK(d);
+        CHECK_STRING(d->path, "/a b\\c\t");
+        CHECK_STRING(d->description, "a = b # c");
+        CHECK(d->polkit);
+        check_broken("[Database]\nPath=/x\n=y\n", "/etc/x.conf:3: \"=y\" is no [SECTION], no KEY=VALUE and no # comment");
+        check_broken("[Database] x\nPath=/x\n", "/etc/x.conf:1: \"[Database] x\" is no [SECTION]");
+        check_broken("[]\n[Database]\nPath=/x\n", "/etc/x.conf:1: \"[]\" is no [SECTION]");
+        check_broken("Path=/x\n[Database]\nPath=/x\n", "/etc/x.conf:1: Path= stands before the first section");
+        check_broken("[Database]\nPath=/x\nPolkit=ask\n", "/etc/x.conf:3: Polkit=ask: give yes or no");
+        check_broken("[Database]\npath=/x\n", "/etc/x.conf:1: [Database] has no Path="); /* keys have one case */
+        check_broken("[Database]\nPath=\n", "/etc/x.conf:2: Path= is not absolute");
+}
+
+static void test_twice(void) {
+        g_autoptr(Config) c = config_new();
+        DatabaseConfig *d = add(c, "[Database]\nPath=/x\nPolkit=no\n[Limits]\nRunsMax=1\n[Database]\nPath=/y\n"
+                                   "AllowUsers=a\nAllowUsers=b\n[Limits]\nRunsMax=2\n");
+
+        CHECK_STRING(d->path, "/y");
+        CHECK_INT(d->limits.runs_max, 2);
+        CHECK_INT(c->warnings->len, 4);
+        CHECK_STRING(c->warnings->pdata[0],
+                     "/etc/x.conf:6: section [Database] begins on line 1 already; what stands in both is taken");
+        CHECK_STRING(c->warnings->pdata[1], "/etc/x.conf:7: key Path= stands on line 2 already; this one counts");
+        CHECK_STRING(c->warnings->pdata[2],
+                     "/etc/x.conf:10: section [Limits] begins on line 4 already; what stands in both is taken");
+        CHECK_STRING(c->warnings->pdata[3], "/etc/x.conf:11: key RunsMax= stands on line 5 already; this one counts");
+}
+
+static void add_with_drop_in(Config *c, const char *text, const char *drop_in) {
+        config_add_database(c, "x", (const ConfigText[]) { { "/usr/x.conf", text, strlen(text) },
+                                                           { "/etc/x.conf.d/y.conf", drop_in, strlen(drop_in) } }, 2);
+}
+
+static void test_drop_ins(void) {
+        g_autoptr(Config) c = config_new(), without = config_new(), wrong = config_new(), none = config_new();
+
+        add_with_drop_in(c, "[Database]\nPath=/x\nAllowUsers=a\nExpose=t\nPolkit=yes\n[Limits]\nHeapMax=1M\n",
+                         "[Database]\nAllowUsers=\nExpose=v\nPolkit=no\nWhat=1\n[Limits]\nHeapMax=2M\n");
+        const DatabaseConfig *d = g_hash_table_lookup(c->databases, "x");
+        CHECK_STRING(d->path, "/x");
+        CHECK(!d->allow_users[0] && !d->allow_users_at[0]);
+        g_autofree char *words = joined(d->expose);
+        CHECK_STRING(words, "t|v");
+        CHECK(!d->polkit);
+        CHECK_INT(config_limits(c, d).heap_max, 2 << 20);
+        CHECK_INT(c->warnings->len, 1); /* a drop-in may say again what the file says */
+        CHECK_STRING(c->warnings->pdata[0], "/etc/x.conf.d/y.conf:5: key What= is not known and does nothing");
+
+        add_with_drop_in(without, "# nothing\n", "[Database]\nDescription=d\n");
+        CHECK_STRING(broken(without, "x"), "/etc/x.conf.d/y.conf:1: [Database] has no Path=");
+        add_with_drop_in(wrong, "[Database]\nPath=/x\n", "[Database]\n\nPath=x\n");
+        CHECK_STRING(broken(wrong, "x"), "/etc/x.conf.d/y.conf:3: Path=x is not absolute");
+        add_with_drop_in(none, "[Limits]\n", "[Limits]\n");
+        CHECK_STRING(broken(none, "x"), "/usr/x.conf:1: there is no section [Database]");
+}
+
+static void test_limits_of_a_database(void) {
+        g_autoptr(Config) c = config_new(), wrong = config_new();
+        DatabaseConfig *d = add(c, "[Database]\nPath=/x\n[Limits]\nStatementsMax=9\nRunTimeoutSec=1.5\n"
+                                   "ResultRowsMax=infinity\nPipePagesMax=7\nExemptRoot=yes\n");
+
+        add_limits(c, "[Limits]\nRunTimeoutSec=3\nResultRowsMax=10\nRowSizeMax=1K\nStatementsMax=100\n");
+        const Limits l = config_limits(c, d);
+        CHECK_INT(l.run_timeout_usec, 1500000);
+        CHECK(l.result_rows_max == UINT64_MAX);
+        CHECK_INT(l.row_size_max, 1024);
+        CHECK_INT(l.statements_max, 100); /* of one uid, beside that of the database */
+        CHECK_INT(d->limits.statements_max, 9);
+        CHECK(d->limits.runs_max == UINT64_MAX && d->limits.workers_max == UINT64_MAX);
+        CHECK_INT(l.exempt_root, 0);
+        CHECK_INT(c->warnings->len, 2);
+        CHECK_STRING(c->warnings->pdata[0],
+                     "/etc/x.conf:7: key PipePagesMax= belongs into sqlipcd.conf and does nothing here");
+        CHECK_STRING(c->warnings->pdata[1],
+                     "/etc/x.conf:8: key ExemptRoot= belongs into sqlipcd.conf and does nothing here");
+
+        CHECK(!add(wrong, "[Database]\nPath=/x\n[Limits]\nHeapMax=1K\nRunsMax=0\n"));
+        CHECK_STRING(broken(wrong, "x"),
+                     "/etc/x.conf:4: HeapMax=1K is not taken: give bytes, with K, M, G or T behind for a unit, from 1M to 1T; "
+                     "/etc/x.conf:5: RunsMax=0 is not taken: give a number from 1 to 1000000");
+}
+
+static void test_service(void) {
+        g_autoptr(Config) c = config_new(), given = config_new(), wrong = config_new();
+
+        CHECK_INT(c->service.idle_exit_usec, 60000000);
+        CHECK(!c->service.idle_exit_given);
+        CHECK_INT(c->service.slow_query_usec, 10000000);
+        add_limits(given, "[Service]\nIdleExitSec=0.001\nSlowQuerySec=infinity\n[Limits]\nExemptRoot=yes\n");
+        CHECK_INT(given->service.idle_exit_usec, 1000);
+        CHECK(given->service.idle_exit_given);
+        CHECK(given->service.slow_query_usec == UINT64_MAX);
+        CHECK_INT(given->limits.exempt_root, 1);
+        CHECK_INT(g_hash_table_size(given->broken), 0);
+        add_limits(wrong, "[Service]\nIdleExitSec=0\nWhat=1\n[Database]\n");
+        CHECK_STRING(broken(wrong, "sqlipcd.conf"),
+                     "/etc/sqlipcd.conf:2: IdleExitSec=0 is not taken: give seconds, such as 10 or 0.5, from 0.001 to 31622400, "
+                     "or infinity");
+        CHECK(!wrong->service.idle_exit_given);
+        CHECK_INT(wrong->service.idle_exit_usec, 60000000);
+        CHECK_INT(wrong->warnings->len, 2);
+}
+
 static void test_last_of_two_keys_counts(void) {
         /* the value that GKeyFile takes is the one whose line is told */
         check_broken("[Database]\nPath=/x\nPath=y\n[Other]\nPath=z\n", "/etc/x.conf:3: Path=y is not absolute");
@@ -171,6 +343,12 @@ static void test_limits_broken(void) {
         check_limit_broken("RunTimeoutSec=inf");
         check_limit_broken("RunTimeoutSec=0");
         check_limit_broken("ResultSizeMax=99999999999999999999");
+        check_limit_broken("RunTimeoutSec=infinity");
+        check_limit_broken("StatementsMax=infinity");
+        check_limit_broken("ExemptRoot=perhaps");
+        check_limit_broken("SQLSizeMax=1000001");
+        check_limit_broken("VariablesMax=32767");
+        check_limit_broken("HeapMax=1048575");
 }
 
 static void check_size(const char *text, int r, uint64_t expected) {
@@ -209,6 +387,7 @@ static void test_seconds(void) {
         check_seconds("18446744073709.551615", 0, UINT64_MAX);
         check_seconds("18446744073709.551616", -ERANGE, 0);
         check_seconds("18446744073710", -ERANGE, 0);
+        check_seconds("infinity", 0, UINT64_MAX);
         check_seconds(".5", -EINVAL, 0);
         check_seconds("5.", -EINVAL, 0);
         check_seconds("5s", -EINVAL, 0);
@@ -220,12 +399,40 @@ static void test_equal(void) {
                        *same = add(b, "[Database]\nMode=read-only\nPath=/x\nImmutable=no\n");
 
         CHECK(database_config_equal(first, same));
-        CHECK(!database_config_equal(first, add(c, "[Database]\nPath=/x\nImmutable=yes\n")));
+        for (const char *const *i = (const char *const[]) { "Immutable=yes", "Polkit=yes", "Description=d", "AllowUsers=a",
+                                                            "AllowGroups=a", "Expose=a", "[Limits]\nRunsMax=1",
+                                                            "[Limits]\nStatementsMax=1", "[Limits]\nWorkersMax=1",
+                                                            "[Limits]\nHeapMax=512M", NULL }; *i; i++) {
+                g_autofree char *text = g_strdup_printf("[Database]\nPath=/x\n%s\n", *i);
+                CHECK(!database_config_equal(first, add(c, text)));
+        }
+        CHECK(!database_config_equal(first, add(c, "[Database]\nPath=/y\n")));
+        CHECK(!database_config_equal(add(a, "[Database]\nPath=/x\n[Limits]\nHeapMax=2M\n"),
+                                     add(b, "[Database]\nPath=/x\n[Limits]\nHeapMax=3M\n")));
+}
+
+/* What a name resolves to may change while the text stays. */
+static void test_equal_ids(void) {
+        g_autoptr(Config) a = config_new(), b = config_new();
+        DatabaseConfig *first = add(a, "[Database]\nPath=/x\nAllowUsers=u\nAllowGroups=g\n"),
+                       *second = add(b, "[Database]\n\nPath=/x\nAllowUsers=u\nAllowGroups=g\n");
+
+        names_apply(a, "u u 1\ng g 2\n");
+        names_apply(b, "u u 1\ng g 2\n");
+        CHECK(database_config_equal(first, second));
+        names_apply(b, "u u 3\ng g 2\n");
+        CHECK(!database_config_equal(first, second));
+        names_apply(b, "u u 1\ng g 3\n");
+        CHECK(!database_config_equal(first, second));
+        names_apply(b, "u u 1\n");
+        CHECK(!database_config_equal(first, second));
 }
 
 int main(void) {
         static const Test tests[] = {
                 TEST(test_database), TEST(test_database_defaults), TEST(test_database_broken),
+                TEST(test_lists), TEST(test_exposed), TEST(test_exposed_twice), TEST(test_syntax), TEST(test_twice),
+                TEST(test_drop_ins), TEST(test_limits_of_a_database), TEST(test_service), TEST(test_equal_ids),
                 TEST(test_last_of_two_keys_counts), TEST(test_nul_bytes), TEST(test_unknown_key_warns), TEST(test_names),
                 TEST(test_names_that_no_message_carries), TEST(test_every_wrong_limit_is_told),
                 TEST(test_limits), TEST(test_limits_broken), TEST(test_sizes), TEST(test_seconds), TEST(test_equal),
