@@ -46,7 +46,7 @@ static void log_slow(const Run *run, const Ended *ended) {
         fields.rows = ended->n_rows;
         if (run->kind != RUN_PREPARE && fields.usec > slow)
                 log_event(LOG_EVENT_SLOW_QUERY, &fields,
-                          "Run %" PRIu64 " of uid %u took %.1f s for %" PRIu64 " rows, more than SlowQuerySec=.", run->number,
+                          "Run %" PRIu64 " of uid %u took %.1f s, more than SlowQuerySec=; rows: %" PRIu64 ".", run->number,
                           (unsigned) run->user->uid, (double) fields.usec / 1e6, fields.rows);
 }
 
