@@ -140,12 +140,14 @@ static void explain_cannot_open(const Database *d, const Setup *setup, bool temp
                                      "the service may not read the file of this database: give its user read access");
 }
 
-bool database_fail(Database *d, const Setup *setup, int rc, size_t offset_base, SqlError *error) {
+/* The failure `rc` of the connection `db`. */
+static bool fail_on(Database *d, sqlite3 *db, const Setup *setup, int rc, size_t offset_base, SqlError *error) {
         /* both asked in any case: what they tell is about this failure, not about the next */
         bool limit_hit = vfs_temp_limit_was_hit(), no_temporary = vfs_temp_open_failed();
         int32_t code;
 
-        (void) sql_error_take(error, d->db, rc, offset_base);
+        /* what the file's own connection says may name what is not exposed: its code alone counts */
+        (void) sql_error_take(error, setup->n_exposed > 0 && db == d->file ? NULL : db, rc, offset_base);
         code = error->extended_code;
         if ((error->error == ERROR_NOT_ALLOWED || error->error == ERROR_SQL) && d->access.refused[0])
                 (void) sql_error_set(
@@ -180,6 +182,10 @@ bool database_fail(Database *d, const Setup *setup, int rc, size_t offset_base, 
         return false;
 }
 
+bool database_fail(Database *d, const Setup *setup, int rc, size_t offset_base, SqlError *error) {
+        return fail_on(d, d->db, setup, rc, offset_base, error);
+}
+
 static int run_silently(sqlite3 *db, const char *sql) {
         return sqlite3_exec(db, sql, NULL, NULL, NULL);
 }
@@ -188,6 +194,30 @@ static int run_silently(sqlite3 *db, const char *sql) {
 static int probe(Database *d) {
         (void) sqlite3_step(d->probe);
         return sqlite3_reset(d->probe);
+}
+
+/* What clients' SQL is compiled on, behind which the file is out of reach. */
+static int put_before(Database *d, const Setup *setup) {
+        int rc = exposed_open(&d->exposed, d->file, setup, &d->db);
+
+        if (rc == SQLITE_OK)
+                rc = access_install(d->db, setup, &d->access);
+        return rc == SQLITE_OK ? exposed_seal(d->exposed) : rc;
+}
+
+static int set_up(Database *d, const Setup *setup) {
+        int rc = run_silently(d->file, CACHE_SETTINGS);
+
+        if (rc == SQLITE_OK)
+                rc = access_install(d->file, setup, setup->n_exposed > 0 ? &d->file_access : &d->access);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_prepare_v3(d->file, PROBE, -1, SQLITE_PREPARE_PERSISTENT, &d->probe, NULL);
+        if (rc == SQLITE_OK)
+                rc = probe(d);
+        if (rc == SQLITE_OK && setup->n_exposed > 0)
+                return put_before(d, setup);
+        d->db = d->file;
+        return rc;
 }
 
 bool database_open(Database *d, const Setup *setup, ProgressHandler progress, void *userdata, SqlError *error) {
@@ -207,22 +237,17 @@ bool database_open(Database *d, const Setup *setup, ProgressHandler progress, vo
                 return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
         }
         /* NOFOLLOW: a link that was put in the way since is an error */
-        rc = sqlite3_open_v2(uri, &d->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX |
+        rc = sqlite3_open_v2(uri, &d->file, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX |
                              SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW, VFS_NAME);
         free(uri);
         if (rc == SQLITE_OK)
-                rc = run_silently(d->db, CACHE_SETTINGS);
-        if (rc == SQLITE_OK)
-                rc = access_install(d->db, setup, &d->access);
-        if (rc == SQLITE_OK)
-                rc = sqlite3_prepare_v3(d->db, PROBE, -1, SQLITE_PREPARE_PERSISTENT, &d->probe, NULL);
-        if (rc == SQLITE_OK)
-                rc = probe(d);
+                rc = set_up(d, setup);
         if (rc != SQLITE_OK) {
-                (void) database_fail(d, setup, rc, 0, error);
+                (void) fail_on(d, d->file, setup, rc, 0, error);
                 database_close(d);
                 return false;
         }
+        sqlite3_progress_handler(d->file, PROGRESS_OPCODES, progress, userdata);
         sqlite3_progress_handler(d->db, PROGRESS_OPCODES, progress, userdata);
 
         /* the file may have been replaced while it was opened: then this connection belongs to neither */
@@ -237,12 +262,31 @@ bool database_open(Database *d, const Setup *setup, ProgressHandler progress, vo
 
 void database_close(Database *d) {
         (void) sqlite3_finalize(d->probe);
-        (void) sqlite3_close(d->db);
+        d->exposed = exposed_close(d->exposed);
+        (void) sqlite3_close(d->file);
         free(d->path);
         *d = (Database) {};
 }
 
+DatabaseBegin database_begin(Database *d, const Setup *setup, SqlError *error) {
+        int rc = d->exposed ? exposed_begin(d->exposed) : SQLITE_OK;
+
+        if (rc == SQLITE_OK)
+                return DATABASE_BEGUN;
+        if (rc == SQLITE_SCHEMA)
+                return DATABASE_STALE;
+        (void) fail_on(d, d->file, setup, rc, 0, error);
+        return DATABASE_FAILED;
+}
+
+void database_end(Database *d) {
+        if (d->exposed)
+                exposed_end(d->exposed);
+}
+
 bool database_schema_changed(Database *d) {
+        if (d->exposed) /* seen when it began */
+                return false;
         (void) probe(d);
         return sqlite3_stmt_status(d->probe, SQLITE_STMTSTATUS_REPREPARE, 1) > 0;
 }
@@ -258,6 +302,6 @@ static int see_journal_mode(void *userdata, int n, char **values, char **names) 
 bool database_in_rollback_mode(Database *d) {
         bool rollback = true;
 
-        (void) sqlite3_exec(d->db, "PRAGMA journal_mode", see_journal_mode, &rollback, NULL);
+        (void) sqlite3_exec(d->file, "PRAGMA journal_mode", see_journal_mode, &rollback, NULL);
         return rollback;
 }

@@ -2,8 +2,9 @@
 /*
  * Side: worker. One connection to the one database of this worker: opened by the file rules (I12), limited, guarded.
  *
- * Only SQLite opens the file: a second open() and close() of ours would drop SQLite's POSIX locks (F_SETLK works per process
- * and inode), and a foreign write could then land under an open cursor. What must be known beforehand comes from stat().
+ * Only SQLite opens the file: a second open() and close() of ours would drop SQLite's POSIX locks (F_SETLK works per
+ * process and inode), and a foreign write could then land under an open cursor. What must be known beforehand comes from
+ * stat().
  */
 #ifndef DATABASE_H
 #define DATABASE_H
@@ -12,6 +13,7 @@
 #include <sys/types.h>
 
 #include "access.h"
+#include "exposed.h"
 #include "sql-error.h"
 
 typedef struct sqlite3_stmt sqlite3_stmt;
@@ -28,11 +30,14 @@ static inline bool file_identity_equal(const FileIdentity *a, const FileIdentity
 }
 
 typedef struct Database {
-        sqlite3 *db;
+        sqlite3 *db;         /* what SQL of clients is compiled on: `file`, or what stands before it (exposed.h) */
+        sqlite3 *file;       /* the connection to the file */
+        Exposed *exposed;    /* NULL: clients see all that the file has */
         sqlite3_stmt *probe; /* reads the schema's first row, and so its number */
         char *path;          /* owned; where the file is, without links (path.h) */
         FileIdentity identity;
-        Access access;
+        Access access;       /* of clients' SQL */
+        Access file_access;  /* of ours, where clients have none on the file */
 } Database;
 
 /* Called by SQLite every 1,000 opcodes; non-zero interrupts the statement. */
@@ -41,7 +46,8 @@ typedef int (*ProgressHandler)(void *userdata);
 /* Process-wide settings of SQLite; once, before anything else. Returns an SQLite result code. */
 int database_setup_sqlite(const Setup *setup);
 
-/* The file at setup->path now, by a look that is cheap: whether a connection is still to it. False: FileMissing, CannotOpen. */
+/* The file at setup->path now, by a look that is cheap: whether a connection is still to it. False: FileMissing,
+ * CannotOpen. */
 bool database_identify(const Setup *setup, FileIdentity *ret, SqlError *error);
 
 /* Opens and reads the schema once, so that what is wrong with the files is known here and named: NeedsOwner, NeedsRecovery,
@@ -50,6 +56,16 @@ bool database_open(Database *d, const Setup *setup, ProgressHandler progress, vo
 
 /* Closes; accepts one that did not open. Its statements must be finalized. */
 void database_close(Database *d);
+
+/* Before and after all that is done for one run. Where little is exposed, one transaction spans it, on a schema that is
+ * the one known here: DATABASE_STALE if it is not, and this connection is of no use any more. */
+typedef enum DatabaseBegin {
+        DATABASE_BEGUN,
+        DATABASE_STALE,
+        DATABASE_FAILED, /* with an error, Busy for one */
+} DatabaseBegin;
+DatabaseBegin database_begin(Database *d, const Setup *setup, SqlError *error);
+void database_end(Database *d);
 
 /* Whether the schema is no longer the one that statements were compiled against, because another program changed it.
  * SQLite sees that when it steps a statement, but compiles, and describes, by what it knows. False where nothing can be

@@ -60,38 +60,63 @@ static void drop_stale(Pool *pool, const FileIdentity *now) {
         }
 }
 
-bool pool_take(Pool *pool, const char *sql, size_t sql_size, Connection **ret, SqlError *error) {
-        FileIdentity now;
-        Connection **best, *c;
+/* An idle connection, best one that has `sql` compiled. NULL: there is none. */
+static Connection *take_idle(Pool *pool, const char *sql, size_t sql_size) {
+        Connection **best = &pool->idle;
 
-        if (!database_identify(pool->setup, &now, error))
-                return false;
-        drop_stale(pool, &now);
-        best = &pool->idle;
         for (Connection **link = &pool->idle; *link; link = &(*link)->next)
                 if (find_cached(*link, sql, sql_size)) {
                         best = link;
                         break;
                 }
-        if (*best) {
-                *ret = unlink_idle(pool, best);
-                return true;
-        }
+        return *best ? unlink_idle(pool, best) : NULL;
+}
 
-        c = calloc(1, sizeof *c);
-        if (!c)
-                return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
+static Connection *open_fresh(Pool *pool, SqlError *error) {
+        Connection *c = calloc(1, sizeof *c);
+
+        if (!c) {
+                (void) sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
+                return NULL;
+        }
         if (!database_open(&c->database, pool->setup, pool->progress, pool->userdata, error)) {
                 free(c);
-                return false;
+                return NULL;
         }
-        *ret = c;
-        return true;
+        return c;
+}
+
+bool pool_take(Pool *pool, const char *sql, size_t sql_size, Connection **ret, SqlError *error) {
+        FileIdentity now;
+
+        if (!database_identify(pool->setup, &now, error))
+                return false;
+        drop_stale(pool, &now);
+        /* at most one more than there are: a fresh one that is stale at once meets a schema that keeps changing */
+        for (unsigned n = 0; n <= N_IDLE_MAX + 1; n++) {
+                Connection *c = take_idle(pool, sql, sql_size) ?: open_fresh(pool, error);
+                DatabaseBegin begun;
+
+                if (!c)
+                        return false;
+                begun = database_begin(&c->database, pool->setup, error);
+                if (begun == DATABASE_BEGUN) {
+                        *ret = c;
+                        return true;
+                }
+                if (begun == DATABASE_FAILED) {
+                        pool_give(pool, c);
+                        return false;
+                }
+                (void) connection_free(c);
+        }
+        return sql_error_set(error, ERROR_BUSY, "the schema of this database keeps changing: try again");
 }
 
 void pool_give(Pool *pool, Connection *c) {
         if (!c)
                 return;
+        database_end(&c->database);
         if (pool->n_idle >= N_IDLE_MAX) {
                 (void) connection_free(c);
                 return;
@@ -152,6 +177,9 @@ static bool check_compiled(Connection *c, sqlite3_stmt *stmt, const char *tail, 
         if (!stmt)
                 return sql_error_set(error, ERROR_EMPTY_STATEMENT,
                                      "there is no statement in this SQL, only space or comments");
+        if (c->database.exposed && sqlite3_stmt_isexplain(stmt))
+                return sql_error_set(error, ERROR_NOT_ALLOWED,
+                                     "EXPLAIN is not allowed where Expose= publishes a part of the database");
         if (!sqlite3_stmt_readonly(stmt))
                 return sql_error_set(
                         error, ERROR_READ_ONLY,
@@ -207,6 +235,8 @@ bool connection_compile(Connection *c, const Setup *setup, const char *sql, size
         bool ok;
 
         access_forget(&c->database.access);
+        if (c->database.exposed)
+                exposed_expect(c->database.exposed, sql, sql_size);
         if (cached) {
                 *ret = cached->stmt;
                 cached->stmt = NULL;

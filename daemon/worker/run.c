@@ -548,8 +548,10 @@ static void trim(Run *run) {
 
         if (end > start)
                 (void) madvise(run->page, end - start, MADV_DONTNEED);
-        if (run->connection)
+        if (run->connection) {
                 (void) sqlite3_db_release_memory(run->connection->database.db);
+                (void) sqlite3_db_release_memory(run->connection->database.file);
+        }
         (void) malloc_trim(0);
 }
 

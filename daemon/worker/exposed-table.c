@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See exposed-table.h.
+ */
+#include "exposed-table.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exposed-plan.h"
+
+#define N_SEARCHES_MAX 32 /* kept for the next cursor */
+
+/* A compiled SELECT of the file. */
+typedef struct ExposedSearch ExposedSearch;
+struct ExposedSearch {
+        ExposedSearch *next;                      /* while it is kept */
+        const ExposedObject *object;
+        char *plan;                        /* owned */
+        char uses[PLAN_N_CONSTRAINTS + 1]; /* a ValueUse for each constraint */
+        sqlite3_stmt *stmt;
+        int at[];                          /* for each column where it is in the row, -1: not read */
+};
+
+typedef struct Table {
+        sqlite3_vtab base;
+        ExposedTables *tables;
+        const ExposedObject *object;
+} Table;
+
+typedef struct Cursor {
+        sqlite3_vtab_cursor base;
+        ExposedSearch *search;  /* owned; NULL: none yet */
+        bool ended;
+        sqlite3_int64 row; /* its number, where there is no rowid */
+} Cursor;
+
+/* ---- searches ---- */
+
+static ExposedSearch *search_free(ExposedSearch *s) {
+        if (!s)
+                return NULL;
+        (void) sqlite3_finalize(s->stmt);
+        sqlite3_free(s->plan);
+        free(s);
+        return NULL;
+}
+
+static ExposedSearch *search_new(sqlite3 *file, const ExposedObject *o, const char *text, const Plan *plan,
+                                 const char *uses, int *ret_rc) {
+        ExposedSearch *s = calloc(1, sizeof *s + (size_t) o->n_columns * sizeof s->at[0]);
+        char *sql = exposed_plan_sql(o, plan, uses);
+        int n = 1;
+
+        *ret_rc = SQLITE_NOMEM;
+        if (s && sql && (s->plan = sqlite3_mprintf("%s", text)))
+                *ret_rc = sqlite3_prepare_v3(file, sql, -1, SQLITE_PREPARE_PERSISTENT, &s->stmt, NULL);
+        sqlite3_free(sql);
+        if (*ret_rc != SQLITE_OK)
+                return search_free(s);
+        s->object = o;
+        memcpy(s->uses, uses, (size_t) plan->n_constraints);
+        for (int i = 0; i < o->n_columns; i++)
+                s->at[i] = exposed_plan_reads(plan, i) ? n++ : -1;
+        return s;
+}
+
+static bool search_is(const ExposedSearch *s, const ExposedObject *o, const char *plan, const char *uses) {
+        return s->object == o && strcmp(s->plan, plan) == 0 && strcmp(s->uses, uses) == 0;
+}
+
+/* Keeps it for the next cursor; the one that was not used for longest goes. */
+static void keep(ExposedTables *e, ExposedSearch *s) {
+        ExposedSearch **link = &e->kept;
+
+        if (!s)
+                return;
+        (void) sqlite3_reset(s->stmt);
+        (void) sqlite3_clear_bindings(s->stmt);
+        s->next = e->kept;
+        e->kept = s;
+        for (unsigned n = 0; *link && n < N_SEARCHES_MAX; n++)
+                link = &(*link)->next;
+        *link = search_free(*link);
+}
+
+static ExposedSearch *take(ExposedTables *e, const ExposedObject *o, const char *plan, const char *uses) {
+        for (ExposedSearch **link = &e->kept; *link; link = &(*link)->next)
+                if (search_is(*link, o, plan, uses)) {
+                        ExposedSearch *s = *link;
+
+                        *link = s->next;
+                        s->next = NULL;
+                        return s;
+                }
+        return NULL;
+}
+
+/* ---- the virtual table ---- */
+
+/* SQLite's words for `rc` alone; where they say nothing, whose trouble it is. */
+static int fail(sqlite3_vtab *table, int rc) {
+        const ExposedObject *o = ((Table *) table)->object;
+
+        if ((rc & 0xff) == SQLITE_ERROR) {
+                sqlite3_free(table->zErrMsg);
+                table->zErrMsg = sqlite3_mprintf(
+                        "\"%w\" cannot be read like this: its definition or its data does not allow it", o->name);
+        }
+        return rc;
+}
+
+static const ExposedObject *find_object(const ExposedTables *e, const char *name) {
+        for (uint32_t i = 0; i < e->n_objects; i++)
+                if (strcmp(e->objects[i].name, name) == 0)
+                        return &e->objects[i];
+        return NULL;
+}
+
+static int declare(sqlite3 *db, const ExposedObject *o) {
+        char *columns = exposed_object_columns(o), *sql = columns ? sqlite3_mprintf("CREATE TABLE x(%s)", columns) : NULL;
+        int rc = sql ? sqlite3_declare_vtab(db, sql) : SQLITE_NOMEM;
+
+        sqlite3_free(columns);
+        sqlite3_free(sql);
+        return rc;
+}
+
+/* argv: the module, the schema, the table; then what the columns are, which is there for those who read sqlite_schema. */
+static int connect_table(sqlite3 *db, void *userdata, int argc, const char *const *argv, sqlite3_vtab **ret, char **error) {
+        ExposedTables *e = userdata;
+        const ExposedObject *o = argc > 2 ? find_object(e, argv[2]) : NULL;
+        Table *t;
+        int rc;
+
+        (void) error;
+        if (!o)
+                return SQLITE_ERROR;
+        rc = declare(db, o);
+        if (rc != SQLITE_OK)
+                return rc;
+        t = sqlite3_malloc(sizeof *t);
+        if (!t)
+                return SQLITE_NOMEM;
+        *t = (Table) { .tables = e, .object = o };
+        *ret = &t->base;
+        return SQLITE_OK;
+}
+
+/* Not the same as connect_table: then the module would be a table by its own name. */
+static int create_table(sqlite3 *db, void *userdata, int argc, const char *const *argv, sqlite3_vtab **ret, char **error) {
+        return connect_table(db, userdata, argc, argv, ret, error);
+}
+
+static int disconnect_table(sqlite3_vtab *table) {
+        sqlite3_free(table);
+        return SQLITE_OK;
+}
+
+static int choose_plan(sqlite3_vtab *table, sqlite3_index_info *info) {
+        const Table *t = (Table *) table;
+
+        return exposed_plan_choose(t->object, t->tables->whole, info);
+}
+
+static int open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **ret) {
+        Cursor *c = sqlite3_malloc(sizeof *c);
+
+        (void) table;
+        if (!c)
+                return SQLITE_NOMEM;
+        *c = (Cursor) { .ended = true };
+        *ret = &c->base;
+        return SQLITE_OK;
+}
+
+static int close_cursor(sqlite3_vtab_cursor *cursor) {
+        Cursor *c = (Cursor *) cursor;
+
+        keep(((Table *) cursor->pVtab)->tables, c->search);
+        sqlite3_free(c);
+        return SQLITE_OK;
+}
+
+static int next_row(sqlite3_vtab_cursor *cursor) {
+        Cursor *c = (Cursor *) cursor;
+        int rc = sqlite3_step(c->search->stmt);
+
+        c->row++;
+        c->ended = rc != SQLITE_ROW;
+        return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : fail(cursor->pVtab, rc);
+}
+
+/* How each value of a search goes into it. False: there is one that nothing matches. */
+static bool see_values(const ExposedObject *o, const Plan *plan, sqlite3_value **values, char *ret_uses) {
+        for (int i = 0, v = 0; i < plan->n_constraints; i++) {
+                ret_uses[i] = VALUE_PUSHED;
+                if (exposed_plan_takes_value(plan, i))
+                        ret_uses[i] = (char) exposed_plan_value_use(o, plan, i, values[v++]);
+                if (ret_uses[i] == VALUE_NEVER)
+                        return false;
+        }
+        return true;
+}
+
+static int bind_values(sqlite3_stmt *stmt, const Plan *plan, const char *uses, sqlite3_value **values) {
+        int rc = SQLITE_OK;
+
+        for (int i = 0, v = 0; rc == SQLITE_OK && i < plan->n_constraints; i++)
+                if (exposed_plan_takes_value(plan, i)) {
+                        if (uses[i] != VALUE_LEFT)
+                                rc = sqlite3_bind_value(stmt, i + 1, values[v]);
+                        v++;
+                }
+        return rc;
+}
+
+static int filter(sqlite3_vtab_cursor *cursor, int number, const char *text, int n_values, sqlite3_value **values) {
+        const Table *t = (Table *) cursor->pVtab;
+        Cursor *c = (Cursor *) cursor;
+        char uses[PLAN_N_CONSTRAINTS + 1] = {};
+        Plan plan;
+        int rc = SQLITE_OK;
+
+        (void) number;
+        (void) n_values;
+        c->ended = true;
+        c->row = 0;
+        exposed_plan_parse(text, &plan);
+        if (!see_values(t->object, &plan, values, uses))
+                return SQLITE_OK;
+        if (c->search && search_is(c->search, t->object, text, uses))
+                (void) sqlite3_reset(c->search->stmt);
+        else {
+                keep(t->tables, c->search);
+                c->search = take(t->tables, t->object, text, uses);
+        }
+        if (!c->search)
+                c->search = search_new(t->tables->file, t->object, text, &plan, uses, &rc);
+        if (rc == SQLITE_OK)
+                rc = bind_values(c->search->stmt, &plan, uses, values);
+        return rc == SQLITE_OK ? next_row(cursor) : fail(cursor->pVtab, rc);
+}
+
+static int has_ended(sqlite3_vtab_cursor *cursor) {
+        return ((Cursor *) cursor)->ended;
+}
+
+static int give_column(sqlite3_vtab_cursor *cursor, sqlite3_context *context, int i) {
+        const ExposedSearch *s = ((Cursor *) cursor)->search;
+
+        if (s->at[i] < 0) /* SQLite said that it would not read it */
+                return SQLITE_INTERNAL;
+        sqlite3_result_value(context, sqlite3_column_value(s->stmt, s->at[i]));
+        return SQLITE_OK;
+}
+
+static int give_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *ret) {
+        const Table *t = (Table *) cursor->pVtab;
+        const Cursor *c = (Cursor *) cursor;
+
+        if (!t->object->rowid && !t->tables->whole) {
+                sqlite3_free(cursor->pVtab->zErrMsg);
+                cursor->pVtab->zErrMsg = sqlite3_mprintf("no such column: rowid");
+                return SQLITE_ERROR;
+        }
+        *ret = t->object->rowid ? sqlite3_column_int64(c->search->stmt, 0) : c->row;
+        return SQLITE_OK;
+}
+
+/* Never called, as no statement that writes is ever stepped: with it SQLite says of such a statement what it is. */
+static int refuse_update(sqlite3_vtab *table, int argc, sqlite3_value **argv, sqlite3_int64 *ret_rowid) {
+        (void) table;
+        (void) argc;
+        (void) argv;
+        (void) ret_rowid;
+        return SQLITE_READONLY;
+}
+
+static const sqlite3_module module = {
+        .xCreate = create_table,
+        .xConnect = connect_table,
+        .xBestIndex = choose_plan,
+        .xDisconnect = disconnect_table,
+        .xDestroy = disconnect_table,
+        .xOpen = open_cursor,
+        .xClose = close_cursor,
+        .xFilter = filter,
+        .xNext = next_row,
+        .xEof = has_ended,
+        .xColumn = give_column,
+        .xRowid = give_rowid,
+        .xUpdate = refuse_update,
+};
+
+int exposed_tables_register(ExposedTables *tables, sqlite3 *db) {
+        return sqlite3_create_module_v2(db, EXPOSED_MODULE, &module, tables, NULL);
+}
+
+int exposed_tables_create(sqlite3 *db, const ExposedObject *o) {
+        char *columns = exposed_object_columns(o), *sql = NULL;
+        int rc = SQLITE_NOMEM;
+
+        if (columns && (sql = sqlite3_mprintf("CREATE VIRTUAL TABLE \"%w\" USING " EXPOSED_MODULE "(%s)", o->name, columns)))
+                rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
+        sqlite3_free(columns);
+        sqlite3_free(sql);
+        return rc;
+}
+
+void exposed_tables_done(ExposedTables *tables) {
+        while (tables->kept) {
+                ExposedSearch *s = tables->kept;
+
+                tables->kept = s->next;
+                (void) search_free(s);
+        }
+        for (uint32_t i = 0; i < tables->n_objects; i++)
+                exposed_object_done(&tables->objects[i]);
+        free(tables->objects);
+        *tables = (ExposedTables) {};
+}

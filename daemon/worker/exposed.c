@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See exposed.h.
+ */
+#include "exposed.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "exposed-collation.h"
+#include "exposed-table.h"
+#include "vfs.h"
+
+#define SCHEMA_VERSION "PRAGMA main.schema_version"
+
+struct Exposed {
+        sqlite3 *db;           /* in memory */
+        ExposedTables tables;
+        sqlite3_stmt *version; /* reads the schema's; while it is at its row, the transaction is open */
+        int schema_version;
+};
+
+/* One text for the whole life of a worker, which opens many connections. */
+static void complain(const char *name) {
+        static bool said;
+
+        if (!said)
+                (void) fprintf(stderr,
+                               "sqlipc-worker: Expose=%s: the database has no such table or view, or none that can be read; it "
+                               "is left out, with others that may be like it\n",
+                               name);
+        said = true;
+}
+
+/* Reads and declares one. What is wrong with it alone leaves it out. */
+static int expose(Exposed *e, const char *name) {
+        ExposedObject *o = &e->tables.objects[e->tables.n_objects];
+        int rc;
+
+        for (uint32_t i = 0; i < e->tables.n_objects; i++)
+                if (sqlite3_stricmp(e->tables.objects[i].name, name) == 0) /* named twice */
+                        return SQLITE_OK;
+        rc = exposed_object_read(o, e->tables.file, name);
+        if (rc == SQLITE_OK) {
+                e->tables.n_objects++; /* where it is looked for */
+                rc = exposed_tables_create(e->db, o);
+                if (rc != SQLITE_OK)
+                        e->tables.n_objects--;
+        }
+        if (rc != SQLITE_OK)
+                exposed_object_done(o);
+        if (rc != SQLITE_NOTFOUND && (rc & 0xff) != SQLITE_ERROR)
+                return rc;
+        complain(name);
+        return SQLITE_OK;
+}
+
+static int see_encoding(void *userdata, int n, char **values, char **names) {
+        char **sql = userdata;
+
+        (void) names;
+        if (n == 1 && values[0])
+                *sql = sqlite3_mprintf("PRAGMA encoding = \"%w\"; PRAGMA cache_size = -256", values[0]);
+        return *sql ? 0 : 1;
+}
+
+/* A connection in memory, with the encoding of the file: text passes as it is. */
+static int open_memory(Exposed *e) {
+        char *sql = NULL;
+        int rc = sqlite3_open_v2(":memory:", &e->db,
+                                 SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, VFS_NAME);
+
+        if (rc == SQLITE_OK)
+                rc = sqlite3_exec(e->tables.file, "PRAGMA encoding", see_encoding, &sql, NULL);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_exec(e->db, sql, NULL, NULL, NULL);
+        sqlite3_free(sql);
+        return rc == SQLITE_OK ? exposed_tables_register(&e->tables, e->db) : rc;
+}
+
+/* Reads the schema's version and stays at it, which holds the transaction open. */
+static int read_version(Exposed *e, int *ret) {
+        if (sqlite3_step(e->version) != SQLITE_ROW)
+                return sqlite3_reset(e->version) ?: SQLITE_CORRUPT;
+        *ret = sqlite3_column_int(e->version, 0);
+        return SQLITE_OK;
+}
+
+/* All that is exposed. Not in one transaction, since a table cannot be dropped while another statement reads (the
+ * affinities of exposed-schema.c): if another program changes the schema meanwhile, it is Busy. */
+static int read_schema(Exposed *e, const Setup *setup) {
+        int rc = sqlite3_prepare_v3(e->tables.file, SCHEMA_VERSION, -1, SQLITE_PREPARE_PERSISTENT, &e->version, NULL);
+
+        if (rc == SQLITE_OK)
+                rc = exposed_collation_setup(e->tables.file);
+        if (rc == SQLITE_OK)
+                rc = read_version(e, &e->schema_version);
+        exposed_end(e);
+        for (uint32_t i = 0; rc == SQLITE_OK && i < setup->n_exposed; i++)
+                rc = expose(e, setup->exposed[i].data);
+        if (rc == SQLITE_OK)
+                rc = exposed_begin(e);
+        exposed_end(e);
+        return rc == SQLITE_SCHEMA ? SQLITE_BUSY : rc;
+}
+
+int exposed_open(Exposed **ret, sqlite3 *file, const Setup *setup, sqlite3 **ret_db) {
+        Exposed *e = calloc(1, sizeof *e);
+        int rc;
+
+        if (!e)
+                return SQLITE_NOMEM;
+        e->tables.file = file;
+        e->tables.objects = calloc(setup->n_exposed, sizeof *e->tables.objects);
+        rc = e->tables.objects ? open_memory(e) : SQLITE_NOMEM;
+        if (rc == SQLITE_OK)
+                rc = read_schema(e, setup);
+        if (rc != SQLITE_OK) {
+                (void) exposed_close(e);
+                return rc;
+        }
+        *ret = e;
+        *ret_db = e->db;
+        return SQLITE_OK;
+}
+
+int exposed_seal(Exposed *e) {
+        /* json_each and json_tree walk their argument, and nothing else */
+        static const char *kept[] = { EXPOSED_MODULE, "json_each", "json_tree", NULL };
+
+        return sqlite3_drop_modules(e->db, kept);
+}
+
+Exposed *exposed_close(Exposed *e) {
+        if (!e)
+                return NULL;
+        (void) sqlite3_close(e->db);
+        (void) sqlite3_finalize(e->version);
+        exposed_tables_done(&e->tables);
+        free(e);
+        return NULL;
+}
+
+int exposed_begin(Exposed *e) {
+        int version, rc = read_version(e, &version);
+
+        if (rc == SQLITE_OK && version != e->schema_version) {
+                exposed_end(e);
+                return SQLITE_SCHEMA;
+        }
+        return rc;
+}
+
+void exposed_end(Exposed *e) {
+        (void) sqlite3_reset(e->version);
+}
+
+/* "?1or" is a parameter and a word, "x1or" is one word. */
+static bool is_word(char c, bool begun) {
+        return c == '_' || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (unsigned char) c >= 0x80 ||
+               (begun && c >= '0' && c <= '9');
+}
+
+void exposed_expect(Exposed *e, const char *sql, size_t sql_size) {
+        static const char *const words[] = { "or", "right", "full" };
+
+        /* more than is needed, in strings and comments: such a statement only takes longer */
+        e->tables.whole = false;
+        for (size_t i = 0, n; i < sql_size && !e->tables.whole; i += n) {
+                for (n = 0; i + n < sql_size && is_word(sql[i + n], n > 0);)
+                        n++;
+                for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+                        e->tables.whole = e->tables.whole || (n == strlen(words[k]) && strncasecmp(sql + i, words[k], n) == 0);
+                n = n > 0 ? n : 1;
+        }
+}
