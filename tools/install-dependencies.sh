@@ -3,9 +3,9 @@
 #
 # tools/install-dependencies.sh GROUP...
 #
-# Installs the Debian packages that a group of work needs and that are not there: build, test, demo, package (each with
-# what it builds on). With sudo where you are not root; fetches package lists only when something is missing and cannot be
-# installed from those that are there. Says what it installs, and nothing where nothing is missing.
+# Installs the Debian packages that a group of work needs and that are not there: build, test, demo, package, gate (each
+# with what it builds on). With sudo where you are not root; fetches package lists only when something is missing and cannot
+# be installed from those that are there. Says what it installs, and nothing where nothing is missing.
 #
 # Exit code: 0 everything is there, 1 it is not and cannot be installed, 2 wrong usage.
 set -eu
@@ -21,6 +21,8 @@ package=("${build[@]}" build-essential debhelper lintian systemd)
 # the system suite.
 test=("${demo[@]}" "${package[@]}" clang g++ binutils git sqlite3 util-linux python3-gi dbus dbus-broker systemd-container
     systemd-sysv)
+# What .ci/run does beyond the tests.
+gate=("${test[@]}" shellcheck valgrind)
 
 usage() {
     sed -n '4,10s/^# \{0,1\}//p' "$0" >&2
@@ -33,6 +35,7 @@ for group; do
     case $group in
     build) wanted+=("${build[@]}") ;;
     demo) wanted+=("${demo[@]}") ;;
+    gate) wanted+=("${gate[@]}") ;;
     package) wanted+=("${package[@]}") ;;
     test) wanted+=("${test[@]}") ;;
     *) usage ;;
