@@ -33,7 +33,13 @@ typedef struct LogFields {
         uint64_t rows;
 } LogFields;
 
-typedef enum LogTarget { LOG_TARGET_AUTO, LOG_TARGET_CONSOLE, LOG_TARGET_JOURNAL, LOG_TARGET_NULL, LOG_TARGET_MAX } LogTarget;
+typedef enum LogTarget {
+        LOG_TARGET_AUTO, /* the journal if standard error leads there, else the console */
+        LOG_TARGET_CONSOLE,
+        LOG_TARGET_JOURNAL,
+        LOG_TARGET_NULL,
+        LOG_TARGET_MAX,
+} LogTarget;
 
 /* Reads the environment; before that, lines go to standard error down to info. */
 void log_setup(void);

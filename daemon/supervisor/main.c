@@ -98,7 +98,8 @@ static int serve(const Arguments *a) {
         if (r < 0)
                 return fail("Cannot serve on the bus", r);
         service_ready();
-        log_event(LOG_EVENT_STARTED, NULL, "sqlipcd " SQLIPC_VERSION " serves %u databases.", g_hash_table_size(m->databases));
+        log_event(LOG_EVENT_STARTED, NULL, "Version " SQLIPC_VERSION " is up; databases published: %u.",
+                  g_hash_table_size(m->databases));
         r = sd_event_loop(m->event);
         return r < 0 ? fail("The event loop failed", r) : r;
 }

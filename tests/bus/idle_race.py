@@ -21,7 +21,7 @@ Outcome = collections.namedtuple("Outcome", "calls instances taken_back errors")
 
 
 class Caller(Client):
-    """Sends what belongs to a statement or run either to the service's name, or to whoever answered the call that made it."""
+    """Sends what belongs to a statement or run to the service's name, or to whoever answered the call that made it."""
 
     def __init__(self, address, by_name):
         super().__init__(address)
@@ -94,8 +94,10 @@ def live(caller, database, pauses, barrier, chance, errors):
 
 
 def race(address, idle, rounds, clients=4, database="chinook", by_name=False, seed=None):
-    """`rounds` times each of `clients` calls `database`, `idle` seconds (IdleExitSec=) after the round before. `by_name`: all
-    calls go to the service's name, as they may where the service manager holds the next instance back."""
+    """`rounds` times each of `clients` calls `database`, `idle` seconds (IdleExitSec=) after the round before.
+
+    `by_name`: all calls go to the service's name, as they may where the service manager holds the next instance back.
+    """
     owners, errors, chance = Owners(address), [], random.Random(seed)
     callers = [Caller(address, by_name) for _ in range(clients)]
     barrier = threading.Barrier(clients)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Events of the log and the journal's catalog belong together: each has the other, and no text names a field that is not set."""
+"""Events of the log and the journal's catalog: each has the other, and no text names a field that is not set."""
 import pathlib
 import re
 import shutil
@@ -98,11 +98,10 @@ def journalctl_takes_it():
         (root / "usr/lib/systemd/catalog").mkdir(parents=True)
         (root / "var/lib/systemd/catalog").mkdir(parents=True)
         shutil.copy(CATALOG, root / "usr/lib/systemd/catalog")
-        done = subprocess.run(["journalctl", f"--root={root}", "--update-catalog"], capture_output=True, text=True, check=False)
+        command = ["journalctl", f"--root={root}"]
+        done = subprocess.run([*command, "--update-catalog"], capture_output=True, text=True, check=False)
         equal((done.returncode, done.stderr), (0, ""), "journalctl --update-catalog")
-        shown = subprocess.run(
-            ["journalctl", f"--root={root}", "--list-catalog"], capture_output=True, text=True, check=True
-        ).stdout
+        shown = subprocess.run([*command, "--list-catalog"], capture_output=True, text=True, check=True).stdout
         equal(sorted(line.split()[0] for line in shown.splitlines()), sorted(EVENTS.values()), "entries")
 
 
