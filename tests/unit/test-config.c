@@ -235,8 +235,8 @@ static void test_limits_of_a_database(void) {
 
         CHECK(!add(wrong, "[Database]\nPath=/x\n[Limits]\nHeapMax=1K\nRunsMax=0\n"));
         CHECK_STRING(broken(wrong, "x"),
-                     "/etc/x.conf:4: HeapMax=1K is not taken: give bytes, with K, M, G or T behind for a unit, from 1M to 1T; "
-                     "/etc/x.conf:5: RunsMax=0 is not taken: give a number from 1 to 1000000");
+                     "/etc/x.conf:4: HeapMax=1K is not taken: give bytes, with K, M, G or T behind for a unit, from 1M to "
+                     "1T; /etc/x.conf:5: RunsMax=0 is not taken: give a number from 1 to 1000000");
 }
 
 static void test_service(void) {
@@ -253,8 +253,8 @@ static void test_service(void) {
         CHECK_INT(g_hash_table_size(given->broken), 0);
         add_limits(wrong, "[Service]\nIdleExitSec=0\nWhat=1\n[Database]\n");
         CHECK_STRING(broken(wrong, "sqlipcd.conf"),
-                     "/etc/sqlipcd.conf:2: IdleExitSec=0 is not taken: give seconds, such as 10 or 0.5, from 0.001 to 31622400, "
-                     "or infinity");
+                     "/etc/sqlipcd.conf:2: IdleExitSec=0 is not taken: give seconds, such as 10 or 0.5, from 0.001 to "
+                     "31622400, or infinity");
         CHECK(!wrong->service.idle_exit_given);
         CHECK_INT(wrong->service.idle_exit_usec, 60000000);
         CHECK_INT(wrong->warnings->len, 2);
