@@ -188,7 +188,8 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
 
         if (r < 0)
                 return r;
-        r = sql_check(sql, &size, refusal);
+        Session *session = session_get(d->manager, peer_of(d->manager, m));
+        r = sql_check(session->user, d, sql, &size, refusal);
         if (r < 0)
                 return r;
         r = parameters_read(m, &parameters, refusal);
@@ -197,7 +198,6 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         r = options_read(m, allowed | OPTION_TIMEOUT | OPTION_ERROR_DETAILS, ret_options, refusal);
         if (r < 0)
                 return r;
-        Session *session = session_get(d->manager, peer_of(d->manager, m));
         r = pipe_new(session->user, &pipe, refusal);
         if (r < 0)
                 return r;

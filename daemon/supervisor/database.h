@@ -18,6 +18,7 @@ typedef struct Database {
         DatabaseConfig *config; /* owned */
         char *object_path;      /* owned */
         bool published;
+        uint64_t n_statements, n_runs, n_workers; /* of all uids; quota.h */
 } Database;
 
 /* Takes `config`. -ENOMEM. */

@@ -9,6 +9,7 @@
 #include "group.h"
 #include "log.h"
 #include "manager.h"
+#include "quota.h"
 #include "run.h"
 #include "worker.h"
 
@@ -135,17 +136,15 @@ static unsigned n_workers_starting(const Group *g, uint64_t now) {
 
 static bool may_spawn(Group *g) {
         Manager *m = g->manager;
+
         if (m->stopping)
                 return false;
-        uint64_t total = m->config->limits.workers_total_max, half = total > 1 ? total / 2 : 1;
-        uint64_t own = m->config->limits.workers_max < half ? m->config->limits.workers_max : half;
-
-        if (g->user->n_workers >= own)
-                worker_end_idle(m, g->user);
-        else if (m->workers.length >= total)
-                worker_end_idle(m, NULL);
-        else
-                return true;
+        switch (quota_worker_bound(g->user, g->database)) {
+        case WORKER_BOUND_NONE: return true;
+        case WORKER_BOUND_USER: worker_end_idle(m, g->user, NULL); return false;
+        case WORKER_BOUND_DATABASE: worker_end_idle(m, NULL, g->database); return false;
+        case WORKER_BOUND_TOTAL: worker_end_idle(m, NULL, NULL); return false;
+        }
         return false;
 }
 

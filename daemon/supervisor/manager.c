@@ -360,6 +360,7 @@ Manager *manager_free(Manager *m) {
                 worker_free(m->workers.head->data);
         free_pipes(m);
         m->stop_timer = sd_event_source_disable_unref(m->stop_timer);
+        statement_expiry_done(&m->statement_expiry);
         idle_stop(m);
         status_stop(m);
         m->bus = sd_bus_flush_close_unref(m->bus);

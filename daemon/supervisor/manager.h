@@ -20,6 +20,7 @@
 #include "peer.h"
 #include "pipe-budget.h"
 #include "refusal.h"
+#include "statement-expiry.h"
 #include "status.h"
 
 typedef enum BusType { BUS_SYSTEM, BUS_USER, BUS_ADDRESS } BusType;
@@ -38,6 +39,7 @@ typedef struct Manager {
         GHashTable *sessions;    /* unique name -> Session */
         GHashTable *users;       /* uid -> User */
         GHashTable *statements;  /* number -> Statement */
+        StatementExpiry statement_expiry;
         GHashTable *runs;        /* number -> Run; PREPAREs under their statement's number */
         GQueue workers;          /* of Worker, by manager_link */
         PipeBudget pipe_budget;

@@ -9,6 +9,7 @@
 #include "log.h"
 #include "manager.h"
 #include "pipe.h"
+#include "quota.h"
 #include "run.h"
 
 static uint64_t page_size(void) {
@@ -70,7 +71,7 @@ int pipe_new(User *u, Pipe **ret, Refusal *refusal) {
         PipeBudget *budget = &u->manager->pipe_budget;
 
         check_all(u);
-        if (!pipe_budget_admits_new(budget, &u->pipe_account, u->manager->config->limits.pipe_pages_max))
+        if (!pipe_budget_admits_new(budget, &u->pipe_account, quota_pipe_pages(u)))
                 return user_refuse(u, "PipePagesMax=", refusal,
                                    "Your pipes hold %" PRIu64 " pages, which is all you may have: finalize "
                                    "statements and close their pipes.", u->pipe_account.used);
@@ -165,7 +166,7 @@ void pipe_grow_for_run(Pipe *p) {
                 return;
         p->ran = true;
         if (p->pages < PIPE_PAGES_FIRST_RUN &&
-            pipe_budget_admits_first_run(&m->pipe_budget, &p->user->pipe_account, m->config->limits.pipe_pages_max,
+            pipe_budget_admits_first_run(&m->pipe_budget, &p->user->pipe_account, quota_pipe_pages(p->user),
                                          PIPE_PAGES_FIRST_RUN - p->pages))
                 grow(p, PIPE_PAGES_FIRST_RUN);
 }
@@ -175,7 +176,7 @@ void pipe_grow_for_filling(Pipe *p) {
 
         if (p->filled || p->write_fd < 0 || p->pages >= PIPE_PAGES_FILLING)
                 return;
-        if (!pipe_budget_admits_filling(&m->pipe_budget, &p->user->pipe_account, m->config->limits.pipe_pages_max,
+        if (!pipe_budget_admits_filling(&m->pipe_budget, &p->user->pipe_account, quota_pipe_pages(p->user),
                                         PIPE_PAGES_FILLING - p->pages))
                 return;
         p->filled = true;

@@ -8,6 +8,7 @@
 #include "group.h"
 #include "log.h"
 #include "manager.h"
+#include "quota.h"
 #include "run.h"
 #include "run-log.h"
 #include "sd-autoptr.h"
@@ -21,20 +22,12 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);
 
 /* ---- Birth and death ---- */
 
-static int check_quota(const Session *s, RunKind kind, Refusal *refusal) {
-        if (kind != RUN_PREPARE && s->user->n_runs >= s->manager->config->limits.runs_max)
-                return user_refuse(s->user, "RunsMax=", refusal,
-                                   "You have %" PRIu64 " runs under way, which is all you may have: let one end, or "
-                                   "cancel it.", s->user->n_runs);
-        return 0;
-}
-
 static uint64_t smaller(uint64_t a, uint64_t b) {
         return a < b ? a : b;
 }
 
 static void set_limits(Run *run, const RunSpec *spec) {
-        const Limits l = config_limits(run->manager->config, run->database->config);
+        const Limits l = quota_limits(run->user, run->database);
 
         run->deadline_usec = run->asked_usec + smaller(spec->timeout_usec, l.run_timeout_usec);
         run->row_size_max = run->kind == RUN_ROWS ? smaller(l.row_size_max, ROW_READER_ROW_SIZE_MAX) : l.row_size_max;
@@ -51,7 +44,7 @@ static size_t size_to_hold(const RunSpec *spec) {
 int run_new(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
         g_autoptr(sd_bus_message) call = NULL;
         g_autoptr(Group) group = NULL;
-        int r = check_quota(s, spec.kind, refusal);
+        int r = spec.kind == RUN_PREPARE ? 0 : quota_check_run(s->user, spec.database, refusal);
 
         if (r < 0)
                 return r;
@@ -94,11 +87,12 @@ int run_new(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
         if (spec.parameters)
                 *spec.parameters = PARAMETERS_INIT;
         set_limits(run, &spec);
-        run->user->n_runs += run->kind != RUN_PREPARE;
+        if (run->kind != RUN_PREPARE)
+                quota_count_run(run->user, run->database, 1);
         g_queue_push_tail_link(&s->runs, &run->session_link);
         g_hash_table_insert(s->manager->runs, &run->number, run);
         if (run->statement)
-                run->statement->run = run;
+                statement_run_begins(run->statement, run);
         *ret = run;
         return 0;
 }
@@ -130,7 +124,8 @@ void run_free(Run *run) {
         if (run->session)
                 g_queue_unlink(&run->session->runs, &run->session_link);
         g_hash_table_remove(run->manager->runs, &run->number);
-        run->user->n_runs -= run->kind != RUN_PREPARE;
+        if (run->kind != RUN_PREPARE)
+                quota_count_run(run->user, run->database, -1);
         (void) sd_bus_message_unref(run->call);
         refusal_done(&run->end);
         (void) pipe_unref(run->pipe);
@@ -165,8 +160,8 @@ static void disarm(Run *run) {
 /* To compile: PrepareTimeoutSec=. The worker says Busy after BusyTimeoutSec=, which is the same time by default: then Busy,
  * which says more, shall win. */
 static uint64_t compile_until(const Run *run) {
-        const Limits *l = &run->manager->config->limits;
-        uint64_t prepare = l->prepare_timeout_usec, busy = l->busy_timeout_usec;
+        const Limits l = quota_limits(run->user, run->database);
+        uint64_t prepare = l.prepare_timeout_usec, busy = l.busy_timeout_usec;
         bool close_by = prepare < busy + COMPILE_MARGIN_USEC && busy <= prepare;
 
         return manager_now() + (close_by ? busy + COMPILE_MARGIN_USEC : prepare);
@@ -274,7 +269,7 @@ void run_submit(Run *run) {
         log_job(run);
         if (run->pipe)
                 pipe_grow_for_run(run->pipe);
-        arm(run, run->asked_usec + smaller(run->manager->config->limits.queue_timeout_usec,
+        arm(run, run->asked_usec + smaller(quota_limits(run->user, run->database).queue_timeout_usec,
                                            run->deadline_usec - run->asked_usec));
         group_submit(run->group, run);
 }
@@ -295,7 +290,7 @@ void run_put_back(Run *run) {
         worker_remove_run(run->worker, run);
         run->worker = NULL;
         run->state = RUN_WAITING;
-        arm(run, manager_now() + run->manager->config->limits.queue_timeout_usec);
+        arm(run, manager_now() + quota_limits(run->user, run->database).queue_timeout_usec);
         group_put_back(run->group, run);
 }
 

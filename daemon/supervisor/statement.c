@@ -3,16 +3,17 @@
 #include <string.h>
 
 #include "manager.h"
+#include "quota.h"
 #include "run.h"
 #include "statement.h"
 
-int sql_check(const char *sql, size_t *ret_size, Refusal *refusal) {
-        size_t size = strlen(sql);
+int sql_check(const User *u, const Database *d, const char *sql, size_t *ret_size, Refusal *refusal) {
+        size_t size = strlen(sql), max = (size_t) quota_limits(u, d).sql_size_max;
 
-        if (size > SQL_SIZE_MAX)
+        if (size > max)
                 return refuse(refusal, ERROR_LIMITS_EXCEEDED,
-                              "The SQL has %zu bytes: at most %zu are taken; pass values as parameters.", size,
-                              SQL_SIZE_MAX);
+                              "The SQL has %zu bytes: at most %zu are taken (SQLSizeMax=); pass values as parameters.", size,
+                              max);
         *ret_size = size;
         return 0;
 }
@@ -20,14 +21,13 @@ int sql_check(const char *sql, size_t *ret_size, Refusal *refusal) {
 int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, Statement **ret, Refusal *refusal) {
         g_autoptr(Pipe) pipe = NULL;
         size_t size;
-        int r = sql_check(sql, &size, refusal);
+        int r = sql_check(s->user, d, sql, &size, refusal);
 
         if (r < 0)
                 return r;
-        if (s->user->n_statements >= s->manager->config->limits.statements_max)
-                return user_refuse(s->user, "StatementsMax=", refusal,
-                                   "You have %" PRIu64 " statements open, which is all you may have: finalize some.",
-                                   s->user->n_statements);
+        r = quota_check_statement(s->user, d, refusal);
+        if (r < 0)
+                return r;
         r = pipe_new(s->user, &pipe, refusal);
         if (r < 0)
                 return r;
@@ -45,7 +45,7 @@ int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, 
                 .page_size = page_size,
                 .session_link.data = st,
         };
-        s->user->n_statements++;
+        quota_count_statement(s->user, d, 1);
         g_queue_push_tail_link(&s->statements, &st->session_link);
         g_hash_table_insert(s->manager->statements, &st->number, st);
         *ret = st;
@@ -65,7 +65,8 @@ Statement *statement_free(Statement *s) {
         }
         g_hash_table_remove(s->session->manager->statements, &s->number);
         g_queue_unlink(&s->session->statements, &s->session_link);
-        u->n_statements--;
+        statement_expiry_forget(s);
+        quota_count_statement(u, s->database, -1);
         user_release(u, g_bytes_get_size(s->sql));
         g_bytes_unref(s->sql);
         (void) pipe_unref(s->pipe);
@@ -79,13 +80,21 @@ int statement_find(Manager *m, const Peer *p, const Database *d, uint64_t number
 
         if (!s || s->state == STATEMENT_PREPARING || s->doomed || s->database != d || strcmp(s->session->name, p->name) != 0)
                 return refuse(refusal, ERROR_UNKNOWN_STATEMENT,
-                              "You have no statement %" PRIu64 " on this database: prepare it again.", number);
+                              "You have no statement %" PRIu64 " on this database; one that did not run for long is given up "
+                              "(StatementIdleSec=): prepare it again.", number);
         *ret = s;
         return 0;
+}
+
+void statement_run_begins(Statement *s, Run *run) {
+        s->run = run;
+        statement_expiry_forget(s);
 }
 
 void statement_run_is_over(Statement *s) {
         s->run = NULL;
         if (s->doomed)
                 (void) statement_free(s);
+        else
+                statement_expiry_watch(s);
 }

@@ -33,6 +33,8 @@ typedef struct Statement {
         uint64_t last_run;   /* its number: Cancel of a run that has just ended is no error */
         Run *run;            /* under way, not owned; also its PREPARE */
         bool doomed;         /* its database was unpublished: gone once its run is over */
+        uint64_t expires_usec;
+        GSequenceIter *expiry; /* statement-expiry.h, where it is idle */
         GList session_link;
 } Statement;
 
@@ -46,11 +48,15 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Statement, statement_free)
 /* The peer's own statement on `database`, READY or LOST. UNKNOWN_STATEMENT for all others, whatever they are. */
 int statement_find(Manager *m, const Peer *p, const Database *d, uint64_t number, Statement **ret, Refusal *refusal);
 
+/* A run of it is under way. */
+void statement_run_begins(Statement *s, Run *run);
+
 /* Its run is over: it may have the next one, or was waiting for this to die. */
 void statement_run_is_over(Statement *s);
 
-/* SQL up to this many bytes. */
+/* SQL up to this many bytes, whatever the limits say. */
 #define SQL_SIZE_MAX ((size_t) 1000000)
-int sql_check(const char *sql, size_t *ret_size, Refusal *refusal);
+/* LIMITS_EXCEEDED over SQLSizeMax=. */
+int sql_check(const User *u, const Database *d, const char *sql, size_t *ret_size, Refusal *refusal);
 
 #endif

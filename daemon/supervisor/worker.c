@@ -12,6 +12,7 @@
 
 #include "log.h"
 #include "manager.h"
+#include "quota.h"
 #include "worker.h"
 
 #define MESSAGES_AT_ONCE 64
@@ -56,7 +57,7 @@ static int spawn_process(const Manager *m, int job_fd, int control_fd, pid_t *re
 
 static int send_setup(Worker *w) {
         const DatabaseConfig *d = w->group->database->config;
-        const Limits l = config_limits(w->manager->config, d);
+        const Limits l = quota_limits(w->group->user, w->group->database);
         const size_t n_exposed = g_strv_length(d->expose);
         g_autofree Bytes *exposed = g_new(Bytes, n_exposed);
 
@@ -134,7 +135,7 @@ int worker_new(Group *g) {
         };
         g_queue_push_tail_link(&g->workers, &w->group_link);
         g_queue_push_tail_link(&g->manager->workers, &w->manager_link);
-        g->user->n_workers++;
+        quota_count_worker(g->user, g->database, 1);
 
         int r = start_process(w);
         if (r >= 0)
@@ -217,13 +218,13 @@ static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-void worker_end_idle(Manager *m, const User *u) {
+void worker_end_idle(Manager *m, const User *u, const Database *d) {
         Worker *found = NULL;
 
         for (GList *i = m->workers.head; i; i = i->next) {
                 Worker *w = i->data;
 
-                if (!may_end(w) || (u && w->group->user != u))
+                if (!may_end(w) || (u && w->group->user != u) || (d && w->group->database != d))
                         continue;
                 if (!found || w->group->user->n_workers > found->group->user->n_workers ||
                     (w->group->user->n_workers == found->group->user->n_workers && w->idle_usec < found->idle_usec))
@@ -292,7 +293,7 @@ void worker_free(Worker *w) {
         assert(!w->runs.head);
         g_queue_unlink(&g->workers, &w->group_link);
         g_queue_unlink(&w->manager->workers, &w->manager_link);
-        g->user->n_workers--;
+        quota_count_worker(g->user, g->database, -1);
         g_free(w);
         (void) group_unref(g);
 }

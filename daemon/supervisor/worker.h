@@ -50,8 +50,9 @@ void worker_kill(Worker *w, const char *why);
 /* Lets it end by itself. */
 void worker_end(Worker *w);
 
-/* Ends the worker that has been idle for longest: of `u`, or (NULL) of the uid with most workers that has an idle one. */
-void worker_end_idle(Manager *m, const User *u);
+/* Ends the worker that has been idle for longest: of `u`, or (NULL) of the uid with most workers that has an idle one; on
+ * `d`, or (NULL) anywhere. */
+void worker_end_idle(Manager *m, const User *u, const Database *d);
 
 /* The loop is over: kills and reaps it. */
 void worker_free(Worker *w);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What a uid may have on a database. Supervisor. */
+#include "log.h"
+#include "manager.h"
+#include "quota.h"
+#include "sqlipc-page.h"
+#include "statement.h"
+
+#define NEVER_USEC (UINT64_C(366) * 86400 * 1000000) /* as good as */
+#define TIB (UINT64_C(1) << 40)
+
+static bool is_exempt(const User *u) {
+        return u->uid == 0 && u->manager->config->limits.exempt_root;
+}
+
+/* The largest that SQLite, the page format and arithmetic bear. QueueTimeoutSec=, BusyTimeoutSec= and WorkerIdleSec= stay: they
+ * bound no use of anything, but say when to stop waiting. */
+static void lift(Limits *l) {
+        l->statements_max = l->runs_max = l->result_rows_max = l->result_size_max = l->statement_idle_usec = UINT64_MAX;
+        l->workers_max = l->workers_total_max;
+        l->row_size_max = SQLIPC_ROW_SIZE_MAX;
+        l->run_timeout_usec = l->prepare_timeout_usec = NEVER_USEC;
+        l->park_timeout_usec = l->park_timeout_rollback_usec = NEVER_USEC;
+        l->temp_size_max = 1024 * TIB;
+        l->heap_max = TIB;
+        l->sql_size_max = SQL_SIZE_MAX;
+        l->expression_depth_max = 1000;
+        l->compound_selects_max = 500;
+        l->vdbe_ops_max = 250000000;
+        l->variables_max = 32766;
+}
+
+Limits quota_limits(const User *u, const Database *d) {
+        Limits l = config_limits(u->manager->config, d->config);
+
+        if (is_exempt(u))
+                lift(&l);
+        return l;
+}
+
+uint64_t quota_pipe_pages(const User *u) {
+        return is_exempt(u) ? UINT64_MAX : u->manager->config->limits.pipe_pages_max;
+}
+
+/* What is told of the others is that there are some. */
+static int refuse_shared(const User *u, const Database *d, const char *key, const char *things, Refusal *refusal) {
+        log_event_limited(LOG_EVENT_QUOTA_HIT, key, &(LogFields) { .uid = &u->uid, .database = database_name(d) },
+                          "uid %u is refused more: all users together have reached %s of this database.", (unsigned) u->uid, key);
+        return refuse(refusal, ERROR_LIMITS_EXCEEDED,
+                      "This database has all the %s that it may have (its %s): try again later, or end some if they are yours.",
+                      things, key);
+}
+
+int quota_check_statement(const User *u, const Database *d, Refusal *refusal) {
+        if (is_exempt(u))
+                return 0;
+        if (u->n_statements >= u->manager->config->limits.statements_max)
+                return user_refuse(u, "StatementsMax=", refusal,
+                                   "You have %" PRIu64 " statements open, which is all you may have: finalize some.",
+                                   u->n_statements);
+        if (d->n_statements >= d->config->limits.statements_max)
+                return refuse_shared(u, d, "StatementsMax=", "open statements", refusal);
+        return 0;
+}
+
+int quota_check_run(const User *u, const Database *d, Refusal *refusal) {
+        if (is_exempt(u))
+                return 0;
+        if (u->n_runs >= u->manager->config->limits.runs_max)
+                return user_refuse(u, "RunsMax=", refusal,
+                                   "You have %" PRIu64 " runs under way, which is all you may have: let one end, or "
+                                   "cancel it.", u->n_runs);
+        if (d->n_runs >= d->config->limits.runs_max)
+                return refuse_shared(u, d, "RunsMax=", "runs under way", refusal);
+        return 0;
+}
+
+WorkerBound quota_worker_bound(const User *u, const Database *d) {
+        const Limits l = quota_limits(u, d);
+        uint64_t half = l.workers_total_max > 1 ? l.workers_total_max / 2 : 1;
+
+        if (u->n_workers >= MIN(l.workers_max, half))
+                return WORKER_BOUND_USER;
+        if (!is_exempt(u) && d->n_workers >= d->config->limits.workers_max)
+                return WORKER_BOUND_DATABASE;
+        return u->manager->workers.length >= l.workers_total_max ? WORKER_BOUND_TOTAL : WORKER_BOUND_NONE;
+}
+
+void quota_count_statement(User *u, Database *d, int change) {
+        u->n_statements += (uint64_t) change;
+        d->n_statements += (uint64_t) change;
+}
+
+void quota_count_run(User *u, Database *d, int change) {
+        u->n_runs += (uint64_t) change;
+        d->n_runs += (uint64_t) change;
+}
+
+void quota_count_worker(User *u, Database *d, int change) {
+        u->n_workers += (uint64_t) change;
+        d->n_workers += (uint64_t) change;
+}
