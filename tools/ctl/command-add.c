@@ -162,7 +162,7 @@ static int run(Context *c, char **words) {
 
         if (!database_name_is_valid(words[0])) /* it becomes part of a path */
                 return complain_usage("\"%s\" is no name for a database: use up to 64 of A-Z a-z 0-9 _ -", words[0]);
-        if (service_user_find(c, arg_service_user, &user) < 0)
+        if (service_user_find(arg_service_user, context_is_system(c), &user) < 0)
                 return CTL_FAILED;
         findings = check(c, words[0], file_name, text, &user, &taken);
         tell(findings);

@@ -64,7 +64,7 @@ static int run(Context *c, char **words) {
         g_autoptr(Config) config = NULL;
         guint n_databases;
 
-        if (service_user_find(c, arg_service_user, &user) < 0)
+        if (service_user_find(arg_service_user, context_is_system(c), &user) < 0)
                 return CTL_FAILED;
         config = load(c, words[0]);
         if (!config)

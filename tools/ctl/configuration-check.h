@@ -4,6 +4,7 @@
 #define CTL_CONFIGURATION_CHECK_H
 
 #include "configuration.h"
+#include "context.h"
 #include "finding.h"
 #include "service-user.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "context.h"
+#include "complain.h"
 
 #define MAIN_FILE "sqlipcd.conf"
 

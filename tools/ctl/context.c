@@ -11,41 +11,11 @@
 
 #include "config.h"
 #include "configuration-files.h"
-#include "format.h"
 
 static const Verb *const verbs[] = {
         &verb_list, &verb_status, &verb_statements, &verb_runs, &verb_cancel, &verb_top,
         &verb_check, &verb_add, &verb_reload, &verb_security,
 };
-
-static void complain_text(const char *message) {
-        g_autoptr(GString) shown = g_string_new(NULL);
-
-        format_shown_text(shown, message, strlen(message), SIZE_MAX);
-        fprintf(stderr, "sqlipcctl: %s\n", shown->str);
-}
-
-void complain(const char *format, ...) {
-        g_autofree char *message = NULL;
-        va_list arguments;
-
-        va_start(arguments, format);
-        message = g_strdup_vprintf(format, arguments);
-        va_end(arguments);
-        complain_text(message);
-}
-
-int complain_usage(const char *format, ...) {
-        g_autofree char *message = NULL;
-        va_list arguments;
-
-        va_start(arguments, format);
-        message = g_strdup_vprintf(format, arguments);
-        va_end(arguments);
-        complain_text(message);
-        fputs("Try 'sqlipcctl --help', or --help behind a verb.\n", stderr);
-        return CTL_USAGE;
-}
 
 bool context_is_system(const Context *c) {
         return c->system || (!c->user && geteuid() == 0);

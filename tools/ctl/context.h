@@ -13,8 +13,7 @@
 #include <stdbool.h>
 #include <systemd/sd-bus.h>
 
-/* What the program ends with. */
-enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2 };
+#include "complain.h"
 
 typedef struct Context {
         gboolean system, user, json, no_legend;
@@ -44,10 +43,5 @@ bool context_is_system(const Context *c);
 
 /** Where the configuration is looked for, the first one wins; caller frees with g_strfreev(). */
 char **context_directories(const Context *c);
-
-/** Says a sentence on stderr, so that no byte of it can act on the terminal. */
-void complain(const char *format, ...) G_GNUC_PRINTF(1, 2);
-/** The same, with where help is. Returns CTL_USAGE. */
-int complain_usage(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 #endif

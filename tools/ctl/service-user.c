@@ -7,6 +7,8 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include "complain.h"
+
 static void find_groups(ServiceUser *user, const struct passwd *entry) {
         int n = 0;
 
@@ -16,10 +18,10 @@ static void find_groups(ServiceUser *user, const struct passwd *entry) {
                 user->n_gids = (size_t) n;
 }
 
-int service_user_find(const Context *c, const char *name, ServiceUser *ret) {
+int service_user_find(const char *name, bool system, ServiceUser *ret) {
         const struct passwd *entry;
 
-        if (!name && context_is_system(c))
+        if (!name && system)
                 name = SERVICE_USER;
         entry = name ? getpwnam(name) : getpwuid(geteuid());
         if (!entry) {

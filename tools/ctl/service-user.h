@@ -7,8 +7,6 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "context.h"
-
 /* The user of the unit, and of its sysusers file. */
 #define SERVICE_USER "sqlipc"
 
@@ -21,7 +19,7 @@ typedef struct ServiceUser {
 
 /** The user `name`; where that is NULL, SERVICE_USER for the system's service, and the caller for his own. Says why there is
  * none; -ESRCH then. */
-int service_user_find(const Context *c, const char *name, ServiceUser *ret);
+int service_user_find(const char *name, bool system, ServiceUser *ret);
 void service_user_done(ServiceUser *user);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ServiceUser, service_user_done)
 

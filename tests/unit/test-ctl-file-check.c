@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* tools/ctl/file-check: what owners, modes, links and the header of a file tell about whether the service can read it. */
+#include <glib/gstdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "file-check.h"
+#include "test.h"
+
+enum { SERVICE = 4123, OTHER = 4124, GROUP = 4125 }; /* nobody has these: they stand for the service's user and another */
+
+static char *folder;
+static gid_t gids[] = { SERVICE, GROUP };
+static const ServiceUser service = { .name = (char *) "service", .uid = SERVICE, .gids = gids, .n_gids = 2 };
+
+static char *path_of(const char *name) {
+        return g_build_filename(folder, name, NULL);
+}
+
+/* A file of root's that holds `size` bytes of `header`. */
+static void make(const char *name, const void *header, size_t size, mode_t mode) {
+        g_autofree char *path = path_of(name);
+
+        CHECK(g_file_set_contents(path, header, (gssize) size, NULL));
+        CHECK_INT(chmod(path, mode), 0);
+}
+
+static void make_database(const char *name, bool wal, mode_t mode) {
+        char header[512] = "SQLite format 3";
+
+        header[18] = header[19] = wal ? 2 : 1;
+        make(name, header, sizeof header, mode);
+}
+
+static void own(const char *name, uid_t uid, gid_t gid) {
+        g_autofree char *path = path_of(name);
+
+        CHECK_INT(lchown(path, uid, gid), 0);
+}
+
+static GPtrArray *check_full(const char *name, bool immutable) {
+        g_autofree char *path = path_of(name);
+        GPtrArray *findings = findings_new();
+
+        file_check(path, immutable, &service, findings, "x");
+        return findings;
+}
+
+/* One finding, of this severity, that says this; NULL: none. */
+static void check(const char *name, bool immutable, Severity severity, const char *text) {
+        g_autoptr(GPtrArray) findings = check_full(name, immutable);
+        const Finding *first = findings->len > 0 ? findings->pdata[0] : NULL;
+
+        if (!text) {
+                CHECK_STRING(first ? first->text : "nothing", "nothing");
+                return;
+        }
+        CHECK_INT(findings->len, 1);
+        CHECK_INT(first->severity, severity);
+        if (!strstr(first->text, text))
+                CHECK_STRING(first->text, text);
+}
+
+static void test_readable(void) {
+        make_database("plain", false, 0644);
+        check("plain", false, 0, NULL);
+        check("./../../nothing/../plain", false, FINDING_ERROR, "is not there");
+        check(".//plain", false, 0, NULL);
+}
+
+static void test_modes(void) {
+        make_database("closed", false, 0640);
+        check("closed", false, FINDING_ERROR, "may not read");
+        own("closed", 0, GROUP);
+        check("closed", false, 0, NULL);
+        own("closed", SERVICE, 0);
+        check("closed", false, 0, NULL);
+        make_database("own-but-closed", false, 0044); /* the owner's bits count for the owner */
+        own("own-but-closed", SERVICE, 0);
+        check("own-but-closed", false, FINDING_ERROR, "may not read");
+}
+
+static void test_folders(void) {
+        g_autofree char *closed = path_of("folder");
+
+        CHECK_INT(g_mkdir(closed, 0700), 0);
+        make_database("folder/a", false, 0644);
+        check("folder/a", false, FINDING_ERROR, "may not pass the folder");
+        CHECK_INT(chmod(closed, 0711), 0);
+        check("folder/a", false, 0, NULL);
+        check("folder", false, FINDING_ERROR, "is a folder, no file");
+        check("plain/a", false, FINDING_ERROR, "is not there");
+}
+
+static void test_no_database(void) {
+        g_autofree char *fifo = path_of("fifo");
+
+        make("text", "this is no database, and it has more than a hundred bytes, so that its length cannot be what tells that "
+                     "it is none", 110, 0644);
+        check("text", false, FINDING_ERROR, "no SQLite database");
+        make("short", "SQLite format 3", 16, 0644);
+        check("short", false, FINDING_ERROR, "no SQLite database");
+        make("empty", "", 0, 0644);
+        check("empty", false, FINDING_WARNING, "is empty");
+        CHECK_INT(mkfifo(fifo, 0644), 0);
+        check("fifo", false, FINDING_ERROR, "is a FIFO, no file");
+        check("absent", false, FINDING_ERROR, "is not there");
+}
+
+static void make_link(const char *name, const char *target, uid_t uid) {
+        g_autofree char *path = path_of(name);
+
+        CHECK_INT(symlink(target, path), 0);
+        own(name, uid, 0);
+}
+
+static void test_links(void) {
+        g_autofree char *open_folder = path_of("open");
+
+        make_link("link", "plain", 0);
+        check("link", false, 0, NULL);
+        make_link("link-of-service", "plain", SERVICE);
+        check("link-of-service", false, 0, NULL);
+        make_link("link-of-other", "plain", OTHER);
+        check("link-of-other", false, FINDING_ERROR, "symbolic link that others than root could point elsewhere");
+        CHECK_INT(g_mkdir(open_folder, 0755), 0);
+        CHECK_INT(chmod(open_folder, 0777), 0);
+        make_link("open/link", "../plain", 0);
+        check("open/link", false, FINDING_ERROR, "symbolic link");
+        CHECK_INT(chmod(open_folder, 01777), 0);
+        check("open/link", false, 0, NULL);
+        make_link("loop", "loop", 0);
+        check("loop", false, FINDING_ERROR, "Too many levels");
+        make_link("dangling", "absent", 0);
+        check("dangling", false, FINDING_ERROR, "is not there");
+}
+
+static void test_wal(void) {
+        make_database("wal", true, 0644);
+        check("wal", false, FINDING_WARNING, "its -wal is not there now");
+        check("wal", true, 0, NULL);
+        make("wal-wal", "x", 1, 0644);
+        check("wal", false, FINDING_WARNING, "its -shm is not there now");
+        make("wal-shm", "x", 1, 0600);
+        check("wal", false, FINDING_WARNING, "its -shm cannot be read");
+        make("wal-shm", "x", 1, 0644);
+        check("wal", false, 0, NULL);
+        check("wal", true, FINDING_WARNING, "Immutable=yes, but");
+}
+
+/* What the service owns, in a folder that it may write to, it completes by itself. */
+static void test_own_wal(void) {
+        g_autofree char *own_folder = path_of("state");
+
+        CHECK_INT(g_mkdir(own_folder, 0755), 0);
+        make_database("state/wal", true, 0600);
+        own("state/wal", SERVICE, SERVICE);
+        check("state/wal", false, FINDING_WARNING, "its -wal is not there now");
+        own("state", SERVICE, SERVICE);
+        check("state/wal", false, 0, NULL);
+}
+
+static void test_hot_journal(void) {
+        make_database("hot", false, 0644);
+        make("hot-journal", "", 0, 0644);
+        check("hot", false, 0, NULL);
+        make("hot-journal", "x", 1, 0644);
+        check("hot", false, FINDING_WARNING, "hot-journal is there");
+}
+
+static int remove_all(void) {
+        const char *command[] = { "rm", "-rf", folder, NULL };
+
+        return g_spawn_sync(NULL, (char **) command, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, NULL, NULL) ? 0 : 1;
+}
+
+int main(void) {
+        static const Test tests[] = {
+                TEST(test_readable), TEST(test_modes), TEST(test_folders), TEST(test_no_database), TEST(test_links),
+                TEST(test_wal), TEST(test_own_wal), TEST(test_hot_journal),
+        };
+        int r;
+
+        if (geteuid() != 0) {
+                puts("1..0 # SKIP only root may make files of other users");
+                return EXIT_SUCCESS;
+        }
+        umask(0);
+        folder = g_dir_make_tmp("sqlipc-file-check-XXXXXX", NULL);
+        CHECK(folder);
+        CHECK_INT(chmod(folder, 0755), 0);
+        r = test_main(tests, N_ELEMENTS(tests));
+        return remove_all() == 0 ? r : EXIT_FAILURE;
+}
