@@ -68,6 +68,13 @@ def installs():
 
 
 @test
+def catalog():
+    """journalctl knows what the events of the service mean"""
+    message = re.search("^-- ([0-9a-f]{32})$", pathlib.Path("/usr/lib/systemd/catalog/sqlipc.catalog").read_text(), re.M)[1]
+    true(message in done("journalctl", "--list-catalog"), message)
+
+
+@test
 def first_call():
     """The first busctl call of an unprivileged user starts the service, and is answered"""
     done("install", "-d", "-o", "sqlipc", "-g", "sqlipc", STATE)

@@ -74,8 +74,7 @@ def make_newer(package, target):
     text = control.read_text()
     version = re.search(r"^Version: (.*)$", text, re.M)[1]
     # Packages of one source depend on each other by version.
-    text = text.replace(f"(= {version})", f"(= {version}+newer)").replace(f"Version: {version}\n", f"Version: {version}+newer\n")
-    control.write_text(text)
+    control.write_text(re.sub(rf"((?:^Version: |\(= )){re.escape(version)}\b", rf"\g<1>{version}+newer", text, flags=re.M))
     quietly("dpkg-deb", "-Znone", "--root-owner-group", "--build", tree, target, cwd=target)
     shutil.rmtree(tree)
 
@@ -102,8 +101,9 @@ def main():
         layer, journal = folder / "layer", folder / "journal"
         layer.mkdir()
         make_layer(layer, build(folder))
-        boot = [SOURCE / "tests/system/boot-systemd.sh", "-l", layer, "-J", journal, "--"]
-        done = subprocess.run([*boot, "/usr/bin/python3", "-B", f"/{HOME}/tests/system/inside_package.py", "broker"], check=False)
+        boot = [SOURCE / "tests/system/boot-systemd.sh", "-l", layer, "-J", journal]
+        inside = ["/usr/bin/python3", "-B", f"/{HOME}/tests/system/inside_package.py", "broker"]
+        done = subprocess.run([*boot, "--", *inside], check=False)
         if done.returncode != 0 and journal.exists():
             for line in journal.read_text(errors="replace").splitlines()[-80:]:
                 print("#", line)
