@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Any bytes as a page stream: the decoder survives them, and what it finds does not depend on the pieces in which they
- * come. Without an engine this program replays its corpus, in TAP; its argument is the folder.
- *
- * With libFuzzer: docs/HACKING.md.
+ * come.
  *
  * The corpus is the streams of tests/vectors, and streams with one thing wrong under a name that says what; one that broke
  * something joins them.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "page-decoder.h"
+#include "replay.h"
 
 #define ROW_SIZE_LIMIT ((size_t) 1048576)
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 /* A sum over all that was found; FNV-1a. */
 static void add(uint64_t *sum, const void *bytes, size_t size) {
@@ -131,45 +126,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
         check_row(bytes, size);
         return 0;
 }
-
-#ifndef WITH_FUZZING_ENGINE
-static int replay(const char *folder, const char *name, unsigned number) {
-        static uint8_t bytes[4 * 1048576];
-        char path[4096];
-        size_t size;
-        FILE *file;
-
-        snprintf(path, sizeof path, "%s/%s", folder, name);
-        file = fopen(path, "re");
-        if (!file)
-                return -errno;
-        size = fread(bytes, 1, sizeof bytes, file);
-        fclose(file);
-        LLVMFuzzerTestOneInput(bytes, size);
-        printf("ok %u - %s\n", number, name);
-        return 0;
-}
-
-int main(int argc, char **argv) {
-        struct dirent **entries;
-        unsigned number = 0;
-        int n;
-
-        n = argc == 2 ? scandir(argv[1], &entries, NULL, alphasort) : -1;
-        if (n < 0) {
-                fputs("usage: fuzz-page-decoder FOLDER\n", stderr);
-                return EXIT_FAILURE;
-        }
-        setvbuf(stdout, NULL, _IOLBF, 0);
-        for (int i = 0; i < n; i++) {
-                const char *name = entries[i]->d_name;
-
-                if (name[0] != '.' && replay(argv[1], name, ++number) < 0)
-                        printf("not ok %u - %s cannot be read\n", number, name);
-                free(entries[i]);
-        }
-        free(entries);
-        printf("1..%u\n", number);
-        return number > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-#endif
