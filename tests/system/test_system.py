@@ -18,13 +18,21 @@ BUILD = pathlib.Path(os.environ.get("SQLIPC_BUILD_ROOT", SOURCE / "build"))
 SANITIZED = os.environ.get("SQLIPC_SANITIZED") == "1"
 # Where the tests lie inside, with the folders that they have here.
 HOME = "usr/lib/sqlipc-test"
-COPIED = ["tests/bus", "tests/system", "tests/vectors", "tests/data", "docs/examples", "dbus-interfaces/sqlipc-errors.h"]
+COPIED = [
+    "tests/bus",
+    "tests/system",
+    "tests/vectors",
+    "tests/data",
+    "docs/examples",
+    "dbus-interfaces/sqlipc-errors.h",
+    "daemon/supervisor/log-events.h",
+]
 # Who is there beside the service's own user, which the installation makes.
 USERS = """u sqlipc-reader - - /home/sqlipc-reader -
 u sqlipc-other - - - -
 u sqlipc-member - - - -
-g sqlipc-staff -
-m sqlipc-member sqlipc-staff
+g accounting -
+m sqlipc-member accounting
 """
 # Sanitizers look for leaks by ptrace, which the sandbox refuses, and reserve memory by terabytes.
 FOR_SANITIZERS = "[Service]\nEnvironment=ASAN_OPTIONS=detect_leaks=0\n"

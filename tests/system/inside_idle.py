@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Idle exit under a service manager: it exits by itself, and clients that call at that very moment lose nothing."""
+from idle_race import race
+from machine import ADDRESS, Client, equal, main_pid, query, stop, test, true, uid, unit, wait_for, written
+from tap import diagnose
+
+CONFIG = "/etc/sqlipc/sqlipcd.conf"
+# A start in the sandbox takes some ten milliseconds, so this is seconds, and thousands of calls.
+IDLE, ROUNDS, CLIENTS = 0.005, 250, 10
+
+
+def impatient(seconds):
+    return written(CONFIG, f"[Service]\nIdleExitSec={seconds}\n", then=stop)
+
+
+@test
+def exits_when_idle():
+    """It exits with success when nobody asked for a while, but not while a statement is open; the next call starts it"""
+    with impatient(0.05):
+        client = Client(ADDRESS, uid("sqlipc-reader"))
+        statement = client.prepare("chinook", "SELECT count(*) FROM Genre")
+        pid = main_pid()
+        other = Client(ADDRESS, uid("sqlipc-other"))
+        for _ in range(50):
+            other.point()
+        equal(statement.fetch().read().rows, [[25]], "rows of a statement that was open meanwhile")
+        equal(main_pid(), pid, "process")
+        statement.close()
+        wait_for(lambda: unit("ActiveState") == "inactive", "it exits")
+        equal(unit("Result"), "success", "result")
+        equal(query("SELECT count(*) FROM Genre"), "25\n", "rows")
+
+
+@test
+def race_with_exit():
+    """Thousands of calls at the moment of exit: hundreds of instances, no error"""
+    with impatient(IDLE):
+        outcome = race(ADDRESS, IDLE, ROUNDS, CLIENTS, by_name=True)
+        diagnose(f"{outcome.calls} calls, {outcome.instances} instances, {outcome.taken_back} times a name was taken back")
+        equal(outcome.errors, [], f"errors in {outcome.calls} calls over {outcome.instances} instances")
+        true(outcome.calls >= 2000 and outcome.instances >= 100, f"too few to tell: {outcome}")
