@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bus-error.h"
+#include "clients-bus.h"
 #include "config.h"
 #include "manager.h"
 #include "options.h"
@@ -170,6 +171,12 @@ static int end_entry(sd_bus_message *reply) {
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
+static int append_sql(sd_bus_message *reply, GBytes *sql) {
+        g_autofree char *excerpt = sql_excerpt(sql);
+
+        return sd_bus_message_append(reply, "{sv}", "sql", "s", excerpt);
+}
+
 static int append_statement(sd_bus_message *reply, const Statement *s) {
         int r = begin_entry(reply, s->number, s->database, s->session->name, s->session->user->uid);
 
@@ -177,6 +184,8 @@ static int append_statement(sd_bus_message *reply, const Statement *s) {
                 r = sd_bus_message_append(reply, "{sv}", "runs", "t", s->n_runs);
         if (r >= 0 && s->run)
                 r = sd_bus_message_append(reply, "{sv}", "running", "t", s->run->number);
+        if (r >= 0)
+                r = append_sql(reply, s->sql);
         return r < 0 ? r : end_entry(reply);
 }
 
@@ -213,6 +222,9 @@ static int append_run(sd_bus_message *reply, const Run *run, bool with_pid) {
         if (r >= 0)
                 r = sd_bus_message_append(reply, "{sv}{sv}", "state", "s", state_name(run), "usec", "t",
                                           manager_now() - run->asked_usec);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "rows", "t", run->n_rows, "bytes", "t", run->n_bytes, "sql", "s",
+                                          run->excerpt);
         if (r >= 0 && run->statement)
                 r = sd_bus_message_append(reply, "{sv}", "statement", "t", run->statement->number);
         if (r >= 0 && with_pid && run->worker)
@@ -254,6 +266,10 @@ static int list_statements(sd_bus_message *m, Manager *manager, Refusal *refusal
         return reply_list(m, manager, append_statements, refusal);
 }
 
+static int list_clients(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+        return reply_list(m, manager, clients_bus_append, refusal);
+}
+
 static int list_runs(sd_bus_message *m, Manager *manager, Refusal *refusal) {
         return reply_list(m, manager, append_runs, refusal);
 }
@@ -282,6 +298,7 @@ BUS_METHOD(list_databases)
 BUS_METHOD(get_database)
 BUS_METHOD(list_statements)
 BUS_METHOD(list_runs)
+BUS_METHOD(list_clients)
 BUS_METHOD(cancel_run)
 BUS_METHOD(reload)
 
@@ -323,6 +340,9 @@ static const sd_bus_vtable manager_vtable[] = {
                                 method_list_statements, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListRuns", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("a(tosa{sv})", runs, "a{sv}", info),
                                 method_list_runs, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListClients", SD_BUS_ARGS("a{sv}", options),
+                                SD_BUS_RESULT("a(sa{sv})", clients, "a{sv}", info), method_list_clients,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("CancelRun", SD_BUS_ARGS("t", run, "a{sv}", options), SD_BUS_RESULT("a{sv}", info),
                                 method_cancel_run, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("a{sv}", info), method_reload,

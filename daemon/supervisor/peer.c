@@ -44,6 +44,12 @@ static int parse_credential(sd_bus_message *reply, Peer *p, bool *have_uid) {
                 *have_uid = true;
                 return r;
         }
+        if (strcmp(key, "ProcessID") == 0) {
+                uint32_t pid;
+                r = sd_bus_message_read(reply, "v", "u", &pid);
+                p->pid = r < 0 ? 0 : (pid_t) pid;
+                return r;
+        }
         if (strcmp(key, "UnixGroupIDs") != 0)
                 return sd_bus_message_skip(reply, "v");
 

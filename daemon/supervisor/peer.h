@@ -18,6 +18,7 @@ typedef struct Manager Manager;
 typedef struct Peer {
         char *name; /* unique */
         uid_t uid;
+        pid_t pid; /* 0: the bus does not say */
         gid_t *gids;
         size_t n_gids;
 } Peer;

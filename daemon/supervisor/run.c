@@ -73,6 +73,7 @@ int run_new(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
                 .call = g_steal_pointer(&call),
                 .on_started = spec.on_started,
                 .sql = g_bytes_ref(spec.sql),
+                .excerpt = sql_excerpt(spec.sql),
                 .parameters = spec.parameters ? *spec.parameters : PARAMETERS_INIT,
                 .describe = spec.kind != RUN_FETCH,
                 .page_size = spec.page_size,
@@ -128,6 +129,7 @@ void run_free(Run *run) {
                 quota_count_run(run->user, run->database, -1);
         (void) sd_bus_message_unref(run->call);
         refusal_done(&run->end);
+        g_free(run->excerpt);
         (void) pipe_unref(run->pipe);
         (void) database_unref(run->database);
         run->group = group_unref(run->group);
@@ -241,10 +243,27 @@ static void fail_with_end(Run *run) {
 
 static void over(Run *run);
 
+/* It ended, in whatever way: once. */
+static void count_result(const Run *run) {
+        Manager *m = run->manager;
+        Session *s = run->session;
+
+        m->total_runs++;
+        m->total_rows += run->n_rows;
+        m->total_bytes += run->n_bytes;
+        if (!s)
+                return;
+        s->total_runs++;
+        s->total_rows += run->n_rows;
+        s->total_bytes += run->n_bytes;
+}
+
 void run_lost(Run *run) {
         static const char sentence[] = "The worker process that had the query was lost: run it again; what it sent is void.";
 
         (void) refuse(&run->end, ERROR_WORKER_LOST, "%s", sentence);
+        if (run->state == RUN_STARTED)
+                count_result(run);
         if (run->statement && run->kind == RUN_FETCH)
                 run->statement->state = STATEMENT_LOST;
         if (run->pipe)
@@ -402,8 +421,6 @@ static void over(Run *run) {
 }
 
 int run_on_ended(Run *run, const Ended *ended) {
-        Manager *m = run->manager;
-
         if (run->state != RUN_TAKEN && run->state != RUN_STARTED)
                 return -EBADMSG;
         if (run->state == RUN_TAKEN && ended->failure.error == ERROR_NONE)
@@ -413,9 +430,9 @@ int run_on_ended(Run *run, const Ended *ended) {
                 run_fail(run, &ended->failure);
                 return 0;
         }
-        m->total_runs++;
-        m->total_rows += ended->n_rows;
-        m->total_bytes += ended->n_bytes;
+        run->n_rows = ended->n_rows;
+        run->n_bytes = ended->n_bytes;
+        count_result(run);
         disarm(run);
         run->state = RUN_ENDED;
         if (ended->drained)
@@ -424,7 +441,7 @@ int run_on_ended(Run *run, const Ended *ended) {
 }
 
 int run_on_progress(Run *run, const Progress *progress) {
-        if (run->state != RUN_STARTED && run->state != RUN_ENDED)
+        if (run->state != RUN_STARTED)
                 return -EBADMSG;
         run->n_rows = progress->n_rows;
         run->n_bytes = progress->n_bytes;

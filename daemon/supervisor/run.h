@@ -79,7 +79,8 @@ struct Run {
 
         uint64_t asked_usec, sent_usec;
         uint64_t parked_since_usec, parked_usec; /* since when it is parked; how long it was before */
-        uint64_t n_rows, n_bytes; /* as its worker said last */
+        uint64_t n_rows, n_bytes; /* delivered, as its worker said last */
+        char *excerpt;          /* of the SQL, for lists; owned */
         Refusal end;            /* what it was told to end with */
         sd_event_source *timer;
         GList session_link, group_link, worker_link;

@@ -17,6 +17,7 @@ Session *session_get(Manager *m, const Peer *p) {
                 .user = user_get(m, p->uid),
                 .statements = G_QUEUE_INIT,
                 .runs = G_QUEUE_INIT,
+                .began_usec = manager_now(),
         };
         g_hash_table_insert(m->sessions, s->name, s);
         return s;

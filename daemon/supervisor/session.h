@@ -17,6 +17,8 @@ typedef struct Session {
         User *user;        /* reference */
         GQueue statements; /* of Statement, by session_link */
         GQueue runs;       /* of Run, by session_link */
+        uint64_t began_usec;
+        uint64_t total_runs, total_rows, total_bytes; /* of runs that ended */
 } Session;
 
 /* The peer's session, which is born here if need be. */

@@ -59,4 +59,8 @@ void statement_run_is_over(Statement *s);
 /* LIMITS_EXCEEDED over SQLSizeMax=. */
 int sql_check(const User *u, const Database *d, const char *sql, size_t *ret_size, Refusal *refusal);
 
+/* The first characters of SQL, for lists. The caller frees. */
+#define SQL_EXCERPT_LENGTH 200
+char *sql_excerpt(GBytes *sql);
+
 #endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Manager.ListClients. Supervisor. */
+#include "clients-bus.h"
+#include "manager.h"
+#include "run.h"
+#include "session.h"
+
+typedef struct Sums {
+        uint32_t n_runs, n_parked, n_queued;
+        uint64_t n_rows, n_bytes; /* of runs that ended, and of those under way as far as they are */
+} Sums;
+
+static Sums sums_of(const Session *s) {
+        Sums sums = { .n_rows = s->total_rows, .n_bytes = s->total_bytes };
+
+        for (GList *i = s->runs.head; i; i = i->next) {
+                const Run *run = i->data;
+
+                if (run->kind == RUN_PREPARE)
+                        continue;
+                sums.n_runs++;
+                sums.n_queued += run->state == RUN_WAITING || run->state == RUN_SENT;
+                if (run->state != RUN_STARTED) /* those that ended are in the totals */
+                        continue;
+                sums.n_parked += run->parked;
+                sums.n_rows += run->n_rows;
+                sums.n_bytes += run->n_bytes;
+        }
+        return sums;
+}
+
+static int append_client(sd_bus_message *reply, const Session *s) {
+        const Peer *peer = g_hash_table_lookup(s->manager->peers, s->name);
+        const Sums sums = sums_of(s);
+        int r = sd_bus_message_open_container(reply, 'r', "sa{sv}");
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "s", s->name);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}", "uid", "u", (uint32_t) s->user->uid);
+        if (r >= 0 && peer && peer->pid > 0)
+                r = sd_bus_message_append(reply, "{sv}", "pid", "u", (uint32_t) peer->pid);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "statements", "u", s->statements.length, "runs", "u",
+                                          sums.n_runs, "parked", "u", sums.n_parked, "queued", "u", sums.n_queued);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "total-runs", "t", s->total_runs, "rows", "t", sums.n_rows,
+                                          "bytes", "t", sums.n_bytes, "since-usec", "t", manager_now() - s->began_usec);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+int clients_bus_append(sd_bus_message *reply, Manager *m, const Peer *peer) {
+        GHashTableIter i;
+        void *value;
+        int r = sd_bus_message_open_container(reply, 'a', "(sa{sv})");
+
+        g_hash_table_iter_init(&i, m->sessions);
+        while (r >= 0 && g_hash_table_iter_next(&i, NULL, &value)) {
+                const Session *s = value;
+
+                if (peer->uid == 0 || peer->uid == s->user->uid)
+                        r = append_client(reply, s);
+        }
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Manager.ListClients: what each client has here, and had. Supervisor.
+ */
+#ifndef SQLIPC_CLIENTS_BUS_H
+#define SQLIPC_CLIENTS_BUS_H
+
+#include <systemd/sd-bus.h>
+
+typedef struct Manager Manager;
+typedef struct Peer Peer;
+
+/* a(sa{sv}): the clients of the peer's uid, everybody's for root. */
+int clients_bus_append(sd_bus_message *reply, Manager *m, const Peer *peer);
+
+#endif
