@@ -72,6 +72,8 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_err
 int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_handler handler, call_undo undo,
              void *userdata, uint64_t usec) {
         const char *path = sd_bus_message_get_path(m), *destination = sd_bus_message_get_destination(m);
+        /* Asked now: sending moves what the names lie in. NULL where no bus is between. */
+        bool for_any_instance = destination && strcmp(destination, SQLIPC_BUS_NAME) == 0;
         size_t size = strlen(path) + 1;
         Call *call = malloc(sizeof *call + size);
         int r;
@@ -87,7 +89,7 @@ int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_
                 free(call);
                 return r;
         }
-        if (strcmp(destination, SQLIPC_BUS_NAME) == 0)
+        if (for_any_instance)
                 call->again = sd_bus_message_ref(m);
         *ret = call;
         return 0;
