@@ -6,6 +6,9 @@
 #include "configuration-limits.h"
 #include "configuration-text.h"
 
+/* Of one list; a group is for more. Looking at each beside each other one stays short. */
+#define LIST_LENGTH_MAX 1024
+
 /* SQLite's own limit is higher, and nobody names a table so. */
 #define EXPOSED_NAME_SIZE_MAX 1024
 
@@ -43,6 +46,11 @@ static void add_words(Place *p, const char *key, const char *value, char ***list
                         strv_reset(places);
         }
         while ((r = config_next_word(&rest, &word)) > 0) {
+                if (g_strv_length(*list) >= LIST_LENGTH_MAX) {
+                        place_broken(p, "%s=: more than %d names", key, LIST_LENGTH_MAX);
+                        g_free(word);
+                        return;
+                }
                 if (!check(p, *list, key, word)) {
                         g_free(word);
                         continue;

@@ -16,7 +16,7 @@
 
 static bool name_can_be_asked(const char *name) {
         for (const char *i = name; *i; i++)
-                if ((unsigned char) *i <= ' ' || *i == 0x7f)
+                if ((unsigned char) *i < ' ' || *i == 0x7f)
                         return false;
         return *name && strlen(name) <= NAME_SIZE_MAX;
 }

@@ -4,8 +4,8 @@
  * supervisor never calls it: it has `sqlipcd --resolve` do that, a child that lives for one configuration, and reads its
  * answer when it comes (resolve.h there). sqlipcctl, which may wait, calls names_resolve() itself.
  *
- * Question and answer are lines of text, "u NAME" or "g NAME", and "u NAME ID": no name of a user holds a space or a
- * newline, and one in a configuration that does is not asked for.
+ * Question and answer are lines of text, "u NAME" or "g NAME", and "u NAME ID". A name may hold spaces, as groups of a
+ * Windows domain do; one with control characters is not asked for, and has no id.
  */
 #ifndef SQLIPC_CONFIGURATION_NAMES_H
 #define SQLIPC_CONFIGURATION_NAMES_H

@@ -62,7 +62,7 @@ static void check(Config *c, const char *answer, size_t size) {
         g_auto(GStrv) lines = g_strsplit(question, "\n", -1);
         for (char **line = lines; *line; line++)
                 demand(**line == 0 || (strlen(*line) > 2 && ((*line)[0] == 'u' || (*line)[0] == 'g') &&
-                                       strcspn(*line + 2, " \t\r\v\f") == strlen(*line + 2)));
+                                       strcspn(*line, "\t\r\v\f") == strlen(*line)));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {

@@ -17,9 +17,9 @@ static void test_question(void) {
 
         g_autofree char *nothing = names_question(c);
         CHECK_STRING(nothing, "");
-        add(c, "x", "[Database]\nPath=/x\nAllowUsers=alice 0 * alice 'b c'\nAllowGroups=7 alice\n");
+        add(c, "x", "[Database]\nPath=/x\nAllowUsers=alice 0 * alice 'b\tc'\nAllowGroups=7 alice 'd e'\n");
         g_autofree char *question = names_question(c);
-        CHECK_STRING(question, "u alice\ng alice\n");
+        CHECK_STRING(question, "u alice\ng alice\ng d e\n");
 }
 
 static void test_no_names(void) {
@@ -56,10 +56,10 @@ static void test_real_groups(void) {
 static void test_apply(void) {
         g_autoptr(Config) c = config_new();
         DatabaseConfig *d = add(c, "x", "[Database]\nPath=/x\nAllowUsers=bob alice 9 9\nAllowUsers=nobody-here\n"
-                                        "AllowGroups=staff\n");
+                                        "AllowGroups='the staff'\n");
 
         CHECK(!d->allow_everybody);
-        names_apply(c, "u alice 1000\nu bob 4294967294\ng staff 50\nu other 1\n");
+        names_apply(c, "u alice 1000\nu bob 4294967294\ng the staff 50\nu other 1\n");
         CHECK(!d->allow_everybody);
         CHECK_INT(d->n_uids, 3);
         CHECK_INT(d->uids[0], 9);

@@ -141,6 +141,18 @@ static void test_exposed(void) {
         }
 }
 
+static void test_long_lists(void) {
+        g_autoptr(GString) lines = g_string_new("Expose="), words = g_string_new(NULL);
+
+        for (unsigned i = 0; i < 1024; i++) {
+                g_string_append_printf(lines, i == 500 ? "\nExpose=t%u " : "t%u ", i);
+                g_string_append_printf(words, i == 0 ? "t%u" : "|t%u", i);
+        }
+        check_list("Expose", lines->str, words->str);
+        g_string_append(lines, "\nExpose=t1024");
+        check_list("Expose", lines->str, "/etc/x.conf:5: Expose=: more than 1024 names");
+}
+
 static void test_exposed_twice(void) {
         g_autoptr(Config) c = config_new();
         DatabaseConfig *d = add(c, "[Database]\nPath=/x\nExpose=Track album\nExpose=TRACK\n");
@@ -431,8 +443,9 @@ static void test_equal_ids(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_database), TEST(test_database_defaults), TEST(test_database_broken),
-                TEST(test_lists), TEST(test_exposed), TEST(test_exposed_twice), TEST(test_syntax), TEST(test_twice),
-                TEST(test_drop_ins), TEST(test_limits_of_a_database), TEST(test_service), TEST(test_equal_ids),
+                TEST(test_lists), TEST(test_exposed), TEST(test_long_lists), TEST(test_exposed_twice), TEST(test_syntax),
+                TEST(test_twice), TEST(test_drop_ins), TEST(test_limits_of_a_database), TEST(test_service),
+                TEST(test_equal_ids),
                 TEST(test_last_of_two_keys_counts), TEST(test_nul_bytes), TEST(test_unknown_key_warns), TEST(test_names),
                 TEST(test_names_that_no_message_carries), TEST(test_every_wrong_limit_is_told),
                 TEST(test_limits), TEST(test_limits_broken), TEST(test_sizes), TEST(test_seconds), TEST(test_equal),
