@@ -1,0 +1,600 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""sqlipcctl as a program: what each verb shows, to whom, what it says where something is wrong, and its exit codes."""
+import fcntl
+import grp
+import json
+import os
+import pathlib
+import pty
+import pwd
+import select
+import signal
+import sqlite3
+import struct
+import subprocess
+import termios
+import time
+
+from harness import BUILD_ROOT, CHINOOK, PATIENCE, UID_A, UID_B, Service, main, wait_for
+from tap import Skip, equal, test, true
+
+CTL = BUILD_ROOT / "tools/ctl/sqlipcctl"
+OK, FAILED, USAGE = 0, 1, 2
+ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x, 'some text to fill pages' FROM n"
+SCAN = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+# What would clear a screen and set a title, if it came through.
+HARMFUL = "A store\\n\x1b[2J\x1b]0;title\x07"
+SHOWN = "A store\\n\\x1b[2J\\x1b]0;title\\a"
+
+service = Service({"chinook": {"Path": CHINOOK, "Description": HARMFUL}, "other": {"Path": CHINOOK}})
+
+
+def command(*arguments, on=service):
+    return [CTL, f"--address={on.address}", f"--config-dir={on.config_dir}", *arguments]
+
+
+def ask(*arguments, code=OK, on=service, **keywords):
+    """What it prints on both streams; it must end with `code`."""
+    done = on.run(*command(*arguments, on=on), **keywords)
+    out, err = done.stdout.decode(), done.stderr.decode()
+    equal(done.returncode, code, f"exit code of {arguments}, which said {err!r} and printed {out!r}")
+    true("\x1b" not in out + err, f"{arguments} let an escape through: {out + err!r}")
+    return out, err
+
+
+def ask_json(*arguments, **keywords):
+    return json.loads(ask("--json", *arguments, **keywords)[0])
+
+
+def fields(text):
+    """What `status` and `security` print, by title."""
+    found = {}
+    for line in text.splitlines():
+        title, colon, value = line.partition(": ")
+        if colon:
+            found.setdefault(title.strip(), []).append(value)
+    return found
+
+
+def as_uid(uid):
+    """Keywords that run a program as somebody else; it must be able to reach the program."""
+    if os.geteuid() != 0:
+        raise Skip("only root can be somebody else")
+    if any(not parent.stat().st_mode & 0o001 for parent in CTL.parents):
+        raise Skip("other users cannot reach the build folder")
+    return {"user": uid, "group": uid, "extra_groups": []}
+
+
+# ---- what there is ----
+
+
+@test
+def databases():
+    """list: names and descriptions, safe to show, and whole as JSON"""
+    out, err = ask("list")
+    lines = out.splitlines()
+    equal(lines[0].split(), ["NAME", "MODE", "DESCRIPTION"], "head")
+    equal(lines[1].split(None, 2), ["chinook", "read-only", SHOWN], "row")
+    equal(lines[-1], "2 databases listed.", "summary")
+    equal(err, "", "what it said")
+    equal([line.split()[0] for line in ask("list", "--no-legend")[0].splitlines()], ["chinook", "other"], "without legend")
+    first = ask_json("list")[0]
+    equal(first["name"], "chinook", "name")
+    equal(first["description"], HARMFUL.replace("\\n", "\n"), "description")
+    equal(first["object"], "/org/sqlipc1/database/chinook", "object")
+
+
+@test
+def status_of_the_service():
+    """status: what the properties of the manager say, the process, what is broken"""
+    bad = service.database("bad", text="[Database]\nPath=relative\n")
+    try:
+        true("Path=" in ask("reload", code=FAILED)[1], "reload tells what is broken")
+        told = ask_json("status")
+        equal(told["running"], True, "running")
+        equal(told["pid"], service.pid(), "pid")
+        equal(told["databases"], 2, "databases")
+        true(abs(told["since"] - time.time()) < 3600, f"since {told['since']}")
+        counters = service.counters()
+        equal(told["TotalRuns"], counters["TotalRuns"], "runs")
+        equal(told["DaemonVersion"], counters["DaemonVersion"], "version")
+        true("bad.conf" in told["broken"]["bad"], f"broken {told['broken']}")
+        shown = fields(ask("status")[0])
+        equal(shown["State"], ["running"], "state")
+        equal(shown["Databases"], ["2"], "databases")
+        true("bad.conf" in shown["Broken"][0], f"broken {shown['Broken']}")
+        true("1 entries" in ask("list")[1], "list says that something is wrong")
+    finally:
+        bad.unlink()
+    equal(ask("reload"), ("2 databases are published.\n", ""), "reload")
+
+
+@test
+def status_of_a_database():
+    """status DATABASE: what the service says, what the files say, what runs there"""
+    client = service.client()
+    run = client.query("chinook", ENDLESS)
+    told = ask_json("status", "chinook")
+    equal((told["name"], told["path"], told["allow-users"]), ("chinook", str(CHINOOK), ["*"]), "name, path, users")
+    equal([entry["run"] for entry in told["runs"]], [run.number], "runs")
+    equal(ask_json("status", "other")["runs"], [], "runs on another")
+    shown = fields(ask("status", "chinook")[0])
+    equal((shown["Path"], shown["Runs"], shown["Description"]), ([str(CHINOOK)], ["1"], [SHOWN]), "path, runs, description")
+    true("no database" in ask("status", "nosuch", code=FAILED)[1], "what it says of one that is not there")
+    service.forget()
+
+
+@test
+def statements_and_runs():
+    """statements, runs: numbers, owners and states; cancel ends them by either number"""
+    client = service.client()
+    statement = client.prepare("chinook", ENDLESS)
+    run = statement.fetch()
+    scan = client.query("other", SCAN)
+    wait_for(lambda: "parked" in service.states(), "the reader that does not read is parked")
+    listed = {entry["run"]: entry for entry in ask_json("runs")}
+    equal(set(listed), {run.number, scan.number}, "runs")
+    equal(listed[run.number]["statement"], statement.number, "statement")
+    equal(listed[run.number]["state"], "parked", "state")
+    equal((listed[scan.number]["database"], listed[scan.number]["client"]), ("other", client.name()), "database, client")
+    (entry,) = ask_json("statements")
+    equal((entry["statement"], entry["running"]), (statement.number, run.number), "statement and run")
+    true(any(line.split()[:2] == [str(run.number), "chinook"] for line in ask("runs")[0].splitlines()), "row")
+
+    equal(ask_json("cancel", str(statement.number), str(scan.number)), {"cancelled": [run.number, scan.number]}, "cancelled")
+    wait_for(lambda: "running" not in service.states() and "parked" not in service.states(), "the runs end")
+    err = ask("cancel", str(scan.number), "7", code=FAILED)[1]
+    true("There is no run 7" in err, err)
+    service.forget()
+    equal(ask("runs"), ("0 runs listed.\n", ""), "no runs")
+    equal(ask_json("statements"), [], "no statements")
+
+
+@test
+def others():
+    """Another user sees his own runs, and cancels nobody's"""
+    who = as_uid(UID_B)
+    mine, theirs = service.client(uid=UID_A), service.client(uid=UID_B)
+    foreign, own = mine.query("chinook", ENDLESS), theirs.query("chinook", ENDLESS)
+    equal([entry["run"] for entry in ask_json("runs", **who)], [own.number], "runs")
+    equal({entry["run"] for entry in ask_json("runs")}, {own.number, foreign.number}, "root's")
+    true("AccessDenied" in ask("cancel", str(foreign.number), code=FAILED, **who)[1], "cancel")
+    true("AccessDenied" in ask("reload", code=FAILED, **who)[1], "reload")
+    equal({entry["uid"] for entry in top_rows(**who)}, {UID_B}, "uids in top")
+    true({UID_A, UID_B} <= {entry["uid"] for entry in top_rows()}, "uids in root's top")
+    service.forget()
+
+
+# ---- top ----
+
+
+def top_rows(**keywords):
+    return json.loads(ask("--json", "top", "--count=1", **keywords)[0])["clients"]
+
+
+@test
+def top_lines():
+    """top --json: an object a line; rates are differences over the time between"""
+    client = service.client()
+    run = client.query("chinook", "SELECT 1")
+    run.read()
+    process = subprocess.Popen(
+        list(map(str, command("--json", "top", "--count=2", "--delay=0.2"))),
+        env=service.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    first = json.loads(process.stdout.readline())
+    bulk = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 1000) SELECT x FROM n"
+    client.query("chinook", bulk).read()
+    second = json.loads(process.stdout.readline())
+    equal(process.stdout.read(), "", "more lines")
+    equal(process.wait(PATIENCE), OK, "exit code")
+    process.stdout.close()
+    before, after = (next(row for row in line["clients"] if row["client"] == client.name()) for line in (first, second))
+    true("rows-per-second" not in before, "the first look has rates")
+    equal(after["rows"] - before["rows"], 1000, "rows between")
+    expected = 1000 * 1000000 // second["interval-usec"]
+    true(abs(after["rows-per-second"] - expected) <= 1, f"{after['rows-per-second']} rows/s instead of {expected}")
+    true(after["bytes-per-second"] > after["rows-per-second"], "bytes")
+    service.forget()
+
+
+@test
+def top_order():
+    """top --sort: the most first, in a table without a terminal"""
+    idle, busy = service.client(), service.client()
+    idle.query("chinook", "SELECT 1").read()
+    runs = [busy.query("chinook", ENDLESS) for _ in range(3)]
+    equal(len(runs), 3, "runs")
+    lines = ask("top", "--count=1", "--sort=runs")[0].splitlines()
+    true(lines[0].startswith(f"{len(top_rows())} clients, ") and " 3 runs, " in lines[0], lines[0])
+    equal(lines[2].split()[:2], ["CLIENT", "USER"], "head")
+    equal(lines[3].split()[0], busy.name(), "first")
+    service.forget()
+
+
+class Screen:
+    """top on a terminal of its own."""
+
+    def __init__(self, *arguments, rows=24, columns=120):
+        self.master, slave = pty.openpty()
+        self.resize(rows, columns)
+        self.before = termios.tcgetattr(slave)
+        self.slave = slave
+        self.process = subprocess.Popen(
+            list(map(str, command("top", *arguments))),
+            env=service.environment | {"TERM": "xterm"},
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        self.seen = ""
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def wait_for(self, text):
+        """Reads until `text` is shown; forgets what was up to there."""
+        end = time.monotonic() + PATIENCE
+        while text not in self.seen:
+            true(time.monotonic() < end, f"{text!r} did not come; what came: {self.seen!r}")
+            if select.select([self.master], [], [], 1)[0]:
+                self.seen += os.read(self.master, 65536).decode()
+        before, _, self.seen = self.seen.partition(text)
+        return before
+
+    def end(self):
+        """Its exit code; the terminal must be as it was."""
+        code = self.process.wait(PATIENCE)
+        equal(termios.tcgetattr(self.slave), self.before, "settings of the terminal")
+        os.close(self.master)
+        os.close(self.slave)
+        return code
+
+
+@test
+def top_on_a_terminal():
+    """top on a terminal: draws over, follows its size, q ends it, as does a signal, and the terminal is put back"""
+    client = service.client()
+    client.query("chinook", "SELECT 1").read()
+    screen = Screen("--delay=3600", rows=24, columns=120)
+    screen.wait_for("CLIENT")
+    screen.wait_for(client.name())
+    screen.wait_for("\x1b[J")
+    screen.resize(3, 60)
+    drawn = screen.wait_for("\x1b[J")
+    equal(drawn.count("\n"), 2, f"lines of a terminal of three, which were {drawn!r}")
+    os.write(screen.master, b"xq")
+    equal(screen.end(), OK, "exit code by q")
+
+    screen = Screen("--delay=0.1")
+    for _ in range(3):  # each look begins at home
+        screen.wait_for("\x1b[H")
+    os.kill(screen.process.pid, signal.SIGTERM)
+    equal(screen.end(), OK, "exit code by a signal")
+    service.forget()
+
+
+@test
+def top_outlives_the_service():
+    """top goes on when the service ends and comes again"""
+    with Service({"chinook": CHINOOK}) as mortal:
+        mortal.client().point()
+        process = subprocess.Popen(
+            list(map(str, command("--json", "top", "--delay=0.1", on=mortal))),
+            env=mortal.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        true(json.loads(process.stdout.readline())["clients"], "no client before")
+        mortal.stop()
+        while json.loads(process.stdout.readline())["clients"]:
+            pass
+        mortal.start()
+        mortal.client().point()
+        while not json.loads(process.stdout.readline())["clients"]:
+            pass
+        process.terminate()
+        _, err = process.communicate(timeout=PATIENCE)
+        equal((process.returncode, err), (OK, ""), "exit code and what it said")
+
+
+# ---- the configuration ----
+
+
+def check(folder, *arguments, code=OK, bus=f"--address={service.address}"):
+    done = service.run(CTL, "check", bus, f"--config-dir={folder}", "--service-user=root", *arguments)
+    equal(done.returncode, code, f"exit code; it said {done.stderr!r} and printed {done.stdout!r}")
+    return done.stdout.decode()
+
+
+def scratch(name, **files):
+    """A folder of a configuration, `files` by their names in databases.d."""
+    folder = service.folder / name
+    (folder / "databases.d").mkdir(parents=True)
+    for file, text in files.items():
+        (folder / "databases.d" / f"{file}.conf").write_text(text)
+    return folder
+
+
+@test
+def check_everything():
+    """check: errors, warnings and what is right, by exit code, lines and JSON"""
+    link, fifo, text, wal = (service.data / name for name in ("link", "fifo", "text", "wal.sqlite"))
+    link.symlink_to(CHINOOK)
+    os.lchown(link, UID_A, UID_A)
+    os.mkfifo(fifo)
+    text.write_text("no database " * 20)
+    with sqlite3.connect(wal) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE t(x)")
+    connection.close()
+    os.chown(wal, UID_A, UID_A)
+    everybody = "AllowUsers=*\n"
+    folder = scratch(
+        "check",
+        good=f"[Database]\nPath={CHINOOK}\n{everybody}",
+        nobody=f"[Database]\nPath={CHINOOK}\n",
+        unknown=f"[Database]\nPath={CHINOOK}\nAllowUsers=nosuchuser root\nFrobnicate=1\n",
+        link=f"[Database]\nPath={link}\n{everybody}",
+        fifo=f"[Database]\nPath={fifo}\n{everybody}",
+        text=f"[Database]\nPath={text}\n{everybody}",
+        wal=f"[Database]\nPath={wal}\n{everybody}",
+        absent=f"[Database]\nPath=/nonexistent/x\n{everybody}",
+        hidden=f"[Database]\nPath={CHINOOK}\nExpose=sqlite_schema\n{everybody}",
+        pathless="[Database]\n",
+    )
+    (folder / "sqlipcd.conf").write_text("[Limits]\nRunsMax=none\n")
+    told = json.loads(check(folder, "--json", code=FAILED))
+    found = {(finding["severity"], finding["subject"]): finding["text"] for finding in told["findings"]}
+    for subject, words in {
+        "link": "symbolic link",
+        "fifo": "FIFO",
+        "text": "no SQLite database",
+        "absent": "not there",
+        "hidden": "sqlite_schema",
+        "pathless": "Path=",
+        "sqlipcd.conf": "RunsMax=",
+    }.items():
+        true(words in found.get(("error", subject), ""), f"error of {subject} in {found}")
+    true("only root" in found["warning", "nobody"], f"warning of nobody in {found}")
+    true("-wal is not there" in found["warning", "wal"], f"warning of wal in {found}")
+    warnings = [finding["text"] for finding in told["findings"] if finding["subject"] == "configuration"]
+    true(any("unknown.conf:3" in text and "nosuchuser" in text for text in warnings), f"warnings {warnings}")
+    true(any("unknown.conf:4" in text and "Frobnicate" in text for text in warnings), f"warnings {warnings}")
+    equal(told["errors"], 7, "errors")
+    lines = check(folder, "--verbose", code=FAILED).splitlines()
+    true(any(line.startswith("ok: good: ") for line in lines), f"what is right in {lines}")
+    equal(lines[-1], f"{told['databases']} databases, 7 errors, {told['warnings']} warnings.", "summary")
+    true("ok: " not in check(folder, code=FAILED), "what is right without --verbose")
+
+
+@test
+def check_exit_codes():
+    """check: 0 for warnings, 1 with --strict; 1 for errors"""
+    folder = scratch("strict", nobody=f"[Database]\nPath={CHINOOK}\n")
+    true("warning: nobody: " in check(folder), "warning")
+    check(folder, "--strict", code=FAILED)
+    good = scratch("good", good=f"[Database]\nPath={CHINOOK}\nAllowUsers=root\n")
+    equal(check(good, "--strict"), "1 databases, 0 errors, 0 warnings.\n", "what it prints")
+    equal(check(service.folder / "nothing"), "0 databases, 0 errors, 0 warnings.\n", "what it prints of nothing")
+
+
+@test
+def check_one_file():
+    """check FILE: what it is, is told by its name, its folder or what stands in it"""
+    folder = scratch("files", main=f"[Database]\nPath={CHINOOK}\nAllowUsers=*\n")
+    drop_in = folder / "databases.d/main.conf.d/10-more.conf"
+    drop_in.parent.mkdir()
+    drop_in.write_text("[Database]\nFrob=1\n")
+    loose, limits = folder / "loose.conf", folder / "limits.conf"
+    loose.write_text("[Database]\nPath=x\n")
+    limits.write_text("[Limits]\nRunsMax=-1\n")
+    check(folder, folder / "databases.d/main.conf", "--strict")
+    true("10-more.conf:2" in check(folder, drop_in), "drop-in")
+    true("loose.conf:2" in check(folder, loose, code=FAILED), "database elsewhere")
+    true("limits.conf:2" in check(folder, limits, code=FAILED), "limits elsewhere")
+    true("RunsMax" in check(folder, limits, code=FAILED), "key")
+    for file, words in ((folder, "regular"), (folder / "absent.conf", "No such file")):
+        done = service.run(CTL, "check", "--service-user=root", file)
+        equal(done.returncode, FAILED, f"exit code of {file}")
+        true(words in done.stderr.decode(), done.stderr)
+
+
+@test
+def check_as_the_service():
+    """check --service-user: what that user may not read is an error"""
+    if os.geteuid() != 0:
+        raise Skip("only root can make a file of root's")
+    closed = service.data / "closed.sqlite"
+    closed.write_bytes(CHINOOK.read_bytes())
+    closed.chmod(0o600)
+    folder = scratch("closed", closed=f"[Database]\nPath={closed}\nAllowUsers=*\n")
+    equal(check(folder).splitlines()[-1], "1 databases, 0 errors, 0 warnings.", "as root")
+    name = pwd.getpwuid(UID_A).pw_name
+    done = service.run(CTL, "check", f"--config-dir={folder}", f"--service-user={name}", f"--address={service.address}")
+    equal(done.returncode, FAILED, "exit code")
+    true(f"the user {name} may not read {closed}" in done.stdout.decode(), done.stdout)
+    done = service.run(CTL, "check", "--service-user=nosuchuser")
+    equal(done.returncode, FAILED, "exit code of nobody")
+    true("nosuchuser" in done.stderr.decode(), done.stderr)
+
+
+@test
+def check_what_the_unit_hides():
+    """check --system: what the unit's sandbox hides; --user: what polkit cannot be asked about"""
+    if not str(service.data).startswith("/tmp/"):
+        raise Skip("temporary files are not in /tmp")
+    path = service.data / "hidden.sqlite"
+    path.write_bytes(CHINOOK.read_bytes())
+    folder = scratch("hidden", hidden=f"[Database]\nPath={path}\nPolkit=yes\n")
+    true("PrivateTmp=" in check(folder, bus="--system"), "warning for the system's service")
+    out = check(folder, bus="--user")
+    true("PrivateTmp=" not in out and "polkit is on the system bus" in out, f"warning for a user's: {out}")
+
+
+# ---- add ----
+
+
+@test
+def add():
+    """add: writes what the service then publishes; not over another, not what is wrong, unless forced"""
+    with Service({}) as fresh:
+        user = "--service-user=root"
+        path = fresh.data / "a file.sqlite"
+        path.write_bytes(CHINOOK.read_bytes())
+        file = fresh.config_dir / "databases.d/new.conf"
+        description = " odd \\ text\nin two lines"
+        out, err = ask("add", "new", path, "--allow-user=*", f"--description={description}", user, "--reload", on=fresh)
+        equal(out, f"Wrote {file}.\n1 databases are published.\n", "what it printed")
+        equal(err, "", "what it said")
+        equal(file.stat().st_mode & 0o777, 0o644, "mode")
+        equal([p.name for p in file.parent.iterdir()], ["new.conf"], "files")
+        equal(ask_json("list", on=fresh)[0]["description"], description, "description")
+        fresh.client().point("new")
+
+        text = file.read_text()
+        true("there already" in ask("add", "new", path, user, code=FAILED, on=fresh)[1], "over another")
+        equal(file.read_text(), text, "file")
+        told = ask_json("add", "new", path, user, "--force", "--allow-group=daemon", "--expose=Album", on=fresh)
+        equal((told["file"], told["findings"]), (str(file), []), "document")
+        true("AllowGroups=daemon\nExpose=Album\n" in file.read_text(), file.read_text())
+
+        for bad, words in ((fresh.data, "folder"), (fresh.data / "absent", "not there"), ("/etc/passwd", "no SQLite")):
+            true(words in ask("add", "bad", bad, user, code=FAILED, on=fresh)[1], f"what it says of {bad}")
+        equal([p.name for p in file.parent.iterdir()], ["new.conf"], "files after refusals")
+        ask("add", "later", fresh.data / "absent", "--allow-user=*", "--force", user, on=fresh)
+        true((file.parent / "later.conf").exists(), "forced")
+        for name in ("../escape", "", "a" * 65, "a.b"):
+            ask("add", name, path, user, code=USAGE, on=fresh)
+        true("sqlite_" in ask("add", "odd", path, "--expose=sqlite_schema", "--force", user, code=FAILED, on=fresh)[1], "name")
+        true("only root" in ask("add", "closed", path, user, on=fresh)[1], "nobody may use it")
+
+
+@test
+def add_of_a_relative_path():
+    """add: a relative path is one from here; the umask does not close the file"""
+    with Service({}) as fresh:
+        done = subprocess.run(
+            [CTL, f"--config-dir={fresh.folder}/fresh", "add", "x", "./chinook.sqlite", "--service-user=root", "--allow-user=*"],
+            cwd=CHINOOK.parent,
+            umask=0o077,
+            capture_output=True,
+            check=False,
+        )
+        equal(done.returncode, OK, f"exit code; it said {done.stderr!r}")
+        file = fresh.folder / "fresh/databases.d/x.conf"
+        true(f"Path={CHINOOK}\n" in file.read_text(), file.read_text())
+        equal([p.stat().st_mode & 0o777 for p in (file.parent, file)], [0o755, 0o644], "modes")
+
+
+# ---- security ----
+
+
+@test
+def security():
+    """security: users, groups with their members, and what is shown"""
+    group = next(g for g in grp.getgrall() if g.gr_gid == pwd.getpwuid(UID_A).pw_gid)
+    keys = {"Path": CHINOOK, "AllowUsers": f"root {UID_B}", "AllowGroups": group.gr_name, "Expose": "Album Genre"}
+    with Service({"open": CHINOOK, "closed": keys}) as fresh:
+        closed, opened = ask_json("security", on=fresh)
+        equal((closed["database"], opened["database"]), ("closed", "open"), "databases")
+        equal((closed["everybody"], opened["everybody"]), (False, True), "everybody")
+        equal([user["name"] for user in closed["users"]], ["root", pwd.getpwuid(UID_B).pw_name], "users")
+        (entry,) = closed["groups"]
+        equal((entry["name"], entry["gid"]), (group.gr_name, group.gr_gid), "group")
+        true(pwd.getpwuid(UID_A).pw_name in entry["members"], f"members {entry['members']}")
+        equal((closed["restricted"], opened["restricted"]), (True, False), "restricted")
+        equal([o["name"] for o in closed["objects"]], ["Album", "Genre"], "objects")
+        equal(closed["objects"][0]["columns"], ["AlbumId", "Title", "ArtistId"], "columns")
+        kinds = {o["name"]: o.get("kind") for o in opened["objects"]}
+        equal(kinds["Track"], "table", f"kind in {kinds}")
+        shown = fields(ask("security", "closed", on=fresh)[0])
+        true(shown["Shows"][0].startswith("Album (AlbumId, "), f"shown {shown}")
+        true("no database" in ask("security", "nosuch", code=FAILED, on=fresh)[1], "what it says of one that is not there")
+
+
+# ---- the service is not there ----
+
+
+@test
+def not_running_but_startable():
+    """Looking starts no service; what needs one does"""
+    with Service({"chinook": CHINOOK}, activation=True) as sleeping:
+        equal(ask_json("status", on=sleeping), {"running": False, "bus": sleeping.address}, "status")
+        true("not running" in ask("status", on=sleeping)[0], "status")
+        equal(ask_json("runs", on=sleeping), [], "runs")
+        equal(ask_json("statements", on=sleeping), [], "statements")
+        equal(json.loads(ask("--json", "top", "--count=1", on=sleeping)[0])["clients"], [], "top")
+        equal(ask_json("reload", on=sleeping), {"running": False}, "reload")
+        true(not sleeping.has_owner(), "looking started the service")
+        equal([entry["name"] for entry in ask_json("list", on=sleeping)], ["chinook"], "list")
+        true(sleeping.has_owner(), "list did not start it")
+
+
+@test
+def nobody_there():
+    """No service that could be started, and no bus: 1, with what to do"""
+    with Service(start=False) as empty:
+        for verb in ("list", "status", "runs", "statements", "top", "reload"):
+            true("start sqlipcd" in ask(verb, code=FAILED, on=empty)[1], f"advice of {verb}")
+        empty.bus.kill()
+        empty.bus.wait()
+        for verb in ("list", "status", "top"):
+            true("--address=" in ask(verb, code=FAILED, on=empty)[1], f"advice of {verb}")
+
+
+@test
+def wrong_usage():
+    """2: the command line"""
+    for arguments in (
+        (),
+        ("frobnicate",),
+        ("list", "chinook"),
+        ("cancel",),
+        ("cancel", "x"),
+        ("cancel", "-5"),
+        ("add", "name"),
+        ("top", "--sort=beauty"),
+        ("top", "--delay=0"),
+        ("list", "--force"),
+        ("--user", "list"),  # with the --address that all have here
+        ("status", "a", "b"),
+    ):
+        err = ask(*arguments, code=USAGE)[1]
+        true("--help" in err, f"{arguments} said {err!r}")
+
+
+@test
+def help_and_version():
+    """--help, --version: on stdout, of each verb"""
+    true(ask("--version")[0].startswith("sqlipcctl "), "version")
+    out = ask("--help")[0]
+    verbs = [line.split()[0] for line in out.split("Verbs:\n")[1].split("\n\n")[0].splitlines()]
+    true(len(verbs) >= 10, f"verbs {verbs}")
+    manual = (pathlib.Path(__file__).resolve().parents[2] / "docs/man/sqlipcctl.1.rst").read_text()
+    for verb in verbs:
+        help_text = ask(verb, "--help")[0]
+        true(f"sqlipcctl [OPTION…] {verb}" in help_text, help_text)
+        true(f"\n{verb}" in manual, f"{verb} is not in the manual")
+        for option in (word for word in help_text.split() if word.startswith("--")):
+            true(option.rstrip(".,").split("=")[0] in manual, f"{option} of {verb} is not in the manual")
+
+
+@test
+def output_that_cannot_be_written():
+    """1: a full disk is told; a closed pipe is no talk"""
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run(
+            list(map(str, command("list"))), env=service.environment, stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    equal(done.returncode, FAILED, "exit code")
+    true(b"cannot be written" in done.stderr, done.stderr)
+
+
+main(service)
