@@ -121,6 +121,76 @@ def descriptions():
 
 
 @test
+def directories():
+    """The first directory wins, drop-ins of all add up, an empty file or a link to /dev/null masks"""
+    with Service({"chinook": CHINOOK}, start=False) as several:
+        vendor = several.folder / "vendor"
+        for name, text in {
+            "databases.d/chinook.conf": "[Database]\nPath=/nonexistent\n",
+            "databases.d/chinook.conf.d/10.conf": "[Database]\nDescription=vendor's\n",
+            "databases.d/chinook.conf.d/20.conf": "[Database]\nDescription=last\n",
+            "databases.d/empty.conf": f"[Database]\nPath={CHINOOK}\n",
+            "databases.d/linked.conf": f"[Database]\nPath={CHINOOK}\n",
+            "databases.d/vendor.conf": f"[Database]\nPath={CHINOOK}\n",
+            "sqlipcd.conf": "[Limits]\nStatementsMax=1\n",
+        }.items():
+            (vendor / name).parent.mkdir(parents=True, exist_ok=True)
+            (vendor / name).write_text(text)
+        several.database("empty", text="")
+        (several.config_dir / "databases.d/linked.conf").symlink_to("/dev/null")
+        drop_ins = several.config_dir / "databases.d/chinook.conf.d"
+        drop_ins.mkdir()
+        (drop_ins / "20.conf").symlink_to("/dev/null")
+        several.arguments = (f"--config-dir={vendor}",)
+        several.start()
+        user = several.client()
+        databases = {name: more["description"] for name, _, more in user.manager("ListDatabases")[0]}
+        equal(databases, {"chinook": "vendor's", "vendor": ""}, "databases and their descriptions")
+        for name in databases:
+            user.point(name)
+        statements = [user.prepare("chinook", "SELECT 1") for _ in range(2)]
+        (several.config_dir / "sqlipcd.conf").unlink()
+        user.manager("Reload")
+        expect("LimitsExceeded", user.prepare, "chinook", "SELECT 1")
+        for statement in statements:
+            statement.close()
+
+
+@test
+def twice():
+    """What stands twice is told with both lines, in the log and in the reply"""
+    service.database("odd", text=f"[Database]\nPath=/x\nPath={CHINOOK}\n")
+    (info,) = client.manager("Reload")
+    file = service.config_dir / "databases.d/odd.conf"
+    equal(info["warnings"], [f"{file}:3: key Path= stands on line 2 already; this one counts"], "warnings")
+    true(info["warnings"][0] in service.log_text(), "nothing in the log")
+    client.point("odd")
+    file.unlink()
+    equal(client.manager("Reload")[0]["warnings"], [], "warnings")
+
+
+@test
+def not_for_files():
+    """A FIFO, a directory and a link to nowhere among the files are named, and stop nobody"""
+    folder = service.config_dir / "databases.d"
+    os.mkfifo(folder / "fifo.conf")
+    (folder / "folder.conf").mkdir()
+    (folder / "nowhere.conf").symlink_to("/nonexistent")
+    os.mkfifo(service.config_dir / "pipe")
+    (service.config_dir / "sqlipcd.conf").unlink()
+    (service.config_dir / "sqlipcd.conf").symlink_to("pipe")
+    broken = reload()
+    equal(sorted(broken), ["fifo", "folder", "nowhere", "sqlipcd.conf"], "broken files")
+    client.point()
+    for name in ("fifo.conf", "nowhere.conf"):
+        (folder / name).unlink()
+    (folder / "folder.conf").rmdir()
+    (service.config_dir / "sqlipcd.conf").unlink()
+    service.limits()
+    equal(reload(), {}, "broken files")
+
+
+@test
 def reload_keeps():
     """Reload keeps what did not change, with its workers; removed databases finish their runs"""
     path = service.data / "going.sqlite"

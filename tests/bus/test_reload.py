@@ -111,7 +111,8 @@ def names_let_in():
 def unknown_names():
     """A name that nobody has is a warning with file and line, and the database stays for the others"""
     with Service({"chinook": CHINOOK}) as service:
-        service.database("x", text=f"[Database]\nPath={CHINOOK}\nAllowUsers={NAME} no-such-user\nAllowGroups=no-such-group\n")
+        lines = ["[Database]", f"Path={CHINOOK}", f"AllowUsers={NAME} no-such-user", "AllowGroups=no-such-group", ""]
+        service.database("x", text="\n".join(lines))
         info = service.client().manager("Reload")[0]
         equal((info["databases"], info["broken"]), (2, {}), "databases and what is broken")
         file = service.config_dir / "databases.d/x.conf"
