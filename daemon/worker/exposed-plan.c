@@ -20,6 +20,8 @@ static const struct {
         const char *sql; /* between column and value */
         bool value;
 } operators[] = {
+        /* IS NOT NULL and what else excludes little stay out. Not for their cost alone: of an outer join's ON SQLite 3.40 hands
+         * them to the table on the wrong side. */
         { SQLITE_INDEX_CONSTRAINT_EQ, 'e', "=", true },
         { SQLITE_INDEX_CONSTRAINT_IS, 'i', "IS", true },
         { SQLITE_INDEX_CONSTRAINT_GT, 'g', ">", true },
@@ -27,7 +29,6 @@ static const struct {
         { SQLITE_INDEX_CONSTRAINT_LT, 'l', "<", true },
         { SQLITE_INDEX_CONSTRAINT_LE, 'm', "<=", true },
         { SQLITE_INDEX_CONSTRAINT_ISNULL, 'n', "IS NULL", false },
-        { SQLITE_INDEX_CONSTRAINT_ISNOTNULL, 'o', "IS NOT NULL", false },
         { SQLITE_INDEX_CONSTRAINT_MATCH, 't', "MATCH", true },
 };
 #define N_OPERATORS (sizeof operators / sizeof *operators)
@@ -45,6 +46,9 @@ static size_t operator_of(const ExposedObject *o, sqlite3_index_info *info, int 
                 return N_OPERATORS;
         if (c->op == SQLITE_INDEX_CONSTRAINT_MATCH)
                 return o->is_virtual ? k : N_OPERATORS;
+        /* SQLite hands over one value of IN after the other, and compares it by other rules afterwards: numbers as numbers */
+        if (c->iColumn >= 0 && o->columns[c->iColumn].affinity != AFFINITY_NUMERIC && sqlite3_vtab_in(info, i, -1))
+                return N_OPERATORS;
         if (c->iColumn >= 0 && operators[k].value &&
             sqlite3_stricmp(sqlite3_vtab_collation(info, i), o->columns[c->iColumn].collation) != 0)
                 return N_OPERATORS;
@@ -196,8 +200,6 @@ static char *plan_text(const Plan *plan) {
 
 /* SQLITE_CONSTRAINT: a search that only the module can do would be left to SQLite. */
 static int choose_constraints(const ExposedObject *o, Plan *plan, sqlite3_index_info *info) {
-        int n_values = 0;
-
         for (int i = 0; i < info->nConstraint; i++) {
                 const struct sqlite3_index_constraint *c = &info->aConstraint[i];
                 size_t k = operator_of(o, info, i);
@@ -209,9 +211,8 @@ static int choose_constraints(const ExposedObject *o, Plan *plan, sqlite3_index_
                 plan->constraints[plan->n_constraints].operator = operators[k].letter;
                 plan->constraints[plan->n_constraints].column = c->iColumn;
                 plan->constraints[plan->n_constraints].text = operators[k].value && is_certain_text(info, i);
-                plan->n_constraints++;
-                if (operators[k].value)
-                        info->aConstraintUsage[i].argvIndex = ++n_values;
+                /* IS NULL takes one, too: that tells SQLite that it is used, and so when it may not be */
+                info->aConstraintUsage[i].argvIndex = ++plan->n_constraints;
                 info->aConstraintUsage[i].omit = is_parameter(o, c);
         }
         return SQLITE_OK;
@@ -254,17 +255,13 @@ void exposed_plan_parse(const char *text, Plan *ret) {
         }
 }
 
-bool exposed_plan_takes_value(const Plan *plan, int i) {
-        return !strchr("no", plan->constraints[i].operator);
-}
-
 ValueUse exposed_plan_value_use(const ExposedObject *o, const Plan *plan, int i, sqlite3_value *value) {
         const char operator = plan->constraints[i].operator;
         const int column = plan->constraints[i].column;
         const int type = sqlite3_value_type(value);
         const Affinity affinity = column < 0 ? AFFINITY_NUMERIC : o->columns[column].affinity;
 
-        if (operator == 't' || (column >= 0 && o->columns[column].hidden))
+        if (strchr("nt", operator) || (column >= 0 && o->columns[column].hidden))
                 return VALUE_PUSHED;
         if (type == SQLITE_NULL)
                 return operator == 'i' ? VALUE_PUSHED : VALUE_NEVER;
@@ -307,7 +304,7 @@ static void append_constraint(sqlite3_str *s, const ExposedObject *o, const Plan
                 sqlite3_str_appendall(s, "(");
         append_column(s, o, column);
         sqlite3_str_appendf(s, " %s", sql);
-        if (exposed_plan_takes_value(plan, i))
+        if (plan->constraints[i].operator != 'n')
                 sqlite3_str_appendf(s, " ?%d", i + 1);
         if (use != VALUE_WIDENED)
                 return;

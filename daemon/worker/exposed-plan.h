@@ -59,9 +59,7 @@ int exposed_plan_choose(const ExposedObject *o, bool whole, sqlite3_index_info *
 /* From idxStr, which only exposed_plan_choose() makes. */
 void exposed_plan_parse(const char *text, Plan *ret);
 
-/* Whether constraint `i` takes the next of xFilter's values. */
-bool exposed_plan_takes_value(const Plan *plan, int i);
-
+/* Constraint `i` with its `value`, which is the i-th of xFilter. */
 ValueUse exposed_plan_value_use(const ExposedObject *o, const Plan *plan, int i, sqlite3_value *value);
 
 /* Whether column `i` is read: those past the 63rd all are if one is. */

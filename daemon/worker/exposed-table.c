@@ -194,25 +194,20 @@ static int next_row(sqlite3_vtab_cursor *cursor) {
 
 /* How each value of a search goes into it. False: there is one that nothing matches. */
 static bool see_values(const ExposedObject *o, const Plan *plan, sqlite3_value **values, char *ret_uses) {
-        for (int i = 0, v = 0; i < plan->n_constraints; i++) {
-                ret_uses[i] = VALUE_PUSHED;
-                if (exposed_plan_takes_value(plan, i))
-                        ret_uses[i] = (char) exposed_plan_value_use(o, plan, i, values[v++]);
+        for (int i = 0; i < plan->n_constraints; i++) {
+                ret_uses[i] = (char) exposed_plan_value_use(o, plan, i, values[i]);
                 if (ret_uses[i] == VALUE_NEVER)
                         return false;
         }
         return true;
 }
 
-static int bind_values(sqlite3_stmt *stmt, const Plan *plan, const char *uses, sqlite3_value **values) {
-        int rc = SQLITE_OK;
+/* What the SQL names: parameters of what was left out, and of IS NULL, may be past the last one. */
+static int bind_values(sqlite3_stmt *stmt, const Plan *plan, sqlite3_value **values) {
+        int rc = SQLITE_OK, n = sqlite3_bind_parameter_count(stmt);
 
-        for (int i = 0, v = 0; rc == SQLITE_OK && i < plan->n_constraints; i++)
-                if (exposed_plan_takes_value(plan, i)) {
-                        if (uses[i] != VALUE_LEFT)
-                                rc = sqlite3_bind_value(stmt, i + 1, values[v]);
-                        v++;
-                }
+        for (int i = 0; rc == SQLITE_OK && i < plan->n_constraints && i < n; i++)
+                rc = sqlite3_bind_value(stmt, i + 1, values[i]);
         return rc;
 }
 
@@ -239,7 +234,7 @@ static int filter(sqlite3_vtab_cursor *cursor, int number, const char *text, int
         if (!c->search)
                 c->search = search_new(t->tables->file, t->object, text, &plan, uses, &rc);
         if (rc == SQLITE_OK)
-                rc = bind_values(c->search->stmt, &plan, uses, values);
+                rc = bind_values(c->search->stmt, &plan, values);
         return rc == SQLITE_OK ? next_row(cursor) : fail(cursor->pVtab, rc);
 }
 

@@ -29,8 +29,8 @@ static void complain(const char *name) {
 
         if (!said)
                 (void) fprintf(stderr,
-                               "sqlipc-worker: Expose=%s: the database has no such table or view, or none that can be read; it "
-                               "is left out, with others that may be like it\n",
+                               "sqlipc-worker: Expose=%s: no table or view of this name in the database can be read; it is "
+                               "left out, and so are others like it\n",
                                name);
         said = true;
 }
@@ -164,16 +164,24 @@ static bool is_word(char c, bool begun) {
                (begun && c >= '0' && c <= '9');
 }
 
-void exposed_expect(Exposed *e, const char *sql, size_t sql_size) {
+static bool wants_rowids(const char *word, size_t size) {
         static const char *const words[] = { "or", "right", "full" };
 
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+                if (size == strlen(words[i]) && strncasecmp(word, words[i], size) == 0)
+                        return true;
+        return false;
+}
+
+void exposed_expect(Exposed *e, const char *sql, size_t sql_size) {
         /* more than is needed, in strings and comments: such a statement only takes longer */
         e->tables.whole = false;
-        for (size_t i = 0, n; i < sql_size && !e->tables.whole; i += n) {
-                for (n = 0; i + n < sql_size && is_word(sql[i + n], n > 0);)
+        for (size_t i = 0; i < sql_size && !e->tables.whole;) {
+                size_t n = 0;
+
+                while (i + n < sql_size && is_word(sql[i + n], n > 0))
                         n++;
-                for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-                        e->tables.whole = e->tables.whole || (n == strlen(words[k]) && strncasecmp(sql + i, words[k], n) == 0);
-                n = n > 0 ? n : 1;
+                e->tables.whole = wants_rowids(sql + i, n);
+                i += n > 0 ? n : 1;
         }
 }
