@@ -14,6 +14,7 @@
 #include "options.h"
 #include "parameters.h"
 #include "pipe.h"
+#include "policy.h"
 #include "rows.h"
 #include "run.h"
 #include "sd-autoptr.h"
@@ -408,7 +409,7 @@ static const sd_bus_vtable database_vtable[] = {
 
 /* ---- Objects ---- */
 
-/* 0: no such object. What a peer may not use will be 0 for it, too. */
+/* 0: no such object, or not for who calls. */
 static int find_object(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
                        sd_bus_error *error) {
         char *name;
@@ -416,7 +417,7 @@ static int find_object(sd_bus *bus, const char *path, const char *interface, voi
 
         if (r <= 0)
                 return r;
-        Database *d = manager_find_database(userdata, name);
+        Database *d = policy_find_database(userdata, sd_bus_get_current_message(bus), name);
         free(name);
         if (!d)
                 return 0;
@@ -424,18 +425,24 @@ static int find_object(sd_bus *bus, const char *path, const char *interface, voi
         return 1;
 }
 
+/* What polkit was not asked about yet is left out: who wants it all calls ListDatabases. */
 static int enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes, sd_bus_error *error) {
         const Manager *m = userdata;
         char **nodes = calloc(g_hash_table_size(m->databases) + 1, sizeof *nodes);
         GHashTableIter i;
         void *value;
+        size_t n = 0;
 
         if (!nodes)
                 return -ENOMEM;
         g_hash_table_iter_init(&i, m->databases);
-        for (size_t n = 0; g_hash_table_iter_next(&i, NULL, &value); n++) {
-                nodes[n] = strdup(((Database *) value)->object_path);
-                if (!nodes[n]) {
+        while (g_hash_table_iter_next(&i, NULL, &value)) {
+                const Database *d = value;
+
+                if (policy_view(m, sd_bus_get_current_message(bus), d) != POLICY_YES)
+                        continue;
+                nodes[n] = strdup(d->object_path);
+                if (!nodes[n++]) {
                         while (n > 0)
                                 free(nodes[--n]);
                         free(nodes);

@@ -8,6 +8,7 @@
 #include "config.h"
 #include "manager.h"
 #include "options.h"
+#include "policy.h"
 #include "run.h"
 #include "sd-autoptr.h"
 #include "session.h"
@@ -41,14 +42,33 @@ static int compare_names(const void *a, const void *b) {
         return strcmp(a, b);
 }
 
-static int append_databases(sd_bus_message *reply, Manager *m) {
+static int append_database(sd_bus_message *reply, const Database *d, PolicyVerdict view) {
+        int r = sd_bus_message_open_container(reply, 'r', "soa{sv}");
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "so", database_name(d), d->object_path);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}", "description", "s", d->config->description, "mode", "s",
+                                          "read-only");
+        if (r >= 0 && view == POLICY_ASK)
+                r = sd_bus_message_append(reply, "{sv}", "authorization", "s", "challenge");
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int append_databases(sd_bus_message *reply, const Manager *m, sd_bus_message *call) {
         g_autoptr(GList) names = g_list_sort(g_hash_table_get_keys(m->databases), compare_names);
         int r = sd_bus_message_open_container(reply, 'a', "(soa{sv})");
 
         for (GList *i = names; i && r >= 0; i = i->next) {
-                const Database *d = manager_find_database(m, i->data);
-                r = sd_bus_message_append(reply, "(soa{sv})", database_name(d), d->object_path, 2, "description", "s",
-                                          d->config->description, "mode", "s", "read-only");
+                const Database *d = g_hash_table_lookup(m->databases, i->data);
+                PolicyVerdict view = policy_view(m, call, d);
+
+                if (view != POLICY_NO)
+                        r = append_database(reply, d, view);
         }
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
@@ -61,7 +81,7 @@ static int list_databases(sd_bus_message *m, Manager *manager, Refusal *refusal)
         if (r >= 0)
                 r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
-                r = append_databases(reply, manager);
+                r = append_databases(reply, manager, m);
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "{sv}");
         if (r >= 0 && peer_is_administrator(manager, peer_of(manager, m)))
@@ -82,10 +102,12 @@ static int get_database(sd_bus_message *m, Manager *manager, Refusal *refusal) {
         if (r < 0)
                 return r;
         const Database *d = manager_find_database(manager, name);
-        if (!d)
-                return refuse(refusal, ERROR_UNKNOWN_DATABASE,
-                              "There is no database \"%.100s\" for you: ListDatabases says which there are.", name);
-        return sd_bus_reply_method_return(m, "oa{sv}", d->object_path, 0);
+        switch (d ? policy_view(manager, m, d) : POLICY_NO) {
+        case POLICY_NO: return policy_refuse_unknown(name, refusal);
+        case POLICY_YES: return sd_bus_reply_method_return(m, "oa{sv}", d->object_path, 0);
+        case POLICY_ASK: break;
+        }
+        return sd_bus_reply_method_return(m, "oa{sv}", d->object_path, 1, "authorization", "s", "challenge");
 }
 
 static int append_warnings(sd_bus_message *m, const Config *c) {
@@ -347,6 +369,8 @@ static const sd_bus_vtable manager_vtable[] = {
                                 method_cancel_run, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("a{sv}", info), method_reload,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_SIGNAL_WITH_ARGS("DatabaseAdded", SD_BUS_ARGS("s", name, "o", object), 0),
+        SD_BUS_SIGNAL_WITH_ARGS("DatabaseRemoved", SD_BUS_ARGS("s", name, "o", object), 0),
         SD_BUS_PROPERTY("DaemonVersion", "s", property_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Features", "as", property_features, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("NStatements", "t", property_counter, 0, 0),

@@ -6,6 +6,7 @@
 #include "configuration-names.h"
 #include "log.h"
 #include "manager.h"
+#include "policy.h"
 #include "service.h"
 #include "statement.h"
 #include "worker.h"
@@ -129,7 +130,7 @@ static void put_in_force(Manager *m, Config *config) {
         m->config = config;
         end_statements(m);
         end_outdated_workers(m, config_before, config);
-        /* Both tables are alive here, for whoever tells clients what came and what went. */
+        policy_announce(m, before);
         manager_release_databases(before);
         config_free(config_before);
         log_config(config);
@@ -166,7 +167,6 @@ static void finish(Manager *m, const char *answer) {
                 if (!l->callers.head)
                         service_ready();
         }
-        l->loaded = true;
         tell(m, &callers, true);
         if (l->callers.head && !l->config)
                 begin(m);
@@ -215,6 +215,7 @@ int manager_load(Manager *m, bool started_on_demand) {
                 if (r < 0)
                         return r;
         }
+        m->reload.loaded = true;
         return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "group.h"
 #include "log.h"
 #include "manager.h"
+#include "policy.h"
 #include "run.h"
 #include "sd-autoptr.h"
 #include "session.h"
@@ -198,6 +199,9 @@ int manager_connect(Manager *m, BusType type, const char *address) {
         r = sd_bus_can_send(m->bus, SD_BUS_TYPE_UNIX_FD);
         if (r <= 0)
                 return r < 0 ? r : -EOPNOTSUPP;
+        r = policy_watch(m); /* of filters, the last one added runs first */
+        if (r < 0)
+                return r;
         r = sd_bus_add_filter(m->bus, NULL, on_call, m);
         if (r < 0)
                 return r;
@@ -279,7 +283,8 @@ static void release_name(Manager *m) {
 }
 
 bool manager_is_busy(const Manager *m) {
-        return g_hash_table_size(m->statements) > 0 || g_hash_table_size(m->runs) > 0 || manager_is_reloading(m);
+        return g_hash_table_size(m->statements) > 0 || g_hash_table_size(m->runs) > 0 || manager_is_reloading(m) ||
+               policy_is_busy(m);
 }
 
 void manager_stop(Manager *m, int exit_code) {
@@ -290,6 +295,7 @@ void manager_stop(Manager *m, int exit_code) {
         idle_stop(m);
         manager_reload_stop(m);
         release_name(m);
+        policy_stop(m, stopping_sentence);
         grow_pipes_for_last_words(m);
         close_sessions(m);
         for (GList *i = m->workers.head; i; i = i->next) {

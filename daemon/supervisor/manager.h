@@ -19,6 +19,7 @@
 #include "manager-reload.h"
 #include "peer.h"
 #include "pipe-budget.h"
+#include "polkit.h"
 #include "refusal.h"
 #include "statement-expiry.h"
 #include "status.h"
@@ -43,6 +44,10 @@ typedef struct Manager {
         GHashTable *runs;        /* number -> Run; PREPAREs under their statement's number */
         GQueue workers;          /* of Worker, by manager_link */
         PipeBudget pipe_budget;
+
+        Polkit polkit;
+        unsigned n_held_calls;   /* held-call.h */
+        const sd_bus_message *call_that_came_round; /* to be compared only; NULL: the call being dispatched was not held */
 
         uint64_t next_number;    /* of statements and runs */
         uint64_t total_runs, total_rows, total_bytes;

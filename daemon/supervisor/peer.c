@@ -7,6 +7,7 @@
 #include "log.h"
 #include "manager.h"
 #include "peer.h"
+#include "policy.h"
 #include "sd-autoptr.h"
 #include "session.h"
 
@@ -15,12 +16,14 @@
 void peer_free(void *peer) {
         Peer *p = peer;
 
+        policy_forget_peer(p);
+        g_hash_table_unref(p->answers);
         g_free(p->name);
         g_free(p->gids);
         g_free(p);
 }
 
-Peer *peer_of(Manager *m, sd_bus_message *message) {
+Peer *peer_of(const Manager *m, sd_bus_message *message) {
         const char *sender = sd_bus_message_get_sender(message);
 
         return sender ? g_hash_table_lookup(m->peers, sender) : NULL;
@@ -109,7 +112,11 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *err
                 return 0;
 
         Peer *p = g_new(Peer, 1);
-        *p = (Peer) { .name = g_strdup(sender), .uid = (uid_t) -1 };
+        *p = (Peer) {
+                .name = g_strdup(sender),
+                .uid = (uid_t) -1,
+                .answers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+        };
         int r = ask_driver(m, sender, p);
         if (r >= 0) {
                 g_hash_table_insert(m->peers, p->name, p);
@@ -133,6 +140,8 @@ static int on_name_vanished(sd_bus_message *message, void *userdata, sd_bus_erro
                 return r;
         (void) session_close(g_hash_table_lookup(m->sessions, name), ERROR_CANCELLED, "The client left the bus.");
         g_hash_table_remove(m->peers, name);
+        if (strcmp(name, POLKIT_BUS_NAME) == 0)
+                policy_forget_answers(m); /* its successor may have other rules, and says nothing when it starts */
         return 0;
 }
 

@@ -9,6 +9,7 @@
 #ifndef SQLIPC_PEER_H
 #define SQLIPC_PEER_H
 
+#include <glib.h>
 #include <stdbool.h>
 #include <sys/types.h>
 #include <systemd/sd-bus.h>
@@ -21,13 +22,16 @@ typedef struct Peer {
         pid_t pid; /* 0: the bus does not say */
         gid_t *gids;
         size_t n_gids;
+        GHashTable *answers; /* policy.h: name of a database -> what polkit last said about the peer */
+        GQueue questions;    /* of PolkitQuestion, by its peer_link */
+        GQueue held;         /* of HeldCall, by its link */
 } Peer;
 
 /* Starts to look at each method call and at names that vanish. */
 int peer_watch(Manager *m);
 
 /* Who sent `message`: never NULL inside a bus method, the filter has seen to it. Borrowed until the peer vanishes. */
-Peer *peer_of(Manager *m, sd_bus_message *message);
+Peer *peer_of(const Manager *m, sd_bus_message *message);
 
 /* Root, or the uid that the service runs as. */
 bool peer_is_administrator(const Manager *m, const Peer *p);

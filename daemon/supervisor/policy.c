@@ -1,7 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Who may use which database. Supervisor. */
+#include <string.h>
+
+#include "bus-error.h"
+#include "held-call.h"
+#include "log.h"
 #include "manager.h"
 #include "policy.h"
+#include "sd-autoptr.h"
+#include "sqlipc-names.h"
+
+/* A value of Peer's `answers`: a PolkitAnswer, and whether it still holds. */
+#define ANSWER_KEPT 0x100u
+
+/* ---- Verdicts ---- */
 
 static bool has_group(const Peer *p, gid_t gid) {
         for (size_t i = 0; i < p->n_gids; i++)
@@ -10,27 +22,191 @@ static bool has_group(const Peer *p, gid_t gid) {
         return false;
 }
 
-PolicyVerdict policy_verdict(const Manager *m, const Peer *p, const Database *d) {
-        const DatabaseConfig *c = d->config;
-
+static bool is_allowed(const Manager *m, const Peer *p, const DatabaseConfig *c) {
         if (peer_is_administrator(m, p) || c->allow_everybody)
-                return POLICY_YES;
+                return true;
         for (size_t i = 0; i < c->n_uids; i++)
                 if (c->uids[i] == p->uid)
-                        return POLICY_YES;
+                        return true;
         for (size_t i = 0; i < c->n_gids; i++)
                 if (has_group(p, c->gids[i]))
-                        return POLICY_YES;
-        return c->polkit ? POLICY_ASK : POLICY_NO;
+                        return true;
+        return false;
+}
+
+static unsigned find_answer(const Peer *p, const char *database) {
+        return GPOINTER_TO_UINT(g_hash_table_lookup(p->answers, database));
+}
+
+PolkitAnswer policy_last_answer(const Peer *p, const char *database) {
+        return (PolkitAnswer) (find_answer(p, database) & ~ANSWER_KEPT);
+}
+
+PolicyVerdict policy_verdict(const Manager *m, const Peer *p, const Database *d) {
+        if (is_allowed(m, p, d->config))
+                return POLICY_YES;
+        if (!d->config->polkit)
+                return POLICY_NO;
+        if (!(find_answer(p, database_name(d)) & ANSWER_KEPT))
+                return POLICY_ASK;
+        return policy_last_answer(p, database_name(d)) == POLKIT_YES ? POLICY_YES : POLICY_NO;
+}
+
+/* Where polkit's last word counts, kept or not. */
+static PolicyVerdict verdict_by_last_answer(const Manager *m, const Peer *p, const Database *d) {
+        PolicyVerdict verdict = policy_verdict(m, p, d);
+
+        if (verdict != POLICY_ASK)
+                return verdict;
+        switch (policy_last_answer(p, database_name(d))) {
+        case POLKIT_YES: return POLICY_YES;
+        case POLKIT_CHALLENGE: return POLICY_ASK;
+        case POLKIT_NO:
+        case POLKIT_ABSENT: break;
+        }
+        return POLICY_NO;
+}
+
+bool policy_is_visible(const Manager *m, const Peer *p, const Database *d) {
+        return verdict_by_last_answer(m, p, d) != POLICY_NO;
+}
+
+PolicyVerdict policy_view(const Manager *m, sd_bus_message *message, const Database *d) {
+        const Peer *p = message ? peer_of(m, message) : NULL;
+
+        if (!p)
+                return POLICY_NO;
+        if (held_call_came_round(m, message))
+                return verdict_by_last_answer(m, p, d);
+        return policy_verdict(m, p, d) == POLICY_YES ? POLICY_YES : POLICY_NO;
+}
+
+static void log_denied(const Peer *p, const Database *d) {
+        log_event_limited(LOG_EVENT_ACCESS_DENIED, NULL,
+                          &(LogFields) { .database = database_name(d), .client = p->name, .uid = &p->uid },
+                          "uid %u may not use it; it was told that there is no such database.", (unsigned) p->uid);
 }
 
 Database *policy_find_database(Manager *m, sd_bus_message *message, const char *name) {
         Database *d = manager_find_database(m, name);
-        const Peer *p = peer_of(m, message);
 
-        return d && p && policy_verdict(m, p, d) == POLICY_YES ? d : NULL;
+        if (!d || policy_view(m, message, d) == POLICY_YES)
+                return d;
+        if (message && peer_of(m, message))
+                log_denied(peer_of(m, message), d);
+        return NULL;
 }
 
+int policy_refuse_unknown(const char *name, Refusal *refusal) {
+        return refuse(refusal, ERROR_UNKNOWN_DATABASE,
+                      "There is no database \"%.100s\" for you: ListDatabases says which there are.", name);
+}
+
+/* ---- Signals ---- */
+
+static void emit(Manager *m, const Peer *p, const char *member, const Database *d) {
+        g_autoptr(sd_bus_message) s = NULL;
+        int r = sd_bus_message_new_signal(m->bus, &s, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, member);
+
+        if (r >= 0)
+                r = sd_bus_message_append(s, "so", database_name(d), d->object_path);
+        if (r >= 0)
+                r = sd_bus_message_set_destination(s, p->name);
+        if (r >= 0)
+                r = sd_bus_send(m->bus, s, NULL);
+        if (r < 0)
+                log_full(LOG_WARNING, database_name(d), p->name, "The signal %s is lost: %s", member, strerror(-r));
+}
+
+static void announce_one(Manager *m, Peer *p, const Database *before, const Database *now) {
+        bool could = before && policy_is_visible(m, p, before), can = now && policy_is_visible(m, p, now);
+
+        if (could && !can)
+                emit(m, p, "DatabaseRemoved", before);
+        if (can && !could)
+                emit(m, p, "DatabaseAdded", now);
+        if (now && !can && policy_verdict(m, p, now) == POLICY_ASK) {
+                g_auto(Refusal) refusal = REFUSAL_INIT;
+
+                (void) polkit_ask(m, p, database_name(now), false, true, &refusal);
+        }
+}
+
+static void announce_all(Manager *m, GHashTable *before, Peer *p) {
+        GHashTableIter i;
+        void *name, *value;
+
+        g_hash_table_iter_init(&i, before);
+        while (g_hash_table_iter_next(&i, &name, &value))
+                if (g_hash_table_lookup(m->databases, name) != value)
+                        announce_one(m, p, value, g_hash_table_lookup(m->databases, name));
+        g_hash_table_iter_init(&i, m->databases);
+        while (g_hash_table_iter_next(&i, &name, &value))
+                if (!g_hash_table_contains(before, name))
+                        announce_one(m, p, NULL, value);
+}
+
+void policy_announce(Manager *m, GHashTable *before) {
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, m->peers);
+        while (g_hash_table_iter_next(&i, NULL, &value))
+                announce_all(m, before, value);
+}
+
+/* ---- polkit's answers ---- */
+
+static void keep_answer(Peer *p, const char *database, bool interactive, PolkitAnswer answer) {
+        unsigned value = answer;
+
+        if (find_answer(p, database) & ANSWER_KEPT)
+                return; /* a question that was asked before that answer came */
+        if (interactive && answer == POLKIT_NO)
+                value = POLKIT_CHALLENGE; /* as before: the user failed this time */
+        else if (answer == POLKIT_YES || answer == POLKIT_NO)
+                value |= ANSWER_KEPT;
+        g_hash_table_insert(p->answers, g_strdup(database), GUINT_TO_POINTER(value));
+}
+
+void policy_on_answer(Manager *m, Peer *p, const char *database, bool interactive, bool announce, PolkitAnswer answer) {
+        const Database *d = manager_find_database(m, database);
+
+        keep_answer(p, database, interactive, answer);
+        if (announce && d && policy_is_visible(m, p, d))
+                emit(m, p, "DatabaseAdded", d);
+        held_call_on_answer(p, database, interactive, interactive && answer == POLKIT_NO);
+}
+
+void policy_forget_answers(Manager *m) {
+        GHashTableIter i, k;
+        void *peer, *value;
+
+        g_hash_table_iter_init(&i, m->peers);
+        while (g_hash_table_iter_next(&i, NULL, &peer)) {
+                g_hash_table_iter_init(&k, ((Peer *) peer)->answers);
+                while (g_hash_table_iter_next(&k, NULL, &value))
+                        g_hash_table_iter_replace(&k, GUINT_TO_POINTER(GPOINTER_TO_UINT(value) & ~ANSWER_KEPT));
+        }
+}
+
+/* ---- Surroundings ---- */
+
 int policy_watch(Manager *m) {
-        return 0;
+        int r = held_call_watch(m);
+
+        return r < 0 ? r : polkit_watch(m);
+}
+
+bool policy_is_busy(const Manager *m) {
+        return m->n_held_calls > 0;
+}
+
+void policy_forget_peer(Peer *p) {
+        polkit_forget(p);
+        held_call_forget(p);
+}
+
+void policy_stop(Manager *m, const char *sentence) {
+        held_call_stop(m, sentence);
 }

@@ -6,9 +6,9 @@
  * connect time (peer.h); where Polkit=yes, the rest is asked about there (polkit.h). For everybody else the database does
  * not exist: it is in no list, its object is unknown, GetDatabase says what it says of a name that was never published.
  *
- * A verdict of polkit's needs time. So a message to a database whose verdict is not known yet is held by a filter, asked
- * about, and put back into the queue of the bus once the answer came; all that looks up objects runs after that and finds
- * the verdict known. At most POLICY_HELD_MAX messages of a uid are held, of all its clients.
+ * polkit's "yes" and "no" to a client are kept until polkit says that something changed, or goes; a challenge is not. An
+ * answer needs time, so calls are held meanwhile (held-call.h). What was last answered is remembered beyond that, to know
+ * who has seen a database that goes.
  */
 #ifndef SQLIPC_POLICY_H
 #define SQLIPC_POLICY_H
@@ -17,8 +17,8 @@
 
 #include "database.h"
 #include "peer.h"
-
-#define POLICY_HELD_MAX 16u
+#include "polkit.h"
+#include "refusal.h"
 
 typedef enum PolicyVerdict {
         POLICY_NO,
@@ -29,10 +29,41 @@ typedef enum PolicyVerdict {
 /* By configuration, and what polkit said to this client before. */
 PolicyVerdict policy_verdict(const Manager *m, const Peer *p, const Database *d);
 
-/* The published database of this name, if the sender of `message` may use it now; NULL. */
+/* What polkit last said, kept or not; ABSENT where it was not asked. */
+PolkitAnswer policy_last_answer(const Peer *p, const char *database);
+
+/* It is in the peer's list, as far as polkit was asked: it may use it, or may once it has authenticated. */
+bool policy_is_visible(const Manager *m, const Peer *p, const Database *d);
+
+/* The published database of this name, if the sender of `message`, which is being dispatched, may use it now; NULL. */
 Database *policy_find_database(Manager *m, sd_bus_message *message, const char *name);
 
-/* Starts to hold messages, and to hear of polkit's Changed. After peer_watch(). */
+/* How the sender of `message` sees `d`: YES; ASK: it may use it once it has authenticated; NO: not at all. */
+PolicyVerdict policy_view(const Manager *m, sd_bus_message *message, const Database *d);
+
+/* UNKNOWN_DATABASE, in the words that hold for all that is not the caller's, published or not. */
+int policy_refuse_unknown(const char *name, Refusal *refusal);
+
+/* polkit answered: keeps it, and lets the calls that wait for it go on. `announce`: as of polkit_ask(). */
+void policy_on_answer(Manager *m, Peer *p, const char *database, bool interactive, bool announce, PolkitAnswer answer);
+
+/* Whatever polkit said may be otherwise now. */
+void policy_forget_answers(Manager *m);
+
+/* Tells each peer what came and what went for it since `before` (name -> Database) was published: by unicast, so that
+ * nobody hears of what it may not use. Where polkit has to say, it is asked without interaction first. */
+void policy_announce(Manager *m, GHashTable *before);
+
+/* Starts to hold calls that polkit must be asked about, and to hear of its Changed. Before peer_watch(). */
 int policy_watch(Manager *m);
+
+/* Somebody waits for polkit. */
+bool policy_is_busy(const Manager *m);
+
+/* Frees what is kept, asked and held for a peer that vanished. */
+void policy_forget_peer(Peer *p);
+
+/* Answers all that waits with ShuttingDown and `sentence`. */
+void policy_stop(Manager *m, const char *sentence);
 
 #endif

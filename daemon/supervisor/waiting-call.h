@@ -11,7 +11,14 @@
 
 #include <systemd/sd-bus.h>
 
+#include "refusal.h"
+
 /* A stand-in for `call` (borrowed) that replies and errors can be made for; the caller owns it. -ENOMEM. */
 int waiting_call_new(sd_bus_message *call, sd_bus_message **ret);
+
+/* A stand-in with the body of `call`, which can be dispatched as the call itself. `ret_size`: what it needs, at most
+ * `size_max`. A body with descriptors is refused: nothing here takes one. LIMITS_EXCEEDED, INVALID_OPTION; -EBADMSG: the
+ * body cannot be read; -ENOMEM. */
+int waiting_call_copy(sd_bus_message *call, size_t size_max, sd_bus_message **ret, size_t *ret_size, Refusal *refusal);
 
 #endif

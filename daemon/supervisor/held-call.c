@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Calls that wait for polkit. Supervisor. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bus-error.h"
+#include "held-call.h"
+#include "manager.h"
+#include "policy.h"
+#include "polkit.h"
+#include "sd-autoptr.h"
+#include "sqlipc-names.h"
+#include "user.h"
+#include "waiting-call.h"
+
+/* SQL and parameters at their largest, by the measure of waiting_call_copy(). */
+#define HELD_CALL_SIZE_MAX ((size_t) 5 * 1024 * 1024)
+
+typedef struct HeldCall {
+        Manager *manager;     /* not owned */
+        Peer *peer;           /* not owned: owns this, in its `held` */
+        User *user;           /* reference */
+        size_t size;          /* held of the user's budget */
+        sd_bus_message *call; /* our copy */
+        int copy_error;       /* negative: the copy has no body, and `refusal` may say why */
+        Refusal refusal;
+        char *object;         /* the database whose object it goes to; NULL: to the manager's */
+        char *named;          /* the one that GetDatabase names */
+        GHashTable *open;     /* names of databases that polkit has not answered about yet */
+        bool may_interact;
+        bool interacts;       /* its open question is one with interaction */
+        bool user_answered, failed;
+        bool released;
+        GList link;
+} HeldCall;
+
+static void held_call_free(HeldCall *h) {
+        if (h->link.data) {
+                g_queue_unlink(&h->peer->held, &h->link);
+                h->manager->n_held_calls--;
+                h->user->n_held_calls--;
+        }
+        if (h->size > 0)
+                user_release(h->user, h->size);
+        (void) user_unref(h->user);
+        (void) sd_bus_message_unref(h->call);
+        refusal_done(&h->refusal);
+        g_free(h->object);
+        g_free(h->named);
+        g_hash_table_unref(h->open);
+        g_free(h);
+}
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HeldCall, held_call_free)
+
+/* ---- Going on ---- */
+
+/* Nothing but a user can turn the answer into a yes. */
+static bool needs_user(const HeldCall *h) {
+        const Database *d = h->object ? manager_find_database(h->manager, h->object) : NULL;
+
+        return d && policy_verdict(h->manager, h->peer, d) == POLICY_ASK &&
+               policy_last_answer(h->peer, h->object) == POLKIT_CHALLENGE;
+}
+
+static void refuse_held(HeldCall *h, int r, Refusal *refusal) {
+        (void) bus_error_reply_refusal(h->call, r, refusal);
+        held_call_free(h);
+}
+
+static void ask_user(HeldCall *h) {
+        g_auto(Refusal) refusal = REFUSAL_INIT;
+        int r = polkit_ask(h->manager, h->peer, h->object, true, false, &refusal);
+
+        if (r < 0) {
+                refuse_held(h, r, &refusal);
+                return;
+        }
+        h->interacts = true;
+        g_hash_table_add(h->open, g_strdup(h->object));
+}
+
+static void refuse_for_lack_of_user(HeldCall *h) {
+        if (h->failed) {
+                g_auto(Refusal) refusal = REFUSAL_INIT;
+                int r = refuse(&refusal, ERROR_ACCESS_DENIED, "The database is for who authenticates, and nobody did.");
+
+                refuse_held(h, r, &refusal);
+                return;
+        }
+        (void) sd_bus_reply_method_errorf(h->call, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
+                                          "The database is for who authenticates: allow interactive authorization with "
+                                          "the call, and have an authentication agent running.");
+        held_call_free(h);
+}
+
+/* The call has no body to go on with. Only who may know of the database may learn why. */
+static void refuse_uncopied(HeldCall *h) {
+        const Database *d = h->named ? manager_find_database(h->manager, h->named) : NULL;
+
+        if (h->named && !(d && policy_is_visible(h->manager, h->peer, d))) {
+                g_auto(Refusal) refusal = REFUSAL_INIT;
+                int r = policy_refuse_unknown(h->named, &refusal);
+
+                refuse_held(h, r, &refusal);
+                return;
+        }
+        refuse_held(h, h->copy_error, &h->refusal);
+}
+
+static void release(HeldCall *h) {
+        const Database *d = h->object ? manager_find_database(h->manager, h->object) : NULL;
+
+        /* To an object that does not exist for the caller it goes even without its body, which nobody reads there. */
+        if (h->copy_error < 0 && (!h->object || (d && policy_is_visible(h->manager, h->peer, d)))) {
+                refuse_uncopied(h);
+                return;
+        }
+        int r = sd_bus_enqueue_for_read(h->manager->bus, h->call);
+        if (r < 0) {
+                g_auto(Refusal) refusal = REFUSAL_INIT;
+
+                refuse_held(h, r, &refusal);
+                return;
+        }
+        h->released = true;
+}
+
+/* May free it. */
+static void settle(HeldCall *h) {
+        if (!needs_user(h))
+                release(h);
+        else if (h->may_interact && !h->user_answered)
+                ask_user(h);
+        else
+                refuse_for_lack_of_user(h);
+}
+
+static bool is_behind_another(const HeldCall *h) {
+        for (const GList *i = h->link.prev; i; i = i->prev) {
+                const HeldCall *other = i->data;
+
+                if (!other->released && g_strcmp0(other->object, h->object) == 0)
+                        return h->object != NULL;
+        }
+        return false;
+}
+
+static void go_on(Peer *p) {
+        GList *next;
+
+        for (GList *i = p->held.head; i; i = next) {
+                HeldCall *h = i->data;
+
+                next = i->next;
+                if (!h->released && g_hash_table_size(h->open) == 0 && !is_behind_another(h))
+                        settle(h);
+        }
+}
+
+void held_call_on_answer(Peer *p, const char *database, bool interactive, bool failed) {
+        for (GList *i = p->held.head; i; i = i->next) {
+                HeldCall *h = i->data;
+
+                if (h->released || (interactive ? g_strcmp0(h->object, database) != 0 : h->interacts))
+                        continue;
+                if (interactive) { /* what the user said holds for all that waits */
+                        h->interacts = false;
+                        h->user_answered = true;
+                        h->failed = failed;
+                }
+                (void) g_hash_table_remove(h->open, database);
+        }
+        go_on(p);
+}
+
+/* ---- Coming in ---- */
+
+static void open_question(GHashTable *open, const Manager *m, const Peer *p, const Database *d) {
+        if (d && policy_verdict(m, p, d) == POLICY_ASK)
+                g_hash_table_add(open, g_strdup(database_name(d)));
+}
+
+static bool is_call_of_manager(sd_bus_message *message, const char *member) {
+        const char *interface = sd_bus_message_get_interface(message);
+
+        return g_strcmp0(sd_bus_message_get_path(message), SQLIPC_MANAGER_PATH) == 0 &&
+               (!interface || strcmp(interface, SQLIPC_MANAGER_INTERFACE) == 0) &&
+               strcmp(sd_bus_message_get_member(message), member) == 0;
+}
+
+/* The database that GetDatabase names; NULL: it is another call, or will be refused by the method. */
+static char *dup_named(sd_bus_message *message) {
+        const char *name;
+
+        return is_call_of_manager(message, "GetDatabase") && sd_bus_message_read_basic(message, 's', &name) >= 0 ?
+                       g_strdup(name) : NULL;
+}
+
+static char *dup_object(sd_bus_message *message) {
+        const char *path = sd_bus_message_get_path(message);
+        char *name = NULL;
+
+        return path && sd_bus_path_decode(path, SQLIPC_DATABASE_PATH, &name) > 0 ? name : NULL;
+}
+
+static void open_all_questions(GHashTable *open, const Manager *m, const Peer *p) {
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, m->databases);
+        while (g_hash_table_iter_next(&i, NULL, &value))
+                open_question(open, m, p, value);
+}
+
+static bool is_held_up(const Peer *p, const char *object) {
+        for (const GList *i = p->held.head; i && object; i = i->next)
+                if (g_strcmp0(((const HeldCall *) i->data)->object, object) == 0)
+                        return true;
+        return false;
+}
+
+/* What cannot be asked is not answered: absent. */
+static void ask_all(HeldCall *h) {
+        GHashTableIter i;
+        void *name;
+
+        g_hash_table_iter_init(&i, h->open);
+        while (g_hash_table_iter_next(&i, &name, NULL)) {
+                g_auto(Refusal) refusal = REFUSAL_INIT;
+
+                if (polkit_ask(h->manager, h->peer, name, false, false, &refusal) < 0)
+                        g_hash_table_iter_remove(&i);
+        }
+}
+
+static int copy_call(HeldCall *h, sd_bus_message *message) {
+        int r = waiting_call_copy(message, HELD_CALL_SIZE_MAX, &h->call, &h->size, &h->refusal);
+
+        if (r >= 0)
+                r = user_hold(h->user, h->size, &h->refusal);
+        if (r >= 0)
+                return 0;
+        h->size = 0;
+        h->call = sd_bus_message_unref(h->call);
+        h->copy_error = r;
+        return waiting_call_new(message, &h->call);
+}
+
+/* Takes `object`, `named` and `open`. */
+static int hold(Manager *m, Peer *p, sd_bus_message *message, char *object, char *named, GHashTable *open) {
+        g_autoptr(HeldCall) h = g_new(HeldCall, 1);
+
+        *h = (HeldCall) {
+                .manager = m,
+                .peer = p,
+                .user = user_get(m, p->uid),
+                .refusal = REFUSAL_INIT,
+                .object = object,
+                .named = named,
+                .open = open,
+                .may_interact = sd_bus_message_get_allow_interactive_authorization(message) > 0,
+        };
+        int r = copy_call(h, message);
+        if (r < 0)
+                return r;
+        h->link.data = h;
+        g_queue_push_tail_link(&p->held, &h->link);
+        m->n_held_calls++;
+        h->user->n_held_calls++;
+        ask_all(g_steal_pointer(&h));
+        go_on(p);
+        return 1;
+}
+
+static bool is_full(const Manager *m, const Peer *p) {
+        const User *u = g_hash_table_lookup(m->users, GUINT_TO_POINTER(p->uid));
+
+        return u && u->n_held_calls >= HELD_CALLS_MAX;
+}
+
+static int refuse_more(sd_bus_message *message) {
+        g_auto(Refusal) refusal = REFUSAL_INIT;
+        int r = refuse(&refusal, ERROR_LIMITS_EXCEEDED,
+                       "Your programs have %u calls waiting for polkit: call again when those are answered.", HELD_CALLS_MAX);
+
+        return bus_error_reply_refusal(message, r, &refusal);
+}
+
+static bool may_use_by_name(const Manager *m, const Peer *p, const char *name) {
+        const Database *d = g_hash_table_lookup(m->databases, name);
+
+        return d && policy_verdict(m, p, d) == POLICY_YES;
+}
+
+static bool take_round(Manager *m, const Peer *p, sd_bus_message *message) {
+        for (GList *i = p->held.head; i; i = i->next) {
+                HeldCall *h = i->data;
+
+                if (h->call == message) {
+                        m->call_that_came_round = message;
+                        held_call_free(h);
+                        return true;
+                }
+        }
+        return false;
+}
+
+static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        g_autoptr(GHashTable) open = NULL;
+        g_autofree char *object = NULL, *named = NULL;
+        Manager *m = userdata;
+        Peer *p = sd_bus_message_is_method_call(message, NULL, NULL) ? peer_of(m, message) : NULL;
+
+        m->call_that_came_round = NULL;
+        if (!p || take_round(m, p, message))
+                return 0;
+        object = dup_object(message);
+        named = dup_named(message);
+        const char *name = object ?: named;
+        open = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+        if (name)
+                open_question(open, m, p, manager_find_database(m, name));
+        else if (is_call_of_manager(message, "ListDatabases"))
+                open_all_questions(open, m, p);
+        bool must_wait = g_hash_table_size(open) > 0 || is_held_up(p, object);
+        /* Names that do not exist are refused alike, so that this does not tell which do. */
+        if (is_full(m, p) && (must_wait || (name && !may_use_by_name(m, p, name))))
+                return refuse_more(message);
+        if (!must_wait)
+                return 0;
+        return hold(m, p, message, g_steal_pointer(&object), g_steal_pointer(&named), g_steal_pointer(&open));
+}
+
+/* ---- Surroundings ---- */
+
+bool held_call_came_round(const Manager *m, sd_bus_message *message) {
+        return m->call_that_came_round == message;
+}
+
+void held_call_forget(Peer *p) {
+        while (p->held.head)
+                held_call_free(p->held.head->data);
+}
+
+void held_call_stop(Manager *m, const char *sentence) {
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, m->peers);
+        while (g_hash_table_iter_next(&i, NULL, &value)) {
+                Peer *p = value;
+                GList *next;
+
+                polkit_forget(p);
+                for (GList *k = p->held.head; k; k = next) {
+                        HeldCall *h = k->data;
+                        Failure failure = { .error = ERROR_SHUTTING_DOWN, .sql_offset = -1, .message = sentence };
+
+                        next = k->next;
+                        if (h->released)
+                                continue; /* comes round, and is answered then */
+                        (void) bus_error_reply(h->call, &failure, false);
+                        held_call_free(h);
+                }
+        }
+}
+
+int held_call_watch(Manager *m) {
+        return sd_bus_add_filter(m->bus, NULL, on_call, m);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Questions to polkit: may this client read that database? Supervisor.
+ *
+ * One action, org.sqlipc1.read, with the database's name as the detail "database", so that rules decide for each. The subject
+ * is the client's bus name, which polkit looks up itself. A question has no deadline (a user may have to find a password)
+ * and is taken back when the client vanishes. Its answer goes to policy_on_answer().
+ *
+ * dbus-daemon lets a connection wait for 128 replies. A question without interaction ends soon: POLKIT_PLAIN_MAX of them
+ * are on their way, the others wait for their turn. One with interaction ends when a user likes: a uid may have
+ * POLKIT_INTERACTIVE_UID_MAX of them and all together POLKIT_INTERACTIVE_MAX, and what is more is refused.
+ */
+#ifndef SQLIPC_POLKIT_H
+#define SQLIPC_POLKIT_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "peer.h"
+#include "refusal.h"
+
+#define POLKIT_BUS_NAME "org.freedesktop.PolicyKit1"
+#define POLKIT_ACTION "org.sqlipc1.read"
+
+#define POLKIT_PLAIN_MAX 64u
+#define POLKIT_INTERACTIVE_MAX 48u
+#define POLKIT_INTERACTIVE_UID_MAX 4u
+
+typedef enum PolkitAnswer {
+        POLKIT_ABSENT,    /* none came, or none that can be read */
+        POLKIT_NO,
+        POLKIT_CHALLENGE, /* yes, once a user has authenticated */
+        POLKIT_YES,
+} PolkitAnswer;
+
+/* Of the Manager; all zero at first. The questions belong to their peers. */
+typedef struct Polkit {
+        GQueue waiting;         /* of those without interaction, in order */
+        GQueue asked;           /* of those without interaction */
+        GQueue interactive;
+        uint64_t n_questions;   /* since the start: the next one's cancellation id */
+} Polkit;
+
+/* Asks about `database`, unless the same is being asked already. `announce`: handed on to policy_on_answer(), if anybody who
+ * asked wanted it. Only with interaction: LIMITS_EXCEEDED. */
+int polkit_ask(Manager *m, Peer *p, const char *database, bool interactive, bool announce, Refusal *refusal);
+
+/* Takes back all that was asked about the peer. */
+void polkit_forget(Peer *p);
+
+/* Starts to hear of polkit's Changed. */
+int polkit_watch(Manager *m);
+
+#endif
