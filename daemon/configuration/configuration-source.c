@@ -6,26 +6,39 @@
 #include "configuration-text.h"
 #include "dbus-text.h"
 
-/* Of this length a line is still recognised. */
+/* Of this length a line is still recognised, and a sentence about a value. */
 #define LINE_SHOWN 80
+#define SENTENCE_SHOWN 400
+
+#define TOLD_MAX 20 /* of one text */
+
+static bool may_tell(Place *p) {
+        if (p->n_told == TOLD_MAX)
+                config_add_warning(p->config, "%s:%u: what is wrong or odd from here on is not told", p->file, p->line);
+        return p->n_told++ < TOLD_MAX;
+}
 
 void place_broken(Place *p, const char *format, ...) {
         va_list ap;
 
+        p->broken = true;
+        if (!may_tell(p))
+                return;
         va_start(ap, format);
         g_autofree char *sentence = g_strdup_vprintf(format, ap);
         va_end(ap);
-        config_add_broken(p->config, p->name, "%s:%u: %s", p->file, p->line, sentence);
-        p->broken = true;
+        config_add_broken(p->config, p->name, "%s:%u: %.*s", p->file, p->line, SENTENCE_SHOWN, sentence);
 }
 
 void place_warn(Place *p, const char *format, ...) {
         va_list ap;
 
+        if (!may_tell(p))
+                return;
         va_start(ap, format);
         g_autofree char *sentence = g_strdup_vprintf(format, ap);
         va_end(ap);
-        config_add_warning(p->config, "%s:%u: %s", p->file, p->line, sentence);
+        config_add_warning(p->config, "%s:%u: %.*s", p->file, p->line, SENTENCE_SHOWN, sentence);
 }
 
 static const SectionRow *find_section(const SectionRow *sections, const char *name) {

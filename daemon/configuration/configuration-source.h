@@ -15,10 +15,11 @@ typedef struct Place {
         const char *name; /* a database, or "sqlipcd.conf" */
         const char *file;
         unsigned line;
+        unsigned n_told;  /* broken and odd lines of this text */
         bool broken;      /* something was: set, never cleared */
 } Place;
 
-/* "FILE:LINE: " and the sentence, to c->broken or c->warnings. */
+/* "FILE:LINE: " and the sentence, to c->broken or c->warnings. A text of nothing but mistakes gets the first few told. */
 void place_broken(Place *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void place_warn(Place *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -28,7 +28,7 @@ typedef struct Reload {
         Resolve *resolve;
         GQueue callers;       /* of Caller: of that load */
         GQueue next;          /* of the one after it */
-        bool loaded;          /* once */
+        bool loaded;          /* manager_load() is over: the service manager hears of what follows */
         bool stays_when_idle; /* unless IdleExitSec= is given */
 } Reload;
 

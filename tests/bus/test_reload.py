@@ -146,6 +146,7 @@ def nobody_waits():
         equal(statement.fetch().read().rows, [[1]], "rows of a statement that was made meanwhile")
         client.point("named")
         equal(gate.log.read_text(), "--resolve\n", "arguments of the resolver")
+        wait_for(lambda: set(children(service.pid())) == set(service.workers()), "the resolver is reaped")
         service.forget()
 
 
@@ -300,6 +301,11 @@ def outdated_workers():
         service.limits(HeapMax="1M")
         client.manager("Reload")
         wait_for(lambda: not set(before) & set(service.workers()), "workers with the old limits end")
+        client.point("other")
+        before = service.workers()
+        (service.config_dir / "databases.d/other.conf").unlink()
+        client.manager("Reload")
+        wait_for(lambda: not set(before) & set(service.workers()), "workers of what is gone end")
         expect("OutOfMemory", client.query("chinook", "SELECT length(hex(zeroblob(2000000)))").read)
 
 

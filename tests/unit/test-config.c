@@ -153,6 +153,24 @@ static void test_long_lists(void) {
         check_list("Expose", lines->str, "/etc/x.conf:5: Expose=: more than 1024 names");
 }
 
+static void test_much_wrong(void) {
+        g_autoptr(GString) lines = g_string_new("[Database]\nPath=/x\n");
+        g_autofree char *value = g_strnfill(5000, 'v');
+        g_autoptr(Config) c = config_new(), wordy = config_new();
+
+        for (unsigned i = 0; i < 30000; i++)
+                g_string_append(lines, "x\n");
+        CHECK(!add(c, lines->str));
+        CHECK(strstr(broken(c, "x"), "/etc/x.conf:22: \"x\" is no"));
+        CHECK(!strstr(broken(c, "x"), "/etc/x.conf:23:"));
+        CHECK_INT(c->warnings->len, 1);
+        CHECK_STRING(c->warnings->pdata[0], "/etc/x.conf:23: what is wrong or odd from here on is not told");
+
+        g_string_printf(lines, "[Database]\nPath=%s\n", value);
+        CHECK(!add(wordy, lines->str));
+        CHECK_INT(strlen(broken(wordy, "x")), strlen("/etc/x.conf:2: ") + 400);
+}
+
 static void test_exposed_twice(void) {
         g_autoptr(Config) c = config_new();
         DatabaseConfig *d = add(c, "[Database]\nPath=/x\nExpose=Track album\nExpose=TRACK\n");
@@ -443,7 +461,8 @@ static void test_equal_ids(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_database), TEST(test_database_defaults), TEST(test_database_broken),
-                TEST(test_lists), TEST(test_exposed), TEST(test_long_lists), TEST(test_exposed_twice), TEST(test_syntax),
+                TEST(test_lists), TEST(test_exposed), TEST(test_long_lists), TEST(test_much_wrong), TEST(test_exposed_twice),
+                TEST(test_syntax),
                 TEST(test_twice), TEST(test_drop_ins), TEST(test_limits_of_a_database), TEST(test_service),
                 TEST(test_equal_ids),
                 TEST(test_last_of_two_keys_counts), TEST(test_nul_bytes), TEST(test_unknown_key_warns), TEST(test_names),
