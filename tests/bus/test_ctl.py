@@ -472,7 +472,8 @@ def add():
         true((file.parent / "later.conf").exists(), "forced")
         for name in ("../escape", "", "a" * 65, "a.b"):
             ask("add", name, path, user, code=USAGE, on=fresh)
-        true("sqlite_" in ask("add", "odd", path, "--expose=sqlite_schema", "--force", user, code=FAILED, on=fresh)[1], "name")
+        odd = ask("add", "odd", path, "--expose=sqlite_schema", "--force", user, code=FAILED, on=fresh)[1]
+        true("sqlite_" in odd, odd)
         true("only root" in ask("add", "closed", path, user, on=fresh)[1], "nobody may use it")
 
 
@@ -481,7 +482,7 @@ def add_of_a_relative_path():
     """add: a relative path is one from here; the umask does not close the file"""
     with Service({}) as fresh:
         done = subprocess.run(
-            [CTL, f"--config-dir={fresh.folder}/fresh", "add", "x", "./chinook.sqlite", "--service-user=root", "--allow-user=*"],
+            [CTL, f"--config-dir={fresh.folder}/fresh", "add", "--service-user=root", "x", f"./{CHINOOK.name}"],
             cwd=CHINOOK.parent,
             umask=0o077,
             capture_output=True,

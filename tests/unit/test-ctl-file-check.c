@@ -95,8 +95,8 @@ static void test_folders(void) {
 static void test_no_database(void) {
         g_autofree char *fifo = path_of("fifo");
 
-        make("text", "this is no database, and it has more than a hundred bytes, so that its length cannot be what tells that "
-                     "it is none", 110, 0644);
+        make("text", "this is no database, and it has more than a hundred bytes, so that its length cannot be what tells "
+                     "that it is none", 110, 0644);
         check("text", false, FINDING_ERROR, "no SQLite database");
         make("short", "SQLite format 3", 16, 0644);
         check("short", false, FINDING_ERROR, "no SQLite database");

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# Completion of ipcq-cli in bash. Options and modes are those that --help shows, so a new one needs nothing here; databases, and
-# the tables at the end of the SQL, are the service's, which the bus may start for that. What does not answer in two seconds
-# completes nothing.
+# Completion of ipcq-cli in bash. Options and modes are those that --help shows, so a new one needs nothing here; databases,
+# and the tables at the end of the SQL, are the service's, which the bus may start for that. What does not answer in two
+# seconds completes nothing.
 
 _ipcq_cli_ask() {
     timeout 2 ipcq-cli --mode=tabs "$@" 2>/dev/null | tail -n +2
@@ -22,8 +22,8 @@ _ipcq_cli_modes() {
 _ipcq_cli_tables() {
     local database=$1
     shift
-    _ipcq_cli_ask "$@" "$database" \
-        "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name GLOB '[A-Za-z_]*' AND name NOT GLOB '*[^A-Za-z0-9_]*'"
+    _ipcq_cli_ask "$@" "$database" "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')
+        AND name GLOB '[A-Za-z_]*' AND name NOT GLOB '*[^A-Za-z0-9_]*'"
 }
 
 # The last word of the SQL under the cursor is completed, and what stands before it is kept.

@@ -17,7 +17,8 @@ static char **arg_users, **arg_groups, **arg_expose, *arg_description, *arg_serv
 static gboolean arg_polkit, arg_immutable, arg_force, arg_reload;
 
 static const GOptionEntry options[] = {
-        { "allow-user", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arg_users, "Let a user use it (again for more; * is all)", "USER" },
+        { "allow-user", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arg_users, "Let a user use it (again for more; * is all)",
+          "USER" },
         { "allow-group", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arg_groups, "Let a group use it (again for more)", "GROUP" },
         { "polkit", 0, 0, G_OPTION_ARG_NONE, &arg_polkit, "Ask polkit about everybody else", NULL },
         { "expose", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arg_expose, "Show this table or view alone (again for more)", "NAME" },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * sqlipcctl security: who may read what. Who, as the files of the configuration say, whether the service has read them yet or
- * not; what, as the service tells whoever asks.
+ * sqlipcctl security: who may read what. Who, as the files of the configuration say, whether the service has read them yet
+ * or not; what, as the service tells whoever asks.
  */
 #include <stdio.h>
 

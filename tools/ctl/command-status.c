@@ -83,7 +83,8 @@ static void print_count(GVariant *document, const char *key, const char *title) 
 }
 
 static void print_database(GVariant *document) {
-        const char *path = lookup_text(document, "path", NULL), *authorization = lookup_text(document, "authorization", NULL);
+        const char *authorization = lookup_text(document, "authorization", NULL);
+        const char *path = lookup_text(document, "path", NULL);
         gboolean polkit = false, immutable = false;
 
         (void) g_variant_lookup(document, "polkit", "b", &polkit);

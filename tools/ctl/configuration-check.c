@@ -47,7 +47,8 @@ static void check_access(const Context *c, const DatabaseConfig *d, GPtrArray *f
 
         if (system && !d->polkit && !*d->allow_users && !*d->allow_groups)
                 findings_add(findings, FINDING_WARNING, d->name,
-                             "only root and the service's own user may use it: give AllowUsers=, AllowGroups= or Polkit=yes");
+                             "only root and the service's own user may use it: give AllowUsers=, AllowGroups= or "
+                             "Polkit=yes");
         if (d->polkit && !system)
                 findings_add(findings, FINDING_WARNING, d->name,
                              "Polkit=yes lets nobody use it here: polkit is on the system bus, not on a user's");

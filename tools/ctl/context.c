@@ -36,7 +36,8 @@ static char *describe_verbs(void) {
                 g_string_append_printf(text, "  %-24s %s\n", call, verbs[i]->summary);
         }
         g_string_append(text, "\n'sqlipcctl VERB --help' shows the options of a verb.\n"
-                              "Exit status: 0 success, 1 it failed or something is wrong, 2 wrong usage. See sqlipcctl(1).\n");
+                              "Exit status: 0 success, 1 it failed or something is wrong, 2 wrong usage.\n"
+                              "See sqlipcctl(1).\n");
         return g_string_free(text, FALSE);
 }
 

@@ -18,8 +18,8 @@ static GVariant *query(Context *c, const char *database, const char *sql, char *
         int r = sd_bus_path_encode(SQLIPC_DATABASE_PATH, database, &object);
 
         if (r >= 0)
-                r = bus_call(c, START_SERVICE, object, SQLIPC_DATABASE_INTERFACE, "QueryRows", &error, &reply, "sava{sv}a{sv}",
-                             sql, 0, 0, 0);
+                r = bus_call(c, START_SERVICE, object, SQLIPC_DATABASE_INTERFACE, "QueryRows", &error, &reply,
+                             "sava{sv}a{sv}", sql, 0, 0, 0);
         free(object);
         if (r < 0)
                 *ret_problem = g_strdup(error.message ?: g_strerror(-r));

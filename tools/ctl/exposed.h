@@ -5,9 +5,9 @@
 
 #include "bus.h"
 
-/** The objects, aa{sv}: "name", "kind" ("table", "view"; absent where it cannot be told), "columns" (as) or the "problem" that
- * kept the service from telling them; those of `expose`, or all of the database where that is empty. `ask`: the service may be
- * asked. `*ret_problem`: why all of them cannot be told, or NULL; caller frees. Floating. */
+/** The objects, aa{sv}: "name", "kind" ("table", "view"; absent where it cannot be told), "columns" (as) or the "problem"
+ * that kept the service from telling them; those of `expose`, or all of the database where that is empty. `ask`: the service
+ * may be asked. `*ret_problem`: why all of them cannot be told, or NULL; caller frees. Floating. */
 GVariant *exposed_objects(Context *c, const char *database, char **expose, bool ask, char **ret_problem);
 
 #endif

@@ -62,7 +62,8 @@ static bool check_folder(const Check *check, const char *path, struct stat *ret)
                 g_autofree char *owner = user_name(ret->st_uid);
 
                 found(check, FINDING_ERROR,
-                      "the user %s may not pass the folder %s, which belongs to %s (mode %04o): let a group of his search it",
+                      "the user %s may not pass the folder %s, which belongs to %s (mode %04o): let a group of his search "
+                      "it",
                       check->user->name, path, owner, ret->st_mode & 07777);
                 return false;
         }
@@ -184,8 +185,8 @@ static void check_wal(const Check *check, const char *path, const struct stat *s
                 if (there && may(check, name, &beside, R_OK))
                         continue;
                 found(check, FINDING_WARNING,
-                      "%s is in WAL mode, and its %s %s: keep a program open that writes to it and let a group of the user %s "
-                      "read it, or, if nobody ever writes to it, set Immutable=yes", path, suffixes[i],
+                      "%s is in WAL mode, and its %s %s: keep a program open that writes to it and let a group of the user "
+                      "%s read it, or, if nobody ever writes to it, set Immutable=yes", path, suffixes[i],
                       there ? "cannot be read by the service" : "is not there now", check->user->name);
                 return;
         }
@@ -201,8 +202,8 @@ static void check_beside(const Check *check, const char *path, const struct stat
                 found(check, FINDING_WARNING, "Immutable=yes, but %s holds changes: somebody writes to it", log);
         if (is_beside(path, "-journal", &journal, &beside) && beside.st_size > 0)
                 found(check, FINDING_WARNING,
-                      "%s is there: a writer is at work, or died and left the database to be opened once by a program that may "
-                      "write to it", journal);
+                      "%s is there: a writer is at work, or died and left the database to be opened once by a program that "
+                      "may write to it", journal);
 }
 
 static void check_contents(const Check *check, const char *path, const struct stat *st, bool immutable) {

@@ -46,7 +46,8 @@ static void append_time(GString *output, guint64 usec) {
                 g_string_append_printf(output, "%" G_GUINT64_FORMAT ".%" G_GUINT64_FORMAT "s", seconds,
                                        usec % G_USEC_PER_SEC / (G_USEC_PER_SEC / 10));
         else if (seconds < 3600)
-                g_string_append_printf(output, "%" G_GUINT64_FORMAT "min %" G_GUINT64_FORMAT "s", seconds / 60, seconds % 60);
+                g_string_append_printf(output, "%" G_GUINT64_FORMAT "min %" G_GUINT64_FORMAT "s", seconds / 60,
+                                       seconds % 60);
         else if (seconds < 86400)
                 g_string_append_printf(output, "%" G_GUINT64_FORMAT "h %" G_GUINT64_FORMAT "min", seconds / 3600,
                                        seconds / 60 % 60);

@@ -2,7 +2,6 @@
 /* What `sqlipcctl status` tells, see status-document.h. */
 #include "status-document.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,22 +12,25 @@
 
 /* ---- The service -------------------------------------------------------------------------------------------------- */
 
+/* The field of /proc/PID/stat that says so, in words behind the name; proc(5) calls it 22, the one behind the name 3. */
+enum { STAT_START = 22 - 2 };
+
 /* When a process started, in seconds since 1970; 0: it does not say. */
 static guint64 start_of(pid_t pid) {
         g_autofree char *file = g_strdup_printf("/proc/%d/stat", (int) pid), *text = NULL;
-        unsigned long long ticks;
+        g_auto(GStrv) words = NULL;
         struct timespec boot, now;
         const char *behind_name;
         long tick = sysconf(_SC_CLK_TCK);
 
         if (!g_file_get_contents(file, &text, NULL, NULL) || !(behind_name = strrchr(text, ')')))
                 return 0;
-        /* field 22, where 3 is the first behind the name */
-        if (sscanf(behind_name, ") %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &ticks) != 1)
+        words = g_strsplit(behind_name + 1, " ", -1);
+        if (g_strv_length(words) <= STAT_START)
                 return 0;
         if (clock_gettime(CLOCK_BOOTTIME, &boot) < 0 || clock_gettime(CLOCK_REALTIME, &now) < 0)
                 return 0;
-        return (guint64) (now.tv_sec - boot.tv_sec) + ticks / (unsigned long long) tick;
+        return (guint64) (now.tv_sec - boot.tv_sec) + g_ascii_strtoull(words[STAT_START], NULL, 10) / (guint64) tick;
 }
 
 static void add_process(Context *c, GVariantBuilder *document) {
