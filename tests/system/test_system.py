@@ -34,6 +34,11 @@ u sqlipc-member - - - -
 g accounting -
 m sqlipc-member accounting
 """
+# The package of each bus, and its unit.
+BUSES = {
+    "broker": {"dbus-broker": "system/dbus-broker.service"},
+    "daemon": {"dbus": "system/dbus.service"},
+}
 # Sanitizers look for leaks by ptrace, which the sandbox refuses, and reserve memory by terabytes.
 FOR_SANITIZERS = "[Service]\nEnvironment=ASAN_OPTIONS=detect_leaks=0\n"
 
@@ -44,9 +49,9 @@ def missing(bus):
         return "needs root"
     if not shutil.which("systemd-nspawn"):
         return "needs systemd-nspawn (package systemd-container)"
-    unit = "dbus-broker" if bus == "broker" else "dbus"
-    if not pathlib.Path(f"/usr/lib/systemd/system/{unit}.service").exists():
-        return f"needs {unit}"
+    for package, file in {**BUSES[bus], "polkitd": "system/polkit.service", "dbus-user-session": "user/dbus.socket"}.items():
+        if not pathlib.Path("/usr/lib/systemd", file).exists():
+            return f"needs {package}"
     if " - cgroup2 " not in pathlib.Path("/proc/self/mountinfo").read_text():
         return "needs a cgroup2 mount"
     return None
