@@ -18,9 +18,9 @@ demo=("${build[@]}" systemd dbus-daemon)
 # dpkg-buildpackage is in dpkg-dev. systemd.pc, by which meson knows where units go, is in systemd.
 package=("${build[@]}" build-essential debhelper lintian systemd)
 # The second compiler; C++ for the public header; sqlite3's shell, whose output ours is compared with; the container of
-# the system suite, with polkit and a bus for each user in it.
+# the system suite, with polkit and a bus for each user in it; the second shell that completes.
 test=("${demo[@]}" "${package[@]}" clang g++ binutils git sqlite3 util-linux python3-gi dbus dbus-broker systemd-container
-    systemd-sysv polkitd dbus-user-session libpam-systemd)
+    systemd-sysv polkitd dbus-user-session libpam-systemd zsh)
 # What .ci/run does beyond the tests.
 gate=("${test[@]}" shellcheck valgrind)
 
