@@ -9,6 +9,7 @@ import sys
 
 import inside_activation  # noqa: F401
 import inside_sandbox  # noqa: F401
+import inside_policy  # noqa: F401
 import inside_failures  # noqa: F401
 import inside_idle  # noqa: F401
 import inside_log  # noqa: F401

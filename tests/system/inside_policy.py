@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Who may read what, as the bus, the configuration and the real polkitd say it."""
+import contextlib
+import shutil
+
+from machine import (
+    ADDRESS, CHINOOK, Client, Failure, HOME, call_reload_of_bus, command, done, equal, published, query, refused, test, true,
+    uid, wait_for, written,
+)
+
+RULES = "/etc/polkit-1/rules.d/50-sqlipc.rules"
+EXAMPLE = HOME / "docs/examples/50-sqlipc.rules"
+INTERACTIVE = "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired"
+
+
+def denied(database, user):
+    """What a refused user hears, which must be what he hears about a database that does not exist."""
+    said = {name: query("SELECT 1", name, user=user, run=refused) for name in (database, "x" * len(database))}
+    equal(said[database].replace(database, "x" * len(database)), said["x" * len(database)], "refusal, and that of no database")
+    true(f"\n{database} " not in "\n" + done("ipcq-cli", "--system", "--list", user=user), "it is listed")
+
+
+@test
+def denied_by_the_bus():
+    """An administrator's file for the bus shuts a user out before the service sees the call"""
+    rule = '<busconfig><policy user="sqlipc-other"><deny send_destination="org.sqlipc1"/></policy></busconfig>'
+    query("SELECT 1", user="sqlipc-other")
+    with written("/etc/dbus-1/system.d/sqlipc-test-deny.conf", rule, then=call_reload_of_bus):
+        try:
+            Client(ADDRESS, uid("sqlipc-other")).manager("ListDatabases")
+            raise AssertionError("allowed")
+        except Failure as failure:
+            equal(failure.name, "org.freedesktop.DBus.Error.AccessDenied", "error")
+        query("SELECT 1", user="sqlipc-reader")
+    query("SELECT 1", user="sqlipc-other")
+
+
+@test
+def users_by_name():
+    """AllowUsers=: the user who is named, and root"""
+    with published("named", CHINOOK, "AllowUsers=sqlipc-reader"):
+        for user in ("sqlipc-reader", "root"):
+            equal(query("SELECT count(*) FROM Genre", "named", user=user), "25\n", user)
+        denied("named", "sqlipc-other")
+
+
+@test
+def members_of_a_group():
+    """AllowGroups=: users with the group among their supplementary ones, as the bus knows them"""
+    with published("grouped", CHINOOK, "AllowGroups=accounting"):
+        equal(query("SELECT count(*) FROM Genre", "grouped", user="sqlipc-member"), "25\n", "rows for a member")
+        denied("grouped", "sqlipc-other")
+        # The same user without the group: what counts is whom the bus saw connect.
+        number = str(uid("sqlipc-member"))
+        refused("setpriv", f"--reuid={number}", f"--regid={number}", "--clear-groups", "--",
+                "ipcq-cli", "--system", "grouped", "SELECT 1")  # fmt: skip
+
+
+@test
+def nobody_by_default():
+    """A database without a word on access is root's and the service's own"""
+    with published("silent", CHINOOK):
+        equal(query("SELECT count(*) FROM Genre", "silent", user="root"), "25\n", "rows for root")
+        denied("silent", "sqlipc-reader")
+
+
+def call(user, database="accounts"):
+    """busctl's answer for a user: exit code and what it said."""
+    result = command(
+        "busctl", "--system", "call", "org.sqlipc1", f"/org/sqlipc1/database/{database}", "org.sqlipc1.Database",
+        "QueryRows", "sava{sv}a{sv}", "SELECT count(*) FROM Genre", "0", "0", "0", "--allow-interactive-authorization=no",
+        user=user,
+    )  # fmt: skip
+    return result.returncode, result.stdout + result.stderr
+
+
+@contextlib.contextmanager
+def rules(text):
+    with written(RULES, text):
+        shutil.chown(RULES, "polkitd", "polkitd")
+        yield
+
+
+@test
+def action_is_known():
+    """polkitd knows the action, and whose it is"""
+    said = done("pkaction", "--verbose", "--action-id", "org.sqlipc1.read")
+    true("org.freedesktop.policykit.owner -> unix-user:sqlipc" in said, said)
+
+
+@test
+def polkit_decides():
+    """Polkit=yes with the example's rules: yes for the group, no for others, by the database's name"""
+    with rules(EXAMPLE.read_text()), published("accounts", CHINOOK, "Polkit=yes"):
+        wait_for(lambda: call("sqlipc-member")[0] == 0, "polkitd has read the rules")
+        true(" 25" in call("sqlipc-member")[1], call("sqlipc-member")[1])
+        denied("accounts", "sqlipc-other")
+
+
+@test
+def polkit_challenges():
+    """Polkit=yes without a rule: an administrator must authenticate, and who does not want to be asked is told"""
+    with published("accounts", CHINOOK, "Polkit=yes"):
+        client = Client(ADDRESS, uid("sqlipc-member"))
+        try:
+            client.point("accounts")
+            raise AssertionError("allowed")
+        except Failure as failure:
+            equal(failure.name, INTERACTIVE, "error")
+
+
+@test
+def polkit_changes_its_mind():
+    """A verdict is kept for a client until polkit says that something changed"""
+    with published("accounts", CHINOOK, "Polkit=yes"):
+        client = Client(ADDRESS, uid("sqlipc-other"))
+        allow = 'polkit.addRule(function(action) { if (action.id == "org.sqlipc1.read") return polkit.Result.YES; });\n'
+
+        def allowed():
+            try:
+                client.point("accounts")
+                return True
+            except Failure:
+                return False
+
+        with rules(allow):
+            wait_for(allowed, "the rule lets it in")
+        with rules(allow.replace("YES", "NO")):
+            wait_for(lambda: not allowed(), "the new rule shuts it out")
+
+
+@test
+def polkit_is_absent():
+    """Without polkit such a database is open to nobody but root"""
+    done("systemctl", "mask", "--runtime", "--now", "polkit.service")
+    try:
+        with published("accounts", CHINOOK, "Polkit=yes"):
+            denied("accounts", "sqlipc-member")
+            equal(query("SELECT count(*) FROM Genre", "accounts", user="root"), "25\n", "rows for root")
+    finally:
+        done("systemctl", "unmask", "--runtime", "polkit.service")
