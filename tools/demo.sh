@@ -37,7 +37,7 @@ if [ ! -e "$build/build.ninja" ]; then
 fi
 ninja -C "$build" --quiet
 echo "Built in $build"
-PATH=$build/tools/cli:$build/tools/bench:$PATH
+PATH=$build/tools/cli:$build/tools/ctl:$build/tools/bench:$PATH
 
 title "Two databases: this machine's packages, and the table of the 2010 study"
 make_private_folder sqlipc-demo
@@ -74,5 +74,14 @@ run ipcq-cli --user packages 'SELECT name, sise FROM package' 2>&1 || true
 
 title "The whole table of the study, every value copied, beside the same loop over SQLite in process"
 run sqlipc-bench fetch --user --database=study --file="$folder/study.sqlite"
+
+title "What is going on, and who may read what? (a reader of an endless result runs beside)"
+ipcq-cli --user --mode=csv study 'WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x FROM n' >/dev/null &
+reader=$!
+run sqlipcctl --user top --count=2 | cat
+run sqlipcctl --user runs
+kill "$reader"
+run sqlipcctl --user --config-dir="$folder/config" security study
+run sqlipcctl --user --config-dir="$folder/config" check
 
 title "That was it. Bus, daemon and databases go now; tests/run.sh runs the tests."
