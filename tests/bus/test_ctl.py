@@ -111,6 +111,22 @@ def status_of_the_service():
 
 
 @test
+def reload_says_what_is_odd():
+    """reload: what is odd is told, and no failure; what is broken is both"""
+    odd = service.database("odd", Path=CHINOOK, Frobnicate=1)
+    try:
+        out, err = ask("reload")
+        equal(out, "3 databases are published.\n", "what it printed")
+        true(err.startswith("sqlipcctl: warning: ") and "odd.conf" in err and "Frobnicate" in err, err)
+        odd.write_text("[Database]\n")
+        true("sqlipcctl: error: odd: " in ask("reload", code=FAILED)[1], "error")
+        equal(list(ask_json("reload", code=FAILED)["broken"]), ["odd"], "document")
+    finally:
+        odd.unlink()
+        ask("reload")
+
+
+@test
 def status_of_a_database():
     """status DATABASE: what the service says, what the files say, what runs there"""
     client = service.client()
@@ -475,6 +491,11 @@ def add():
         odd = ask("add", "odd", path, "--expose=sqlite_schema", "--force", user, code=FAILED, on=fresh)[1]
         true("sqlite_" in odd, odd)
         true("only root" in ask("add", "closed", path, user, on=fresh)[1], "nobody may use it")
+
+        (file.parent / "broken.conf").write_text("nothing")
+        out, err = ask("--json", "add", "last", path, user, "--reload", code=FAILED, on=fresh)
+        equal(list(json.loads(out)["reload"]["broken"]), ["broken"], "what is broken beside it")
+        true("error: broken: " in err, err)
 
 
 @test

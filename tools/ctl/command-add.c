@@ -130,7 +130,7 @@ static int print_outcome(const Context *c, const char *file, const GPtrArray *fi
         if (reload)
                 entry(&document, "reload", reload);
         document_print(g_variant_builder_end(&document));
-        return CTL_OK;
+        return reload ? reload_complain(reload) : CTL_OK;
 }
 
 static int publish(Context *c, const char *directory, const char *file_name, const char *text, const GPtrArray *findings) {

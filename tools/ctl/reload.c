@@ -32,11 +32,25 @@ int reload_service(Context *c, GVariant **ret_info) {
         return CTL_OK;
 }
 
-int reload_print(const Context *c, GVariant *info) {
+int reload_complain(GVariant *info) {
         g_autoptr(GVariant) broken = g_variant_lookup_value(info, "broken", G_VARIANT_TYPE("a{ss}"));
+        g_autofree const char **warnings = NULL;
         const char *name, *problem;
-        gboolean running = true;
         GVariantIter i;
+
+        (void) g_variant_lookup(info, "warnings", "^a&s", &warnings);
+        for (const char **warning = warnings; warning && *warning; warning++)
+                complain("warning: %s", *warning);
+        if (!broken)
+                return CTL_OK;
+        g_variant_iter_init(&i, broken);
+        while (g_variant_iter_loop(&i, "{&s&s}", &name, &problem))
+                complain("error: %s: %s", name, problem);
+        return g_variant_n_children(broken) > 0 ? CTL_FAILED : CTL_OK;
+}
+
+int reload_print(const Context *c, GVariant *info) {
+        gboolean running = true;
 
         (void) g_variant_lookup(info, "running", "b", &running);
         if (c->json)
@@ -45,10 +59,5 @@ int reload_print(const Context *c, GVariant *info) {
                 puts("The service does not run; it reads its configuration when it starts.");
         else
                 printf("%" G_GUINT64_FORMAT " databases are published.\n", lookup_number(info, "databases"));
-        if (!broken || g_variant_n_children(broken) == 0)
-                return CTL_OK;
-        g_variant_iter_init(&i, broken);
-        while (g_variant_iter_loop(&i, "{&s&s}", &name, &problem))
-                complain("%s: %s", name, problem);
-        return CTL_FAILED;
+        return reload_complain(info);
 }

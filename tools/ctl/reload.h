@@ -10,7 +10,10 @@
  * sentence where that is a failure. */
 int reload_service(Context *c, GVariant **ret_info);
 
-/** Tells the outcome; CTL_FAILED where an entry is broken. */
+/** Says what is odd and what is broken in the configuration now in force; CTL_FAILED where anything is broken. */
+int reload_complain(GVariant *info);
+
+/** Prints the outcome, and reload_complain(). */
 int reload_print(const Context *c, GVariant *info);
 
 #endif
