@@ -10,10 +10,12 @@ import sys
 import inside_activation  # noqa: F401
 import inside_sandbox  # noqa: F401
 import inside_policy  # noqa: F401
+import inside_exposure  # noqa: F401
 import inside_failures  # noqa: F401
 import inside_idle  # noqa: F401
 import inside_log  # noqa: F401
 import inside_user  # noqa: F401
+import inside_sanitizers  # noqa: F401
 from tap import run
 
 sys.argv.pop(1)

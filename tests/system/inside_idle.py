@@ -6,7 +6,7 @@ from tap import diagnose
 
 CONFIG = "/etc/sqlipc/sqlipcd.conf"
 # A start in the sandbox takes some ten milliseconds, so this is seconds, and thousands of calls.
-IDLE, ROUNDS, CLIENTS = 0.005, 250, 10
+IDLE, ROUNDS, CLIENTS = 0.005, 200, 12
 
 
 def impatient(seconds):

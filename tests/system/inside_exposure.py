@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A database of which a view and two tables are published, under attack by a user of the machine, and by root."""
+import contextlib
+import shutil
+import sqlite3
+
+import exposure_attacks as attacks
+from machine import ADDRESS, Client, Failure, STATE, equal, published, query, test, true, uid
+from tap import diagnose
+
+
+@contextlib.contextmanager
+def target(*lines):
+    """The database of the attacks, in the service's own folder."""
+    query("SELECT 1")  # which makes the folder
+    path = STATE / "target.sqlite"
+    database = sqlite3.connect(path)
+    database.executescript(attacks.SCHEMA)
+    database.close()
+    shutil.chown(path, "sqlipc", "sqlipc")
+    try:
+        with published("target", path, *lines):
+            yield
+    finally:
+        path.unlink()
+
+
+def asker(user):
+    """What sends SQL as a user, and returns the answer as plain values."""
+    client = Client(ADDRESS, uid(user))
+
+    def ask(sql):
+        try:
+            result = client.query("target", sql, options={"error-details": True}).read()
+            return "rows", result.columns, result.rows
+        except Failure as failure:
+            return "error", failure.name, failure.message, failure.extended, failure.offset
+
+    return ask
+
+
+@test
+def nothing_hidden_is_told():
+    """Dozens of attacks bring the same as if what is hidden had never been; root's do, too"""
+    with target("AllowUsers=sqlipc-reader", f"Expose={' '.join(attacks.EXPOSED)}"):
+        for user in ("sqlipc-reader", "root"):
+            ask = asker(user)
+            for sql, hidden, absent in attacks.NAMED_ATTACKS:
+                attacks.check_named(ask, sql, hidden, absent)
+            for sql in attacks.UNNAMED_ATTACKS:
+                attacks.check_unnamed(ask, sql)
+            equal(ask("SELECT id, has_password FROM public ORDER BY id")[2], [[1, 1], [2, 1], [3, 0]], "rows of the view")
+    n = len(attacks.NAMED_ATTACKS) + len(attacks.UNNAMED_ATTACKS)
+    diagnose(f"{n} attacks")
+    true(n >= 40, f"only {n} attacks")
+
+
+@test
+def attacks_are_real():
+    """Where all is shown, the first of them brings the secret"""
+    with target("AllowUsers=sqlipc-reader"):
+        true(attacks.SECRET in attacks.text_of(asker("sqlipc-reader")("SELECT * FROM secret")), "the secret")
