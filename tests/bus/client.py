@@ -117,11 +117,13 @@ def rows_from_variant(rows):
 
 
 @contextlib.contextmanager
-def effective_uid(uid):
-    """Connects as somebody else: the kernel tells the bus who connected, once."""
+def effective_uid(uid, groups=()):
+    """Connects as somebody else, in supplementary groups: the kernel tells the bus who connected, once."""
     if uid is None or uid == os.geteuid():
         yield
         return
+    before = os.getgroups()
+    os.setgroups(groups)
     os.setegid(uid)
     os.seteuid(uid)
     try:
@@ -129,12 +131,49 @@ def effective_uid(uid):
     finally:
         os.seteuid(0)
         os.setegid(0)
+        os.setgroups(before)
+
+
+class Pending:
+    """A call whose reply is not waited for yet."""
+
+    def __init__(self, client, path, interface, method, body):
+        self.connection, self.task = client.connection, None
+        message = client.new_call(path, interface, method, body)
+        self.connection.send_message_with_reply(message, Gio.DBusSendMessageFlags.NONE, -1, None, self._done)
+
+    def _done(self, _, task):
+        self.task = task
+
+    def is_done(self):
+        while GLib.MainContext.default().iteration(False):
+            pass
+        return self.task is not None
+
+    def result(self, seconds=SECONDS):
+        """The values of the reply as variants, or the Failure."""
+        end = time.monotonic() + seconds
+        while not self.is_done():
+            if time.monotonic() > end:
+                raise AssertionError("a call is not answered")
+            time.sleep(0.001)
+        body = values_or_failure(self.connection.send_message_with_reply_finish(self.task)).get_body()
+        return [body.get_child_value(i) for i in range(body.n_children())] if body else []
+
+
+def values_or_failure(reply):
+    if reply.get_message_type() == Gio.DBusMessageType.ERROR:
+        details = reply.get_body().unpack() if reply.get_body() else ()
+        raise Failure(reply.get_error_name(), *details)
+    return reply
 
 
 class Client:
-    def __init__(self, address, uid=None):
+    interactive = False  # whether calls allow interactive authorization
+
+    def __init__(self, address, uid=None, groups=()):
         flags = Gio.DBusConnectionFlags.AUTHENTICATION_CLIENT | Gio.DBusConnectionFlags.MESSAGE_BUS_CONNECTION
-        with effective_uid(uid):
+        with effective_uid(uid, groups):
             self.connection = Gio.DBusConnection.new_for_address_sync(address, flags, None, None)
         self.connection.set_exit_on_close(False)
         self.fds = set()
@@ -155,20 +194,42 @@ class Client:
 
     # ---- messages ----
 
-    def message(self, path, interface, method, body, timeout=SECONDS, destination=NAME):
+    def new_call(self, path, interface, method, body, destination=NAME):
         message = Gio.DBusMessage.new_method_call(destination, path, interface, method)
         if body is not None:
             message.set_body(body)
+        if self.interactive:
+            message.set_flags(Gio.DBusMessageFlags.ALLOW_INTERACTIVE_AUTHORIZATION)
+        return message
+
+    def message(self, path, interface, method, body, timeout=SECONDS, destination=NAME):
+        message = self.new_call(path, interface, method, body, destination)
         try:
             reply, _ = self.connection.send_message_with_reply_sync(
                 message, Gio.DBusSendMessageFlags.NONE, int(timeout * 1000), None
             )
         except GLib.Error as error:
             raise Failure(f"local:{error.domain}", error.message) from None
-        if reply.get_message_type() == Gio.DBusMessageType.ERROR:
-            details = reply.get_body().unpack() if reply.get_body() else ()
-            raise Failure(reply.get_error_name(), *details)
-        return reply
+        return values_or_failure(reply)
+
+    def begin(self, path, interface, method, signature, *arguments):
+        """Sends a call and does not wait."""
+        return Pending(self, path, interface, method, GLib.Variant(signature, arguments) if signature else None)
+
+    def signals(self):
+        """A list that grows by what the manager sends to this client from now on, and a function that fetches it."""
+        heard = []
+        self.connection.signal_subscribe(
+            None, MANAGER, None, MANAGER_PATH, None, Gio.DBusSignalFlags.NO_MATCH_RULE,
+            lambda _c, _s, _p, _i, member, values: heard.append((member, *values.unpack())),
+        )  # fmt: skip
+
+        def fetch():
+            while GLib.MainContext.default().iteration(False):
+                pass
+            return heard
+
+        return fetch
 
     def bus_call(self, method, signature, *arguments):
         reply = self.message(

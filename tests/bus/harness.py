@@ -270,8 +270,8 @@ class Service:
 
     # ---- clients ----
 
-    def client(self, uid=None):
-        client = Client(self.address, uid)
+    def client(self, uid=None, groups=()):
+        client = Client(self.address, uid, groups)
         self.clients.append(client)
         return client
 

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""polkit's authority as a real service on the private bus, which says what a test wants. It lives in a thread of its own,
+since the tests' clients block.
+
+What it says is looked up in `rules` by the database's name: "yes", "no", "challenge", "error" or "hang" (until answer() or
+CancelCheckAuthorization); a pair is (without interaction, with interaction). Who is not there is "no". Like polkit it knows
+an open question by its sender and cancellation id, and refuses a second one of the same.
+"""
+import threading
+
+from gi.repository import Gio, GLib
+
+BUS_NAME = "org.freedesktop.PolicyKit1"
+PATH = "/org/freedesktop/PolicyKit1/Authority"
+INTERFACE = "org.freedesktop.PolicyKit1.Authority"
+SECONDS = 30
+
+XML = """<node><interface name="org.freedesktop.PolicyKit1.Authority">
+  <method name="CheckAuthorization">
+    <arg type="(sa{sv})" direction="in"/><arg type="s" direction="in"/><arg type="a{ss}" direction="in"/>
+    <arg type="u" direction="in"/><arg type="s" direction="in"/><arg type="(bba{ss})" direction="out"/>
+  </method>
+  <method name="CancelCheckAuthorization"><arg type="s" direction="in"/></method>
+  <signal name="Changed"/>
+</interface></node>"""
+
+RESULTS = {"yes": (True, False, {}), "no": (False, False, {}), "challenge": (False, True, {})}
+
+
+class Question:
+    def __init__(self, arguments):
+        (kind, subject), self.action, self.details, self.flags, self.cancellation_id = arguments
+        self.kind, self.client, self.database = kind, subject["name"], self.details["database"]
+
+
+class FakePolkit:
+    def __init__(self, address, rules=None):
+        self.address, self.rules = address, rules or {}
+        self.questions, self.cancelled = [], []  # since the start, or forget()
+        self.open = {}  # cancellation id -> (question, invocation)
+        self.context = GLib.MainContext.new()
+        self.loop = GLib.MainLoop.new(self.context, False)
+        self.ready = threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+        if not self.ready.wait(SECONDS):
+            raise AssertionError("the fake polkit did not come up")
+
+    def _run(self):
+        self.context.push_thread_default()
+        flags = Gio.DBusConnectionFlags.AUTHENTICATION_CLIENT | Gio.DBusConnectionFlags.MESSAGE_BUS_CONNECTION
+        self.connection = Gio.DBusConnection.new_for_address_sync(self.address, flags, None, None)
+        self.connection.set_exit_on_close(False)
+        self.connection.register_object(PATH, Gio.DBusNodeInfo.new_for_xml(XML).interfaces[0], self._on_call, None, None)
+        self.connection.call_sync(
+            "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "RequestName",
+            GLib.Variant("(su)", (BUS_NAME, 4)), None, Gio.DBusCallFlags.NONE, -1, None,
+        )  # fmt: skip
+        self.ready.set()
+        self.loop.run()
+        self.connection.close_sync(None)
+        self.context.pop_thread_default()
+
+    def _on_call(self, _connection, _sender, _path, _interface, method, arguments, invocation):
+        if method == "CancelCheckAuthorization":
+            (cancellation_id,) = arguments.unpack()
+            self.cancelled.append(cancellation_id)
+            _, hanging = self.open.pop(cancellation_id)
+            hanging.return_dbus_error(f"{BUS_NAME}.Error.Cancelled", "Cancelled")
+            invocation.return_value(None)
+            return
+        question = Question(arguments.unpack())
+        self.questions.append(question)
+        if question.cancellation_id in self.open:
+            invocation.return_dbus_error(f"{BUS_NAME}.Error.CancellationIdNotUnique", "not unique")
+            return
+        rule = self.rules.get(question.database, "no")
+        self._answer(question, invocation, rule if isinstance(rule, str) else rule[question.flags & 1])
+
+    def _answer(self, question, invocation, answer):
+        if answer == "hang":
+            self.open[question.cancellation_id] = (question, invocation)
+        elif answer == "error":
+            invocation.return_dbus_error(f"{BUS_NAME}.Error.Failed", f"Action {question.action} is not registered")
+        else:
+            invocation.return_value(GLib.Variant("((bba{ss}))", (RESULTS[answer],)))
+
+    def _in_thread(self, function):
+        done = threading.Event()
+
+        def call():
+            function()
+            done.set()
+            return False
+
+        self.context.invoke_full(GLib.PRIORITY_DEFAULT, call)
+        if not done.wait(SECONDS):
+            raise AssertionError("the fake polkit does not answer")
+
+    def answer(self, answer):
+        """Answers all that hangs."""
+
+        def call():
+            while self.open:
+                _, (question, invocation) = self.open.popitem()
+                self._answer(question, invocation, answer)
+
+        self._in_thread(call)
+
+    def changed(self):
+        self._in_thread(lambda: self.connection.emit_signal(None, PATH, INTERFACE, "Changed", None))
+
+    def forget(self):
+        self.questions, self.cancelled = [], []
+
+    def asked(self):
+        """(database, whether with interaction) of each question since the last time."""
+        questions, self.questions = self.questions, []
+        return [(q.database, bool(q.flags & 1)) for q in questions]
+
+    def close(self):
+        """Leaves the bus; what hangs is never answered."""
+        if self.thread.is_alive():
+            self._in_thread(self.loop.quit)
+            self.thread.join(SECONDS)

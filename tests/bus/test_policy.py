@@ -1,0 +1,218 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""AllowUsers= and AllowGroups=: whom the configuration lets in, that for all others a database does not exist, and what a
+reload means for who gains or loses one. Polkit=yes is test_polkit.py's.
+"""
+import os
+import pwd
+import re
+
+from client import DATABASE, MANAGER, MANAGER_PATH, Failure, Gio, GLib, object_path
+from harness import CHINOOK, SOURCE_ROOT, UID_A, UID_B, UID_DAEMON, Service, expect, fds, main, wait_for
+from tap import Skip, at_most, equal, test, true
+
+NAME_A = pwd.getpwuid(UID_A).pw_name
+GROUP = 60  # supplementary, of nobody here
+UNKNOWN_OBJECT = "org.freedesktop.DBus.Error.UnknownObject"
+PROPERTIES = "org.freedesktop.DBus.Properties"
+STREAM = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x, 'some text' FROM n"
+
+service = None
+if os.geteuid() == 0:
+    keys = {
+        "everybody": {"AllowUsers": "*"},
+        "by-name": {"AllowUsers": NAME_A},
+        "by-id": {"AllowUsers": f"{UID_DAEMON} {UID_A}"},
+        "by-group": {"AllowGroups": f"{GROUP}"},
+        "by-own-group": {"AllowGroups": f"{UID_B}"},
+    }
+    service = Service({name: {"Path": CHINOOK, "AllowUsers": ""} | more for name, more in keys.items()}, uid=UID_DAEMON)
+    service.database("nobody", text=f"[Database]\nPath={CHINOOK}\n")
+    service.driver.manager("Reload")
+    a, b, member = service.client(UID_A), service.client(UID_B), service.client(UID_B, groups=[GROUP])
+
+
+def needs_root(function):
+    def wrapped():
+        if os.geteuid() != 0:
+            raise Skip("needs root, to be several users")
+        function()
+
+    wrapped.__doc__, wrapped.__name__ = function.__doc__, function.__name__
+    return test(wrapped)
+
+
+def listed(client):
+    return [name for name, _, _ in client.manager("ListDatabases")[0]]
+
+
+def failure_of(function, *arguments):
+    try:
+        function(*arguments)
+    except Failure as failure:
+        return failure.name, failure.message
+    raise AssertionError("no error")
+
+
+def database_methods():
+    """Each method of the interface with arguments that are well-formed, from its documentation."""
+    values = {"s": "SELECT 1", "t": 7, "av": [], "a{sv}": {}}
+    text = (SOURCE_ROOT / "dbus-interfaces/org.sqlipc1.Database.xml").read_text()
+    for name, body in re.findall(r'<method name="(\w+)">(.*?)</method>', text, re.S):
+        types = re.findall(r'<arg type="([^"]+)" name="\w+" direction="in"/>', body)
+        yield DATABASE, name, f"({''.join(types)})", *(values[kind] for kind in types)
+
+
+@needs_root
+def who_may_use_what():
+    """Users by name and id, groups of their own and supplementary ones; root and the daemon's user always"""
+    names = sorted(keys)
+    for client, expected in (
+        (a, ["by-id", "by-name", "everybody"]),
+        (b, ["by-own-group", "everybody"]),
+        (member, ["by-group", "by-own-group", "everybody"]),
+        (service.client(), sorted([*names, "nobody"])),
+        (service.client(UID_DAEMON), sorted([*names, "nobody"])),
+    ):
+        equal(listed(client), expected, "listed")
+        tree = client.introspect(f"{MANAGER_PATH}/database")
+        nodes = re.findall(r'<node name="(\w+)"', tree)
+        equal(sorted(nodes), sorted(object_path(name).split("/")[-1] for name in expected), "introspection")
+        for name in [*names, "nobody"]:
+            if name in expected:
+                client.point(name)
+                equal(client.manager("GetDatabase", "(sa{sv})", name), [object_path(name), {}], "GetDatabase")
+            else:
+                expect(UNKNOWN_OBJECT, client.query, name, "SELECT 1")
+                expect("UnknownDatabase", client.manager, "GetDatabase", "(sa{sv})", name)
+
+
+@needs_root
+def hidden_is_missing():
+    """What a caller may not use answers each method, property and introspection as what never existed"""
+    calls = [
+        *database_methods(),
+        (DATABASE, "Query", "(u)", 7),
+        (DATABASE, "NoSuchMethod", None),
+        (PROPERTIES, "Get", "(ss)", DATABASE, "Name"),
+        (PROPERTIES, "Get", "(ss)", DATABASE, "NoSuchProperty"),
+        (PROPERTIES, "GetAll", "(s)", DATABASE),
+        (PROPERTIES, "GetAll", "(s)", ""),
+        (PROPERTIES, "Set", "(ssv)", DATABASE, "Name", GLib.Variant("s", "x")),
+        ("org.freedesktop.DBus.Introspectable", "Introspect", None),
+        ("org.freedesktop.DBus.ObjectManager", "GetManagedObjects", None),
+        ("no.such.Interface", "Method", None),
+    ]
+    true(len(calls) > 15, f"{len(calls)} calls")
+    for call in calls:
+        hidden = failure_of(b.raw, object_path("nobody"), *call)
+        missing = failure_of(b.raw, object_path("nobodx"), *call)
+        equal((hidden[0], hidden[1].replace("nobody", "nobodx")), missing, f"{call[1]}: error")
+    for options in ({}, {"unknown": GLib.Variant("u", 1)}):
+        hidden, missing = (
+            failure_of(b.raw, MANAGER_PATH, MANAGER, "GetDatabase", "(sa{sv})", name, options) for name in ("nobody", "nobodx")
+        )
+        equal((hidden[0], hidden[1].replace("nobody", "nobodx")), missing, "GetDatabase: error")
+    for path in (f"{object_path('nobody')}/below", f"{MANAGER_PATH}/database"):
+        true("nobody" not in str(outcome(b, path)).replace(path, ""), f"{path} tells of it")
+
+
+def outcome(client, path):
+    try:
+        return client.introspect(path)
+    except Failure as failure:
+        return failure
+
+
+@needs_root
+def withdrawn():
+    """Who loses a database by a reload: what runs ends by itself, the statement is gone, the name is unknown"""
+    with_access = service.database("lent", Path=CHINOOK, AllowUsers=NAME_A)
+    service.driver.manager("Reload")
+    statement, idle = a.prepare("lent", STREAM + " LIMIT 300000"), a.prepare("lent", "SELECT 1")
+    run = statement.fetch()
+    service.database("lent", Path=CHINOOK, AllowUsers=f"{UID_B}")
+    service.driver.manager("Reload")
+    equal(run.counted()[1], 300000, "rows of the run under way")
+    for number in (statement.number, idle.number):
+        expect(UNKNOWN_OBJECT, a.database, "lent", "Fetch", "(tava{sv}a{sv})", number, [], {}, {})
+    wait_for(lambda: service.counters()["NStatements"] == 0, "the statements are gone")
+    for held in (statement, idle):
+        a.drop(held.pipe)
+    b.point("lent")
+    with_access.unlink()
+    service.driver.manager("Reload")
+
+
+@needs_root
+def signals():
+    """DatabaseAdded and DatabaseRemoved reach who gains and who loses a database, and nobody else"""
+    stranger = service.client(UID_A)  # never called the service
+    for client in (stranger, b):
+        rule = GLib.Variant("(s)", ("interface='org.sqlipc1.Manager'",))
+        client.message("/org/freedesktop/DBus", "org.freedesktop.DBus", "AddMatch", rule, destination="org.freedesktop.DBus")
+    clients = {"a": a, "b": b, "member": member, "stranger": stranger}
+    heard = {name: client.signals() for name, client in clients.items()}
+    path = object_path("new")
+
+    def reload_and_hear():
+        before = {name: len(fetch()) for name, fetch in heard.items()}
+        service.driver.manager("Reload")
+        for client in clients.values():
+            client.bus_call("NameHasOwner", "(s)", "org.sqlipc1")  # what was sent before has come
+        for client in (a, b, member):
+            client.manager("ListRuns")
+        return {name: fetch()[before[name] :] for name, fetch in heard.items()}
+
+    added, removed = [("DatabaseAdded", "new", path)], [("DatabaseRemoved", "new", path)]
+    file = service.database("new", Path=CHINOOK, AllowUsers=NAME_A)
+    equal(reload_and_hear(), {"a": added, "b": [], "member": [], "stranger": []}, "published to a")
+    equal(reload_and_hear(), {"a": [], "b": [], "member": [], "stranger": []}, "unchanged")
+    service.database("new", Path=CHINOOK, AllowUsers=NAME_A, Description="changed")
+    equal(reload_and_hear(), {"a": [], "b": [], "member": [], "stranger": []}, "changed, not for whom")
+    service.database("new", Path=CHINOOK, AllowUsers="", AllowGroups=f"{GROUP}")
+    equal(reload_and_hear(), {"a": removed, "b": [], "member": added, "stranger": []}, "from a user to a group")
+    file.unlink()
+    equal(reload_and_hear(), {"a": [], "b": [], "member": removed, "stranger": []}, "taken away")
+
+
+@needs_root
+def descriptors_nobody_asked_for():
+    """Descriptors that come with calls are gone with the call: 1,000 calls with 16 each leave the daemon's number flat"""
+    a.point("everybody")
+    wait_for(lambda: service.counters()["NRuns"] == 0, "the run is over")
+    before = len(fds(service.pid()))
+    most = 0
+    null = os.open("/dev/null", os.O_RDONLY)
+    for i in range(1000):
+        message = a.new_call(object_path("everybody"), DATABASE, "Cancel", GLib.Variant("(ta{sv})", (7, {})))
+        message.set_unix_fd_list(Gio.UnixFDList.new_from_array([os.dup(null) for _ in range(16)]))
+        reply, _ = a.connection.send_message_with_reply_sync(message, Gio.DBusSendMessageFlags.NONE, 60000, None)
+        equal(reply.get_error_name(), "org.sqlipc1.Error.UnknownRun", "reply")
+        if i % 50 == 0:
+            most = max(most, len(fds(service.pid())))
+    os.close(null)
+    at_most(most, before + 16, "descriptors of the daemon meanwhile")
+    wait_for(lambda: len(fds(service.pid())) <= before, "as many descriptors as before")
+
+
+@needs_root
+def flood_of_calls():
+    """A user who floods with calls has a quota; others are served meanwhile"""
+    count = f"SELECT count(*) FROM ({STREAM} LIMIT 20000)"
+    query = ("QueryRows", "(sava{sv}a{sv})", count, [], {}, {})
+    crowd = [service.client(UID_A) for _ in range(20)]  # one alone is stopped by the bus, at 128 replies
+    flood = [one.begin(object_path("everybody"), DATABASE, *query) for one in crowd for _ in range(100)]
+    for _ in range(20):
+        b.point("everybody")
+    refused = 0
+    for pending in flood:
+        try:
+            pending.result()
+        except Failure as failure:
+            equal(failure.name, "org.sqlipc1.Error.LimitsExceeded", "error")
+            refused += 1
+    true(0 < refused < 2000, f"{refused} of 2000 calls were refused")
+
+
+main(service)

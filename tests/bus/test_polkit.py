@@ -1,0 +1,405 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Polkit=yes: who is asked about, how often, what waits meanwhile, and what each answer means for the client.
+
+polkit is fake_polkit.py here; the system suite has the real one.
+"""
+import contextlib
+import os
+
+from client import DATABASE, MANAGER, MANAGER_PATH, Failure, Gio, GLib, object_path
+from fake_polkit import FakePolkit
+from harness import CHINOOK, UID_A, UID_B, UID_DAEMON, Service, expect, fds, main, wait_for
+from tap import Skip, equal, test, true
+
+NAMES = ("yes", "no", "challenge", "hang")
+INTERACTIVE_REQUIRED = "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired"
+UNKNOWN_OBJECT = "org.freedesktop.DBus.Error.UnknownObject"
+PROPERTIES = "org.freedesktop.DBus.Properties"
+HELD_MAX = 16
+
+service = None
+if os.geteuid() == 0:
+    databases = {name: {"Path": CHINOOK, "AllowUsers": "root", "Polkit": "yes"} for name in NAMES}
+    service = Service(databases | {"open": CHINOOK}, uid=UID_DAEMON)
+
+
+def needs_root(function):
+    def wrapped():
+        if os.geteuid() != 0:
+            raise Skip("needs root, to be several users")
+        function()
+
+    wrapped.__doc__, wrapped.__name__ = function.__doc__, function.__name__
+    return test(wrapped)
+
+
+@contextlib.contextmanager
+def polkit(**rules):
+    fake = FakePolkit(service.address, {"yes": "yes", "challenge": ("challenge", "yes"), "hang": "hang"} | rules)
+    try:
+        yield fake
+    finally:
+        fake.close()
+
+
+@contextlib.contextmanager
+def client(uid=UID_A, interactive=False):
+    one = service.client(uid)
+    one.interactive = interactive
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+def begin_query(one, name, sql="SELECT 6 * 7"):
+    return one.begin(object_path(name), DATABASE, "QueryRows", "(sava{sv}a{sv})", sql, [], {}, {})
+
+
+def open_rows(one, name):
+    return one.begin(object_path(name), DATABASE, "OpenRows", "(sava{sv}a{sv})", "SELECT 1", [], {}, {})
+
+
+def listed(one):
+    return {name: more.get("authorization") for name, _, more in one.manager("ListDatabases")[0]}
+
+
+def failure_of(function, *arguments, **keywords):
+    try:
+        function(*arguments, **keywords)
+    except Failure as failure:
+        return failure.name, failure.message
+    raise AssertionError("no error")
+
+
+def hangs(fake, n):
+    wait_for(lambda: len(fake.open) == n, f"{n} questions hang")
+
+
+@needs_root
+def yes():
+    """Yes is asked for once, in the words of the interface, and kept for that client alone"""
+    with polkit() as fake, client() as one, client() as twin:
+        for _ in range(3):
+            equal(one.query("yes", "SELECT 6 * 7").read().rows, [[42]], "rows")
+        one.properties(DATABASE, object_path("yes"))
+        (question,) = fake.questions
+        equal(
+            (question.kind, question.client, question.action, question.details, question.flags),
+            ("system-bus-name", one.name(), "org.sqlipc1.read", {"database": "yes"}, 0),
+            "question",
+        )
+        fake.forget()
+        twin.point("yes")
+        equal(fake.asked(), [("yes", False)], "questions about another client of the same user")
+
+
+@needs_root
+def nobody_is_asked_about_those_who_are_named():
+    """Root, the daemon's user and whom AllowUsers= names are not asked about"""
+    with polkit(yes="no") as fake:
+        for uid in (None, UID_DAEMON):
+            with client(uid) as one:
+                one.point("yes")
+                equal(set(listed(one)), {*NAMES, "open"}, "listed")
+        with client() as one:
+            one.point("open")
+        equal(fake.asked(), [], "questions")
+
+
+@needs_root
+def no():
+    """No is the same as what does not exist, at each method and property, and kept"""
+    with polkit() as fake, client() as one:
+        calls = [
+            (DATABASE, "QueryRows", "(sava{sv}a{sv})", "SELECT 1", [], {}, {}),
+            (DATABASE, "Finalize", "(ta{sv})", 7, {}),
+            (DATABASE, "NoSuchMethod", None),
+            (PROPERTIES, "Get", "(ss)", DATABASE, "Name"),
+            (PROPERTIES, "GetAll", "(s)", DATABASE),
+            ("org.freedesktop.DBus.Introspectable", "Introspect", None),
+            ("no.such.Interface", "Method", None),
+        ]
+        for call in calls:
+            there = failure_of(one.raw, object_path("no"), *call)
+            missing = failure_of(one.raw, object_path("missing"), *call)
+            equal((there[0], there[1].replace("/no'", "/missing'")), missing, f"{call[1]}: error")
+        there, missing = (failure_of(one.manager, "GetDatabase", "(sa{sv})", name) for name in ("no", "missing"))
+        equal((there[0], there[1].replace('"no"', '"missing"')), missing, "GetDatabase: error")
+        equal(fake.asked(), [("no", False)], "questions")
+
+
+@needs_root
+def challenge_without_interaction():
+    """A challenge asks for interaction; it is listed as one, and not kept"""
+    with polkit() as fake, client() as one:
+        for _ in range(2):
+            expect(INTERACTIVE_REQUIRED, one.query, "challenge", "SELECT 1")
+        equal(fake.asked(), [("challenge", False)] * 2, "questions")
+        path, info = one.manager("GetDatabase", "(sa{sv})", "challenge")
+        equal((path, info), (object_path("challenge"), {"authorization": "challenge"}), "GetDatabase")
+        fake.rules["challenge"] = "yes"
+        one.point("challenge")
+        equal(one.manager("GetDatabase", "(sa{sv})", "challenge")[1], {}, "info once it is a yes")
+
+
+@needs_root
+def interaction():
+    """The user is asked where the message allows it alone, and where nothing less will do"""
+    with polkit(hang="no") as fake, client(interactive=True) as one:
+        one.point("yes")
+        expect(UNKNOWN_OBJECT, one.query, "no", "SELECT 1")
+        equal(fake.asked(), [("yes", False), ("no", False)], "questions where rules decide")
+        equal(listed(one)["challenge"], "challenge", "listed")
+        one.manager("GetDatabase", "(sa{sv})", "challenge")
+        true(all(not interactive for _, interactive in fake.asked()), "a list asked the user")
+        one.point("challenge")
+        one.point("challenge")
+        equal(fake.asked(), [("challenge", False), ("challenge", True)], "questions")
+
+
+@needs_root
+def failed_authentication():
+    """A user who fails to authenticate is told so, and may try again"""
+    with polkit(challenge=("challenge", "no")) as fake, client(interactive=True) as one:
+        expect("AccessDenied", one.query, "challenge", "SELECT 1")
+        fake.rules["challenge"] = ("challenge", "challenge")  # no agent is there
+        expect(INTERACTIVE_REQUIRED, one.query, "challenge", "SELECT 1")
+        fake.rules["challenge"] = ("challenge", "error")
+        expect(UNKNOWN_OBJECT, one.query, "challenge", "SELECT 1")
+        fake.rules["challenge"] = ("challenge", "yes")
+        one.point("challenge")
+
+
+@needs_root
+def list_databases():
+    """The list asks about all at once, without interaction, and shows what may be used"""
+    with polkit(hang="no") as fake, client() as one:
+        equal(listed(one), {"yes": None, "challenge": "challenge", "open": None}, "listed")
+        equal(sorted(fake.asked()), [(name, False) for name in sorted(NAMES)], "questions")
+        listed(one)
+        equal(fake.asked(), [("challenge", False)], "questions of the second time")
+        tree = one.introspect(f"{MANAGER_PATH}/database")
+        for name in (*NAMES, "open"):
+            equal(f'name="{name}"' in tree, name in ("yes", "open"), f"{name} in the introspection")
+
+
+@needs_root
+def more_questions_than_replies():
+    """More databases than the bus lets a service wait for replies"""
+    names = [f"many{i}" for i in range(200)]
+    for name in names:
+        service.database(name, Path=CHINOOK, AllowUsers="root", Polkit="yes")
+    service.driver.manager("Reload")
+    with polkit(hang="no", **{name: "yes" for name in names}), client() as one:
+        equal(len([name for name in listed(one) if name.startswith("many")]), 200, "databases listed")
+    for name in names:
+        (service.config_dir / f"databases.d/{name}.conf").unlink()
+    service.driver.manager("Reload")
+
+
+@needs_root
+def one_question_for_many_calls():
+    """Calls that wait for the same answer share one question, and go on in their order"""
+    with polkit() as fake, client() as one:
+        pending = [open_rows(one, "hang") for _ in range(10)]
+        hangs(fake, 1)
+        one.point("open")
+        one.point("yes")
+        equal([p.is_done() for p in pending], [False] * 10, "answered")
+        fake.answer("yes")
+        numbers = [p.result()[0].get_uint64() for p in pending]
+        equal(numbers, sorted(numbers), "numbers of runs, which are given in the order of calls")
+        equal([q.database for q in fake.questions], ["hang", "yes"], "questions")
+
+
+@needs_root
+def order_behind_interaction():
+    """A call behind one that waits for the user waits too; what the user says holds for both"""
+    with polkit(challenge=("challenge", "hang")) as fake, client(interactive=True) as one:
+        first = begin_query(one, "challenge")
+        hangs(fake, 1)
+        one.interactive = False
+        second = begin_query(one, "challenge")
+        one.interactive = True
+        third = begin_query(one, "challenge")
+        wait_for(lambda: len(fake.questions) == 3, "the second call is asked about")
+        one.point("open")
+        equal([p.is_done() for p in (first, second, third)], [False] * 3, "answered")
+        fake.answer("no")
+        for pending in (first, second, third):
+            expect("AccessDenied", pending.result)
+        equal(sum(q.flags for q in fake.questions), 1, "questions with interaction")
+
+
+@needs_root
+def vanished_client():
+    """A question about a client that left is taken back by its id; nothing of its calls remains"""
+    with polkit(challenge=("challenge", "hang")) as fake:
+        with client() as one, client(interactive=True) as other:
+            pending = [begin_query(one, "hang") for _ in range(3)] + [begin_query(other, "challenge")]
+            hangs(fake, 2)
+            ids = set(fake.open)
+        wait_for(lambda: set(fake.cancelled) == ids, "the questions are taken back")
+        equal([p.task for p in pending], [None] * 4, "replies")
+        with client() as again:
+            again.point("yes")
+
+
+@needs_root
+def changed():
+    """Changed drops what was kept, and so does polkit when it goes"""
+    with polkit() as fake, client() as one:
+        one.point("yes")
+        expect(UNKNOWN_OBJECT, one.query, "no", "SELECT 1")
+        fake.rules |= {"yes": "no", "no": "yes"}
+        one.point("yes")
+        fake.changed()
+        expect(UNKNOWN_OBJECT, one.query, "yes", "SELECT 1")
+        one.point("no")
+        fake.rules["yes"] = "yes"
+        fake.close()
+        with polkit(yes="yes", no="no"):
+            one.point("yes")
+            expect(UNKNOWN_OBJECT, one.query, "no", "SELECT 1")
+
+
+@needs_root
+def absent():
+    """Without polkit, or without its action, nobody is let in; the log says so once a minute; nothing of it is kept"""
+    with client() as one:
+        for _ in range(5):
+            expect(UNKNOWN_OBJECT, one.query, "yes", "SELECT 1")
+        expect("UnknownDatabase", one.manager, "GetDatabase", "(sa{sv})", "yes")
+        equal(listed(one), {"open": None}, "listed")
+        equal(service.log_text().count("polkit did not answer"), 1, "lines of the log")
+        with polkit(yes="error"):
+            expect(UNKNOWN_OBJECT, one.query, "yes", "SELECT 1")
+        with polkit():
+            one.point("yes")
+
+
+@needs_root
+def vanished_polkit():
+    """polkit that goes before it answers is an absent one"""
+    with polkit() as fake, client() as one:
+        pending = begin_query(one, "hang")
+        hangs(fake, 1)
+        fake.close()
+        expect(UNKNOWN_OBJECT, pending.result)
+
+
+@needs_root
+def calls_held_at_most():
+    """16 calls of a user wait at once, of all its clients; the limit tells nobody which databases there are"""
+    with polkit() as fake, client() as one, client() as twin, client(UID_B) as other:
+        pending = [begin_query(one, "hang") for _ in range(HELD_MAX - 1)] + [begin_query(twin, "hang")]
+        hangs(fake, 2)
+        for name in ("hang", "no", "missing"):
+            for stranger in (one, twin):
+                failure = expect("LimitsExceeded", stranger.query, name, "SELECT 1")
+                expect("LimitsExceeded", stranger.manager, "GetDatabase", "(sa{sv})", name)
+            true(name not in failure.message, failure.message)
+        expect("LimitsExceeded", one.manager, "ListDatabases")
+        one.point("open")
+        other.point("yes")
+        other.point("open")
+        fake.answer("yes")
+        for p in pending:
+            equal(p.result()[1].unpack(), [[42]], "rows")
+        one.point("hang")
+
+
+@needs_root
+def users_asked_at_most():
+    """A user's programs have 4 questions to users open at once, and harm nobody else's"""
+    with polkit(challenge=("challenge", "hang")) as fake, contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(client(interactive=True)) for _ in range(5)]
+        pending = [begin_query(one, "challenge") for one in clients[:4]]
+        hangs(fake, 4)
+        expect("LimitsExceeded", clients[4].query, "challenge", "SELECT 1")
+        fake.rules["challenge"] = ("challenge", "yes")
+        stack.enter_context(client(UID_B, interactive=True)).point("challenge")
+        fake.answer("yes")
+        for p in pending:
+            p.result()
+
+
+@needs_root
+def descriptors_and_sizes():
+    """What is held keeps no descriptor, and no more than a call may need; only who may use the database hears why"""
+    large = {"x-large": GLib.Variant("ay", bytes(6 << 20))}
+    handle = {"x-fd": GLib.Variant("h", 0)}
+    with polkit(no="hang") as fake, client() as one:
+        before = len(fds(service.pid()))
+        for name in ("hang", "no"):
+            pending = [
+                one.begin(object_path(name), DATABASE, "QueryRows", "(sava{sv}a{sv})", "SELECT 1", [], {}, options)
+                for options in (large, handle)
+            ]
+            pending += [one.begin(MANAGER_PATH, MANAGER, "GetDatabase", "(sa{sv})", name, large)]
+            hangs(fake, 1)
+            one.point("open")
+            if name == "hang":
+                fake.answer("yes")
+                for error, p in zip(("LimitsExceeded", "InvalidOption", "LimitsExceeded"), pending):
+                    expect(error, p.result)
+            else:
+                fake.answer("no")
+                for error, p in zip((UNKNOWN_OBJECT, UNKNOWN_OBJECT, "UnknownDatabase"), pending):
+                    expect(error, p.result)
+        wait_for(lambda: len(fds(service.pid())) <= before + 2, "descriptors are flat")
+
+
+@needs_root
+def no_reply_wanted():
+    """A held call that wants no reply is carried out, or refused, in silence"""
+    with polkit() as fake, client() as one:
+        for name in ("hang", "no"):
+            message = one.new_call(object_path(name), DATABASE, "Prepare", GLib.Variant("(sa{sv})", ("SELECT 1", {})))
+            message.set_flags(Gio.DBusMessageFlags.NO_REPLY_EXPECTED)
+            one.connection.send_message(message, Gio.DBusSendMessageFlags.NONE)
+        hangs(fake, 1)
+        fake.answer("yes")
+        wait_for(lambda: len(one.manager("ListStatements")[0]) == 1, "the statement is prepared")
+
+
+@needs_root
+def signals():
+    """DatabaseAdded goes to whom polkit lets in, DatabaseRemoved to whom it did"""
+    with polkit(new="hang") as fake, client() as one, client(UID_B) as other:
+        heard, others = one.signals(), other.signals()
+        for peer in (one, other):
+            listed_before = begin_query(peer, "open")
+            listed_before.result()
+        service.database("new", Path=CHINOOK, AllowUsers="root", Polkit="yes")
+        service.driver.manager("Reload")
+        hangs(fake, 2)
+        equal((heard(), others()), ([], []), "signals before polkit answered")
+        for _, (question, invocation) in list(fake.open.items()):
+            fake._in_thread(lambda q=question, i=invocation: fake._answer(q, i, "yes" if q.client == one.name() else "no"))
+        fake.open.clear()
+        path = object_path("new")
+        wait_for(lambda: heard() == [("DatabaseAdded", "new", path)], "the client hears of it")
+        one.point("new")
+        (service.config_dir / "databases.d/new.conf").unlink()
+        service.driver.manager("Reload")
+        wait_for(lambda: heard()[1:] == [("DatabaseRemoved", "new", path)], "the client hears of its end")
+        equal(others(), [], "signals to whom polkit does not let in")
+
+
+@needs_root
+def stop():
+    """Who waits for polkit when the service stops is told so"""
+    with polkit() as fake, client() as one:
+        pending = [begin_query(one, "hang") for _ in range(3)]
+        hangs(fake, 1)
+        service.stop()
+        for p in pending:
+            expect("ShuttingDown", p.result)
+        wait_for(lambda: len(fake.cancelled) == 1, "the question is taken back")
+    service.start()
+
+
+main(service)
