@@ -2,6 +2,7 @@
 /* Where the configuration lies. Supervisor and sqlipcctl. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -242,15 +243,27 @@ Config *config_load(const char *const *directories) {
         return c;
 }
 
-char **config_default_directories(bool user) {
-        const char *const system[] = { SQLIPC_CONFIG_DIR, "/run/sqlipc", SQLIPC_VENDOR_DIR, NULL };
+/* A directory below what the environment names, where it does. GLib would ask NSS for a home directory, and make one in
+ * place of a runtime directory. */
+static bool add_directory(GStrvBuilder *directories, const char *variable, const char *below) {
+        const char *base = getenv(variable);
 
-        if (!user)
-                return g_strdupv((char **) system);
-        char **directories = g_new0(char *, 5);
-        directories[0] = g_build_filename(g_get_user_config_dir(), "sqlipc", NULL);
-        directories[1] = g_build_filename(g_get_user_runtime_dir(), "sqlipc", NULL);
-        directories[2] = g_strdup(SQLIPC_CONFIG_DIR "/user");
-        directories[3] = g_strdup(SQLIPC_VENDOR_DIR "/user");
-        return directories;
+        if (!base || base[0] != '/')
+                return false;
+        g_autofree char *directory = g_build_filename(base, below, NULL);
+        g_strv_builder_add(directories, directory);
+        return true;
+}
+
+char **config_default_directories(bool user) {
+        g_autoptr(GStrvBuilder) directories = g_strv_builder_new();
+
+        if (user) {
+                if (!add_directory(directories, "XDG_CONFIG_HOME", "sqlipc"))
+                        (void) add_directory(directories, "HOME", ".config/sqlipc");
+                (void) add_directory(directories, "XDG_RUNTIME_DIR", "sqlipc");
+                g_strv_builder_add_many(directories, SQLIPC_CONFIG_DIR "/user", SQLIPC_VENDOR_DIR "/user", NULL);
+        } else
+                g_strv_builder_add_many(directories, SQLIPC_CONFIG_DIR, "/run/sqlipc", SQLIPC_VENDOR_DIR, NULL);
+        return g_strv_builder_end(directories);
 }

@@ -19,8 +19,8 @@
 Config *config_load(const char *const *directories);
 
 /* Where the files are unless --config-dir= says; caller frees with g_strfreev(). The system's: SQLIPC_CONFIG_DIR
- * (/etc/sqlipc), /run/sqlipc, SQLIPC_VENDOR_DIR (/usr/lib/sqlipc). A user's: $XDG_CONFIG_HOME/sqlipc,
- * $XDG_RUNTIME_DIR/sqlipc, SQLIPC_CONFIG_DIR/user, SQLIPC_VENDOR_DIR/user. */
+ * (/etc/sqlipc), /run/sqlipc, SQLIPC_VENDOR_DIR (/usr/lib/sqlipc). A user's: $XDG_CONFIG_HOME/sqlipc (~/.config/sqlipc),
+ * $XDG_RUNTIME_DIR/sqlipc, where the environment names them, SQLIPC_CONFIG_DIR/user, SQLIPC_VENDOR_DIR/user. */
 char **config_default_directories(bool user);
 
 #endif

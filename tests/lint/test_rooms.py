@@ -130,6 +130,30 @@ def configuration_stands_alone():
 
 
 @test
+def nss_in_a_child():
+    """What may ask NSS, and block, is called by the code of `sqlipcd --resolve` alone"""
+    asks = re.compile(r"\b(get(pw|gr|sp|host|serv|addrinfo)\w*|initgroups|names_resolve|g_get_(user|home|real)_\w+)\s*\(")
+    calls = {
+        (path.name, match[1])
+        for path in sources("daemon")
+        for match in asks.finditer(re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S))
+    }
+    equal(
+        sorted(calls),
+        [
+            ("configuration-names.c", "getgrnam"),
+            ("configuration-names.c", "getpwnam"),
+            ("configuration-names.c", "names_resolve"),
+            ("configuration-names.h", "names_resolve"),
+            ("resolve.c", "names_resolve"),
+        ],
+        "calls",
+    )
+    body = re.search(r"\nint resolve_serve\(void\) \{.*?\n\}", (ROOT / "daemon/supervisor/resolve.c").read_text(), re.S)
+    true("names_resolve(" in body[0], "names_resolve() is called elsewhere in resolve.c")
+
+
+@test
 def sqlite_in_worker_and_bench():
     """sqlite3.h appears in the worker and in bench's in-process baseline alone"""
     paths = [

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config.h"
 #include "configuration-files.h"
 #include "test.h"
 
@@ -249,13 +250,27 @@ static void test_unreadable_directory(void) {
         end();
 }
 
-static void test_default_directories(void) {
-        g_auto(GStrv) system = config_default_directories(false), user = config_default_directories(true);
+static void check_default_directories(bool user, const char *expected) {
+        g_auto(GStrv) directories = config_default_directories(user);
+        g_autofree char *joined = g_strjoinv(":", directories);
 
-        CHECK_INT(g_strv_length(system), 3);
-        CHECK_STRING(system[1], "/run/sqlipc");
-        CHECK_INT(g_strv_length(user), 4);
-        CHECK(g_str_has_suffix(user[0], "/sqlipc"));
+        CHECK(g_str_has_prefix(joined, expected));
+        CHECK_INT(g_str_has_suffix(joined, "/user"), user);
+}
+
+static void test_default_directories(void) {
+        (void) setenv("HOME", "/home/u", 1);
+        (void) setenv("XDG_CONFIG_HOME", "/c", 1);
+        (void) setenv("XDG_RUNTIME_DIR", "/r", 1);
+        check_default_directories(false, SQLIPC_CONFIG_DIR ":/run/sqlipc:/");
+        check_default_directories(true, "/c/sqlipc:/r/sqlipc:" SQLIPC_CONFIG_DIR "/user:/");
+        (void) setenv("XDG_CONFIG_HOME", "relative", 1);
+        check_default_directories(true, "/home/u/.config/sqlipc:/r/sqlipc:" SQLIPC_CONFIG_DIR "/user:/");
+        (void) unsetenv("XDG_CONFIG_HOME");
+        check_default_directories(true, "/home/u/.config/sqlipc:/r/sqlipc:" SQLIPC_CONFIG_DIR "/user:/");
+        (void) unsetenv("HOME");
+        (void) unsetenv("XDG_RUNTIME_DIR");
+        check_default_directories(true, SQLIPC_CONFIG_DIR "/user:/");
 }
 
 int main(void) {
