@@ -423,6 +423,16 @@ def check_one_file():
 
 
 @test
+def check_several_folders():
+    """--config-dir: again for more, before and behind the verb, the first one wins"""
+    first = scratch("first", one=f"[Database]\nPath={CHINOOK}\nAllowUsers=*\n")
+    second = scratch("second", one="[Database]\n", two=f"[Database]\nPath={CHINOOK}\nAllowUsers=*\n")
+    arguments = [f"--config-dir={first}", "check", f"--config-dir={second}", f"--config-dir={service.folder}/none"]
+    done = service.run(CTL, *arguments, "--service-user=root", f"--address={service.address}")
+    equal((done.returncode, done.stdout), (OK, b"2 databases, 0 errors, 0 warnings.\n"), "exit code and output")
+
+
+@test
 def check_as_the_service():
     """check --service-user: what that user may not read is an error"""
     if os.geteuid() != 0:

@@ -41,6 +41,23 @@ static char *describe_verbs(void) {
         return g_string_free(text, FALSE);
 }
 
+/* Adds the folders of options before the verb to those behind it; the parser knows of the latter alone. */
+static void join_directories(Context *c, char **before) {
+        g_autoptr(GPtrArray) all = g_ptr_array_new();
+
+        if (!before || before == c->config_directories)
+                return;
+        for (char **directory = before; *directory; directory++)
+                g_ptr_array_add(all, *directory);
+        for (char **directory = c->config_directories; *directory; directory++)
+                g_ptr_array_add(all, *directory);
+        g_ptr_array_add(all, NULL);
+        g_free(before);
+        g_free(c->config_directories);
+        c->config_directories = (char **) g_ptr_array_steal(all, NULL);
+}
+
+/* The options up to the verb (NULL), or those behind it. -1: all is done. */
 static int parse(Context *c, const Verb *verb, int *argc, char ***argv) {
         g_autofree char *call = verb ? g_strdup_printf("%s %s", verb->name, verb->words) : NULL;
         g_autofree char *description = verb ? g_strdup(verb->description) : describe_verbs();
@@ -102,12 +119,13 @@ static char **words_of(int *argc, char **argv) {
 static int run_verb(Context *c, int argc, char **argv) {
         const char *name = argc > 1 ? argv[1] : NULL;
         const Verb *verb = name ? take_verb(&argc, argv) : NULL;
-        char **words;
+        char **before = c->config_directories, **words;
         int r;
 
         if (!verb)
                 return name ? complain_usage("There is no verb \"%s\".", name) : complain_usage("A verb is expected.");
         r = parse(c, verb, &argc, &argv);
+        join_directories(c, before);
         if (r != CTL_OK)
                 return r < 0 ? CTL_OK : r;
         words = words_of(&argc, argv);
