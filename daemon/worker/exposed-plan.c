@@ -20,8 +20,8 @@ static const struct {
         const char *sql; /* between column and value */
         bool value;
 } operators[] = {
-        /* IS NOT NULL and what else excludes little stay out. Not for their cost alone: of an outer join's ON SQLite 3.40 hands
-         * them to the table on the wrong side. */
+        /* IS NOT NULL and what else excludes little stay out. Not for their cost alone: of an outer join's ON SQLite 3.40
+         * hands them to the table on the wrong side. */
         { SQLITE_INDEX_CONSTRAINT_EQ, 'e', "=", true },
         { SQLITE_INDEX_CONSTRAINT_IS, 'i', "IS", true },
         { SQLITE_INDEX_CONSTRAINT_GT, 'g', ">", true },
@@ -46,7 +46,8 @@ static size_t operator_of(const ExposedObject *o, sqlite3_index_info *info, int 
                 return N_OPERATORS;
         if (c->op == SQLITE_INDEX_CONSTRAINT_MATCH)
                 return o->is_virtual ? k : N_OPERATORS;
-        /* SQLite hands over one value of IN after the other, and compares it by other rules afterwards: numbers as numbers */
+        /* SQLite hands over one value of IN after the other, and compares it by other rules afterwards: numbers as
+         * numbers */
         if (c->iColumn >= 0 && o->columns[c->iColumn].affinity != AFFINITY_NUMERIC && sqlite3_vtab_in(info, i, -1))
                 return N_OPERATORS;
         if (c->iColumn >= 0 && operators[k].value &&
@@ -89,19 +90,8 @@ static Found find(const Plan *plan, int column) {
         return found;
 }
 
-/* Whether one row of a unique index can match at most: text that a number is compared with may be '1' as well as '01'. */
-static bool is_one_value(const ExposedObject *o, const Plan *plan, int column) {
-        if (column >= 0 && o->columns[column].affinity != AFFINITY_NUMERIC)
-                return false;
-        for (int i = 0; i < plan->n_constraints; i++)
-                if (plan->constraints[i].column == column && plan->constraints[i].operator == 'e')
-                        return true;
-        return false;
-}
-
 typedef struct Estimate {
         double cost, n_rows;
-        bool unique;
 } Estimate;
 
 static Estimate estimate_index(const ExposedObject *o, const Plan *plan, const ExposedIndex *x) {
@@ -112,9 +102,6 @@ static Estimate estimate_index(const ExposedObject *o, const Plan *plan, const E
                 n++;
         if (n > 0)
                 e.n_rows = fmin(x->n_rows[n - 1], o->n_rows);
-        e.unique = x->unique && n == x->n_columns;
-        for (int i = 0; i < n; i++)
-                e.unique = e.unique && is_one_value(o, plan, x->columns[i]);
         if (n < x->n_columns && find(plan, x->columns[n]) == FOUND_RANGE)
                 e.n_rows = fmax(e.n_rows / 4, 1);
         else if (n == 0)
@@ -232,8 +219,8 @@ int exposed_plan_choose(const ExposedObject *o, bool whole, sqlite3_index_info *
         e = estimate(o, &plan);
         info->estimatedCost = e.cost;
         info->estimatedRows = (sqlite3_int64) e.n_rows;
-        if (e.unique)
-                info->idxFlags |= SQLITE_INDEX_SCAN_UNIQUE;
+        /* Never SQLITE_INDEX_SCAN_UNIQUE, of which SQLite makes little: text by which a number is searched may be there as
+         * '1' and as '01'. */
         info->idxStr = plan_text(&plan);
         info->needToFreeIdxStr = 1;
         return info->idxStr ? SQLITE_OK : SQLITE_NOMEM;

@@ -177,13 +177,13 @@ static int read_rowid(ExposedObject *o, sqlite3 *db) {
 
 /* ---- indexes ---- */
 
-static ExposedIndex *add_index(ExposedObject *o, bool unique) {
+static ExposedIndex *add_index(ExposedObject *o) {
         ExposedIndex *indexes = reallocarray(o->indexes, (size_t) o->n_indexes + 1, sizeof *indexes);
 
         if (!indexes)
                 return NULL;
         o->indexes = indexes;
-        indexes[o->n_indexes] = (ExposedIndex) { .unique = unique };
+        indexes[o->n_indexes] = (ExposedIndex) {};
         return &indexes[o->n_indexes++];
 }
 
@@ -253,7 +253,7 @@ static int see_index(ExposedObject *o, sqlite3_stmt *row, void *userdata) {
         reader->own_key = reader->own_key || sqlite3_column_int(row, 3);
         if (!name || sqlite3_column_int(row, 2)) /* partial: of no use for all rows */
                 return SQLITE_OK;
-        x = add_index(o, unique);
+        x = add_index(o);
         if (!x)
                 return SQLITE_NOMEM;
         rc = ask(o, reader->db,
@@ -267,7 +267,7 @@ static int see_index(ExposedObject *o, sqlite3_stmt *row, void *userdata) {
 }
 
 static int add_key(ExposedObject *o, int column) {
-        ExposedIndex *x = add_index(o, true);
+        ExposedIndex *x = add_index(o);
         int rc = x ? add_index_column(x, column, false) : SQLITE_NOMEM;
 
         if (rc == SQLITE_OK)

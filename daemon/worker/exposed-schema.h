@@ -36,7 +36,6 @@ typedef struct ExposedIndex {
         bool *descending; /* owned */
         double *n_rows;   /* owned; [i]: with the same first i + 1 columns, as sqlite_stat1 or SQLite's own guess have it */
         int n_columns;
-        bool unique;
 } ExposedIndex;
 
 typedef struct ExposedObject {

@@ -17,7 +17,8 @@ typedef struct ExposedSearch ExposedSearch;
 struct ExposedSearch {
         ExposedSearch *next;                      /* while it is kept */
         const ExposedObject *object;
-        char *plan;                        /* owned */
+        char *text;                        /* owned; the plan's */
+        Plan plan;
         char uses[PLAN_N_CONSTRAINTS + 1]; /* a ValueUse for each constraint */
         sqlite3_stmt *stmt;
         int at[];                          /* for each column where it is in the row, -1: not read */
@@ -42,7 +43,7 @@ static ExposedSearch *search_free(ExposedSearch *s) {
         if (!s)
                 return NULL;
         (void) sqlite3_finalize(s->stmt);
-        sqlite3_free(s->plan);
+        sqlite3_free(s->text);
         free(s);
         return NULL;
 }
@@ -54,20 +55,21 @@ static ExposedSearch *search_new(sqlite3 *file, const ExposedObject *o, const ch
         int n = 1;
 
         *ret_rc = SQLITE_NOMEM;
-        if (s && sql && (s->plan = sqlite3_mprintf("%s", text)))
+        if (s && sql && (s->text = sqlite3_mprintf("%s", text)))
                 *ret_rc = sqlite3_prepare_v3(file, sql, -1, SQLITE_PREPARE_PERSISTENT, &s->stmt, NULL);
         sqlite3_free(sql);
         if (*ret_rc != SQLITE_OK)
                 return search_free(s);
         s->object = o;
+        s->plan = *plan;
         memcpy(s->uses, uses, (size_t) plan->n_constraints);
         for (int i = 0; i < o->n_columns; i++)
                 s->at[i] = exposed_plan_reads(plan, i) ? n++ : -1;
         return s;
 }
 
-static bool search_is(const ExposedSearch *s, const ExposedObject *o, const char *plan, const char *uses) {
-        return s->object == o && strcmp(s->plan, plan) == 0 && strcmp(s->uses, uses) == 0;
+static bool search_is(const ExposedSearch *s, const ExposedObject *o, const char *text, const char *uses) {
+        return s->object == o && strcmp(s->text, text) == 0 && strcmp(s->uses, uses) == 0;
 }
 
 /* Keeps it for the next cursor; the one that was not used for longest goes. */
@@ -85,9 +87,9 @@ static void keep(ExposedTables *e, ExposedSearch *s) {
         *link = search_free(*link);
 }
 
-static ExposedSearch *take(ExposedTables *e, const ExposedObject *o, const char *plan, const char *uses) {
+static ExposedSearch *take(ExposedTables *e, const ExposedObject *o, const char *text, const char *uses) {
         for (ExposedSearch **link = &e->kept; *link; link = &(*link)->next)
-                if (search_is(*link, o, plan, uses)) {
+                if (search_is(*link, o, text, uses)) {
                         ExposedSearch *s = *link;
 
                         *link = s->next;
@@ -215,15 +217,20 @@ static int filter(sqlite3_vtab_cursor *cursor, int number, const char *text, int
         const Table *t = (Table *) cursor->pVtab;
         Cursor *c = (Cursor *) cursor;
         char uses[PLAN_N_CONSTRAINTS + 1] = {};
-        Plan plan;
+        Plan parsed;
+        const Plan *plan = &parsed;
         int rc = SQLITE_OK;
 
         (void) number;
         (void) n_values;
         c->ended = true;
         c->row = 0;
-        exposed_plan_parse(text, &plan);
-        if (!see_values(t->object, &plan, values, uses))
+        /* the same as before, as a rule: of a join, for each row of another table */
+        if (c->search && strcmp(c->search->text, text) == 0)
+                plan = &c->search->plan;
+        else
+                exposed_plan_parse(text, &parsed);
+        if (!see_values(t->object, plan, values, uses))
                 return SQLITE_OK;
         if (c->search && search_is(c->search, t->object, text, uses))
                 (void) sqlite3_reset(c->search->stmt);
@@ -232,9 +239,9 @@ static int filter(sqlite3_vtab_cursor *cursor, int number, const char *text, int
                 c->search = take(t->tables, t->object, text, uses);
         }
         if (!c->search)
-                c->search = search_new(t->tables->file, t->object, text, &plan, uses, &rc);
+                c->search = search_new(t->tables->file, t->object, text, plan, uses, &rc);
         if (rc == SQLITE_OK)
-                rc = bind_values(c->search->stmt, &plan, values);
+                rc = bind_values(c->search->stmt, &c->search->plan, values);
         return rc == SQLITE_OK ? next_row(cursor) : fail(cursor->pVtab, rc);
 }
 
