@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Expose=, below the authorizer: the plans that SQLite makes over exposed objects, the SQL that they become, and what of
+ * the file's connection is held when.
+ */
+#include <glib.h>
+#include <glib/gstdio.h>
+#include <sqlite3.h>
+
+#include "database.h"
+#include "exposed-plan.h"
+
+typedef struct Fixture {
+        char *folder, *path;
+        Database database;
+        Setup setup;
+        Bytes names[8];
+} Fixture;
+
+static int never(void *userdata) {
+        (void) userdata;
+        return 0;
+}
+
+static void exec(const char *path, const char *sql) {
+        sqlite3 *db;
+
+        g_assert_cmpint(sqlite3_open(path, &db), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_exec(db, sql, NULL, NULL, NULL), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_close(db), ==, SQLITE_OK);
+}
+
+static bool open_database(Fixture *f, SqlError *error) {
+        return database_open(&f->database, &f->setup, never, NULL, error);
+}
+
+static void set_up(Fixture *f, const char *schema, ...) {
+        SqlError error = SQL_ERROR_INIT;
+        const char *name;
+        va_list names;
+
+        *f = (Fixture) { .folder = g_dir_make_tmp("sqlipc-exposed-XXXXXX", NULL) };
+        f->path = g_build_filename(f->folder, "db", NULL);
+        exec(f->path, schema);
+        f->setup = (Setup) {
+                .path = f->path, .heap_size_max = 64 << 20, .temp_size_max = 64 << 20, .sql_size_max = 10000,
+                .expression_depth_max = 100, .compound_selects_max = 10, .vdbe_ops_max = 100000, .variables_max = 100,
+                .exposed = f->names,
+        };
+        va_start(names, schema);
+        while ((name = va_arg(names, const char *)))
+                f->names[f->setup.n_exposed++] = (Bytes) { .data = name, .size = strlen(name) };
+        va_end(names);
+        g_assert_true(open_database(f, &error));
+        sqlite3_set_authorizer(f->database.db, NULL, NULL);
+}
+
+static void tear_down(Fixture *f) {
+        database_close(&f->database);
+        g_assert_cmpint(g_unlink(f->path), ==, 0);
+        g_assert_cmpint(g_rmdir(f->folder), ==, 0);
+        g_free(f->path);
+        g_free(f->folder);
+}
+
+/* What SQLite says of its plan: a line for each table, "SCAN b VIRTUAL TABLE INDEX 0:...". */
+static char *plan_of(Fixture *f, const char *sql) {
+        g_autofree char *explain = g_strconcat("EXPLAIN QUERY PLAN ", sql, NULL);
+        GString *text = g_string_new(NULL);
+        sqlite3_stmt *stmt;
+
+        exposed_expect(f->database.exposed, sql, strlen(sql));
+        g_assert_cmpint(sqlite3_prepare_v2(f->database.db, explain, -1, &stmt, NULL), ==, SQLITE_OK);
+        while (sqlite3_step(stmt) == SQLITE_ROW)
+                g_string_append_printf(text, "%s|", (const char *) sqlite3_column_text(stmt, 3));
+        g_assert_cmpint(sqlite3_finalize(stmt), ==, SQLITE_OK);
+        return g_string_free(text, FALSE);
+}
+
+static void check_plan(Fixture *f, const char *sql, const char *expected) {
+        g_autofree char *plan = plan_of(f, sql);
+
+        if (!strstr(plan, expected))
+                g_error("%s: %s holds no %s", sql, plan, expected);
+}
+
+static void check_no_plan(Fixture *f, const char *sql, const char *unexpected) {
+        g_autofree char *plan = plan_of(f, sql);
+
+        if (strstr(plan, unexpected))
+                g_error("%s: %s holds %s", sql, plan, unexpected);
+}
+
+#define SCHEMA \
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, n TEXT COLLATE NOCASE, i INT, u TEXT UNIQUE, z);" \
+        "CREATE INDEX t_i ON t(i, n DESC);" \
+        "CREATE TABLE secret_table(secret_column);" \
+        "CREATE VIEW v AS SELECT id, n, secret_column AS s FROM t LEFT JOIN secret_table ON i = secret_column;" \
+        "CREATE VIRTUAL TABLE f USING fts5(body);"
+
+/* Constraints and order that come in, and those that do not: collation, IN by text, MATCH elsewhere. */
+static void test_constraints(void) {
+        static const struct {
+                const char *sql, *plan;
+        } cases[] = {
+                { "SELECT id FROM t WHERE id = 1", ":;1;e0" },
+                { "SELECT id FROM t WHERE rowid > 1 AND i <= 5", ":;5;g-1m2" },
+                { "SELECT n FROM t WHERE n = 'x'", ":;2;E1" },
+                { "SELECT n FROM t WHERE n = ?", ":;2;e1" },
+                { "SELECT n FROM t WHERE n = 'x' COLLATE BINARY", ":;2;|" },
+                { "SELECT n FROM t WHERE 'x' = n", ":;2;E1" },
+                { "SELECT n FROM t WHERE n LIKE 'x%'", ":;2;H1L1" },
+                { "SELECT n FROM t WHERE n GLOB 'x*'", ":;2;|" },
+                { "SELECT n FROM t WHERE n IN ('x', 'y')", ":;2;|" },
+                { "SELECT i FROM t WHERE i IN (1, 2)", ":;4;e2" },
+                { "SELECT n FROM t WHERE n IS NULL", ":;2;n1" },
+                { "SELECT i FROM t WHERE i IS ?", ":;4;i2" },
+                { "SELECT id FROM t WHERE i = 5 AND u < 'x'", ":;d;e2L3" },
+                { "SELECT id FROM t ORDER BY id DESC", ":d0;1;" },
+                { "SELECT i FROM t ORDER BY i, n DESC", ":a2d1;6;" },
+                { "SELECT i FROM t ORDER BY i DESC, n", ":d2a1;6;" },
+                { "SELECT i FROM t ORDER BY i, n", ":;6;|USE TEMP B-TREE" },
+                { "SELECT n FROM t ORDER BY n COLLATE BINARY", ":;2;|USE TEMP B-TREE" },
+                { "SELECT n FROM v WHERE n = 'x' AND id = 3", ":;3;E1e0" },
+                { "SELECT body FROM f WHERE f MATCH 'x'", ":;3;T1" },
+        };
+        Fixture f;
+
+        set_up(&f, SCHEMA, "t", "v", "f", NULL);
+        for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
+                check_plan(&f, cases[i].sql, cases[i].plan);
+        tear_down(&f);
+}
+
+/* A view has no rowid: where SQLite would ask for it, the view is read whole. */
+static void test_views_without_rowid(void) {
+        Fixture f;
+
+        set_up(&f, SCHEMA, "t", "v", NULL);
+        check_plan(&f, "SELECT n FROM v WHERE id = 1 OR n = 'x'", ":;3;|");
+        check_plan(&f, "SELECT n FROM v WHERE ?1or id = 1 AND id = 2", ":;3;|");
+        check_plan(&f, "SELECT 1 FROM t RIGHT JOIN v ON t.id = v.id", "SCAN v VIRTUAL TABLE INDEX 0:;1;|");
+        check_plan(&f, "SELECT n FROM t WHERE id = 1 OR i = 2", "e0");
+        check_plan(&f, "SELECT n FROM v WHERE id = 1 AND n = 'order'", "e0E1");
+        tear_down(&f);
+}
+
+/* Which table is searched by the other: the one that a unique key finds, or that sqlite_stat1 knows to be large. */
+static void test_costs(void) {
+        static const char many[] =
+                "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 2000) "
+                "INSERT INTO large SELECT x, x, x FROM n;"
+                "INSERT INTO small VALUES(1, 1);"
+                "ANALYZE";
+        Fixture f;
+
+        set_up(&f, "CREATE TABLE large(id INTEGER PRIMARY KEY, i INT, j INT); CREATE INDEX large_i ON large(i);"
+                   "CREATE TABLE small(id INTEGER PRIMARY KEY, i INT); CREATE INDEX small_i ON small(i);",
+               "large", "small", NULL);
+        check_plan(&f, "SELECT 1 FROM large AS a, small AS b WHERE a.j = b.id", "SCAN b VIRTUAL TABLE INDEX 0:;1;e0");
+        check_plan(&f, "SELECT 1 FROM small AS b, large AS a WHERE a.j = b.id", "SCAN b VIRTUAL TABLE INDEX 0:;1;e0");
+        exec(f.path, many);
+        database_close(&f.database);
+        g_assert_true(open_database(&f, &SQL_ERROR_INIT));
+        sqlite3_set_authorizer(f.database.db, NULL, NULL);
+        check_plan(&f, "SELECT 1 FROM large AS a, small AS b WHERE a.i = b.i", "SCAN b VIRTUAL TABLE INDEX 0:;2;|SCAN a");
+        check_plan(&f, "SELECT 1 FROM small AS b, large AS a WHERE a.i = b.i", "SCAN b VIRTUAL TABLE INDEX 0:;2;|SCAN a");
+        tear_down(&f);
+}
+
+/* No plan holds a name that is not exposed. */
+static void test_plans_tell_nothing(void) {
+        static const char *const sqls[] = {
+                "SELECT * FROM v",
+                "SELECT s FROM v WHERE s = 1 ORDER BY s",
+                "SELECT * FROM v WHERE s > 1 OR n = 2",
+        };
+        Fixture f;
+
+        set_up(&f, SCHEMA, "v", NULL);
+        for (size_t i = 0; i < G_N_ELEMENTS(sqls); i++)
+                check_no_plan(&f, sqls[i], "secret");
+        tear_down(&f);
+}
+
+static ValueUse use_of(const ExposedObject *o, const char *plan_text, const char *value_sql) {
+        sqlite3_stmt *stmt;
+        sqlite3 *db;
+        ValueUse use;
+        Plan plan;
+
+        exposed_plan_parse(plan_text, &plan);
+        g_assert_cmpint(sqlite3_open(":memory:", &db), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_prepare_v2(db, value_sql, -1, &stmt, NULL), ==, SQLITE_OK);
+        (void) sqlite3_bind_text(stmt, 1, "bound", -1, SQLITE_STATIC);
+        g_assert_cmpint(sqlite3_step(stmt), ==, SQLITE_ROW);
+        use = exposed_plan_value_use(o, &plan, 0, sqlite3_column_value(stmt, 0));
+        sqlite3_finalize(stmt);
+        sqlite3_close(db);
+        return use;
+}
+
+/* What a value decides: the table in exposed-plan.h. */
+static void test_values(void) {
+        static char name[] = "o";
+        ExposedColumn columns[] = {
+                { .name = name, .affinity = AFFINITY_NUMERIC },
+                { .name = name, .affinity = AFFINITY_TEXT },
+                { .name = name, .affinity = AFFINITY_NONE },
+        };
+        const ExposedObject o = { .name = name, .columns = columns, .n_columns = 3 };
+
+        g_assert_cmpint(use_of(&o, ";1;e0", "SELECT '5'"), ==, VALUE_PUSHED);
+        g_assert_cmpint(use_of(&o, ";1;l0", "SELECT 'x'"), ==, VALUE_PUSHED);
+        g_assert_cmpint(use_of(&o, ";1;e1", "SELECT 5"), ==, VALUE_LEFT);
+        g_assert_cmpint(use_of(&o, ";1;e1", "SELECT 'x'"), ==, VALUE_PUSHED);
+        g_assert_cmpint(use_of(&o, ";1;l1", "SELECT 'x'"), ==, VALUE_LEFT);
+        g_assert_cmpint(use_of(&o, ";1;L1", "SELECT 'x'"), ==, VALUE_PUSHED);
+        g_assert_cmpint(use_of(&o, ";1;l1", "SELECT ?"), ==, VALUE_PUSHED);
+        g_assert_cmpint(use_of(&o, ";1;g1", "SELECT 'x'"), ==, VALUE_PUSHED);
+        g_assert_cmpint(use_of(&o, ";1;l1", "SELECT x'00'"), ==, VALUE_PUSHED);
+        g_assert_cmpint(use_of(&o, ";1;e2", "SELECT 5"), ==, VALUE_WIDENED);
+        g_assert_cmpint(use_of(&o, ";1;l2", "SELECT 5"), ==, VALUE_WIDENED);
+        g_assert_cmpint(use_of(&o, ";1;g2", "SELECT 5"), ==, VALUE_PUSHED);
+        g_assert_cmpint(use_of(&o, ";1;e0", "SELECT NULL"), ==, VALUE_NEVER);
+        g_assert_cmpint(use_of(&o, ";1;i1", "SELECT NULL"), ==, VALUE_PUSHED);
+}
+
+static void check_sql(const ExposedObject *o, const char *plan_text, const char *uses, const char *expected) {
+        Plan plan;
+        char *sql;
+
+        exposed_plan_parse(plan_text, &plan);
+        sql = exposed_plan_sql(o, &plan, uses);
+        g_assert_cmpstr(sql, ==, expected);
+        sqlite3_free(sql);
+}
+
+static void test_sql(void) {
+        static char a[] = "a", b[] = "b\"c", table[] = "o\"", other[] = "v";
+        ExposedColumn columns[] = { { .name = a }, { .name = b } };
+        const ExposedObject o = { .name = table, .columns = columns, .n_columns = 2, .rowid = "oid" },
+                            view = { .name = other, .columns = columns, .n_columns = 2 };
+
+        check_sql(&o, ";3;", "", "SELECT o.oid, o.\"a\", o.\"b\"\"c\" FROM main.\"o\"\"\" AS o");
+        check_sql(&view, "d1a0;2;e0l1", "wp",
+                  "SELECT NULL, o.\"b\"\"c\" FROM main.\"v\" AS o WHERE (o.\"a\" = ?1 OR (o.\"a\" >= '' AND o.\"a\" < x'')) "
+                  "AND o.\"b\"\"c\" < ?2 ORDER BY o.\"b\"\"c\" DESC, o.\"a\"");
+        check_sql(&o, ";0;e0n1g-1", "-pp",
+                  "SELECT o.oid FROM main.\"o\"\"\" AS o WHERE o.\"b\"\"c\" IS NULL AND o.oid > ?3");
+}
+
+static unsigned n_running(sqlite3 *db) {
+        unsigned n = 0;
+
+        for (sqlite3_stmt *s = sqlite3_next_stmt(db, NULL); s; s = sqlite3_next_stmt(db, s))
+                n += sqlite3_stmt_busy(s) != 0;
+        return n;
+}
+
+/* Begun, the file is held; ended, it is not, and nothing of it runs. A changed schema is told. */
+static void test_transaction(void) {
+        SqlError error = SQL_ERROR_INIT;
+        sqlite3_stmt *stmt;
+        Fixture f;
+
+        set_up(&f, SCHEMA "INSERT INTO t(id) VALUES(1), (2);", "t", NULL);
+        g_assert_cmpint(sqlite3_txn_state(f.database.file, "main"), ==, SQLITE_TXN_NONE);
+        g_assert_cmpint(database_begin(&f.database, &f.setup, &error), ==, DATABASE_BEGUN);
+        g_assert_cmpint(sqlite3_txn_state(f.database.file, "main"), ==, SQLITE_TXN_READ);
+        g_assert_cmpint(sqlite3_prepare_v2(f.database.db, "SELECT * FROM t AS a, t AS b", -1, &stmt, NULL), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_step(stmt), ==, SQLITE_ROW);
+        g_assert_cmpuint(n_running(f.database.file), ==, 3);
+        g_assert_cmpint(sqlite3_reset(stmt), ==, SQLITE_OK);
+        database_end(&f.database);
+        g_assert_cmpuint(n_running(f.database.file), ==, 0);
+        g_assert_cmpint(sqlite3_txn_state(f.database.file, "main"), ==, SQLITE_TXN_NONE);
+        g_assert_cmpint(sqlite3_finalize(stmt), ==, SQLITE_OK);
+
+        exec(f.path, "CREATE TABLE another(a)");
+        g_assert_cmpint(database_begin(&f.database, &f.setup, &error), ==, DATABASE_STALE);
+        g_assert_cmpint(sqlite3_txn_state(f.database.file, "main"), ==, SQLITE_TXN_NONE);
+        tear_down(&f);
+}
+
+/* A column is declared as it compares: type, affinity, collation; of a view too. */
+static void test_declaration(void) {
+        static const char *const names[] = { "t", "v" };
+        static const char *const expected[] = {
+                "a INTEGER, \"group\" \"VARCHAR(10)\" COLLATE NOCASE, c \"DOUBLE PRECISION\", \"d e\", h INT",
+                "x TEXT, y \"VARCHAR(10)\" COLLATE NOCASE, z NUM COLLATE RTRIM, \"y:1\" TEXT",
+        };
+        Fixture f;
+
+        set_up(&f, "CREATE TABLE t(a INTEGER, \"group\" VARCHAR(10) COLLATE NOCASE, c DOUBLE PRECISION, \"d e\","
+                   "h INT HIDDEN);"
+                   "CREATE VIEW v AS SELECT CAST(a AS TEXT) AS x, \"group\" AS y, CAST(c AS NUMERIC) COLLATE RTRIM AS z,"
+                   "\"group\" COLLATE BINARY AS y FROM t;", "t", "v", NULL);
+        for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+                ExposedObject o;
+                char *columns;
+
+                g_assert_cmpint(exposed_object_read(&o, f.database.file, names[i]), ==, SQLITE_OK);
+                columns = exposed_object_columns(&o);
+                g_assert_cmpstr(columns, ==, expected[i]);
+                sqlite3_free(columns);
+                exposed_object_done(&o);
+        }
+        tear_down(&f);
+}
+
+int main(int argc, char **argv) {
+        g_test_init(&argc, &argv, NULL);
+        g_assert_cmpint(database_setup_sqlite(&(Setup) { .heap_size_max = 64 << 20, .temp_size_max = 64 << 20 }), ==,
+                        SQLITE_OK);
+        g_test_add_func("/exposed/constraints", test_constraints);
+        g_test_add_func("/exposed/views-without-rowid", test_views_without_rowid);
+        g_test_add_func("/exposed/costs", test_costs);
+        g_test_add_func("/exposed/plans-tell-nothing", test_plans_tell_nothing);
+        g_test_add_func("/exposed/values", test_values);
+        g_test_add_func("/exposed/sql", test_sql);
+        g_test_add_func("/exposed/transaction", test_transaction);
+        g_test_add_func("/exposed/declaration", test_declaration);
+        return g_test_run();
+}
