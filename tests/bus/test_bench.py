@@ -93,6 +93,20 @@ def sides_that_disagree():
 
 
 @test
+def exposed():
+    """exposed: the same file whole and exposed, and no figures where the two are not the same file"""
+    arguments = share()
+    service.database("part", Path=study, Expose="study")
+    service.database("another", Path=service.data / "other", Expose="study")
+    service.driver.manager("Reload")
+    figures = json.loads(bench("exposed", "--pairs=3", "--exposed=part", *arguments))["figures"]
+    for query in ("scan", "look-ups", "subqueries", "join"):
+        equal(len(figures[f"{query}, exposed / whole"]["values"]), 3, f"ratios of {query}")
+    equal(bench("exposed", "--pairs=1", "--exposed=another", *arguments, code=FAILED), "", "output")
+    bench("exposed", *arguments, code=USAGE)
+
+
+@test
 def first_row():
     """first-row, on a warm worker and on one that has to start"""
     for n, options in ((5, []), (2, ["--cold"])):

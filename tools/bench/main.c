@@ -16,6 +16,7 @@ static const struct {
         const char *help;
 } workloads[] = {
         { "dataset", workload_dataset, "make the table of the 2010 study" },
+        { "exposed", workload_exposed, "what Expose= costs: the same file whole and exposed" },
         { "fetch", workload_fetch, "fetch a whole result, beside the same loop in process" },
         { "first-row", workload_first_row, "time from the call to the first row" },
 };

@@ -141,3 +141,29 @@ void service_report(const Service *service, const ServiceOptions *options, Repor
         report_fact(report, "database", "%s, %s", options->database, options->file);
         report_fact(report, "query", "%s", options->sql);
 }
+
+void service_copy_row(sqlipc_cursor *cursor, unsigned n_columns, Copy *copy) {
+        for (unsigned i = 0; i < n_columns; i++) {
+                sqlipc_type type = sqlipc_column_type(cursor, i);
+                const void *bytes;
+                size_t size;
+
+                switch (type) {
+                case SQLIPC_INTEGER:
+                        copy_integer(copy, sqlipc_column_int64(cursor, i));
+                        break;
+                case SQLIPC_REAL:
+                        copy_real(copy, sqlipc_column_double(cursor, i));
+                        break;
+                case SQLIPC_TEXT:
+                case SQLIPC_BLOB:
+                        bytes = sqlipc_column_blob(cursor, i, &size);
+                        copy_bytes(copy, type, bytes, size);
+                        break;
+                case SQLIPC_NULL:
+                        copy_null(copy);
+                        break;
+                }
+        }
+        copy->n_rows++;
+}

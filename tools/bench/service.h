@@ -10,6 +10,7 @@
 #include <glib.h>
 #include <systemd/sd-bus.h>
 
+#include "copy.h"
 #include "report.h"
 #include "sqlipc.h"
 
@@ -40,6 +41,8 @@ void service_close(Service *service);
 int service_get_count(Service *service, const char *property, uint64_t *ret);
 /** Tells the library's last error. Returns `r`. */
 int service_failed(Service *service, int r, const char *what);
+/** Adds the row that `cursor` is at. */
+void service_copy_row(sqlipc_cursor *cursor, unsigned n_columns, Copy *copy);
 /** Who serves, with which SQLite beside it, what is asked. */
 void service_report(const Service *service, const ServiceOptions *options, Report *report);
 

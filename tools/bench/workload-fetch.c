@@ -37,32 +37,6 @@ typedef struct Fetch {
         bool has_rows;
 } Fetch;
 
-static void copy_row(sqlipc_cursor *cursor, unsigned n_columns, Copy *copy) {
-        for (unsigned i = 0; i < n_columns; i++) {
-                sqlipc_type type = sqlipc_column_type(cursor, i);
-                const void *bytes;
-                size_t size;
-
-                switch (type) {
-                case SQLIPC_INTEGER:
-                        copy_integer(copy, sqlipc_column_int64(cursor, i));
-                        break;
-                case SQLIPC_REAL:
-                        copy_real(copy, sqlipc_column_double(cursor, i));
-                        break;
-                case SQLIPC_TEXT:
-                case SQLIPC_BLOB:
-                        bytes = sqlipc_column_blob(cursor, i, &size);
-                        copy_bytes(copy, type, bytes, size);
-                        break;
-                case SQLIPC_NULL:
-                        copy_null(copy);
-                        break;
-                }
-        }
-        copy->n_rows++;
-}
-
 static int copy_through_library(Fetch *fetch, Copy *copy) {
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
         unsigned n_columns = 0;
@@ -74,7 +48,7 @@ static int copy_through_library(Fetch *fetch, Copy *copy) {
         while ((r = sqlipc_cursor_next(cursor)) > 0) {
                 if (n_columns == 0)
                         n_columns = sqlipc_column_count(cursor);
-                copy_row(cursor, n_columns, copy);
+                service_copy_row(cursor, n_columns, copy);
         }
         return r < 0 ? service_failed(&fetch->service, r, fetch->options.sql) : 0;
 }

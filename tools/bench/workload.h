@@ -13,6 +13,7 @@ enum {
 
 /* Each takes the command line from its verb on (argv[0]), and returns the program's exit code. */
 int workload_dataset(int argc, char **argv);
+int workload_exposed(int argc, char **argv);
 int workload_fetch(int argc, char **argv);
 int workload_first_row(int argc, char **argv);
 
