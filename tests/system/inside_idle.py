@@ -33,7 +33,7 @@ def exits_when_idle():
 
 @test
 def race_with_exit():
-    """Thousands of calls at the moment of exit: hundreds of instances, no error"""
+    """Thousands of calls at the moment of exit, over a hundred instances, no error"""
     with impatient(IDLE):
         outcome = race(ADDRESS, IDLE, ROUNDS, CLIENTS, by_name=True)
         diagnose(f"{outcome.calls} calls, {outcome.instances} instances, {outcome.taken_back} times a name was taken back")

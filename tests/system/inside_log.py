@@ -3,7 +3,9 @@
 import json
 import re
 
-from machine import HOME, STATE, command, done, equal, published, query, refused, stop, test, true, unit, wait_for
+from machine import (
+    CHINOOK, HOME, STATE, command, done, equal, published, query, refused, stop, test, true, uid, unit, wait_for,
+)
 
 EVENTS = dict(re.findall(r'X\((\w+), "([0-9a-f]{32})"', (HOME / "daemon/supervisor/log-events.h").read_text()))
 
@@ -66,6 +68,15 @@ def fields_and_advice():
         equal(entry.get(field), value, field)
     advice = done("journalctl", "--no-pager", "--catalog", f"MESSAGE_ID={EVENTS['DATABASE_CORRUPT']}")
     true("Database broken is damaged" in advice and "restore a backup" in advice, advice)
+
+
+@test
+def refusal_is_logged():
+    """Who was refused what is an entry with its fields"""
+    with published("shut", CHINOOK):
+        query("SELECT 1", "shut", run=refused)
+    entry = journal("ACCESS_DENIED")[-1]
+    equal((entry["SQLIPC_DATABASE"], entry["SQLIPC_UID"]), ("shut", str(uid("sqlipc-reader"))), "fields")
 
 
 @test
