@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Calls that wait for polkit. Supervisor. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bus-error.h"
@@ -283,7 +282,8 @@ static bool is_full(const Manager *m, const Peer *p) {
 static int refuse_more(sd_bus_message *message) {
         g_auto(Refusal) refusal = REFUSAL_INIT;
         int r = refuse(&refusal, ERROR_LIMITS_EXCEEDED,
-                       "Your programs have %u calls waiting for polkit: call again when those are answered.", HELD_CALLS_MAX);
+                       "Your programs have %u calls waiting for polkit: call again when those are answered.",
+                       HELD_CALLS_MAX);
 
         return bus_error_reply_refusal(message, r, &refusal);
 }

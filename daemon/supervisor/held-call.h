@@ -5,8 +5,8 @@
  *      comes in --> held --> (asked about with interaction) --> released: put back into the queue of the bus --> comes round
  *                     `--> refused: only the user can say, and was not to be asked, or did not authenticate
  *
- * 1. Whatever looks up objects runs after the call came round, and finds polkit's answer known: what is "no" is refused by the
- *    very code, and in the very words, in which a name that does not exist is.
+ * 1. Whatever looks up objects runs after the call came round, and finds polkit's answer known: what is "no" is refused by
+ *    the very code, and in the very words, in which a name that does not exist is.
  * 2. polkit is asked without interaction first, once for all calls of a client to a database. So a plain "no" is told from a
  *    user who failed to authenticate, and nobody is bothered by a question whose answer is known.
  * 3. Calls of one client to one database stay in order: a later one is held too, until the earlier came round.

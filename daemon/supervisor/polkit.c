@@ -87,7 +87,9 @@ static int append_question(sd_bus_message *call, const PolkitQuestion *q) {
                 r = sd_bus_message_append(call, "s", POLKIT_ACTION);
         if (r >= 0)
                 r = sd_bus_message_append(call, "a{ss}", 1, "database", q->database);
-        return r < 0 ? r : sd_bus_message_append(call, "us", q->interactive ? ALLOW_USER_INTERACTION : 0, q->cancellation_id);
+        if (r < 0)
+                return r;
+        return sd_bus_message_append(call, "us", q->interactive ? ALLOW_USER_INTERACTION : 0, q->cancellation_id);
 }
 
 static int question_send(PolkitQuestion *q) {

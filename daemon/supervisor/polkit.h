@@ -2,9 +2,9 @@
 /*
  * Questions to polkit: may this client read that database? Supervisor.
  *
- * One action, org.sqlipc1.read, with the database's name as the detail "database", so that rules decide for each. The subject
- * is the client's bus name, which polkit looks up itself. A question has no deadline (a user may have to find a password)
- * and is taken back when the client vanishes. Its answer goes to policy_on_answer().
+ * One action, org.sqlipc1.read, with the database's name as the detail "database", so that rules decide for each. The
+ * subject is the client's bus name, which polkit looks up itself. A question has no deadline (a user may have to find a
+ * password) and is taken back when the client vanishes. Its answer goes to policy_on_answer().
  *
  * dbus-daemon lets a connection wait for 128 replies. A question without interaction ends soon: POLKIT_PLAIN_MAX of them
  * are on their way, the others wait for their turn. One with interaction ends when a user likes: a uid may have

@@ -109,9 +109,8 @@ def hidden_is_missing():
         missing = failure_of(b.raw, object_path("nobodx"), *call)
         equal((hidden[0], hidden[1].replace("nobody", "nobodx")), missing, f"{call[1]}: error")
     for options in ({}, {"unknown": GLib.Variant("u", 1)}):
-        hidden, missing = (
-            failure_of(b.raw, MANAGER_PATH, MANAGER, "GetDatabase", "(sa{sv})", name, options) for name in ("nobody", "nobodx")
-        )
+        call = (MANAGER_PATH, MANAGER, "GetDatabase", "(sa{sv})")
+        hidden, missing = (failure_of(b.raw, *call, name, options) for name in ("nobody", "nobodx"))
         equal((hidden[0], hidden[1].replace("nobody", "nobodx")), missing, "GetDatabase: error")
     for path in (f"{object_path('nobody')}/below", f"{MANAGER_PATH}/database"):
         true("nobody" not in str(outcome(b, path)).replace(path, ""), f"{path} tells of it")

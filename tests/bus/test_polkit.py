@@ -6,6 +6,7 @@ polkit is fake_polkit.py here; the system suite has the real one.
 """
 import contextlib
 import os
+import time
 
 from client import DATABASE, MANAGER, MANAGER_PATH, Failure, Gio, GLib, object_path
 from fake_polkit import FakePolkit
@@ -387,6 +388,21 @@ def signals():
         service.driver.manager("Reload")
         wait_for(lambda: heard()[1:] == [("DatabaseRemoved", "new", path)], "the client hears of its end")
         equal(others(), [], "signals to whom polkit does not let in")
+
+
+@needs_root
+def busy_while_held():
+    """A service whose client waits for polkit does not exit for want of calls"""
+    one_database = {"hang": {"Path": CHINOOK, "AllowUsers": "root", "Polkit": "yes"}}
+    with Service(one_database, activation=True, service={"IdleExitSec": "0.005"}) as idle:
+        fake = FakePolkit(idle.address, {"hang": "hang"})
+        pending = begin_query(idle.client(UID_A), "hang")
+        hangs(fake, 1)
+        time.sleep(0.3)  # sixty times IdleExitSec=
+        fake.answer("yes")
+        equal(pending.result()[1].unpack(), [[42]], "rows")
+        wait_for(lambda: not idle.has_owner(), "the service exits once nobody waits")
+        fake.close()
 
 
 @needs_root
