@@ -2,7 +2,7 @@
 /*
  * sqlipcd: options, and from there to the loop. Supervisor.
  *
- * Exit codes: 0 stopped as told; 1 could not start, or lost the bus; 2 the command line is wrong.
+ * Exit codes: 0 stopped as told, or idle; 1 could not start, or lost the bus; 2 the command line is wrong.
  */
 #include <errno.h>
 #include <glib.h>
@@ -53,7 +53,7 @@ static gboolean parse(Arguments *a, int *argc, char ***argv, GError **error) {
 
         g_option_context_add_main_entries(context, entries, NULL);
         g_option_context_set_description(context,
-                                         "Exit codes: 0 stopped as told, 1 failed to start or lost the bus, 2 wrong usage.\n"
+                                         "Exit codes: 0 stopped as told or idle, 1 failed to start or lost the bus, 2 wrong usage.\n"
                                          "See sqlipcd(8), sqlipcd.conf(5), sqlipc.databases(5).");
         gboolean ok = g_option_context_parse(context, argc, argv, error);
         g_option_context_free(context);
@@ -74,7 +74,7 @@ static int fail(const char *what, int r) {
 static int on_name_taken(void) {
         if (!getenv("DBUS_STARTER_ADDRESS"))
                 return fail("Another service has the name " SQLIPC_BUS_NAME, -EEXIST);
-        log_debug("Another instance serves: exiting.");
+        log_info("Another instance serves: exiting.");
         return EXIT_SUCCESS;
 }
 
