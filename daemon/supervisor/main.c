@@ -53,7 +53,7 @@ static gboolean parse(Arguments *a, int *argc, char ***argv, GError **error) {
 
         g_option_context_add_main_entries(context, entries, NULL);
         g_option_context_set_description(context,
-                                         "Exit codes: 0 stopped as told or idle, 1 failed to start or lost the bus, 2 usage.\n"
+                                         "Exit codes: 0 stopped or idle, 1 failed to start or lost the bus, 2 wrong usage.\n"
                                          "See sqlipcd(8), sqlipcd.conf(5), sqlipc.databases(5).");
         gboolean ok = g_option_context_parse(context, argc, argv, error);
         g_option_context_free(context);
