@@ -189,6 +189,9 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
 
         if (r < 0)
                 return r;
+        /* The bus bounds calls whose reply is outstanding; a flood of others shall not have us start queries for nobody. */
+        if (sd_bus_message_get_expect_reply(m) <= 0)
+                return refuse(refusal, ERROR_CANCELLED, "No reply is wanted, so nobody would read the rows.");
         Session *session = session_get(d->manager, peer_of(d->manager, m));
         r = sql_check(session->user, d, sql, &size, refusal);
         if (r < 0)

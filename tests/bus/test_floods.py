@@ -1,0 +1,150 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A client that calls without end, reads no replies or wants none: the service keeps its memory, others are served."""
+import contextlib
+import os
+import select
+import socket
+import struct
+
+from client import DATABASE, MANAGER, MANAGER_PATH, NAME, Gio, GLib, effective_uid, object_path
+from harness import CHINOOK, SANITIZED, UID_A, UID_B, Service, main, rss_anon, wait_for
+from tap import at_most, equal, test, true
+
+ROOT = os.geteuid() == 0
+N = 10000 if SANITIZED else 100000
+PENDING = 100  # dbus-daemon takes no more than 128 calls of a client whose replies are outstanding
+MIB = 1024 * 1024
+
+service = Service({"chinook": CHINOOK})
+two = service.client(UID_B if ROOT else None)
+
+
+class Raw:
+    """A connection to the bus whose socket is ours: it reads when we read."""
+
+    def __init__(self, uid=None):
+        self.socket, self.serial, self.unread = socket.socket(socket.AF_UNIX), 1, b""
+        self.socket.settimeout(60)
+        uid = uid if uid is not None else os.geteuid()
+        with effective_uid(uid):
+            self.socket.connect(str(service.folder / "bus"))
+            self.socket.sendall(b"\0AUTH EXTERNAL " + str(uid).encode().hex().encode() + b"\r\n")
+            true(self.socket.recv(100).startswith(b"OK"), "the bus does not let us in")
+            # Without it the bus would lose replies that bring one; recv() closes them.
+            self.socket.sendall(b"NEGOTIATE_UNIX_FD\r\n")
+            equal(self.socket.recv(100), b"AGREE_UNIX_FD\r\n", "what the bus says of descriptors")
+        self.socket.sendall(b"BEGIN\r\n")
+        self.send(self.blob("/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello", destination="org.freedesktop.DBus"))
+        self.replies(1)
+
+    def blob(self, path, interface, method, body=None, destination=NAME, flags=Gio.DBusMessageFlags.NONE):
+        message = Gio.DBusMessage.new_method_call(destination, path, interface, method)
+        message.set_serial(1)
+        message.set_flags(flags)
+        if body is not None:
+            message.set_body(body)
+        return bytes(message.to_blob(Gio.DBusCapabilityFlags.NONE))
+
+    def send(self, blob, n=1):
+        """Sends `n` copies of a message, with serials of their own."""
+        for start in range(0, n, 1000):
+            copies = bytearray(blob * min(1000, n - start))
+            for at in range(0, len(copies), len(blob)):
+                self.serial += 1
+                struct.pack_into("<I", copies, at + 8, self.serial)
+            self.socket.sendall(copies)
+
+    def replies(self, n):
+        """Reads up to `n` messages, which are replies and errors (and NameAcquired): how many came at once, at least one."""
+        got = 0
+        while True:
+            while got < n and len(self.unread) >= 16:
+                size = Gio.DBusMessage.bytes_needed(self.unread[:16])
+                if len(self.unread) < size:
+                    break
+                self.unread = self.unread[size:]
+                got += 1
+            if got > 0:
+                return got
+            self.unread += self.socket.recv(MIB)
+
+    def close(self):
+        self.socket.close()
+
+
+PREPARE = (object_path("chinook"), DATABASE, "Prepare", GLib.Variant("(sa{sv})", ("SELECT 1", {})))
+QUERY_ROWS = (object_path("chinook"), DATABASE, "QueryRows", GLib.Variant("(sava{sv}a{sv})", ("SELECT 1", [], {}, {})))
+
+
+@contextlib.contextmanager
+def flooder():
+    raw = Raw(UID_A if ROOT else None)
+    yield raw
+    raw.close()
+    wait_for(service.is_idle, "the flooder is forgotten")
+
+
+@test
+def statements_without_end():
+    """Asked for 100,000 statements: a user gets what is its own, each other call is refused at once, and nobody waits"""
+    two.point()
+    with flooder() as one:
+        before, answered, behind, asked = rss_anon(service.pid()), 0, [], None
+        blob, pending = one.blob(*PREPARE), 0
+
+        def on_reply(connection, result):
+            nonlocal asked
+            true(not connection.send_message_with_reply_finish(result).to_gerror(), "the other client's query fails")
+            behind.append(answered - asked)
+            asked = None
+
+        while answered < N:
+            if pending < PENDING:
+                one.send(blob, PENDING - pending)
+                pending = PENDING
+            if asked is None:
+                message = Gio.DBusMessage.new_method_call(NAME, QUERY_ROWS[0], DATABASE, "QueryRows")
+                message.set_body(QUERY_ROWS[3])
+                asked = answered
+                two.connection.send_message_with_reply(message, Gio.DBusSendMessageFlags.NONE, 60000, None, on_reply)
+            if select.select([one.socket], [], [], 0.001)[0]:
+                got = one.replies(PENDING)
+                pending, answered = pending - got, answered + got
+            while GLib.MainContext.default().iteration(False):
+                pass
+        equal(service.counters()["NStatements"], 256 if ROOT else min(256, N), "statements")
+        if not SANITIZED:
+            at_most(rss_anon(service.pid()) - before, 8 * MIB, "bytes more in the daemon")
+        # Neither the bus nor we let a call wait for more than what was there before it, and a worker's few messages.
+        true(len(behind) >= 10, f"the other client had only {len(behind)} answers")
+        at_most(sorted(behind)[len(behind) // 2], 10 * PENDING, "calls of the flooder that the other client waited for, mostly")
+
+
+@test
+def replies_that_nobody_reads():
+    """Replies pile up at the bus, not in the service"""
+    with flooder() as one:
+        before = rss_anon(service.pid())
+        for call in ((MANAGER_PATH, MANAGER, "ListDatabases", GLib.Variant("(a{sv})", ({},))), PREPARE, QUERY_ROWS):
+            one.send(one.blob(*call), N)
+            two.point()
+        if not SANITIZED:
+            at_most(rss_anon(service.pid()) - before, 32 * MIB, "bytes more in the daemon")
+
+
+@test
+def queries_that_nobody_waits_for():
+    """A query whose reply nobody wants is not begun"""
+    with flooder() as one:
+        before = service.counters()["TotalRuns"]
+        for method in ("Query", "QueryRows", "OpenRows"):
+            one.send(one.blob(QUERY_ROWS[0], DATABASE, method, QUERY_ROWS[3], flags=Gio.DBusMessageFlags.NO_REPLY_EXPECTED), 100)
+        two.point()
+        one.send(one.blob(MANAGER_PATH, "org.freedesktop.DBus.Peer", "Ping"))
+        one.replies(10)
+        wait_for(lambda: service.counters()["TotalRuns"] == before + 1, "the one query that was wanted is over")
+
+
+if __name__ == "__main__":
+    main(service)
