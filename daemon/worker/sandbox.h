@@ -12,8 +12,8 @@
  * -errno. */
 int sandbox_limit(const Setup *setup);
 
-/* From here on only the system calls of a reader: no socket, no exec, no fork, no executable memory, no signal to others; all
- * else is EPERM. -errno. */
+/* From here on only the system calls of a reader: no socket, no exec, no fork, no executable memory, no signal to others;
+ * all else is EPERM. -errno. */
 int sandbox_filter(void);
 
 #endif

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""As it is installed: the bus starts it on a call, users get their rows and stay apart, and it reloads, stops, comes back."""
+"""As it is installed: the bus starts it on a call, users get their rows and stay apart; it reloads, stops, comes back."""
 import os
 import pathlib
 import shutil
 
 from machine import (
-    ADDRESS, CHINOOK, Client, Failure, MANAGER, UNIT, bus, call_reload_of_bus, command, done, dropped, equal, main_pid, published, query,
-    reference, refused, same_rows, stop, test, true, uid, unit, wait_for, workers,
+    ADDRESS, CHINOOK, Client, Failure, MANAGER, UNIT, bus, call_reload_of_bus, command, done, dropped, equal, main_pid,
+    published, query, reference, refused, same_rows, stop, test, true, uid, unit, wait_for, workers,
 )
 
 

@@ -15,8 +15,9 @@ INTERACTIVE = "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired"
 
 def denied(database, user):
     """What a refused user hears, which must be what he hears about a database that does not exist."""
-    said = {name: query("SELECT 1", name, user=user, run=refused) for name in (database, "x" * len(database))}
-    equal(said[database].replace(database, "x" * len(database)), said["x" * len(database)], "refusal, and that of no database")
+    absent = "x" * len(database)
+    said = {name: query("SELECT 1", name, user=user, run=refused) for name in (database, absent)}
+    equal(said[database].replace(database, absent), said[absent], "refusal, and that of no database")
     true(f"\n{database} " not in "\n" + done("ipcq-cli", "--system", "--list", user=user), "it is listed")
 
 

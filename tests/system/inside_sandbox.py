@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The sandbox by its effects: probe.py tries what must not be possible where the service runs, and where the same user has no
-sandbox, so that an attempt that could never succeed shows as such. And that databases are served from within it."""
+"""The sandbox by its effects: probe.py tries what must not be possible where the service runs, and where the same user has
+no sandbox, so that an attempt that could never succeed shows as such. And that databases are served from within it."""
 import contextlib
 import json
 import os
@@ -9,8 +9,8 @@ import shutil
 import sqlite3
 
 from machine import (
-    HOME, STATE, Skip, copy_of_chinook, done, dropped, equal, main_pid, published, query, refused, sanitized, status, stop, test,
-    true, uid, unit, workers,
+    HOME, STATE, Skip, copy_of_chinook, done, dropped, equal, main_pid, published, query, refused, sanitized, status, stop,
+    test, true, uid, unit, workers,
 )
 
 PROBE = HOME / "tests/system/probe.py"
@@ -66,8 +66,7 @@ def sandbox_holds():
     """In the service's place no attempt succeeds that the same user could make outside, and what it needs is there"""
     with bait():
         inside = probe_inside()
-        done("setpriv", f"--reuid={uid('sqlipc')}", f"--regid={uid('sqlipc')}", "--clear-groups", "--", "/usr/bin/python3", "-B",
-             PROBE, f"{STATE}/probe-outside.json")
+        done("/usr/bin/python3", "-B", PROBE, f"{STATE}/probe-outside.json", user="sqlipc")
     outside = json.loads((STATE / "probe-outside.json").read_text())
     everything = inside["attempts"] | inside["anywhere"]
     equal({name for name, said in everything.items() if said == "allowed"}, set(), "what the sandbox lets through")

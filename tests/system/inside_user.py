@@ -10,8 +10,8 @@ USER = "sqlipc-reader"
 
 def as_user(*words):
     runtime = f"/run/user/{uid(USER)}"
-    return done("env", f"XDG_RUNTIME_DIR={runtime}", f"DBUS_SESSION_BUS_ADDRESS=unix:path={runtime}/bus", f"HOME=/home/{USER}",
-                *words, user=USER)
+    bus = f"DBUS_SESSION_BUS_ADDRESS=unix:path={runtime}/bus"
+    return done("env", f"XDG_RUNTIME_DIR={runtime}", bus, f"HOME=/home/{USER}", *words, user=USER)
 
 
 def property_of(name):
