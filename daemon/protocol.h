@@ -100,7 +100,8 @@ typedef struct Job {
 
 typedef struct Cancel {
         uint64_t number;
-        uint32_t error;              /* ErrorNumber that the run shall end with */
+        uint32_t error;              /* ErrorNumber that the run shall end with; PIPE_CLOSED: nobody reads its pipe any more,
+                                      * so one that ended gives up what it has not written */
         const char *message;         /* its sentence */
 } Cancel;
 

@@ -159,6 +159,27 @@ static void disarm(Run *run) {
                 (void) sd_event_source_set_enabled(run->timer, SD_EVENT_OFF);
 }
 
+/* It has ended, and its reader takes its time: for as long as a statement may be idle. */
+static void arm_idle(Run *run) {
+        uint64_t idle_usec = quota_limits(run->user, run->database).statement_idle_usec;
+
+        if (idle_usec == UINT64_MAX)
+                disarm(run);
+        else
+                arm(run, manager_now() + idle_usec);
+}
+
+/* The reader will find end-of-file where rows should be. */
+static void let_go(Run *run) {
+        if (run->pipe->write_fd < 0) {
+                worker_kill(run->worker, "a run that was let go goes on");
+                return;
+        }
+        pipe_break(run->pipe);
+        worker_cancel(run->worker, run->number, ERROR_PIPE_CLOSED, "Nobody read the rest for long (StatementIdleSec=).");
+        arm(run, manager_now() + GRACE_USEC);
+}
+
 /* To compile: PrepareTimeoutSec=. The worker says Busy after BusyTimeoutSec=, which is the same time by default: then Busy,
  * which says more, shall win. */
 static uint64_t compile_until(const Run *run) {
@@ -195,8 +216,8 @@ static void on_timeout(Run *run) {
                               "The query ran past its time limit (RunTimeoutSec= or timeout-usec).");
                 worker_kill(run->worker, "a run goes on past its end");
                 return;
-        case RUN_ENDED:
-        case RUN_OVER: return;
+        case RUN_ENDED: let_go(run); return;
+        case RUN_OVER: run_free(run); return;
         }
 }
 
@@ -414,7 +435,9 @@ static void over(Run *run) {
         run->state = RUN_OVER;
         run->parked = false;
         run->statement = NULL;
-        if (!run->reader)
+        if (run->reader)
+                arm_idle(run);
+        else
                 run_free(run);
         if (s)
                 statement_run_is_over(s);
@@ -433,7 +456,7 @@ int run_on_ended(Run *run, const Ended *ended) {
         run->n_rows = ended->n_rows;
         run->n_bytes = ended->n_bytes;
         count_result(run);
-        disarm(run);
+        arm_idle(run);
         run->state = RUN_ENDED;
         if (ended->drained)
                 over(run);

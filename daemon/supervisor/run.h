@@ -11,7 +11,7 @@
  * 2. A run that a worker may have is not freed before the worker said that it ended, or is dead: its number stays known. To
  *    end one that may still lie in the job socket, the socket is emptied first (group_recall), so that nobody starts what
  *    was given up.
- * 3. OVER is kept only by a RowReader that has not read to the end.
+ * 3. OVER is kept only by a RowReader that has not read to the end. It, and ENDED, last for StatementIdleSec= at most.
  * 4. Its timer is the one deadline that matters in its state; past a CANCEL or the run's own deadline a second is left,
  *    then the worker is killed.
  */

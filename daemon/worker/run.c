@@ -511,8 +511,11 @@ RunState run_slice(Run *run) {
 /* ---- from outside ---- */
 
 void run_cancel(Run *run, ErrorNumber error, const char *message) {
-        if (run->ending) /* it ends already; the first reason counts */
+        if (run->ending) { /* the first reason counts; but where nobody will read it, neither is written */
+                if (error == ERROR_PIPE_CLOSED && run->state == RUN_DRAINING)
+                        (void) close_down(run);
                 return;
+        }
         (void) sql_error_set(&run->error, error, "%s", message);
         (void) run_end(run);
 }

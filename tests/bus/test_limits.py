@@ -3,6 +3,7 @@
 """Limits of one database, of SQLite, of results and of idle statements; and whom they do not bind."""
 import os
 
+from client import Broken
 from harness import CHINOOK, UID_A, UID_B, Service, expect, main, wait_for
 from tap import Skip, equal, test, true
 
@@ -174,6 +175,30 @@ def thousands_of_idle_statements():
             equal(kept.fetch().read().rows, [[1]], "rows of a statement in use")
         for number in held:
             expect("UnknownStatement", service.one.finalize, "chinook", number)
+
+
+@test
+def runs_that_nobody_reads():
+    """StatementIdleSec= also ends what is left of a run that ended: the rest in its pipe, or rows for NextRows"""
+    with Limited({"StatementIdleSec": 1, "WorkerIdleSec": 600}) as service:
+        statement = service.one.prepare("chinook", STREAM)
+        runs = [service.one.query("chinook", STREAM), statement.fetch()]
+        wait_for(lambda: service.counters()["NParked"] == 2, "the runs park")
+        workers = set(service.workers())
+        for run in runs:
+            run.cancel()
+        cursor = service.one.open_rows("chinook", "SELECT 1")[0]
+        wait_for(lambda: service.counters()["NRuns"] == 0, "all three are given up")
+        for run in runs:
+            try:
+                run.read()
+                raise AssertionError("the stream has an end")
+            except Broken:
+                pass
+        expect("UnknownRun", service.one.next_rows, "chinook", cursor)
+        expect("PipeClosed", statement.fetch)
+        true(workers <= set(service.workers()), "a worker was killed")
+        service.one.point()
 
 
 # ---- whom they do not bind ----
