@@ -248,7 +248,7 @@ ValueUse exposed_plan_value_use(const ExposedObject *o, const Plan *plan, int i,
         const int type = sqlite3_value_type(value);
         const Affinity affinity = column < 0 ? AFFINITY_NUMERIC : o->columns[column].affinity;
 
-        if (strchr("nt", operator) || (column >= 0 && o->columns[column].hidden))
+        if (operator == 'n' || operator == 't' || (column >= 0 && o->columns[column].hidden))
                 return VALUE_PUSHED;
         if (type == SQLITE_NULL)
                 return operator == 'i' ? VALUE_PUSHED : VALUE_NEVER;

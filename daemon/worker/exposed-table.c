@@ -32,6 +32,7 @@ typedef struct Table {
 
 typedef struct Cursor {
         sqlite3_vtab_cursor base;
+        const char *text; /* borrowed; idxStr that `search` is for, the same while the statement runs */
         ExposedSearch *search;  /* owned; NULL: none yet */
         bool ended;
         sqlite3_int64 row; /* its number, where there is no rowid */
@@ -225,18 +226,19 @@ static int filter(sqlite3_vtab_cursor *cursor, int number, const char *text, int
         (void) n_values;
         c->ended = true;
         c->row = 0;
-        /* the same as before, as a rule: of a join, for each row of another table */
-        if (c->search && strcmp(c->search->text, text) == 0)
+        /* the same as before, as a rule: in a join, for each row of another table */
+        if (c->search && c->text == text)
                 plan = &c->search->plan;
         else
                 exposed_plan_parse(text, &parsed);
         if (!see_values(t->object, plan, values, uses))
                 return SQLITE_OK;
-        if (c->search && search_is(c->search, t->object, text, uses))
+        if (c->search && c->text == text && strcmp(c->search->uses, uses) == 0)
                 (void) sqlite3_reset(c->search->stmt);
         else {
                 keep(t->tables, c->search);
                 c->search = take(t->tables, t->object, text, uses);
+                c->text = text;
         }
         if (!c->search)
                 c->search = search_new(t->tables->file, t->object, text, plan, uses, &rc);
