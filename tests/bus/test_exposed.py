@@ -264,6 +264,20 @@ def errors_inside():
 
 
 @test
+def errors_of_the_file():
+    """What is wrong with the file itself is told without a name: a schema that cannot be read names its table to others"""
+    broken, db = database("malformed", "CREATE TABLE t(a); CREATE TABLE hidden(a);", ["t"])
+    service.database("malformed_whole", Path=broken)
+    service.driver.manager("Reload")
+    db.execute("PRAGMA writable_schema = 1")
+    db.execute("UPDATE sqlite_schema SET sql = 'CREATE TABLE hidden(' WHERE name = 'hidden'")
+    db.close()
+    answers = [ask(name, "SELECT * FROM t") for name in ("malformed", "malformed_whole")]
+    equal([answer[:2] for answer in answers], [("error", "org.sqlipc1.Error.Corrupt")] * 2, "errors")
+    equal(["hidden" in answer[2] for answer in answers], [False, True], f"which of {answers} names a table")
+
+
+@test
 def writes_are_refused():
     """What writes is ReadOnly, as on a whole database"""
     for sql in (
