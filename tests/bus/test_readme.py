@@ -85,10 +85,14 @@ def what_is_installed():
     for name in ("sqlipcd", "sqlipc-worker"):
         true(os.access(root / names[name], os.X_OK), f"{name} is no program")
     true(f"/{names['sqlipc-worker']}".encode() in (root / names["sqlipcd"]).read_bytes(), "sqlipcd knows another worker")
-    for folder in ("services", "system-services"):
+    sqlipcd = f"/{names['sqlipcd']}"
+    # The system's starts in its sandbox or not at all; a session bus may have no systemd behind it.
+    for folder, unit_folder, program in (("services", "user", sqlipcd), ("system-services", "system", "/bin/false")):
         (path,) = [p for p in files if p.match(f"dbus-1/{folder}/org.sqlipc1.service")]
-        (program,) = re.findall(r"^Exec=(\S+)", (root / path).read_text(), re.M)
-        equal(program, f"/{names['sqlipcd']}", f"program of {path}")
+        activation = dict(re.findall(r"^(\w+)=(\S+)", (root / path).read_text(), re.M))
+        equal(activation["Exec"], program, f"program of {path}")
+        (unit,) = [p for p in files if p.match(f"{unit_folder}/{activation['SystemdService']}")]
+        equal(re.findall(r"^ExecStart=(\S+)", (root / unit).read_text(), re.M), [sqlipcd], f"program of {unit}")
     for name in ("system.d/org.sqlipc1.conf", "interfaces/org.sqlipc1.Manager.xml", "interfaces/org.sqlipc1.Database.xml"):
         true(any(path.match(f"dbus-1/{name}") for path in files), f"{name} is not installed")
     equal([path.name for path in files if path.suffix == ".h"], ["sqlipc.h"], "headers")
