@@ -46,8 +46,9 @@ static int append_client(sd_bus_message *reply, const Session *s) {
                 r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "statements", "u", s->statements.length, "runs", "u",
                                           sums.n_runs, "parked", "u", sums.n_parked, "queued", "u", sums.n_queued);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "total-runs", "t", s->total_runs, "rows", "t", sums.n_rows,
-                                          "bytes", "t", sums.n_bytes, "since-usec", "t", manager_now() - s->began_usec);
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "total-runs", "t", s->total_runs, "rows", "t",
+                                          sums.n_rows, "bytes", "t", sums.n_bytes, "since-usec", "t",
+                                          manager_now() - s->began_usec);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_message_close_container(reply);

@@ -245,8 +245,8 @@ static int append_run(sd_bus_message *reply, const Run *run, bool with_pid) {
                 r = sd_bus_message_append(reply, "{sv}{sv}", "state", "s", state_name(run), "usec", "t",
                                           manager_now() - run->asked_usec);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "rows", "t", run->n_rows, "bytes", "t", run->n_bytes, "sql", "s",
-                                          run->excerpt);
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "rows", "t", run->n_rows, "bytes", "t", run->n_bytes,
+                                          "sql", "s", run->excerpt);
         if (r >= 0 && run->statement)
                 r = sd_bus_message_append(reply, "{sv}", "statement", "t", run->statement->number);
         if (r >= 0 && with_pid && run->worker)

@@ -13,8 +13,8 @@ static bool is_exempt(const User *u) {
         return u->uid == 0 && u->manager->config->limits.exempt_root;
 }
 
-/* The largest that SQLite, the page format and arithmetic bear. QueueTimeoutSec=, BusyTimeoutSec= and WorkerIdleSec= stay: they
- * bound no use of anything, but say when to stop waiting. */
+/* The largest that SQLite, the page format and arithmetic bear. QueueTimeoutSec=, BusyTimeoutSec= and WorkerIdleSec= stay:
+ * they bound no use of anything, but say when to stop waiting. */
 static void lift(Limits *l) {
         l->statements_max = l->runs_max = l->result_rows_max = l->result_size_max = l->statement_idle_usec = UINT64_MAX;
         l->workers_max = l->workers_total_max;
@@ -45,10 +45,11 @@ uint64_t quota_pipe_pages(const User *u) {
 /* What is told of the others is that there are some. */
 static int refuse_shared(const User *u, const Database *d, const char *key, const char *things, Refusal *refusal) {
         log_event_limited(LOG_EVENT_QUOTA_HIT, key, &(LogFields) { .uid = &u->uid, .database = database_name(d) },
-                          "uid %u is refused more: all users together have reached %s of this database.", (unsigned) u->uid, key);
+                          "uid %u is refused more: all users together have reached %s of this database.", (unsigned) u->uid,
+                          key);
         return refuse(refusal, ERROR_LIMITS_EXCEEDED,
-                      "This database has all the %s that it may have (its %s): try again later, or end some if they are yours.",
-                      things, key);
+                      "This database has all the %s that it may have (its %s): try again later, or end some if they are "
+                      "yours.", things, key);
 }
 
 int quota_check_statement(const User *u, const Database *d, Refusal *refusal) {

@@ -6,8 +6,8 @@
  *      sizes, times, SQLite's limits    of each run, by sqlipcd.conf or, in its place, NAME.conf
  *
  * ExemptRoot=yes lifts them from uid 0, counts of a database included. What is left bounds everybody: what the kernel grants
- * for pipes, WorkersTotalMax=, what the service itself keeps in memory for a user (user.h), and how long it waits for a lock or
- * a free worker.
+ * for pipes, WorkersTotalMax=, what the service itself keeps in memory for a user (user.h), and how long it waits for a lock
+ * or a free worker.
  */
 #ifndef SQLIPC_QUOTA_H
 #define SQLIPC_QUOTA_H

@@ -47,8 +47,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         for (unsigned n = 0; (s = first(&m->statement_expiry)) && s->expires_usec <= now; n++) {
                 if (n == EXPIRED_AT_ONCE)
                         break;
-                log_full(LOG_DEBUG, database_name(s->database), s->session->name, "Statement %" PRIu64 " was idle for too long.",
-                         s->number);
+                log_full(LOG_DEBUG, database_name(s->database), s->session->name,
+                         "Statement %" PRIu64 " was idle for too long.", s->number);
                 (void) statement_free(s);
         }
         if (s)

@@ -90,8 +90,8 @@ int statement_find(Manager *m, const Peer *p, const Database *d, uint64_t number
 
         if (!s || s->state == STATEMENT_PREPARING || s->doomed || s->database != d || strcmp(s->session->name, p->name) != 0)
                 return refuse(refusal, ERROR_UNKNOWN_STATEMENT,
-                              "You have no statement %" PRIu64 " on this database; one that did not run for long is given up "
-                              "(StatementIdleSec=): prepare it again.", number);
+                              "You have no statement %" PRIu64 " on this database; one that did not run for long is given "
+                              "up (StatementIdleSec=): prepare it again.", number);
         *ret = s;
         return 0;
 }

@@ -111,8 +111,8 @@ int access_install(sqlite3 *db, const Setup *setup, Access *access) {
                 { SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0 },
                 { SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1 },
         };
-        /* No SQLITE_LIMIT_LENGTH: it would bound what is stored as well, down to the schema that SQLite reads in its own time,
-         * while RowSizeMax= is about what goes out (run.c); memory has a bound of its own. */
+        /* No SQLITE_LIMIT_LENGTH: it would bound what is stored as well, down to the schema that SQLite reads in its own
+         * time, while RowSizeMax= is about what goes out (run.c); memory has a bound of its own. */
         const struct {
                 int limit, value;
         } limits[] = {

@@ -23,9 +23,9 @@ int access_install(sqlite3 *db, const Setup *setup, Access *access);
 
 void access_forget(Access *access);
 
-/* The limits of `setup` on a statement, while a client's is compiled; and SQLite's own at all other times. They bind whatever
- * is parsed, so a database whose schema passes a small limit (a long CREATE VIEW) could not be read at all. Therefore the
- * schema must have been read before; SQLITE_LIMIT_SQL_LENGTH is left out, and the client's SQL measured instead. */
+/* The limits of `setup` on a statement, while a client's is compiled; and SQLite's own at all other times. They bind
+ * whatever is parsed, so a database whose schema passes a small limit (a long CREATE VIEW) could not be read at all.
+ * Therefore the schema must have been read before; SQLITE_LIMIT_SQL_LENGTH is left out, and the client's SQL measured. */
 void access_narrow(sqlite3 *db, const Setup *setup);
 void access_widen(sqlite3 *db);
 

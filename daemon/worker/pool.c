@@ -199,7 +199,8 @@ static bool too_many_steps(const Setup *setup, const SqlError *error) {
         return error->error == ERROR_OUT_OF_MEMORY && (uint64_t) sqlite3_memory_highwater(0) < setup->heap_size_max / 4;
 }
 
-static bool compile(Connection *c, const Setup *setup, const char *sql, size_t sql_size, sqlite3_stmt **ret, SqlError *error) {
+static bool compile(Connection *c, const Setup *setup, const char *sql, size_t sql_size, sqlite3_stmt **ret,
+                    SqlError *error) {
         const char *start = sql, *tail = sql, *end = sql + sql_size;
         sqlite3_stmt *stmt = NULL;
 
@@ -247,8 +248,8 @@ bool connection_compile(Connection *c, const Setup *setup, const char *sql, size
                 return sql_error_set(error, ERROR_SQL, "there is a NUL in this SQL");
         if (sql_size > setup->sql_size_max)
                 return sql_error_set(error, ERROR_LIMITS_EXCEEDED,
-                                     "this SQL has %zu bytes, and SQLSizeMax= allows %u: pass values as parameters", sql_size,
-                                     setup->sql_size_max);
+                                     "this SQL has %zu bytes, and SQLSizeMax= allows %u: pass values as parameters",
+                                     sql_size, setup->sql_size_max);
         connection_refresh(c); /* reads the schema, where another program changed it, by SQLite's own limits */
         access_narrow(c->database.db, setup);
         ok = compile(c, setup, sql, sql_size, ret, error);

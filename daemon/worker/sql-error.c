@@ -33,8 +33,8 @@ static bool starts_with(const char *s, const char *prefix) {
         return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* For limits on what it compiles SQLite has sentences but no code of its own (parse.y, expr.c, resolve.c, select.c, func.c of
- * 3.40). The key that sets it, "" where none does; NULL: this is about something else. */
+/* For limits on what it compiles SQLite has sentences but no code of its own (parse.y, expr.c, resolve.c, select.c, func.c
+ * of 3.40). The key that sets it, "" where none does; NULL: this is about something else. */
 static const char *limit_key(const char *message) {
         static const struct {
                 const char *prefix, *key;

@@ -123,7 +123,8 @@ def result_rows():
 @test
 def limits_of_sqlite():
     """SQLSizeMax=, ExpressionDepthMax=, CompoundSelectsMax=, VdbeOpsMax=, VariablesMax=: LimitsExceeded names the key"""
-    limits = {"SQLSizeMax": 20000, "ExpressionDepthMax": 20, "CompoundSelectsMax": 200, "VdbeOpsMax": 1000, "VariablesMax": 3}
+    limits = {"SQLSizeMax": 20000, "ExpressionDepthMax": 20, "CompoundSelectsMax": 200, "VdbeOpsMax": 1000}
+    limits["VariablesMax"] = 3
     cases = {
         "SQLSizeMax=": ("SELECT 1".ljust(20000), "SELECT 1".ljust(20001)),
         "ExpressionDepthMax=": ("SELECT 1" + "+1" * 19, "SELECT 1" + "+1" * 20),

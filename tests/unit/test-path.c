@@ -10,7 +10,7 @@
 
 #define STRANGER ((uid_t) 65533)
 
-/* A folder of ours with real/file in it, shared/ (0777) and sticky/ (01777). */
+/* A folder of ours with real/file in it, open/ (0777) and sticky/ (01777). */
 typedef struct Tree {
         char *root;
 } Tree;
@@ -43,7 +43,7 @@ static void tree_init(Tree *t) {
 
         t->root = realpath(made, NULL);
         make_folder(t, "real", 0755);
-        make_folder(t, "shared", 0777);
+        make_folder(t, "open", 0777);
         make_folder(t, "sticky", 01777);
         file = under(t, "real/file");
         g_assert_true(g_file_set_contents(file, "x", 1, NULL));
@@ -99,8 +99,8 @@ static void test_no_links(void) {
         tree_init(&t);
         expect_file(&t, "real/file");
         expect_file(&t, "real//.//file");
-        expect_file(&t, "shared/../real/file");
-        expect_file(&t, "real/../shared/../real/file");
+        expect_file(&t, "open/../real/file");
+        expect_file(&t, "open/../real/file");
         tree_done(&t);
 }
 
@@ -154,13 +154,13 @@ static void test_link_in_a_shared_folder(void) {
         Tree t;
 
         tree_init(&t);
-        make_link(&t, "../real/file", "shared/link");
-        refuse_file(&t, "shared/link", ERROR_CANNOT_OPEN, "shared/link is a symbolic link in a folder that others may write to");
+        make_link(&t, "../real/file", "open/link");
+        refuse_file(&t, "open/link", ERROR_CANNOT_OPEN, "open/link is a symbolic link in a folder that others may write to");
         make_folder(&t, "group", 0775);
         make_link(&t, "../real/file", "group/link");
         refuse_file(&t, "group/link", ERROR_CANNOT_OPEN, "group/link");
         /* no link: whoever may write there decides what is published, as the administrator wanted */
-        make_link(&t, "shared", "way");
+        make_link(&t, "open", "way");
         expect_file(&t, "way/../real/file");
         tree_done(&t);
 }

@@ -174,7 +174,8 @@ static void test_result_limit(void) {
         rig_done(&rig);
 }
 
-#define ROWS "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) SELECT x, hex(zeroblob(%d)) FROM c"
+#define ROWS                                                                                                          \
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < %d) SELECT x, hex(zeroblob(%d)) FROM c"
 
 /* As many rows as are allowed, and END; one more, and the same rows, then the error: in one page, in many, in rows larger
  * than one. */
