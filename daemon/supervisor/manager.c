@@ -372,6 +372,7 @@ Manager *manager_free(Manager *m) {
         m->bus = sd_bus_flush_close_unref(m->bus);
         manager_release_databases(m->databases);
         g_hash_table_unref(m->peers);
+        g_free(m->polkit.authority);
         g_hash_table_unref(m->sessions);
         g_hash_table_unref(m->users);
         g_hash_table_unref(m->statements);

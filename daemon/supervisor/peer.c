@@ -134,8 +134,13 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *err
 static int on_name_vanished(sd_bus_message *message, void *userdata, sd_bus_error *error) {
         Manager *m = userdata;
         const char *name;
-        int r = sd_bus_message_read(message, "s", &name);
+        int r;
 
+        /* Anybody may address a signal of these words to us, and sd-bus lets it pass: it compares the sender of a match only
+         * where that is a unique name. */
+        if (g_strcmp0(sd_bus_message_get_sender(message), "org.freedesktop.DBus") != 0)
+                return 0;
+        r = sd_bus_message_read(message, "s", &name);
         if (r < 0)
                 return r;
         (void) session_close(g_hash_table_lookup(m->sessions, name), ERROR_CANCELLED, "The client left the bus.");

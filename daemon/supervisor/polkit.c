@@ -68,7 +68,10 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         PolkitAnswer answer = POLKIT_ABSENT;
         int r = read_answer(reply, &answer);
 
-        if (r < 0) /* of all databases: once a minute is enough */
+        if (r >= 0) {
+                g_free(m->polkit.authority);
+                m->polkit.authority = g_strdup(sd_bus_message_get_sender(reply));
+        } else /* of all databases: once a minute is enough */
                 log_event_limited(LOG_EVENT_POLKIT_ABSENT, NULL, &(LogFields) {},
                                   "polkit did not answer (%s), so Polkit=yes lets nobody in: install polkitd, and the "
                                   "action " POLKIT_ACTION ".",
@@ -206,7 +209,11 @@ void polkit_forget(Peer *p) {
 }
 
 static int on_changed(sd_bus_message *message, void *userdata, sd_bus_error *error) {
-        policy_forget_answers(userdata);
+        Manager *m = userdata;
+
+        /* sd-bus lets everybody's pass that is addressed to us: whoever sends it in a loop would have all asked again. */
+        if (g_strcmp0(sd_bus_message_get_sender(message), m->polkit.authority) == 0)
+                policy_forget_answers(m);
         return 0;
 }
 

@@ -40,6 +40,7 @@ typedef struct Polkit {
         GQueue asked;           /* of those without interaction */
         GQueue interactive;
         uint64_t n_questions;   /* since the start: the next one's cancellation id */
+        char *authority;        /* owned: the unique name that the last answer came from; NULL: none came yet */
 } Polkit;
 
 /* Asks about `database`, unless the same is being asked already. `announce`: handed on to policy_on_answer(), if anybody who
