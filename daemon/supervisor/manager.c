@@ -123,8 +123,6 @@ int manager_new(BusType type, char **config_directories, Manager **ret) {
                 .uid = geteuid(),
                 .config_directories = config_directories ? g_strdupv(config_directories)
                                                          : config_default_directories(type == BUS_USER),
-                /* The environment's is for running from a build tree, where nothing is installed yet. */
-                .worker_path = getenv("SQLIPC_WORKER_PATH") ?: SQLIPC_WORKER_PATH,
                 .n_cpus = count_cpus(),
                 .config = config_new(),
                 .databases = g_hash_table_new(g_str_hash, g_str_equal),
@@ -135,6 +133,8 @@ int manager_new(BusType type, char **config_directories, Manager **ret) {
                 .runs = g_hash_table_new(g_int64_hash, g_int64_equal),
                 .workers = G_QUEUE_INIT,
         };
+        /* The environment's is for running from a build tree, where nothing is installed yet. */
+        worker_program_open(&m->worker_program, getenv("SQLIPC_WORKER_PATH") ?: SQLIPC_WORKER_PATH);
         pipe_budget_init(&m->pipe_budget, read_pipe_pages_soft(), raise_descriptor_limit());
         int r = start_numbers(m);
         if (r < 0)
@@ -378,6 +378,7 @@ Manager *manager_free(Manager *m) {
         g_hash_table_unref(m->statements);
         g_hash_table_unref(m->runs);
         config_free(m->config);
+        worker_program_close(&m->worker_program);
         g_strfreev(m->config_directories);
         m->event = sd_event_unref(m->event);
         g_free(m);

@@ -23,6 +23,7 @@
 #include "refusal.h"
 #include "statement-expiry.h"
 #include "status.h"
+#include "worker-program.h"
 
 typedef enum BusType { BUS_SYSTEM, BUS_USER, BUS_ADDRESS } BusType;
 
@@ -31,7 +32,7 @@ typedef struct Manager {
         sd_bus *bus;
         uid_t uid;               /* our own */
         char **config_directories; /* NULL-terminated, the first wins */
-        const char *worker_path; /* borrowed */
+        WorkerProgram worker_program;
         unsigned n_cpus;
         Config *config;
 

@@ -49,7 +49,7 @@ static int spawn_process(const Manager *m, int job_fd, int control_fd, pid_t *re
         if (r == 0)
                 r = posix_spawnattr_setsigdefault(&attributes, &defaults);
         if (r == 0)
-                r = posix_spawn(ret_pid, m->worker_path, &actions, &attributes, arguments, environ);
+                r = posix_spawn(ret_pid, m->worker_program.path, &actions, &attributes, arguments, environ);
         posix_spawnattr_destroy(&attributes);
         posix_spawn_file_actions_destroy(&actions);
         return -r;

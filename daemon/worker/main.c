@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -68,6 +69,7 @@ int main(int argc, char **argv) {
                 (void) fprintf(stderr, "%s " SQLIPC_VERSION ": started by sqlipcd, not by hand: see sqlipcd(8)\n", argv[0]);
                 return 2;
         }
+        (void) prctl(PR_SET_NAME, "sqlipc-worker"); /* else that of the descriptor which it was started by */
         (void) signal(SIGPIPE, SIG_IGN); /* a reader that left is EPIPE, and no more */
         r = set_up(&setup);
         if (r <= 0) {

@@ -6,14 +6,16 @@ Clients that are killed are processes of their own (fork server), so that all th
 """
 import multiprocessing
 import os
+import pathlib
 import random
+import shutil
 import signal
 import sqlite3
 import threading
 import time
 
 from client import Broken, Client, Failure, same_rows
-from harness import CHINOOK, SANITIZED, Service, children, expect, fds, locks, main, wait_for
+from harness import CHINOOK, SANITIZED, WORKER, Service, children, expect, fds, locks, main, wait_for
 from notified import Notified
 from overheard import Overheard
 from tap import at_most, diagnose, equal, test, true
@@ -402,6 +404,23 @@ def sleeps_at_rest():
 def switches(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches:"))
+
+
+@test
+def worker_replaced():
+    """Workers are those of the program that was there when the service started, whatever a package put in its place since"""
+    with Service({"chinook": CHINOOK}, start=False) as service:
+        program = service.folder / "sqlipc-worker"
+        service.environment["SQLIPC_WORKER_PATH"] = shutil.copy(WORKER, program)
+        service.start()
+        shutil.copy("/bin/false", service.folder / "new")
+        (service.folder / "new").rename(program)
+        for _ in range(2):
+            service.client().point()
+            (worker,) = children(service.pid())
+            equal(pathlib.Path(f"/proc/{worker}/comm").read_text(), "sqlipc-worker\n", "name in the list of processes")
+            os.kill(worker, signal.SIGKILL)
+            wait_for(lambda: not children(service.pid()), "the worker is gone")
 
 
 @test

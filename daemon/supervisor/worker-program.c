@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The program that workers run. Supervisor. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "worker-program.h"
+
+#define FD_MIN 10 /* away from the numbers that workers are started with */
+
+static int open_program(const char *path) {
+        int fd = open(path, O_PATH | O_CLOEXEC);
+
+        if (fd < 0)
+                return -errno;
+        int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_MIN), r = high < 0 ? -errno : high;
+        close(fd);
+        return r;
+}
+
+void worker_program_open(WorkerProgram *p, const char *path) {
+        *p = (WorkerProgram) { .path = path, .fd = open_program(path) };
+        if (p->fd < 0) {
+                log_error("The worker program %s cannot be opened: %s", path, strerror(-p->fd));
+                p->fd = -1;
+                return;
+        }
+        (void) snprintf(p->proc_path, sizeof p->proc_path, "/proc/self/fd/%i", p->fd);
+        if (access(p->proc_path, F_OK) == 0)
+                p->path = p->proc_path;
+        else
+                worker_program_close(p); /* no /proc here */
+}
+
+void worker_program_close(WorkerProgram *p) {
+        if (p->fd >= 0)
+                close(p->fd);
+        p->fd = -1;
+}
