@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -108,6 +109,8 @@ int main(int argc, char **argv) {
         g_auto(Arguments) a = {};
         g_autoptr(GError) error = NULL;
 
+        /* Workers are of the same user: /proc/PID/mem and fd/ of this process, and of a resolver, are not for them. */
+        (void) prctl(PR_SET_DUMPABLE, 0);
         log_setup();
         if (!parse(&a, &argc, &argv, &error))
                 return usage(error->message);

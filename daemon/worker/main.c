@@ -69,6 +69,7 @@ int main(int argc, char **argv) {
                 (void) fprintf(stderr, "%s " SQLIPC_VERSION ": started by sqlipcd, not by hand: see sqlipcd(8)\n", argv[0]);
                 return 2;
         }
+        (void) prctl(PR_SET_DUMPABLE, 0); /* else other users' workers could open its memory: /proc is files, too */
         (void) prctl(PR_SET_NAME, "sqlipc-worker"); /* else that of the descriptor which it was started by */
         (void) signal(SIGPIPE, SIG_IGN); /* a reader that left is EPIPE, and no more */
         r = set_up(&setup);

@@ -23,6 +23,7 @@ import tempfile
 import time
 
 from client import Client, Failure, MANAGER
+from tap import Skip
 
 SOURCE_ROOT = pathlib.Path(os.environ.get("SQLIPC_SOURCE_ROOT", pathlib.Path(__file__).resolve().parents[2]))
 BUILD_ROOT = pathlib.Path(os.environ.get("SQLIPC_BUILD_ROOT", SOURCE_ROOT / "build"))
@@ -87,14 +88,22 @@ def children(pid):
 
 
 def executable(pid):
-    with contextlib.suppress(OSError):
+    try:
         return os.readlink(f"/proc/{pid}/exe")
+    except PermissionError:  # the daemon's processes show it to root alone
+        with contextlib.suppress(OSError):
+            name = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode()
+            return str(WORKER) if name == WORKER.name else name
+    except OSError:
+        pass
     return ""
 
 
 def fds(pid):
     """What each descriptor of `pid` leads to."""
     result = {}
+    if os.geteuid() != 0:
+        raise Skip("needs root: the daemon's descriptors are shown to nobody else")
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for fd in os.listdir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):

@@ -1,17 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Messages that pretend: an ordinary user's signals and replies in the words of the bus and of polkit change nothing.
+"""Those who pretend: an ordinary user that speaks as the bus or polkit, and a worker that is none any more.
 
 sd-bus compares the sender of a match only where that is a unique name, so whatever is addressed to the service gets through.
 """
+import contextlib
 import os
+import subprocess
 
 from client import DATABASE, NAME, Gio, GLib, object_path
 from fake_polkit import INTERFACE, PATH, FakePolkit
-from harness import CHINOOK, UID_A, UID_B, Service, expect, main, wait_for
+from harness import CHINOOK, UID_A, UID_B, UID_DAEMON, Service, expect, main, wait_for
 from tap import Skip, equal, test, true
 
 ROOT = os.geteuid() == 0
+NUMBERS = "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT i FROM n"
 BUS = "org.freedesktop.DBus"
 
 service = Service({"chinook": CHINOOK, "accounts": {"Path": CHINOOK, "AllowUsers": "", "Polkit": "yes"}})
@@ -34,7 +37,7 @@ def send_signal(path, interface, member, body):
 def name_that_never_vanished():
     """A forged NameOwnerChanged takes nothing from whose name it tells"""
     statement = victim.prepare("chinook", "SELECT count(*) FROM Genre")
-    run = victim.query("chinook", "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT * FROM n")
+    run = victim.query("chinook", NUMBERS)
     send_signal("/org/freedesktop/DBus", BUS, "NameOwnerChanged", GLib.Variant("(sss)", (victim.name(), victim.name(), "")))
     equal(statement.fetch().read().rows, [[25]], "rows of the victim's statement")
     equal(run.counted()[1], 100000, "rows of what it ran meanwhile")
@@ -86,6 +89,36 @@ def answer_that_polkit_never_gave():
         expect("org.freedesktop.DBus.Error.UnknownObject", pending.result)
     finally:
         fake.close()
+
+
+def may_look_into(pid, uid):
+    """Whether a process of `uid` without privileges may open the memory or a descriptor of another."""
+    child = os.fork()
+    if child == 0:
+        os.setgroups([])
+        os.setgid(uid)
+        os.setuid(uid)
+        for name in ("mem", "fd/0", "maps"):
+            with contextlib.suppress(OSError):
+                os.close(os.open(f"/proc/{pid}/{name}", os.O_RDONLY))
+                os._exit(1)
+        os._exit(0)
+    return os.waitpid(child, 0)[1] != 0
+
+
+@test
+def memory_of_neighbours():
+    """Who is the daemon's user, as a worker that was taken over is, opens memory and descriptors of none of its processes"""
+    if not ROOT:
+        raise Skip("needs root, to be the daemon's user without being its parent")
+    with Service({"chinook": CHINOOK}, uid=UID_DAEMON) as another:
+        another.client().point()
+        ours = [another.pid(), *another.workers()]
+        true(len(ours) == 2, f"{len(ours)} processes")
+        equal([pid for pid in ours if may_look_into(pid, UID_DAEMON)], [], "processes that can be looked into")
+        with subprocess.Popen(["sleep", "60"], user=UID_DAEMON, group=UID_DAEMON, extra_groups=[]) as any_other:
+            wait_for(lambda: may_look_into(any_other.pid, UID_DAEMON), "any other process can be")
+            any_other.kill()
 
 
 if __name__ == "__main__":
