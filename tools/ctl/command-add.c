@@ -48,14 +48,14 @@ static char *make_text(const char *path) {
 
 /* Reads the text as the service will; its findings. `*ret_taken`: it would take it as it is. */
 static GPtrArray *check(const Context *c, const char *name, const char *file, const char *text, const ServiceUser *user,
-                        bool *ret_taken) {
+                        const ServiceUnit *unit, bool *ret_taken) {
         const ConfigText texts[] = { { file, text, strlen(text) } };
         g_autoptr(Config) config = config_new();
         GPtrArray *findings = findings_new();
 
         config_add_database(config, name, texts, 1);
         configuration_resolve(config);
-        configuration_check(c, config, user, findings);
+        configuration_check(c, config, user, unit, findings);
         *ret_taken = g_hash_table_size(config->broken) == 0;
         return findings;
 }
@@ -157,15 +157,16 @@ static int run(Context *c, char **words) {
         g_autofree char *directory = g_build_filename(directories[0], "databases.d", NULL);
         g_autofree char *file_name = g_strconcat(words[0], ".conf", NULL), *path = g_canonicalize_filename(words[1], NULL);
         g_autofree char *text = make_text(path);
+        g_autoptr(ServiceUnit) unit = context_is_unit(c) ? service_unit_new() : NULL;
         g_autoptr(GPtrArray) findings = NULL;
         g_auto(ServiceUser) user = {};
         bool taken;
 
         if (!database_name_is_valid(words[0])) /* it becomes part of a path */
                 return complain_usage("\"%s\" is no name for a database: use up to 64 of A-Z a-z 0-9 _ -", words[0]);
-        if (service_user_find(arg_service_user, context_is_system(c), &user) < 0)
+        if (service_user_find(arg_service_user, context_is_system(c), unit, &user) < 0)
                 return CTL_FAILED;
-        findings = check(c, words[0], file_name, text, &user, &taken);
+        findings = check(c, words[0], file_name, text, &user, unit, &taken);
         tell(findings);
         if (!taken || (findings_count(findings, FINDING_ERROR) > 0 && !arg_force)) {
                 complain("Nothing was written%s.", taken ? "; --force writes in spite of errors" : "");

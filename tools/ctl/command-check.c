@@ -59,18 +59,19 @@ static void print_lines(const Context *c, GPtrArray *findings, guint n_databases
 }
 
 static int run(Context *c, char **words) {
+        g_autoptr(ServiceUnit) unit = context_is_unit(c) ? service_unit_new() : NULL;
         g_auto(ServiceUser) user = {};
         g_autoptr(GPtrArray) findings = findings_new();
         g_autoptr(Config) config = NULL;
         guint n_databases;
 
-        if (service_user_find(arg_service_user, context_is_system(c), &user) < 0)
+        if (service_user_find(arg_service_user, context_is_system(c), unit, &user) < 0)
                 return CTL_FAILED;
         config = load(c, words[0]);
         if (!config)
                 return CTL_FAILED;
         configuration_resolve(config);
-        configuration_check(c, config, &user, findings);
+        configuration_check(c, config, &user, unit, findings);
         n_databases = g_hash_table_size(config->databases);
         if (c->json)
                 print_document(findings, n_databases);

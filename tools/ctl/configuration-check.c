@@ -24,22 +24,13 @@ GList *configuration_names(const Config *config) {
 }
 
 /* The system's service stands in a sandbox, where other folders than ours may lie. */
-static void check_sandbox(const DatabaseConfig *d, GPtrArray *findings) {
-        static const struct {
-                const char *folder, *setting;
-        } hidden[] = {
-                { "/home/", "ProtectHome=" },
-                { "/root/", "ProtectHome=" },
-                { "/run/user/", "ProtectHome=" },
-                { "/tmp/", "PrivateTmp=" },
-                { "/var/tmp/", "PrivateTmp=" },
-        };
+static void check_sandbox(const DatabaseConfig *d, const ServiceUnit *unit, GPtrArray *findings) {
+        const char *setting = service_unit_hides(unit, d->path);
 
-        for (size_t i = 0; i < G_N_ELEMENTS(hidden); i++)
-                if (g_str_has_prefix(d->path, hidden[i].folder))
-                        findings_add(findings, FINDING_WARNING, d->name,
-                                     "%s is hidden from the unit by %s unless a drop-in shows it: see sqlipcd(8)", d->path,
-                                     hidden[i].setting);
+        if (setting)
+                findings_add(findings, FINDING_WARNING, d->name,
+                             "%s is hidden from the service by %s of its unit; a drop-in can show it: see sqlipcd(8)",
+                             d->path, setting);
 }
 
 static void check_access(const Context *c, const DatabaseConfig *d, GPtrArray *findings) {
@@ -57,18 +48,20 @@ static void check_access(const Context *c, const DatabaseConfig *d, GPtrArray *f
                              "Polkit=yes lets nobody use it: polkit is not installed on this machine");
 }
 
-static void check_database(const Context *c, const DatabaseConfig *d, const ServiceUser *user, GPtrArray *findings) {
+static void check_database(const Context *c, const DatabaseConfig *d, const ServiceUser *user, const ServiceUnit *unit,
+                           GPtrArray *findings) {
         guint before = findings->len;
 
         file_check(d->path, d->immutable, user, findings, d->name);
-        if (context_is_system(c) && !c->address)
-                check_sandbox(d, findings);
+        if (unit)
+                check_sandbox(d, unit, findings);
         check_access(c, d, findings);
         if (findings->len == before)
                 findings_add(findings, FINDING_OK, d->name, "%s, as the user %s reads it", d->path, user->name);
 }
 
-void configuration_check(const Context *c, const Config *config, const ServiceUser *user, GPtrArray *findings) {
+void configuration_check(const Context *c, const Config *config, const ServiceUser *user, const ServiceUnit *unit,
+                         GPtrArray *findings) {
         g_autoptr(GList) broken = g_list_sort(g_hash_table_get_keys(config->broken), compare);
         g_autoptr(GList) names = configuration_names(config);
 
@@ -78,5 +71,5 @@ void configuration_check(const Context *c, const Config *config, const ServiceUs
         for (guint i = 0; i < config->warnings->len; i++)
                 findings_add(findings, FINDING_WARNING, "configuration", "%s", (const char *) config->warnings->pdata[i]);
         for (GList *i = names; i; i = i->next)
-                check_database(c, g_hash_table_lookup(config->databases, i->data), user, findings);
+                check_database(c, g_hash_table_lookup(config->databases, i->data), user, unit, findings);
 }

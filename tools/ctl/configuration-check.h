@@ -6,6 +6,7 @@
 #include "configuration.h"
 #include "context.h"
 #include "finding.h"
+#include "service-unit.h"
 #include "service-user.h"
 
 /** Turns the names of users and groups into ids; may ask the network. */
@@ -14,7 +15,9 @@ void configuration_resolve(Config *config);
 /** The names of its databases, sorted; caller frees the list, the names are the configuration's. */
 GList *configuration_names(const Config *config);
 
-/** Adds to `findings` what is broken, what is odd, and what the files of the databases are like for `user`. */
-void configuration_check(const Context *c, const Config *config, const ServiceUser *user, GPtrArray *findings);
+/** Adds to `findings` what is broken, what is odd, and what the files of the databases are like for `user` in `unit` (NULL:
+ * there is none). */
+void configuration_check(const Context *c, const Config *config, const ServiceUser *user, const ServiceUnit *unit,
+                         GPtrArray *findings);
 
 #endif

@@ -21,6 +21,10 @@ bool context_is_system(const Context *c) {
         return c->system || (!c->user && geteuid() == 0);
 }
 
+bool context_is_unit(const Context *c) {
+        return context_is_system(c) && !c->address;
+}
+
 char **context_directories(const Context *c) {
         return c->config_directories ? g_strdupv(c->config_directories) : config_default_directories(!context_is_system(c));
 }

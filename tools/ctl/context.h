@@ -40,6 +40,8 @@ int context_run(int argc, char **argv);
 
 /** The service of the system, not of a user; by --system, --user, and who asks. An address is told by them, too. */
 bool context_is_system(const Context *c);
+/** That service is a unit of the system, by what the options say: behind an address anything may be. */
+bool context_is_unit(const Context *c);
 
 /** Where the configuration is looked for, the first one wins; caller frees with g_strfreev(). */
 char **context_directories(const Context *c);

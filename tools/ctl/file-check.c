@@ -62,8 +62,8 @@ static bool check_folder(const Check *check, const char *path, struct stat *ret)
                 g_autofree char *owner = user_name(ret->st_uid);
 
                 found(check, FINDING_ERROR,
-                      "the user %s may not pass the folder %s, which belongs to %s (mode %04o): let a group of his search "
-                      "it",
+                      "the user %s may not pass the folder %s, which belongs to %s (mode %04o): let him, or a group of the "
+                      "service, search it (sqlipcd(8) says how it gets a group)",
                       check->user->name, path, owner, ret->st_mode & 07777);
                 return false;
         }
@@ -240,7 +240,8 @@ void file_check(const char *path, bool immutable, const ServiceUser *user, GPtrA
                         g_autofree char *owner = user_name(st.st_uid);
 
                         found(&check, FINDING_ERROR,
-                              "the user %s may not read %s, which belongs to %s (mode %04o): let a group of his read it",
+                              "the user %s may not read %s, which belongs to %s (mode %04o): let him, or a group of the "
+                              "service, read it (sqlipcd(8) says how it gets a group)",
                               user->name, file, owner, st.st_mode & 07777);
                 }
                 check_contents(&check, file, &st, immutable);

@@ -9,20 +9,29 @@
 
 #include "complain.h"
 
-static void find_groups(ServiceUser *user, const struct passwd *entry) {
+static void find_groups(ServiceUser *user, const struct passwd *entry, char **more) {
         int n = 0;
 
         (void) getgrouplist(entry->pw_name, entry->pw_gid, NULL, &n);
-        user->gids = g_new0(gid_t, (gsize) n + 1);
+        user->gids = g_new0(gid_t, (gsize) n + (more ? g_strv_length(more) : 0) + 1);
         if (getgrouplist(entry->pw_name, entry->pw_gid, user->gids, &n) >= 0)
                 user->n_gids = (size_t) n;
+        for (; more && *more; more++) {
+                const struct group *group = getgrnam(*more);
+                guint64 gid;
+
+                if (group)
+                        user->gids[user->n_gids++] = group->gr_gid;
+                else if (g_ascii_string_to_unsigned(*more, 10, 0, G_MAXUINT32 - 1, &gid, NULL))
+                        user->gids[user->n_gids++] = (gid_t) gid;
+        }
 }
 
-int service_user_find(const char *name, bool system, ServiceUser *ret) {
+int service_user_find(const char *name, bool system, const ServiceUnit *unit, ServiceUser *ret) {
         const struct passwd *entry;
 
         if (!name && system)
-                name = SERVICE_USER;
+                name = unit && *unit->user ? unit->user : SERVICE_USER;
         entry = name ? getpwnam(name) : getpwuid(geteuid());
         if (!entry) {
                 complain("There is no user %s whom the service could run as: install its units, or name him with "
@@ -30,7 +39,7 @@ int service_user_find(const char *name, bool system, ServiceUser *ret) {
                 return -ESRCH;
         }
         *ret = (ServiceUser) { .name = g_strdup(entry->pw_name), .uid = entry->pw_uid };
-        find_groups(ret, entry);
+        find_groups(ret, entry, unit ? unit->groups : NULL);
         return 0;
 }
 

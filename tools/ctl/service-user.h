@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
+#include "service-unit.h"
+
 /* The user of the unit, and of its sysusers file. */
 #define SERVICE_USER "sqlipc"
 
@@ -17,9 +19,9 @@ typedef struct ServiceUser {
         size_t n_gids;
 } ServiceUser;
 
-/** The user `name`; where that is NULL, SERVICE_USER for the system's service, and the caller for his own. Says why there is
- * none; -ESRCH then. */
-int service_user_find(const char *name, bool system, ServiceUser *ret);
+/** The user `name`, with the groups that `unit` (or NULL) adds; where that is NULL, the unit's user or SERVICE_USER for the
+ * system's service, and the caller for his own. Says why there is none; -ESRCH then. */
+int service_user_find(const char *name, bool system, const ServiceUnit *unit, ServiceUser *ret);
 void service_user_done(ServiceUser *user);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ServiceUser, service_user_done)
 

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""sqlipcctl beside the service's unit: what it says of a database is what the service meets, drop-ins of the unit included."""
+import pathlib
+import shutil
+
+from machine import HOME, command, copy_of_chinook, done, dropped, equal, published, query, refused, test, true
+
+HOME_DROP_IN = HOME / "docs/examples/home.conf"
+
+
+def found(database):
+    """What check finds about one database, and its exit code."""
+    result = command("sqlipcctl", "check")
+    lines = [line for line in result.stdout.splitlines() if line.split(": ")[1:2] == [database]]
+    return result.returncode, lines
+
+
+def agrees(database, *settings, opened):
+    """check and the service are of one mind about a database."""
+    code, lines = found(database)
+    if opened:
+        equal((code, lines), (0, []), f"check with {settings}")
+        equal(query("SELECT count(*) FROM Genre", database), "25\n", f"rows with {settings}")
+    else:
+        true(lines, f"check finds nothing with {settings}")
+        true("CannotOpen" in query("SELECT 1", database, run=refused), f"the service opens it with {settings}")
+
+
+@test
+def check_knows_groups():
+    """check: a folder for a group is an error, until a drop-in gives the unit that group, by name or number"""
+    folder = pathlib.Path("/srv/accounts")
+    path = copy_of_chinook(folder / "accounts.sqlite", mode=0o640)
+    folder.chmod(0o750)
+    for one in (folder, path):
+        shutil.chown(one, "root", "accounting")
+    gid = path.stat().st_gid
+    with published("accounts", path, "AllowUsers=*"):
+        agrees("accounts", opened=False)
+        equal(found("accounts")[0], 1, "exit code")
+        for group in ("accounting", gid):
+            with dropped(f"[Service]\nSupplementaryGroups={group}\n"):
+                agrees("accounts", group, opened=True)
+        agrees("accounts", opened=False)
+    shutil.rmtree(folder)
+
+
+@test
+def check_knows_what_is_hidden():
+    """check: home directories are hidden, until a drop-in shows them, or the one folder; so is /tmp"""
+    home = pathlib.Path("/home/sqlipc-reader")
+    home.mkdir(mode=0o755)
+    path = copy_of_chinook(home / "mine.sqlite")
+    with published("mine", path, "AllowUsers=*"):
+        agrees("mine", opened=False)
+        true("ProtectHome=" in found("mine")[1][0], "what hides it")
+        for setting in (HOME_DROP_IN.read_text(), f"[Service]\nProtectHome=tmpfs\nBindReadOnlyPaths={home}\n"):
+            with dropped(setting):
+                agrees("mine", setting, opened=True)
+        with dropped("[Service]\nProtectHome=tmpfs\nBindReadOnlyPaths=/srv\n"):
+            true("ProtectHome=" in found("mine")[1][0], "another folder is shown")
+    path = copy_of_chinook(pathlib.Path("/tmp/mine.sqlite"))
+    with published("mine", path, "AllowUsers=*"):
+        true("PrivateTmp=" in found("mine")[1][0], "what hides it")
+        with dropped("[Service]\nPrivateTmp=no\n"):
+            agrees("mine", "PrivateTmp=no", opened=True)
+    path.unlink()
+    shutil.rmtree(home)
+
+
+@test
+def check_of_another_user():
+    """check: whom a drop-in has the service run as"""
+    path = copy_of_chinook(pathlib.Path("/srv/private.sqlite"), "sqlipc-other", mode=0o600)
+    with published("private", path, "AllowUsers=*"):
+        true("the user sqlipc may not read" in found("private")[1][0], "the unit as it is installed")
+        with dropped("[Service]\nUser=sqlipc-other\n"):
+            equal(found("private"), (0, []), "with the owner of the file")
+    path.unlink()
+
+
+@test
+def check_needs_no_service_manager():
+    """check: where no bus is there to ask, the unit counts as it is installed"""
+    done("env", "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/nonexistent", "sqlipcctl", "check")

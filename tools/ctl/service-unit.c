@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The system's unit and its drop-ins, see service-unit.h. */
+#include "service-unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-bus.h>
+
+#include "service-user.h"
+
+#define UNIT "sqlipcd.service"
+#define SYSTEMD "org.freedesktop.systemd1"
+#define SERVICE SYSTEMD ".Service"
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(sd_bus, sd_bus_flush_close_unref)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(sd_bus_message, sd_bus_message_unref)
+
+/* ---- Asking the service manager ----------------------------------------------------------------------------------- */
+
+/* The unit's object, whose properties we read. */
+typedef struct Object {
+        sd_bus *bus;
+        const char *path;
+} Object;
+
+static char *get_string(const Object *o, const char *interface, const char *property) {
+        g_autofree char *copy = NULL;
+        char *value = NULL;
+
+        if (sd_bus_get_property_string(o->bus, SYSTEMD, o->path, interface, property, NULL, &value) >= 0)
+                copy = g_strdup(value);
+        free(value);
+        return g_steal_pointer(&copy);
+}
+
+static void read_groups(const Object *o, ServiceUnit *unit) {
+        char **groups = NULL;
+
+        if (sd_bus_get_property_strv(o->bus, SYSTEMD, o->path, SERVICE, "SupplementaryGroups", NULL, &groups) < 0)
+                return;
+        unit->groups = g_strdupv(groups);
+        for (char **group = groups; group && *group; group++)
+                free(*group);
+        free(groups);
+}
+
+static void read_bound(const Object *o, const char *property, ServiceUnit *unit) {
+        g_autoptr(sd_bus_message) reply = NULL;
+        const char *folder;
+
+        if (sd_bus_get_property(o->bus, SYSTEMD, o->path, SERVICE, property, NULL, &reply, "a(ssbt)") < 0 ||
+            sd_bus_message_enter_container(reply, 'a', "(ssbt)") < 0)
+                return;
+        while (sd_bus_message_read(reply, "(ssbt)", NULL, &folder, NULL, NULL) > 0)
+                g_ptr_array_add(unit->bound, g_strdup(folder));
+}
+
+/* Keeps what `text` is where there is no such property. */
+static void read_string(const Object *o, const char *property, char **text) {
+        char *value = get_string(o, SERVICE, property);
+
+        if (value) {
+                g_free(*text);
+                *text = value;
+        }
+}
+
+static void read_settings(const Object *o, ServiceUnit *unit) {
+        g_autofree char *state = get_string(o, SYSTEMD ".Unit", "LoadState");
+        int private_tmp;
+
+        if (g_strcmp0(state, "loaded") != 0)
+                return;
+        read_string(o, "User", &unit->user);
+        read_string(o, "ProtectHome", &unit->protect_home);
+        if (sd_bus_get_property_trivial(o->bus, SYSTEMD, o->path, SERVICE, "PrivateTmp", NULL, 'b', &private_tmp) >= 0)
+                unit->private_tmp = private_tmp;
+        read_groups(o, unit);
+        read_bound(o, "BindPaths", unit);
+        read_bound(o, "BindReadOnlyPaths", unit);
+}
+
+ServiceUnit *service_unit_new(void) {
+        g_autoptr(sd_bus_message) reply = NULL;
+        g_autoptr(sd_bus) bus = NULL;
+        ServiceUnit *unit = g_new(ServiceUnit, 1);
+        Object object = {};
+
+        *unit = (ServiceUnit) {
+                .user = g_strdup(SERVICE_USER),
+                .protect_home = g_strdup("yes"),
+                .private_tmp = true,
+                .bound = g_ptr_array_new_with_free_func(g_free),
+        };
+        if (sd_bus_open_system(&bus) >= 0 &&
+            sd_bus_call_method(bus, SYSTEMD, "/org/freedesktop/systemd1", SYSTEMD ".Manager", "LoadUnit", NULL, &reply, "s",
+                               UNIT) >= 0 &&
+            sd_bus_message_read(reply, "o", &object.path) >= 0) {
+                object.bus = bus;
+                read_settings(&object, unit);
+        }
+        return unit;
+}
+
+ServiceUnit *service_unit_free(ServiceUnit *unit) {
+        if (!unit)
+                return NULL;
+        g_free(unit->user);
+        g_free(unit->protect_home);
+        g_strfreev(unit->groups);
+        g_ptr_array_unref(unit->bound);
+        g_free(unit);
+        return NULL;
+}
+
+/* ---- What is hidden ----------------------------------------------------------------------------------------------- */
+
+static bool is_below(const char *path, const char *folder) {
+        size_t size = strlen(folder);
+
+        return strncmp(path, folder, size) == 0 && (path[size] == '/' || path[size] == 0);
+}
+
+static bool is_bound(const ServiceUnit *unit, const char *path) {
+        for (guint i = 0; i < unit->bound->len; i++)
+                if (is_below(path, unit->bound->pdata[i]))
+                        return true;
+        return false;
+}
+
+const char *service_unit_hides(const ServiceUnit *unit, const char *path) {
+        static const char *const homes[] = { "/home", "/root", "/run/user" }, *const temporary[] = { "/tmp", "/var/tmp" };
+
+        if (is_bound(unit, path))
+                return NULL;
+        if (g_str_equal(unit->protect_home, "yes") || g_str_equal(unit->protect_home, "tmpfs"))
+                for (size_t i = 0; i < G_N_ELEMENTS(homes); i++)
+                        if (is_below(path, homes[i]))
+                                return "ProtectHome=";
+        if (unit->private_tmp)
+                for (size_t i = 0; i < G_N_ELEMENTS(temporary); i++)
+                        if (is_below(path, temporary[i]))
+                                return "PrivateTmp=";
+        return NULL;
+}
