@@ -146,6 +146,22 @@ def status_of_a_database():
 
 
 @test
+def database_that_is_not_published():
+    """status, security DATABASE: why one is not there, where its file is broken or was not read yet"""
+    added = service.database("added", Path=CHINOOK)
+    try:
+        true("has not read" in ask("status", "added", code=FAILED)[1], "before the reload")
+        added.write_text("[Database]\nPath=relative\n")
+        ask("reload", code=FAILED)
+        for verb in ("status", "security"):
+            err = ask(verb, "added", code=FAILED)[1]
+            true("added.conf:2: Path=relative" in err, f"{verb} says {err!r}")
+    finally:
+        added.unlink()
+        ask("reload")
+
+
+@test
 def statements_and_runs():
     """statements, runs: numbers, owners and states; cancel ends them by either number"""
     need_root("cancels by the manager")

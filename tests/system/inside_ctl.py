@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""sqlipcctl beside the service's unit: what it says of a database is what the service meets, drop-ins of the unit included."""
+"""sqlipcctl beside the unit: what it says of a database is what the service meets, with the drop-ins of its unit."""
 import pathlib
 import shutil
 

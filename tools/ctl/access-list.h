@@ -5,8 +5,8 @@
 
 #include "configuration.h"
 
-/** Adds to a dictionary that is being built: "everybody" (b), "users" (aa{sv}: "uid", "name"), "groups" (aa{sv}: "gid", "name",
- * "members" as) and "polkit" (b). `config` was resolved. */
+/** Adds to a dictionary that is being built: "everybody" (b), "users" (aa{sv}: "uid", "name"), "groups" (aa{sv}: "gid",
+ * "name", "members" as) and "polkit" (b). `config` was resolved. */
 void access_list(const DatabaseConfig *config, GVariantBuilder *document);
 
 #endif

@@ -112,7 +112,12 @@ static int run(Context *c, char **words) {
 
         configuration_resolve(config);
         if (words[0] && !g_hash_table_contains(config->databases, words[0])) {
-                complain("The configuration in %s has no database \"%s\".", directories[0], words[0]);
+                const char *problem = g_hash_table_lookup(config->broken, words[0]);
+
+                if (problem)
+                        complain("Nobody may read \"%s\", since its configuration is broken: %s", words[0], problem);
+                else
+                        complain("The configuration in %s has no database \"%s\".", directories[0], words[0]);
                 return CTL_FAILED;
         }
         ask = can_ask(c); /* it said why not; who may read is known all the same */

@@ -90,7 +90,8 @@ static void print_database(GVariant *document) {
         (void) g_variant_lookup(document, "polkit", "b", &polkit);
         (void) g_variant_lookup(document, "immutable", "b", &immutable);
         field_print("Database", "%s", lookup_text(document, "name", ""));
-        field_print("Description", "%s", lookup_text(document, "description", ""));
+        if (*lookup_text(document, "description", ""))
+                field_print("Description", "%s", lookup_text(document, "description", ""));
         field_print("Mode", "%s%s", lookup_text(document, "mode", ""), immutable ? ", immutable" : "");
         field_print("Object", "%s", lookup_text(document, "object", ""));
         if (authorization)

@@ -5,8 +5,8 @@
 
 #include "configuration.h"
 
-/** Reads `file`; a drop-in together with what it changes, which lies beside its folder. Caller frees. NULL, after saying why:
- * it cannot be read. */
+/** Reads `file`; a drop-in together with what it changes, which lies beside its folder. Caller frees. NULL, after saying
+ * why: it cannot be read. */
 Config *configuration_of_file(const char *file);
 
 #endif

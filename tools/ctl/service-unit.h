@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the service manager says of the system's unit, drop-ins included: whom the service runs as, in which groups, and which
- * folders are not there for it. It is what holds at the next start, whether the service runs or not.
+ * What the service manager says of the system's unit, drop-ins included: whom the service runs as, in which groups, and
+ * which folders are not there for it. It is what holds at the next start, whether the service runs or not.
  */
 #ifndef CTL_SERVICE_UNIT_H
 #define CTL_SERVICE_UNIT_H

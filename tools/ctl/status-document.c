@@ -140,16 +140,31 @@ static bool find(GVariant *databases, const char *name, char **ret_object, GVari
         return false;
 }
 
+/* Why the list has none of this name, as far as the list's `info` and the files tell. */
+static void complain_of_absence(const Context *c, const char *name, GVariant *info) {
+        g_autoptr(GVariant) broken = g_variant_lookup_value(info, "broken", G_VARIANT_TYPE("a{ss}"));
+        g_auto(GStrv) directories = context_directories(c);
+        g_autoptr(Config) config = config_load((const char *const *) directories);
+        const char *problem;
+
+        if (broken && g_variant_lookup(broken, name, "&s", &problem))
+                complain("The database \"%s\" is not published, since its configuration is broken: %s", name, problem);
+        else if (broken && g_hash_table_contains(config->databases, name)) /* so who asks would see it */
+                complain("The service has not read the file of \"%s\" yet: 'sqlipcctl reload' has it do so.", name);
+        else
+                complain("There is no database \"%s\" for you: 'sqlipcctl list' shows which there are.", name);
+}
+
 int status_of_database(Context *c, const char *name, GVariant **ret) {
-        g_autoptr(GVariant) reply = NULL, databases = NULL, more = NULL;
+        g_autoptr(GVariant) reply = NULL, databases = NULL, info = NULL, more = NULL;
         g_auto(GVariantBuilder) document = {};
         g_autofree char *object = NULL;
 
         if (bus_call_manager(c, "ListDatabases", &reply) < 0)
                 return CTL_FAILED;
-        g_variant_get(reply, "(@a(soa{sv})@a{sv})", &databases, NULL);
+        g_variant_get(reply, "(@a(soa{sv})@a{sv})", &databases, &info);
         if (!find(databases, name, &object, &more)) {
-                complain("There is no database \"%s\" for you: 'sqlipcctl list' shows which there are.", name);
+                complain_of_absence(c, name, info);
                 return CTL_FAILED;
         }
         g_variant_builder_init(&document, G_VARIANT_TYPE_VARDICT);

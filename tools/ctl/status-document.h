@@ -7,14 +7,14 @@
 
 /* Each says why it fails and returns an exit code; caller unrefs. */
 
-/** The service: "running" (b) and "bus", and where it runs "pid", "uid", "since" (t, seconds since 1970, 0 where it cannot be
- * told), "clients" (u), "databases" (u), the properties of the manager by their names, and "broken" (a{ss}) where the caller
- * may see it. It is not started for this. */
+/** The service: "running" (b) and "bus", and where it runs "pid", "uid", "since" (t, seconds since 1970, 0 where it cannot
+ * be told), "clients" (u), "databases" (u), the properties of the manager by their names, and "broken" (a{ss}) where the
+ * caller may see it. It is not started for this. */
 int status_of_service(Context *c, GVariant **ret);
 
 /** One database: "name", "object", all that ListDatabases says, "statements" and "runs" (aa{sv}), and what the
- * configuration's files say: "path", "immutable", "allow-users", "allow-groups", "polkit", "expose"; without these where they
- * cannot be read. */
+ * configuration's files say: "path", "immutable", "allow-users", "allow-groups", "polkit", "expose"; without these where
+ * they cannot be read. */
 int status_of_database(Context *c, const char *name, GVariant **ret);
 
 #endif
