@@ -67,6 +67,24 @@ def wrong_queries():
 
 
 @test
+def the_other_bus():
+    """Who does not say which bus is told of the other where a database or the service is not there; who does, is not"""
+    with Service({}, start=False) as empty:
+        for address, arguments, code in (
+            (service.address, ("nosuch", "SELECT 1"), QUERY),
+            (empty.address, ("--list",), UNREACHABLE),
+            ("unix:path=/nonexistent", ("--list",), UNREACHABLE),
+        ):
+            environment = {"DBUS_SESSION_BUS_ADDRESS": address, "DBUS_SYSTEM_BUS_ADDRESS": address}
+            for choice in ((), ("--user",), ("--system",)):
+                done = subprocess.run(
+                    [CLI, *choice, *arguments], env=service.environment | environment, capture_output=True, text=True, check=False
+                )
+                equal(done.returncode, code, f"exit code of {arguments}, which said {done.stderr!r}")
+                equal("this was about" in done.stderr, not choice, f"advice with {choice} in {done.stderr!r}")
+
+
+@test
 def wrong_usage():
     """2: the command line"""
     for arguments in (

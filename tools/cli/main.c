@@ -62,6 +62,20 @@ static int output_failed(int r) {
         return EXIT_OUTPUT;
 }
 
+static bool uses_system_bus(const Options *options) {
+        return options->system || (!options->user && geteuid() == 0);
+}
+
+/* Who did not say which service is meant may mean the other one. */
+static void suggest_other_bus(const Options *options) {
+        bool system = uses_system_bus(options);
+
+        if (!options->address && !options->system && !options->user)
+                fprintf(stderr, "ipcq-cli: this was about %s; %s is for %s.\n",
+                        system ? "the system's service" : "your own service", system ? "--user" : "--system",
+                        system ? "your own" : "the system's");
+}
+
 static int exit_code_of(int r, sqlipc_error code) {
         switch (r) {
         case -EHOSTDOWN: /* nobody owns the name, and nobody can be started */
@@ -78,7 +92,8 @@ static int exit_code_of(int r, sqlipc_error code) {
 }
 
 /* Tells what the library knows about `r`, and where in the SQL it is. */
-static int query_failed(sqlipc_connection *connection, int r, const char *sql) {
+static int query_failed(sqlipc_connection *connection, int r, const Options *options) {
+        const char *sql = options->sql;
         const char *name = sqlipc_error_name(connection), *sentence = sqlipc_error_message(connection);
         int offset = sqlipc_error_sql_offset(connection);
         g_autofree char *message = NULL, *caret = NULL;
@@ -89,6 +104,8 @@ static int query_failed(sqlipc_connection *connection, int r, const char *sql) {
                 caret = sql_caret(sql, (size_t) offset, terminal_width(STDERR_FILENO));
         if (caret)
                 fputs(caret, stderr);
+        if (r == -EHOSTDOWN || sqlipc_error_code(connection) == SQLIPC_ERROR_UNKNOWN_DATABASE)
+                suggest_other_bus(options);
         return exit_code_of(r, sqlipc_error_code(connection));
 }
 
@@ -151,7 +168,7 @@ static int write_rows(sqlipc_connection *connection, const Options *options, sql
         if (w < 0)
                 return output_failed(w);
         if (r < 0 && !interrupt_happened())
-                return query_failed(connection, r, options->sql);
+                return query_failed(connection, r, options);
         return r < 0 ? EXIT_INTERRUPTED : EXIT_OK;
 }
 
@@ -164,7 +181,7 @@ static int run_query(sqlipc_connection *connection, const Options *options) {
         parameters = parameter_list_get(options->parameters, &n_parameters);
         r = sqlipc_query_with(connection, options->database, options->sql, parameters, n_parameters, &cursor);
         if (r < 0)
-                return query_failed(connection, r, options->sql);
+                return query_failed(connection, r, options);
 
         interrupt_set_cursor(cursor);
         r = write_rows(connection, options, cursor);
@@ -196,7 +213,7 @@ static int list_databases(sqlipc_connection *connection, const Options *options)
                 return output_failed(r);
         r = sqlipc_list_databases(connection, on_database, renderer);
         if (r < 0)
-                return query_failed(connection, r, NULL);
+                return query_failed(connection, r, options);
         w = renderer_finish(renderer, true); /* repeats the error that on_database() met */
         return w < 0 ? output_failed(w) : EXIT_OK;
 }
@@ -204,16 +221,18 @@ static int list_databases(sqlipc_connection *connection, const Options *options)
 /* ---- Start -------------------------------------------------------------------------------------------------------- */
 
 static int open_connection(const Options *options, sqlipc_connection **ret) {
-        bool system = options->system || (!options->user && geteuid() == 0);
+        bool system = uses_system_bus(options);
         int r;
 
         if (options->address)
                 r = sqlipc_open_address(options->address, ret);
         else
                 r = system ? sqlipc_open_system(ret) : sqlipc_open_user(ret);
-        if (r < 0)
+        if (r < 0) {
                 fprintf(stderr, "ipcq-cli: cannot reach the %s: %s\n",
                         options->address ? "bus at this address" : system ? "system bus" : "user's bus", g_strerror(-r));
+                suggest_other_bus(options);
+        }
         return r;
 }
 
