@@ -70,7 +70,7 @@ static void refuse_held(HeldCall *h, int r, Refusal *refusal) {
 
 static void ask_user(HeldCall *h) {
         g_auto(Refusal) refusal = REFUSAL_INIT;
-        int r = polkit_ask(h->manager, h->peer, h->object, true, false, &refusal);
+        int r = polkit_ask_user(h->manager, h->peer, h->object, &refusal);
 
         if (r < 0) {
                 refuse_held(h, r, &refusal);
@@ -220,18 +220,13 @@ static bool is_held_up(const Peer *p, const char *object) {
         return false;
 }
 
-/* What cannot be asked is not answered: absent. */
-static void ask_all(HeldCall *h) {
+static void ask_all(const HeldCall *h) {
         GHashTableIter i;
         void *name;
 
         g_hash_table_iter_init(&i, h->open);
-        while (g_hash_table_iter_next(&i, &name, NULL)) {
-                g_auto(Refusal) refusal = REFUSAL_INIT;
-
-                if (polkit_ask(h->manager, h->peer, name, false, false, &refusal) < 0)
-                        g_hash_table_iter_remove(&i);
-        }
+        while (g_hash_table_iter_next(&i, &name, NULL))
+                polkit_ask(h->manager, h->peer, name, false);
 }
 
 static int copy_call(HeldCall *h, sd_bus_message *message) {

@@ -125,11 +125,8 @@ static void announce_one(Manager *m, Peer *p, const Database *before, const Data
                 emit(m, p, "DatabaseRemoved", before);
         if (can && !could)
                 emit(m, p, "DatabaseAdded", now);
-        if (now && !can && policy_verdict(m, p, now) == POLICY_ASK) {
-                g_auto(Refusal) refusal = REFUSAL_INIT;
-
-                (void) polkit_ask(m, p, database_name(now), false, true, &refusal);
-        }
+        if (now && !can && policy_verdict(m, p, now) == POLICY_ASK)
+                polkit_ask(m, p, database_name(now), true);
 }
 
 static void announce_all(Manager *m, GHashTable *before, Peer *p) {
@@ -157,31 +154,32 @@ void policy_announce(Manager *m, GHashTable *before) {
 
 /* ---- polkit's answers ---- */
 
-static void keep_answer(Peer *p, const char *database, bool interactive, PolkitAnswer answer) {
-        unsigned value = answer;
+static void keep_answer(Peer *p, const PolkitReply *reply) {
+        unsigned value = reply->answer;
 
-        if (find_answer(p, database) & ANSWER_KEPT)
+        if (find_answer(p, reply->database) & ANSWER_KEPT)
                 return; /* a question that was asked before that answer came */
-        if (interactive && answer == POLKIT_NO)
+        if (reply->interactive && reply->answer == POLKIT_NO)
                 value = POLKIT_CHALLENGE; /* as before: the user failed this time */
-        else if (answer == POLKIT_YES || answer == POLKIT_NO)
+        else if (!reply->outdated && (reply->answer == POLKIT_YES || reply->answer == POLKIT_NO))
                 value |= ANSWER_KEPT;
-        g_hash_table_insert(p->answers, g_strdup(database), GUINT_TO_POINTER(value));
+        g_hash_table_insert(p->answers, g_strdup(reply->database), GUINT_TO_POINTER(value));
 }
 
-void policy_on_answer(Manager *m, Peer *p, const char *database, bool interactive, bool announce, PolkitAnswer answer) {
-        const Database *d = manager_find_database(m, database);
+void policy_on_answer(Manager *m, Peer *p, const PolkitReply *reply) {
+        const Database *d = manager_find_database(m, reply->database);
 
-        keep_answer(p, database, interactive, answer);
-        if (announce && d && policy_is_visible(m, p, d))
+        keep_answer(p, reply);
+        if (reply->announce && d && policy_is_visible(m, p, d))
                 emit(m, p, "DatabaseAdded", d);
-        held_call_on_answer(p, database, interactive, interactive && answer == POLKIT_NO);
+        held_call_on_answer(p, reply->database, reply->interactive, reply->interactive && reply->answer == POLKIT_NO);
 }
 
 void policy_forget_answers(Manager *m) {
         GHashTableIter i, k;
         void *peer, *value;
 
+        m->polkit.n_changes++;
         g_hash_table_iter_init(&i, m->peers);
         while (g_hash_table_iter_next(&i, NULL, &peer)) {
                 g_hash_table_iter_init(&k, ((Peer *) peer)->answers);

@@ -44,8 +44,8 @@ PolicyVerdict policy_view(const Manager *m, sd_bus_message *message, const Datab
 /* UNKNOWN_DATABASE, in the words that hold for all that is not the caller's, published or not. */
 int policy_refuse_unknown(const char *name, Refusal *refusal);
 
-/* polkit answered: keeps it, and lets the calls that wait for it go on. `announce`: as of polkit_ask(). */
-void policy_on_answer(Manager *m, Peer *p, const char *database, bool interactive, bool announce, PolkitAnswer answer);
+/* polkit answered: keeps it, and lets the calls that wait for it go on. */
+void policy_on_answer(Manager *m, Peer *p, const PolkitReply *reply);
 
 /* Whatever polkit said may be otherwise now. */
 void policy_forget_answers(Manager *m);

@@ -9,6 +9,7 @@
 #include "policy.h"
 #include "polkit.h"
 #include "sd-autoptr.h"
+#include "user.h"
 
 #define AUTHORITY_PATH "/org/freedesktop/PolicyKit1/Authority"
 #define AUTHORITY_INTERFACE "org.freedesktop.PolicyKit1.Authority"
@@ -18,29 +19,60 @@
 typedef struct PolkitQuestion {
         Manager *manager;   /* not owned */
         Peer *peer;         /* not owned: owns this, in its `questions` */
+        User *user;         /* reference */
         char *database;
         bool interactive, announce;
+        uint64_t n_changes; /* Polkit's, when it was sent */
         char cancellation_id[CANCELLATION_ID_SIZE];
-        sd_bus_slot *slot;  /* NULL: it waits for its turn */
-        GQueue *queue;      /* the one of Polkit's that it is in; NULL: none */
-        GList queue_link, peer_link;
+        bool waiting;       /* for its turn, in the user's account by user_link */
+        sd_bus_slot *slot;  /* NULL: was not sent */
+        GList user_link, peer_link;
 } PolkitQuestion;
 
+/* ---- Turns ---- */
+
+static void line_up(PolkitQuestion *q) {
+        PolkitAccount *a = &q->user->polkit_account;
+
+        if (!a->waiting.head) {
+                a->link.data = a;
+                g_queue_push_tail_link(&q->manager->polkit.waiting, &a->link);
+        }
+        g_queue_push_tail_link(&a->waiting, &q->user_link);
+        q->waiting = true;
+}
+
+static void step_out(PolkitQuestion *q) {
+        PolkitAccount *a = &q->user->polkit_account;
+
+        g_queue_unlink(&a->waiting, &q->user_link);
+        if (!a->waiting.head)
+                g_queue_unlink(&q->manager->polkit.waiting, &a->link);
+        q->waiting = false;
+}
+
+/* Questions that are on their way: of all, and of the uid. */
+static void count_asked(const PolkitQuestion *q, int change) {
+        Polkit *all = &q->manager->polkit;
+        PolkitAccount *a = &q->user->polkit_account;
+
+        *(q->interactive ? &all->n_interactive : &all->n_asked) += (unsigned) change;
+        *(q->interactive ? &a->n_interactive : &a->n_asked) += (unsigned) change;
+}
+
 static void question_free(PolkitQuestion *q) {
-        if (q->queue)
-                g_queue_unlink(q->queue, &q->queue_link);
+        if (q->waiting)
+                step_out(q);
+        if (q->slot)
+                count_asked(q, -1);
         g_queue_unlink(&q->peer->questions, &q->peer_link);
         (void) sd_bus_slot_unref(q->slot);
+        (void) user_unref(q->user);
         g_free(q->database);
         g_free(q);
 }
 
-static void question_enter(PolkitQuestion *q, GQueue *queue) {
-        if (q->queue)
-                g_queue_unlink(q->queue, &q->queue_link);
-        q->queue = queue;
-        g_queue_push_tail_link(queue, &q->queue_link);
-}
+/* ---- On their way ---- */
 
 static int read_answer(sd_bus_message *reply, PolkitAnswer *ret) {
         int authorized, challenge;
@@ -57,16 +89,21 @@ static int read_answer(sd_bus_message *reply, PolkitAnswer *ret) {
         return 0;
 }
 
-static void start_waiting(Manager *m);
+static void ask_waiting(Manager *m);
 
 static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         PolkitQuestion *q = userdata;
         Manager *m = q->manager;
         Peer *p = q->peer;
         g_autofree char *database = g_steal_pointer(&q->database);
-        bool interactive = q->interactive, announce = q->announce;
-        PolkitAnswer answer = POLKIT_ABSENT;
-        int r = read_answer(reply, &answer);
+        PolkitReply outcome = {
+                .database = database,
+                .answer = POLKIT_ABSENT,
+                .interactive = q->interactive,
+                .announce = q->announce,
+                .outdated = q->n_changes != m->polkit.n_changes,
+        };
+        int r = read_answer(reply, &outcome.answer);
 
         if (r >= 0) {
                 g_free(m->polkit.authority);
@@ -78,8 +115,8 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
                                   sd_bus_message_is_method_error(reply, NULL) ? sd_bus_message_get_error(reply)->message :
                                                                                 strerror(-r));
         question_free(q);
-        start_waiting(m);
-        policy_on_answer(m, p, database, interactive, announce, answer);
+        ask_waiting(m);
+        policy_on_answer(m, p, &outcome);
         return 1;
 }
 
@@ -102,28 +139,44 @@ static int question_send(PolkitQuestion *q) {
 
         if (r >= 0)
                 r = append_question(call, q);
-        return r < 0 ? r : sd_bus_call_async(q->manager->bus, &q->slot, call, on_reply, q, UINT64_MAX);
+        if (r >= 0)
+                r = sd_bus_call_async(q->manager->bus, &q->slot, call, on_reply, q, UINT64_MAX);
+        if (r < 0)
+                return r;
+        q->n_changes = q->manager->polkit.n_changes;
+        count_asked(q, 1);
+        return 0;
 }
 
-static void start_waiting(Manager *m) {
-        Polkit *polkit = &m->polkit;
+/* The first one of the next uid that has not enough of them on their way; NULL. */
+static PolkitQuestion *next_in_turn(const Polkit *polkit) {
+        for (const GList *i = polkit->waiting.head; i; i = i->next) {
+                const PolkitAccount *a = i->data;
 
-        while (polkit->waiting.head && polkit->asked.length < POLKIT_PLAIN_MAX) {
-                PolkitQuestion *q = polkit->waiting.head->data;
+                if (a->n_asked < POLKIT_PLAIN_UID_MAX)
+                        return a->waiting.head->data;
+        }
+        return NULL;
+}
+
+static void ask_waiting(Manager *m) {
+        Polkit *polkit = &m->polkit;
+        PolkitQuestion *q;
+
+        while (!m->stopping && polkit->n_asked < POLKIT_PLAIN_MAX && (q = next_in_turn(polkit))) {
+                PolkitAccount *a = &q->user->polkit_account;
 
                 if (question_send(q) < 0)
-                        return; /* no memory, or no bus any more: the next answer tries again */
-                question_enter(q, &polkit->asked);
+                        return; /* no memory, or no bus any more: the next question or answer tries again */
+                step_out(q);
+                if (a->waiting.head) { /* the others' turn */
+                        g_queue_unlink(&polkit->waiting, &a->link);
+                        g_queue_push_tail_link(&polkit->waiting, &a->link);
+                }
         }
 }
 
-static unsigned count_interactive(const Manager *m, uid_t uid) {
-        unsigned n = 0;
-
-        for (const GList *i = m->polkit.interactive.head; i; i = i->next)
-                n += ((const PolkitQuestion *) i->data)->peer->uid == uid;
-        return n;
-}
+/* ---- Asking ---- */
 
 static PolkitQuestion *find_question(const Peer *p, const char *database, bool interactive) {
         for (GList *i = p->questions.head; i; i = i->next) {
@@ -135,16 +188,16 @@ static PolkitQuestion *find_question(const Peer *p, const char *database, bool i
         return NULL;
 }
 
-static PolkitQuestion *question_new(Manager *m, Peer *p, const char *database, bool interactive, bool announce) {
+static PolkitQuestion *question_new(Manager *m, Peer *p, const char *database, bool interactive) {
         PolkitQuestion *q = g_new(PolkitQuestion, 1);
 
         *q = (PolkitQuestion) {
                 .manager = m,
                 .peer = p,
+                .user = user_get(m, p->uid),
                 .database = g_strdup(database),
                 .interactive = interactive,
-                .announce = announce,
-                .queue_link.data = q,
+                .user_link.data = q,
                 .peer_link.data = q,
         };
         (void) g_snprintf(q->cancellation_id, sizeof q->cancellation_id, "sqlipc-%" PRIu64, ++m->polkit.n_questions);
@@ -152,29 +205,31 @@ static PolkitQuestion *question_new(Manager *m, Peer *p, const char *database, b
         return q;
 }
 
-int polkit_ask(Manager *m, Peer *p, const char *database, bool interactive, bool announce, Refusal *refusal) {
-        PolkitQuestion *q = find_question(p, database, interactive);
+void polkit_ask(Manager *m, Peer *p, const char *database, bool announce) {
+        PolkitQuestion *q = find_question(p, database, false);
 
-        if (q) {
-                q->announce |= announce;
-                return 0;
+        if (!q) {
+                q = question_new(m, p, database, false);
+                line_up(q);
         }
-        if (interactive && (m->polkit.interactive.length >= POLKIT_INTERACTIVE_MAX ||
-                            count_interactive(m, p->uid) >= POLKIT_INTERACTIVE_UID_MAX))
+        q->announce |= announce;
+        ask_waiting(m);
+}
+
+int polkit_ask_user(Manager *m, Peer *p, const char *database, Refusal *refusal) {
+        const User *u = g_hash_table_lookup(m->users, GUINT_TO_POINTER(p->uid));
+
+        if (find_question(p, database, true))
+                return 0;
+        if (m->polkit.n_interactive >= POLKIT_INTERACTIVE_MAX ||
+            (u && u->polkit_account.n_interactive >= POLKIT_INTERACTIVE_UID_MAX))
                 return refuse(refusal, ERROR_LIMITS_EXCEEDED, "Too many users are being asked to authenticate: answer those "
                               "first.");
-        q = question_new(m, p, database, interactive, announce);
-        if (!interactive && m->polkit.asked.length >= POLKIT_PLAIN_MAX) {
-                question_enter(q, &m->polkit.waiting);
-                return 0;
-        }
+        PolkitQuestion *q = question_new(m, p, database, true);
         int r = question_send(q);
-        if (r < 0) {
+        if (r < 0)
                 question_free(q);
-                return r;
-        }
-        question_enter(q, interactive ? &m->polkit.interactive : &m->polkit.asked);
-        return 0;
+        return r;
 }
 
 /* Nobody waits for its reply: if polkit is gone meanwhile, so is the question. */
@@ -205,7 +260,7 @@ void polkit_forget(Peer *p) {
                 question_free(q);
         }
         if (m && m->bus)
-                start_waiting(m);
+                ask_waiting(m);
 }
 
 static int on_changed(sd_bus_message *message, void *userdata, sd_bus_error *error) {

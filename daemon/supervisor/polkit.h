@@ -7,7 +7,8 @@
  * password) and is taken back when the client vanishes. Its answer goes to policy_on_answer().
  *
  * dbus-daemon lets a connection wait for 128 replies. A question without interaction ends soon: POLKIT_PLAIN_MAX of them
- * are on their way, the others wait for their turn. One with interaction ends when a user likes: a uid may have
+ * are on their way, POLKIT_PLAIN_UID_MAX for one uid. The others wait, and uids take turns, so that one which asks for long
+ * lists again and again holds nobody else up. One with interaction ends when a user likes: a uid may have
  * POLKIT_INTERACTIVE_UID_MAX of them and all together POLKIT_INTERACTIVE_MAX, and what is more is refused.
  */
 #ifndef SQLIPC_POLKIT_H
@@ -24,6 +25,7 @@
 #define POLKIT_ACTION "org.sqlipc1.read"
 
 #define POLKIT_PLAIN_MAX 64u
+#define POLKIT_PLAIN_UID_MAX 16u
 #define POLKIT_INTERACTIVE_MAX 48u
 #define POLKIT_INTERACTIVE_UID_MAX 4u
 
@@ -36,16 +38,35 @@ typedef enum PolkitAnswer {
 
 /* Of the Manager; all zero at first. The questions belong to their peers. */
 typedef struct Polkit {
-        GQueue waiting;         /* of those without interaction, in order */
-        GQueue asked;           /* of those without interaction */
-        GQueue interactive;
+        GQueue waiting;         /* of PolkitAccount that has questions waiting: the next one to be asked for comes first */
+        unsigned n_asked, n_interactive;
         uint64_t n_questions;   /* since the start: the next one's cancellation id */
+        uint64_t n_changes;     /* how often polkit's answers were forgotten */
         char *authority;        /* owned: the unique name that the last answer came from; NULL: none came yet */
 } Polkit;
 
-/* Asks about `database`, unless the same is being asked already. `announce`: handed on to policy_on_answer(), if anybody who
- * asked wanted it. Only with interaction: LIMITS_EXCEEDED. */
-int polkit_ask(Manager *m, Peer *p, const char *database, bool interactive, bool announce, Refusal *refusal);
+/* Of a User; all zero at first. */
+typedef struct PolkitAccount {
+        GQueue waiting;         /* of PolkitQuestion without interaction, in order */
+        unsigned n_asked, n_interactive;
+        GList link;             /* in Polkit's `waiting`, while this one's holds any */
+} PolkitAccount;
+
+/* What became of a question. */
+typedef struct PolkitReply {
+        const char *database;
+        PolkitAnswer answer;
+        bool interactive;
+        bool announce;          /* as of polkit_ask() */
+        bool outdated;          /* polkit's answers were forgotten while it was asked: this one holds just now */
+} PolkitReply;
+
+/* Asks about `database` without interaction, unless that is being asked already. `announce`: handed on, if anybody who asked
+ * wanted it. */
+void polkit_ask(Manager *m, Peer *p, const char *database, bool announce);
+
+/* The same with interaction. LIMITS_EXCEEDED. */
+int polkit_ask_user(Manager *m, Peer *p, const char *database, Refusal *refusal);
 
 /* Takes back all that was asked about the peer. */
 void polkit_forget(Peer *p);

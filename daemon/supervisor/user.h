@@ -3,7 +3,7 @@
  * One uid that has something here, and the sums over all that its clients hold: quotas are per uid, whatever number of
  * connections it opens. Supervisor.
  *
- * Referenced by each session, run, pipe and group of the uid: the last of them may outlive the others.
+ * Referenced by each session, run, pipe, group, held call and question to polkit of the uid: the last of them may outlive the others.
  */
 #ifndef SQLIPC_USER_H
 #define SQLIPC_USER_H
@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "pipe-budget.h"
+#include "polkit.h"
 #include "refusal.h"
 
 typedef struct Manager Manager;
@@ -30,6 +31,7 @@ typedef struct User {
         uint64_t n_statements, n_runs, n_workers;
         size_t held_size, joined_size;
         PipeAccount pipe_account;
+        PolkitAccount polkit_account;
         GQueue pipes;  /* of Pipe, by its link */
         GQueue groups; /* of Group, by its user_link */
 } User;
