@@ -24,14 +24,14 @@ struct Exposed {
 };
 
 /* One text for the whole life of a worker, which opens many connections. */
-static void complain(const char *name) {
+static void complain(sqlite3 *file, const char *name) {
         static bool said;
 
         if (!said)
                 (void) fprintf(stderr,
-                               "sqlipc-worker: Expose=%s: no table or view of this name in the database can be read; it is "
-                               "left out, and so are others like it\n",
-                               name);
+                               "sqlipc-worker: %s: Expose=%s: no table or view of this name in the database can be read; it "
+                               "is left out, and so are others like it\n",
+                               sqlite3_db_filename(file, "main"), name);
         said = true;
 }
 
@@ -54,7 +54,7 @@ static int expose(Exposed *e, const char *name) {
                 exposed_object_done(o);
         if (rc != SQLITE_NOTFOUND && (rc & 0xff) != SQLITE_ERROR)
                 return rc;
-        complain(name);
+        complain(e->tables.file, name);
         return SQLITE_OK;
 }
 

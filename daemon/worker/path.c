@@ -96,9 +96,8 @@ static bool check_link(const Walk *w, const char *name, const struct stat *link,
                 return path_fail(errno, error);
         if (!is_trusted(link->st_uid) || !is_trusted(folder.st_uid))
                 return sql_error_set(error, ERROR_CANNOT_OPEN,
-                                     "%s/%s is a symbolic link that user %u could point elsewhere: give the real path as "
-                                     "Path=, or let root own the link and its folder", w->reached, name,
-                                     (unsigned) (is_trusted(link->st_uid) ? folder.st_uid : link->st_uid));
+                                     "%s/%s is a symbolic link that others than root could point elsewhere: give the real "
+                                     "path as Path=, or let root own the link and its folder", w->reached, name);
         if ((folder.st_mode & (S_IWGRP | S_IWOTH)) && !(folder.st_mode & S_ISVTX))
                 return sql_error_set(error, ERROR_CANNOT_OPEN,
                                      "%s/%s is a symbolic link in a folder that others may write to: give the real path as "

@@ -77,9 +77,9 @@ def the_other_bus():
         ):
             environment = {"DBUS_SESSION_BUS_ADDRESS": address, "DBUS_SYSTEM_BUS_ADDRESS": address}
             for choice in ((), ("--user",), ("--system",)):
-                done = subprocess.run(
-                    [CLI, *choice, *arguments], env=service.environment | environment, capture_output=True, text=True, check=False
-                )
+                command = [CLI, *choice, *arguments]
+                everything = service.environment | environment
+                done = subprocess.run(command, env=everything, capture_output=True, text=True, check=False)
                 equal(done.returncode, code, f"exit code of {arguments}, which said {done.stderr!r}")
                 equal("this was about" in done.stderr, not choice, f"advice with {choice} in {done.stderr!r}")
 

@@ -170,7 +170,8 @@ def schema_shows_what_is_exposed():
     equal([bytes(row[1]) for row in columns], [b"id", b"name", b"born"], "columns")
     for name in ("broken", "unknown", "nowhere"):
         equal(ask("library", f"SELECT * FROM {name}")[2], f"no such table: {name}", "message")
-    true("sqlipc-worker: Expose=broken: " in service.log_text(), "the log says what was left out")
+    said = f"sqlipc-worker: {library}: Expose=broken: "
+    true(said in service.log_text(), "the log says of which file what was left out")
 
 
 @test
