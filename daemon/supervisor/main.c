@@ -96,6 +96,8 @@ static int serve(const Arguments *a) {
         r = manager_connect(m, a->address ? BUS_ADDRESS : bus_type(a), a->address);
         if (r == -EEXIST)
                 return on_name_taken();
+        if (r == -EACCES || r == -EPERM)
+                return fail("Cannot serve on the bus (its policy, " SQLIPC_BUS_NAME ".conf, says who may have that name)", r);
         if (r < 0)
                 return fail("Cannot serve on the bus", r);
         service_ready();

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What README.md shows works: its C program against an installed library, its busctl and ipcq-cli lines, its links."""
+import json
 import os
 import pathlib
 import re
@@ -10,7 +11,7 @@ import sqlite3
 import subprocess
 
 from harness import BUILD_ROOT, CLI, SANITIZED, SOURCE_ROOT, Service, main
-from tap import equal, test, true
+from tap import Skip, equal, test, true
 
 README = (SOURCE_ROOT / "README.md").read_text()
 EXAMPLE = SOURCE_ROOT / "docs/examples/readme.c"
@@ -104,6 +105,22 @@ def what_is_installed():
     if "sqlipcd.8" in names:
         for page in ("ipcq-cli.1", "libsqlipc.3", "sqlipc_cursor_next.3", "org.sqlipc1.5", "sqlipc-page.5"):
             equal(names[page].parent.name, f"man{page[-1]}", f"folder of {page}")
+
+
+@test
+def installed_elsewhere():
+    """Under another prefix all lies below that, but for the policy that the system bus looks for in /etc"""
+    if not shutil.which("meson"):
+        raise Skip("no meson")
+    folder = service.folder / "elsewhere"
+    options = ["--prefix=/usr/local", "-Dtests=false", "-Ddocs=false"]
+    subprocess.run(["meson", "setup", *options, folder, SOURCE_ROOT], check=True, capture_output=True)
+    done = subprocess.run(["meson", "introspect", "--installed", folder], check=True, capture_output=True, text=True)
+    paths = set(json.loads(done.stdout).values())
+    policy = "/etc/dbus-1/system.d/org.sqlipc1.conf"
+    equal({path for path in paths if not path.startswith("/usr/local/")}, {policy}, "files outside")
+    for path in ("lib/systemd/system/sqlipcd.service", "lib/sysusers.d/sqlipc.conf", "libexec/sqlipcd"):
+        true(f"/usr/local/{path}" in paths, f"{path} is not there")
 
 
 def shell_lines():

@@ -4,7 +4,7 @@ import resource
 import time
 
 from machine import (
-    ADDRESS, Client, bus, call_reload_of_bus, dropped, equal, main_pid, query, refused, stop, test, true, uid, written,
+    ADDRESS, Client, bus, call_reload_of_bus, done, dropped, equal, main_pid, query, refused, stop, test, true, uid, written,
 )
 
 SHORT_WAIT = """<busconfig><limit name="service_start_timeout">2000</limit></busconfig>"""
@@ -27,6 +27,20 @@ def unit_that_does_not_start():
             with written("/etc/dbus-1/system.d/sqlipc-test-wait.conf", SHORT_WAIT, then=call_reload_of_bus):
                 true("time" in query("SELECT 1", run=refused).lower(), "the bus says that it timed out")
     equal(query("SELECT count(*) FROM Genre"), "25\n", "rows once it can start")
+
+
+@test
+def name_that_is_not_given():
+    """Where the bus's policy does not give it its name, the service says what to look at"""
+    rule = '<busconfig><policy user="sqlipc"><deny own="org.sqlipc1"/></policy></busconfig>'
+    stop()
+    with written("/etc/dbus-1/system.d/sqlipc-test-deny.conf", rule, then=call_reload_of_bus):
+        refused("systemctl", "start", "sqlipcd.service")
+    done("journalctl", "--sync")
+    said = done("journalctl", "--no-pager", "--unit=sqlipcd.service", "--lines=5")
+    true("its policy, org.sqlipc1.conf," in said, said)
+    stop()
+    equal(query("SELECT count(*) FROM Genre"), "25\n", "rows once it is given")
 
 
 @test
