@@ -35,8 +35,20 @@ static const struct {
 
 /* ---- what can be pushed ---- */
 
+static bool is_known(sqlite3_index_info *info, int i) {
+        sqlite3_value *value;
+
+        return sqlite3_vtab_rhs_value(info, i, &value) == SQLITE_OK;
+}
+
+/* Whether it is IN. Of "(a, b) IN ..." SQLite does not say so. */
+static bool may_be_in(PlanHints hints, sqlite3_index_info *info, int i) {
+        return sqlite3_vtab_in(info, i, -1) ||
+               (hints.row_in && info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ && !is_known(info, i));
+}
+
 /* The row of operators[], or N_OPERATORS. */
-static size_t operator_of(const ExposedObject *o, sqlite3_index_info *info, int i) {
+static size_t operator_of(const ExposedObject *o, PlanHints hints, sqlite3_index_info *info, int i) {
         const struct sqlite3_index_constraint *c = &info->aConstraint[i];
         size_t k = 0;
 
@@ -48,7 +60,7 @@ static size_t operator_of(const ExposedObject *o, sqlite3_index_info *info, int 
                 return o->is_virtual ? k : N_OPERATORS;
         /* SQLite hands over one value of IN after the other, and compares it by other rules afterwards: numbers as
          * numbers */
-        if (c->iColumn >= 0 && o->columns[c->iColumn].affinity != AFFINITY_NUMERIC && sqlite3_vtab_in(info, i, -1))
+        if (c->iColumn >= 0 && o->columns[c->iColumn].affinity != AFFINITY_NUMERIC && may_be_in(hints, info, i))
                 return N_OPERATORS;
         if (c->iColumn >= 0 && operators[k].value &&
             sqlite3_stricmp(sqlite3_vtab_collation(info, i), o->columns[c->iColumn].collation) != 0)
@@ -186,10 +198,10 @@ static char *plan_text(const Plan *plan) {
 }
 
 /* SQLITE_CONSTRAINT: a search that only the module can do would be left to SQLite. */
-static int choose_constraints(const ExposedObject *o, Plan *plan, sqlite3_index_info *info) {
+static int choose_constraints(const ExposedObject *o, PlanHints hints, Plan *plan, sqlite3_index_info *info) {
         for (int i = 0; i < info->nConstraint; i++) {
                 const struct sqlite3_index_constraint *c = &info->aConstraint[i];
-                size_t k = operator_of(o, info, i);
+                size_t k = operator_of(o, hints, info, i);
 
                 if (is_parameter(o, c) && (!c->usable || plan->n_constraints == PLAN_N_CONSTRAINTS))
                         return SQLITE_CONSTRAINT;
@@ -205,13 +217,13 @@ static int choose_constraints(const ExposedObject *o, Plan *plan, sqlite3_index_
         return SQLITE_OK;
 }
 
-int exposed_plan_choose(const ExposedObject *o, bool whole, sqlite3_index_info *info) {
+int exposed_plan_choose(const ExposedObject *o, PlanHints hints, sqlite3_index_info *info) {
         Plan plan = { .used = info->colUsed };
         Estimate e;
         int rc = SQLITE_OK;
 
-        if (o->rowid || !whole) {
-                rc = choose_constraints(o, &plan, info);
+        if (o->rowid || !hints.rowids) {
+                rc = choose_constraints(o, hints, &plan, info);
                 choose_order(o, &plan, info);
         }
         if (rc != SQLITE_OK)

@@ -53,8 +53,14 @@ typedef struct Plan {
         int n_constraints;
 } Plan;
 
-/* xBestIndex. With `whole` an object without rowid is read as it is, each time in the same order. An SQLite result code. */
-int exposed_plan_choose(const ExposedObject *o, bool whole, sqlite3_index_info *info);
+/* What the words of a statement tell beforehand (exposed_expect()), true where in doubt. */
+typedef struct PlanHints {
+        bool rowids; /* SQLite may ask for them: an object without is read as it is, each time in the same order */
+        bool row_in; /* there may be "(a, b) IN ...", of which each part looks like "=" */
+} PlanHints;
+
+/* xBestIndex. An SQLite result code. */
+int exposed_plan_choose(const ExposedObject *o, PlanHints hints, sqlite3_index_info *info);
 
 /* From idxStr, which only exposed_plan_choose() makes. */
 void exposed_plan_parse(const char *text, Plan *ret);

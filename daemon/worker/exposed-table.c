@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exposed-plan.h"
-
 #define N_SEARCHES_MAX 32 /* kept for the next cursor */
 
 /* A compiled SELECT of the file. */
@@ -164,7 +162,7 @@ static int disconnect_table(sqlite3_vtab *table) {
 static int choose_plan(sqlite3_vtab *table, sqlite3_index_info *info) {
         const Table *t = (Table *) table;
 
-        return exposed_plan_choose(t->object, t->tables->whole, info);
+        return exposed_plan_choose(t->object, t->tables->hints, info);
 }
 
 static int open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **ret) {
@@ -264,7 +262,7 @@ static int give_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *ret) {
         const Table *t = (Table *) cursor->pVtab;
         const Cursor *c = (Cursor *) cursor;
 
-        if (!t->object->rowid && !t->tables->whole) {
+        if (!t->object->rowid && !t->tables->hints.rowids) {
                 sqlite3_free(cursor->pVtab->zErrMsg);
                 cursor->pVtab->zErrMsg = sqlite3_mprintf("no such column: rowid");
                 return SQLITE_ERROR;

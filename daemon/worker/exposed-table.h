@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "exposed-schema.h"
+#include "exposed-plan.h"
 
 #define EXPOSED_MODULE "exposed"
 
@@ -21,7 +21,7 @@ typedef struct ExposedTables {
         sqlite3 *file;               /* borrowed; what is searched */
         ExposedObject *objects;      /* owned */
         uint32_t n_objects;
-        bool whole;                  /* see above */
+        PlanHints hints;             /* of the statement that is compiled or run; see above */
         struct ExposedSearch *kept;  /* owned; compiled and reset, for the next cursor */
 } ExposedTables;
 

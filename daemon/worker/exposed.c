@@ -164,24 +164,31 @@ static bool is_word(char c, bool begun) {
                (begun && c >= '0' && c <= '9');
 }
 
-static bool wants_rowids(const char *word, size_t size) {
-        static const char *const words[] = { "or", "right", "full" };
-
-        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-                if (size == strlen(words[i]) && strncasecmp(word, words[i], size) == 0)
+static bool is_one_of(const char *word, size_t size, const char *const *words) {
+        for (; *words; words++)
+                if (size == strlen(*words) && strncasecmp(word, *words, size) == 0)
                         return true;
         return false;
 }
 
 void exposed_expect(Exposed *e, const char *sql, size_t sql_size) {
+        static const char *const rowids[] = { "or", "right", "full", NULL }, *const in[] = { "in", NULL };
+        PlanHints *hints = &e->tables.hints;
+        bool comment = false;
+        char last = 0; /* before the word, but space */
+
         /* more than is needed, in strings and comments: such a statement only takes longer */
-        e->tables.whole = false;
-        for (size_t i = 0; i < sql_size && !e->tables.whole;) {
+        *hints = (PlanHints) {};
+        for (size_t i = 0; i < sql_size;) {
                 size_t n = 0;
 
                 while (i + n < sql_size && is_word(sql[i + n], n > 0))
                         n++;
-                e->tables.whole = wants_rowids(sql + i, n);
+                hints->rowids = hints->rowids || is_one_of(sql + i, n, rowids);
+                hints->row_in = hints->row_in || ((comment || last == ')' || last == '/') && is_one_of(sql + i, n, in));
                 i += n > 0 ? n : 1;
+                comment = comment || (last == '-' && sql[i - 1] == '-');
+                if (!strchr(" \t\n\f\r", sql[i - 1]))
+                        last = sql[i - 1];
         }
 }

@@ -14,6 +14,7 @@ VALUES = (
     "NULL", "0", "1", "5", "-3", "10", "2.5", "5.0", "9007199254740993", "9007199254740992.0", "'a'", "'A'", "'a '", "'b'",
     "'5'", "'05'", "' 5'", "'5.0'", "'!'", "''", "x''", "x'61'", "x'35'", "'abc'", "'ABC'", "'1e1'",
 )
+PATTERNS = ("'a%'", "'A*'", "'5%'", "'%b%'", "'_'", "'abc'")
 KINDS = "i INTEGER, t TEXT, n TEXT COLLATE NOCASE, r TEXT COLLATE RTRIM, f REAL, u NUMERIC, z"
 COLUMNS = ("i", "t", "n", "r", "f", "u", "z")
 OBJECTS = {
@@ -72,6 +73,7 @@ class Queries:
         column = self.column(*self.random.choice(tables))
         operator = self.random.choice(("=", "=", "<", "<=", ">", ">=", "IS", "<>", "IS NOT"))
         table = self.random.choice(tuple(OBJECTS))
+        pair = f"{self.random.choice(OBJECTS[table])}, {self.random.choice(OBJECTS[table])}"
         return self.random.choice((
             f"{column} {operator} {self.value()}",
             f"{column} {operator} {self.value()}",
@@ -83,6 +85,9 @@ class Queries:
             f"{column} IS {self.random.choice(('', 'NOT '))}NULL",
             f"{column} COLLATE {self.random.choice(('NOCASE', 'BINARY', 'RTRIM'))} {operator} {self.value()}",
             f"{column} IN (SELECT {self.random.choice(OBJECTS[table])} FROM {table})",
+            f"({column}, {self.column(*self.random.choice(tables))}) IN (SELECT {pair} FROM {table})",
+            f"({column}, {self.column(*self.random.choice(tables))}) {operator} ({self.values(2)})",
+            f"{column} {self.random.choice(('LIKE', 'NOT LIKE', 'GLOB'))} {self.random.choice(PATTERNS)}",
             f"EXISTS(SELECT 1 FROM {table} AS q WHERE {self.column('q', table)} {operator} {column})",
         ))
 

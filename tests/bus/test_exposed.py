@@ -195,6 +195,7 @@ def types_meet():
         "SELECT a, b FROM strict_one WHERE a = 5",
         "SELECT s.a, p.l FROM strict_one AS s JOIN pair AS p ON s.a = p.l + 4",
         "SELECT s.a, t.b FROM strict_one AS s JOIN strict_one AS t ON s.a = t.b",
+        "SELECT a FROM strict_one WHERE (a, 1) IN (SELECT b, 1 FROM strict_one)",
         "SELECT name FROM author WHERE name = 'ADA'",
         "SELECT name FROM author WHERE name = 'ADA' COLLATE BINARY",
         "SELECT name FROM priced WHERE name = 'grace' ORDER BY name",
