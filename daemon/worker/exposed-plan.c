@@ -317,19 +317,22 @@ static void append_constraint(sqlite3_str *s, const ExposedObject *o, const Plan
 
 char *exposed_plan_sql(const ExposedObject *o, const Plan *plan, const char *uses) {
         sqlite3_str *s = sqlite3_str_new(NULL);
-        const char *before = " WHERE ";
+        const char *before = "SELECT ";
 
-        sqlite3_str_appendall(s, "SELECT ");
-        if (o->rowid)
-                append_column(s, o, COLUMN_ROWID);
-        else
-                sqlite3_str_appendall(s, "NULL");
+        if (o->rowid) {
+                sqlite3_str_appendf(s, "%so.%s", before, o->rowid);
+                before = ", ";
+        }
         for (int i = 0; i < o->n_columns; i++)
                 if (exposed_plan_reads(plan, i)) {
-                        sqlite3_str_appendall(s, ", ");
+                        sqlite3_str_appendall(s, before);
                         append_column(s, o, i);
+                        before = ", ";
                 }
+        if (sqlite3_str_length(s) == 0)
+                sqlite3_str_appendall(s, "SELECT NULL");
         sqlite3_str_appendf(s, " FROM main.\"%w\" AS o", o->name);
+        before = " WHERE ";
         for (int i = 0; i < plan->n_constraints; i++)
                 if (uses[i] != VALUE_LEFT) {
                         sqlite3_str_appendall(s, before);

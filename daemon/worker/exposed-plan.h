@@ -71,7 +71,7 @@ ValueUse exposed_plan_value_use(const ExposedObject *o, const Plan *plan, int i,
 /* Whether column `i` is read: those past the 63rd all are if one is. */
 bool exposed_plan_reads(const Plan *plan, int i);
 
-/* SELECT for the file's connection: the rowid or NULL, then each column that is read. `uses` has a ValueUse for each
+/* SELECT for the file's connection: the rowid if there is one, then each column that is read. `uses` has a ValueUse for each
  * constraint, whose value is parameter i + 1. To be freed with sqlite3_free(); NULL: no memory. */
 char *exposed_plan_sql(const ExposedObject *o, const Plan *plan, const char *uses);
 

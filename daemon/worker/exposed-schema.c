@@ -154,11 +154,14 @@ static int find_column(const ExposedObject *o, const char *name) {
         return COLUMN_OTHER;
 }
 
-/* Which name leads to the rowid, if there is one: SQLite compiles it, or not. */
+/* Which name leads to the rowid, if there is one: SQLite compiles it, or not. A table of as many columns as SQLite allows goes
+ * without: no row could hold both. */
 static int read_rowid(ExposedObject *o, sqlite3 *db) {
         static const char *const names[] = { "rowid", "_rowid_", "oid" };
 
-        for (size_t i = 0; !o->rowid && !o->is_view && i < sizeof names / sizeof *names; i++) {
+        if (o->is_view || o->n_columns >= sqlite3_limit(db, SQLITE_LIMIT_COLUMN, -1))
+                return SQLITE_OK;
+        for (size_t i = 0; !o->rowid && i < sizeof names / sizeof *names; i++) {
                 sqlite3_stmt *stmt = NULL;
                 char *sql;
 

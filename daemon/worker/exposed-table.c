@@ -51,7 +51,7 @@ static ExposedSearch *search_new(sqlite3 *file, const ExposedObject *o, const ch
                                  const char *uses, int *ret_rc) {
         ExposedSearch *s = calloc(1, sizeof *s + (size_t) o->n_columns * sizeof s->at[0]);
         char *sql = exposed_plan_sql(o, plan, uses);
-        int n = 1;
+        int n = o->rowid ? 1 : 0;
 
         *ret_rc = SQLITE_NOMEM;
         if (s && sql && (s->text = sqlite3_mprintf("%s", text)))
@@ -301,7 +301,9 @@ int exposed_tables_register(ExposedTables *tables, sqlite3 *db) {
 }
 
 int exposed_tables_create(sqlite3 *db, const ExposedObject *o) {
-        char *columns = exposed_object_columns(o), *sql = NULL;
+        /* arguments are bounded like columns, and there are some more */
+        bool all = o->n_columns < sqlite3_limit(db, SQLITE_LIMIT_COLUMN, -1) - 5;
+        char *columns = all ? exposed_object_columns(o) : sqlite3_mprintf("%d columns", o->n_columns), *sql = NULL;
         int rc = SQLITE_NOMEM;
 
         if (columns && (sql = sqlite3_mprintf("CREATE VIRTUAL TABLE \"%w\" USING " EXPOSED_MODULE "(%s)", o->name, columns)))

@@ -249,8 +249,9 @@ static void test_sql(void) {
 
         check_sql(&o, ";3;", "", "SELECT o.oid, o.\"a\", o.\"b\"\"c\" FROM main.\"o\"\"\" AS o");
         check_sql(&view, "d1a0;2;e0l1", "wp",
-                  "SELECT NULL, o.\"b\"\"c\" FROM main.\"v\" AS o WHERE (o.\"a\" = ?1 OR (o.\"a\" >= '' AND o.\"a\" < x'')) "
+                  "SELECT o.\"b\"\"c\" FROM main.\"v\" AS o WHERE (o.\"a\" = ?1 OR (o.\"a\" >= '' AND o.\"a\" < x'')) "
                   "AND o.\"b\"\"c\" < ?2 ORDER BY o.\"b\"\"c\" DESC, o.\"a\"");
+        check_sql(&view, ";0;", "", "SELECT NULL FROM main.\"v\" AS o");
         check_sql(&o, ";0;e0n1g-1", "-pp",
                   "SELECT o.oid FROM main.\"o\"\"\" AS o WHERE o.\"b\"\"c\" IS NULL AND o.oid > ?3");
 }
@@ -314,6 +315,26 @@ static void test_declaration(void) {
         tear_down(&f);
 }
 
+/* A table of as many columns as SQLite allows, and of a few less, has rows like any other. */
+static void test_widest(void) {
+        for (int n = 1990; n <= 2000; n++) {
+                g_autoptr(GString) schema = g_string_new("CREATE TABLE w(c1");
+                sqlite3_stmt *stmt;
+                Fixture f;
+
+                for (int i = 2; i <= n; i++)
+                        g_string_append_printf(schema, ", c%d", i);
+                g_string_append_printf(schema, "); INSERT INTO w(c1, c%d) VALUES('first', 'last')", n);
+                set_up(&f, schema->str, "w", NULL);
+                g_assert_cmpint(sqlite3_prepare_v2(f.database.db, "SELECT * FROM w WHERE c1 = 'first' OR c2 = 5", -1, &stmt,
+                                                   NULL), ==, SQLITE_OK);
+                g_assert_cmpint(sqlite3_step(stmt), ==, SQLITE_ROW);
+                g_assert_cmpstr((const char *) sqlite3_column_text(stmt, n - 1), ==, "last");
+                g_assert_cmpint(sqlite3_finalize(stmt), ==, SQLITE_OK);
+                tear_down(&f);
+        }
+}
+
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_assert_cmpint(database_setup_sqlite(&(Setup) { .heap_size_max = 64 << 20, .temp_size_max = 64 << 20 }), ==,
@@ -326,5 +347,6 @@ int main(int argc, char **argv) {
         g_test_add_func("/exposed/sql", test_sql);
         g_test_add_func("/exposed/transaction", test_transaction);
         g_test_add_func("/exposed/declaration", test_declaration);
+        g_test_add_func("/exposed/widest", test_widest);
         return g_test_run();
 }
