@@ -154,6 +154,13 @@ _public_ int sqlipc_set_timeout(sqlipc_connection *connection, uint64_t usec) {
         return 0;
 }
 
+_public_ int sqlipc_set_allow_interactive_authorization(sqlipc_connection *connection, int allow) {
+        if (!connection)
+                return -EINVAL;
+        connection->allow_interactive_authorization = allow != 0;
+        return 0;
+}
+
 bool connection_is_open(sqlipc_connection *c) {
         return sd_bus_is_open(c->bus) > 0;
 }
@@ -195,6 +202,9 @@ int connection_new_call(sqlipc_connection *c, sd_bus_message **ret, const char *
 
         r = sd_bus_message_new_method_call(c->bus, &m, destination ? destination : SQLIPC_BUS_NAME, path,
                                            SQLIPC_DATABASE_INTERFACE, method);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_set_allow_interactive_authorization(m, c->allow_interactive_authorization);
         if (r < 0)
                 return r;
         if (destination) {
@@ -245,6 +255,10 @@ static int poll_until(struct pollfd *fds, nfds_t n_fds, uint64_t until) {
         }
         n = ppoll(fds, n_fds, t, NULL);
         return n < 0 ? (errno == EINTR ? 0 : -errno) : n;
+}
+
+uint64_t connection_answer_deadline(const sqlipc_connection *c) {
+        return c->allow_interactive_authorization ? UINT64_MAX : 0;
 }
 
 int connection_wait(sqlipc_connection *c, int pipe_fd, uint64_t *deadline) {

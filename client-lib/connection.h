@@ -20,6 +20,7 @@ struct sqlipc_connection {
         bool blocking;
         bool dispatching;          /* connection_process() has the bus call handlers */
         uint64_t timeout_usec;     /* of one blocking call, UINT64_MAX: none */
+        bool allow_interactive_authorization;
         int wake_fd;               /* eventfd: a cursor was cancelled, or the caller's loop brought news */
         int epoll_fd;              /* for the program's loop; -1 until one is asked for */
         int polled_bus_fd;         /* what stands in epoll_fd for the bus, -1: nothing */
@@ -43,8 +44,11 @@ int connection_new_call(sqlipc_connection *c, sd_bus_message **ret, const char *
 /* Dispatches what came and takes every waiting cursor as far as it goes. 1: something was done. */
 int connection_process(sqlipc_connection *c);
 
+/* The `deadline` to begin with of a call that waits for an answer of the service, for which a user may have to be asked. */
+uint64_t connection_answer_deadline(const sqlipc_connection *c);
+
 /* Waits for bus, cancellation or `pipe_fd` (-1: none), and processes the first two. `*deadline`: 0 before the first wait
- * of a blocking call, which sets it. 1: the pipe has news; 0: look again; -ETIMEDOUT. */
+ * of a blocking call, which sets it; UINT64_MAX: none. 1: the pipe has news; 0: look again; -ETIMEDOUT. */
 int connection_wait(sqlipc_connection *c, int pipe_fd, uint64_t *deadline);
 
 /* Keeps epoll_fd in step with what the bus waits for. */

@@ -410,7 +410,7 @@ static int wait_fd(const sqlipc_cursor *c) {
 }
 
 int cursor_wait_started(sqlipc_cursor *c) {
-        uint64_t deadline = 0;
+        uint64_t deadline = connection_answer_deadline(c->connection);
         int r;
 
         for (;;) {

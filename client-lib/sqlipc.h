@@ -78,6 +78,14 @@ sqlipc_connection *sqlipc_close(sqlipc_connection *connection);
  */
 int sqlipc_set_timeout(sqlipc_connection *connection, uint64_t usec);
 
+/**
+ * 1: where an administrator has polkit ask, the user may be asked to authenticate for a call; 0, the default: such a call
+ * fails with -EACCES. For programs with a user before them. sqlipc_prepare(), sqlipc_execute() and sqlipc_query() then wait
+ * for their answer without end, whatever the connection's timeout: somebody may have to find a password.
+ * Since: 0.1
+ */
+int sqlipc_set_allow_interactive_authorization(sqlipc_connection *connection, int allow);
+
 /** What sqlipc_list_databases() calls: `name` and `description` ("" for none) are valid until it returns. 0: go on. */
 typedef int (*sqlipc_database_visitor)(const char *name, const char *description, void *userdata);
 

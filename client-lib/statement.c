@@ -159,7 +159,7 @@ static int statement_new(sqlipc_statement **ret, sqlipc_connection *c, const cha
 
 /* Waits until the statement is compiled or failed. */
 static int wait_ready(sqlipc_statement *s) {
-        uint64_t deadline = 0;
+        uint64_t deadline = connection_answer_deadline(s->connection);
         int r;
 
         while (s->state == STATEMENT_PREPARING) {

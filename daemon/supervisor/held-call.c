@@ -89,8 +89,10 @@ static void refuse_for_lack_of_user(HeldCall *h) {
                 return;
         }
         (void) sd_bus_reply_method_errorf(h->call, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
-                                          "The database is for who authenticates: allow interactive authorization with "
-                                          "the call, and have an authentication agent running.");
+                                          "The database is for who authenticates%s",
+                                          h->may_interact ? ", and no authentication agent was there to ask you: start one, "
+                                                            "such as pkttyagent." :
+                                                            ": allow interactive authorization with the call.");
         held_call_free(h);
 }
 

@@ -108,7 +108,16 @@ class FakePolkit:
         self._in_thread(call)
 
     def changed(self):
-        self._in_thread(lambda: self.connection.emit_signal(None, PATH, INTERFACE, "Changed", None))
+        """Says so, and returns when the bus has passed it on."""
+
+        def call():
+            self.connection.emit_signal(None, PATH, INTERFACE, "Changed", None)
+            self.connection.call_sync(
+                "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "GetId",
+                None, None, Gio.DBusCallFlags.NONE, -1, None,
+            )  # fmt: skip
+
+        self._in_thread(call)
 
     def forget(self):
         self.questions, self.cancelled = [], []

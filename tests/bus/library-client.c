@@ -5,6 +5,7 @@
  *
  *      open ADDRESS            query DATABASE SQL      rows N (0: all)       bind INDEX i|r|t|b|n VALUE
  *      timeout USEC            prepare DATABASE SQL    cancel                name NAME HEX
+ *      interactive 0|1
  *                              execute                 cancel-later          finalize
  *                              columns: of the statement, each a row of name and declared type
  *
@@ -182,6 +183,8 @@ static void obey(char *line) {
                 answer(sqlipc_open_address(word, &connection));
         } else if (!strcmp(verb, "timeout")) {
                 answer(sqlipc_set_timeout(connection, strtoull(word, NULL, 10)));
+        } else if (!strcmp(verb, "interactive")) {
+                answer(sqlipc_set_allow_interactive_authorization(connection, atoi(word)));
         } else if (!strcmp(verb, "query")) {
                 close_cursor();
                 answer(sqlipc_query(connection, word, line, &cursor, NULL));

@@ -4,90 +4,17 @@
 import os
 import signal
 import sqlite3
-import struct
-import subprocess
 
 from client import Text, reference, same_rows
-from harness import BUILD_ROOT, CHINOOK, SANITIZED, Service, main, wait_for
+from harness import CHINOOK, SANITIZED, Service, main, wait_for
+from library import Library
 from overheard import Overheard
 from results import EXTREME_QUERIES, QUERIES, TABLES, make_extremes
 from tap import equal, test, true
 
-PROGRAM = BUILD_ROOT / "tests/bus/library-client"
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
 STREAM = ENDLESS + "x, 'some text to fill the pages' FROM n"
 SCAN = ENDLESS + "count(*) FROM n"
-
-
-class Library:
-    """A library-client that is told what to do."""
-
-    def __init__(self, service):
-        self.process = subprocess.Popen(
-            [PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=service.environment, text=True
-        )
-        self.ok(f"open {service.address}")
-
-    def say(self, line):
-        self.process.stdin.write(" ".join(line.split()) + "\n")
-        self.process.stdin.flush()
-
-    def hear(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise AssertionError(f"library-client ended with {self.process.wait()}")
-        return line.rstrip("\n")
-
-    def ask(self, line):
-        """The rows that came, and the last line."""
-        self.say(line)
-        rows = []
-        while (answer := self.hear()).startswith("row"):
-            rows.append([value(word) for word in answer.split()[1:]])
-        return rows, answer
-
-    def ok(self, line):
-        rows, answer = self.ask(line)
-        equal(answer, "ok", line)
-        return rows
-
-    def failure(self, line):
-        """Errno, name behind the prefix, and message of an answer that must be an error."""
-        _, answer = self.ask(line)
-        words = answer.split(" ", 6)
-        equal(words[0], "error", f"{line}: {answer}")
-        return int(words[1]), words[5].removeprefix("org.sqlipc1.Error."), words[6]
-
-    def close(self):
-        self.process.stdin.close()
-        code = self.process.wait(60)
-        self.process.stdout.close()
-        equal(code, 0, "exit code of library-client")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, *_):
-        if kind:
-            self.process.kill()
-            self.process.wait()
-        else:
-            self.close()
-
-
-def value(word):
-    """A value as library-client prints it."""
-    kind, _, data = word.partition(":")
-    if kind == "i":
-        return int(data)
-    if kind == "r":
-        return struct.unpack(">d", bytes.fromhex(data))[0]
-    if kind == "t":
-        return Text(bytes.fromhex(data))
-    if kind == "b":
-        return bytes.fromhex(data)
-    equal(word, "n", "value")
-    return None
 
 
 @test

@@ -5,12 +5,16 @@
 polkit is fake_polkit.py here; the system suite has the real one.
 """
 import contextlib
+import errno
 import os
+import pty
+import subprocess
 import time
 
 from client import DATABASE, MANAGER, MANAGER_PATH, Failure, Gio, GLib, object_path
 from fake_polkit import FakePolkit
-from harness import CHINOOK, SQLIPCD, UID_A, UID_B, UID_DAEMON, Service, executable, expect, fds, main, wait_for
+from harness import CHINOOK, CLI, SQLIPCD, UID_A, UID_B, UID_DAEMON, Service, executable, expect, fds, main, wait_for
+from library import Library
 from tap import Skip, equal, test, true
 
 NAMES = ("yes", "no", "challenge", "hang")
@@ -34,6 +38,11 @@ def needs_root(function):
 
     wrapped.__doc__, wrapped.__name__ = function.__doc__, function.__name__
     return test(wrapped)
+
+
+def needs_open_build():
+    if any(not parent.stat().st_mode & 0o001 for parent in CLI.parents):
+        raise Skip("the build folder is closed to other users")
 
 
 @contextlib.contextmanager
@@ -172,6 +181,58 @@ def failed_authentication():
         expect(UNKNOWN_OBJECT, one.query, "challenge", "SELECT 1")
         fake.rules["challenge"] = ("challenge", "yes")
         one.point("challenge")
+
+
+@needs_root
+def library_and_its_programs():
+    """libsqlipc allows interaction where its program says so, and then waits for as long as the user takes"""
+    needs_open_build()
+    with polkit(challenge=("challenge", "hang")) as fake, Library(service, user=UID_A) as one:
+        one.ok("timeout 1000000")
+        for line in ("query challenge SELECT 1", "prepare challenge SELECT 1"):
+            number, name, message = one.failure(line)
+            equal((number, name), (errno.EACCES, INTERACTIVE_REQUIRED), line)
+            true("allow interactive authorization" in message, message)
+        fake.forget()
+        one.ok("interactive 1")
+        for line in ("query challenge SELECT 1", "prepare challenge SELECT 1", "execute"):
+            one.say(line)
+            hangs(fake, 1)
+            time.sleep(1.5)  # the connection's timeout passes
+            fake.answer("yes")
+            equal(one.hear(), "ok", line)
+            fake.changed()  # nothing is kept: the next line asks again
+        equal(one.ask("rows 0"), ([[1]], "end 1"), "rows")
+        fake.rules["challenge"] = ("challenge", "challenge")
+        true("agent" in one.failure("query challenge SELECT 1")[2], "sentence where no agent is there")
+
+
+@needs_root
+def terminal():
+    """ipcq-cli has a user on a terminal authenticate, and nobody else"""
+    needs_open_build()
+    with polkit() as fake:
+        for streams, arguments, interactive in (
+            (("stdin", "stderr"), (), True),
+            (("stdin", "stderr"), ("--no-ask-password",), False),
+            (("stdin",), (), False),
+            (("stderr",), (), False),
+        ):
+            fake.rules["challenge"] = ("challenge", "yes" if interactive else "no")
+            fake.forget()
+            ours, theirs = pty.openpty()
+            done = subprocess.run(
+                [CLI, f"--address={service.address}", "--mode=csv", *arguments, "challenge", "SELECT 6 * 7 AS x"],
+                env=service.environment,
+                **dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE) | dict.fromkeys(streams, theirs),
+                user=UID_A,
+                check=False,
+            )
+            os.close(theirs)
+            os.close(ours)
+            expected = (0, b"x\n42\n") if interactive else (1, b"")
+            equal((done.returncode, done.stdout), expected, f"result: {streams} {arguments}")
+            equal(fake.asked()[-1], ("challenge", interactive), "last question")
 
 
 @needs_root

@@ -251,6 +251,9 @@ static int run(const Options *options) {
         }
         if (open_connection(options, &connection) < 0)
                 return EXIT_UNREACHABLE;
+        /* Somebody is there to be asked. */
+        if (!options->no_ask_password && isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
+                (void) sqlipc_set_allow_interactive_authorization(connection, 1);
         return options->list ? list_databases(connection, options) : run_query(connection, options);
 }
 

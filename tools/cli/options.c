@@ -101,6 +101,8 @@ int options_parse(int argc, char **argv, Options *ret) {
                   "NAME=VALUE" },
                 { "null", 0, 0, G_OPTION_ARG_FILENAME, &options.null, "What stands for NULL, but in JSON", "TEXT" },
                 { "list", 'l', 0, G_OPTION_ARG_NONE, &options.list, "List the databases, with their descriptions", NULL },
+                { "no-ask-password", 0, 0, G_OPTION_ARG_NONE, &options.no_ask_password,
+                  "Do not have you authenticate, as on a terminal", NULL },
                 { "version", 0, 0, G_OPTION_ARG_NONE, &options.version, "Show the version", NULL },
                 { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &words, NULL, NULL },
                 {},

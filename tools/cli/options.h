@@ -19,7 +19,7 @@ enum {
 };
 
 typedef struct Options {
-        gboolean system, user, list, version;
+        gboolean system, user, list, no_ask_password, version;
         char *address;         /* owned */
         RenderMode mode;
         char *null;            /* owned; NULL: the mode's own */

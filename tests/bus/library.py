@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""libsqlipc in a process of its own, library-client.c, that is told what to do line by line."""
+import struct
+import subprocess
+
+from client import Text
+from harness import BUILD_ROOT
+from tap import equal
+
+PROGRAM = BUILD_ROOT / "tests/bus/library-client"
+
+
+class Library:
+    """A library-client that is told what to do."""
+
+    def __init__(self, service, **keywords):
+        self.process = subprocess.Popen(
+            [PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=service.environment, text=True, **keywords
+        )
+        self.ok(f"open {service.address}")
+
+    def say(self, line):
+        self.process.stdin.write(" ".join(line.split()) + "\n")
+        self.process.stdin.flush()
+
+    def hear(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise AssertionError(f"library-client ended with {self.process.wait()}")
+        return line.rstrip("\n")
+
+    def ask(self, line):
+        """The rows that came, and the last line."""
+        self.say(line)
+        rows = []
+        while (answer := self.hear()).startswith("row"):
+            rows.append([value(word) for word in answer.split()[1:]])
+        return rows, answer
+
+    def ok(self, line):
+        rows, answer = self.ask(line)
+        equal(answer, "ok", line)
+        return rows
+
+    def failure(self, line):
+        """Errno, name behind the prefix, and message of an answer that must be an error."""
+        _, answer = self.ask(line)
+        words = answer.split(" ", 6)
+        equal(words[0], "error", f"{line}: {answer}")
+        return int(words[1]), words[5].removeprefix("org.sqlipc1.Error."), words[6]
+
+    def close(self):
+        self.process.stdin.close()
+        code = self.process.wait(60)
+        self.process.stdout.close()
+        equal(code, 0, "exit code of library-client")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind:
+            self.process.kill()
+            self.process.wait()
+        else:
+            self.close()
+
+
+def value(word):
+    """A value as library-client prints it."""
+    kind, _, data = word.partition(":")
+    if kind == "i":
+        return int(data)
+    if kind == "r":
+        return struct.unpack(">d", bytes.fromhex(data))[0]
+    if kind == "t":
+        return Text(bytes.fromhex(data))
+    if kind == "b":
+        return bytes.fromhex(data)
+    equal(word, "n", "value")
+    return None
