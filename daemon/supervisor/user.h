@@ -3,7 +3,8 @@
  * One uid that has something here, and the sums over all that its clients hold: quotas are per uid, whatever number of
  * connections it opens. Supervisor.
  *
- * Referenced by each session, run, pipe, group, held call and question to polkit of the uid: the last of them may outlive the others.
+ * Referenced by each session, run, pipe, group, held call and question to polkit of the uid: the last of them may
+ * outlive the others.
  */
 #ifndef SQLIPC_USER_H
 #define SQLIPC_USER_H

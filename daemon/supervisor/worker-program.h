@@ -3,8 +3,8 @@
  * The program that workers run, opened once. Supervisor.
  *
  * A package that is unpacked replaces the file some time before the service starts anew. Workers that are started in between
- * are those of this supervisor's version all the same, since another may speak another protocol. (Where the service's sandbox
- * lets only the files execute that were there at its start, a new one could not even be started.)
+ * are those of this supervisor's version all the same, since another may speak another protocol. (Where the service's
+ * sandbox lets only the files execute that were there at its start, a new one could not even be started.)
  */
 #ifndef SQLIPC_WORKER_PROGRAM_H
 #define SQLIPC_WORKER_PROGRAM_H
