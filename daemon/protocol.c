@@ -446,6 +446,6 @@ int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret) {
                 free(arrays);
                 return r.error;
         }
-        *ret = (ReceivedMessage) { .message = m, .pipe_fd = -1, .bytes = bytes, .arrays = arrays };
+        *ret = (ReceivedMessage) { .message = m, .size = size, .pipe_fd = -1, .bytes = bytes, .arrays = arrays };
         return 0;
 }

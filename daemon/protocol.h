@@ -160,6 +160,7 @@ typedef struct Message {
 /* A message as it arrived, with what its pointers borrow from. */
 typedef struct ReceivedMessage {
         Message message;
+        size_t size;             /* of its bytes: what it cost to read */
         int pipe_fd;             /* RUN: write end, owned; -1 otherwise */
         uint8_t *bytes;          /* owned */
         void *arrays;            /* owned: what the arrays of Started and Setup point to */

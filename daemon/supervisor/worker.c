@@ -15,7 +15,10 @@
 #include "quota.h"
 #include "worker.h"
 
+/* What a turn of the loop hears of one worker, and what of one that died: a large message costs milliseconds (I1). */
 #define MESSAGES_AT_ONCE 64
+#define MESSAGE_BYTES_AT_ONCE ((size_t) 1024 * 1024)
+#define LAST_WORDS_SIZE_MAX (2 * MESSAGE_MEMFD_SIZE_MAX)
 #define SOCKET_BUFFER_SIZE (256 * 1024)
 #define EXIT_USEC UINT64_C(5000000) /* for an idle worker to close its connections and end */
 #define FD_MIN 10 /* away from the numbers that workers are started with */
@@ -87,7 +90,7 @@ static int send_setup(Worker *w) {
 static int on_control(sd_event_source *s, int fd, uint32_t revents, void *userdata);
 static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userdata);
 static int on_idle(sd_event_source *s, uint64_t usec, void *userdata);
-static int receive(Worker *w);
+static int receive(Worker *w, size_t *budget);
 
 static int add_sources(Worker *w) {
         sd_event *e = w->manager->event;
@@ -303,7 +306,8 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
         Manager *m = w->manager;
         g_autoptr(Group) g = group_ref(w->group);
 
-        while (w->control_fd >= 0 && !w->distrusted && receive(w) > 0) /* its last words; the socket's buffer bounds them */
+        size_t budget = LAST_WORDS_SIZE_MAX;
+        while (w->control_fd >= 0 && !w->distrusted && budget > 0 && receive(w, &budget) > 0)
                 ;
         bool expected = w->ending || w->killed || (si->si_code == CLD_EXITED && si->si_status == 0);
         const char *how = si->si_code == CLD_EXITED ? "exited with status" : "died of signal";
@@ -372,8 +376,8 @@ static void distrust(Worker *w, const char *why) {
         worker_kill(w, why);
 }
 
-/* One message. 1: there may be more; 0: not now. */
-static int receive(Worker *w) {
+/* One message, whose size is taken off `budget`. 1: there may be more; 0: not now. */
+static int receive(Worker *w, size_t *budget) {
         ReceivedMessage m = RECEIVED_MESSAGE_INIT;
         int r = message_receive(w->control_fd, &m);
 
@@ -387,6 +391,7 @@ static int receive(Worker *w) {
                 return 0;
         }
         if (r > 0) {
+                *budget -= MIN(*budget, m.size);
                 r = dispatch(w, &m.message);
                 if (r < 0)
                         log_full(LOG_WARNING, database_name(w->group->database), NULL,
@@ -401,9 +406,10 @@ static int receive(Worker *w) {
 }
 
 void worker_process(Worker *w) {
-        /* The socket's buffer bounds it; a worker that talks on and on waits for the next turn of the loop. */
-        for (int i = 0; i < MESSAGES_AT_ONCE && w->control_fd >= 0 && !w->distrusted; i++)
-                if (receive(w) <= 0)
+        size_t budget = MESSAGE_BYTES_AT_ONCE;
+
+        for (int i = 0; i < MESSAGES_AT_ONCE && budget > 0 && w->control_fd >= 0 && !w->distrusted; i++)
+                if (receive(w, &budget) <= 0)
                         return;
 }
 

@@ -10,9 +10,11 @@ import subprocess
 
 from client import DATABASE, NAME, Gio, GLib, object_path
 from fake_polkit import INTERFACE, PATH, FakePolkit
-from harness import CHINOOK, UID_A, UID_B, UID_DAEMON, Service, expect, main, wait_for
+from harness import BUILD_ROOT, CHINOOK, UID_A, UID_B, UID_DAEMON, Service, expect, main, wait_for
 from tap import Skip, equal, test, true
 
+# Workers whose lies are in lying-worker.c.
+TAKEN_OVER = {"SQLIPC_WORKER_PATH": str(BUILD_ROOT / "tests/bus/lying-worker")}
 ROOT = os.geteuid() == 0
 NUMBERS = "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT i FROM n"
 BUS = "org.freedesktop.DBus"
@@ -119,6 +121,34 @@ def memory_of_neighbours():
         with subprocess.Popen(["sleep", "60"], user=UID_DAEMON, group=UID_DAEMON, extra_groups=[]) as any_other:
             wait_for(lambda: may_look_into(any_other.pid, UID_DAEMON), "any other process can be")
             any_other.kill()
+
+
+def lie(client, what, method="Query"):
+    return client.begin(object_path("chinook"), DATABASE, method, "(sava{sv}a{sv})", what, [], {}, {})
+
+
+@test
+def worker_that_lies():
+    """A worker that says what it may not say is killed, and costs those their queries who had it"""
+    with Service({"chinook": CHINOOK}, environment=TAKEN_OVER) as another:
+        one = another.client()
+        for what in ("early", "nonsense", "foreign", "pages", "gone"):
+            expect("WorkerLost", lie(one, what, "QueryRows").result)
+            expect("Sql", lie(one, "truth").result)
+        wait_for(another.is_idle, "nothing is left")
+
+
+@test
+def worker_that_talks():
+    """A worker that says much takes its turn with all others"""
+    with Service({"chinook": CHINOOK}, environment=TAKEN_OVER) as another:
+        one, other = another.client(), another.client()
+        one.database("chinook", "Query", "(sava{sv}a{sv})", "flood", [], {}, {})
+        n_others = 0
+        while other.manager("ListRuns")[0]:
+            n_others += 1
+        # Of 200 messages; a turn of the loop has one of them, if it is large, and one call.
+        true(n_others >= 60, f"{n_others} calls of another were answered meanwhile")
 
 
 if __name__ == "__main__":

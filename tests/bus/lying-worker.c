@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * In the place of sqlipc-worker, one that was taken over. What it says is the first word of the SQL:
+ *
+ *   flood      what is true, and then STARTED, as large as may be, N_FLOOD times, faster than it can be read
+ *   nonsense   bytes that are no message
+ *   early      the end of a run that it never started
+ *   foreign    the end of runs that others have, if their numbers are near
+ *   gone       the same at once, and it dies: all of it lies in the socket then
+ *   pages      what is no page, down the pipe
+ *   else       a run that fails with "so it is"
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "page-encoder.h"
+#include "protocol.h"
+#include "sqlipc-errors.h"
+
+#define N_COLUMNS 32767
+#define N_FLOOD 200
+
+static void await(int fd, short events) {
+        (void) poll(&(struct pollfd) { .fd = fd, .events = events }, 1, -1);
+}
+
+static void say(const Message *m) {
+        int r;
+
+        while ((r = message_send(WORKER_CONTROL_FD, m, -1)) == -EAGAIN)
+                await(WORKER_CONTROL_FD, POLLOUT);
+        if (r < 0)
+                exit(0); /* nobody listens any more */
+}
+
+static void say_started(uint64_t number) {
+        Bytes column[] = { { .data = "a", .size = 1 }, {} };
+
+        say(&(Message) { .kind = MESSAGE_STARTED,
+                         .started = { .number = number, .described = true, .n_columns = 1, .columns = column } });
+}
+
+/* The memfd of a STARTED that is as large as may be, and its stub (protocol-socket.c). */
+static int new_large_started(uint64_t number, uint8_t stub[12]) {
+        static char name[100];
+        static Bytes columns[2 * N_COLUMNS];
+        Message m = { .kind = MESSAGE_STARTED,
+                      .started = { .number = number, .described = true, .n_columns = N_COLUMNS, .columns = columns } };
+        uint8_t *bytes;
+        size_t size;
+
+        for (size_t i = 0; i < 2 * N_COLUMNS; i++)
+                columns[i] = (Bytes) { .data = name, .size = sizeof name };
+        int fd = memfd_create("lie", MFD_ALLOW_SEALING);
+        if (message_encode(&m, &bytes, &size) < 0 || write(fd, bytes, size) != (ssize_t) size ||
+            fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+                exit(1);
+        free(bytes);
+        store_le32(stub, UINT32_MAX);
+        store_le64(stub + 4, size);
+        return fd;
+}
+
+/* Faster than they can be read: as many as the socket takes wait there. */
+static void flood(uint64_t number) {
+        union {
+                struct cmsghdr header;
+                uint8_t space[CMSG_SPACE(sizeof(int))];
+        } control = { .header = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+        uint8_t stub[12];
+        struct iovec part = { .iov_base = stub, .iov_len = sizeof stub };
+        struct msghdr h = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+        int fd = new_large_started(number, stub);
+
+        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+        for (int i = 0; i < N_FLOOD;) {
+                if (sendmsg(WORKER_CONTROL_FD, &h, MSG_NOSIGNAL) >= 0)
+                        i++;
+                else if (errno == EAGAIN)
+                        await(WORKER_CONTROL_FD, POLLOUT);
+                else if (errno == ETOOMANYREFS)
+                        (void) usleep(1000);
+                else
+                        exit(0);
+        }
+        close(fd);
+}
+
+static void say_ended(uint64_t number) {
+        say(&(Message) { .kind = MESSAGE_ENDED,
+                         .ended = { .number = number, .drained = true, .n_rows = UINT64_MAX, .n_bytes = UINT64_MAX,
+                                    .failure = { .error = ERROR_SQL, .message = "so it is" } } });
+}
+
+static void lie(const Job *job, int pipe_fd) {
+        static const char nothing[65536];
+        const char *what = job->sql;
+
+        if (strcmp(what, "early") == 0)
+                say(&(Message) { .kind = MESSAGE_DRAINED, .number = job->number });
+        if (strcmp(what, "nonsense") == 0)
+                (void) send(WORKER_CONTROL_FD, what, 5, MSG_NOSIGNAL);
+        if (strcmp(what, "foreign") == 0)
+                for (uint64_t n = job->number - 100; n < job->number; n++)
+                        say_ended(n);
+        if (strcmp(what, "pages") == 0)
+                while (write(pipe_fd, nothing, sizeof nothing) > 0 || errno == EAGAIN)
+                        await(pipe_fd, POLLOUT);
+        if (strcmp(what, "flood") == 0 || strcmp(what, "gone") == 0)
+                flood(job->number);
+        if (strcmp(what, "gone") == 0)
+                _exit(1);
+}
+
+int main(void) {
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+        struct pollfd fds[] = { { .fd = WORKER_JOB_FD, .events = POLLIN }, { .fd = WORKER_CONTROL_FD, .events = POLLIN } };
+
+        await(WORKER_CONTROL_FD, POLLIN);
+        if (message_receive(WORKER_CONTROL_FD, &m) <= 0)
+                return 1;
+        received_message_done(&m);
+        while (poll(fds, 2, -1) >= 0 && !fds[1].revents) /* whatever else it is told is its end */
+                if (message_receive(WORKER_JOB_FD, &m) > 0) {
+                        say(&(Message) { .kind = MESSAGE_TAKEN, .number = m.message.job.number });
+                        if (strcmp(m.message.job.sql, "pages") == 0 || strcmp(m.message.job.sql, "flood") == 0)
+                                say_started(m.message.job.number);
+                        lie(&m.message.job, m.pipe_fd);
+                        say_ended(m.message.job.number);
+                        received_message_done(&m);
+                }
+        return 0;
+}
