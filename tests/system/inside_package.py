@@ -33,11 +33,11 @@ def names(folder):
     return [done("dpkg-deb", "--field", package, "Package").strip() for package in sorted((HOME / folder).glob("*.deb"))]
 
 
-def answers():
-    """One busctl call of an unprivileged user gets its row."""
+def answers(user="sqlipc-reader"):
+    """One busctl call of a user, who is nobody special, gets its row."""
     said = done(
         "busctl", "--system", "call", "org.sqlipc1", "/org/sqlipc1/database/chinook", "org.sqlipc1.Database", "QueryRows",
-        "sava{sv}a{sv}", "SELECT Name FROM Genre WHERE GenreId = 1", "0", "0", "0", user="sqlipc-reader",
+        "sava{sv}a{sv}", "SELECT Name FROM Genre WHERE GenreId = 1", "0", "0", "0", user=user,
     )  # fmt: skip
     true('"Rock"' in said, said)
 
@@ -94,6 +94,16 @@ def package_tests():
         result = command(HOME / "debian/tests" / script)
         # As autopkgtest does: a test that complains has failed.
         equal((result.returncode, result.stderr), (0, ""), f"{script}, which said {result.stdout}")
+
+
+@test
+def unpacked():
+    """Between the unpacking of an upgrade and the restart, the old service still starts workers, for who had none"""
+    answers()
+    old = main_pid()
+    done("dpkg", "--unpack", *(HOME / "newer").glob("sqlipcd_*.deb"))
+    answers(user="root")
+    equal(main_pid(), old, "process")
 
 
 @test
