@@ -195,8 +195,12 @@ static void begin(Manager *m) {
 }
 
 void manager_reload(Manager *m, ReloadHandler handler, void *userdata) {
+        if (m->stopping) {
+                if (handler)
+                        handler(m, false, userdata);
+                return;
+        }
         Caller *c = g_new(Caller, 1);
-
         *c = (Caller) { .handler = handler, .userdata = userdata };
         g_queue_push_tail(m->reload.config ? &m->reload.next : &m->reload.callers, c);
         if (!m->reload.config)

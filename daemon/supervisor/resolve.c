@@ -211,7 +211,8 @@ int resolve_new(sd_event *event, const char *question, ResolveHandler handler, v
 Resolve *resolve_free(Resolve *r) {
         if (!r)
                 return NULL;
-        if (r->pid > 0) {
+        give_up(r);
+        if (r->pid > 0) { /* the loop does not know it */
                 (void) kill(r->pid, SIGKILL);
                 (void) waitpid(r->pid, NULL, 0);
         }

@@ -21,7 +21,7 @@ typedef void (*ResolveHandler)(const char *answer, void *userdata);
 /* Starts the child for `question` (configuration-names.h). The handler is called once, from the loop. */
 int resolve_new(sd_event *event, const char *question, ResolveHandler handler, void *userdata, Resolve **ret);
 
-/* Ends the child. */
+/* Ends the child, without waiting for its end. */
 Resolve *resolve_free(Resolve *r);
 
 /* The child's side: question on standard input, answer on standard output. Returns the exit code. */

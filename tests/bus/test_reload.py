@@ -225,7 +225,25 @@ def stop_meanwhile():
         service.stop()
         for reply in replies:
             expect("ShuttingDown", reply.result, PATIENCE)
-        true(not any(executable(pid) for pid in resolvers), "the child is left")
+        wait_for(lambda: not any(executable(pid) for pid in resolvers), "the child is gone")
+
+
+@test
+def asked_while_stopping():
+    """SIGHUP to a service that stops loads nothing, and says nothing to the service manager"""
+    with Notified() as notified, Service({"chinook": CHINOOK}, environment=notified.environment) as service:
+        service.driver.point()
+        (worker,) = service.workers()
+        os.kill(worker, signal.SIGSTOP)  # so the stop takes its second
+        service.daemon.send_signal(signal.SIGTERM)
+        notified.until("STOPPING")
+        service.daemon.send_signal(signal.SIGHUP)
+        equal(service.daemon.wait(PATIENCE), 0, "exit code")
+        service.daemon = None
+        notified.socket.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                equal(notified.next().keys() & {"RELOADING", "READY"}, set(), "said while it stops")
 
 
 @test
