@@ -571,6 +571,10 @@ def security():
         shown = fields(ask("security", "closed", on=fresh)[0])
         true(shown["Shows"][0].startswith("Album (AlbumId, "), f"shown {shown}")
         true("no database" in ask("security", "nosuch", code=FAILED, on=fresh)[1], "what it says of one that is not there")
+        for file in (fresh.config_dir / "databases.d").iterdir():
+            file.unlink()
+        true("No database is published" in ask("security", on=fresh)[0], "what it says where there is none")
+        equal(ask("security", "--no-legend", on=fresh)[0], "", "the same for a program")
 
 
 # ---- the service is not there ----

@@ -129,8 +129,10 @@ static int run(Context *c, char **words) {
         all = g_variant_ref_sink(g_variant_builder_end(&documents));
         if (c->json)
                 document_print(all);
-        else
+        else if (names || c->no_legend)
                 print_all(all);
+        else
+                printf("No database is published by the configuration in %s.\n", directories[0]);
         return CTL_OK;
 }
 
