@@ -101,7 +101,7 @@ def what_is_installed():
         ["pkg-config", "--modversion", "libsqlipc"], env=environment, check=True, capture_output=True, text=True
     ).stdout.strip()
     true(f"libsqlipc.so.{version}" in names, f"no library of version {version}")
-    # Only where rst2man is there, and man pages are wanted.
+    # Only where man pages are wanted.
     if "sqlipcd.8" in names:
         for page in ("ipcq-cli.1", "libsqlipc.3", "sqlipc_cursor_next.3", "org.sqlipc1.5", "sqlipc-page.5"):
             equal(names[page].parent.name, f"man{page[-1]}", f"folder of {page}")
