@@ -97,7 +97,7 @@ static int serve(const Arguments *a) {
         if (r == -EEXIST)
                 return on_name_taken();
         if (r == -EACCES || r == -EPERM)
-                return fail("Cannot serve on the bus (its policy, " SQLIPC_BUS_NAME ".conf, says who may have that name)", r);
+                return fail("Cannot serve on the bus (its policy, " SQLIPC_BUS_NAME ".conf, says who may have the name)", r);
         if (r < 0)
                 return fail("Cannot serve on the bus", r);
         service_ready();
