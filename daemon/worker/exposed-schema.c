@@ -109,7 +109,7 @@ static int see_affinity(ExposedObject *o, sqlite3_stmt *row, void *userdata) {
 static int read_affinities(ExposedObject *o, sqlite3 *db) {
         char *sql = sqlite3_mprintf("CREATE TEMP TABLE \"exposed affinities\" AS SELECT * FROM main.\"%w\" LIMIT 0",
                                     o->name);
-        int rc, at = 0;
+        int rc, rc_drop, at = 0;
 
         if (!sql)
                 return SQLITE_NOMEM;
@@ -118,8 +118,9 @@ static int read_affinities(ExposedObject *o, sqlite3 *db) {
         if (rc != SQLITE_OK)
                 return rc;
         rc = ask(o, db, "SELECT type FROM pragma_table_info(?1, 'temp')", "exposed affinities", see_affinity, &at);
-        (void) sqlite3_exec(db, "DROP TABLE temp.\"exposed affinities\"", NULL, NULL, NULL);
-        return rc;
+        /* one that stays would be in the next object's way, which would seem to be at fault */
+        rc_drop = sqlite3_exec(db, "DROP TABLE temp.\"exposed affinities\"", NULL, NULL, NULL);
+        return rc == SQLITE_OK ? rc_drop : rc;
 }
 
 static int read_collations(ExposedObject *o, sqlite3 *db) {

@@ -64,7 +64,7 @@ static int see_encoding(void *userdata, int n, char **values, char **names) {
         (void) names;
         if (n == 1 && values[0])
                 *sql = sqlite3_mprintf("PRAGMA encoding = \"%w\"; PRAGMA cache_size = -256", values[0]);
-        return *sql ? 0 : 1;
+        return 0;
 }
 
 /* A connection in memory, with the encoding of the file: text passes as it is. */
@@ -76,7 +76,7 @@ static int open_memory(Exposed *e) {
         if (rc == SQLITE_OK)
                 rc = sqlite3_exec(e->tables.file, "PRAGMA encoding", see_encoding, &sql, NULL);
         if (rc == SQLITE_OK)
-                rc = sqlite3_exec(e->db, sql, NULL, NULL, NULL);
+                rc = sql ? sqlite3_exec(e->db, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
         sqlite3_free(sql);
         return rc == SQLITE_OK ? exposed_tables_register(&e->tables, e->db) : rc;
 }

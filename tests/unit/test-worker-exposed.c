@@ -335,8 +335,110 @@ static void test_widest(void) {
         }
 }
 
+/* SQLite's allocations, of which one fails: the one that brings `left` to 0. */
+static sqlite3_mem_methods memory;
+static int left = -1;
+
+static bool fails(void) {
+        return left > 0 && --left == 0;
+}
+
+static void *allocate(int size) {
+        return fails() ? NULL : memory.xMalloc(size);
+}
+
+static void *reallocate(void *p, int size) {
+        return fails() ? NULL : memory.xRealloc(p, size);
+}
+
+static void may_fail(void) {
+        sqlite3_mem_methods failing;
+
+        g_assert_cmpint(sqlite3_config(SQLITE_CONFIG_GETMALLOC, &memory), ==, SQLITE_OK);
+        failing = memory;
+        failing.xMalloc = allocate;
+        failing.xRealloc = reallocate;
+        g_assert_cmpint(sqlite3_config(SQLITE_CONFIG_MALLOC, &failing), ==, SQLITE_OK);
+}
+
+/* The number in the first row; an SQLite result code otherwise. */
+static int ask_number(sqlite3 *db, const char *sql, int *ret) {
+        sqlite3_stmt *stmt = NULL;
+        int rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
+
+        if (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+                *ret = sqlite3_column_int(stmt, 0);
+        sqlite3_finalize(stmt);
+        return rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+#define SMALL_SCHEMA \
+        "CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT UNIQUE, c); CREATE VIEW v AS SELECT count(*) AS n, b FROM t GROUP BY b;" \
+        "INSERT INTO t VALUES(1, 'x', 'y'), (2, 'y', 'x');"
+
+/* Whichever allocation fails while it opens: all that is exposed is there then, or nothing opens, for want of memory. */
+static void test_no_memory_to_open(void) {
+        int n_failed = 0, n_objects;
+        Fixture f;
+
+        set_up(&f, SMALL_SCHEMA, "t", "v", NULL);
+        for (int n = 1, unused = 0; unused <= 0; n++) {
+                SqlError error = SQL_ERROR_INIT;
+                bool opened;
+
+                database_close(&f.database);
+                left = n;
+                opened = open_database(&f, &error);
+                unused = left;
+                left = -1;
+                if (opened) {
+                        g_assert_cmpint(ask_number(f.database.db, "SELECT count(*) FROM sqlite_schema", &n_objects), ==,
+                                        SQLITE_OK);
+                        g_assert_cmpint(n_objects, ==, 2);
+                } else
+                        g_assert_cmpint(error.error, ==, ERROR_OUT_OF_MEMORY);
+                n_failed += !opened;
+                sql_error_done(&error);
+        }
+        g_assert_cmpint(n_failed, >, 100);
+        tear_down(&f);
+}
+
+/* And while it is searched: the answer, or want of memory, and the same connection goes on. */
+static void test_no_memory_to_search(void) {
+        static const char sql[] = "SELECT sum(n) FROM v JOIN t ON v.b = t.c WHERE a IN (1, 2) AND t.b > 'a'";
+        int n_failed = 0, sum;
+        Fixture f;
+
+        set_up(&f, SMALL_SCHEMA, "t", "v", NULL);
+        for (int n = 1, unused = 0; unused <= 0; n++) {
+                SqlError error = SQL_ERROR_INIT;
+                int rc = SQLITE_NOMEM;
+
+                left = n;
+                if (database_begin(&f.database, &f.setup, &error) == DATABASE_BEGUN) {
+                        exposed_expect(f.database.exposed, sql, strlen(sql));
+                        rc = ask_number(f.database.db, sql, &sum);
+                } else
+                        g_assert_cmpint(error.error, ==, ERROR_OUT_OF_MEMORY);
+                unused = left;
+                left = -1;
+                database_end(&f.database);
+                if (rc == SQLITE_OK)
+                        g_assert_cmpint(sum, ==, 2);
+                else
+                        g_assert_cmpint(rc & 0xff, ==, SQLITE_NOMEM);
+                n_failed += rc != SQLITE_OK;
+                g_assert_cmpint(sqlite3_txn_state(f.database.file, "main"), ==, SQLITE_TXN_NONE);
+                sql_error_done(&error);
+        }
+        g_assert_cmpint(n_failed, >, 100);
+        tear_down(&f);
+}
+
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
+        may_fail();
         g_assert_cmpint(database_setup_sqlite(&(Setup) { .heap_size_max = 64 << 20, .temp_size_max = 64 << 20 }), ==,
                         SQLITE_OK);
         g_test_add_func("/exposed/constraints", test_constraints);
@@ -348,5 +450,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/exposed/transaction", test_transaction);
         g_test_add_func("/exposed/declaration", test_declaration);
         g_test_add_func("/exposed/widest", test_widest);
+        g_test_add_func("/exposed/no-memory-to-open", test_no_memory_to_open);
+        g_test_add_func("/exposed/no-memory-to-search", test_no_memory_to_search);
         return g_test_run();
 }
