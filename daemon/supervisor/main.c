@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <glib.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,8 @@
 #include "sqlipc-names.h"
 
 enum { EXIT_USAGE = 2 };
+
+#define MMAP_THRESHOLD (128 * 1024) /* glibc's, at first */
 
 typedef struct Arguments {
         gboolean system, user, version, resolve;
@@ -113,6 +116,8 @@ int main(int argc, char **argv) {
 
         /* Workers are of the same user: /proc/PID/mem and fd/ of this process, and of a resolver, are not for them. */
         (void) prctl(PR_SET_DUMPABLE, 0);
+        /* Fixed: it would grow to the largest block that was freed, and clients' large calls would stay with us. */
+        (void) mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
         log_setup();
         if (!parse(&a, &argc, &argv, &error))
                 return usage(error->message);

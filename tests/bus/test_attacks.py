@@ -10,13 +10,14 @@ import subprocess
 
 from client import DATABASE, NAME, Gio, GLib, object_path
 from fake_polkit import INTERFACE, PATH, FakePolkit
-from harness import BUILD_ROOT, CHINOOK, UID_A, UID_B, UID_DAEMON, Service, expect, main, wait_for
-from tap import Skip, equal, test, true
+from harness import BUILD_ROOT, CHINOOK, SANITIZED, UID_A, UID_B, UID_DAEMON, Service, expect, main, rss_anon, wait_for
+from tap import Skip, at_most, equal, test, true
 
 # Workers whose lies are in lying-worker.c.
 TAKEN_OVER = {"SQLIPC_WORKER_PATH": str(BUILD_ROOT / "tests/bus/lying-worker")}
 ROOT = os.geteuid() == 0
 NUMBERS = "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT i FROM n"
+MIB = 1024 * 1024
 BUS = "org.freedesktop.DBus"
 
 service = Service({"chinook": CHINOOK, "accounts": {"Path": CHINOOK, "AllowUsers": "", "Polkit": "yes"}})
@@ -91,6 +92,20 @@ def answer_that_polkit_never_gave():
         expect("org.freedesktop.DBus.Error.UnknownObject", pending.result)
     finally:
         fake.close()
+
+
+@test
+def large_calls():
+    """What large calls took is given back, in whatever order they came and went"""
+    if SANITIZED:
+        raise Skip("sanitizers keep memory")
+    sql = "SELECT '" + "x" * 12 * MIB + "'"
+    attacker.manager("ListDatabases")
+    before = rss_anon(service.pid())
+    for size in (len(sql), MIB, len(sql) // 2, len(sql)):
+        expect("LimitsExceeded", attacker.query_rows, "chinook", sql[:size])
+        service.client().manager("ListDatabases")
+    at_most(rss_anon(service.pid()) - before, 2 * MIB, "bytes more in the daemon")
 
 
 def may_look_into(pid, uid):
