@@ -6,7 +6,6 @@
 #include "configuration-names.h"
 #include "log.h"
 #include "manager.h"
-#include "policy.h"
 #include "service.h"
 #include "statement.h"
 #include "worker.h"
@@ -130,7 +129,7 @@ static void put_in_force(Manager *m, Config *config) {
         m->config = config;
         end_statements(m);
         end_outdated_workers(m, config_before, config);
-        policy_announce(m, before);
+        announcements_add(m, before);
         manager_release_databases(before);
         config_free(config_before);
         log_config(config);

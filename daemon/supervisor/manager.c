@@ -284,7 +284,7 @@ static void release_name(Manager *m) {
 
 bool manager_is_busy(const Manager *m) {
         return g_hash_table_size(m->statements) > 0 || g_hash_table_size(m->runs) > 0 || manager_is_reloading(m) ||
-               policy_is_busy(m);
+               announcements_are_busy(m) || policy_is_busy(m);
 }
 
 void manager_stop(Manager *m, int exit_code) {
@@ -294,6 +294,7 @@ void manager_stop(Manager *m, int exit_code) {
         m->exit_code = exit_code;
         idle_stop(m);
         manager_reload_stop(m);
+        announcements_stop(m);
         release_name(m);
         policy_stop(m, stopping_sentence);
         grow_pipes_for_last_words(m);
@@ -360,6 +361,7 @@ Manager *manager_free(Manager *m) {
                 return NULL;
         m->stopping = true;
         manager_reload_stop(m);
+        announcements_stop(m);
         close_sessions(m);
         lose_runs(m);
         while (m->workers.head)

@@ -13,6 +13,7 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
+#include "announcement.h"
 #include "configuration.h"
 #include "database.h"
 #include "idle.h"
@@ -54,6 +55,7 @@ typedef struct Manager {
         uint64_t total_runs, total_rows, total_bytes;
 
         Reload reload;
+        Announcements announcements;
         Idle idle;
         Status status;
 
@@ -74,7 +76,7 @@ int manager_connect(Manager *m, BusType type, const char *address);
 /* Gives up the name, ends all that clients hold, then the workers, then the loop. */
 void manager_stop(Manager *m, int exit_code);
 
-/* Somebody has a statement or a run, or waits for an answer; a reload is under way. */
+/* Somebody has a statement or a run, or waits for an answer; a reload is under way, or not told to all. */
 bool manager_is_busy(const Manager *m);
 
 uint64_t manager_next_number(Manager *m);

@@ -118,7 +118,7 @@ static void emit(Manager *m, const Peer *p, const char *member, const Database *
                 log_full(LOG_WARNING, database_name(d), p->name, "The signal %s is lost: %s", member, strerror(-r));
 }
 
-static void announce_one(Manager *m, Peer *p, const Database *before, const Database *now) {
+void policy_announce(Manager *m, Peer *p, const Database *before, const Database *now) {
         bool could = before && policy_is_visible(m, p, before), can = now && policy_is_visible(m, p, now);
 
         if (could && !can)
@@ -127,29 +127,6 @@ static void announce_one(Manager *m, Peer *p, const Database *before, const Data
                 emit(m, p, "DatabaseAdded", now);
         if (now && !can && policy_verdict(m, p, now) == POLICY_ASK)
                 polkit_ask(m, p, database_name(now), true);
-}
-
-static void announce_all(Manager *m, GHashTable *before, Peer *p) {
-        GHashTableIter i;
-        void *name, *value;
-
-        g_hash_table_iter_init(&i, before);
-        while (g_hash_table_iter_next(&i, &name, &value))
-                if (g_hash_table_lookup(m->databases, name) != value)
-                        announce_one(m, p, value, g_hash_table_lookup(m->databases, name));
-        g_hash_table_iter_init(&i, m->databases);
-        while (g_hash_table_iter_next(&i, &name, &value))
-                if (!g_hash_table_contains(before, name))
-                        announce_one(m, p, NULL, value);
-}
-
-void policy_announce(Manager *m, GHashTable *before) {
-        GHashTableIter i;
-        void *value;
-
-        g_hash_table_iter_init(&i, m->peers);
-        while (g_hash_table_iter_next(&i, NULL, &value))
-                announce_all(m, before, value);
 }
 
 /* ---- polkit's answers ---- */

@@ -50,9 +50,9 @@ void policy_on_answer(Manager *m, Peer *p, const PolkitReply *reply);
 /* Whatever polkit said may be otherwise now. */
 void policy_forget_answers(Manager *m);
 
-/* Tells each peer what came and what went for it since `before` (name -> Database) was published: by unicast, so that
- * nobody hears of what it may not use. Where polkit has to say, it is asked without interaction first. */
-void policy_announce(Manager *m, GHashTable *before);
+/* `before` was published, `now` is in its place (either may be NULL): tells the peer if that gave or took it something, by
+ * unicast, so that nobody hears of what it may not use. Where polkit has to say, it is asked without interaction first. */
+void policy_announce(Manager *m, Peer *p, const Database *before, const Database *now);
 
 /* Starts to hold calls that polkit must be asked about, and to hear of its Changed. Before peer_watch(). */
 int policy_watch(Manager *m);

@@ -157,10 +157,10 @@ def signals():
     def reload_and_hear():
         before = {name: len(fetch()) for name, fetch in heard.items()}
         service.driver.manager("Reload")
-        for client in clients.values():
-            client.bus_call("NameHasOwner", "(s)", "org.sqlipc1")  # what was sent before has come
-        for client in (a, b, member):
-            client.manager("ListRuns")
+        for _ in range(20):  # between two events one peer is told, so all have been
+            for client in (a, b, member):
+                client.manager("ListRuns")
+        stranger.bus_call("NameHasOwner", "(s)", "org.sqlipc1")  # what was sent before has come
         return {name: fetch()[before[name] :] for name, fetch in heard.items()}
 
     added, removed = [("DatabaseAdded", "new", path)], [("DatabaseRemoved", "new", path)]
@@ -173,6 +173,30 @@ def signals():
     equal(reload_and_hear(), {"a": removed, "b": [], "member": added, "stranger": []}, "from a user to a group")
     file.unlink()
     equal(reload_and_hear(), {"a": [], "b": [], "member": removed, "stranger": []}, "taken away")
+
+
+@needs_root
+def many_signals():
+    """A reload is answered before anybody hears what it changed; then each client hears all of it, each reload's in turn"""
+    names = {f"many{i}" for i in range(50)}
+    clients = [service.client() for _ in range(20)]
+    for client in clients:
+        client.point("everybody")
+    heard = [client.signals() for client in clients]
+    order = []
+    admin = clients[0]
+    admin.connection.add_filter(lambda _c, message, incoming: (order.append(message.get_message_type()), message)[1])
+    files = [service.database(name, Path=CHINOOK) for name in names]
+    admin.manager("Reload")
+    for file in files:
+        file.unlink()
+    admin.manager("Reload")
+    for fetch in heard:
+        wait_for(lambda f=fetch: len(f()) == 100, "all is told")
+        for said, member in ((fetch()[:50], "DatabaseAdded"), (fetch()[50:], "DatabaseRemoved")):
+            equal(({what for what, _, _ in said}, {name for _, name, _ in said}), ({member}, names), "heard of one reload")
+    calls_and_signals = [kind for kind in order if kind != Gio.DBusMessageType.METHOD_CALL]
+    equal(calls_and_signals[0], Gio.DBusMessageType.METHOD_RETURN, "what came first")
 
 
 @needs_root

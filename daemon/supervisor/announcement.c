@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What a reload changed, told to each peer. Supervisor. */
+#include <string.h>
+
+#include "announcement.h"
+#include "log.h"
+#include "manager.h"
+#include "policy.h"
+
+#define QUEUED_MAX 1024               /* messages that the bus has not taken */
+#define PAUSE_USEC UINT64_C(10000)    /* until it is looked at again */
+
+/* References; NULL: it was not, or is not there. */
+typedef struct Change {
+        Database *before, *now;
+} Change;
+
+typedef struct Announcement {
+        GArray *changes;
+        GPtrArray *peers; /* of their names */
+        guint n_told;
+} Announcement;
+
+static void change_clear(void *data) {
+        Change *c = data;
+
+        (void) database_unref(c->before);
+        (void) database_unref(c->now);
+}
+
+static void announcement_free(Announcement *a) {
+        g_array_unref(a->changes);
+        g_ptr_array_unref(a->peers);
+        g_free(a);
+}
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Announcement, announcement_free)
+
+/* ---- What changed ---- */
+
+static void add_change(GArray *changes, Database *before, Database *now) {
+        Change c = { .before = before ? database_ref(before) : NULL, .now = now ? database_ref(now) : NULL };
+
+        g_array_append_val(changes, c);
+}
+
+static GArray *find_changes(const Manager *m, GHashTable *before) {
+        GArray *changes = g_array_new(FALSE, FALSE, sizeof(Change));
+        GHashTableIter i;
+        void *name, *value;
+
+        g_array_set_clear_func(changes, change_clear);
+        g_hash_table_iter_init(&i, before);
+        while (g_hash_table_iter_next(&i, &name, &value))
+                if (g_hash_table_lookup(m->databases, name) != value)
+                        add_change(changes, value, g_hash_table_lookup(m->databases, name));
+        g_hash_table_iter_init(&i, m->databases);
+        while (g_hash_table_iter_next(&i, &name, &value))
+                if (!g_hash_table_contains(before, name))
+                        add_change(changes, NULL, value);
+        return changes;
+}
+
+static GPtrArray *name_peers(const Manager *m) {
+        GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+        GHashTableIter i;
+        void *name;
+
+        g_hash_table_iter_init(&i, m->peers);
+        while (g_hash_table_iter_next(&i, &name, NULL))
+                g_ptr_array_add(names, g_strdup(name));
+        return names;
+}
+
+/* ---- Turns ---- */
+
+/* False: all have heard. */
+static bool tell_next(Manager *m, Announcement *a) {
+        while (a->n_told < a->peers->len) {
+                Peer *p = g_hash_table_lookup(m->peers, a->peers->pdata[a->n_told++]);
+
+                for (guint i = 0; p && i < a->changes->len; i++) {
+                        const Change *c = &g_array_index(a->changes, Change, i);
+                        policy_announce(m, p, c->before, c->now);
+                }
+                if (p)
+                        return true;
+        }
+        return false;
+}
+
+static int on_turn(sd_event_source *s, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+        Announcements *all = &m->announcements;
+        uint64_t n_queued = 0;
+
+        (void) sd_bus_get_n_queued_write(m->bus, &n_queued);
+        if (n_queued <= QUEUED_MAX && !tell_next(m, all->queue.head->data))
+                announcement_free(g_queue_pop_head(&all->queue));
+        if (!all->queue.head) {
+                all->timer = sd_event_source_disable_unref(all->timer);
+                return 0;
+        }
+        int r = sd_event_source_set_time_relative(s, n_queued > QUEUED_MAX ? PAUSE_USEC : 0);
+        return r < 0 ? r : sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+}
+
+void announcements_add(Manager *m, GHashTable *before) {
+        Announcements *all = &m->announcements;
+        g_autoptr(Announcement) a = g_new(Announcement, 1);
+        int r = 0;
+
+        *a = (Announcement) { .changes = find_changes(m, before), .peers = name_peers(m) };
+        if (a->changes->len == 0 || a->peers->len == 0)
+                return;
+        if (!all->timer)
+                r = sd_event_add_time_relative(m->event, &all->timer, CLOCK_MONOTONIC, 0, 1, on_turn, m);
+        if (r < 0) {
+                log_error("Nobody hears what changed: %s", strerror(-r));
+                return;
+        }
+        g_queue_push_tail(&all->queue, g_steal_pointer(&a));
+}
+
+bool announcements_are_busy(const Manager *m) {
+        return m->announcements.queue.head;
+}
+
+void announcements_stop(Manager *m) {
+        Announcements *all = &m->announcements;
+
+        all->timer = sd_event_source_disable_unref(all->timer);
+        while (all->queue.head)
+                announcement_free(g_queue_pop_head(&all->queue));
+}
