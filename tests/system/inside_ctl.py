@@ -3,7 +3,9 @@
 import pathlib
 import shutil
 
-from machine import HOME, command, copy_of_chinook, done, dropped, equal, published, query, refused, test, true
+from machine import (
+    DROP_IN, HOME, command, copy_of_chinook, done, dropped, equal, published, query, refused, stop, test, true, written,
+)
 
 HOME_DROP_IN = HOME / "docs/examples/home.conf"
 
@@ -66,6 +68,22 @@ def check_knows_what_is_hidden():
             agrees("mine", "PrivateTmp=no", opened=True)
     path.unlink()
     shutil.rmtree(home)
+
+
+@test
+def check_knows_of_a_restart():
+    """check: a drop-in that the running service does not have yet is told, until it is restarted"""
+    stop()
+    with written(DROP_IN, "[Service]\nNice=1\n", then=lambda: done("systemctl", "daemon-reload")):
+        equal(found("unit"), (0, []), "where the service does not run")
+        query("SELECT 1")
+        equal(found("unit"), (0, []), "where it was started later")
+        DROP_IN.write_text("[Service]\nNice=2\n")
+        done("systemctl", "daemon-reload")
+        true("systemctl restart sqlipcd" in found("unit")[1][0], "where it runs since before")
+        done("systemctl", "restart", "sqlipcd")
+        equal(found("unit"), (0, []), "after a restart")
+    stop()
 
 
 @test

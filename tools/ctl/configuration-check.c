@@ -70,6 +70,10 @@ void configuration_check(const Context *c, const Config *config, const ServiceUs
                              (const char *) g_hash_table_lookup(config->broken, i->data));
         for (guint i = 0; i < config->warnings->len; i++)
                 findings_add(findings, FINDING_WARNING, "configuration", "%s", (const char *) config->warnings->pdata[i]);
+        if (unit && unit->is_outdated)
+                findings_add(findings, FINDING_WARNING, "unit",
+                             "the service runs since before its unit was changed: 'systemctl restart sqlipcd' has it run by "
+                             "the new settings");
         for (GList *i = names; i; i = i->next)
                 check_database(c, g_hash_table_lookup(config->databases, i->data), user, unit, findings);
 }

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <systemd/sd-bus.h>
 
 #include "service-user.h"
@@ -33,15 +34,42 @@ static char *get_string(const Object *o, const char *interface, const char *prop
         return g_steal_pointer(&copy);
 }
 
-static void read_groups(const Object *o, ServiceUnit *unit) {
-        char **groups = NULL;
+/* Caller frees with g_strfreev(); NULL where there is none. */
+static char **get_strings(const Object *o, const char *interface, const char *property) {
+        char **values = NULL, **copy;
 
-        if (sd_bus_get_property_strv(o->bus, SYSTEMD, o->path, SERVICE, "SupplementaryGroups", NULL, &groups) < 0)
-                return;
-        unit->groups = g_strdupv(groups);
-        for (char **group = groups; group && *group; group++)
-                free(*group);
-        free(groups);
+        if (sd_bus_get_property_strv(o->bus, SYSTEMD, o->path, interface, property, NULL, &values) < 0)
+                return NULL;
+        copy = g_strdupv(values);
+        for (char **value = values; value && *value; value++)
+                free(*value);
+        free(values);
+        return copy;
+}
+
+static uint64_t get_number(const Object *o, char type, const char *property) {
+        union {
+                uint32_t u;
+                uint64_t t;
+        } value = {};
+
+        if (sd_bus_get_property_trivial(o->bus, SYSTEMD, o->path, SERVICE, property, NULL, type, &value) < 0)
+                return 0;
+        return type == 'u' ? value.u : value.t;
+}
+
+static bool is_outdated(const Object *o) {
+        g_auto(GStrv) files = get_strings(o, SYSTEMD ".Unit", "DropInPaths");
+        uint64_t started_usec = get_number(o, 't', "ExecMainStartTimestamp");
+        struct stat st;
+
+        if (get_number(o, 'u', "MainPID") == 0)
+                return false;
+        for (char **file = files; file && *file; file++)
+                if (stat(*file, &st) == 0 &&
+                    (uint64_t) st.st_ctim.tv_sec * 1000000 + (uint64_t) st.st_ctim.tv_nsec / 1000 > started_usec)
+                        return true;
+        return false;
 }
 
 static void read_bound(const Object *o, const char *property, ServiceUnit *unit) {
@@ -75,9 +103,10 @@ static void read_settings(const Object *o, ServiceUnit *unit) {
         read_string(o, "ProtectHome", &unit->protect_home);
         if (sd_bus_get_property_trivial(o->bus, SYSTEMD, o->path, SERVICE, "PrivateTmp", NULL, 'b', &private_tmp) >= 0)
                 unit->private_tmp = private_tmp;
-        read_groups(o, unit);
+        unit->groups = get_strings(o, SERVICE, "SupplementaryGroups");
         read_bound(o, "BindPaths", unit);
         read_bound(o, "BindReadOnlyPaths", unit);
+        unit->is_outdated = is_outdated(o);
 }
 
 ServiceUnit *service_unit_new(void) {

@@ -15,6 +15,7 @@ typedef struct ServiceUnit {
         char *protect_home;  /* ProtectHome= */
         bool private_tmp;    /* PrivateTmp= */
         GPtrArray *bound;    /* of char *: the folders that BindPaths= and BindReadOnlyPaths= make */
+        bool is_outdated;    /* the service runs, and since before a drop-in was written */
 } ServiceUnit;
 
 /** The unit as it is; as it is installed where no service manager can be asked, or knows none. */
