@@ -155,8 +155,8 @@ static int find_column(const ExposedObject *o, const char *name) {
         return COLUMN_OTHER;
 }
 
-/* Which name leads to the rowid, if there is one: SQLite compiles it, or not. A table of as many columns as SQLite allows goes
- * without: no row could hold both. */
+/* Which name leads to the rowid, if there is one: SQLite compiles it, or not. A table of as many columns as SQLite allows
+ * goes without: no row could hold both. */
 static int read_rowid(ExposedObject *o, sqlite3 *db) {
         static const char *const names[] = { "rowid", "_rowid_", "oid" };
 

@@ -373,7 +373,8 @@ static int ask_number(sqlite3 *db, const char *sql, int *ret) {
 }
 
 #define SMALL_SCHEMA \
-        "CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT UNIQUE, c); CREATE VIEW v AS SELECT count(*) AS n, b FROM t GROUP BY b;" \
+        "CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT UNIQUE, c);" \
+        "CREATE VIEW v AS SELECT count(*) AS n, b FROM t GROUP BY b;" \
         "INSERT INTO t VALUES(1, 'x', 'y'), (2, 'y', 'x');"
 
 /* Whichever allocation fails while it opens: all that is exposed is there then, or nothing opens, for want of memory. */
