@@ -280,6 +280,33 @@ def errors_of_the_file():
 
 
 @test
+def errors_amid_rows():
+    """A search that fails amid its rows ends the run, holds no lock, and the rest of the database is read as before"""
+    path, db = database(
+        "torn",
+        "CREATE TABLE t(a, b); CREATE TABLE other(x); INSERT INTO other VALUES(1);" + ENDLESS
+        + "INSERT INTO t SELECT x, 'row ' || x FROM n LIMIT 20000;",
+        ["t", "other"],
+        wal=True,
+    )
+    size = db.execute("PRAGMA page_size").fetchone()[0]
+    pages = db.execute("SELECT pageno FROM dbstat WHERE name = 't' AND pagetype = 'leaf' ORDER BY path").fetchall()
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with open(path, "r+b") as file:
+        file.seek((pages[len(pages) // 2][0] - 1) * size)
+        file.write(bytes(size))
+    service.driver.manager("Reload")
+    for n in range(8):
+        run = client.query("torn", "SELECT * FROM t AS x WHERE a > ?", [n])
+        true(len(run.frame()) > 0, "rows come")
+        failure = expect("Corrupt", run.read)
+        equal(failure.message, "database disk image is malformed", "message")
+        equal(client.query("torn", "SELECT x FROM other").read().rows, [[n + 1]], "rows")
+        db.execute("UPDATE other SET x = x + 1")
+        equal(db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0], 0, "the checkpoint waits for a reader")
+
+
+@test
 def writes_are_refused():
     """What writes is ReadOnly, as on a whole database"""
     for sql in (
