@@ -171,6 +171,10 @@ static int reload(sd_bus_message *m, Manager *manager, Refusal *refusal) {
 
 /* ---- Statements and runs ---- */
 
+/* Of statements and runs. An entry has 1.2 KiB at most: the loop goes on soon, and the bus, which disconnects who sends messages
+ * of more than 32 MiB, has no reason to. */
+#define LIST_LENGTH_MAX 4096u
+
 /* Lists are for the user, whichever program asks: busctl's connection owns nothing. */
 static bool may_see(const Peer *p, uid_t owner) {
         return p->uid == 0 || p->uid == owner;
@@ -211,17 +215,22 @@ static int append_statement(sd_bus_message *reply, const Statement *s) {
         return r < 0 ? r : end_entry(reply);
 }
 
-static int append_statements(sd_bus_message *reply, Manager *m, const Peer *peer) {
+static int append_statements(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
         GHashTableIter i;
         void *value;
+        unsigned n = 0;
         int r = sd_bus_message_open_container(reply, 'a', "(tosa{sv})");
 
         g_hash_table_iter_init(&i, m->statements);
-        while (r >= 0 && g_hash_table_iter_next(&i, NULL, &value)) {
+        while (r >= 0 && !*ret_truncated && g_hash_table_iter_next(&i, NULL, &value)) {
                 const Statement *s = value;
 
-                if (s->state != STATEMENT_PREPARING && may_see(peer, s->session->user->uid))
+                if (s->state == STATEMENT_PREPARING || !may_see(peer, s->session->user->uid))
+                        continue;
+                if (n++ < LIST_LENGTH_MAX)
                         r = append_statement(reply, s);
+                else
+                        *ret_truncated = true;
         }
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
@@ -254,32 +263,47 @@ static int append_run(sd_bus_message *reply, const Run *run, bool with_pid) {
         return r < 0 ? r : end_entry(reply);
 }
 
-static int append_runs(sd_bus_message *reply, Manager *m, const Peer *peer) {
+static int append_runs(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
         GHashTableIter i;
         void *value;
+        unsigned n = 0;
         int r = sd_bus_message_open_container(reply, 'a', "(tosa{sv})");
 
         g_hash_table_iter_init(&i, m->runs);
-        while (r >= 0 && g_hash_table_iter_next(&i, NULL, &value)) {
+        while (r >= 0 && !*ret_truncated && g_hash_table_iter_next(&i, NULL, &value)) {
                 const Run *run = value;
 
-                if (run->kind != RUN_PREPARE && may_see(peer, run->user->uid))
+                if (run->kind == RUN_PREPARE || !may_see(peer, run->user->uid))
+                        continue;
+                if (n++ < LIST_LENGTH_MAX)
                         r = append_run(reply, run, peer->uid == 0);
+                else
+                        *ret_truncated = true;
         }
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-static int reply_list(sd_bus_message *m, Manager *manager, int (*append)(sd_bus_message *, Manager *, const Peer *),
-                      Refusal *refusal) {
+/* As many as connections to the bus: it bounds them. */
+static int append_clients(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
+        return clients_bus_append(reply, m, peer);
+}
+
+/* Appends the list, as far as it goes. */
+typedef int (*ListAppend)(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated);
+
+static int reply_list(sd_bus_message *m, Manager *manager, ListAppend append, Refusal *refusal) {
         g_autoptr(sd_bus_message) reply = NULL;
+        bool truncated = false;
         Options options;
         int r = options_read(m, 0, &options, refusal);
 
         if (r >= 0)
                 r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
-                r = append(reply, manager, peer_of(manager, m));
-        if (r >= 0)
+                r = append(reply, manager, peer_of(manager, m), &truncated);
+        if (r >= 0 && truncated)
+                r = sd_bus_message_append(reply, "a{sv}", 1, "truncated", "b", true);
+        else if (r >= 0)
                 r = sd_bus_message_append(reply, "a{sv}", 0);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
@@ -289,7 +313,7 @@ static int list_statements(sd_bus_message *m, Manager *manager, Refusal *refusal
 }
 
 static int list_clients(sd_bus_message *m, Manager *manager, Refusal *refusal) {
-        return reply_list(m, manager, clients_bus_append, refusal);
+        return reply_list(m, manager, append_clients, refusal);
 }
 
 static int list_runs(sd_bus_message *m, Manager *manager, Refusal *refusal) {

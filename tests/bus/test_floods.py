@@ -3,17 +3,19 @@
 """A client that calls without end, reads no replies or wants none: the service keeps its memory, others are served."""
 import contextlib
 import os
+import resource
 import select
 import socket
 import struct
 
 from client import DATABASE, MANAGER, MANAGER_PATH, NAME, Gio, GLib, effective_uid, object_path
 from harness import CHINOOK, SANITIZED, UID_A, UID_B, Service, main, rss_anon, wait_for
-from tap import at_most, equal, test, true
+from tap import Skip, at_most, equal, test, true
 
 ROOT = os.geteuid() == 0
 N = 10000 if SANITIZED else 100000
 PENDING = 100  # dbus-daemon takes no more than 128 calls of a client whose replies are outstanding
+LIST_MAX = 4096
 MIB = 1024 * 1024
 
 service = Service({"chinook": CHINOOK})
@@ -145,6 +147,32 @@ def queries_that_nobody_waits_for():
         one.send(one.blob(MANAGER_PATH, "org.freedesktop.DBus.Peer", "Ping"))
         one.replies(10)
         wait_for(lambda: service.counters()["TotalRuns"] == before + 1, "the one query that was wanted is over")
+
+
+@test
+def long_lists():
+    """A list that would be too long for the bus, or take too long, says that it is not whole"""
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 4 * LIST_MAX + 4:
+        raise Skip("needs more descriptors: the service gives a user's pipes a quarter of what it may have")
+    with Service({"chinook": CHINOOK}, limits={"StatementsMax": 100000}) as large:
+        one = large.client()
+        silent = Gio.DBusMessageFlags.NO_REPLY_EXPECTED
+
+        def prepare(n):
+            for _ in range(n):
+                message = one.new_call(object_path("chinook"), DATABASE, "Prepare", GLib.Variant("(sa{sv})", ("SELECT 1", {})))
+                message.set_flags(silent)
+                one.connection.send_message(message, Gio.DBusSendMessageFlags.NONE)
+
+        def listed():
+            statements, info = one.manager("ListStatements")
+            return len(statements), info
+
+        prepare(LIST_MAX)
+        wait_for(lambda: listed()[0] == LIST_MAX, "all are prepared")
+        equal(listed(), (LIST_MAX, {}), "at the limit")
+        prepare(1)
+        wait_for(lambda: listed() == (LIST_MAX, {"truncated": True}), "one past it")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ static GVariant *rows_of(GVariant *list, const char *number_key) {
 
 int work_list(Context *c, Work work, GVariant **ret) {
         g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
-        g_autoptr(GVariant) reply = NULL, list = NULL;
+        g_autoptr(GVariant) reply = NULL, list = NULL, info = NULL;
+        gboolean truncated = FALSE;
         int r = bus_open(c);
 
         if (r < 0)
@@ -41,7 +42,9 @@ int work_list(Context *c, Work work, GVariant **ret) {
         }
         if (r < 0)
                 return bus_failed(c, &error, r);
-        g_variant_get(reply, "(@a(tosa{sv})@a{sv})", &list, NULL);
+        g_variant_get(reply, "(@a(tosa{sv})@a{sv})", &list, &info);
+        if (g_variant_lookup(info, "truncated", "b", &truncated) && truncated)
+                complain("there are more than the %zu that the service lists", g_variant_n_children(list));
         *ret = rows_of(list, work == WORK_RUNS ? "run" : "statement");
         return CTL_OK;
 }
