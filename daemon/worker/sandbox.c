@@ -22,7 +22,7 @@
 
 int sandbox_limit(const Setup *setup) {
         const rlim_t size = setup->heap_size_max + SPACE_BESIDE_HEAP;
-        struct rlimit none = {}, files, space = { .rlim_cur = size, .rlim_max = size };
+        struct rlimit none = {}, files, space;
 
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return -errno;
@@ -34,6 +34,11 @@ int sandbox_limit(const Setup *setup) {
         files.rlim_cur = files.rlim_max;
         if (setrlimit(RLIMIT_NOFILE, &files) < 0)
                 return -errno;
+        if (getrlimit(RLIMIT_AS, &space) < 0)
+                return -errno;
+        if (space.rlim_max > size) /* LimitAS= of the unit may be less */
+                space.rlim_max = size;
+        space.rlim_cur = space.rlim_max;
         if (!SANITIZED && setrlimit(RLIMIT_AS, &space) < 0)
                 return -errno;
         return 0;

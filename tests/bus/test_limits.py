@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Limits of one database, of SQLite, of results and of idle statements; and whom they do not bind."""
 import os
+import resource
 
 from client import Broken
-from harness import CHINOOK, UID_A, UID_B, Service, expect, main, wait_for
+from harness import CHINOOK, SANITIZED, UID_A, UID_B, Service, expect, main, wait_for
 from tap import Skip, equal, test, true
 
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
@@ -203,6 +204,22 @@ def runs_that_nobody_reads():
 
 
 # ---- whom they do not bind ----
+
+
+@test
+def address_space_of_the_unit():
+    """LimitAS= of the unit: less than a worker would take is what it takes"""
+    if SANITIZED:
+        raise Skip("sanitizers reserve memory by terabytes")
+    size = 300 * 1024 * 1024
+    with Service({"chinook": CHINOOK}) as service:
+        resource.prlimit(service.pid(), resource.RLIMIT_AS, (size, size))
+        client = service.client()
+        client.point()
+        (worker,) = service.workers()
+        equal(resource.prlimit(worker, resource.RLIMIT_AS), (size, size), "bytes of a worker")
+        expect("OutOfMemory", client.query_rows, "chinook", "SELECT length(zeroblob(400000000) || 'x')")
+        client.point()
 
 
 @test
