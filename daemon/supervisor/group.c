@@ -157,6 +157,11 @@ static void fail_all(Group *g, ErrorNumber error, const char *sentence) {
         }
 }
 
+/* What a user's calls set off again and again is told once a minute. */
+static LogFields fields_of(const Group *g) {
+        return (LogFields) { .database = database_name(g->database), .uid = &g->user->uid };
+}
+
 static void spawn(Group *g) {
         g->starved = !may_spawn(g);
         if (g->starved)
@@ -164,8 +169,8 @@ static void spawn(Group *g) {
         int r = worker_new(g);
         if (r >= 0)
                 return;
-        log_event(LOG_EVENT_WORKERS_FAIL, &(LogFields) { .database = database_name(g->database), .uid = &g->user->uid },
-                  "Cannot start a worker: %s", strerror(-r));
+        LogFields fields = fields_of(g);
+        log_event_limited(LOG_EVENT_WORKERS_FAIL, "start", &fields, "Cannot start a worker: %s", strerror(-r));
         if (n_workers_that_stay(g) == 0) {
                 group_recall(g);
                 fail_all(g, ERROR_INTERNAL, "The service cannot start a worker process; its log says why.");
@@ -236,8 +241,8 @@ void group_on_worker_gone(Group *g, bool early) {
         if (g->n_early_deaths < EARLY_DEATHS_MAX)
                 return;
         g->n_early_deaths = 0;
-        log_event(LOG_EVENT_WORKERS_FAIL, &(LogFields) { .database = database_name(g->database), .uid = &g->user->uid },
-                  "Workers die as soon as they start; the jobs that wait fail.");
+        LogFields fields = fields_of(g);
+        log_event_limited(LOG_EVENT_WORKERS_FAIL, "life", &fields, "Workers die as soon as they start; the jobs that wait fail.");
         fail_all(g, ERROR_WORKER_LOST, "The worker processes die as soon as they start; the log of the service says more.");
 }
 

@@ -249,7 +249,7 @@ void worker_kill(Worker *w, const char *why) {
         if (w->killed || w->pid <= 0)
                 return;
         LogFields fields = fields_of(w);
-        log_event(LOG_EVENT_WORKER_KILLED, &fields, "Worker %i is killed: %s.", (int) w->pid, why);
+        log_event_limited(LOG_EVENT_WORKER_KILLED, why, &fields, "Worker %i is killed: %s.", (int) w->pid, why);
         w->killed = true;
         (void) kill(w->pid, SIGKILL);
 }
@@ -315,7 +315,7 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
         if (expected)
                 log_full(LOG_DEBUG, fields.database, NULL, "Worker %i %s %i.", (int) w->pid, how, si->si_status);
         else
-                log_event(LOG_EVENT_WORKER_LOST, &fields, "Worker %i %s %i.", (int) w->pid, how, si->si_status);
+                log_event_limited(LOG_EVENT_WORKER_LOST, NULL, &fields, "Worker %i %s %i.", (int) w->pid, how, si->si_status);
         w->pid = 0; /* reaped when this returns */
         worker_gone(w);
         worker_free(w);
