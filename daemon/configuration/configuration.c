@@ -6,6 +6,9 @@
 #include "configuration-limits.h"
 #include "dbus-text.h"
 
+/* Each goes into the log, and all of them into one message. A directory that cannot be reached makes one of each name. */
+#define WARNINGS_MAX 1000
+
 static void database_config_destroy(void *d) {
         database_config_free(d);
 }
@@ -67,6 +70,10 @@ void config_add_broken(Config *c, const char *name, const char *format, ...) {
 void config_add_warning(Config *c, const char *format, ...) {
         va_list ap;
 
+        if (c->warnings->len == WARNINGS_MAX)
+                g_ptr_array_add(c->warnings, g_strdup("there is more that is odd, which is not told"));
+        if (c->warnings->len > WARNINGS_MAX)
+                return;
         va_start(ap, format);
         g_autofree char *sentence = g_strdup_vprintf(format, ap);
         va_end(ap);

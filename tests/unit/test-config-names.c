@@ -97,6 +97,20 @@ static void test_no_answer(void) {
         CHECK_STRING(c->warnings->pdata[1], "/x.conf:4: group staff could not be looked up; the name lets nobody use x");
 }
 
+/* All names of a large site at a moment when nobody can look them up: the first thousand are told. */
+static void test_many_unknown(void) {
+        g_autoptr(Config) c = config_new();
+
+        for (int i = 0; i < 1001; i++) {
+                g_autofree char *name = g_strdup_printf("x%i", i);
+                add(c, name, "[Database]\nPath=/x\nAllowUsers=alice bob\n");
+        }
+        names_apply(c, NULL);
+        CHECK_INT(c->warnings->len, 1001);
+        CHECK(strstr(c->warnings->pdata[999], "could not be looked up"));
+        CHECK_STRING(c->warnings->pdata[1000], "there is more that is odd, which is not told");
+}
+
 /* NSS modules run in the child: whatever it says, only ids of names that were asked for count. */
 static void test_odd_answers(void) {
         static const char *const answers[] = {
@@ -117,7 +131,7 @@ static void test_odd_answers(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_question), TEST(test_no_names), TEST(test_real_names), TEST(test_real_groups), TEST(test_apply),
-                TEST(test_everybody), TEST(test_no_answer), TEST(test_odd_answers),
+                TEST(test_everybody), TEST(test_no_answer), TEST(test_many_unknown), TEST(test_odd_answers),
         };
 
         return test_main(tests, N_ELEMENTS(tests));
