@@ -35,8 +35,8 @@ static void complain(sqlite3 *file, const char *name) {
         said = true;
 }
 
-/* Reads and declares one. What is wrong with it alone leaves it out. */
-static int expose(Exposed *e, const char *name) {
+/* Reads and declares one. What is wrong with it alone leaves it out: *ret_left_out is its name then. */
+static int expose(Exposed *e, const char *name, const char **ret_left_out) {
         ExposedObject *o = &e->tables.objects[e->tables.n_objects];
         int rc;
 
@@ -54,7 +54,7 @@ static int expose(Exposed *e, const char *name) {
                 exposed_object_done(o);
         if (rc != SQLITE_NOTFOUND && (rc & 0xff) != SQLITE_ERROR)
                 return rc;
-        complain(e->tables.file, name);
+        *ret_left_out = name;
         return SQLITE_OK;
 }
 
@@ -90,21 +90,28 @@ static int read_version(Exposed *e, int *ret) {
 }
 
 /* All that is exposed. Not in one transaction, since a table cannot be dropped while another statement reads (the
- * affinities of exposed-schema.c): if another program changes the schema meanwhile, it is Busy. */
+ * affinities of exposed-schema.c): if another program changes the schema meanwhile, it is Busy, whatever came of it. */
 static int read_schema(Exposed *e, const Setup *setup) {
+        const char *left_out = NULL;
         int rc = sqlite3_prepare_v3(e->tables.file, SCHEMA_VERSION, -1, SQLITE_PREPARE_PERSISTENT, &e->version, NULL);
+        int rc_again;
 
         if (rc == SQLITE_OK)
                 rc = exposed_collation_setup(e->tables.file);
         if (rc == SQLITE_OK)
                 rc = read_version(e, &e->schema_version);
+        if (rc != SQLITE_OK)
+                return rc;
         exposed_end(e);
         for (uint32_t i = 0; rc == SQLITE_OK && i < setup->n_exposed; i++)
-                rc = expose(e, setup->exposed[i].data);
-        if (rc == SQLITE_OK)
-                rc = exposed_begin(e);
+                rc = expose(e, setup->exposed[i].data, &left_out);
+        rc_again = exposed_begin(e);
         exposed_end(e);
-        return rc == SQLITE_SCHEMA ? SQLITE_BUSY : rc;
+        if (rc_again == SQLITE_SCHEMA)
+                return SQLITE_BUSY;
+        if (left_out)
+                complain(e->tables.file, left_out);
+        return rc == SQLITE_OK ? rc_again : rc;
 }
 
 int exposed_open(Exposed **ret, sqlite3 *file, const Setup *setup, sqlite3 **ret_db) {

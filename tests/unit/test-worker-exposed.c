@@ -335,6 +335,44 @@ static void test_widest(void) {
         }
 }
 
+/* What another program does while what is exposed is read. */
+static Fixture *meddled;
+
+static int meddle(unsigned event, void *userdata, void *stmt, void *sql) {
+        (void) event;
+        (void) userdata;
+        (void) stmt;
+        if (meddled && g_str_has_prefix(sql, "CREATE TEMP TABLE")) {
+                exec(meddled->path, "DROP VIEW v; CREATE VIEW v AS SELECT 1 AS a, 2 AS b, 3 AS c, 4 AS d");
+                meddled = NULL;
+        }
+        return 0;
+}
+
+static int watch(sqlite3 *db, char **message, const void *api) {
+        (void) message;
+        (void) api;
+        return sqlite3_trace_v2(db, SQLITE_TRACE_STMT, meddle, NULL);
+}
+
+/* A schema that changes in between is Busy, and no fault of the file or of a view. */
+static void test_change_while_read(void) {
+        SqlError error = SQL_ERROR_INIT;
+        Fixture f;
+
+        set_up(&f, SCHEMA, "v", NULL);
+        database_close(&f.database);
+        meddled = &f;
+        g_assert_cmpint(sqlite3_auto_extension((void (*)(void)) watch), ==, SQLITE_OK);
+        g_assert_false(open_database(&f, &error));
+        g_assert_cmpint(sqlite3_cancel_auto_extension((void (*)(void)) watch), ==, 1);
+        g_assert_null(meddled);
+        g_assert_cmpint(error.error, ==, ERROR_BUSY);
+        sql_error_done(&error);
+        g_assert_true(open_database(&f, &error));
+        tear_down(&f);
+}
+
 /* SQLite's allocations, of which one fails: the one that brings `left` to 0. */
 static sqlite3_mem_methods memory;
 static int left = -1;
@@ -451,6 +489,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/exposed/transaction", test_transaction);
         g_test_add_func("/exposed/declaration", test_declaration);
         g_test_add_func("/exposed/widest", test_widest);
+        g_test_add_func("/exposed/change-while-read", test_change_while_read);
         g_test_add_func("/exposed/no-memory-to-open", test_no_memory_to_open);
         g_test_add_func("/exposed/no-memory-to-search", test_no_memory_to_search);
         return g_test_run();
