@@ -11,6 +11,7 @@ import inside_activation  # noqa: F401
 import inside_sandbox  # noqa: F401
 import inside_policy  # noqa: F401
 import inside_exposure  # noqa: F401
+import inside_attacks  # noqa: F401
 import inside_failures  # noqa: F401
 import inside_idle  # noqa: F401
 import inside_ctl  # noqa: F401
