@@ -53,9 +53,13 @@ static void print_lines(const Context *c, GPtrArray *findings, guint n_databases
                 printf("%s: ", severity_to_string(finding->severity));
                 puts(shown->str);
         }
-        if (!c->no_legend)
-                printf("%u databases, %u errors, %u warnings.\n", n_databases, findings_count(findings, FINDING_ERROR),
-                       findings_count(findings, FINDING_WARNING));
+        if (!c->no_legend) {
+                g_autofree char *databases = counted(n_databases, "database");
+                g_autofree char *errors = counted(findings_count(findings, FINDING_ERROR), "error");
+                g_autofree char *warnings = counted(findings_count(findings, FINDING_WARNING), "warning");
+
+                printf("%s, %s, %s.\n", databases, errors, warnings);
+        }
 }
 
 static int run(Context *c, char **words) {

@@ -35,7 +35,7 @@ static int run(Context *c, char **words) {
                 return CTL_FAILED;
         g_variant_get(reply, "(@a(soa{sv})@a{sv})", &databases, &info);
         rows = rows_of(databases);
-        listing_print(c, rows, columns, G_N_ELEMENTS(columns), "databases");
+        listing_print(c, rows, columns, G_N_ELEMENTS(columns), "database");
 
         broken = g_variant_lookup_value(info, "broken", G_VARIANT_TYPE("a{ss}"));
         if (broken && g_variant_n_children(broken) > 0)

@@ -25,22 +25,22 @@ static const Column run_columns[] = {
         { "sql", "SQL", SHOWN_TEXT, .optional = true, .gives_way = true },
 };
 
-static int print_work(Context *c, Work work, const Column *columns, size_t n_columns, const char *things) {
+static int print_work(Context *c, Work work, const Column *columns, size_t n_columns, const char *thing) {
         g_autoptr(GVariant) rows = NULL;
         int r = work_list(c, work, &rows);
 
         if (r != CTL_OK)
                 return r;
-        listing_print(c, rows, columns, n_columns, things);
+        listing_print(c, rows, columns, n_columns, thing);
         return CTL_OK;
 }
 
 static int run_statements(Context *c, char **words) {
-        return print_work(c, WORK_STATEMENTS, statement_columns, G_N_ELEMENTS(statement_columns), "statements");
+        return print_work(c, WORK_STATEMENTS, statement_columns, G_N_ELEMENTS(statement_columns), "statement");
 }
 
 static int run_runs(Context *c, char **words) {
-        return print_work(c, WORK_RUNS, run_columns, G_N_ELEMENTS(run_columns), "runs");
+        return print_work(c, WORK_RUNS, run_columns, G_N_ELEMENTS(run_columns), "run");
 }
 
 const Verb verb_statements = {

@@ -101,12 +101,15 @@ static int look(Top *top) {
 static void append_summary(GString *text, GVariant *rows) {
         g_autoptr(GVariant) bytes = g_variant_ref_sink(g_variant_new_uint64(rates_sum(rows, "bytes-per-second")));
 
+        g_autofree char *clients = counted(g_variant_n_children(rows), "client");
+        g_autofree char *statements = counted(rates_sum(rows, "statements"), "statement");
+        g_autofree char *runs = counted(rates_sum(rows, "runs"), "run");
+
         g_string_append_printf(text,
-                               "%" G_GSIZE_FORMAT " clients, %" G_GUINT64_FORMAT " statements, %" G_GUINT64_FORMAT
-                               " runs, %" G_GUINT64_FORMAT " parked, %" G_GUINT64_FORMAT " queued; %" G_GUINT64_FORMAT
-                               " rows/s, ",
-                               g_variant_n_children(rows), rates_sum(rows, "statements"), rates_sum(rows, "runs"),
-                               rates_sum(rows, "parked"), rates_sum(rows, "queued"), rates_sum(rows, "rows-per-second"));
+                               "%s, %s, %s, %" G_GUINT64_FORMAT " parked, %" G_GUINT64_FORMAT
+                               " queued; %" G_GUINT64_FORMAT " rows/s, ",
+                               clients, statements, runs, rates_sum(rows, "parked"), rates_sum(rows, "queued"),
+                               rates_sum(rows, "rows-per-second"));
         shown_append(text, bytes, SHOWN_SIZE);
         g_string_append(text, "/s\n\n");
 }

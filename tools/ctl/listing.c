@@ -184,7 +184,7 @@ void document_print(GVariant *document) {
         puts(json->str);
 }
 
-void listing_print(const Context *c, GVariant *rows, const Column *columns, size_t n_columns, const char *things) {
+void listing_print(const Context *c, GVariant *rows, const Column *columns, size_t n_columns, const char *thing) {
         gsize n = g_variant_n_children(rows);
 
         if (c->json) {
@@ -196,8 +196,15 @@ void listing_print(const Context *c, GVariant *rows, const Column *columns, size
 
                 fputs(text, stdout);
         }
-        if (!c->no_legend)
-                printf("%s%" G_GSIZE_FORMAT " %s listed.\n", n > 0 ? "\n" : "", n, things);
+        if (!c->no_legend) {
+                g_autofree char *listed = counted(n, thing);
+
+                printf("%s%s listed.\n", n > 0 ? "\n" : "", listed);
+        }
+}
+
+char *counted(uint64_t n, const char *thing) {
+        return g_strdup_printf("%" G_GUINT64_FORMAT " %s%s", n, thing, n == 1 ? "" : "s");
 }
 
 void field_print(const char *title, const char *format, ...) {

@@ -23,8 +23,11 @@ typedef struct Column {
 /** The table; caller frees. `width`: columns of the terminal, 0 any number. */
 char *listing_to_text(GVariant *rows, const Column *columns, size_t n_columns, bool legend, size_t width);
 
-/** Prints JSON, or the table and how many `things` it lists. */
-void listing_print(const Context *c, GVariant *rows, const Column *columns, size_t n_columns, const char *things);
+/** Prints JSON, or the table and how many it lists of `thing`, a word in the singular. */
+void listing_print(const Context *c, GVariant *rows, const Column *columns, size_t n_columns, const char *thing);
+
+/** "1 run", "2 runs"; caller frees. */
+char *counted(uint64_t n, const char *thing);
 
 /** Prints a document as JSON, in a line. Takes it where it is floating. */
 void document_print(GVariant *document);

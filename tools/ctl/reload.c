@@ -57,7 +57,10 @@ int reload_print(const Context *c, GVariant *info) {
                 document_print(info);
         else if (!running)
                 puts("The service does not run; it reads its configuration when it starts.");
-        else
-                printf("%" G_GUINT64_FORMAT " databases are published.\n", lookup_number(info, "databases"));
+        else {
+                g_autofree char *databases = counted(lookup_number(info, "databases"), "database");
+
+                printf("Published: %s.\n", databases);
+        }
         return reload_complain(info);
 }
