@@ -41,6 +41,41 @@ static size_t size_to_hold(const RunSpec *spec) {
         return spec->statement ? size : size + g_bytes_get_size(spec->sql); /* a statement's SQL is held already */
 }
 
+/* Takes `group`, `call` and the parameters. */
+static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) {
+        Run *run = g_new(Run, 1);
+
+        *run = (Run) {
+                .manager = s->manager,
+                .user = user_ref(s->user),
+                .session = s,
+                .statement = spec->statement,
+                .group = group,
+                .database = database_ref(spec->database),
+                .pipe = spec->pipe ? pipe_ref(spec->pipe) : NULL,
+                .number = spec->kind == RUN_PREPARE ? spec->statement->number : manager_next_number(s->manager),
+                .kind = spec->kind,
+                .call = call,
+                .on_started = spec->on_started,
+                .sql = g_bytes_ref(spec->sql),
+                .excerpt = sql_excerpt(spec->sql),
+                .parameters = spec->parameters ? *spec->parameters : PARAMETERS_INIT,
+                .describe = spec->kind != RUN_FETCH,
+                .page_size = spec->page_size,
+                .error_details = spec->error_details,
+                .held_size = size_to_hold(spec),
+                .asked_usec = manager_now(),
+                .end = REFUSAL_INIT,
+                .session_link.data = run,
+                .group_link.data = run,
+                .worker_link.data = run,
+        };
+        if (spec->parameters)
+                *spec->parameters = PARAMETERS_INIT;
+        set_limits(run, spec);
+        return run;
+}
+
 int run_new(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
         g_autoptr(sd_bus_message) call = NULL;
         g_autoptr(Group) group = NULL;
@@ -59,35 +94,7 @@ int run_new(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
         r = user_hold(s->user, size_to_hold(&spec), refusal);
         if (r < 0)
                 return r;
-        Run *run = g_new(Run, 1);
-        *run = (Run) {
-                .manager = s->manager,
-                .user = user_ref(s->user),
-                .session = s,
-                .statement = spec.statement,
-                .group = g_steal_pointer(&group),
-                .database = database_ref(spec.database),
-                .pipe = spec.pipe ? pipe_ref(spec.pipe) : NULL,
-                .number = spec.kind == RUN_PREPARE ? spec.statement->number : manager_next_number(s->manager),
-                .kind = spec.kind,
-                .call = g_steal_pointer(&call),
-                .on_started = spec.on_started,
-                .sql = g_bytes_ref(spec.sql),
-                .excerpt = sql_excerpt(spec.sql),
-                .parameters = spec.parameters ? *spec.parameters : PARAMETERS_INIT,
-                .describe = spec.kind != RUN_FETCH,
-                .page_size = spec.page_size,
-                .error_details = spec.error_details,
-                .held_size = size_to_hold(&spec),
-                .asked_usec = manager_now(),
-                .end = REFUSAL_INIT,
-                .session_link.data = run,
-                .group_link.data = run,
-                .worker_link.data = run,
-        };
-        if (spec.parameters)
-                *spec.parameters = PARAMETERS_INIT;
-        set_limits(run, &spec);
+        Run *run = make(s, &spec, g_steal_pointer(&group), g_steal_pointer(&call));
         if (run->kind != RUN_PREPARE)
                 quota_count_run(run->user, run->database, 1);
         g_queue_push_tail_link(&s->runs, &run->session_link);
