@@ -242,7 +242,8 @@ void group_on_worker_gone(Group *g, bool early) {
                 return;
         g->n_early_deaths = 0;
         LogFields fields = fields_of(g);
-        log_event_limited(LOG_EVENT_WORKERS_FAIL, "life", &fields, "Workers die as soon as they start; the jobs that wait fail.");
+        log_event_limited(LOG_EVENT_WORKERS_FAIL, "life", &fields,
+                          "Workers die as soon as they start; the jobs that wait fail.");
         fail_all(g, ERROR_WORKER_LOST, "The worker processes die as soon as they start; the log of the service says more.");
 }
 

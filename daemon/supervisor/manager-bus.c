@@ -171,8 +171,8 @@ static int reload(sd_bus_message *m, Manager *manager, Refusal *refusal) {
 
 /* ---- Statements and runs ---- */
 
-/* Of statements and runs. An entry has 1.2 KiB at most: the loop goes on soon, and the bus, which disconnects who sends messages
- * of more than 32 MiB, has no reason to. */
+/* Of statements and runs. An entry has 1.2 KiB at most: the loop goes on soon, and the bus, which disconnects who sends
+ * messages of more than 32 MiB, has no reason to. */
 #define LIST_LENGTH_MAX 4096u
 
 /* Lists are for the user, whichever program asks: busctl's connection owns nothing. */

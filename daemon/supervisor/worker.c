@@ -315,7 +315,8 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
         if (expected)
                 log_full(LOG_DEBUG, fields.database, NULL, "Worker %i %s %i.", (int) w->pid, how, si->si_status);
         else
-                log_event_limited(LOG_EVENT_WORKER_LOST, NULL, &fields, "Worker %i %s %i.", (int) w->pid, how, si->si_status);
+                log_event_limited(LOG_EVENT_WORKER_LOST, NULL, &fields, "Worker %i %s %i.", (int) w->pid, how,
+                                  si->si_status);
         w->pid = 0; /* reaped when this returns */
         worker_gone(w);
         worker_free(w);

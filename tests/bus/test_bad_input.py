@@ -452,7 +452,7 @@ def disk_of_temporary_files_is_full():
 
 @test
 def worker_that_cannot_start():
-    """A worker program that is not there: Internal; one that ends at once: WorkerLost. The service stays up, its log short"""
+    """A worker program that is not there: Internal; one that ends at once: WorkerLost. The service stays up"""
     for program, error, line in (
         ("/nonexistent/sqlipc-worker", "Internal", "Cannot start a worker"),
         ("/bin/false", "WorkerLost", "exited with status 1"),

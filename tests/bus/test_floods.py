@@ -159,8 +159,9 @@ def long_lists():
         silent = Gio.DBusMessageFlags.NO_REPLY_EXPECTED
 
         def prepare(n):
+            body = GLib.Variant("(sa{sv})", ("SELECT 1", {}))
             for _ in range(n):
-                message = one.new_call(object_path("chinook"), DATABASE, "Prepare", GLib.Variant("(sa{sv})", ("SELECT 1", {})))
+                message = one.new_call(object_path("chinook"), DATABASE, "Prepare", body)
                 message.set_flags(silent)
                 one.connection.send_message(message, Gio.DBusSendMessageFlags.NONE)
 
