@@ -4,6 +4,7 @@
  */
 #include "exposed-schema.h"
 
+#include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "exposed-collation.h"
 
 #define N_ROWS_UNKNOWN 1e6 /* SQLite's own guess is 2^20 */
+#define N_ROWS_MAX 1e15    /* of sqlite_stat1, which may say anything: must fit into an sqlite3_int64 */
 
 /* ---- asking ---- */
 
@@ -232,12 +234,12 @@ static int see_stat(ExposedObject *o, sqlite3_stmt *row, void *userdata) {
                 return SQLITE_OK;
         value = strtod(s, &end);
         if (end > s && value >= 0)
-                o->n_rows = value;
+                o->n_rows = fmin(value, N_ROWS_MAX);
         for (int i = 0; x && end > s && i < x->n_columns; i++) {
                 s = end;
                 value = strtod(s, &end);
                 if (end > s && value >= 1)
-                        x->n_rows[i] = value;
+                        x->n_rows[i] = fmin(value, N_ROWS_MAX);
         }
         return SQLITE_OK;
 }

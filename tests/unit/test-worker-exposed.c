@@ -315,6 +315,25 @@ static void test_declaration(void) {
         tear_down(&f);
 }
 
+/* sqlite_stat1 is a table like any other, to which anybody who may write to the file has written anything. */
+static void test_statistics(void) {
+        ExposedObject o;
+        Fixture f;
+
+        set_up(&f, "CREATE TABLE t(a UNIQUE, b); CREATE INDEX t_b ON t(b, a); INSERT INTO t VALUES(1, 2); ANALYZE;"
+                   "UPDATE sqlite_stat1 SET stat = CASE idx WHEN 't_b' THEN '1e300 inf -5' ELSE 'nan x' END;", "t", NULL);
+        g_assert_cmpint(exposed_object_read(&o, f.database.file, "t"), ==, SQLITE_OK);
+        g_assert_cmpfloat(o.n_rows, >=, 0);
+        g_assert_cmpfloat(o.n_rows, <=, 1e15);
+        for (int i = 0; i < o.n_indexes; i++)
+                for (int k = 0; k < o.indexes[i].n_columns; k++) {
+                        g_assert_cmpfloat(o.indexes[i].n_rows[k], >=, 1);
+                        g_assert_cmpfloat(o.indexes[i].n_rows[k], <=, 1e15);
+                }
+        exposed_object_done(&o);
+        tear_down(&f);
+}
+
 /* A table of as many columns as SQLite allows, and of a few less, has rows like any other. */
 static void test_widest(void) {
         for (int n = 1990; n <= 2000; n++) {
@@ -417,7 +436,7 @@ static int ask_number(sqlite3 *db, const char *sql, int *ret) {
 
 /* Whichever allocation fails while it opens: all that is exposed is there then, or nothing opens, for want of memory. */
 static void test_no_memory_to_open(void) {
-        int n_failed = 0, n_objects;
+        int n_failed = 0, n_objects = 0;
         Fixture f;
 
         set_up(&f, SMALL_SCHEMA, "t", "v", NULL);
@@ -446,7 +465,7 @@ static void test_no_memory_to_open(void) {
 /* And while it is searched: the answer, or want of memory, and the same connection goes on. */
 static void test_no_memory_to_search(void) {
         static const char sql[] = "SELECT sum(n) FROM v JOIN t ON v.b = t.c WHERE a IN (1, 2) AND t.b > 'a'";
-        int n_failed = 0, sum;
+        int n_failed = 0, sum = 0;
         Fixture f;
 
         set_up(&f, SMALL_SCHEMA, "t", "v", NULL);
@@ -488,6 +507,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/exposed/sql", test_sql);
         g_test_add_func("/exposed/transaction", test_transaction);
         g_test_add_func("/exposed/declaration", test_declaration);
+        g_test_add_func("/exposed/statistics", test_statistics);
         g_test_add_func("/exposed/widest", test_widest);
         g_test_add_func("/exposed/change-while-read", test_change_while_read);
         g_test_add_func("/exposed/no-memory-to-open", test_no_memory_to_open);
