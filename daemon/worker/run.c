@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See run.h for the states. From top to bottom: birth and death, reports, the end, the start, the slice,
- * and what comes from outside (progress, time, cancel). What goes into a page: run-encode.h.
+ * Side: worker. See run.h for the states. From top to bottom: birth and death, the end, the start, the slice, and what comes
+ * from outside (progress, time, cancel). What goes into a page: run-encode.h; what the supervisor hears: run-report.h.
  */
 #include "run.h"
 
@@ -16,15 +16,14 @@
 #include "bind.h"
 #include "clock.h"
 #include "describe.h"
-#include "report.h"
 #include "run-encode.h"
+#include "run-report.h"
 
 #define ROW_WAITS_USEC (2 * USEC_PER_MSEC)    /* a row waits no longer for its page to fill */
 #define FIRST_PAGE_SIZE ((size_t) 16 * 1024)  /* goes out so early: the reader has rows while the next page fills */
 #define SETTLE_USEC (20 * USEC_PER_MSEC)      /* parked so long: the reader is slow, not just behind */
 #define RETRY_FIRST_USEC (2 * USEC_PER_MSEC)  /* SQLITE_BUSY: doubles up to the next */
 #define RETRY_MAX_USEC (50 * USEC_PER_MSEC)
-#define PROGRESS_USEC (500 * USEC_PER_MSEC)   /* between two reports of it */
 #define N_FULL_BEFORE_FILLING 2
 #define KERNEL_PAGE ((uintptr_t) 4096)
 
@@ -116,64 +115,6 @@ Run *run_free(Run *run) {
         return NULL;
 }
 
-/* ---- reports ---- */
-
-/* To the supervisor. When it is gone, so are we soon (end of file). */
-static void report(Run *run, const Message *m) {
-        int r = report_send(run->context->control_fd, m);
-
-        if (r < 0 && r != -EPIPE && r != -ECONNRESET)
-                run->context->report_error = r;
-}
-
-static void report_number(Run *run, MessageKind kind) {
-        report(run, &(Message) { .kind = kind, .number = run->job->number });
-}
-
-static void report_parked(Run *run, bool parked) {
-        if (run->parked_said == parked)
-                return;
-        run->parked_said = parked;
-        report(run, &(Message) { .kind = MESSAGE_PARKED, .parked = { .number = run->job->number, .parked = parked } });
-}
-
-/* Where a page went out, and so no oftener than there is something new to say. */
-static void report_progress(Run *run) {
-        uint64_t now = now_coarse_usec();
-
-        if (now < run->progress_usec + PROGRESS_USEC)
-                return;
-        run->progress_usec = now;
-        report(run, &(Message) {
-                .kind = MESSAGE_PROGRESS,
-                .progress = { .number = run->job->number, .n_rows = run->n_rows, .n_bytes = run->writer.total },
-        });
-}
-
-/* ENDED at the first call, DRAINED at a later one that says so. */
-static void report_end(Run *run, bool drained) {
-        if (run->ended_said) {
-                /* once: the reader may leave between what was said and the last byte */
-                if (drained && !run->drained_said)
-                        report_number(run, MESSAGE_DRAINED);
-                run->drained_said = run->drained_said || drained;
-                return;
-        }
-        run->ended_said = true;
-        run->drained_said = drained;
-        report(run, &(Message) {
-                .kind = MESSAGE_ENDED,
-                .ended = {
-                        .number = run->job->number,
-                        .failure = sql_error_as_failure(&run->error),
-                        .n_rows = run->n_rows,
-                        .n_bytes = run->writer.total + (run->writer.bytes ? run->writer.size - run->writer.sent : 0),
-                        .usec = now_usec() - run->taken_usec,
-                        .drained = drained,
-                },
-        });
-}
-
 /* ---- the end ---- */
 
 static void take_counters(Run *run) {
@@ -216,7 +157,7 @@ static bool encode_end(Run *run) {
 static RunState close_down(Run *run) {
         (void) sql_error_set(&run->error, ERROR_PIPE_CLOSED, "the reader closed the pipe");
         release(run);
-        report_end(run, true);
+        run_report_end(run, true);
         return run->state = RUN_OVER;
 }
 
@@ -229,10 +170,10 @@ static RunState finish(Run *run) {
                         (void) encode_end(run);
                 r = page_writer_flush(&run->writer);
                 if (r == PAGE_WRITER_LAST) {
-                        report_parked(run, false);
-                        report_end(run, true);
+                        run_report_parked(run, false);
+                        run_report_end(run, true);
                 } else if (r == PAGE_WRITER_FULL) {
-                        report_end(run, false);
+                        run_report_end(run, false);
                         return run->state = RUN_DRAINING;
                 } else if (r < 0)
                         return close_down(run);
@@ -249,7 +190,7 @@ static RunState run_end(Run *run) {
         release(run);
         run->ending = true;
         if (!run->started) {
-                report_end(run, true);
+                run_report_end(run, true);
                 return run->state = RUN_OVER;
         }
         return finish(run);
@@ -323,19 +264,6 @@ static RunState retry(Run *run) {
         return run->state = RUN_RETRY;
 }
 
-static bool report_started(Run *run, SqlError *error) {
-        Message m = { .kind = MESSAGE_STARTED };
-        Started *s = &m.started;
-
-        *s = (Started) { .number = run->job->number, .read_only = true };
-        if ((run->is_prepare || run->job->describe) && !describe_statement(run->stmt, s, error))
-                return false;
-        run->started = true;
-        report(run, &m);
-        free(s->columns);
-        return true;
-}
-
 /* Connection, statement, parameters. False with run->error, which may be Busy: then try again. */
 static bool start(Run *run) {
         if (!run->connection &&
@@ -347,10 +275,10 @@ static bool start(Run *run) {
                                               &run->stmt, &run->error))
                 return false;
         if (run->is_prepare)
-                return report_started(run, &run->error);
+                return run_report_started(run, &run->error);
         if (!bind_parameters(run->connection->database.db, run->stmt, run->job, &run->error))
                 return false;
-        return report_started(run, &run->error);
+        return run_report_started(run, &run->error);
 }
 
 /* ---- the slice ---- */
@@ -363,7 +291,7 @@ static RunState park(Run *run) {
         run->parked_usec = now_usec();
         if (++run->n_full >= N_FULL_BEFORE_FILLING && !run->filling_said) {
                 run->filling_said = true;
-                report_number(run, MESSAGE_FILLING);
+                run_report_filling(run);
         }
         return run->state = RUN_PARKED;
 }
@@ -382,8 +310,8 @@ static RunState flush(Run *run) {
                 return park(run);
         if (r < 0)
                 return close_down(run);
-        report_parked(run, false);
-        report_progress(run);
+        run_report_parked(run, false);
+        run_report_progress(run);
         page_encoder_clear(&run->encoder);
         return run->state = RUN_READY;
 }
@@ -539,7 +467,7 @@ int run_on_progress(Run *run, uint64_t now, bool look) {
                 return 0;
         /* full or broken: the slice will see it again, and has the place to deal with it */
         if (page_writer_flush(&run->writer) == PAGE_WRITER_DONE) {
-                report_progress(run);
+                run_report_progress(run);
                 page_encoder_clear(&run->encoder);
         }
         return 0;
@@ -573,7 +501,7 @@ static void settle(Run *run) {
                 return;
         trim(run);
         run->park_until_usec = run->parked_usec + park_usec(run);
-        report_parked(run, true);
+        run_report_parked(run, true);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b) {

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See run-report.h.
+ */
+#include "run-report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "clock.h"
+#include "describe.h"
+#include "report.h"
+
+#define PROGRESS_USEC (500 * USEC_PER_MSEC)   /* between two reports of it */
+
+static void report(Run *run, const Message *m) {
+        int r = report_send(run->context->control_fd, m);
+
+        if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+                run->context->report_error = r;
+}
+
+static void report_number(Run *run, MessageKind kind) {
+        report(run, &(Message) { .kind = kind, .number = run->job->number });
+}
+
+void run_report_parked(Run *run, bool parked) {
+        if (run->parked_said == parked)
+                return;
+        run->parked_said = parked;
+        report(run, &(Message) { .kind = MESSAGE_PARKED, .parked = { .number = run->job->number, .parked = parked } });
+}
+
+void run_report_progress(Run *run) {
+        uint64_t now = now_coarse_usec();
+
+        if (now < run->progress_usec + PROGRESS_USEC)
+                return;
+        run->progress_usec = now;
+        report(run, &(Message) {
+                .kind = MESSAGE_PROGRESS,
+                .progress = { .number = run->job->number, .n_rows = run->n_rows, .n_bytes = run->writer.total },
+        });
+}
+
+void run_report_end(Run *run, bool drained) {
+        if (run->ended_said) {
+                /* once: the reader may leave between what was said and the last byte */
+                if (drained && !run->drained_said)
+                        report_number(run, MESSAGE_DRAINED);
+                run->drained_said = run->drained_said || drained;
+                return;
+        }
+        run->ended_said = true;
+        run->drained_said = drained;
+        report(run, &(Message) {
+                .kind = MESSAGE_ENDED,
+                .ended = {
+                        .number = run->job->number,
+                        .failure = sql_error_as_failure(&run->error),
+                        .n_rows = run->n_rows,
+                        .n_bytes = run->writer.total + (run->writer.bytes ? run->writer.size - run->writer.sent : 0),
+                        .usec = now_usec() - run->taken_usec,
+                        .drained = drained,
+                },
+        });
+}
+
+void run_report_filling(Run *run) {
+        report_number(run, MESSAGE_FILLING);
+}
+
+bool run_report_started(Run *run, SqlError *error) {
+        Message m = { .kind = MESSAGE_STARTED };
+        Started *s = &m.started;
+
+        *s = (Started) { .number = run->job->number, .read_only = true };
+        if ((run->is_prepare || run->job->describe) && !describe_statement(run->stmt, s, error))
+                return false;
+        run->started = true;
+        report(run, &m);
+        free(s->columns);
+        return true;
+}
