@@ -175,6 +175,22 @@ def upgrade():
 
 
 @test
+def unpacked_while_it_runs():
+    """Between the unpacking of a package and the restart, workers are still those of the service that runs"""
+    query("SELECT 1")
+    folder = pathlib.Path(os.readlink(f"/proc/{main_pid()}/exe")).parent
+    before = os.stat(folder / "sqlipc-worker").st_ino
+    shutil.copy2(folder / "sqlipc-worker", folder / "sqlipc-worker.new")
+    os.rename(folder / "sqlipc-worker.new", folder / "sqlipc-worker")
+    for pid in workers(main_pid()):
+        os.kill(pid, 9)
+    wait_for(lambda: not workers(main_pid()), "the old workers are gone")
+    equal(query("SELECT count(*) FROM Genre"), "25\n", "rows")
+    equal({os.stat(f"/proc/{p}/exe").st_ino for p in workers(main_pid())}, {before}, "programs of workers")
+    stop()
+
+
+@test
 def stuck_loop():
     """A supervisor that does not move any more is ended by the watchdog: the next call starts it anew"""
     with dropped("[Service]\nWatchdogSec=1s\n"):
