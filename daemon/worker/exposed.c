@@ -178,23 +178,28 @@ static bool is_one_of(const char *word, size_t size, const char *const *words) {
         return false;
 }
 
+/* To SQLite's tokenizer a byte order mark is space, anywhere; here it would look like a letter. */
+static bool has_odd_space(const char *sql, size_t sql_size) {
+        return memmem(sql, sql_size, "\xef\xbb\xbf", 3);
+}
+
 void exposed_expect(Exposed *e, const char *sql, size_t sql_size) {
         static const char *const rowids[] = { "or", "right", "full", NULL }, *const in[] = { "in", NULL };
         PlanHints *hints = &e->tables.hints;
-        bool comment = false;
+        bool doubt = has_odd_space(sql, sql_size);
         char last = 0; /* before the word, but space */
 
         /* more than is needed, in strings and comments: such a statement only takes longer */
-        *hints = (PlanHints) {};
+        *hints = (PlanHints) { .rowids = doubt, .row_in = doubt };
         for (size_t i = 0; i < sql_size;) {
                 size_t n = 0;
 
                 while (i + n < sql_size && is_word(sql[i + n], n > 0))
                         n++;
                 hints->rowids = hints->rowids || is_one_of(sql + i, n, rowids);
-                hints->row_in = hints->row_in || ((comment || last == ')' || last == '/') && is_one_of(sql + i, n, in));
+                hints->row_in = hints->row_in || ((doubt || last == ')' || last == '/') && is_one_of(sql + i, n, in));
                 i += n > 0 ? n : 1;
-                comment = comment || (last == '-' && sql[i - 1] == '-');
+                doubt = doubt || (last == '-' && sql[i - 1] == '-'); /* a comment, whose end is not looked for */
                 if (!strchr(" \t\n\f\r", sql[i - 1]))
                         last = sql[i - 1];
         }

@@ -116,6 +116,7 @@ static void test_constraints(void) {
                 { "SELECT n FROM t WHERE (u, i) IN (SELECT n, id FROM t)", ":;e;e2|" },
                 { "SELECT n FROM t WHERE (u, i) /**/ IN (SELECT n, id FROM t)", ":;e;e2|" },
                 { "SELECT n FROM t WHERE (u, i) -- of t\nIN (SELECT n, id FROM t)", ":;e;e2|" },
+                { "SELECT n FROM t WHERE (u, i)\xef\xbb\xbfIN (SELECT n, id FROM t)", ":;e;e2|" },
                 { "SELECT n FROM t WHERE (n = ?) AND i IN (1, 2)", ":;6;e1e2" },
                 { "SELECT n FROM t WHERE (n, i) = ('x', 1) AND (i + 1) IN (1, 2)", ":;6;E1e2" },
                 { "SELECT n FROM t WHERE n IS NULL", ":;2;n1" },
@@ -144,6 +145,7 @@ static void test_views_without_rowid(void) {
         set_up(&f, SCHEMA, "t", "v", NULL);
         check_plan(&f, "SELECT n FROM v WHERE id = 1 OR n = 'x'", ":;3;|");
         check_plan(&f, "SELECT n FROM v WHERE ?1or id = 1 AND id = 2", ":;3;|");
+        check_plan(&f, "SELECT n FROM v WHERE id = 1 \xef\xbb\xbfOR n = 'x'", ":;3;|");
         check_plan(&f, "SELECT 1 FROM t RIGHT JOIN v ON t.id = v.id", "SCAN v VIRTUAL TABLE INDEX 0:;1;|");
         check_plan(&f, "SELECT n FROM t WHERE id = 1 OR i = 2", "e0");
         check_plan(&f, "SELECT n FROM v WHERE id = 1 AND n = 'order'", "e0E1");
