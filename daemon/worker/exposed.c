@@ -35,7 +35,7 @@ static void complain(sqlite3 *file, const char *name) {
         said = true;
 }
 
-/* Reads and declares one. What is wrong with it alone leaves it out: *ret_left_out is its name then. */
+/* Reads and declares one. What is wrong with it alone leaves it out: *ret_left_out is the first such name. */
 static int expose(Exposed *e, const char *name, const char **ret_left_out) {
         ExposedObject *o = &e->tables.objects[e->tables.n_objects];
         int rc;
@@ -54,7 +54,7 @@ static int expose(Exposed *e, const char *name, const char **ret_left_out) {
                 exposed_object_done(o);
         if (rc != SQLITE_NOTFOUND && (rc & 0xff) != SQLITE_ERROR)
                 return rc;
-        *ret_left_out = name;
+        *ret_left_out = *ret_left_out ?: name;
         return SQLITE_OK;
 }
 
