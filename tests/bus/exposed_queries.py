@@ -5,6 +5,9 @@ by every comparison, in joins, subqueries and lists.
 What SQLite leaves open is left out: the order of rows that are equal, which of several equal values a group shows; and a
 RIGHT or FULL JOIN with another join behind it, where SQLite 3.40.1 itself returns rows that count(*) of the same does not
 count.
+
+Another seed may meet answers of SQLite 3.40.1 itself that are wrong, and right through virtual tables: LIKE in the ON of an
+outer join, and row values IN a list where one part of them is converted and another is not. EXISTS instead of IN tells.
 """
 import random
 

@@ -251,7 +251,7 @@ def full_text():
 
 @test
 def rowids_of_views():
-    """A view has no rowid, as directly"""
+    """A view has no rowid, where SQLite 3.40 gives NULL"""
     answer = ask("library", "SELECT rowid FROM priced")
     equal(answer[:3], ("error", "org.sqlipc1.Error.Sql", "no such column: rowid"), "answer")
 
