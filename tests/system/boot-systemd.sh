@@ -189,7 +189,25 @@ power_off() {
     kill $watchdog 2>/dev/null
 }
 
+# The kernel gives nobody in a chroot a user namespace, which PrivateUsers= of a unit wants; and where this runs in a chroot,
+# so would the container. Entering one's own mount namespace leads to its real root, and from there ours becomes it.
+leave_chroot() {
+    local here real
+    exec {here}</
+    real=$(nsenter --mount=/proc/self/ns/mnt stat -c %d:%i /)
+    if [ "$real" = "$(stat -c %d:%i /)" ] || [ -n "${BOOT_CHROOT:-}" ]; then
+        exec {here}<&-
+        return
+    fi
+    # shellcheck disable=SC2016 # the shell there expands it
+    BOOT_CHROOT=left exec nsenter --mount=/proc/self/ns/mnt bash -c '
+        cd "/proc/self/fd/$1" || exit 125
+        if pivot_root . . && umount -l .; then cd "$2"; else BOOT_CHROOT=kept exec chroot . "${@:3}"; fi
+        exec "${@:3}"' bash "$here" "$PWD" "$(realpath "$0")" "$@"
+}
+
 inside() {
+    leave_chroot "$@"
     parse "$@"
     make_root
     write_units
