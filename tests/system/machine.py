@@ -15,7 +15,7 @@ import time
 HOME = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(HOME / "tests/bus"))
 from client import Client, Failure, MANAGER, reference, same_rows  # noqa: E402, F401 - for the tests
-from tap import Skip, equal, test, true  # noqa: E402, F401 - for the tests
+from tap import equal, test, true  # noqa: E402, F401 - for the tests
 
 ADDRESS = "unix:path=/run/dbus/system_bus_socket"
 CHINOOK = HOME / "tests/data/chinook.sqlite"
