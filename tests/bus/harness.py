@@ -34,13 +34,16 @@ PATIENCE = 60 if SANITIZED else 30
 SQLIPCD = BUILD_ROOT / "daemon/supervisor/sqlipcd"
 WORKER = BUILD_ROOT / "daemon/worker/sqlipc-worker"
 CLI = BUILD_ROOT / "tools/cli/ipcq-cli"
+CTL = BUILD_ROOT / "tools/ctl/sqlipcctl"
 CHINOOK = SOURCE_ROOT / "tests/data/chinook.sqlite"
 
-# Where the checkout is closed to other users (a clone in a private folder), a daemon of another user runs and reads copies.
+# Where the checkout is closed to other users (a clone in a private folder), what runs as another, or is read by one, is copied.
 if os.geteuid() == 0 and any(not parent.stat().st_mode & 0o001 for parent in [*SQLIPCD.parents, *CHINOOK.parents]):
     OPEN_FOLDER = tempfile.TemporaryDirectory(prefix="sqlipc-open-")
     os.chmod(OPEN_FOLDER.name, 0o755)
-    SQLIPCD, WORKER, CHINOOK = (pathlib.Path(shutil.copy(f, OPEN_FOLDER.name)) for f in (SQLIPCD, WORKER, CHINOOK))
+    SQLIPCD, WORKER, CTL, CHINOOK = (
+        pathlib.Path(shutil.copy(f, OPEN_FOLDER.name)) for f in (SQLIPCD, WORKER, CTL, CHINOOK)
+    )
 
 # Users that every Debian has, none of whom runs anything of note: two clients, and one for the daemon.
 UID_A, UID_B, UID_DAEMON = 1, 2, 65534
