@@ -37,7 +37,7 @@ CLI = BUILD_ROOT / "tools/cli/ipcq-cli"
 CTL = BUILD_ROOT / "tools/ctl/sqlipcctl"
 CHINOOK = SOURCE_ROOT / "tests/data/chinook.sqlite"
 
-# Where the checkout is closed to other users (a clone in a private folder), what runs as another, or is read by one, is copied.
+# Where the checkout is closed to other users (a clone in a private folder), what others run or read is a copy.
 if os.geteuid() == 0 and any(not parent.stat().st_mode & 0o001 for parent in [*SQLIPCD.parents, *CHINOOK.parents]):
     OPEN_FOLDER = tempfile.TemporaryDirectory(prefix="sqlipc-open-")
     os.chmod(OPEN_FOLDER.name, 0o755)
