@@ -72,6 +72,7 @@ static int authorize(void *userdata, int action, const char *a, const char *b, c
         case SQLITE_DETACH:
                 return refuse(access, "DETACH", NULL);
         case SQLITE_TRANSACTION:
+                return access->ours ? SQLITE_OK : refuse(access, a, NULL);
         case SQLITE_SAVEPOINT:
                 return refuse(access, a, NULL);
         case SQLITE_FUNCTION:

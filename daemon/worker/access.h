@@ -14,6 +14,7 @@ typedef struct sqlite3 sqlite3;
 
 /* What the authorizer refused last, for the sentence of the error; empty where it refused nothing since access_forget(). */
 typedef struct Access {
+        bool ours; /* no client's SQL comes here: transactions may begin and end. Set before it is installed */
         char refused[256];
 } Access;
 

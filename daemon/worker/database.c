@@ -208,6 +208,7 @@ static int put_before(Database *d, const Setup *setup) {
 static int set_up(Database *d, const Setup *setup) {
         int rc = run_silently(d->file, CACHE_SETTINGS);
 
+        d->file_access.ours = true;
         if (rc == SQLITE_OK)
                 rc = access_install(d->file, setup, setup->n_exposed > 0 ? &d->file_access : &d->access);
         if (rc == SQLITE_OK)

@@ -275,6 +275,26 @@ ValueUse exposed_plan_value_use(const ExposedObject *o, const Plan *plan, int i,
         return strchr("gh", operator) ? VALUE_PUSHED : VALUE_WIDENED;
 }
 
+static bool is_fixed(const Plan *plan, const char *uses, int column) {
+        for (int i = 0; i < plan->n_constraints; i++)
+                if (plan->constraints[i].column == column && plan->constraints[i].operator == 'e' && uses[i] == VALUE_PUSHED)
+                        return true;
+        return false;
+}
+
+bool exposed_plan_is_single(const ExposedObject *o, const Plan *plan, const char *uses) {
+        for (int i = 0; i < o->n_indexes; i++) {
+                const ExposedIndex *x = &o->indexes[i];
+                int n = 0;
+
+                while (n < x->n_columns && is_fixed(plan, uses, x->columns[n]))
+                        n++;
+                if (x->unique && n > 0 && n == x->n_columns)
+                        return true;
+        }
+        return false;
+}
+
 bool exposed_plan_reads(const Plan *plan, int i) {
         return plan->used & (UINT64_C(1) << (i < USED_REST ? i : USED_REST));
 }

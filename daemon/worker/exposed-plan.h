@@ -71,6 +71,9 @@ ValueUse exposed_plan_value_use(const ExposedObject *o, const Plan *plan, int i,
 /* Whether column `i` is read: those past the 63rd all are if one is. */
 bool exposed_plan_reads(const Plan *plan, int i);
 
+/* Whether no two rows can match: the constraints that `uses` has pushed fix all columns of a unique index. */
+bool exposed_plan_is_single(const ExposedObject *o, const Plan *plan, const char *uses);
+
 /* SELECT for the file's connection: the rowid if there is one, then each column that is read. `uses` has a ValueUse for each
  * constraint, whose value is parameter i + 1. To be freed with sqlite3_free(); NULL: no memory. */
 char *exposed_plan_sql(const ExposedObject *o, const Plan *plan, const char *uses);

@@ -265,6 +265,7 @@ static int see_index(ExposedObject *o, sqlite3_stmt *row, void *userdata) {
         rc = ask(o, reader->db,
                  "SELECT cid, \"desc\", coll, name FROM pragma_index_xinfo(?1, 'main') WHERE key ORDER BY seqno", name,
                  see_index_column, x);
+        x->unique = unique;
         if (rc == SQLITE_OK && unique && x->n_columns > 0)
                 x->n_rows[x->n_columns - 1] = 1;
         /* there may be no sqlite_stat1: then guesses stay */
@@ -276,8 +277,10 @@ static int add_key(ExposedObject *o, int column) {
         ExposedIndex *x = add_index(o);
         int rc = x ? add_index_column(x, column, false) : SQLITE_NOMEM;
 
-        if (rc == SQLITE_OK)
-                x->n_rows[0] = 1;
+        if (rc != SQLITE_OK)
+                return rc;
+        x->n_rows[0] = 1;
+        x->unique = true;
         return rc;
 }
 

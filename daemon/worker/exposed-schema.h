@@ -36,6 +36,7 @@ typedef struct ExposedIndex {
         bool *descending; /* owned */
         double *n_rows;   /* owned; [i]: with the same first i + 1 columns, as sqlite_stat1 or SQLite's own guess have it */
         int n_columns;
+        bool unique;      /* no two rows are equal in all columns, but for NULL */
 } ExposedIndex;
 
 typedef struct ExposedObject {

@@ -19,6 +19,7 @@ struct ExposedSearch {
         Plan plan;
         char uses[PLAN_N_CONSTRAINTS + 1]; /* a ValueUse for each constraint */
         sqlite3_stmt *stmt;
+        bool single;                       /* there is one row at most */
         int at[];                          /* for each column where it is in the row, -1: not read */
 };
 
@@ -61,6 +62,7 @@ static ExposedSearch *search_new(sqlite3 *file, const ExposedObject *o, const ch
                 return search_free(s);
         s->object = o;
         s->plan = *plan;
+        s->single = exposed_plan_is_single(o, plan, uses);
         memcpy(s->uses, uses, (size_t) plan->n_constraints);
         for (int i = 0; i < o->n_columns; i++)
                 s->at[i] = exposed_plan_reads(plan, i) ? n++ : -1;
@@ -186,8 +188,13 @@ static int close_cursor(sqlite3_vtab_cursor *cursor) {
 
 static int next_row(sqlite3_vtab_cursor *cursor) {
         Cursor *c = (Cursor *) cursor;
-        int rc = sqlite3_step(c->search->stmt);
+        int rc;
 
+        if (c->row > 0 && c->search->single) { /* as a step would say, for more: most searches of a join end here */
+                c->ended = true;
+                return SQLITE_OK;
+        }
+        rc = sqlite3_step(c->search->stmt);
         c->row++;
         c->ended = rc != SQLITE_ROW;
         return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : fail(cursor->pVtab, rc);
@@ -249,12 +256,30 @@ static int has_ended(sqlite3_vtab_cursor *cursor) {
         return ((Cursor *) cursor)->ended;
 }
 
+/* Text as sqlite3_result_value() gives it, but into the memory that the result has from the row before, where that takes
+ * new memory for each. */
+static void give_text(sqlite3_context *context, sqlite3_value *value) {
+        const char *text = (const char *) sqlite3_value_text(value);
+
+        if (text)
+                sqlite3_result_text64(context, text, (sqlite3_uint64) sqlite3_value_bytes(value), SQLITE_TRANSIENT,
+                                      SQLITE_UTF8);
+        else
+                sqlite3_result_error_nomem(context);
+}
+
 static int give_column(sqlite3_vtab_cursor *cursor, sqlite3_context *context, int i) {
+        const ExposedTables *e = ((Table *) cursor->pVtab)->tables;
         const ExposedSearch *s = ((Cursor *) cursor)->search;
+        sqlite3_value *value;
 
         if (s->at[i] < 0) /* SQLite said that it would not read it */
                 return SQLITE_INTERNAL;
-        sqlite3_result_value(context, sqlite3_column_value(s->stmt, s->at[i]));
+        value = sqlite3_column_value(s->stmt, s->at[i]);
+        if (e->utf8 && sqlite3_value_type(value) == SQLITE_TEXT && sqlite3_value_subtype(value) == 0)
+                give_text(context, value);
+        else
+                sqlite3_result_value(context, value);
         return SQLITE_OK;
 }
 

@@ -21,6 +21,7 @@ typedef struct ExposedTables {
         sqlite3 *file;               /* borrowed; what is searched */
         ExposedObject *objects;      /* owned */
         uint32_t n_objects;
+        bool utf8;                   /* the encoding of the file, and of the connection that the tables are on */
         PlanHints hints;             /* of the statement that is compiled or run; see above */
         struct ExposedSearch *kept;  /* owned; compiled and reset, for the next cursor */
 } ExposedTables;

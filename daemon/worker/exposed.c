@@ -19,7 +19,10 @@
 struct Exposed {
         sqlite3 *db;           /* in memory */
         ExposedTables tables;
-        sqlite3_stmt *version; /* reads the schema's; while it is at its row, the transaction is open */
+        /* A transaction by its name, and not only what a statement holds that stands at its row: else each search, as it
+         * ends, would look for a transaction to end. */
+        sqlite3_stmt *begin, *commit;
+        sqlite3_stmt *version; /* reads the schema's */
         int schema_version;
 };
 
@@ -58,43 +61,68 @@ static int expose(Exposed *e, const char *name, const char **ret_left_out) {
         return SQLITE_OK;
 }
 
+typedef struct Encoding {
+        char *sql; /* that sets the same */
+        bool utf8;
+} Encoding;
+
 static int see_encoding(void *userdata, int n, char **values, char **names) {
-        char **sql = userdata;
+        Encoding *encoding = userdata;
 
         (void) names;
-        if (n == 1 && values[0])
-                *sql = sqlite3_mprintf("PRAGMA encoding = \"%w\"; PRAGMA cache_size = -256", values[0]);
+        if (n == 1 && values[0]) {
+                encoding->sql = sqlite3_mprintf("PRAGMA encoding = \"%w\"; PRAGMA cache_size = -256", values[0]);
+                encoding->utf8 = strcmp(values[0], "UTF-8") == 0;
+        }
         return 0;
 }
 
 /* A connection in memory, with the encoding of the file: text passes as it is. */
 static int open_memory(Exposed *e) {
-        char *sql = NULL;
+        Encoding encoding = {};
         int rc = sqlite3_open_v2(":memory:", &e->db,
                                  SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, VFS_NAME);
 
         if (rc == SQLITE_OK)
-                rc = sqlite3_exec(e->tables.file, "PRAGMA encoding", see_encoding, &sql, NULL);
+                rc = sqlite3_exec(e->tables.file, "PRAGMA encoding", see_encoding, &encoding, NULL);
         if (rc == SQLITE_OK)
-                rc = sql ? sqlite3_exec(e->db, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
-        sqlite3_free(sql);
+                rc = encoding.sql ? sqlite3_exec(e->db, encoding.sql, NULL, NULL, NULL) : SQLITE_NOMEM;
+        sqlite3_free(encoding.sql);
+        e->tables.utf8 = encoding.utf8;
         return rc == SQLITE_OK ? exposed_tables_register(&e->tables, e->db) : rc;
 }
 
-/* Reads the schema's version and stays at it, which holds the transaction open. */
+static int compile(Exposed *e, const char *sql, sqlite3_stmt **ret) {
+        return sqlite3_prepare_v3(e->tables.file, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
+}
+
+static int compile_own(Exposed *e) {
+        int rc = compile(e, "BEGIN", &e->begin);
+
+        if (rc == SQLITE_OK)
+                rc = compile(e, "COMMIT", &e->commit);
+        return rc == SQLITE_OK ? compile(e, SCHEMA_VERSION, &e->version) : rc;
+}
+
+static int run_once(sqlite3_stmt *stmt) {
+        (void) sqlite3_step(stmt);
+        return sqlite3_reset(stmt);
+}
+
+/* The schema's version, and with it the lock of a reader, until the transaction ends. */
 static int read_version(Exposed *e, int *ret) {
-        if (sqlite3_step(e->version) != SQLITE_ROW)
-                return sqlite3_reset(e->version) ?: SQLITE_CORRUPT;
-        *ret = sqlite3_column_int(e->version, 0);
-        return SQLITE_OK;
+        int rc = sqlite3_step(e->version);
+
+        if (rc == SQLITE_ROW)
+                *ret = sqlite3_column_int(e->version, 0);
+        return sqlite3_reset(e->version) ?: rc == SQLITE_ROW ? SQLITE_OK : SQLITE_CORRUPT;
 }
 
 /* All that is exposed. Not in one transaction, since a table cannot be dropped while another statement reads (the
  * affinities of exposed-schema.c): if another program changes the schema meanwhile, it is Busy, whatever came of it. */
 static int read_schema(Exposed *e, const Setup *setup) {
         const char *left_out = NULL;
-        int rc = sqlite3_prepare_v3(e->tables.file, SCHEMA_VERSION, -1, SQLITE_PREPARE_PERSISTENT, &e->version, NULL);
-        int rc_again;
+        int rc = compile_own(e), rc_again;
 
         if (rc == SQLITE_OK)
                 rc = exposed_collation_setup(e->tables.file);
@@ -102,7 +130,6 @@ static int read_schema(Exposed *e, const Setup *setup) {
                 rc = read_version(e, &e->schema_version);
         if (rc != SQLITE_OK)
                 return rc;
-        exposed_end(e);
         for (uint32_t i = 0; rc == SQLITE_OK && i < setup->n_exposed; i++)
                 rc = expose(e, setup->exposed[i].data, &left_out);
         rc_again = exposed_begin(e);
@@ -145,6 +172,8 @@ Exposed *exposed_close(Exposed *e) {
         if (!e)
                 return NULL;
         (void) sqlite3_close(e->db);
+        (void) sqlite3_finalize(e->begin);
+        (void) sqlite3_finalize(e->commit);
         (void) sqlite3_finalize(e->version);
         exposed_tables_done(&e->tables);
         free(e);
@@ -152,17 +181,21 @@ Exposed *exposed_close(Exposed *e) {
 }
 
 int exposed_begin(Exposed *e) {
-        int version, rc = read_version(e, &version);
+        int version, rc = run_once(e->begin);
 
-        if (rc == SQLITE_OK && version != e->schema_version) {
+        if (rc == SQLITE_OK)
+                rc = read_version(e, &version);
+        if (rc == SQLITE_OK && version != e->schema_version)
+                rc = SQLITE_SCHEMA;
+        if (rc != SQLITE_OK)
                 exposed_end(e);
-                return SQLITE_SCHEMA;
-        }
         return rc;
 }
 
 void exposed_end(Exposed *e) {
-        (void) sqlite3_reset(e->version);
+        /* after some errors SQLite has ended it already */
+        if (!sqlite3_get_autocommit(e->tables.file))
+                (void) run_once(e->commit);
 }
 
 /* "?1or" is a parameter and a word, "x1or" is one word. */

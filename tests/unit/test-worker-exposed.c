@@ -258,6 +258,34 @@ static void test_sql(void) {
                   "SELECT o.oid FROM main.\"o\"\"\" AS o WHERE o.\"b\"\"c\" IS NULL AND o.oid > ?3");
 }
 
+static bool is_single(const ExposedObject *o, const char *text, const char *uses) {
+        Plan plan;
+
+        exposed_plan_parse(text, &plan);
+        return exposed_plan_is_single(o, &plan, uses);
+}
+
+/* One row at most: all columns of a unique index, each by = and by what was pushed as it is. */
+static void test_single(void) {
+        int key[] = { 0, 1 }, plain[] = { 2 }, rowid[] = { COLUMN_ROWID };
+        ExposedIndex indexes[] = {
+                { .columns = key, .n_columns = 2, .unique = true },
+                { .columns = plain, .n_columns = 1 },
+                { .columns = rowid, .n_columns = 1, .unique = true },
+        };
+        ExposedColumn columns[3] = {};
+        const ExposedObject o = { .columns = columns, .n_columns = 3, .indexes = indexes, .n_indexes = 3 };
+
+        g_assert_true(is_single(&o, ";3;e1e0", "pp"));
+        g_assert_true(is_single(&o, ";3;e-1g2", "pp"));
+        g_assert_false(is_single(&o, ";3;e0", "p"));
+        g_assert_false(is_single(&o, ";3;e1e0", "pw"));
+        g_assert_false(is_single(&o, ";3;e1e0", "-p"));
+        g_assert_false(is_single(&o, ";3;e0i1", "pp"));
+        g_assert_false(is_single(&o, ";3;e2", "p"));
+        g_assert_false(is_single(&o, ";3;", ""));
+}
+
 static unsigned n_running(sqlite3 *db) {
         unsigned n = 0;
 
@@ -278,7 +306,7 @@ static void test_transaction(void) {
         g_assert_cmpint(sqlite3_txn_state(f.database.file, "main"), ==, SQLITE_TXN_READ);
         g_assert_cmpint(sqlite3_prepare_v2(f.database.db, "SELECT * FROM t AS a, t AS b", -1, &stmt, NULL), ==, SQLITE_OK);
         g_assert_cmpint(sqlite3_step(stmt), ==, SQLITE_ROW);
-        g_assert_cmpuint(n_running(f.database.file), ==, 3);
+        g_assert_cmpuint(n_running(f.database.file), ==, 2);
         g_assert_cmpint(sqlite3_reset(stmt), ==, SQLITE_OK);
         database_end(&f.database);
         g_assert_cmpuint(n_running(f.database.file), ==, 0);
@@ -507,6 +535,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/exposed/plans-tell-nothing", test_plans_tell_nothing);
         g_test_add_func("/exposed/values", test_values);
         g_test_add_func("/exposed/sql", test_sql);
+        g_test_add_func("/exposed/single", test_single);
         g_test_add_func("/exposed/transaction", test_transaction);
         g_test_add_func("/exposed/declaration", test_declaration);
         g_test_add_func("/exposed/statistics", test_statistics);
