@@ -106,6 +106,8 @@ Call *call_free(Call *call) {
                 return NULL;
         slot = call->slot; /* the call itself is freed with its slot */
         call->connection = NULL;
+        /* nobody asks any more; and it would hold the bus, which holds the slot */
+        call->again = sd_bus_message_unref(call->again);
         if (call->undo)
                 (void) sd_bus_slot_set_floating(slot, true);
         sd_bus_slot_unref(slot);
