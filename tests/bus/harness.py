@@ -31,19 +31,27 @@ SANITIZED = os.environ.get("SQLIPC_SANITIZED") == "1"
 # Waits are for what must happen; only what never happens takes all of it.
 PATIENCE = 60 if SANITIZED else 30
 
-SQLIPCD = BUILD_ROOT / "daemon/supervisor/sqlipcd"
-WORKER = BUILD_ROOT / "daemon/worker/sqlipc-worker"
-CLI = BUILD_ROOT / "tools/cli/ipcq-cli"
-CTL = BUILD_ROOT / "tools/ctl/sqlipcctl"
-CHINOOK = SOURCE_ROOT / "tests/data/chinook.sqlite"
-
 # Where the checkout is closed to other users (a clone in a private folder), what others run or read is a copy.
-if os.geteuid() == 0 and any(not parent.stat().st_mode & 0o001 for parent in [*SQLIPCD.parents, *CHINOOK.parents]):
+CLOSED = os.geteuid() == 0 and any(
+    not parent.stat().st_mode & 0o001 for root in (BUILD_ROOT, SOURCE_ROOT) for parent in (root / "x").parents
+)
+if CLOSED:
     OPEN_FOLDER = tempfile.TemporaryDirectory(prefix="sqlipc-open-")
     os.chmod(OPEN_FOLDER.name, 0o755)
-    SQLIPCD, WORKER, CTL, CHINOOK = (
-        pathlib.Path(shutil.copy(f, OPEN_FOLDER.name)) for f in (SQLIPCD, WORKER, CTL, CHINOOK)
-    )
+    os.environ["LD_LIBRARY_PATH"] = f"{OPEN_FOLDER.name}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+    shutil.copy(BUILD_ROOT / "client-lib/libsqlipc.so.0", OPEN_FOLDER.name)
+
+
+def reachable(path):
+    """A file of the checkout where every user can reach it."""
+    return pathlib.Path(shutil.copy(path, OPEN_FOLDER.name)) if CLOSED else path
+
+
+SQLIPCD = reachable(BUILD_ROOT / "daemon/supervisor/sqlipcd")
+WORKER = reachable(BUILD_ROOT / "daemon/worker/sqlipc-worker")
+CLI = reachable(BUILD_ROOT / "tools/cli/ipcq-cli")
+CTL = reachable(BUILD_ROOT / "tools/ctl/sqlipcctl")
+CHINOOK = reachable(SOURCE_ROOT / "tests/data/chinook.sqlite")
 
 # Users that every Debian has, none of whom runs anything of note: two clients, and one for the daemon.
 UID_A, UID_B, UID_DAEMON = 1, 2, 65534

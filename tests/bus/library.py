@@ -4,10 +4,10 @@ import struct
 import subprocess
 
 from client import Text
-from harness import BUILD_ROOT
+from harness import BUILD_ROOT, reachable
 from tap import equal
 
-PROGRAM = BUILD_ROOT / "tests/bus/library-client"
+PROGRAM = reachable(BUILD_ROOT / "tests/bus/library-client")
 
 
 class Library:
