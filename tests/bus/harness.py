@@ -255,6 +255,8 @@ class Service:
         return self.has_owner()
 
     def has_owner(self):
+        if self.driver.connection.is_closed():  # seen, rarely, where a test had ended the bus and started it again
+            self.driver = Client(self.address)
         return self.driver.bus_call("NameHasOwner", "(s)", "org.sqlipc1")[0]
 
     def pid(self):
