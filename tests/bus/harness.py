@@ -38,15 +38,21 @@ CLOSED = os.geteuid() == 0 and any(
 if CLOSED:
     OPEN_FOLDER = tempfile.TemporaryDirectory(prefix="sqlipc-open-")
     os.chmod(OPEN_FOLDER.name, 0o755)
-    os.environ["LD_LIBRARY_PATH"] = f"{OPEN_FOLDER.name}:{os.environ.get('LD_LIBRARY_PATH', '')}"
-    shutil.copy(BUILD_ROOT / "client-lib/libsqlipc.so.0", OPEN_FOLDER.name)
 
 
 def reachable(path):
-    """A file of the checkout where every user can reach it."""
-    return pathlib.Path(shutil.copy(path, OPEN_FOLDER.name)) if CLOSED else path
+    """A file of the checkout where every user can reach it; below the same folders, for programs find the library so."""
+    if not CLOSED:
+        return path
+    root = BUILD_ROOT if path.is_relative_to(BUILD_ROOT) else SOURCE_ROOT
+    copy = pathlib.Path(OPEN_FOLDER.name, path.relative_to(root))
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    for parent in copy.relative_to(OPEN_FOLDER.name).parents:
+        pathlib.Path(OPEN_FOLDER.name, parent).chmod(0o755)
+    return pathlib.Path(shutil.copy(path, copy))
 
 
+reachable(BUILD_ROOT / "client-lib/libsqlipc.so.0")
 SQLIPCD = reachable(BUILD_ROOT / "daemon/supervisor/sqlipcd")
 WORKER = reachable(BUILD_ROOT / "daemon/worker/sqlipc-worker")
 CLI = reachable(BUILD_ROOT / "tools/cli/ipcq-cli")
