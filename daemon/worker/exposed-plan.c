@@ -197,15 +197,53 @@ static char *plan_text(const Plan *plan) {
         return sqlite3_str_finish(s);
 }
 
+/* Whether "=" is there for a column of which every value is pushed as it is. */
+static bool is_found_by(const ExposedObject *o, PlanHints hints, sqlite3_index_info *info, int column) {
+        if (column != COLUMN_ROWID && (column < 0 || o->columns[column].affinity != AFFINITY_NUMERIC))
+                return false;
+        for (int i = 0; i < info->nConstraint; i++) {
+                size_t k = operator_of(o, hints, info, i);
+
+                if (info->aConstraint[i].iColumn == column && k < N_OPERATORS && operators[k].letter == 'e')
+                        return true;
+        }
+        return false;
+}
+
+/* A unique index that finds the one row by itself; NULL. */
+static const ExposedIndex *find_key(const ExposedObject *o, PlanHints hints, sqlite3_index_info *info) {
+        for (int i = 0; i < o->n_indexes; i++) {
+                const ExposedIndex *x = &o->indexes[i];
+                int n = 0;
+
+                while (n < x->n_columns && is_found_by(o, hints, info, x->columns[n]))
+                        n++;
+                if (x->unique && n > 0 && n == x->n_columns)
+                        return x;
+        }
+        return NULL;
+}
+
+static bool has_column(const ExposedIndex *x, int column) {
+        for (int i = 0; i < x->n_columns; i++)
+                if (x->columns[i] == column)
+                        return true;
+        return false;
+}
+
 /* SQLITE_CONSTRAINT: a search that only the module can do would be left to SQLite. */
 static int choose_constraints(const ExposedObject *o, PlanHints hints, Plan *plan, sqlite3_index_info *info) {
+        /* of one row SQLite checks the rest for less than it takes to hand the values over */
+        const ExposedIndex *key = find_key(o, hints, info);
+
         for (int i = 0; i < info->nConstraint; i++) {
                 const struct sqlite3_index_constraint *c = &info->aConstraint[i];
                 size_t k = operator_of(o, hints, info, i);
 
                 if (is_parameter(o, c) && (!c->usable || plan->n_constraints == PLAN_N_CONSTRAINTS))
                         return SQLITE_CONSTRAINT;
-                if (k == N_OPERATORS || plan->n_constraints == PLAN_N_CONSTRAINTS)
+                if (k == N_OPERATORS || plan->n_constraints == PLAN_N_CONSTRAINTS ||
+                    (key && (operators[k].letter != 'e' || !has_column(key, c->iColumn))))
                         continue;
                 plan->constraints[plan->n_constraints].operator = operators[k].letter;
                 plan->constraints[plan->n_constraints].column = c->iColumn;

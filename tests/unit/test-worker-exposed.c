@@ -122,6 +122,9 @@ static void test_constraints(void) {
                 { "SELECT n FROM t WHERE n IS NULL", ":;2;n1" },
                 { "SELECT i FROM t WHERE i IS ?", ":;4;i2" },
                 { "SELECT id FROM t WHERE i = 5 AND u < 'x'", ":;d;e2L3" },
+                { "SELECT id FROM t WHERE id = 5 AND u < 'x' AND i = 1", ":;d;e0|" }, /* there is one such row */
+                { "SELECT id FROM t WHERE rowid = 5 AND u < 'x'", ":;9;e-1|" },
+                { "SELECT id FROM t WHERE u = 'x' AND i = 1", ":;d;E3e2" }, /* which other values may stand for text */
                 { "SELECT id FROM t ORDER BY id DESC", ":d0;1;" },
                 { "SELECT i FROM t ORDER BY i, n DESC", ":a2d1;6;" },
                 { "SELECT i FROM t ORDER BY i DESC, n", ":d2a1;6;" },
