@@ -511,6 +511,7 @@ def stop():
     with polkit() as fake, client() as one:
         pending = [begin_query(one, "hang") for _ in range(3)]
         hangs(fake, 1)
+        one.manager("ListRuns")  # comes behind them: all are held
         service.stop()
         for p in pending:
             expect("ShuttingDown", p.result)
