@@ -28,7 +28,7 @@ static void check_json(GVariant *value, const char *expected) {
         g_autoptr(GVariant) held = value;
         g_autoptr(GString) json = g_string_new(NULL);
 
-        json_append_variant(json, value);
+        json_append_variant(json, held);
         CHECK_STRING(json->str, expected);
 }
 
@@ -55,7 +55,7 @@ static void check_shown(GVariant *value, Shown as, const char *expected) {
         g_autoptr(GVariant) held = g_variant_ref_sink(value);
         g_autoptr(GString) shown = g_string_new(NULL);
 
-        shown_append(shown, value, as);
+        shown_append(shown, held, as);
         CHECK_STRING(shown->str, expected);
 }
 
