@@ -13,6 +13,7 @@ a subreaper, so orphans come to it), no file of its own beside a database, and n
 """
 import contextlib
 import ctypes
+import functools
 import os
 import pathlib
 import shutil
@@ -23,7 +24,7 @@ import tempfile
 import time
 
 from client import Client, Failure, MANAGER
-from tap import Skip
+from tap import Skip, test
 
 SOURCE_ROOT = pathlib.Path(os.environ.get("SQLIPC_SOURCE_ROOT", pathlib.Path(__file__).resolve().parents[2]))
 BUILD_ROOT = pathlib.Path(os.environ.get("SQLIPC_BUILD_ROOT", SOURCE_ROOT / "build"))
@@ -58,6 +59,19 @@ WORKER = reachable(BUILD_ROOT / "daemon/worker/sqlipc-worker")
 CLI = reachable(BUILD_ROOT / "tools/cli/ipcq-cli")
 CTL = reachable(BUILD_ROOT / "tools/ctl/sqlipcctl")
 CHINOOK = reachable(SOURCE_ROOT / "tests/data/chinook.sqlite")
+
+
+def needs_root(function):
+    """A test that only root can run, who can be several users."""
+
+    @functools.wraps(function)
+    def wrapped():
+        if os.geteuid() != 0:
+            raise Skip("needs root, to be several users")
+        function()
+
+    return test(wrapped)
+
 
 # Users that every Debian has, none of whom runs anything of note: two clients, and one for the daemon.
 UID_A, UID_B, UID_DAEMON = 1, 2, 65534

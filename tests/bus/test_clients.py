@@ -4,8 +4,8 @@
 import os
 
 from client import DATABASE, NAME, Gio, GLib, object_path
-from harness import CHINOOK, UID_A, UID_B, Service, expect, main, wait_for
-from tap import Skip, at_most, equal, test, true
+from harness import CHINOOK, UID_A, UID_B, Service, expect, main, needs_root, wait_for
+from tap import at_most, equal, test, true
 
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x, 'some text to fill the pages' FROM n"
 
@@ -140,11 +140,9 @@ def excerpts():
     client.close()
 
 
-@test
+@needs_root
 def own_alone():
     """A user sees its own clients, on all its connections, and root all"""
-    if os.geteuid() != 0:
-        raise Skip("needs root, to be several users")
     a, again, b = service.client(UID_A), service.client(UID_A), service.client(UID_B)
     for client in (a, again, b):
         client.prepare("chinook", "SELECT 1")

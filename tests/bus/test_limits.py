@@ -5,8 +5,8 @@ import os
 import resource
 
 from client import Broken
-from harness import CHINOOK, SANITIZED, UID_A, UID_B, Service, expect, main, wait_for
-from tap import Skip, equal, test, true
+from harness import CHINOOK, SANITIZED, UID_A, UID_B, Service, expect, main, needs_root, wait_for
+from tap import equal, test, true
 
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
 STREAM = ENDLESS + "x, 'some text to fill the pages' FROM n"
@@ -30,18 +30,12 @@ class Limited(Service):
         self.database("chinook", f"[Database]\nPath={CHINOOK}\nAllowUsers=*\n[Limits]\n{lines}")
 
 
-def root():
-    if os.geteuid() != 0:
-        raise Skip("needs root, to be several users")
-
-
 # ---- of one database ----
 
 
-@test
+@needs_root
 def statements_of_a_database():
     """StatementsMax= in NAME.conf counts for all users together, and says nothing of the others"""
-    root()
     with Limited(StatementsMax=2) as service:
         first = service.one.prepare("chinook", "SELECT 1")
         service.two.prepare("chinook", "SELECT 1")
@@ -54,10 +48,9 @@ def statements_of_a_database():
         service.two.prepare("chinook", "SELECT 1").close()
 
 
-@test
+@needs_root
 def runs_of_a_database():
     """RunsMax= in NAME.conf counts for all users together"""
-    root()
     with Limited(RunsMax=2) as service:
         first, _ = service.one.query("chinook", STREAM), service.two.query("chinook", STREAM)
         failure = expect("LimitsExceeded", service.two.query, "chinook", "SELECT 1")
@@ -69,10 +62,9 @@ def runs_of_a_database():
         service.two.point()
 
 
-@test
+@needs_root
 def workers_of_a_database():
     """WorkersMax= in NAME.conf: who comes too late waits, is Busy in the end, and served once a worker is idle"""
-    root()
     with Limited({"QueueTimeoutSec": 1, "WorkerIdleSec": 600}, WorkersMax=1) as service:
         service.one.point()
         service.two.point()  # the idle worker of the other made room
@@ -223,10 +215,9 @@ if not SANITIZED:  # sanitizers reserve memory by terabytes
     test(address_space_of_the_unit)
 
 
-@test
+@needs_root
 def exempt_root():
     """ExemptRoot=yes: counts, sizes and times bind everybody but root"""
-    root()
     limits = {
         "StatementsMax": 1,
         "RunsMax": 1,

@@ -6,6 +6,7 @@ import signal
 import subprocess
 
 from harness import BUILD_ROOT, CHINOOK, PATIENCE, SQLIPCD, Service, executable, main, wait_for
+from library import Library
 from tap import equal, test, true
 
 LOOPS = ("plain-loop", "poll-loop", "sd-event-loop")
@@ -73,56 +74,32 @@ def killed_reader():
             wait_for(service.is_idle, f"nothing is left of {loop}")
 
 
-class Library:
-    """library-client, which does what it is told."""
-
-    def __init__(self, service):
-        self.process = subprocess.Popen(
-            [BUILD_ROOT / "tests/bus/library-client"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=service.environment, text=True,
-        )
-
-    def ask(self, line):
-        """Its last line, and how many rows came before."""
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        n = 0
-        while (answer := self.process.stdout.readline()).startswith("row"):
-            n += 1
-        return answer.rstrip("\n"), n
-
-    def close(self):
-        self.process.communicate(timeout=PATIENCE)
-        equal(self.process.returncode, 0, "exit code of library-client")
-
-
 @test
 def bus_started_again():
     """A lost bus is a failure that says so; the next call opens another connection, statements are made again"""
     with Service({"chinook": CHINOOK}, activation=True) as service:
         library = Library(service)
-        equal(library.ask(f"open {service.address}")[0], "ok", "open")
-        equal(library.ask("prepare chinook SELECT x FROM (WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) "
-                          "SELECT x FROM n) LIMIT ?1")[0], "ok", "prepare")
-        equal(library.ask("bind 1 i 10000000")[0], "ok", "bind")
-        equal(library.ask("execute")[0], "ok", "execute")
-        equal(library.ask("rows 5")[1], 5, "rows")
+        library.ok("prepare chinook SELECT x FROM (WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) "
+                   "SELECT x FROM n) LIMIT ?1")
+        library.ok("bind 1 i 10000000")
+        library.ok("execute")
+        equal(len(library.ask("rows 5")[0]), 5, "rows")
         old = service.pid()
         service.bus.kill()
         service.bus.wait()
         service.bus.stdout.close()
-        answer, _ = library.ask("rows 0")
+        _, answer = library.ask("rows 0")
         # The daemon, which lost its bus too, may have had the time to say so.
         true(answer.split()[5] in ("org.sqlipc1.Error.DaemonLost", "org.sqlipc1.Error.ShuttingDown"), answer)
-        equal(library.ask("execute")[0].split()[5], "org.sqlipc1.Error.DaemonLost", "while there is no bus")
+        equal(library.ask("execute")[1].split()[5], "org.sqlipc1.Error.DaemonLost", "while there is no bus")
         wait_for(lambda: executable(old) != str(SQLIPCD), "the daemon ends")
         (service.folder / "bus").unlink(missing_ok=True)
         service._start_bus()
-        equal(library.ask("bind 1 i 7")[0], "ok", "bind")
-        equal(library.ask("execute")[0], "ok", "execute on the new bus")
-        equal(library.ask("rows 0"), ("end 7", 7), "rows")
-        equal(library.ask("query chinook SELECT 1 UNION SELECT 2")[0], "ok", "query")
-        equal(library.ask("rows 0"), ("end 2", 2), "rows")
+        library.ok("bind 1 i 7")
+        library.ok("execute")
+        equal(library.ask("rows 0"), ([[n] for n in range(1, 8)], "end 7"), "rows")
+        library.ok("query chinook SELECT 1 UNION SELECT 2")
+        equal(library.ask("rows 0"), ([[1], [2]], "end 2"), "rows")
         library.close()
 
 

@@ -8,8 +8,8 @@ import pwd
 import re
 
 from client import DATABASE, MANAGER, MANAGER_PATH, Failure, Gio, GLib, object_path
-from harness import CHINOOK, SOURCE_ROOT, UID_A, UID_B, UID_DAEMON, Service, expect, fds, main, wait_for
-from tap import Skip, at_most, equal, test, true
+from harness import CHINOOK, SOURCE_ROOT, UID_A, UID_B, UID_DAEMON, Service, expect, fds, main, needs_root, wait_for
+from tap import at_most, equal, true
 
 NAME_A = pwd.getpwuid(UID_A).pw_name
 GROUP = 60  # supplementary, of nobody here
@@ -30,16 +30,6 @@ if os.geteuid() == 0:
     service.database("nobody", text=f"[Database]\nPath={CHINOOK}\n")
     service.driver.manager("Reload")
     a, b, member = service.client(UID_A), service.client(UID_B), service.client(UID_B, groups=[GROUP])
-
-
-def needs_root(function):
-    def wrapped():
-        if os.geteuid() != 0:
-            raise Skip("needs root, to be several users")
-        function()
-
-    wrapped.__doc__, wrapped.__name__ = function.__doc__, function.__name__
-    return test(wrapped)
 
 
 def listed(client):

@@ -13,9 +13,9 @@ import time
 
 from client import DATABASE, MANAGER, MANAGER_PATH, Failure, Gio, GLib, object_path
 from fake_polkit import FakePolkit
-from harness import CHINOOK, CLI, SQLIPCD, UID_A, UID_B, UID_DAEMON, Service, executable, expect, fds, main, wait_for
+from harness import CHINOOK, CLI, SQLIPCD, UID_A, UID_B, UID_DAEMON, Service, executable, expect, fds, main, needs_root, wait_for
 from library import Library
-from tap import Skip, equal, test, true
+from tap import equal, true
 
 NAMES = ("yes", "no", "challenge", "hang")
 INTERACTIVE_REQUIRED = "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired"
@@ -28,16 +28,6 @@ service = None
 if os.geteuid() == 0:
     databases = {name: {"Path": CHINOOK, "AllowUsers": "root", "Polkit": "yes"} for name in NAMES}
     service = Service(databases | {"open": CHINOOK}, uid=UID_DAEMON)
-
-
-def needs_root(function):
-    def wrapped():
-        if os.geteuid() != 0:
-            raise Skip("needs root, to be several users")
-        function()
-
-    wrapped.__doc__, wrapped.__name__ = function.__doc__, function.__name__
-    return test(wrapped)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import threading
 import time
 
 from client import DATABASE, NAME, Failure, Gio, GLib, object_path
-from harness import CHINOOK, SANITIZED, SOURCE_ROOT, UID_A, UID_B, Service, expect, fds, main, rss_anon, wait_for
+from harness import CHINOOK, SANITIZED, SOURCE_ROOT, UID_A, UID_B, Service, expect, fds, main, needs_root, rss_anon, wait_for
 from tap import Skip, at_most, equal, test, true
 
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
@@ -29,11 +29,6 @@ class Limited(Service):
         super().__init__({"chinook": CHINOOK}, limits=limits)
         self.one = self.client()
         self.two = self.client(UID_A if os.geteuid() == 0 else None)
-
-
-def root():
-    if os.geteuid() != 0:
-        raise Skip("needs root, to be several users")
 
 
 @test
@@ -84,10 +79,9 @@ def workers():
             run.close()
 
 
-@test
+@needs_root
 def workers_in_all():
     """WorkersTotalMax: no user holds more than half"""
-    root()
     with Limited(WorkersMax=8, WorkersTotalMax=4, QueueTimeoutSec=1, RunTimeoutSec=20) as service:
         held = [service.one.query("chinook", STUCK) for _ in range(2)]
         wait_for(lambda: len(service.workers()) == 2, "a sibling starts")
@@ -99,10 +93,9 @@ def workers_in_all():
             run.close()
 
 
-@test
+@needs_root
 def idle_worker_makes_room():
     """At WorkersTotalMax the idle worker of another user ends"""
-    root()
     with Limited(WorkersTotalMax=2, WorkerIdleSec=600) as service:
         for uid in (None, UID_A, UID_B, UID_A, None):
             service.client(uid).point()

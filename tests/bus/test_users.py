@@ -7,8 +7,8 @@ Root alone can be several users; the suite's sandbox in tests/system repeats the
 import os
 
 from client import MANAGER
-from harness import CHINOOK, UID_A, UID_B, UID_DAEMON, Service, expect, main, wait_for
-from tap import Skip, equal, test, true
+from harness import CHINOOK, UID_A, UID_B, UID_DAEMON, Service, expect, main, needs_root, wait_for
+from tap import equal, true
 
 STREAM = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x, 'some text' FROM n"
 
@@ -16,16 +16,6 @@ service = None
 if os.geteuid() == 0:
     service = Service({"chinook": CHINOOK}, uid=UID_DAEMON)
     a, b, root, own = service.client(UID_A), service.client(UID_B), service.client(), service.client(UID_DAEMON)
-
-
-def needs_root(function):
-    def wrapped():
-        if os.geteuid() != 0:
-            raise Skip("needs root, to be several users")
-        function()
-
-    wrapped.__doc__, wrapped.__name__ = function.__doc__, function.__name__
-    return test(wrapped)
 
 
 @needs_root
