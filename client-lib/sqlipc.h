@@ -138,7 +138,8 @@ typedef enum sqlipc_error {
         SQLIPC_ERROR_DAEMON_LOST = 33,
         SQLIPC_ERROR_SHUTTING_DOWN = 34,
         SQLIPC_ERROR_INTERNAL = 35,
-        SQLIPC_ERROR_ACCESS_DENIED = 36
+        SQLIPC_ERROR_ACCESS_DENIED = 36,
+        SQLIPC_ERROR_INVALID_REQUEST = 37
 } sqlipc_error;
 
 /**
@@ -371,6 +372,29 @@ const void *sqlipc_column_blob(sqlipc_cursor *cursor, unsigned column, size_t *r
  * Since: 0.1
  */
 void sqlipc_cursor_get_totals(sqlipc_cursor *cursor, uint64_t *ret_rows, uint64_t *ret_bytes, uint64_t *ret_usec);
+
+/**
+ * What carries the requests and rows of runs: how fast they go is all that differs. AUTO, the default, asks over the bus and
+ * reads from a pipe, which suits large results, and moves to a channel (a private socket to the worker, one for each
+ * database) once a program keeps asking for small ones; back where it is lost, and on for results that turn out to be large.
+ */
+typedef enum sqlipc_transport {
+        SQLIPC_TRANSPORT_AUTO = 0,
+        SQLIPC_TRANSPORT_PIPE = 1,    /* over the bus and down a pipe, always */
+        SQLIPC_TRANSPORT_CHANNEL = 2  /* over a channel from the first run on */
+} sqlipc_transport;
+
+/**
+ * Chooses it for the runs that start from now on. Errors: -EINVAL.
+ * Since: 0.1
+ */
+int sqlipc_set_transport(sqlipc_connection *connection, sqlipc_transport transport);
+
+/**
+ * What carries this run: SQLIPC_TRANSPORT_PIPE or _CHANNEL; _AUTO as long as it is not decided.
+ * Since: 0.1
+ */
+sqlipc_transport sqlipc_cursor_get_transport(sqlipc_cursor *cursor);
 
 /* ---- Event loops -------------------------------------------------------------------------------------------------- */
 

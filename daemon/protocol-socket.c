@@ -195,7 +195,7 @@ int message_receive(int fd, ReceivedMessage *ret) {
                                                                     : -EBADMSG;
         if (r == 0)
                 r = message_decode(bytes, size, ret);
-        if (r == 0 && (ret->message.kind == MESSAGE_RUN) != (pipe_fd >= 0)) {
+        if (r == 0 && message_has_fd(ret->message.kind) != (pipe_fd >= 0)) {
                 received_message_done(ret);
                 bytes = NULL;
                 r = -EBADMSG;

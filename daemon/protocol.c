@@ -144,6 +144,36 @@ static void put_ended(Writer *w, const Ended *e) {
         put_u32(w, e->drained);
 }
 
+static void put_channel_setup(Writer *w, const ChannelSetup *c) {
+        put_u64(w, c->number);
+        put_u32(w, c->page_size);
+        put_u32(w, c->statements_max);
+        put_u64(w, c->run_timeout_usec);
+        put_u64(w, c->prepare_timeout_usec);
+        put_u64(w, c->row_size_max);
+        put_u64(w, c->result_rows_max);
+        put_u64(w, c->result_size_max);
+        put_bytes(w, c->state.data, c->state.size);
+}
+
+static void put_channel_progress(Writer *w, const ChannelProgress *p) {
+        put_u64(w, p->number);
+        put_u64(w, p->n_runs);
+        put_u64(w, p->n_rows);
+        put_u64(w, p->n_bytes);
+        put_u32(w, p->running);
+        put_u32(w, p->parked);
+        put_u64(w, p->usec);
+        put_u32(w, p->n_statements);
+        put_bytes(w, p->sql.data, p->sql.size);
+}
+
+static void put_channel_end(Writer *w, const ChannelEnd *e) {
+        put_channel_progress(w, &e->progress);
+        put_u32(w, e->waiting);
+        put_bytes(w, e->state.data, e->state.size);
+}
+
 int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size) {
         Writer w = {};
 
@@ -176,9 +206,22 @@ int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size) {
                 put_u64(&w, m->progress.n_rows);
                 put_u64(&w, m->progress.n_bytes);
                 break;
+        case MESSAGE_CHANNEL:
+                put_channel_setup(&w, &m->channel);
+                break;
+        case MESSAGE_CHANNEL_PROGRESS:
+                put_channel_progress(&w, &m->channel_progress);
+                break;
+        case MESSAGE_CHANNEL_RESTED:
+        case MESSAGE_CHANNEL_CLOSED:
+                put_channel_end(&w, &m->channel_end);
+                break;
         case MESSAGE_TAKEN:
         case MESSAGE_FILLING:
         case MESSAGE_DRAINED:
+        case MESSAGE_CHANNEL_CLOSE:
+        case MESSAGE_PING:
+        case MESSAGE_PONG:
                 put_u64(&w, m->number);
                 break;
         case MESSAGE_EXIT:
@@ -297,8 +340,7 @@ static bool page_size_is_valid(uint32_t size) {
         return size >= SQLIPC_PAGE_SIZE_MIN && size <= SQLIPC_PAGE_SIZE_MAX && (size & (size - 1)) == 0;
 }
 
-/* The parameters must be one row of the announced number of values, and the names TEXT. */
-static bool parameters_are_valid(const Job *j) {
+bool job_parameters_are_valid(const Job *j) {
         size_t n = (size_t) j->n_positional + 2 * (size_t) j->n_named, size;
 
         if (j->n_positional > SQLIPC_N_COLUMNS_MAX || j->n_named > SQLIPC_N_COLUMNS_MAX)
@@ -332,7 +374,7 @@ static void get_job(Reader *r, MessageKind kind, Job *j) {
         j->parameters = (const uint8_t *) parameters.data;
         j->parameters_size = parameters.size;
         if (r->error == 0 &&
-            (!j->sql || !parameters_are_valid(j) || (kind == MESSAGE_RUN && !page_size_is_valid(j->page_size))))
+            (!j->sql || !job_parameters_are_valid(j) || (kind == MESSAGE_RUN && !page_size_is_valid(j->page_size))))
                 r->error = -EBADMSG;
 }
 
@@ -395,6 +437,38 @@ static void get_ended(Reader *r, Ended *e) {
                 r->error = -EBADMSG;
 }
 
+static void get_channel_setup(Reader *r, ChannelSetup *c) {
+        c->number = get_u64(r);
+        c->page_size = get_u32(r);
+        c->statements_max = get_u32(r);
+        c->run_timeout_usec = get_u64(r);
+        c->prepare_timeout_usec = get_u64(r);
+        c->row_size_max = get_u64(r);
+        c->result_rows_max = get_u64(r);
+        c->result_size_max = get_u64(r);
+        c->state = get_bytes(r);
+        if (!page_size_is_valid(c->page_size))
+                r->error = -EBADMSG;
+}
+
+static void get_channel_progress(Reader *r, ChannelProgress *p) {
+        p->number = get_u64(r);
+        p->n_runs = get_u64(r);
+        p->n_rows = get_u64(r);
+        p->n_bytes = get_u64(r);
+        p->running = get_bool(r);
+        p->parked = get_bool(r);
+        p->usec = get_u64(r);
+        p->n_statements = get_u32(r);
+        p->sql = get_bytes(r);
+}
+
+static void get_channel_end(Reader *r, ChannelEnd *e) {
+        get_channel_progress(r, &e->progress);
+        e->waiting = get_bool(r);
+        e->state = get_bytes(r);
+}
+
 int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret) {
         Reader r = { .at = bytes, .end = bytes + size };
         Message m = { .kind = get_u32(&r) };
@@ -430,9 +504,22 @@ int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret) {
                 m.progress.n_rows = get_u64(&r);
                 m.progress.n_bytes = get_u64(&r);
                 break;
+        case MESSAGE_CHANNEL:
+                get_channel_setup(&r, &m.channel);
+                break;
+        case MESSAGE_CHANNEL_PROGRESS:
+                get_channel_progress(&r, &m.channel_progress);
+                break;
+        case MESSAGE_CHANNEL_RESTED:
+        case MESSAGE_CHANNEL_CLOSED:
+                get_channel_end(&r, &m.channel_end);
+                break;
         case MESSAGE_TAKEN:
         case MESSAGE_FILLING:
         case MESSAGE_DRAINED:
+        case MESSAGE_CHANNEL_CLOSE:
+        case MESSAGE_PING:
+        case MESSAGE_PONG:
                 m.number = get_u64(&r);
                 break;
         case MESSAGE_EXIT:

@@ -21,6 +21,16 @@
  *                   <--------------------    DRAINED: the last byte is about to be written, the pipe is free for the next
  *                                            run. ENDED with `drained` set says both at once.
  *
+ *      CHANNEL + socket  --(control)---->            a client's private socket (sqlipc-channel.h), new or taken up again
+ *                   <--------------------    CHANNEL_PROGRESS now and then, CHANNEL_RESTED: the worker closed its
+ *      CHANNEL_CLOSE, CANCEL ----------->    descriptor and gives the channel's state back: nothing came for a while, or
+ *                   <--------------------    something came and the worker is stuck in another's step; CHANNEL_CLOSED:
+ *                                            the client left, spoke nonsense, or was told to go
+ *      PING         --------------------->   whether a worker with channels still looks at its sockets
+ *                   <--------------------    PONG, also from inside a step
+ *
+ * The supervisor keeps a descriptor of its own of the worker's end, and watches it while no worker has the channel.
+ *
  * A message of more than MESSAGE_SIZE_MAX goes as a sealed memfd (at most MESSAGE_MEMFD_SIZE_MAX) behind a stub. Neither
  * side trusts a length: decoding is bounded, and -EBADMSG means the other side is broken (the supervisor then kills the
  * worker; the worker exits).
@@ -52,6 +62,13 @@ typedef enum MessageKind {
         MESSAGE_ENDED,
         MESSAGE_DRAINED,
         MESSAGE_PROGRESS,
+        MESSAGE_CHANNEL,
+        MESSAGE_CHANNEL_CLOSE,
+        MESSAGE_CHANNEL_PROGRESS,
+        MESSAGE_CHANNEL_RESTED,
+        MESSAGE_CHANNEL_CLOSED,
+        MESSAGE_PING,
+        MESSAGE_PONG,
 } MessageKind;
 
 /* A string that may hold NULs, or is absent (NULL). */
@@ -137,6 +154,34 @@ typedef struct Progress {
         uint64_t n_rows, n_bytes;
 } Progress;
 
+/* A channel, and what holds for its runs. Its number is one of the daemon's, as a run's, and stands for whatever run is under
+ * way on it: CANCEL names it. */
+typedef struct ChannelSetup {
+        uint64_t number;
+        uint32_t page_size;
+        uint32_t statements_max;
+        uint64_t run_timeout_usec, prepare_timeout_usec;
+        uint64_t row_size_max, result_rows_max, result_size_max;
+        Bytes state;                 /* as CHANNEL_RESTED brought it; size 0: a new channel */
+} ChannelSetup;
+
+/* What a channel has done since the message about it before, and does now. */
+typedef struct ChannelProgress {
+        uint64_t number;
+        uint64_t n_runs, n_rows, n_bytes; /* runs that ended; what was delivered */
+        bool running, parked;             /* a run is under way; its reader does not read */
+        uint64_t usec;                    /* since when: its duration so far */
+        uint32_t n_statements;            /* open on the channel */
+        Bytes sql;                        /* of the run under way: its first bytes */
+} ChannelProgress;
+
+/* CHANNEL_RESTED, CHANNEL_CLOSED: the worker has closed its descriptor. */
+typedef struct ChannelEnd {
+        ChannelProgress progress;         /* the last */
+        bool waiting;                     /* RESTED: a request waits, and this worker cannot serve it soon */
+        Bytes state;                      /* RESTED: what another worker goes on with; opaque, decoded as hostile */
+} ChannelEnd;
+
 typedef struct Parked {
         uint64_t number;
         bool parked;
@@ -153,7 +198,10 @@ typedef struct Message {
                 Parked parked;
                 Ended ended;
                 Progress progress;
-                uint64_t number; /* TAKEN, FILLING, DRAINED */
+                ChannelSetup channel;
+                ChannelProgress channel_progress;
+                ChannelEnd channel_end; /* CHANNEL_RESTED, CHANNEL_CLOSED */
+                uint64_t number; /* TAKEN, FILLING, DRAINED, CHANNEL_CLOSE; PING, PONG: of the question */
         };
 } Message;
 
@@ -161,12 +209,21 @@ typedef struct Message {
 typedef struct ReceivedMessage {
         Message message;
         size_t size;             /* of its bytes: what it cost to read */
-        int pipe_fd;             /* RUN: write end, owned; -1 otherwise */
+        int pipe_fd;             /* RUN: write end, CHANNEL: socket; owned; -1 otherwise */
         uint8_t *bytes;          /* owned */
         void *arrays;            /* owned: what the arrays of Started and Setup point to */
 } ReceivedMessage;
 
 #define RECEIVED_MESSAGE_INIT ((ReceivedMessage) { .pipe_fd = -1 })
+
+/* It comes with a descriptor. */
+static inline bool message_has_fd(MessageKind kind) {
+        return kind == MESSAGE_RUN || kind == MESSAGE_CHANNEL;
+}
+
+/* The parameters are one row of the announced number of values, and the names TEXT. A request of a channel is held to the
+ * same. */
+bool job_parameters_are_valid(const Job *j);
 
 /* Encodes `m` into a fresh buffer that the caller frees. -ENOMEM, -E2BIG over MESSAGE_MEMFD_SIZE_MAX. */
 int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size);
@@ -174,7 +231,7 @@ int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size);
 /* Decodes `bytes`, which `ret` takes over on success. -EBADMSG for anything that message_encode() does not make, -ENOMEM. */
 int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret);
 
-/* Sends `m`, with `pipe_fd` (borrowed, -1: none) for RUN. -EAGAIN when the socket is full, -EPIPE/-ECONNRESET when the other
+/* Sends `m`, with `pipe_fd` (borrowed, -1: none) for RUN and CHANNEL. -EAGAIN when the socket is full, -EPIPE/-ECONNRESET when the other
  * side is gone, -ENOMEM, -E2BIG, -ETOOMANYREFS. Never raises SIGPIPE. */
 int message_send(int fd, const Message *m, int pipe_fd);
 

@@ -54,7 +54,9 @@
         X(33, DAEMON_LOST, DaemonLost, ECONNRESET) /* only ever made by the library */                                \
         X(34, SHUTTING_DOWN, ShuttingDown, ESHUTDOWN)                                                                 \
         X(35, INTERNAL, Internal, EBADE)                                                                              \
-        X(36, ACCESS_DENIED, AccessDenied, EACCES)
+        X(36, ACCESS_DENIED, AccessDenied, EACCES)                                                                    \
+        /* What came over a channel is no request. */                                                                 \
+        X(37, INVALID_REQUEST, InvalidRequest, EPROTO)
 
 /* X(SQLITE_SYMBOL, SYMBOL): SQLite's primary result code -> row of the table above, where the code alone decides;
  * daemon/worker/sql-error.c looks closer at SQLITE_ERROR, SQLITE_READONLY and SQLITE_CANTOPEN. */

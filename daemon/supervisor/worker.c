@@ -336,10 +336,17 @@ static uint64_t message_number(const Message *m) {
         case MESSAGE_TAKEN:
         case MESSAGE_FILLING:
         case MESSAGE_DRAINED: return m->number;
+        case MESSAGE_CHANNEL_PROGRESS:
+        case MESSAGE_CHANNEL_RESTED:
+        case MESSAGE_CHANNEL_CLOSED:
+        case MESSAGE_PONG:
         case MESSAGE_SETUP:
         case MESSAGE_PREPARE:
         case MESSAGE_RUN:
         case MESSAGE_CANCEL:
+        case MESSAGE_CHANNEL:
+        case MESSAGE_CHANNEL_CLOSE:
+        case MESSAGE_PING:
         case MESSAGE_EXIT: break;
         }
         return 0; /* no run has it */

@@ -52,6 +52,14 @@ static const Message messages[] = {
         { .kind = MESSAGE_DRAINED, .number = 6 },
         { .kind = MESSAGE_SETUP, .setup = { .path = "/a", .n_exposed = 2, .exposed = exposed } },
         { .kind = MESSAGE_PROGRESS, .progress = { 7, 8, 9 } },
+        { .kind = MESSAGE_CHANNEL, .channel = { 10, 4096, 11, 12, 13, 14, 15, 16, { "s\0t", 3 } } },
+        { .kind = MESSAGE_CHANNEL, .channel = { .number = 17, .page_size = 262144 } },
+        { .kind = MESSAGE_CHANNEL_CLOSE, .number = 18 },
+        { .kind = MESSAGE_CHANNEL_PROGRESS, .channel_progress = { 19, 20, 21, 22, true, false, 23, 24, { "SELECT", 6 } } },
+        { .kind = MESSAGE_CHANNEL_RESTED, .channel_end = { { .number = 25 }, true, { "state", 5 } } },
+        { .kind = MESSAGE_CHANNEL_CLOSED, .channel_end = { { .number = 26, .parked = true }, false, {} } },
+        { .kind = MESSAGE_PING, .number = 27 },
+        { .kind = MESSAGE_PONG, .number = 28 },
 };
 
 /* Two messages say the same: their encodings do. */
@@ -72,10 +80,10 @@ static void test_round_trip(void) {
         for (size_t i = 0; i < G_N_ELEMENTS(messages); i++) {
                 ReceivedMessage m = RECEIVED_MESSAGE_INIT;
 
-                g_assert_cmpint(message_send(s[0], &messages[i], messages[i].kind == MESSAGE_RUN ? p[1] : -1), ==, 0);
+                g_assert_cmpint(message_send(s[0], &messages[i], message_has_fd(messages[i].kind) ? p[1] : -1), ==, 0);
                 g_assert_cmpint(message_receive(s[1], &m), ==, 1);
                 assert_equal(&m.message, &messages[i]);
-                g_assert_cmpint(m.pipe_fd >= 0, ==, messages[i].kind == MESSAGE_RUN);
+                g_assert_cmpint(m.pipe_fd >= 0, ==, message_has_fd(messages[i].kind));
                 if (m.pipe_fd >= 0)
                         g_assert_true(fcntl(m.pipe_fd, F_GETFD) & FD_CLOEXEC);
                 received_message_done(&m);
