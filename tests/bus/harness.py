@@ -50,7 +50,9 @@ def reachable(path):
     copy.parent.mkdir(parents=True, exist_ok=True)
     for parent in copy.relative_to(OPEN_FOLDER.name).parents:
         pathlib.Path(OPEN_FOLDER.name, parent).chmod(0o755)
-    return pathlib.Path(shutil.copy(path, copy))
+    shutil.copy(path, copy)
+    copy.chmod(0o755 if os.access(path, os.X_OK) else 0o644)  # what umask the checkout was made with is nothing to them
+    return copy
 
 
 reachable(BUILD_ROOT / "client-lib/libsqlipc.so.0")

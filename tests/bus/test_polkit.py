@@ -13,7 +13,9 @@ import time
 
 from client import DATABASE, MANAGER, MANAGER_PATH, Failure, Gio, GLib, object_path
 from fake_polkit import FakePolkit
-from harness import CHINOOK, CLI, SQLIPCD, UID_A, UID_B, UID_DAEMON, Service, executable, expect, fds, main, needs_root, wait_for
+from harness import (
+    CHINOOK, CLI, SQLIPCD, UID_A, UID_B, UID_DAEMON, Service, executable, expect, fds, main, needs_root, wait_for,
+)
 from library import Library
 from tap import equal, true
 

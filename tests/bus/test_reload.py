@@ -12,7 +12,9 @@ import pwd
 import signal
 import subprocess
 
-from harness import CHINOOK, PATIENCE, SQLIPCD, UID_A, UID_B, Service, children, executable, expect, main, needs_root, wait_for
+from harness import (
+    CHINOOK, PATIENCE, SQLIPCD, UID_A, UID_B, Service, children, executable, expect, main, needs_root, wait_for,
+)
 from notified import Notified
 from tap import equal, test, true
 
