@@ -4,12 +4,15 @@
 
 Each TAP subtest counts, any other test counts once. A test that failed without a failing subtest (it crashed, timed out,
 or broke its plan) counts as one failure more. --broken adds failures that happened before a test could run.
-Prints what failed, then "N passed, N failed" (", N skipped"); exit code 0 if something passed and nothing failed.
+Prints what failed and why, then "N passed, N failed" (", N skipped"); exit code 0 if something passed and nothing failed.
 """
 import argparse
 import json
 import re
 import sys
+
+# Of each failure: enough to tell why, little enough to be read.
+N_LINES_SAID, N_COLUMNS_SAID = 12, 300
 
 LINE = re.compile(r"^(not )?ok\b(.*)$", re.M)
 
@@ -33,6 +36,21 @@ def count(test):
     return passed, max(failed, 1) if bad else failed, skipped
 
 
+def failures(test):
+    """What failed in one entry of the log, a line each: its name, below it the last of what it said before."""
+    said = []
+    for line in ((test.get("stdout") or "") + (test.get("stderr") or "")).splitlines():
+        if line.startswith("not ok"):
+            yield f"  {line}"
+            yield from (f"    {comment}" for comment in said[-N_LINES_SAID:])
+        if line.startswith(("ok", "not ok")):
+            said = []
+        else:
+            said.append(line[:N_COLUMNS_SAID])
+    if said and not re.search(r"^not ok", test.get("stdout") or "", re.M):
+        yield from (f"    {line}" for line in said[-N_LINES_SAID:])
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--broken", type=int, default=0)
@@ -52,6 +70,7 @@ def main():
             totals = [total + n for total, n in zip(totals, sums)]
             if sums[1]:
                 print(f"failed: {test['name']} ({test['result']}), see {log.replace('.json', '.txt')}")
+                print(*failures(test), sep="\n")
             for reason in re.findall(r"^ok.*# *skip *(.*)$", test.get("stdout") or "", re.M | re.I):
                 print(f"skipped: {test['name']}: {reason}")
     passed, failed, skipped = totals
