@@ -5,15 +5,17 @@
  *
  *      between runs --COLUMNS--> in a run --ROWS, BIG_ROW--> in a run --END, ERROR--> between runs
  *      between runs --ERROR----> between runs
- *      and beside that `joining`: a payload of COLUMNS or BIG_ROW whose last frame said FRAME_MORE
+ *      between runs --STATEMENT-> between runs, in a channel
+ *      and beside that `joining`: a payload of COLUMNS, BIG_ROW or STATEMENT whose last frame said FRAME_MORE
  *
  * 1. A frame is looked at once its header is there, and taken once it is there whole: nothing is done by halves.
  * 2. The rows of a ROWS frame are handed out one by one from where they were read to (`rows_left`). Each is checked as a
  *    whole before it is handed out, so page_decoder_value() checks nothing.
- * 3. A BIG_ROW of one frame and an ERROR are handed out in place too. COLUMNS and continued payloads are copied, because
+ * 3. A BIG_ROW or STATEMENT of one frame and an ERROR are handed out in place too. COLUMNS and continued payloads are copied, because
  *    they outlive the buffer's content.
  * 4. Memory is at most four times what has arrived, or READ_SIZE where that is more, and never above one page and a header
- *    (READ_SIZE where pages are smaller) for the buffer, the format's limit for COLUMNS, row_size_max for a joined row.
+ *    (READ_SIZE where pages are smaller) for the buffer, the format's limit for COLUMNS, row_size_max for a joined row,
+ *    STATEMENT_SIZE_MAX for a joined STATEMENT.
  */
 #include <assert.h>
 #include <errno.h>
@@ -27,9 +29,12 @@
 #define COLUMNS_HEAD_SIZE ((size_t) 8)
 #define ROWS_HEAD_SIZE ((size_t) 4)
 
+/* Payload of STATEMENT, joined: names of columns and parameters of one statement, and the columns' declared types. */
+#define STATEMENT_SIZE_MAX (4 * SQLIPC_COLUMNS_SIZE_MAX)
+
 /* A frame as its header describes it. */
 typedef struct Frame {
-        FrameKind kind;
+        unsigned kind;          /* FrameKind or FRAME_STATEMENT */
         bool more;
         uint64_t run;
         size_t size;            /* payload */
@@ -46,11 +51,24 @@ void page_decoder_init(PageDecoder *d, size_t page_size_max, size_t row_size_max
         };
 }
 
+void page_decoder_allow_statements(PageDecoder *d) {
+        d->statements = true;
+}
+
 void page_decoder_done(PageDecoder *d) {
         free(d->buffer);
         free(d->joined);
         free(d->columns);
-        *d = (PageDecoder) { .page_size_max = d->page_size_max, .row_size_max = d->row_size_max };
+        *d = (PageDecoder) { .page_size_max = d->page_size_max, .row_size_max = d->row_size_max,
+                             .statements = d->statements };
+}
+
+void page_decoder_reset(PageDecoder *d) {
+        d->start = d->fill = 0;
+        d->error = 0;
+        d->joining = 0;
+        d->in_run = false;
+        d->rows_left = 0;
 }
 
 /* The size of the frame that starts with `header`; SIZE_MAX if no frame may be that large here. */
@@ -147,11 +165,27 @@ static bool string_is_terminated(const uint8_t *strings, uint32_t start, uint32_
         return end > start && strings[end - 1] == 0;
 }
 
+/* `ends` and `strings` of COLUMNS or STATEMENT: names and declared types in turn up to `n_columns_ends`, then names of
+ * parameters. All but the names of columns may be absent. */
+static int check_strings(const uint8_t *ends, size_t n, size_t n_columns_ends, size_t size) {
+        const uint8_t *strings = ends + 4 * n;
+        uint32_t start = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                uint32_t end = load_le32(ends + 4 * i);
+                bool absent = (i % 2 == 1 || i >= n_columns_ends) && end == start;
+
+                if (end > size || (!absent && !string_is_terminated(strings, start, end)))
+                        return -EBADMSG;
+                start = end;
+        }
+        return start == size ? 0 : -EBADMSG;
+}
+
 static int check_columns(const uint8_t *payload, size_t size, size_t page_size_max, uint32_t *ret_n_columns,
                          uint32_t *ret_page_size) {
-        uint32_t n_columns, page_size, start = 0;
-        const uint8_t *ends, *strings;
-        size_t strings_size;
+        uint32_t n_columns, page_size;
+        int r;
 
         if (size < COLUMNS_HEAD_SIZE)
                 return -EBADMSG;
@@ -163,37 +197,32 @@ static int check_columns(const uint8_t *payload, size_t size, size_t page_size_m
                 return -EBADMSG;
         if ((size - COLUMNS_HEAD_SIZE) / 8 < n_columns)
                 return -EBADMSG;
-        ends = payload + COLUMNS_HEAD_SIZE;
-        strings = ends + (size_t) 8 * n_columns;
-        strings_size = size - COLUMNS_HEAD_SIZE - (size_t) 8 * n_columns;
-
-        for (uint32_t i = 0; i < 2 * n_columns; i++) {
-                uint32_t end = load_le32(ends + (size_t) 4 * i);
-                bool absent = i % 2 == 1 && end == start;
-
-                if (end > strings_size || (!absent && !string_is_terminated(strings, start, end)))
-                        return -EBADMSG;
-                start = end;
-        }
-        if (start != strings_size)
-                return -EBADMSG;
+        r = check_strings(payload + COLUMNS_HEAD_SIZE, (size_t) 2 * n_columns, (size_t) 2 * n_columns,
+                          size - COLUMNS_HEAD_SIZE - (size_t) 8 * n_columns);
+        if (r < 0)
+                return r;
 
         *ret_n_columns = n_columns;
         *ret_page_size = page_size;
         return 0;
 }
 
-/* `payload` is malloc()ed, and taken on success. */
-static int take_columns(PageDecoder *d, uint8_t *payload, size_t size) {
+/* Checks the payload, copies it into the room of the columns before, and begins the run. */
+static int take_columns(PageDecoder *d, const uint8_t *payload, size_t size) {
         uint32_t n_columns, page_size;
         int r;
 
+        if (size > SQLIPC_COLUMNS_SIZE_MAX)
+                return -EBADMSG;
         r = check_columns(payload, size, d->page_size_max, &n_columns, &page_size);
         if (r < 0)
                 return r;
-
-        free(d->columns);
-        d->columns = payload;
+        if (size > d->columns_capacity) {
+                r = grow(&d->columns, &d->columns_capacity, size);
+                if (r < 0)
+                        return r;
+        }
+        memcpy(d->columns, payload, size);
         d->columns_size = size;
         d->n_columns = n_columns;
         d->page_size = page_size;
@@ -201,20 +230,33 @@ static int take_columns(PageDecoder *d, uint8_t *payload, size_t size) {
         return PAGE_COLUMNS;
 }
 
-static int copy_columns(PageDecoder *d, const uint8_t *payload, size_t size) {
-        uint8_t *copy;
+static int take_statement(PageDecoder *d, const uint8_t *payload, size_t size) {
+        uint32_t n_columns, n_parameters, flags;
+        size_t n;
         int r;
 
-        if (size > SQLIPC_COLUMNS_SIZE_MAX)
+        if (size < CHANNEL_STATEMENT_HEAD_SIZE)
                 return -EBADMSG;
-        copy = malloc(size > 0 ? size : 1);
-        if (!copy)
-                return -ENOMEM;
-        memcpy(copy, payload, size);
-        r = take_columns(d, copy, size);
+        n_columns = load_le32(payload);
+        n_parameters = load_le32(payload + 4);
+        flags = load_le32(payload + 8);
+        if (n_columns > SQLIPC_N_COLUMNS_MAX || n_parameters > SQLIPC_N_COLUMNS_MAX)
+                return -EBADMSG;
+        if ((flags & ~(uint32_t) STATEMENT_READ_ONLY) != 0 || load_le32(payload + 12) != 0)
+                return -EBADMSG;
+        n = (size_t) 2 * n_columns + n_parameters;
+        if ((size - CHANNEL_STATEMENT_HEAD_SIZE) / 4 < n)
+                return -EBADMSG;
+        r = check_strings(payload + CHANNEL_STATEMENT_HEAD_SIZE, n, (size_t) 2 * n_columns,
+                          size - CHANNEL_STATEMENT_HEAD_SIZE - 4 * n);
         if (r < 0)
-                free(copy);
-        return r;
+                return r;
+
+        d->statement = payload;
+        d->statement_n_columns = n_columns;
+        d->statement_n_parameters = n_parameters;
+        d->statement_read_only = flags & STATEMENT_READ_ONLY;
+        return PAGE_STATEMENT;
 }
 
 int page_decoder_check_row(const uint8_t *bytes, size_t size, unsigned n_columns, size_t *ret_size) {
@@ -362,15 +404,26 @@ static void close_run(PageDecoder *d) {
         free_joined(d);
 }
 
+/* The most that a continued payload may join to. */
+static size_t joined_size_max(const PageDecoder *d, unsigned kind) {
+        switch (kind) {
+        case FRAME_COLUMNS:
+                return SQLIPC_COLUMNS_SIZE_MAX;
+        case FRAME_STATEMENT:
+                return STATEMENT_SIZE_MAX;
+        default:
+                return d->row_size_max;
+        }
+}
+
 /* Appends a part of a continued payload. */
 static int join(PageDecoder *d, const Frame *f, const uint8_t *payload) {
-        bool columns = f->kind == FRAME_COLUMNS;
-        size_t max = columns ? SQLIPC_COLUMNS_SIZE_MAX : d->row_size_max, needed;
+        size_t max = joined_size_max(d, f->kind), needed;
 
         if (d->joining == 0)
                 d->joined_size = 0;
         if (d->joined_size > max || f->size > max - d->joined_size)
-                return columns ? -EBADMSG : -EMSGSIZE;
+                return f->kind == FRAME_BIG_ROW ? -EMSGSIZE : -EBADMSG;
 
         needed = d->joined_size + f->size;
         if (needed > d->joined_capacity) {
@@ -389,24 +442,30 @@ static int join(PageDecoder *d, const Frame *f, const uint8_t *payload) {
         return 0;
 }
 
-/* COLUMNS or BIG_ROW, whole, a part, or the last part. PAGE_MORE: the series goes on. */
+static int take_whole(PageDecoder *d, unsigned kind, const uint8_t *payload, size_t size) {
+        switch (kind) {
+        case FRAME_COLUMNS:
+                return take_columns(d, payload, size);
+        case FRAME_STATEMENT:
+                return take_statement(d, payload, size);
+        default:
+                return take_big_row(d, payload, size);
+        }
+}
+
+/* COLUMNS, STATEMENT or BIG_ROW, whole, a part, or the last part. PAGE_MORE: the series goes on. */
 static int take_part(PageDecoder *d, const Frame *f, const uint8_t *payload) {
         int r;
 
         if (!f->more && d->joining == 0)
-                return f->kind == FRAME_COLUMNS ? copy_columns(d, payload, f->size) : take_big_row(d, payload, f->size);
+                return take_whole(d, f->kind, payload, f->size);
 
         r = join(d, f, payload);
         if (r < 0 || f->more)
                 return r;
-        if (f->kind == FRAME_BIG_ROW)
-                return take_big_row(d, d->joined, d->joined_size);
-
-        r = take_columns(d, d->joined, d->joined_size);
-        if (r > 0) {
-                d->joined = NULL;
-                d->joined_capacity = 0;
-        }
+        r = take_whole(d, f->kind, d->joined, d->joined_size);
+        if (f->kind == FRAME_COLUMNS) /* copied; the others are handed out where they are */
+                free_joined(d);
         return r;
 }
 
@@ -418,8 +477,10 @@ static bool frame_is_expected(const PageDecoder *d, const Frame *f) {
                 return false;
 
         switch (f->kind) {
+        case FRAME_STATEMENT:
+                return d->statements && !d->in_run && d->joining != FRAME_COLUMNS;
         case FRAME_COLUMNS:
-                return !d->in_run;
+                return !d->in_run && d->joining != FRAME_STATEMENT;
         case FRAME_ROWS:
                 return d->in_run && d->joining == 0;
         case FRAME_BIG_ROW:
@@ -444,7 +505,7 @@ static int find_frame(const PageDecoder *d, Frame *ret) {
         /* 1. What the header says is judged before what it announces is waited for. */
         flags = load_le16(header + 6);
         *ret = (Frame) {
-                .kind = (FrameKind) header[4],
+                .kind = header[4],
                 .more = flags & FRAME_MORE,
                 .run = load_le64(header + 8),
                 .size = load_le32(header),
@@ -452,7 +513,7 @@ static int find_frame(const PageDecoder *d, Frame *ret) {
         };
         if (header[5] != SQLIPC_PAGE_VERSION || (flags & ~FRAME_MORE) != 0 || ret->frame_size == SIZE_MAX)
                 return -EBADMSG;
-        if (ret->more && ret->kind != FRAME_COLUMNS && ret->kind != FRAME_BIG_ROW)
+        if (ret->more && ret->kind != FRAME_COLUMNS && ret->kind != FRAME_BIG_ROW && ret->kind != FRAME_STATEMENT)
                 return -EBADMSG;
         if (!frame_is_expected(d, ret))
                 return -EBADMSG;
@@ -490,6 +551,7 @@ static int take_frame(PageDecoder *d, const Frame *f) {
                 return take_rows(d, f, payload); /* goes through the frame by itself */
         case FRAME_COLUMNS:
         case FRAME_BIG_ROW:
+        case FRAME_STATEMENT:
                 r = take_part(d, f, payload);
                 break;
         case FRAME_END:
@@ -537,13 +599,16 @@ int page_decoder_end_of_file(const PageDecoder *d) {
         return d->in_run || d->joining != 0 || d->start != d->fill ? -ECONNRESET : 0;
 }
 
-/* String `i` of COLUMNS: its bytes, and its size with the NUL; 0 where it is absent. */
-static const char *columns_string(const PageDecoder *d, size_t i, size_t *ret_size) {
-        const uint8_t *ends = d->columns + COLUMNS_HEAD_SIZE, *strings = ends + (size_t) 8 * d->n_columns;
+/* String `i` behind the `n` offsets at `ends`: its bytes, and its size with the NUL; 0 where it is absent. */
+static const char *string_at(const uint8_t *ends, size_t n, size_t i, size_t *ret_size) {
         uint32_t start = i == 0 ? 0 : load_le32(ends + 4 * (i - 1));
 
         *ret_size = load_le32(ends + 4 * i) - start;
-        return (const char *) strings + start;
+        return (const char *) ends + 4 * n + start;
+}
+
+static const char *columns_string(const PageDecoder *d, size_t i, size_t *ret_size) {
+        return string_at(d->columns + COLUMNS_HEAD_SIZE, (size_t) 2 * d->n_columns, i, ret_size);
 }
 
 void page_decoder_column(const PageDecoder *d, unsigned i, const char **ret_name, const char **ret_declared_type) {
@@ -564,4 +629,26 @@ void page_decoder_column_name(const PageDecoder *d, unsigned i, const char **ret
 
         *ret_name = columns_string(d, (size_t) 2 * i, &size);
         *ret_size = size - 1;
+}
+
+/* String `i` of STATEMENT, NULL where it is absent. */
+static const char *statement_string(const PageDecoder *d, size_t i) {
+        size_t n = (size_t) 2 * d->statement_n_columns + d->statement_n_parameters, size;
+        const char *string = string_at(d->statement + CHANNEL_STATEMENT_HEAD_SIZE, n, i, &size);
+
+        return size > 0 ? string : NULL;
+}
+
+void page_decoder_statement_column(const PageDecoder *d, unsigned i, const char **ret_name,
+                                   const char **ret_declared_type) {
+        assert(i < d->statement_n_columns);
+
+        *ret_name = statement_string(d, (size_t) 2 * i);
+        *ret_declared_type = statement_string(d, (size_t) 2 * i + 1);
+}
+
+const char *page_decoder_statement_parameter(const PageDecoder *d, unsigned i) {
+        assert(i < d->statement_n_parameters);
+
+        return statement_string(d, (size_t) 2 * d->statement_n_columns + i);
 }

@@ -7,13 +7,15 @@
  * following call of next or reserve.
  *
  * The buffers grow as bytes arrive, by doubling, never by what a length announces. Errors are sticky: after a negative
- * return each call returns the same.
+ * return each call returns the same. A decoder that reads run after run allocates nothing once it has seen the largest of
+ * them, but for continued payloads.
  */
 #ifndef SQLIPC_PAGE_DECODER_H
 #define SQLIPC_PAGE_DECODER_H
 
 #include <stdbool.h>
 
+#include "sqlipc-channel.h"
 #include "sqlipc-page.h"
 
 /* What page_decoder_next() found. */
@@ -23,6 +25,7 @@ enum {
         PAGE_ROW = 2,      /* one row: types, ends, data */
         PAGE_END = 3,      /* end_counters; the next frame belongs to another run */
         PAGE_ERROR = 4,    /* error_..., also without PAGE_COLUMNS before; the next frame belongs to another run */
+        PAGE_STATEMENT = 5, /* between runs, where page_decoder_allow_statements() was called: statement_... */
 };
 
 typedef struct PageValue {
@@ -35,6 +38,7 @@ typedef struct PageDecoder {
         /* configuration */
         size_t page_size_max;   /* no frame may be larger */
         size_t row_size_max;    /* no row may be larger: -EMSGSIZE */
+        bool statements;        /* the stream is a channel's */
 
         /* the stream as it came */
         uint8_t *buffer;
@@ -44,13 +48,13 @@ typedef struct PageDecoder {
         /* a continued payload being joined, or the last one joined (COLUMNS are kept apart) */
         uint8_t *joined;
         size_t joined_size, joined_capacity;
-        FrameKind joining;            /* 0: none under way */
+        unsigned joining;             /* FrameKind, 0: none under way */
 
         /* the run */
         uint64_t run;                 /* of the last frame */
         bool in_run;                  /* COLUMNS seen, END or ERROR not yet */
         uint8_t *columns;             /* payload of COLUMNS */
-        size_t columns_size;
+        size_t columns_size, columns_capacity;
         unsigned n_columns;
         uint32_t page_size;           /* as COLUMNS announced it; bounds the frames behind */
 
@@ -58,6 +62,10 @@ typedef struct PageDecoder {
         uint32_t rows_left;           /* in the open ROWS frame */
         size_t rows_end, frame_end;   /* offsets in buffer where its payload and its padding end */
         const uint8_t *types, *ends, *data;
+
+        const uint8_t *statement;     /* payload of STATEMENT, valid until the next call */
+        unsigned statement_n_columns, statement_n_parameters;
+        bool statement_read_only;
 
         EndCounters end_counters;
         uint32_t error_number;
@@ -69,6 +77,13 @@ typedef struct PageDecoder {
 /* Starts with empty buffers. `page_size_max`: what was negotiated, SQLIPC_PAGE_SIZE_MIN..MAX; `row_size_max`: a row's head
  * and data, at most SQLIPC_ROW_SIZE_MAX, which holds where more is asked for. */
 void page_decoder_init(PageDecoder *d, size_t page_size_max, size_t row_size_max);
+
+/* The stream is a channel's: STATEMENT may stand between runs. */
+void page_decoder_allow_statements(PageDecoder *d);
+
+/* Forgets what was read and not taken, the run and any error, but not the columns; keeps the buffers. The next byte begins a
+ * frame. */
+void page_decoder_reset(PageDecoder *d);
 
 /* Frees the buffers; the decoder is as new, and may be initialised again. Accepts one that is all zeros. */
 void page_decoder_done(PageDecoder *d);
@@ -95,6 +110,10 @@ int page_decoder_end_of_file(const PageDecoder *d);
 void page_decoder_column(const PageDecoder *d, unsigned i, const char **ret_name, const char **ret_declared_type);
 /* As above with sizes: names may hold any bytes. */
 void page_decoder_column_name(const PageDecoder *d, unsigned i, const char **ret_name, size_t *ret_size);
+
+/* Column and parameter `i` of the statement under PAGE_STATEMENT; NULL for a declared type or a name that is not there. */
+void page_decoder_statement_column(const PageDecoder *d, unsigned i, const char **ret_name, const char **ret_declared_type);
+const char *page_decoder_statement_parameter(const PageDecoder *d, unsigned i);
 
 /* Value `i` of the row under PAGE_ROW; i < n_columns. The row was validated as a whole before it was handed out. */
 static inline PageValue page_decoder_value(const PageDecoder *d, unsigned i) {

@@ -13,6 +13,7 @@
 #include "replay.h"
 
 #define ROW_SIZE_LIMIT ((size_t) 1048576)
+#define JOINED_SIZE_LIMIT ((size_t) 4 * 1048576) /* of a statement's description */
 
 /* A sum over all that was found; FNV-1a. */
 static void add(uint64_t *sum, const void *bytes, size_t size) {
@@ -32,6 +33,23 @@ static void add_columns(uint64_t *sum, const PageDecoder *d) {
         }
 }
 
+static void add_string(uint64_t *sum, const char *string) {
+        if (string)
+                add(sum, string, strlen(string) + 1);
+}
+
+static void add_statement(uint64_t *sum, const PageDecoder *d) {
+        for (unsigned i = 0; i < d->statement_n_columns; i++) {
+                const char *name, *declared_type;
+
+                page_decoder_statement_column(d, i, &name, &declared_type);
+                add_string(sum, name);
+                add_string(sum, declared_type);
+        }
+        for (unsigned i = 0; i < d->statement_n_parameters; i++)
+                add_string(sum, page_decoder_statement_parameter(d, i));
+}
+
 /* Looks at every byte that a caller may look at. */
 static void add_event(uint64_t *sum, const PageDecoder *d, int event) {
         add(sum, &event, sizeof event);
@@ -47,6 +65,9 @@ static void add_event(uint64_t *sum, const PageDecoder *d, int event) {
                         add(sum, &v.type, sizeof v.type);
                         add(sum, v.bytes, v.size + (v.type == VALUE_TEXT));
                 }
+                return;
+        case PAGE_STATEMENT:
+                add_statement(sum, d);
                 return;
         case PAGE_END:
                 add(sum, &d->end_counters, sizeof d->end_counters);
@@ -65,6 +86,7 @@ static int decode(const uint8_t *bytes, size_t size, size_t chunk, size_t page_s
         int r;
 
         page_decoder_init(&d, page_size_max, ROW_SIZE_LIMIT);
+        page_decoder_allow_statements(&d);
         for (;;) {
                 uint8_t *room;
                 size_t n;
@@ -86,7 +108,7 @@ static int decode(const uint8_t *bytes, size_t size, size_t chunk, size_t page_s
                 page_decoder_commit(&d, n);
                 bytes += n;
                 size -= n;
-                if (d.joined_capacity > ROW_SIZE_LIMIT || d.capacity > page_size_max + 65536)
+                if (d.joined_capacity > JOINED_SIZE_LIMIT || d.capacity > page_size_max + 65536)
                         abort();
         }
         page_decoder_done(&d);
