@@ -1,57 +1,138 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a workload found, see report.h. Both forms are made as facts and figures come, and one of them is printed. */
+/* What a workload found, see report.h. Pure but for the machine's facts. */
 #include "report.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "baseline.h"
 #include "config.h"
+#include "report-data.h"
 
-struct Report {
-        const char *title;
-        GString *text;
-        GString *json_facts, *json_figures; /* members of an object each, without its braces */
-};
+/* ---- Making and freeing ------------------------------------------------------------------------------------------- */
 
-static void append_json_string(GString *json, const char *string) {
-        g_string_append_c(json, '"');
-        for (const char *p = string; *p; p++)
-                if (*p == '"' || *p == '\\')
-                        g_string_append_printf(json, "\\%c", *p);
-                else if ((unsigned char) *p < 0x20)
-                        g_string_append_printf(json, "\\u%04x", (unsigned) (unsigned char) *p);
-                else
-                        g_string_append_c(json, *p);
-        g_string_append_c(json, '"');
+static void fact_free(gpointer data) {
+        ReportFact *fact = data;
+
+        g_free(fact->name);
+        g_free(fact->text);
+        g_free(fact);
 }
 
-static void append_json_number(GString *json, double value) {
-        char number[G_ASCII_DTOSTR_BUF_SIZE];
+static void figure_free(gpointer data) {
+        ReportFigure *figure = data;
 
-        g_string_append(json, isfinite(value) ? g_ascii_formatd(number, sizeof number, "%.6g", value) : "null");
+        g_free(figure->name);
+        g_free(figure->unit);
+        g_array_unref(figure->values);
+        g_free(figure);
 }
 
-static void begin_json_member(GString *json, const char *name) {
-        if (json->len > 0)
-                g_string_append(json, ", ");
-        append_json_string(json, name);
-        g_string_append(json, ": ");
+static void column_free(gpointer data) {
+        ReportColumn *column = data;
+
+        g_free(column->name);
+        g_free(column->unit);
+        g_free(column);
+}
+
+static void table_free(gpointer data) {
+        ReportTable *table = data;
+
+        for (guint i = 0; i < table->rows->len; i++) {
+                ReportRow *row = table->rows->pdata[i];
+
+                for (guint k = 0; k < table->columns->len; k++) {
+                        g_clear_pointer(&row->cells[k].values, g_array_unref);
+                        g_free(row->cells[k].text);
+                }
+                g_free(row->cells);
+                g_free(row->name);
+                g_free(row);
+        }
+        g_ptr_array_unref(table->rows);
+        g_ptr_array_unref(table->columns);
+        g_free(table->id);
+        g_free(table->title);
+        g_free(table->rows_are);
+        g_free(table);
+}
+
+static void point_free(gpointer data) {
+        ReportPoint *point = data;
+
+        g_free(point->name);
+        g_free(point);
+}
+
+static void series_free(gpointer data) {
+        ReportSeries *series = data;
+
+        g_ptr_array_unref(series->points);
+        g_free(series->name);
+        g_free(series);
+}
+
+static void chart_free(gpointer data) {
+        ReportChart *chart = data;
+
+        g_ptr_array_unref(chart->series);
+        g_free(chart->id);
+        g_free(chart->title);
+        g_free(chart->x_label);
+        g_free(chart->y_label);
+        g_free(chart);
+}
+
+Report *report_free(Report *report) {
+        if (!report)
+                return NULL;
+        g_ptr_array_unref(report->facts);
+        g_ptr_array_unref(report->figures);
+        g_ptr_array_unref(report->notes);
+        g_ptr_array_unref(report->tables);
+        g_ptr_array_unref(report->charts);
+        g_free(report->verb);
+        g_free(report->title);
+        g_free(report->failure);
+        g_free(report);
+        return NULL;
+}
+
+void report_freep(Report **report) {
+        *report = report_free(*report);
+}
+
+void report_failed(Report *report, const char *why) {
+        g_free(report->failure);
+        report->failure = g_strdup(why);
+}
+
+/* ---- Facts -------------------------------------------------------------------------------------------------------- */
+
+static void add_fact(Report *report, const char *name, char *text, bool machine) {
+        ReportFact *fact = g_new(ReportFact, 1);
+
+        *fact = (ReportFact) { .name = g_strdup(name), .text = text, .machine = machine };
+        g_ptr_array_add(report->facts, fact);
 }
 
 void report_fact(Report *report, const char *name, const char *format, ...) {
-        g_autofree char *fact = NULL;
         va_list arguments;
 
         va_start(arguments, format);
-        fact = g_strdup_vprintf(format, arguments);
+        add_fact(report, name, g_strdup_vprintf(format, arguments), false);
         va_end(arguments);
-        g_string_append_printf(report->text, "%-32s %s\n", name, fact);
-        begin_json_member(report->json_facts, name);
-        append_json_string(report->json_facts, fact);
+}
+
+void report_note(Report *report, const char *format, ...) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        g_ptr_array_add(report->notes, g_strdup_vprintf(format, arguments));
+        va_end(arguments);
 }
 
 static char *processor(void) {
@@ -65,37 +146,192 @@ static char *processor(void) {
         return model ? g_strstrip(g_strndup(model + 1, strcspn(model + 1, "\n"))) : g_strdup("unknown processor");
 }
 
-Report *report_new(const char *title) {
-        Report *report = g_new(Report, 1);
+Report *report_new(const char *verb, const char *title) {
         g_autofree char *model = processor();
+        Report *report = g_new(Report, 1);
         struct utsname system;
 
         *report = (Report) {
-                .title = title,
-                .text = g_string_new(NULL),
-                .json_facts = g_string_new(NULL),
-                .json_figures = g_string_new(NULL),
+                .verb = g_strdup(verb),
+                .title = g_strdup(title),
+                .facts = g_ptr_array_new_with_free_func(fact_free),
+                .figures = g_ptr_array_new_with_free_func(figure_free),
+                .notes = g_ptr_array_new_with_free_func(g_free),
+                .tables = g_ptr_array_new_with_free_func(table_free),
+                .charts = g_ptr_array_new_with_free_func(chart_free),
         };
         (void) uname(&system);
-        report_fact(report, "machine", "%ld x %s, %s %s", sysconf(_SC_NPROCESSORS_ONLN), model, system.sysname,
-                    system.release);
-        report_fact(report, "sqlipc", "%s", SQLIPC_VERSION);
+        add_fact(report, "machine", g_strdup_printf("%ld x %s", sysconf(_SC_NPROCESSORS_ONLN), model), true);
+        add_fact(report, "kernel", g_strdup_printf("%s %s", system.sysname, system.release), true);
+        add_fact(report, "sqlipc", g_strdup_printf("%s, built with libsystemd %s", SQLIPC_VERSION, LIBSYSTEMD_VERSION), true);
+        add_fact(report, "SQLite in process", g_strdup(baseline_version()), true);
         return report;
 }
 
-Report *report_free(Report *report) {
-        if (!report)
+/* ---- Figures and tables ------------------------------------------------------------------------------------------- */
+
+/* A copy; NULL where there is nothing to show. */
+static GArray *known(const GArray *values) {
+        if (!values || values->len == 0)
                 return NULL;
-        g_string_free(report->text, TRUE);
-        g_string_free(report->json_facts, TRUE);
-        g_string_free(report->json_figures, TRUE);
-        g_free(report);
-        return NULL;
+        for (guint i = 0; i < values->len; i++)
+                if (!isfinite(g_array_index(values, double, i)))
+                        return NULL;
+        return g_array_copy((GArray *) values);
 }
 
-void report_freep(Report **report) {
-        *report = report_free(*report);
+void report_figure(Report *report, const char *name, const char *unit, const GArray *values) {
+        GArray *copy = known(values);
+        ReportFigure *figure;
+
+        if (!copy)
+                return;
+        figure = g_new(ReportFigure, 1);
+        *figure = (ReportFigure) { .name = g_strdup(name), .unit = g_strdup(unit), .values = copy };
+        g_ptr_array_add(report->figures, figure);
 }
+
+static GArray *single(double value) {
+        GArray *values = g_array_new(FALSE, FALSE, sizeof(double));
+
+        return g_array_append_val(values, value);
+}
+
+void report_single(Report *report, const char *name, const char *unit, double value) {
+        g_autoptr(GArray) values = single(value);
+
+        report_figure(report, name, unit, values);
+}
+
+ReportTable *report_table(Report *report, const char *id, const char *title, const char *rows_are) {
+        ReportTable *table = g_new(ReportTable, 1);
+
+        *table = (ReportTable) {
+                .id = g_strdup(id),
+                .title = g_strdup(title),
+                .rows_are = g_strdup(rows_are),
+                .columns = g_ptr_array_new_with_free_func(column_free),
+                .rows = g_ptr_array_new(),
+        };
+        g_ptr_array_add(report->tables, table);
+        return table;
+}
+
+unsigned report_table_column(ReportTable *table, const char *name, const char *unit) {
+        ReportColumn *column = g_new(ReportColumn, 1);
+
+        g_assert(table->rows->len == 0);
+        *column = (ReportColumn) { .name = g_strdup(name), .unit = g_strdup(unit) };
+        g_ptr_array_add(table->columns, column);
+        return table->columns->len - 1;
+}
+
+void report_table_row(ReportTable *table, const char *name, bool published) {
+        ReportRow *row = g_new(ReportRow, 1);
+
+        *row = (ReportRow) {
+                .name = g_strdup(name),
+                .published = published,
+                .cells = g_new0(ReportCell, table->columns->len),
+        };
+        g_ptr_array_add(table->rows, row);
+}
+
+static ReportCell *cell_of_last_row(ReportTable *table, unsigned column) {
+        ReportRow *row;
+
+        g_assert(table->rows->len > 0 && column < table->columns->len);
+        row = table->rows->pdata[table->rows->len - 1];
+        g_assert(!row->cells[column].values && !row->cells[column].text);
+        return &row->cells[column];
+}
+
+void report_table_values(ReportTable *table, unsigned column, const GArray *values) {
+        cell_of_last_row(table, column)->values = known(values);
+}
+
+void report_table_value(ReportTable *table, unsigned column, double value) {
+        g_autoptr(GArray) values = single(value);
+
+        report_table_values(table, column, values);
+}
+
+void report_table_text(ReportTable *table, unsigned column, const char *format, ...) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        cell_of_last_row(table, column)->text = g_strdup_vprintf(format, arguments);
+        va_end(arguments);
+}
+
+/* ---- Charts ------------------------------------------------------------------------------------------------------- */
+
+ReportChart *report_chart(Report *report, const char *id, const char *title, const char *x_label, const char *y_label,
+                          ReportAxes axes) {
+        ReportChart *chart = g_new(ReportChart, 1);
+
+        *chart = (ReportChart) {
+                .id = g_strdup(id),
+                .title = g_strdup(title),
+                .x_label = g_strdup(x_label),
+                .y_label = g_strdup(y_label),
+                .axes = axes,
+                .series = g_ptr_array_new_with_free_func(series_free),
+        };
+        g_ptr_array_add(report->charts, chart);
+        return chart;
+}
+
+unsigned report_chart_series(ReportChart *chart, const char *name, bool published) {
+        ReportSeries *series = g_new(ReportSeries, 1);
+
+        *series = (ReportSeries) {
+                .name = g_strdup(name),
+                .published = published,
+                .points = g_ptr_array_new_with_free_func(point_free),
+        };
+        g_ptr_array_add(chart->series, series);
+        return chart->series->len - 1;
+}
+
+/* What is not known, or cannot be drawn on a logarithmic axis, is left out. */
+static void add_point(ReportChart *chart, unsigned series, const ReportPoint *point) {
+        ReportPoint *copy;
+
+        if (!isfinite(point->y) || ((chart->axes & REPORT_LOG_Y) && point->least <= 0) ||
+            ((chart->axes & REPORT_LOG_X) && point->x <= 0)) {
+                g_free(point->name);
+                return;
+        }
+        copy = g_memdup2(point, sizeof *point);
+        g_ptr_array_add(((ReportSeries *) chart->series->pdata[series])->points, copy);
+}
+
+void report_chart_point(ReportChart *chart, unsigned series, double x, const GArray *values) {
+        g_autoptr(GArray) copy = known(values);
+
+        g_assert(series < chart->series->len && !(chart->axes & REPORT_BARS));
+        if (copy)
+                add_point(chart, series,
+                          &(ReportPoint) {
+                                  .x = x,
+                                  .y = report_median(copy),
+                                  .least = report_quantile(copy, 0),
+                                  .most = report_quantile(copy, 1),
+                          });
+}
+
+void report_chart_value(ReportChart *chart, unsigned series, double x, double y) {
+        g_assert(series < chart->series->len && !(chart->axes & REPORT_BARS));
+        add_point(chart, series, &(ReportPoint) { .x = x, .y = y, .least = y, .most = y });
+}
+
+void report_chart_bar(ReportChart *chart, unsigned series, const char *x, double y) {
+        g_assert(series < chart->series->len && (chart->axes & REPORT_BARS));
+        add_point(chart, series, &(ReportPoint) { .x = 1, .name = g_strdup(x), .y = y, .least = y, .most = y });
+}
+
+/* ---- Numbers ------------------------------------------------------------------------------------------------------ */
 
 static int compare_doubles(gconstpointer a, gconstpointer b) {
         double x = *(const double *) a, y = *(const double *) b;
@@ -110,60 +346,40 @@ static GArray *sorted(const GArray *values) {
         return copy;
 }
 
-static double middle(const GArray *in_order) {
+double report_median(const GArray *values) {
+        g_autoptr(GArray) in_order = sorted(values);
         guint n = in_order->len;
 
         return (g_array_index(in_order, double, (n - 1) / 2) + g_array_index(in_order, double, n / 2)) / 2;
 }
 
-double report_median(const GArray *values) {
+double report_quantile(const GArray *values, double fraction) {
         g_autoptr(GArray) in_order = sorted(values);
+        guint rank = (guint) ceil(fraction * in_order->len);
 
-        return middle(in_order);
+        return g_array_index(in_order, double, CLAMP(rank, 1, in_order->len) - 1);
 }
 
-void report_figure(Report *report, const char *name, const char *unit, const GArray *values) {
-        g_autoptr(GArray) in_order = sorted(values);
-        double median = middle(in_order), least = g_array_index(in_order, double, 0);
-        double most = g_array_index(in_order, double, in_order->len - 1);
-        g_autofree char *label = *unit ? g_strdup_printf("%s, %s", name, unit) : g_strdup(name);
-        int decimals = median >= 1000 ? 0 : median >= 10 ? 1 : 3;
+int report_decimals(double value) {
+        double size = fabs(value);
 
-        g_string_append_printf(report->text, "%-32s %10.*f", label, decimals, median);
-        if (values->len > 1)
-                g_string_append_printf(report->text, "   (%.*f ... %.*f, median of %u)", decimals, least, decimals, most,
-                                       values->len);
-        g_string_append_c(report->text, '\n');
-
-        begin_json_member(report->json_figures, name);
-        g_string_append(report->json_figures, "{\"unit\": ");
-        append_json_string(report->json_figures, unit);
-        g_string_append(report->json_figures, ", \"median\": ");
-        append_json_number(report->json_figures, median);
-        g_string_append(report->json_figures, ", \"values\": [");
-        for (guint i = 0; i < values->len; i++) {
-                g_string_append(report->json_figures, i > 0 ? ", " : "");
-                append_json_number(report->json_figures, g_array_index(values, double, i));
-        }
-        g_string_append(report->json_figures, "]}");
+        return size >= 100 || size == 0 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : size >= 0.01 ? 3 : 6;
 }
 
-void report_single(Report *report, const char *name, const char *unit, double value) {
-        g_autoptr(GArray) values = g_array_new(FALSE, FALSE, sizeof(double));
+char *report_values_text(const GArray *values) {
+        double median = report_median(values);
+        int decimals = report_decimals(median);
 
-        g_array_append_val(values, value);
-        report_figure(report, name, unit, values);
+        if (values->len == 1)
+                return g_strdup_printf("%.*f", decimals, median);
+        return g_strdup_printf("%.*f (%.*f ... %.*f)", decimals, median, decimals, report_quantile(values, 0), decimals,
+                               report_quantile(values, 1));
 }
 
-int report_print(const Report *report, bool json) {
-        if (json)
-                printf("{\"workload\": \"%s\", \"facts\": {%s}, \"figures\": {%s}}\n", report->title,
-                       report->json_facts->str, report->json_figures->str);
-        else
-                printf("%s\n\n%s", report->title, report->text->str);
-        if (fflush(stdout) != 0) {
-                fprintf(stderr, "sqlipc-bench: cannot write: %s\n", g_strerror(errno));
-                return -EIO;
-        }
-        return 0;
+char *report_cell_text(const ReportCell *cell) {
+        return cell->values ? report_values_text(cell->values) : g_strdup(cell->text ?: "");
+}
+
+char *report_label(const char *name, const char *unit) {
+        return *unit ? g_strdup_printf("%s, %s", name, unit) : g_strdup(name);
 }

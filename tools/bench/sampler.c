@@ -2,11 +2,13 @@
 /* What a run costs, see sampler.h. */
 #include "sampler.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <glib.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 double sampler_now_usec(void) {
         struct timespec now;
@@ -15,23 +17,22 @@ double sampler_now_usec(void) {
         return (double) now.tv_sec * 1e6 + (double) now.tv_nsec / 1e3;
 }
 
-double sampler_own_cpu_usec(void) {
-        struct rusage usage;
+/* A line of a status file, "VmHWM:   1234 kB". */
+static uint64_t status_number(const char *status, const char *field) {
+        const char *line = strstr(status, field);
 
-        getrusage(RUSAGE_SELF, &usage);
-        return (double) (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
-               (double) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+        return line ? g_ascii_strtoull(line + strlen(field) + strspn(line + strlen(field), " \t"), NULL, 10) : 0;
 }
 
-/* A line of a status file, "VmHWM:   1234 kB". */
-static uint64_t read_status_kib(const char *path, const char *field) {
-        g_autofree char *status = NULL;
-        const char *line;
+static void add_memory(pid_t pid, Usage *usage) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/status", pid), *status = NULL;
 
         if (!g_file_get_contents(path, &status, NULL, NULL))
-                return 0;
-        line = strstr(status, field);
-        return line ? g_ascii_strtoull(line + strlen(field) + strspn(line + strlen(field), " \t"), NULL, 10) : 0;
+                return;
+        usage->anonymous_kib += status_number(status, "\nRssAnon:");
+        usage->peak_kib += status_number(status, "\nVmHWM:");
+        usage->switches += (double) status_number(status, "\nvoluntary_ctxt_switches:") +
+                           (double) status_number(status, "\nnonvoluntary_ctxt_switches:");
 }
 
 /* schedstat counts nanoseconds; stat would count ticks of 10 ms. */
@@ -41,40 +42,54 @@ static double read_cpu_usec(pid_t pid) {
         return g_file_get_contents(path, &text, NULL, NULL) ? (double) g_ascii_strtoull(text, NULL, 10) / 1e3 : 0;
 }
 
-static void add_process(pid_t pid, double *cpu_usec, uint64_t *anonymous_kib) {
-        g_autofree char *path = g_strdup_printf("/proc/%d/status", pid);
+void sampler_read_own(Usage *ret) {
+        struct rusage usage;
 
-        *cpu_usec += read_cpu_usec(pid);
-        *anonymous_kib += read_status_kib(path, "RssAnon:");
+        *ret = (Usage) {};
+        add_memory(getpid(), ret);
+        getrusage(RUSAGE_SELF, &usage);
+        ret->cpu_usec = (double) (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
+                        (double) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+        ret->switches = (double) (usage.ru_nvcsw + usage.ru_nivcsw);
 }
 
-void sampler_read_tree(pid_t pid, double *ret_cpu_usec, uint64_t *ret_anonymous_kib) {
+int sampler_for_tree(pid_t pid, int (*act)(pid_t pid, void *userdata), void *userdata) {
         g_autofree char *path = g_strdup_printf("/proc/%d/task/%d/children", pid, pid), *children = NULL;
         g_auto(GStrv) words = NULL;
-        double cpu_usec = 0;
-        uint64_t anonymous_kib = 0;
+        int r = act(pid, userdata);
 
-        add_process(pid, &cpu_usec, &anonymous_kib);
         if (g_file_get_contents(path, &children, NULL, NULL))
                 words = g_strsplit(children, " ", -1);
-        for (char **word = words; word && *word; word++)
+        for (char **word = words; r >= 0 && word && *word; word++)
                 if (**word)
-                        add_process((pid_t) g_ascii_strtoll(*word, NULL, 10), &cpu_usec, &anonymous_kib);
-        if (ret_cpu_usec)
-                *ret_cpu_usec = cpu_usec;
-        if (ret_anonymous_kib)
-                *ret_anonymous_kib = anonymous_kib;
+                        r = act((pid_t) g_ascii_strtoll(*word, NULL, 10), userdata);
+        return r;
 }
 
-void sampler_reset_peak(void) {
-        FILE *file = fopen("/proc/self/clear_refs", "we");
+static int add_process(pid_t pid, void *userdata) {
+        Usage *usage = userdata;
 
-        if (!file)
-                return;
-        (void) fputs("5", file); /* proc(5): reset VmHWM to the present size */
-        (void) fclose(file);
+        usage->cpu_usec += read_cpu_usec(pid);
+        add_memory(pid, usage);
+        return 0;
 }
 
-uint64_t sampler_peak_kib(void) {
-        return read_status_kib("/proc/self/status", "VmHWM:");
+void sampler_read_tree(pid_t pid, Usage *ret) {
+        *ret = (Usage) {};
+        (void) sampler_for_tree(pid, add_process, ret);
+}
+
+static int reset_peak(pid_t pid, void *userdata) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/clear_refs", pid);
+        int fd = open(path, O_WRONLY | O_CLOEXEC), r;
+
+        if (fd < 0)
+                return errno == ENOENT ? 0 : -errno; /* it has ended */
+        r = write(fd, "5", 1) == 1 ? 0 : -errno; /* proc(5): reset VmHWM to the present size */
+        close(fd);
+        return r;
+}
+
+int sampler_reset_peaks(pid_t pid) {
+        return sampler_for_tree(pid, reset_peak, NULL);
 }

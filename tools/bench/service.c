@@ -3,58 +3,14 @@
 #include "service.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
-
-#include "baseline.h"
 
 #define BUS_NAME "org.sqlipc1"
 #define MANAGER_PATH "/org/sqlipc1"
 #define MANAGER_INTERFACE "org.sqlipc1.Manager"
 
-int service_options_parse(ServiceOptions *options, const GOptionEntry *extra, const char *summary, int argc, char **argv) {
-        const GOptionEntry entries[] = {
-                { "system", 0, 0, G_OPTION_ARG_NONE, &options->system, "Use the system bus, root's default", NULL },
-                { "user", 0, 0, G_OPTION_ARG_NONE, &options->user, "Use the user's bus, everybody else's default", NULL },
-                { "address", 0, 0, G_OPTION_ARG_STRING, &options->address, "Use the bus at this D-Bus address", "ADDRESS" },
-                { "database", 0, 0, G_OPTION_ARG_STRING, &options->database,
-                  "The database as the service calls it", "NAME" },
-                { "file", 0, 0, G_OPTION_ARG_FILENAME, &options->file,
-                  "The same database's file, for SQLite in process", "PATH" },
-                { "sql", 0, 0, G_OPTION_ARG_STRING, &options->sql, "The query, SELECT * FROM study", "SQL" },
-                { "json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Write JSON", NULL },
-                {},
-        };
-        g_autoptr(GOptionContext) context = g_option_context_new(NULL);
-        g_autoptr(GError) error = NULL;
-
-        g_option_context_set_summary(context, summary);
-        g_option_context_add_main_entries(context, entries, NULL);
-        if (extra)
-                g_option_context_add_main_entries(context, extra, NULL);
-        if (!g_option_context_parse(context, &argc, &argv, &error))
-                fprintf(stderr, "sqlipc-bench: %s\n", error->message);
-        else if (argc != 1 || !options->database || !options->file)
-                fprintf(stderr, "sqlipc-bench: --database=NAME and --file=PATH are needed, and no other words.\n");
-        else if (options->system + options->user + (options->address != NULL) > 1)
-                fprintf(stderr, "sqlipc-bench: --system, --user and --address exclude each other.\n");
-        else {
-                if (!options->sql)
-                        options->sql = g_strdup("SELECT * FROM study");
-                return 0;
-        }
-        return -EINVAL;
-}
-
-void service_options_done(ServiceOptions *options) {
-        g_clear_pointer(&options->address, g_free);
-        g_clear_pointer(&options->database, g_free);
-        g_clear_pointer(&options->file, g_free);
-        g_clear_pointer(&options->sql, g_free);
-}
-
-static int open_bus(const ServiceOptions *options, sd_bus **ret) {
+static int open_bus(const BenchOptions *options, sd_bus **ret) {
         bool system = options->system || (!options->user && geteuid() == 0);
         int r;
 
@@ -98,7 +54,7 @@ static int identify(Service *service) {
         return r;
 }
 
-int service_open(const ServiceOptions *options, Service *ret) {
+int service_open(const BenchOptions *options, Service *ret) {
         Service service = {};
         int r;
 
@@ -135,11 +91,25 @@ int service_failed(Service *service, int r, const char *what) {
         return r;
 }
 
-void service_report(const Service *service, const ServiceOptions *options, Report *report) {
+void service_report(const Service *service, const BenchOptions *options, Report *report) {
         report_fact(report, "daemon", "%s, uid %u; client uid %u", service->version, service->uid, geteuid());
-        report_fact(report, "SQLite in process", "%s", baseline_version());
-        report_fact(report, "database", "%s, %s", options->database, options->file);
-        report_fact(report, "query", "%s", options->sql);
+        if (options->database)
+                report_fact(report, "database", "%s, %s", options->database, options->file);
+        if (options->sql)
+                report_fact(report, "query", "%s", options->sql);
+}
+
+int service_copy(Service *service, const char *database, const char *sql, Copy *copy) {
+        __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
+        unsigned n_columns = 0;
+        int r = sqlipc_query(service->connection, database, sql, &cursor, NULL);
+
+        while (r >= 0 && (r = sqlipc_cursor_next(cursor)) > 0) {
+                if (n_columns == 0)
+                        n_columns = sqlipc_column_count(cursor);
+                service_copy_row(cursor, n_columns, copy);
+        }
+        return r < 0 ? service_failed(service, r, sql) : 0;
 }
 
 void service_copy_row(sqlipc_cursor *cursor, unsigned n_columns, Copy *copy) {

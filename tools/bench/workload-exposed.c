@@ -2,23 +2,16 @@
 /*
  * exposed: what Expose= costs. The same file is published twice, whole and with its tables exposed, and asked the same: a
  * scan, point look-ups, a join. Both go through the service, so that the ratio is of what stands between a client's SQL
- * and the file alone; SQLite in process is beside them. One warm-up run of each, then rounds, every other one backwards.
+ * and the file alone; SQLite in process is beside them.
  *
  * All sides have to bring the same bytes, or the measurement fails.
  */
-#include <errno.h>
-#include <stdio.h>
-
 #include "baseline.h"
-#include "copy.h"
-#include "report.h"
-#include "sampler.h"
+#include "measure.h"
 #include "service.h"
 #include "workload.h"
 
-typedef enum Side { SIDE_EXPOSED, SIDE_WHOLE, SIDE_PROCESS, _SIDE_MAX } Side;
-
-static const char *const side_names[_SIDE_MAX] = { "exposed", "whole", "in process" };
+typedef enum SideNumber { SIDE_EXPOSED, SIDE_WHOLE, SIDE_PROCESS, _SIDE_MAX } SideNumber;
 
 /* On the table of the study. CROSS JOIN keeps the order of the tables, so that both sides do the same look-ups. */
 static const struct {
@@ -33,133 +26,112 @@ static const struct {
 };
 
 typedef struct Exposed {
-        ServiceOptions options;
-        char *exposed; /* the database's name where its tables are exposed; owned */
+        const BenchOptions *options;
         Service service;
         Baseline *baseline;
+        const char *sql; /* that is asked now */
+        Copy copy;       /* of the run under way */
 } Exposed;
 
-static int copy_through_service(Exposed *exposed, const char *database, const char *sql, Copy *copy) {
-        __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
-        unsigned n_columns = 0;
-        int r = sqlipc_query(exposed->service.connection, database, sql, &cursor, NULL);
+static int run_exposed(void *userdata) {
+        Exposed *exposed = userdata;
 
-        while (r >= 0 && (r = sqlipc_cursor_next(cursor)) > 0) {
-                if (n_columns == 0)
-                        n_columns = sqlipc_column_count(cursor);
-                service_copy_row(cursor, n_columns, copy);
+        return service_copy(&exposed->service, exposed->options->exposed, exposed->sql, &exposed->copy);
+}
+
+static int run_whole(void *userdata) {
+        Exposed *exposed = userdata;
+
+        return service_copy(&exposed->service, exposed->options->database, exposed->sql, &exposed->copy);
+}
+
+static int run_process(void *userdata) {
+        Exposed *exposed = userdata;
+
+        return baseline_copy(exposed->baseline, exposed->sql, BASELINE_FASTEST, &exposed->copy);
+}
+
+static uint64_t check(void *userdata) {
+        Exposed *exposed = userdata;
+        uint64_t hash = copy_hash(&exposed->copy);
+
+        copy_done(&exposed->copy);
+        return hash;
+}
+
+static ReportTable *make_table(Report *report) {
+        ReportTable *table = report_table(report, "exposed", "The same file exposed and whole", "query");
+
+        report_table_column(table, "exposed", "ms");
+        report_table_column(table, "whole", "ms");
+        report_table_column(table, "in process", "ms");
+        report_table_column(table, "exposed / whole", "");
+        return table;
+}
+
+static void report_query(ReportTable *table, const char *name, Findings findings[static _SIDE_MAX]) {
+        g_autoptr(GArray) ratios = measure_ratios(findings[SIDE_EXPOSED].usec, findings[SIDE_WHOLE].usec);
+
+        report_table_row(table, name, false);
+        for (unsigned side = 0; side < _SIDE_MAX; side++) {
+                g_autoptr(GArray) ms = measure_scaled(findings[side].usec, 1e-3);
+
+                report_table_values(table, side, ms);
         }
-        return r < 0 ? service_failed(&exposed->service, r, sql) : 0;
+        report_table_values(table, _SIDE_MAX, ratios);
 }
 
-static int run_side(Exposed *exposed, Side side, const char *sql, Copy *copy) {
-        if (side == SIDE_PROCESS)
-                return baseline_copy(exposed->baseline, sql, BASELINE_FASTEST, copy);
-        return copy_through_service(exposed, side == SIDE_EXPOSED ? exposed->exposed : exposed->options.database, sql, copy);
-}
+static int measure_query(Exposed *exposed, const char *name, const char *sql, ReportTable *table) {
+        const Side sides[_SIDE_MAX] = {
+                [SIDE_EXPOSED] = { "exposed", run_exposed, check, exposed, exposed->service.pid },
+                [SIDE_WHOLE] = { "whole", run_whole, check, exposed, exposed->service.pid },
+                [SIDE_PROCESS] = { "in process", run_process, check, exposed, 0 },
+        };
+        Findings findings[_SIDE_MAX];
+        int r;
 
-/* Measures one side once; the hash over its values has to be `*hash`, which 0 leaves open. */
-static int measure(Exposed *exposed, Side side, const char *sql, uint64_t *hash, GArray *usec) {
-        Copy copy = {};
-        double start = sampler_now_usec(), took;
-        uint64_t its_hash;
-        int r = run_side(exposed, side, sql, &copy);
-
-        took = sampler_now_usec() - start;
-        its_hash = copy_hash(&copy);
-        copy_done(&copy);
+        exposed->sql = sql;
+        r = measure_sides(sides, _SIDE_MAX, bench_rounds(exposed->options), name, findings);
         if (r < 0)
                 return r;
-        if (*hash != 0 && its_hash != *hash) {
-                fprintf(stderr, "sqlipc-bench: %s brings other values than before: are the databases the same file?\n",
-                        side_names[side]);
-                return -EBADMSG;
-        }
-        *hash = its_hash;
-        if (usec)
-                g_array_append_val(usec, took);
+        report_query(table, name, findings);
+        for (size_t i = 0; i < _SIDE_MAX; i++)
+                findings_done(&findings[i]);
         return 0;
 }
 
-static void report_query(Report *report, const char *name, GArray *usec[static _SIDE_MAX]) {
-        g_autoptr(GArray) ratios = g_array_new(FALSE, FALSE, sizeof(double));
-        g_autofree char *ratio_name = g_strdup_printf("%s, exposed / whole", name);
-
-        for (Side side = 0; side < _SIDE_MAX; side++) {
-                g_autoptr(GArray) ms = g_array_new(FALSE, FALSE, sizeof(double));
-                g_autofree char *figure = g_strdup_printf("%s, %s", name, side_names[side]);
-
-                for (guint i = 0; i < usec[side]->len; i++)
-                        g_array_append_vals(ms, &(double) { g_array_index(usec[side], double, i) / 1000 }, 1);
-                report_figure(report, figure, "ms", ms);
-        }
-        for (guint i = 0; i < usec[SIDE_WHOLE]->len; i++)
-                g_array_append_vals(ratios,
-                                    &(double) { g_array_index(usec[SIDE_EXPOSED], double, i) /
-                                                g_array_index(usec[SIDE_WHOLE], double, i) },
-                                    1);
-        report_figure(report, ratio_name, "", ratios);
-}
-
-static int measure_query(Exposed *exposed, const char *name, const char *sql, Report *report) {
-        GArray *usec[_SIDE_MAX];
-        uint64_t hash = 0;
+static int measure_queries(Exposed *exposed, Report *report) {
+        ReportTable *table;
         int r = 0;
 
-        for (Side side = 0; side < _SIDE_MAX; side++)
-                usec[side] = g_array_new(FALSE, FALSE, sizeof(double));
-        for (Side side = 0; r >= 0 && side < _SIDE_MAX; side++)
-                r = measure(exposed, side, sql, &hash, NULL);
-        for (int round = 0; r >= 0 && round < exposed->options.n_runs; round++)
-                for (int i = 0; r >= 0 && i < _SIDE_MAX; i++) {
-                        Side side = (Side) (round % 2 == 0 ? i : _SIDE_MAX - 1 - i);
-
-                        r = measure(exposed, side, sql, &hash, usec[side]);
-                }
-        if (r >= 0)
-                report_query(report, name, usec);
-        for (Side side = 0; side < _SIDE_MAX; side++)
-                g_array_unref(usec[side]);
-        return r;
-}
-
-static int run(Exposed *exposed) {
-        __attribute__((cleanup(report_freep))) Report *report = report_new("exposed");
-        int r = baseline_open(exposed->options.file, &exposed->baseline);
-
-        if (r >= 0)
-                r = service_open(&exposed->options, &exposed->service);
-        if (r < 0)
-                return r;
-        service_report(&exposed->service, &exposed->options, report);
-        report_fact(report, "method", "warm cache: one run of each first, then %d rounds of all", exposed->options.n_runs);
+        service_report(&exposed->service, exposed->options, report);
+        report_fact(report, "method", "warm cache: one run of each first, then %d rounds of all",
+                    bench_rounds(exposed->options));
+        table = make_table(report);
         for (size_t i = 0; r >= 0 && i < G_N_ELEMENTS(queries); i++)
-                r = measure_query(exposed, queries[i].name, queries[i].sql ?: exposed->options.sql, report);
-        if (r >= 0)
-                r = report_print(report, exposed->options.json);
-        service_close(&exposed->service);
+                r = measure_query(exposed, queries[i].name, queries[i].sql ?: exposed->options->sql, table);
         return r;
 }
 
-int workload_exposed(int argc, char **argv) {
-        Exposed exposed = { .options.n_runs = 5 };
-        const GOptionEntry entries[] = {
-                { "exposed", 0, 0, G_OPTION_ARG_STRING, &exposed.exposed, "The same file's name with Expose=study", "NAME" },
-                { "pairs", 0, 0, G_OPTION_ARG_INT, &exposed.options.n_runs, "Rounds that are measured, 5", "N" },
-                {},
-        };
-        int r = service_options_parse(&exposed.options, entries, "Measures what Expose= costs.", argc, argv);
+static int measure(const BenchOptions *options, Report *report) {
+        Exposed exposed = { .options = options };
+        int r = baseline_open(options->file, &exposed.baseline);
 
-        if (r >= 0 && (exposed.options.n_runs < 1 || !exposed.exposed)) {
-                fprintf(stderr, "sqlipc-bench: --exposed=NAME is needed, and --pairs is at least 1.\n");
-                r = -EINVAL;
-        }
         if (r >= 0)
-                r = run(&exposed) < 0 ? BENCH_FAILED : BENCH_OK;
-        else
-                r = BENCH_USAGE;
+                r = service_open(options, &exposed.service);
+        if (r >= 0)
+                r = measure_queries(&exposed, report);
+        service_close(&exposed.service);
         baseline_close(exposed.baseline);
-        service_options_done(&exposed.options);
-        g_free(exposed.exposed);
         return r;
 }
+
+const Workload workload_exposed = {
+        .verb = "exposed",
+        .help = "what Expose= costs: the same file whole and exposed",
+        .summary = "Measures what Expose= costs: a scan, look-ups and a join, of the same file whole and exposed.",
+        .database = "study",
+        .sql = "SELECT * FROM study",
+        .measure = measure,
+        .in_report = true,
+};

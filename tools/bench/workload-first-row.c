@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "baseline.h"
-#include "report.h"
+#include "measure.h"
 #include "sampler.h"
 #include "service.h"
 #include "workload.h"
@@ -24,27 +24,26 @@ enum {
 };
 
 typedef struct FirstRow {
-        ServiceOptions options;
-        gboolean cold;
+        const BenchOptions *options;
         Service service;
         Baseline *baseline;    /* NULL with --cold */
         GArray *ours, *theirs; /* of double, usec */
 } FirstRow;
 
-static int wait_until(FirstRow *first_row, const char *property) {
+static int wait_until_idle(FirstRow *first_row) {
         double end = sampler_now_usec() + IDLE_WAIT_USEC;
         uint64_t count;
         int r;
 
-        while ((r = service_get_count(&first_row->service, property, &count)) >= 0 && count > 0) {
+        while ((r = service_get_count(&first_row->service, "NWorkers", &count)) >= 0 && count > 0) {
                 if (sampler_now_usec() > end) {
-                        fprintf(stderr, "sqlipc-bench: %s of the service does not reach 0: do others use it?\n", property);
+                        fprintf(stderr, "sqlipc-bench: the service keeps a worker: do others use it?\n");
                         return -EBUSY;
                 }
                 g_usleep(IDLE_POLL_USEC);
         }
         if (r < 0)
-                fprintf(stderr, "sqlipc-bench: the service does not tell its %s: %s\n", property, g_strerror(-r));
+                fprintf(stderr, "sqlipc-bench: the service does not tell its workers: %s\n", g_strerror(-r));
         return r;
 }
 
@@ -53,11 +52,11 @@ static int measure_ours(FirstRow *first_row, double *ret_usec) {
         double start = sampler_now_usec();
         int r;
 
-        r = sqlipc_query(first_row->service.connection, first_row->options.database, first_row->options.sql, &cursor, NULL);
+        r = sqlipc_query(first_row->service.connection, first_row->options->database, first_row->options->sql, &cursor, NULL);
         if (r >= 0)
                 r = sqlipc_cursor_next(cursor);
         *ret_usec = sampler_now_usec() - start;
-        return r < 0 ? service_failed(&first_row->service, r, first_row->options.sql) : 0;
+        return r < 0 ? service_failed(&first_row->service, r, first_row->options->sql) : 0;
 }
 
 static int measure_theirs(FirstRow *first_row, double *ret_usec) {
@@ -65,10 +64,10 @@ static int measure_theirs(FirstRow *first_row, double *ret_usec) {
         double start = sampler_now_usec();
         int r = 0;
 
-        if (first_row->cold)
-                r = baseline_open(first_row->options.file, &opened);
+        if (first_row->options->cold)
+                r = baseline_open(first_row->options->file, &opened);
         if (r >= 0)
-                r = baseline_first_row(first_row->cold ? opened : first_row->baseline, first_row->options.sql);
+                r = baseline_first_row(opened ?: first_row->baseline, first_row->options->sql);
         *ret_usec = sampler_now_usec() - start;
         return r;
 }
@@ -77,8 +76,8 @@ static int measure_pair(FirstRow *first_row, bool warm_up) {
         double ours, theirs;
         int r = 0;
 
-        if (first_row->cold)
-                r = wait_until(first_row, "NWorkers");
+        if (first_row->options->cold)
+                r = wait_until_idle(first_row);
         if (r >= 0)
                 r = measure_ours(first_row, &ours);
         if (r >= 0)
@@ -93,65 +92,64 @@ static int measure_pair(FirstRow *first_row, bool warm_up) {
         return 0;
 }
 
-static int print(FirstRow *first_row) {
-        __attribute__((cleanup(report_freep))) Report *report = report_new("first-row");
+static void report_findings(FirstRow *first_row, Report *report) {
+        ReportTable *table;
 
-        service_report(&first_row->service, &first_row->options, report);
-        report_fact(report, "method", "%s, file cached, %d runs", first_row->cold ? "no worker" : "warm worker",
-                    first_row->options.n_runs);
-        report_figure(report, "libsqlipc", "us", first_row->ours);
-        report_figure(report, "in process", "us", first_row->theirs);
-        return report_print(report, first_row->options.json);
+        service_report(&first_row->service, first_row->options, report);
+        report_fact(report, "method", "%s, file cached, %u runs", first_row->options->cold ? "no worker" : "warm worker",
+                    first_row->ours->len);
+        table = report_table(report, "first-row", "From the call to the first row", "side");
+        report_table_column(table, "time", "us");
+        report_table_column(table, "p99", "us");
+        report_table_row(table, "libsqlipc", false);
+        report_table_values(table, 0, first_row->ours);
+        report_table_value(table, 1, report_quantile(first_row->ours, 0.99));
+        report_table_row(table, "in process", false);
+        report_table_values(table, 0, first_row->theirs);
+        report_table_value(table, 1, report_quantile(first_row->theirs, 0.99));
 }
 
-static int run(FirstRow *first_row) {
-        int r = 0;
+static int measure_opened(FirstRow *first_row, Report *report) {
+        const BenchOptions *options = first_row->options;
+        int n_runs = options->n_rounds > 0 ? options->n_rounds
+                                           : (int) bench_amount(options, 2, options->cold ? 5 : 50, options->cold ? 5 : 50);
+        int r = options->cold ? 0 : measure_pair(first_row, true);
 
-        if (!first_row->cold)
-                r = baseline_open(first_row->options.file, &first_row->baseline);
-        if (r >= 0)
-                r = service_open(&first_row->options, &first_row->service);
-        if (r < 0)
-                return r;
-
-        if (!first_row->cold)
-                r = measure_pair(first_row, true);
-        for (int i = 0; r >= 0 && i < first_row->options.n_runs; i++)
+        for (int i = 0; r >= 0 && i < n_runs; i++) {
+                measure_progress("first-row", (unsigned) i, (unsigned) n_runs);
                 r = measure_pair(first_row, false);
+        }
+        measure_progress("first-row", 1, 1);
         if (r >= 0)
-                r = print(first_row);
-        service_close(&first_row->service);
+                report_findings(first_row, report);
         return r;
 }
 
-int workload_first_row(int argc, char **argv) {
-        FirstRow first_row = {};
-        const GOptionEntry entries[] = {
-                { "runs", 0, 0, G_OPTION_ARG_INT, &first_row.options.n_runs, "Runs, 50, or 5 with --cold", "N" },
-                { "cold", 0, 0, G_OPTION_ARG_NONE, &first_row.cold, "Wait before each run until no worker is left", NULL },
-                {},
+static int measure(const BenchOptions *options, Report *report) {
+        FirstRow first_row = {
+                .options = options,
+                .ours = g_array_new(FALSE, FALSE, sizeof(double)),
+                .theirs = g_array_new(FALSE, FALSE, sizeof(double)),
         };
-        int r;
+        int r = options->cold ? 0 : baseline_open(options->file, &first_row.baseline);
 
-        r = service_options_parse(&first_row.options, entries, "Measures the time from the call to the first row.", argc,
-                                  argv);
-        if (r >= 0 && first_row.options.n_runs < 0) {
-                fprintf(stderr, "sqlipc-bench: --runs is at least 1.\n");
-                r = -EINVAL;
-        }
-        if (r < 0) {
-                service_options_done(&first_row.options);
-                return BENCH_USAGE;
-        }
-        if (first_row.options.n_runs == 0)
-                first_row.options.n_runs = first_row.cold ? 5 : 50;
-
-        first_row.ours = g_array_new(FALSE, FALSE, sizeof(double));
-        first_row.theirs = g_array_new(FALSE, FALSE, sizeof(double));
-        r = run(&first_row);
+        if (r >= 0)
+                r = service_open(options, &first_row.service);
+        if (r >= 0)
+                r = measure_opened(&first_row, report);
+        service_close(&first_row.service);
+        baseline_close(first_row.baseline);
         g_array_unref(first_row.ours);
         g_array_unref(first_row.theirs);
-        baseline_close(first_row.baseline);
-        service_options_done(&first_row.options);
-        return r < 0 ? BENCH_FAILED : BENCH_OK;
+        return r;
 }
+
+const Workload workload_first_row = {
+        .verb = "first-row",
+        .help = "time from the call to the first row",
+        .summary = "Measures the time from the call to the first row.",
+        .database = "study",
+        .sql = "SELECT * FROM study",
+        .measure = measure,
+        .in_report = true,
+};

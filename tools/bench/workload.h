@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What sqlipc-bench can do: a workload is a verb, in its own file, with one row in main.c's table.
+ * What sqlipc-bench can do: a workload is a verb, in its own file, with one row in workloads.c's table.
+ *
+ * A workload measures into a report, and knows nothing of its form: as a table for people, JSON, CSV, charts, or a part of
+ * the page that `report` writes. Its whole command line is that of options.h, so that `report` can run all of them.
  */
 #ifndef BENCH_WORKLOAD_H
 #define BENCH_WORKLOAD_H
+
+#include "options.h"
+#include "report.h"
 
 enum {
         BENCH_OK = 0,
@@ -11,10 +17,25 @@ enum {
         BENCH_USAGE = 2,
 };
 
-/* Each takes the command line from its verb on (argv[0]), and returns the program's exit code. */
-int workload_dataset(int argc, char **argv);
-int workload_exposed(int argc, char **argv);
-int workload_fetch(int argc, char **argv);
-int workload_first_row(int argc, char **argv);
+typedef struct Workload {
+        const char *verb;
+        const char *help;     /* a line of the list of verbs */
+        const char *summary;  /* of its --help: what is measured, how, and what each side is */
+        const char *database; /* which dataset it asks (options.h), unless --database and --file say otherwise; NULL: none */
+        const char *sql;      /* what it asks there, unless --sql says otherwise; NULL: its own, there is no --sql */
+        /** Measures into `report`, saying on stderr what fails. Negative where it could not be measured. */
+        int (*measure)(const BenchOptions *options, Report *report);
+        bool in_report;       /* `report` runs it */
+} Workload;
+
+extern const Workload workload_exposed, workload_fetch, workload_first_row;
+
+/* Verbs that measure nothing: each takes the command line from its verb on (argv[0]), and returns the exit code. */
+int verb_dataset(int argc, char **argv);
+/** Not a verb of its own: measures, and writes what was found to stdout and --plot. */
+int workload_main(const Workload *workload, int argc, char **argv);
+
+/* All workloads, NULL-terminated, in the order of their names. */
+extern const Workload *const workloads[];
 
 #endif

@@ -138,7 +138,7 @@ static int create(const Dataset *dataset) {
         return r;
 }
 
-int workload_dataset(int argc, char **argv) {
+int verb_dataset(int argc, char **argv) {
         Dataset dataset = { .n_rows = 300000, .seed = 1 };
         const GOptionEntry entries[] = {
                 { "rows", 0, 0, G_OPTION_ARG_INT64, &dataset.n_rows, "Number of rows, 300000", "N" },

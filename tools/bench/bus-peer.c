@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A service on D-Bus of the benchmark's own, see bus-peer.h. */
+#include "bus-peer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <systemd/sd-id128.h>
+#include <unistd.h>
+
+#include "passing.h"
+#include "service.h"
+
+#define PEER_INTERFACE "org.sqlipc1.BenchmarkPeer"
+
+static int32_t *integers; /* of the service, made before it answers */
+
+static int answer_echo(sd_bus_message *call) {
+        __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *reply = NULL;
+        const void *bytes;
+        size_t size;
+        int r;
+
+        r = sd_bus_message_read_array(call, 'y', &bytes, &size);
+        if (r >= 0)
+                r = sd_bus_message_new_method_return(call, &reply);
+        if (r >= 0)
+                r = sd_bus_message_append_array(reply, 'y', bytes, size);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int answer_integers(sd_bus_message *call, int32_t n) {
+        __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *reply = NULL;
+        int r;
+
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r >= 0)
+                r = sd_bus_message_append_array(reply, 'i', integers, (size_t) n * sizeof *integers);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+/* The reply goes first: the pipe may hold less than all. */
+static int answer_pipe(sd_bus_message *call, int32_t n) {
+        int fds[2], r;
+
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return -errno;
+        r = sd_bus_reply_method_return(call, "h", fds[0]);
+        if (r >= 0)
+                r = sd_bus_flush(sd_bus_message_get_bus(call));
+        close(fds[0]);
+        if (r >= 0)
+                r = passing_write_all(fds[1], integers, (size_t) n * sizeof *integers);
+        close(fds[1]);
+        return r;
+}
+
+static int answer_number(sd_bus_message *call) {
+        bool piped = sd_bus_message_is_method_call(call, NULL, "PassInteger") > 0;
+        int32_t n;
+        int r;
+
+        r = sd_bus_message_read(call, "i", &n);
+        if (r < 0)
+                return r;
+        if (n < 0 || n > BUS_PEER_INTEGERS_MAX)
+                return sd_bus_reply_method_errnof(call, -ERANGE, "Too many.");
+        return piped ? answer_pipe(call, n) : answer_integers(call, n);
+}
+
+/* 1: it was told to end. */
+static int answer(sd_bus_message *message) {
+        if (sd_bus_message_is_method_call(message, PEER_INTERFACE, "Echo") > 0)
+                return MIN(answer_echo(message), 0);
+        if (sd_bus_message_is_method_call(message, PEER_INTERFACE, "GetInteger") > 0 ||
+            sd_bus_message_is_method_call(message, PEER_INTERFACE, "PassInteger") > 0)
+                return MIN(answer_number(message), 0);
+        return sd_bus_message_is_method_call(message, PEER_INTERFACE, "Quit") > 0;
+}
+
+static int serve(sd_bus *bus) {
+        int r = 0;
+
+        integers = g_new(int32_t, BUS_PEER_INTEGERS_MAX);
+        for (uint32_t i = 0; i < BUS_PEER_INTEGERS_MAX; i++)
+                integers[i] = bus_peer_integer(i);
+        while (r == 0) {
+                __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *message = NULL;
+
+                r = sd_bus_process(bus, &message);
+                if (r > 0)
+                        r = message ? answer(message) : 0;
+                else if (r == 0)
+                        r = MIN(sd_bus_wait(bus, UINT64_MAX), 0);
+        }
+        g_clear_pointer(&integers, g_free);
+        sd_bus_flush_close_unref(bus);
+        return r;
+}
+
+static int serve_on_bus(int fd, void *userdata) {
+        sd_bus *bus = NULL;
+        const char *name;
+        int r;
+
+        r = service_open_bus(userdata, &bus);
+        if (r >= 0)
+                r = sd_bus_get_unique_name(bus, &name);
+        if (r >= 0)
+                r = passing_send(fd, name, strlen(name), NULL, 0);
+        close(fd); /* so that who waits for the name sees the end */
+        return r < 0 ? r : serve(bus);
+}
+
+static int serve_direct(int fd, void *userdata) {
+        sd_bus *bus = NULL;
+        sd_id128_t id = SD_ID128_NULL;
+        int r;
+
+        (void) userdata;
+        r = sd_id128_randomize(&id);
+        if (r >= 0)
+                r = sd_bus_new(&bus);
+        if (r >= 0)
+                r = sd_bus_set_fd(bus, fd, fd);
+        if (r >= 0)
+                r = sd_bus_set_server(bus, true, id);
+        if (r >= 0)
+                r = sd_bus_start(bus);
+        return r < 0 ? r : serve(bus);
+}
+
+static void find_bus_daemon(BusPeer *peer) {
+        sd_bus_creds *creds = NULL;
+
+        if (sd_bus_get_name_creds(peer->bus, "org.freedesktop.DBus", SD_BUS_CREDS_PID, &creds) >= 0)
+                (void) sd_bus_creds_get_pid(creds, &peer->bus_daemon);
+        sd_bus_creds_unref(creds);
+}
+
+int bus_peer_start_on_bus(const BenchOptions *options, BusPeer *ret) {
+        BusPeer peer = { .child = CHILD_INIT };
+        char name[256];
+        ssize_t size = 0;
+        int r;
+
+        /* before we have a connection, which the child would inherit */
+        r = child_start(SOCK_STREAM, serve_on_bus, (void *) options, &peer.child);
+        if (r >= 0) {
+                size = read(peer.child.fd, name, sizeof name);
+                r = size > 0 ? service_open_bus(options, &peer.bus) : -ENOTCONN;
+        }
+        if (r < 0) {
+                child_stop(&peer.child);
+                return r;
+        }
+        peer.name = g_strndup(name, (size_t) size);
+        find_bus_daemon(&peer);
+        *ret = peer;
+        return 0;
+}
+
+int bus_peer_start_direct(BusPeer *ret) {
+        BusPeer peer = { .child = CHILD_INIT };
+        int r;
+
+        r = child_start(SOCK_STREAM, serve_direct, NULL, &peer.child);
+        if (r < 0)
+                return r;
+        r = sd_bus_new(&peer.bus);
+        if (r >= 0)
+                r = sd_bus_set_fd(peer.bus, peer.child.fd, peer.child.fd);
+        if (r >= 0) {
+                peer.child.fd = -1; /* the connection's now */
+                r = sd_bus_start(peer.bus);
+        }
+        if (r < 0) {
+                sd_bus_close_unref(peer.bus);
+                child_stop(&peer.child);
+                return r;
+        }
+        *ret = peer;
+        return 0;
+}
+
+int bus_peer_stop(BusPeer *peer) {
+        __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *call = NULL;
+        int r;
+
+        if (!peer->bus)
+                return 0;
+        if (bus_peer_new_call(peer, "Quit", &call) >= 0 && sd_bus_message_set_expect_reply(call, false) >= 0)
+                (void) sd_bus_send(peer->bus, call, NULL);
+        peer->bus = sd_bus_flush_close_unref(peer->bus);
+        r = child_stop(&peer->child);
+        g_clear_pointer(&peer->name, g_free);
+        return r;
+}
+
+int bus_peer_new_call(BusPeer *peer, const char *member, sd_bus_message **ret) {
+        return sd_bus_message_new_method_call(peer->bus, ret, peer->name, "/", PEER_INTERFACE, member);
+}
+
+int bus_peer_echo(BusPeer *peer, const void *bytes, size_t size, void *ret_bytes) {
+        __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *call = NULL, *reply = NULL;
+        const void *back;
+        size_t back_size;
+        int r;
+
+        r = bus_peer_new_call(peer, "Echo", &call);
+        if (r >= 0)
+                r = sd_bus_message_append_array(call, 'y', bytes, size);
+        if (r >= 0)
+                r = sd_bus_call(peer->bus, call, 0, NULL, &reply);
+        if (r >= 0)
+                r = sd_bus_message_read_array(reply, 'y', &back, &back_size);
+        if (r < 0)
+                return r;
+        if (back_size != size)
+                return -EPROTO;
+        memcpy(ret_bytes, back, size);
+        return 0;
+}
+
+static int read_reply(sd_bus_message *reply, size_t size, bool piped, int32_t *ret_integers) {
+        const void *array;
+        size_t array_size;
+        int fd, r;
+
+        if (piped) {
+                r = sd_bus_message_read(reply, "h", &fd);
+                return r < 0 ? r : passing_read_all(fd, ret_integers, size);
+        }
+        r = sd_bus_message_read_array(reply, 'i', &array, &array_size);
+        if (r < 0)
+                return r;
+        if (array_size != size)
+                return -EPROTO;
+        memcpy(ret_integers, array, size);
+        return 0;
+}
+
+int bus_peer_get_integers(BusPeer *peer, int32_t n, bool piped, int32_t *ret_integers) {
+        __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *call = NULL, *reply = NULL;
+        int r;
+
+        r = bus_peer_new_call(peer, piped ? "PassInteger" : "GetInteger", &call);
+        if (r >= 0)
+                r = sd_bus_message_append(call, "i", n);
+        if (r >= 0)
+                r = sd_bus_call(peer->bus, call, 0, NULL, &reply);
+        return r < 0 ? r : read_reply(reply, (size_t) n * sizeof *ret_integers, piped, ret_integers);
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Clients that ask at the same time, see clients.h. Two pipes are the barriers: a client writes a byte when it stands
+ * before one; it passes when the parent closes its own end. What a client finds, it writes into shared memory.
+ */
+#include "clients.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "random.h"
+#include "sampler.h"
+
+enum {
+        WARM_UP = 200, /* answers; also what the sides' results are compared by */
+        BARRIERS = 2,  /* the start, the end */
+};
+
+/* In memory that parent and client share. */
+typedef struct Client {
+        pid_t pid;
+        double start_usec, end_usec; /* of the machine's clock */
+        double cpu_usec, switches;
+        uint64_t check;
+        double usec[]; /* of each answer */
+} Client;
+
+typedef struct Clients {
+        const ClientKind *kind;
+        unsigned n, n_each;
+        int64_t n_keys;
+        Placement placement;
+        uint8_t *shared;
+        size_t client_size;
+        int arrived[2];              /* each client writes into it at each barrier */
+        int barriers[BARRIERS][2];   /* nothing is ever written */
+} Clients;
+
+static Client *get_client(const Clients *clients, unsigned i) {
+        return (Client *) (void *) (clients->shared + i * clients->client_size);
+}
+
+/* ---- The client's process ----------------------------------------------------------------------------------------- */
+
+static int wait_at(const Clients *clients, unsigned barrier) {
+        char byte = 0;
+
+        if (write(clients->arrived[1], &byte, 1) != 1)
+                return -EIO;
+        while (read(clients->barriers[barrier][0], &byte, 1) < 0)
+                if (errno != EINTR)
+                        return -errno;
+        return 0;
+}
+
+static double own_switches(void) {
+        struct rusage usage;
+
+        getrusage(RUSAGE_SELF, &usage);
+        return (double) (usage.ru_nvcsw + usage.ru_nivcsw);
+}
+
+/* This process with its children, which a yardstick has, and those that serve it. */
+static int place(const Clients *clients) {
+        int r = measure_place(clients->placement, getpid());
+
+        for (size_t i = 0; r >= 0 && i < G_N_ELEMENTS(clients->kind->servers); i++)
+                if (clients->kind->servers[i] != 0)
+                        r = measure_place(clients->placement, clients->kind->servers[i]);
+        return r;
+}
+
+/* Asks, and sees that there was an answer to each. `client`: what ClientKind.open() made. */
+static int ask(const Clients *clients, void *client, const int64_t *keys, unsigned n, double *ret_usec, Copy *copy) {
+        int r = clients->kind->ask(client, keys, n, ret_usec, copy);
+
+        if (r >= 0 && copy->n_rows != (clients->kind->answers_rows ? n : 0)) {
+                fprintf(stderr, "sqlipc-bench: %s: %llu rows for %u keys.\n", clients->kind->name,
+                        (unsigned long long) copy->n_rows, n);
+                return -EBADMSG;
+        }
+        return r;
+}
+
+/* The warm-up also starts what is to be placed with the client: a worker. */
+static int warm_up(const Clients *clients, void *client, const int64_t *keys, Client *ret) {
+        g_autofree double *usec = g_new(double, WARM_UP);
+        Copy copy = {};
+        int r;
+
+        r = ask(clients, client, keys, WARM_UP, usec, &copy);
+        if (r >= 0)
+                r = place(clients);
+        ret->check = copy_hash(&copy);
+        copy_done(&copy);
+        return r;
+}
+
+static int measure(const Clients *clients, void *client, const int64_t *keys, Client *ret) {
+        Copy copy = {};
+        int r;
+
+        ret->cpu_usec = sampler_own_cpu_usec();
+        ret->switches = own_switches();
+        ret->start_usec = sampler_now_usec();
+        r = ask(clients, client, keys, clients->n_each, ret->usec, &copy);
+        ret->end_usec = sampler_now_usec();
+        ret->switches = own_switches() - ret->switches;
+        ret->cpu_usec = sampler_own_cpu_usec() - ret->cpu_usec;
+        copy_done(&copy);
+        return r;
+}
+
+static int run_client(const Clients *clients, unsigned number) {
+        unsigned n_keys = WARM_UP + clients->n_each;
+        g_autofree int64_t *keys = g_new(int64_t, n_keys);
+        Client *ret = get_client(clients, number);
+        void *client = NULL;
+        Random random;
+        int r;
+
+        random_init(&random, number);
+        for (unsigned i = 0; i < n_keys; i++)
+                keys[i] = 1 + (int64_t) (random_next(&random) % (uint64_t) clients->n_keys);
+
+        r = clients->kind->open(clients->kind->userdata, &client);
+        if (r >= 0)
+                r = warm_up(clients, client, keys, ret);
+        if (r >= 0)
+                r = wait_at(clients, 0);
+        if (r >= 0)
+                r = measure(clients, client, keys + WARM_UP, ret);
+        if (r >= 0)
+                r = wait_at(clients, 1);
+        if (client)
+                clients->kind->close(client);
+        return r;
+}
+
+static void begin_client(const Clients *clients, unsigned number) {
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(clients->arrived[0]);
+        for (unsigned i = 0; i < BARRIERS; i++)
+                close(clients->barriers[i][1]);
+        _exit(run_client(clients, number) < 0 ? 1 : 0);
+}
+
+/* ---- The parent's ------------------------------------------------------------------------------------------------- */
+
+static int start(Clients *clients) {
+        for (unsigned i = 0; i < clients->n; i++) {
+                pid_t pid = fork();
+
+                if (pid < 0)
+                        return -errno;
+                if (pid == 0)
+                        begin_client(clients, i);
+                get_client(clients, i)->pid = pid;
+        }
+        /* So that the end of the last client is the end of the file. */
+        close(clients->arrived[1]);
+        clients->arrived[1] = -1;
+        return 0;
+}
+
+/* Until all clients stand before a barrier. One that failed has said why. */
+static int wait_for_all(const Clients *clients) {
+        char byte;
+
+        for (unsigned n = 0; n < clients->n;) {
+                ssize_t size = read(clients->arrived[0], &byte, 1);
+
+                if (size > 0)
+                        n++;
+                else if (size == 0)
+                        return -ECHILD;
+                else if (errno != EINTR)
+                        return -errno;
+        }
+        return 0;
+}
+
+static void pass(Clients *clients, unsigned barrier) {
+        close(clients->barriers[barrier][1]);
+        clients->barriers[barrier][1] = -1;
+}
+
+static double server_cpu_usec(const ClientKind *kind) {
+        double sum = 0, usec;
+
+        for (size_t i = 0; i < G_N_ELEMENTS(kind->servers); i++)
+                if (kind->servers[i] != 0) {
+                        sampler_read_tree(kind->servers[i], &usec, NULL);
+                        sum += usec;
+                }
+        return sum;
+}
+
+static void gather(const Clients *clients, ClientsFindings *ret) {
+        double start_usec = get_client(clients, 0)->start_usec, end_usec = 0;
+
+        for (unsigned i = 0; i < clients->n; i++) {
+                const Client *client = get_client(clients, i);
+
+                start_usec = MIN(start_usec, client->start_usec);
+                end_usec = MAX(end_usec, client->end_usec);
+                ret->client_cpu_usec += client->cpu_usec;
+                ret->client_switches += client->switches;
+                ret->check = ret->check * 31 + client->check;
+                g_array_append_vals(ret->usec, client->usec, clients->n_each);
+        }
+        ret->per_second = (double) clients->n * clients->n_each / (end_usec - start_usec) * 1e6;
+}
+
+static int supervise(Clients *clients, ClientsFindings *ret) {
+        double cpu_usec;
+        int r;
+
+        r = start(clients);
+        if (r >= 0)
+                r = wait_for_all(clients);
+        if (r < 0)
+                return r;
+        cpu_usec = server_cpu_usec(clients->kind);
+        pass(clients, 0);
+        r = wait_for_all(clients);
+        ret->server_cpu_usec = server_cpu_usec(clients->kind) - cpu_usec;
+        if (r >= 0)
+                gather(clients, ret);
+        return r;
+}
+
+/* All clients are gone behind it, and the server is free to run where it likes. */
+static int stop(Clients *clients) {
+        int r = 0;
+
+        for (unsigned i = 0; i < BARRIERS; i++)
+                if (clients->barriers[i][1] >= 0)
+                        pass(clients, i);
+        for (unsigned i = 0; i < clients->n; i++) {
+                pid_t pid = get_client(clients, i)->pid;
+                int status;
+
+                if (pid <= 0)
+                        continue;
+                while (waitpid(pid, &status, 0) < 0)
+                        if (errno != EINTR)
+                                return -errno;
+                if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+                        r = -ECHILD;
+        }
+        for (size_t i = 0; clients->placement != PLACEMENT_FREE && i < G_N_ELEMENTS(clients->kind->servers); i++)
+                if (clients->kind->servers[i] != 0)
+                        (void) measure_place(PLACEMENT_FREE, clients->kind->servers[i]);
+        return r;
+}
+
+static void close_pipe(int fds[2]) {
+        for (int i = 0; i < 2; i++)
+                if (fds[i] >= 0)
+                        close(fds[i]);
+}
+
+int clients_run(const ClientKind *kind, unsigned n_clients, unsigned n_each, int64_t n_keys, Placement placement,
+                ClientsFindings *ret) {
+        Clients clients = {
+                .kind = kind, .n = n_clients, .n_each = n_each, .n_keys = n_keys, .placement = placement,
+                .client_size = sizeof(Client) + n_each * sizeof(double),
+                .arrived = { -1, -1 }, .barriers = { { -1, -1 }, { -1, -1 } },
+        };
+        ClientsFindings findings = { .usec = g_array_new(FALSE, FALSE, sizeof(double)) };
+        int r = 0, ended;
+
+        clients.shared = mmap(NULL, n_clients * clients.client_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (clients.shared == MAP_FAILED)
+                g_error("out of memory for %zu bytes", n_clients * clients.client_size);
+        if (pipe2(clients.arrived, O_CLOEXEC) < 0 || pipe2(clients.barriers[0], O_CLOEXEC) < 0 ||
+            pipe2(clients.barriers[1], O_CLOEXEC) < 0)
+                r = -errno;
+        if (r >= 0)
+                r = supervise(&clients, &findings);
+        ended = stop(&clients);
+        if (r >= 0)
+                r = ended;
+
+        close_pipe(clients.arrived);
+        for (unsigned i = 0; i < BARRIERS; i++)
+                close_pipe(clients.barriers[i]);
+        (void) munmap(clients.shared, n_clients * clients.client_size);
+        if (r < 0) {
+                fprintf(stderr, "sqlipc-bench: %s: %u clients did not end well: %s\n", kind->name, n_clients, g_strerror(-r));
+                clients_findings_done(&findings);
+                return r;
+        }
+        *ret = findings;
+        return 0;
+}
+
+void clients_findings_done(ClientsFindings *findings) {
+        g_clear_pointer(&findings->usec, g_array_unref);
+}

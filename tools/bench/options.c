@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The command line that all workloads share, see options.h. */
+#include "options.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "workload.h"
+
+int bench_size_from_name(const char *name, BenchSize *ret) {
+        static const char *const names[] = { "tiny", "normal", "full" };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+                if (g_str_equal(name, names[i])) {
+                        *ret = (BenchSize) i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+static gboolean parse_size(const char *option, const char *value, gpointer data, GError **error) {
+        BenchOptions *options = data;
+
+        if (bench_size_from_name(value, &options->size) >= 0)
+                return TRUE;
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "%s is tiny, normal or full, not '%s'.", option, value);
+        return FALSE;
+}
+
+static void add_common(GOptionContext *context, BenchOptions *options) {
+        const GOptionEntry entries[] = {
+                { "system", 0, 0, G_OPTION_ARG_NONE, &options->system, "Use the system bus, root's default", NULL },
+                { "user", 0, 0, G_OPTION_ARG_NONE, &options->user, "Use the user's bus, everybody else's default", NULL },
+                { "address", 0, 0, G_OPTION_ARG_STRING, &options->address, "Use the bus at this D-Bus address", "ADDRESS" },
+                { "folder", 0, 0, G_OPTION_ARG_FILENAME, &options->folder,
+                  "Where the datasets are, published by their names", "FOLDER" },
+                { "postgres", 0, 0, G_OPTION_ARG_STRING, &options->postgres, "A PostgreSQL server beside", "CONNINFO" },
+                { "mariadb", 0, 0, G_OPTION_ARG_STRING, &options->mariadb, "A MariaDB server beside",
+                  "USER@SOCKET/DATABASE" },
+                { "size", 0, 0, G_OPTION_ARG_CALLBACK, parse_size, "How much: tiny, normal (default), full", "SIZE" },
+                { "rounds", 0, 0, G_OPTION_ARG_INT, &options->n_rounds, "Rounds that are measured", "N" },
+                { "quiet", 0, 0, G_OPTION_ARG_NONE, &options->quiet, "No progress, even on a terminal", NULL },
+                {},
+        };
+        GOptionGroup *group = g_option_group_new("sqlipc-bench", "", "", options, NULL);
+
+        g_option_group_add_entries(group, entries);
+        g_option_context_set_main_group(context, group);
+}
+
+static void add_forms(GOptionContext *context, BenchOptions *options) {
+        const GOptionEntry entries[] = {
+                { "json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Write JSON", NULL },
+                {},
+        };
+
+        g_option_context_add_main_entries(context, entries, NULL);
+}
+
+static void add_database(GOptionContext *context, BenchOptions *options) {
+        const GOptionEntry entries[] = {
+                { "database", 0, 0, G_OPTION_ARG_STRING, &options->database, "The database as the service calls it", "NAME" },
+                { "file", 0, 0, G_OPTION_ARG_FILENAME, &options->file,
+                  "The same database's file, for SQLite in process", "PATH" },
+                {},
+        };
+
+        g_option_context_add_main_entries(context, entries, NULL);
+}
+
+static void add_sql(GOptionContext *context, BenchOptions *options) {
+        const GOptionEntry entries[] = {
+                { "sql", 0, 0, G_OPTION_ARG_STRING, &options->sql, "Ask this instead", "SQL" },
+                {},
+        };
+
+        g_option_context_add_main_entries(context, entries, NULL);
+}
+
+/* Options that one workload alone has. */
+static void add_own(GOptionContext *context, BenchOptions *options, const Workload *workload) {
+        const GOptionEntry exposed[] = {
+                { "exposed", 0, 0, G_OPTION_ARG_STRING, &options->exposed,
+                  "The same file's name with Expose=study, by default 'exposed'", "NAME" },
+                {},
+        };
+        const GOptionEntry cold[] = {
+                { "cold", 0, 0, G_OPTION_ARG_NONE, &options->cold, "Wait before each run until no worker is left", NULL },
+                {},
+        };
+
+        if (!workload || workload == &workload_exposed)
+                g_option_context_add_main_entries(context, exposed, NULL);
+        if (!workload || workload == &workload_first_row)
+                g_option_context_add_main_entries(context, cold, NULL);
+}
+
+static int parse(GOptionContext *context, BenchOptions *options, int *argc, char ***argv) {
+        g_autoptr(GError) error = NULL;
+
+        options->size = BENCH_NORMAL;
+        options->n_rounds = INT_MIN;
+        if (!g_option_context_parse(context, argc, argv, &error))
+                fprintf(stderr, "sqlipc-bench: %s\n", error->message);
+        else if (options->system + options->user + (options->address != NULL) > 1)
+                fprintf(stderr, "sqlipc-bench: --system, --user and --address exclude each other.\n");
+        else if (options->json && options->csv)
+                fprintf(stderr, "sqlipc-bench: --json and --csv exclude each other.\n");
+        else if (options->n_rounds < 1 && options->n_rounds != INT_MIN)
+                fprintf(stderr, "sqlipc-bench: --rounds is at least 1.\n");
+        else {
+                options->n_rounds = MAX(options->n_rounds, 0);
+                return 0;
+        }
+        return -EINVAL;
+}
+
+/* What the command line leaves open. */
+static void complete(BenchOptions *options, const Workload *workload) {
+        if (workload->database && !options->database)
+                options->database = g_strdup(workload->database);
+        if (workload->database && !options->file)
+                options->file = bench_dataset_file(options, options->database);
+        if (workload->sql && !options->sql)
+                options->sql = g_strdup(workload->sql);
+        if (!options->exposed)
+                options->exposed = g_strdup("exposed");
+}
+
+int bench_options_parse(BenchOptions *options, const Workload *workload, int argc, char **argv) {
+        g_autoptr(GOptionContext) context = g_option_context_new(NULL);
+        int r;
+
+        g_option_context_set_summary(context, workload->summary);
+        add_common(context, options);
+        add_forms(context, options);
+        if (workload->database)
+                add_database(context, options);
+        if (workload->sql)
+                add_sql(context, options);
+        add_own(context, options, workload);
+        r = parse(context, options, &argc, &argv);
+        if (r < 0)
+                return r;
+        if (argc != 1)
+                fprintf(stderr, "sqlipc-bench: %s takes options alone.\n", workload->verb);
+        else if (workload->database && !options->file && !options->folder)
+                fprintf(stderr, "sqlipc-bench: --folder=FOLDER is needed, or --file=PATH.\n");
+        else {
+                complete(options, workload);
+                return 0;
+        }
+        return -EINVAL;
+}
+
+int bench_options_parse_report(BenchOptions *options, int argc, char **argv, char **ret_folder) {
+        g_autoptr(GOptionContext) context = g_option_context_new("DIRECTORY");
+        int r;
+
+        g_option_context_set_summary(context, "Runs all workloads and writes a page of what they found.");
+        add_common(context, options);
+        add_own(context, options, NULL);
+        r = parse(context, options, &argc, &argv);
+        if (r < 0)
+                return r;
+        if (argc != 2 || !options->folder) {
+                fprintf(stderr, "sqlipc-bench: report takes one DIRECTORY, and --folder=FOLDER.\n");
+                return -EINVAL;
+        }
+        *ret_folder = g_strdup(argv[1]);
+        return 0;
+}
+
+void bench_options_for(const BenchOptions *common, const Workload *workload, BenchOptions *ret) {
+        *ret = *common;
+        ret->address = g_strdup(common->address);
+        ret->folder = g_strdup(common->folder);
+        ret->exposed = g_strdup(common->exposed);
+        ret->postgres = g_strdup(common->postgres);
+        ret->mariadb = g_strdup(common->mariadb);
+        ret->plot_folder = g_strdup(common->plot_folder);
+        ret->database = ret->file = ret->sql = NULL;
+        complete(ret, workload);
+}
+
+void bench_options_done(BenchOptions *options) {
+        g_clear_pointer(&options->address, g_free);
+        g_clear_pointer(&options->folder, g_free);
+        g_clear_pointer(&options->database, g_free);
+        g_clear_pointer(&options->file, g_free);
+        g_clear_pointer(&options->sql, g_free);
+        g_clear_pointer(&options->exposed, g_free);
+        g_clear_pointer(&options->postgres, g_free);
+        g_clear_pointer(&options->mariadb, g_free);
+        g_clear_pointer(&options->plot_folder, g_free);
+}
+
+int bench_rounds(const BenchOptions *options) {
+        return options->n_rounds > 0 ? options->n_rounds : (int) bench_amount(options, 1, 5, 5);
+}
+
+char *bench_dataset_file(const BenchOptions *options, const char *name) {
+        return options->folder ? g_strdup_printf("%s/%s.sqlite", options->folder, name) : NULL;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * PostgreSQL by libpq. Values are asked for in their binary form, which needs no parsing and is the faster one; results come
+ * whole, which for results of this size is faster than row by row (PQsetSingleRowMode makes an object of each row).
+ */
+#include <endian.h>
+#include <errno.h>
+#include <glib.h>
+#include <libpq-fe.h>
+#include <stdio.h>
+
+#include "database-server.h"
+
+struct ServerConnection {
+        PGconn *connection;
+};
+
+/* Types of columns, from PostgreSQL's catalog (pg_type.h, stable since ever). */
+enum { OID_INT8 = 20, OID_TEXT = 25, OID_FLOAT8 = 701 };
+enum { FORMAT_BINARY = 1 };
+
+#define STATEMENT_NAME "point"
+
+static int failed(ServerConnection *connection, const char *what) {
+        fprintf(stderr, "sqlipc-bench: PostgreSQL: %s: %s", what, PQerrorMessage(connection->connection));
+        return -EIO;
+}
+
+static ServerConnection *postgres_close(ServerConnection *connection) {
+        if (!connection)
+                return NULL;
+        PQfinish(connection->connection);
+        g_free(connection);
+        return NULL;
+}
+
+static int postgres_connect(const char *where, ServerConnection **ret) {
+        ServerConnection *connection = g_new0(ServerConnection, 1);
+
+        connection->connection = PQconnectdb(where);
+        if (PQstatus(connection->connection) != CONNECTION_OK) {
+                int r = failed(connection, where);
+
+                postgres_close(connection);
+                return r;
+        }
+        *ret = connection;
+        return 0;
+}
+
+/* A connection has a process of its own, whose parent is the server. */
+static pid_t postgres_get_pid(ServerConnection *connection) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/status", PQbackendPID(connection->connection)), *status = NULL;
+        const char *line;
+
+        if (!g_file_get_contents(path, &status, NULL, NULL) || !(line = strstr(status, "\nPPid:")))
+                return 0;
+        return (pid_t) g_ascii_strtoll(line + strlen("\nPPid:"), NULL, 10);
+}
+
+static int copy_value(const PGresult *result, int row, int column, Copy *copy) {
+        const char *bytes = PQgetvalue(result, row, column);
+        uint64_t word;
+
+        if (PQgetisnull(result, row, column)) {
+                copy_null(copy);
+                return 0;
+        }
+        switch (PQftype(result, column)) {
+        case OID_INT8:
+                memcpy(&word, bytes, sizeof word);
+                copy_integer(copy, (int64_t) be64toh(word));
+                return 0;
+        case OID_FLOAT8: {
+                double value;
+
+                memcpy(&word, bytes, sizeof word);
+                word = be64toh(word);
+                memcpy(&value, &word, sizeof value);
+                copy_real(copy, value);
+                return 0;
+        }
+        case OID_TEXT:
+                copy_bytes(copy, SQLIPC_TEXT, bytes, (size_t) PQgetlength(result, row, column));
+                return 0;
+        default:
+                fprintf(stderr, "sqlipc-bench: PostgreSQL: a column of another type than BIGINT, FLOAT8 and TEXT.\n");
+                return -EBADMSG;
+        }
+}
+
+/* Takes `result`. */
+static int copy_result(ServerConnection *connection, PGresult *result, Copy *copy) {
+        int n_rows = PQntuples(result), n_columns = PQnfields(result), r = 0;
+
+        if (PQresultStatus(result) != PGRES_TUPLES_OK)
+                r = failed(connection, "query");
+        for (int row = 0; r >= 0 && row < n_rows; row++) {
+                for (int column = 0; r >= 0 && column < n_columns; column++)
+                        r = copy_value(result, row, column, copy);
+                copy->n_rows++;
+        }
+        PQclear(result);
+        return r;
+}
+
+static int postgres_execute(ServerConnection *connection, const char *sql) {
+        PGresult *result = PQexec(connection->connection, sql);
+        ExecStatusType status = PQresultStatus(result);
+
+        PQclear(result);
+        return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK ? 0 : failed(connection, "execute");
+}
+
+static int postgres_copy(ServerConnection *connection, const char *sql, Copy *copy) {
+        return copy_result(connection,
+                           PQexecParams(connection->connection, sql, 0, NULL, NULL, NULL, NULL, FORMAT_BINARY), copy);
+}
+
+static int postgres_prepare(ServerConnection *connection, const char *sql) {
+        PGresult *result = PQprepare(connection->connection, STATEMENT_NAME, sql, 1, (const Oid[]) { OID_INT8 });
+        ExecStatusType status = PQresultStatus(result);
+
+        PQclear(result);
+        return status == PGRES_COMMAND_OK ? 0 : failed(connection, sql);
+}
+
+static int postgres_copy_prepared(ServerConnection *connection, int64_t key, Copy *copy) {
+        uint64_t word = htobe64((uint64_t) key);
+
+        return copy_result(connection,
+                           PQexecPrepared(connection->connection, STATEMENT_NAME, 1, (const char *const[]) { (char *) &word },
+                                          (const int[]) { sizeof word }, (const int[]) { FORMAT_BINARY }, FORMAT_BINARY),
+                           copy);
+}
+
+const DatabaseServer database_server_postgres = {
+        .name = "PostgreSQL",
+        .placeholder = "$1",
+        .table_options = "",
+        .settle = "VACUUM ANALYZE",
+        .connect = postgres_connect,
+        .close = postgres_close,
+        .get_pid = postgres_get_pid,
+        .execute = postgres_execute,
+        .copy = postgres_copy,
+        .prepare = postgres_prepare,
+        .copy_prepared = postgres_copy_prepared,
+};

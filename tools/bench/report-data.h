@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What a report holds, for those who write it: report-text.c, report-json.c, report-csv.c, report-plot.c, report-html.c.
+ * Workloads see report.h alone.
+ */
+#ifndef BENCH_REPORT_DATA_H
+#define BENCH_REPORT_DATA_H
+
+#include <stdio.h>
+
+#include "report.h"
+
+typedef struct ReportFact {
+        char *name, *text;
+        bool machine; /* the same for all workloads of a run */
+} ReportFact;
+
+/* All values that were measured; or a text; or, where both are NULL, nothing. */
+typedef struct ReportCell {
+        GArray *values; /* of double */
+        char *text;
+} ReportCell;
+
+typedef struct ReportFigure {
+        char *name, *unit;
+        GArray *values; /* of double */
+} ReportFigure;
+
+typedef struct ReportColumn {
+        char *name, *unit;
+} ReportColumn;
+
+typedef struct ReportRow {
+        char *name;
+        bool published;
+        ReportCell *cells; /* as many as the table has columns */
+} ReportRow;
+
+struct ReportTable {
+        char *id, *title, *rows_are;
+        GPtrArray *columns; /* of ReportColumn */
+        GPtrArray *rows;    /* of ReportRow */
+};
+
+/* A point of a line, or a bar. */
+typedef struct ReportPoint {
+        double x;
+        char *name;             /* of a bar, which has no x; otherwise NULL */
+        double y, least, most;  /* the same where there is one value */
+} ReportPoint;
+
+typedef struct ReportSeries {
+        char *name;
+        bool published;
+        GPtrArray *points; /* of ReportPoint */
+} ReportSeries;
+
+struct ReportChart {
+        char *id, *title, *x_label, *y_label;
+        ReportAxes axes;
+        GPtrArray *series; /* of ReportSeries */
+};
+
+struct Report {
+        char *verb, *title;
+        char *failure;      /* why the workload ended early; NULL: it did not */
+        GPtrArray *facts;   /* of ReportFact */
+        GPtrArray *figures; /* of ReportFigure */
+        GPtrArray *notes;   /* of char */
+        GPtrArray *tables;  /* of ReportTable */
+        GPtrArray *charts;  /* of ReportChart */
+};
+
+/** Digits behind the point that tell something about a figure of this size. */
+int report_decimals(double value);
+/** "412 (404 ... 456)", "412" where there is one value. The caller frees it. */
+char *report_values_text(const GArray *values);
+/** What a cell shows: its values, or its text; "" for nothing. The caller frees it. */
+char *report_cell_text(const ReportCell *cell);
+/** "NAME, UNIT", or NAME alone. The caller frees it. */
+char *report_label(const char *name, const char *unit);
+
+#endif

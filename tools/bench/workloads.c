@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The table of workloads, and what is the same for all: options, measuring, writing. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "measure.h"
+#include "report-forms.h"
+#include "workload.h"
+
+const Workload *const workloads[] = {
+        &workload_exposed,
+        &workload_fetch,
+        &workload_first_row,
+        NULL,
+};
+
+static int write_form(const BenchOptions *options, const Report *report) {
+        g_autoptr(GString) text = g_string_new(NULL);
+
+        if (options->json) {
+                report_to_json(report, text);
+                g_string_append_c(text, '\n');
+        } else
+                report_to_text(report, text);
+        if (fwrite(text->str, 1, text->len, stdout) == text->len && fflush(stdout) == 0)
+                return 0;
+        fprintf(stderr, "sqlipc-bench: cannot write: %s\n", g_strerror(errno));
+        return -EIO;
+}
+
+int workload_main(const Workload *workload, int argc, char **argv) {
+        __attribute__((cleanup(report_freep))) Report *report = report_new(workload->verb, workload->help);
+        __attribute__((cleanup(bench_options_done))) BenchOptions options = {};
+        int r;
+
+        if (bench_options_parse(&options, workload, argc, argv) < 0)
+                return BENCH_USAGE;
+        if (options.quiet)
+                measure_be_quiet();
+        r = workload->measure(&options, report);
+        if (r >= 0)
+                r = write_form(&options, report);
+        return r < 0 ? BENCH_FAILED : BENCH_OK;
+}
