@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Ways of getting bytes to another process and back: who sends them there copies what it gets to memory of its own, and so
- * does who sends them back. echo-kernel.c has those that the kernel alone carries, echo-bus.c those of D-Bus and ours.
+ * does who sends them back. echo-kernel.c has those that the kernel alone carries, echo-bus.c D-Bus, echo-channel.c ours.
  */
 #ifndef BENCH_ECHO_H
 #define BENCH_ECHO_H

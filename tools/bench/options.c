@@ -27,16 +27,9 @@ static gboolean parse_size(const char *option, const char *value, gpointer data,
         return FALSE;
 }
 
+/* All workloads have these; the group's data is what parse_size() gets. */
 static void add_common(GOptionContext *context, BenchOptions *options) {
         const GOptionEntry entries[] = {
-                { "system", 0, 0, G_OPTION_ARG_NONE, &options->system, "Use the system bus, root's default", NULL },
-                { "user", 0, 0, G_OPTION_ARG_NONE, &options->user, "Use the user's bus, everybody else's default", NULL },
-                { "address", 0, 0, G_OPTION_ARG_STRING, &options->address, "Use the bus at this D-Bus address", "ADDRESS" },
-                { "folder", 0, 0, G_OPTION_ARG_FILENAME, &options->folder,
-                  "Where the datasets are, published by their names", "FOLDER" },
-                { "postgres", 0, 0, G_OPTION_ARG_STRING, &options->postgres, "A PostgreSQL server beside", "CONNINFO" },
-                { "mariadb", 0, 0, G_OPTION_ARG_STRING, &options->mariadb, "A MariaDB server beside",
-                  "USER@SOCKET/DATABASE" },
                 { "size", 0, 0, G_OPTION_ARG_CALLBACK, parse_size, "How much: tiny, normal (default), full", "SIZE" },
                 { "rounds", 0, 0, G_OPTION_ARG_INT, &options->n_rounds, "Rounds that are measured", "N" },
                 { "quiet", 0, 0, G_OPTION_ARG_NONE, &options->quiet, "No progress, even on a terminal", NULL },
@@ -46,6 +39,38 @@ static void add_common(GOptionContext *context, BenchOptions *options) {
 
         g_option_group_add_entries(group, entries);
         g_option_context_set_main_group(context, group);
+}
+
+static void add_bus(GOptionContext *context, BenchOptions *options) {
+        const GOptionEntry entries[] = {
+                { "system", 0, 0, G_OPTION_ARG_NONE, &options->system, "Use the system bus, root's default", NULL },
+                { "user", 0, 0, G_OPTION_ARG_NONE, &options->user, "Use the user's bus, everybody else's default", NULL },
+                { "address", 0, 0, G_OPTION_ARG_STRING, &options->address, "Use the bus at this D-Bus address", "ADDRESS" },
+                {},
+        };
+
+        g_option_context_add_main_entries(context, entries, NULL);
+}
+
+static void add_folder(GOptionContext *context, BenchOptions *options) {
+        const GOptionEntry entries[] = {
+                { "folder", 0, 0, G_OPTION_ARG_FILENAME, &options->folder,
+                  "Where the datasets are, published by their names", "FOLDER" },
+                {},
+        };
+
+        g_option_context_add_main_entries(context, entries, NULL);
+}
+
+static void add_servers(GOptionContext *context, BenchOptions *options) {
+        const GOptionEntry entries[] = {
+                { "postgres", 0, 0, G_OPTION_ARG_STRING, &options->postgres, "A PostgreSQL server beside", "CONNINFO" },
+                { "mariadb", 0, 0, G_OPTION_ARG_STRING, &options->mariadb, "A MariaDB server beside",
+                  "USER@SOCKET/DATABASE" },
+                {},
+        };
+
+        g_option_context_add_main_entries(context, entries, NULL);
 }
 
 static void add_forms(GOptionContext *context, BenchOptions *options) {
@@ -134,8 +159,14 @@ int bench_options_parse(BenchOptions *options, const Workload *workload, int arg
         g_option_context_set_summary(context, workload->summary);
         add_common(context, options);
         add_forms(context, options);
-        if (workload->database)
+        if (workload->bus || workload->database)
+                add_bus(context, options);
+        if (workload->database) {
+                add_folder(context, options);
                 add_database(context, options);
+        }
+        if (workload->servers)
+                add_servers(context, options);
         if (workload->sql)
                 add_sql(context, options);
         add_own(context, options, workload);
@@ -159,6 +190,9 @@ int bench_options_parse_report(BenchOptions *options, int argc, char **argv, cha
 
         g_option_context_set_summary(context, "Runs all workloads and writes a page of what they found.");
         add_common(context, options);
+        add_bus(context, options);
+        add_folder(context, options);
+        add_servers(context, options);
         add_own(context, options, NULL);
         r = parse(context, options, &argc, &argv);
         if (r < 0)

@@ -51,6 +51,15 @@ static glong column_width(const GPtrArray *lines, guint column) {
         return width;
 }
 
+/* The length without the blanks at the end. */
+static gsize trimmed(const GString *text) {
+        gsize length = text->len;
+
+        while (length > 0 && text->str[length - 1] == ' ')
+                length--;
+        return length;
+}
+
 static void append_table(GString *text, const ReportTable *table) {
         g_autoptr(GPtrArray) lines = make_lines(table);
 
@@ -62,6 +71,7 @@ static void append_table(GString *text, const ReportTable *table) {
                         g_string_append(text, k > 0 ? "  " : "");
                         append_padded(text, line->pdata[k], column_width(lines, k), k > 0);
                 }
+                g_string_truncate(text, trimmed(text));
                 g_string_append_c(text, '\n');
         }
 }

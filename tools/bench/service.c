@@ -10,7 +10,7 @@
 #define MANAGER_PATH "/org/sqlipc1"
 #define MANAGER_INTERFACE "org.sqlipc1.Manager"
 
-static int open_bus(const BenchOptions *options, sd_bus **ret) {
+int service_open_bus(const BenchOptions *options, sd_bus **ret) {
         bool system = options->system || (!options->user && geteuid() == 0);
         int r;
 
@@ -58,7 +58,7 @@ int service_open(const BenchOptions *options, Service *ret) {
         Service service = {};
         int r;
 
-        r = open_bus(options, &service.bus);
+        r = service_open_bus(options, &service.bus);
         if (r >= 0)
                 r = sqlipc_open_bus(service.bus, &service.connection);
         if (r < 0)

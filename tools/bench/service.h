@@ -21,6 +21,8 @@ typedef struct Service {
         char *version;
 } Service;
 
+/** Opens the bus that the service is on, for a connection of its own. */
+int service_open_bus(const BenchOptions *options, sd_bus **ret);
 /** Connects to the bus that the options say, and has the daemon started where it does not run. Says on stderr what fails. */
 int service_open(const BenchOptions *options, Service *ret);
 void service_close(Service *service);

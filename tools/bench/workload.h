@@ -25,10 +25,12 @@ typedef struct Workload {
         const char *sql;      /* what it asks there, unless --sql says otherwise; NULL: its own, there is no --sql */
         /** Measures into `report`, saying on stderr what fails. Negative where it could not be measured. */
         int (*measure)(const BenchOptions *options, Report *report);
+        bool bus;             /* it uses the bus; implied by `database` */
+        bool servers;         /* it has other database servers beside, where --postgres or --mariadb give them */
         bool in_report;       /* `report` runs it */
 } Workload;
 
-extern const Workload workload_exposed, workload_fetch, workload_first_row;
+extern const Workload workload_exposed, workload_fetch, workload_first_row, workload_roundtrip;
 
 /* Verbs that measure nothing: each takes the command line from its verb on (argv[0]), and returns the exit code. */
 int verb_dataset(int argc, char **argv);

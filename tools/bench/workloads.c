@@ -11,6 +11,7 @@ const Workload *const workloads[] = {
         &workload_exposed,
         &workload_fetch,
         &workload_first_row,
+        &workload_roundtrip,
         NULL,
 };
 
