@@ -3,18 +3,23 @@
  * Side: worker. See vfs.h. SQLite's VFS is a global registry, so the counters are the one global state of the worker.
  *
  * A temporary file is wrapped: TempFile, and behind it in the same allocation the file of the real VFS. Any other file is
- * the real VFS's own from its first byte, so that SQLite calls it directly. Temporary files need no xShmMap, xFetch or
- * sector tricks; what SQLite asks of them is passed on.
+ * the real VFS's own from its first byte, so that SQLite calls it directly; behind a database there is what is read ahead
+ * of it. Temporary files need no xShmMap, xFetch or sector tricks; what SQLite asks of them is passed on.
  */
 #include "vfs.h"
 
 #include <sqlite3.h>
 #include <string.h>
 
+#include "read-ahead.h"
+
 typedef struct TempFile {
         sqlite3_file base;
         sqlite3_int64 size; /* as counted in temp_size */
 } TempFile;
+
+/* What stands beside a file of the real VFS. */
+#define BESIDE_SIZE (sizeof(TempFile) > sizeof(ReadAhead) ? sizeof(TempFile) : sizeof(ReadAhead))
 
 static sqlite3_vfs *real_vfs;
 static sqlite3_vfs our_vfs;
@@ -133,6 +138,8 @@ static int open_temp(const char *name, sqlite3_file *file, int flags, int *ret_f
 }
 
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *ret_flags) {
+        int rc;
+
         (void) vfs;
         if (flags & TEMP_FLAGS)
                 return open_temp(name, file, flags, ret_flags);
@@ -140,7 +147,10 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
                 flags &= ~(SQLITE_OPEN_CREATE | SQLITE_OPEN_READWRITE | SQLITE_OPEN_DELETEONCLOSE);
                 flags |= SQLITE_OPEN_READONLY;
         }
-        return real_vfs->xOpen(real_vfs, name, file, flags, ret_flags);
+        rc = real_vfs->xOpen(real_vfs, name, file, flags, ret_flags);
+        if (rc == SQLITE_OK && (flags & SQLITE_OPEN_MAIN_DB) && (flags & SQLITE_OPEN_READONLY))
+                read_ahead_attach(file, real_vfs->szOsFile);
+        return rc;
 }
 
 /* A reader deletes nothing: the only thing that SQLite would have it delete, a log or journal beside an empty database,
@@ -161,7 +171,7 @@ int vfs_register(uint64_t max) {
         our_vfs = *real_vfs; /* everything else is the real one's, which looks at no field of ours but pAppData */
         our_vfs.zName = VFS_NAME;
         our_vfs.pNext = NULL;
-        our_vfs.szOsFile = real_vfs->szOsFile + (int) sizeof(TempFile);
+        our_vfs.szOsFile = real_vfs->szOsFile + (int) BESIDE_SIZE;
         our_vfs.xOpen = vfs_open;
         our_vfs.xDelete = vfs_delete;
         return sqlite3_vfs_register(&our_vfs, 0);
