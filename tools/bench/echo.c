@@ -6,28 +6,38 @@
 
 #include "random.h"
 
-int echo_open(Echo *echo, const EchoKind *kind, const BenchOptions *options) {
+void echo_bytes_init(EchoBytes *ret) {
         Random random;
 
-        *echo = (Echo) { .kind = kind, .child = CHILD_INIT, .in = -1, .out = -1, .server_in = -1, .server_out = -1 };
-        echo->message = g_malloc(ECHO_HEAD_SIZE + ECHO_SIZE_MAX);
-        echo->payload = echo->message + ECHO_HEAD_SIZE;
-        echo->back_message = g_malloc0(ECHO_HEAD_SIZE + ECHO_SIZE_MAX);
-        echo->back = echo->back_message + ECHO_HEAD_SIZE;
+        ret->payload = (uint8_t *) g_malloc(ECHO_HEAD_SIZE + ECHO_SIZE_MAX) + ECHO_HEAD_SIZE;
+        ret->back = (uint8_t *) g_malloc0(ECHO_HEAD_SIZE + ECHO_SIZE_MAX) + ECHO_HEAD_SIZE;
         random_init(&random, 1);
         for (size_t i = 0; i < ECHO_SIZE_MAX; i += sizeof(uint64_t)) {
                 uint64_t bytes = random_next(&random);
 
-                memcpy(echo->payload + i, &bytes, sizeof bytes);
+                memcpy(ret->payload + i, &bytes, sizeof bytes);
         }
+}
+
+void echo_bytes_done(EchoBytes *bytes) {
+        if (bytes->payload)
+                g_free(bytes->payload - ECHO_HEAD_SIZE);
+        if (bytes->back)
+                g_free(bytes->back - ECHO_HEAD_SIZE);
+        *bytes = (EchoBytes) {};
+}
+
+int echo_open(Echo *echo, const EchoKind *kind, const EchoBytes *bytes, const BenchOptions *options) {
+        *echo = (Echo) {
+                .kind = kind, .payload = bytes->payload, .back = bytes->back, .child = CHILD_INIT,
+                .in = -1, .out = -1, .server_in = -1, .server_out = -1,
+        };
         return kind->open(echo, options);
 }
 
 int echo_close(Echo *echo) {
         int r = echo->kind ? echo->kind->close(echo) : 0;
 
-        g_clear_pointer(&echo->message, g_free);
-        g_clear_pointer(&echo->back_message, g_free);
         g_clear_pointer(&echo->why, g_free);
         return r;
 }

@@ -28,9 +28,8 @@ typedef struct EchoKind {
 struct Echo {
         const EchoKind *kind;
         pid_t server;        /* with its children */
-        uint8_t *message;    /* ECHO_HEAD_SIZE bytes for the transport, then the payload */
-        uint8_t *payload;    /* within it */
-        uint8_t *back_message, *back; /* the same of what came back */
+        uint8_t *payload;    /* what is sent */
+        uint8_t *back;       /* what came back; the other side, which has a copy of its own, receives into it, too */
         char *why;           /* why it is left out, or NULL */
 
         Child child;
@@ -41,13 +40,22 @@ struct Echo {
         sqlipc_statement *statement;
 };
 
-/* Before the payload of a stream: its size, as a 32-bit number in the machine's byte order. */
-#define ECHO_HEAD_SIZE ((size_t) 8) /* of which the last 4 are used, so that the payload is aligned */
+/* The bytes of all ways, of which one is in use at a time. Before each of the two lie ECHO_HEAD_SIZE bytes for a head of the
+ * transport, so that message and head are one write. */
+typedef struct EchoBytes {
+        uint8_t *payload, *back;
+} EchoBytes;
+
+#define ECHO_HEAD_SIZE ((size_t) 8)
 
 extern const EchoKind echo_pipe, echo_socket_pair, echo_memfd, echo_bus, echo_direct, echo_channel;
 
-/** Opens one of `kind`, with random bytes as payload, the same for each. */
-int echo_open(Echo *echo, const EchoKind *kind, const BenchOptions *options);
+/** Makes random bytes as payload, the same each time. */
+void echo_bytes_init(EchoBytes *ret);
+void echo_bytes_done(EchoBytes *bytes);
+
+/** Opens one of `kind`, which borrows `bytes`. -EOPNOTSUPP, with `echo->why` set: it is not to be had here. */
+int echo_open(Echo *echo, const EchoKind *kind, const EchoBytes *bytes, const BenchOptions *options);
 /** Ends it; what was opened last is ended first, since its process has copies of the others' descriptors. */
 int echo_close(Echo *echo);
 
