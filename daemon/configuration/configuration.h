@@ -36,6 +36,7 @@ typedef struct ServiceConfig {
 typedef struct Limits {
         uint64_t statements_max;
         uint64_t runs_max;
+        uint64_t channels_max;
         uint64_t workers_max;
         uint64_t workers_total_max;    /* in all; no uid holds more than half */
         uint64_t pipe_pages_max;
@@ -63,7 +64,7 @@ typedef struct Limits {
 /* [Limits] of one database. A count bounds what all uids together have on it; anything else stands in place of the value of
  * sqlipcd.conf there. WorkersTotalMax=, PipePagesMax=, WorkerIdleSec= and ExemptRoot= belong to sqlipcd.conf alone. */
 typedef struct DatabaseLimits {
-        uint64_t statements_max, runs_max, workers_max; /* UINT64_MAX: none */
+        uint64_t statements_max, runs_max, channels_max, workers_max; /* UINT64_MAX: none */
         Limits values;                 /* what `given` has; the rest is undefined */
         uint64_t given;                /* bit i: row i of the table of limits */
 } DatabaseLimits;

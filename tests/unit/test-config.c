@@ -335,6 +335,7 @@ static void test_limits(void) {
         g_autoptr(Config) c = config_new();
 
         CHECK_INT(c->limits.statements_max, 256);
+        CHECK_INT(c->limits.channels_max, 64);
         CHECK_INT(c->limits.park_timeout_rollback_usec, 5000000);
         CHECK_INT(c->limits.result_size_max, INT64_C(1) << 40);
         add_limits(c, "[Limits]\nStatementsMax=7\nQueueTimeoutSec=0.25\nHeapMax=2M\nBusyTimeoutSec=0\n");
@@ -432,7 +433,8 @@ static void test_equal(void) {
         for (const char *const *i = (const char *const[]) { "Immutable=yes", "Polkit=yes", "Description=d", "AllowUsers=a",
                                                             "AllowGroups=a", "Expose=a", "[Limits]\nRunsMax=1",
                                                             "[Limits]\nStatementsMax=1", "[Limits]\nWorkersMax=1",
-                                                            "[Limits]\nHeapMax=512M", NULL }; *i; i++) {
+                                                            "[Limits]\nChannelsMax=1", "[Limits]\nHeapMax=512M",
+                                                            NULL }; *i; i++) {
                 g_autofree char *text = g_strdup_printf("[Database]\nPath=/x\n%s\n", *i);
                 CHECK(!database_config_equal(first, add(c, text)));
         }
