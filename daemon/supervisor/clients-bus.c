@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Manager.ListClients. Supervisor. */
+#include "channel.h"
 #include "clients-bus.h"
 #include "manager.h"
 #include "run.h"
@@ -26,6 +27,12 @@ static Sums sums_of(const Session *s) {
                 sums.n_rows += run->n_rows;
                 sums.n_bytes += run->n_bytes;
         }
+        for (GList *i = s->channels.head; i; i = i->next) { /* what they delivered is in the totals as it becomes known */
+                const Channel *c = i->data;
+
+                sums.n_runs += c->run.running;
+                sums.n_parked += c->run.parked;
+        }
         return sums;
 }
 
@@ -43,8 +50,9 @@ static int append_client(sd_bus_message *reply, const Session *s) {
         if (r >= 0 && peer && peer->pid > 0)
                 r = sd_bus_message_append(reply, "{sv}", "pid", "u", (uint32_t) peer->pid);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "statements", "u", s->statements.length, "runs", "u",
-                                          sums.n_runs, "parked", "u", sums.n_parked, "queued", "u", sums.n_queued);
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}", "statements", "u", s->statements.length, "channels",
+                                          "u", s->channels.length, "runs", "u", sums.n_runs, "parked", "u",
+                                          sums.n_parked, "queued", "u", sums.n_queued);
         if (r >= 0)
                 r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "total-runs", "t", s->total_runs, "rows", "t",
                                           sums.n_rows, "bytes", "t", sums.n_bytes, "since-usec", "t",

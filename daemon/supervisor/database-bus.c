@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bus-error.h"
+#include "channel.h"
 #include "database.h"
 #include "manager.h"
 #include "options.h"
@@ -352,6 +354,34 @@ static int finalize(sd_bus_message *m, Database *d, Refusal *refusal) {
         return sd_bus_reply_method_return(m, "a{sv}", 0);
 }
 
+static int reply_channel(sd_bus_message *m, int fd, uint32_t page_size) {
+        g_autoptr(sd_bus_message) reply = NULL;
+        int r = sd_bus_message_new_method_return(m, &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "ha{sv}", fd, 1, "page-size", "u", page_size);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int open_channel(sd_bus_message *m, Database *d, Refusal *refusal) {
+        Options options;
+        int fd, r = options_read(m, OPTION_PAGE_SIZE, &options, refusal);
+
+        if (r < 0)
+                return r;
+        if (sd_bus_message_get_expect_reply(m) <= 0)
+                return refuse(refusal, ERROR_CANCELLED, "No reply is wanted, so nobody would have the channel.");
+        r = channel_new(session_get(d->manager, peer_of(d->manager, m)), d, options.page_size, &fd, refusal);
+        if (r < 0)
+                return r;
+        r = reply_channel(m, fd, options.page_size);
+        close(fd); /* the message has its own copy; without one, the channel sees that its client is gone */
+        if (r == -EMFILE || r == -ENFILE)
+                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
+                              "The service has no descriptor left for your channel; try again later.");
+        return r;
+}
+
 BUS_METHOD(prepare)
 BUS_METHOD(fetch)
 BUS_METHOD(query)
@@ -360,6 +390,7 @@ BUS_METHOD(open_rows)
 BUS_METHOD(next_rows)
 BUS_METHOD(cancel)
 BUS_METHOD(finalize)
+BUS_METHOD(open_channel)
 
 /* ---- Properties ---- */
 
@@ -404,6 +435,8 @@ static const sd_bus_vtable database_vtable[] = {
                                 method_cancel, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("Finalize", SD_BUS_ARGS("t", statement, "a{sv}", options), SD_BUS_RESULT("a{sv}", info),
                                 method_finalize, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("OpenChannel", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("h", channel, "a{sv}", info),
+                                method_open_channel, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_PROPERTY("Name", "s", property_name, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Description", "s", property_description, 0, 0),
         SD_BUS_PROPERTY("Mode", "s", property_mode, 0, 0),

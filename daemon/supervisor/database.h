@@ -18,7 +18,7 @@ typedef struct Database {
         DatabaseConfig *config; /* owned */
         char *object_path;      /* owned */
         bool published;
-        uint64_t n_statements, n_runs, n_workers; /* of all uids; quota.h */
+        uint64_t n_statements, n_runs, n_channels, n_workers; /* of all uids; quota.h */
 } Database;
 
 /* Takes `config`. -ENOMEM. */

@@ -6,9 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "channel.h"
 #include "group.h"
 #include "log.h"
 #include "manager.h"
+#include "placement.h"
 #include "quota.h"
 #include "run.h"
 #include "worker.h"
@@ -78,6 +80,7 @@ int group_get(User *u, Database *d, Group **ret) {
                 .workers_fd = -1,
                 .waiting = G_QUEUE_INIT,
                 .sent = G_QUEUE_INIT,
+                .channels = G_QUEUE_INIT,
                 .workers = G_QUEUE_INIT,
                 .user_link.data = g,
         };
@@ -115,7 +118,7 @@ Group *group_unref(Group *g) {
 
 /* ---- Workers ---- */
 
-static unsigned n_workers_that_stay(const Group *g) {
+unsigned group_n_workers(const Group *g) {
         unsigned n = 0;
 
         for (GList *i = g->workers.head; i; i = i->next)
@@ -155,6 +158,8 @@ static void fail_all(Group *g, ErrorNumber error, const char *sentence) {
                 Run *run = (g->sent.head ?: g->waiting.head)->data;
                 run_fail(run, &(Failure) { .error = error, .sql_offset = -1, .message = sentence });
         }
+        while (g->channels.head)
+                channel_free(g->channels.head->data);
 }
 
 /* What a user's calls set off again and again is told once a minute. */
@@ -162,7 +167,7 @@ static LogFields fields_of(const Group *g) {
         return (LogFields) { .database = database_name(g->database), .uid = &g->user->uid };
 }
 
-static void spawn(Group *g) {
+void group_spawn(Group *g) {
         g->starved = !may_spawn(g);
         if (g->starved)
                 return;
@@ -171,7 +176,7 @@ static void spawn(Group *g) {
                 return;
         LogFields fields = fields_of(g);
         log_event_limited(LOG_EVENT_WORKERS_FAIL, "start", &fields, "Cannot start a worker: %s", strerror(-r));
-        if (n_workers_that_stay(g) == 0) {
+        if (group_n_workers(g) == 0) {
                 group_recall(g);
                 fail_all(g, ERROR_INTERNAL, "The service cannot start a worker process; its log says why.");
         }
@@ -197,7 +202,7 @@ static unsigned n_runs_runnable(const Group *g) {
 }
 
 static bool wants_worker(const Group *g, uint64_t now) {
-        unsigned n = n_workers_that_stay(g), n_starting = n_workers_starting(g, now);
+        unsigned n = group_n_workers(g), n_starting = n_workers_starting(g, now);
 
         if (g->sent.length + g->waiting.length > 0 && n == 0)
                 return true;
@@ -211,10 +216,11 @@ void group_staff(Group *g) {
         uint64_t now = manager_now();
 
         if (wants_worker(g, now))
-                spawn(g);
+                group_spawn(g);
         else
                 g->starved = false;
-        if (g->sent.length + g->waiting.length == 0) {
+        placement_run(g);
+        if (g->sent.length + g->waiting.length + g->channels.length == 0) {
                 (void) sd_event_source_set_enabled(g->timer, SD_EVENT_OFF);
                 return;
         }

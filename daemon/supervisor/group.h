@@ -22,11 +22,12 @@ typedef struct Worker Worker;
 
 typedef struct Group {
         Manager *manager;         /* not owned */
-        unsigned n_ref;           /* workers and runs */
+        unsigned n_ref;           /* workers, runs and channels */
         User *user;               /* reference */
         Database *database;       /* reference */
         int job_fd, workers_fd;   /* the two ends of the job socket */
         GQueue waiting, sent;     /* of Run, by group_link; first in, first out */
+        GQueue channels;          /* of Channel, by group_link: those that wait for a worker */
         GQueue workers;           /* of Worker, by group_link */
         bool starved;             /* wants a worker that a bound forbids */
         unsigned n_early_deaths;  /* of workers that never said anything, in a row */
@@ -54,7 +55,13 @@ void group_put_back(Group *g, Run *run);
  * are being taken right now, and are told run_on_missing(). */
 void group_recall(Group *g);
 
-/* Starts a worker if one is needed and allowed. */
+/* Workers that were not told to end. */
+unsigned group_n_workers(const Group *g);
+
+/* Starts a worker if bounds allow; where they do not, something idle ends first, and the group is `starved`. */
+void group_spawn(Group *g);
+
+/* Starts a worker if one is needed and allowed, and hands over the channels that wait. */
 void group_staff(Group *g);
 
 /* `w` is dead, its runs are dealt with. `early`: it never said anything. */

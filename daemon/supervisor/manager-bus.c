@@ -4,18 +4,17 @@
 #include <string.h>
 
 #include "bus-error.h"
+#include "channel.h"
 #include "clients-bus.h"
 #include "config.h"
+#include "lists-bus.h"
 #include "manager.h"
 #include "options.h"
 #include "policy.h"
 #include "run.h"
 #include "sd-autoptr.h"
-#include "session.h"
 #include "sqlipc-names.h"
-#include "statement.h"
 #include "waiting-call.h"
-#include "worker.h"
 
 /* ---- Databases ---- */
 
@@ -169,119 +168,7 @@ static int reload(sd_bus_message *m, Manager *manager, Refusal *refusal) {
         return r;
 }
 
-/* ---- Statements and runs ---- */
-
-/* Of statements and runs. An entry has 1.2 KiB at most: the loop goes on soon, and the bus, which disconnects who sends
- * messages of more than 32 MiB, has no reason to. */
-#define LIST_LENGTH_MAX 4096u
-
-/* Lists are for the user, whichever program asks: busctl's connection owns nothing. */
-static bool may_see(const Peer *p, uid_t owner) {
-        return p->uid == 0 || p->uid == owner;
-}
-
-/* What all entries have in common; more of the a{sv} may follow, then end_entry(). */
-static int begin_entry(sd_bus_message *reply, uint64_t number, const Database *d, const char *owner, uid_t uid) {
-        int r = sd_bus_message_open_container(reply, 'r', "tosa{sv}");
-
-        if (r >= 0)
-                r = sd_bus_message_append(reply, "tos", number, d->object_path, owner);
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "{sv}");
-        return r < 0 ? r : sd_bus_message_append(reply, "{sv}", "uid", "u", (uint32_t) uid);
-}
-
-static int end_entry(sd_bus_message *reply) {
-        int r = sd_bus_message_close_container(reply);
-
-        return r < 0 ? r : sd_bus_message_close_container(reply);
-}
-
-static int append_sql(sd_bus_message *reply, GBytes *sql) {
-        g_autofree char *excerpt = sql_excerpt(sql);
-
-        return sd_bus_message_append(reply, "{sv}", "sql", "s", excerpt);
-}
-
-static int append_statement(sd_bus_message *reply, const Statement *s) {
-        int r = begin_entry(reply, s->number, s->database, s->session->name, s->session->user->uid);
-
-        if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}", "runs", "t", s->n_runs);
-        if (r >= 0 && s->run)
-                r = sd_bus_message_append(reply, "{sv}", "running", "t", s->run->number);
-        if (r >= 0)
-                r = append_sql(reply, s->sql);
-        return r < 0 ? r : end_entry(reply);
-}
-
-static int append_statements(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
-        GHashTableIter i;
-        void *value;
-        unsigned n = 0;
-        int r = sd_bus_message_open_container(reply, 'a', "(tosa{sv})");
-
-        g_hash_table_iter_init(&i, m->statements);
-        while (r >= 0 && !*ret_truncated && g_hash_table_iter_next(&i, NULL, &value)) {
-                const Statement *s = value;
-
-                if (s->state == STATEMENT_PREPARING || !may_see(peer, s->session->user->uid))
-                        continue;
-                if (n++ < LIST_LENGTH_MAX)
-                        r = append_statement(reply, s);
-                else
-                        *ret_truncated = true;
-        }
-        return r < 0 ? r : sd_bus_message_close_container(reply);
-}
-
-static const char *state_name(const Run *run) {
-        switch (run->state) {
-        case RUN_WAITING:
-        case RUN_SENT: return "queued";
-        case RUN_TAKEN:
-        case RUN_STARTED: return run->parked ? "parked" : "running";
-        case RUN_ENDED:
-        case RUN_OVER: return "draining";
-        }
-        return "";
-}
-
-static int append_run(sd_bus_message *reply, const Run *run, bool with_pid) {
-        int r = begin_entry(reply, run->number, run->database, run->session ? run->session->name : "", run->user->uid);
-
-        if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}", "state", "s", state_name(run), "usec", "t",
-                                          manager_now() - run->asked_usec);
-        if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "rows", "t", run->n_rows, "bytes", "t", run->n_bytes,
-                                          "sql", "s", run->excerpt);
-        if (r >= 0 && run->statement)
-                r = sd_bus_message_append(reply, "{sv}", "statement", "t", run->statement->number);
-        if (r >= 0 && with_pid && run->worker)
-                r = sd_bus_message_append(reply, "{sv}", "worker-pid", "u", (uint32_t) run->worker->pid);
-        return r < 0 ? r : end_entry(reply);
-}
-
-static int append_runs(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
-        GHashTableIter i;
-        void *value;
-        unsigned n = 0;
-        int r = sd_bus_message_open_container(reply, 'a', "(tosa{sv})");
-
-        g_hash_table_iter_init(&i, m->runs);
-        while (r >= 0 && !*ret_truncated && g_hash_table_iter_next(&i, NULL, &value)) {
-                const Run *run = value;
-
-                if (run->kind == RUN_PREPARE || !may_see(peer, run->user->uid))
-                        continue;
-                if (n++ < LIST_LENGTH_MAX)
-                        r = append_run(reply, run, peer->uid == 0);
-                else
-                        *ret_truncated = true;
-        }
-        return r < 0 ? r : sd_bus_message_close_container(reply);
-}
+/* ---- Lists ---- */
 
 /* As many as connections to the bus: it bounds them. */
 static int append_clients(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
@@ -309,7 +196,7 @@ static int reply_list(sd_bus_message *m, Manager *manager, ListAppend append, Re
 }
 
 static int list_statements(sd_bus_message *m, Manager *manager, Refusal *refusal) {
-        return reply_list(m, manager, append_statements, refusal);
+        return reply_list(m, manager, lists_bus_append_statements, refusal);
 }
 
 static int list_clients(sd_bus_message *m, Manager *manager, Refusal *refusal) {
@@ -317,10 +204,15 @@ static int list_clients(sd_bus_message *m, Manager *manager, Refusal *refusal) {
 }
 
 static int list_runs(sd_bus_message *m, Manager *manager, Refusal *refusal) {
-        return reply_list(m, manager, append_runs, refusal);
+        return reply_list(m, manager, lists_bus_append_runs, refusal);
+}
+
+static int list_channels(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+        return reply_list(m, manager, lists_bus_append_channels, refusal);
 }
 
 static int cancel_run(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+        static const char sentence[] = "The administrator cancelled the query.";
         uint64_t number;
         Options options;
         int r = sd_bus_message_read_basic(m, 't', &number);
@@ -334,9 +226,13 @@ static int cancel_run(sd_bus_message *m, Manager *manager, Refusal *refusal) {
                 return refuse(refusal, ERROR_ACCESS_DENIED,
                               "Only root may cancel the runs of others; use Cancel of the database for your own.");
         Run *run = g_hash_table_lookup(manager->runs, &number);
-        if (!run || run->kind == RUN_PREPARE)
+        Channel *channel = g_hash_table_lookup(manager->channels, &number);
+        if (run && run->kind != RUN_PREPARE)
+                run_cancel(run, ERROR_CANCELLED, sentence);
+        else if (channel && channel->run.running)
+                channel_cancel(channel, sentence);
+        else
                 return refuse(refusal, ERROR_UNKNOWN_RUN, "There is no run %" PRIu64 "; it may have ended.", number);
-        run_cancel(run, ERROR_CANCELLED, "The administrator cancelled the query.");
         return sd_bus_reply_method_return(m, "a{sv}", 0);
 }
 
@@ -344,6 +240,7 @@ BUS_METHOD(list_databases)
 BUS_METHOD(get_database)
 BUS_METHOD(list_statements)
 BUS_METHOD(list_runs)
+BUS_METHOD(list_channels)
 BUS_METHOD(list_clients)
 BUS_METHOD(cancel_run)
 BUS_METHOD(reload)
@@ -357,7 +254,7 @@ static int property_version(sd_bus *bus, const char *path, const char *interface
 
 static int property_features(sd_bus *bus, const char *path, const char *interface, const char *property,
                              sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "as", 0); /* nothing was added since the first release */
+        return sd_bus_message_append(reply, "as", 1, "channel");
 }
 
 static int property_counter(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -367,6 +264,7 @@ static int property_counter(sd_bus *bus, const char *path, const char *interface
                      : strcmp(property, "NRuns") == 0     ? manager_n_runs(m)
                      : strcmp(property, "NWorkers") == 0  ? m->workers.length
                      : strcmp(property, "NParked") == 0   ? manager_n_parked(m)
+                     : strcmp(property, "NChannels") == 0 ? g_hash_table_size(m->channels)
                      : strcmp(property, "TotalRuns") == 0 ? m->total_runs
                      : strcmp(property, "TotalRows") == 0 ? m->total_rows
                                                           : m->total_bytes;
@@ -386,6 +284,9 @@ static const sd_bus_vtable manager_vtable[] = {
                                 method_list_statements, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListRuns", SD_BUS_ARGS("a{sv}", options), SD_BUS_RESULT("a(tosa{sv})", runs, "a{sv}", info),
                                 method_list_runs, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD_WITH_ARGS("ListChannels", SD_BUS_ARGS("a{sv}", options),
+                                SD_BUS_RESULT("a(tosa{sv})", channels, "a{sv}", info), method_list_channels,
+                                SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD_WITH_ARGS("ListClients", SD_BUS_ARGS("a{sv}", options),
                                 SD_BUS_RESULT("a(sa{sv})", clients, "a{sv}", info), method_list_clients,
                                 SD_BUS_VTABLE_UNPRIVILEGED),
@@ -401,6 +302,7 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_PROPERTY("NRuns", "t", property_counter, 0, 0),
         SD_BUS_PROPERTY("NWorkers", "t", property_counter, 0, 0),
         SD_BUS_PROPERTY("NParked", "t", property_counter, 0, 0),
+        SD_BUS_PROPERTY("NChannels", "t", property_counter, 0, 0),
         SD_BUS_PROPERTY("TotalRuns", "t", property_counter, 0, 0),
         SD_BUS_PROPERTY("TotalRows", "t", property_counter, 0, 0),
         SD_BUS_PROPERTY("TotalBytes", "t", property_counter, 0, 0),

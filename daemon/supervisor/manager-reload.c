@@ -2,6 +2,7 @@
 /* What the configuration says becomes what is published. Supervisor. */
 #include <string.h>
 
+#include "channel.h"
 #include "configuration-files.h"
 #include "configuration-names.h"
 #include "log.h"
@@ -87,7 +88,8 @@ static void end_statements(Manager *m) {
                 (void) statement_free(idle->pdata[k]);
 }
 
-/* Workers keep the limits that they were started with. Idle ones go, so that what starts from now on has the new ones. */
+/* Workers keep the limits that they were started with. Those go on which nothing runs, so that what starts from now on has the
+ * new ones; their channels come back, and go to others. */
 static void end_outdated_workers(Manager *m, const Config *before, const Config *after) {
         for (GList *i = m->workers.head, *next; i; i = next) {
                 Worker *w = i->data;
@@ -95,7 +97,7 @@ static void end_outdated_workers(Manager *m, const Config *before, const Config 
                 const Limits old = config_limits(before, d->config), new = config_limits(after, d->config);
 
                 next = i->next;
-                if (!w->runs.head && !w->group->sent.head && !w->group->waiting.head &&
+                if (worker_n_runnable(w) == 0 && !w->runs.head && !w->group->sent.head && !w->group->waiting.head &&
                     (!d->published || memcmp(&old, &new, sizeof old) != 0))
                         worker_end(w);
         }
@@ -128,6 +130,7 @@ static void put_in_force(Manager *m, Config *config) {
         m->databases = take_databases(m, config);
         m->config = config;
         end_statements(m);
+        channels_on_reload(m);
         end_outdated_workers(m, config_before, config);
         announcements_add(m, before);
         manager_release_databases(before);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "bus-error.h"
+#include "channel.h"
 #include "config.h"
 #include "configuration-files.h"
 #include "group.h"
@@ -71,6 +72,9 @@ uint64_t manager_n_runs(const Manager *m) {
         g_hash_table_iter_init(&i, m->runs);
         while (g_hash_table_iter_next(&i, NULL, &value))
                 n += ((Run *) value)->kind != RUN_PREPARE;
+        g_hash_table_iter_init(&i, m->channels);
+        while (g_hash_table_iter_next(&i, NULL, &value))
+                n += ((Channel *) value)->run.running;
         return n;
 }
 
@@ -86,6 +90,9 @@ uint64_t manager_n_parked(const Manager *m) {
                 /* one that ended waits for its reader too, but holds nothing of the database any more */
                 n += run->parked && run->state == RUN_STARTED;
         }
+        g_hash_table_iter_init(&i, m->channels);
+        while (g_hash_table_iter_next(&i, NULL, &value))
+                n += ((Channel *) value)->run.parked;
         return n;
 }
 
@@ -131,11 +138,14 @@ int manager_new(BusType type, char **config_directories, Manager **ret) {
                 .users = g_hash_table_new(NULL, NULL),
                 .statements = g_hash_table_new(g_int64_hash, g_int64_equal),
                 .runs = g_hash_table_new(g_int64_hash, g_int64_equal),
+                .channels = g_hash_table_new(g_int64_hash, g_int64_equal),
                 .workers = G_QUEUE_INIT,
         };
         /* The environment's is for running from a build tree, where nothing is installed yet. */
         worker_program_open(&m->worker_program, getenv("SQLIPC_WORKER_PATH") ?: SQLIPC_WORKER_PATH);
-        pipe_budget_init(&m->pipe_budget, read_pipe_pages_soft(), raise_descriptor_limit());
+        uint64_t n_descriptors = raise_descriptor_limit();
+        pipe_budget_init(&m->pipe_budget, read_pipe_pages_soft(), n_descriptors);
+        m->channels_max = n_descriptors / 8; /* half of all are pipes */
         int r = start_numbers(m);
         if (r < 0)
                 return r;
@@ -283,8 +293,8 @@ static void release_name(Manager *m) {
 }
 
 bool manager_is_busy(const Manager *m) {
-        return g_hash_table_size(m->statements) > 0 || g_hash_table_size(m->runs) > 0 || manager_is_reloading(m) ||
-               announcements_are_busy(m) || policy_is_busy(m);
+        return g_hash_table_size(m->statements) > 0 || g_hash_table_size(m->runs) > 0 ||
+               g_hash_table_size(m->channels) > 0 || manager_is_reloading(m) || announcements_are_busy(m) || policy_is_busy(m);
 }
 
 void manager_stop(Manager *m, int exit_code) {
@@ -301,7 +311,7 @@ void manager_stop(Manager *m, int exit_code) {
         close_sessions(m);
         for (GList *i = m->workers.head; i; i = i->next) {
                 Worker *w = i->data;
-                if (!w->runs.head) /* the others when their runs have ended */
+                if (!w->runs.head) /* the others when their runs have ended; channels were told to close */
                         worker_end(w);
         }
         int r = sd_event_add_time_relative(m->event, &m->stop_timer, CLOCK_MONOTONIC, STOP_USEC, 0, on_stop_timeout, m);
@@ -339,6 +349,18 @@ static void lose_runs(Manager *m) {
         }
 }
 
+static void free_channels(Manager *m) {
+        GHashTableIter i;
+        void *value;
+
+        for (;;) {
+                g_hash_table_iter_init(&i, m->channels);
+                if (!g_hash_table_iter_next(&i, NULL, &value))
+                        return;
+                channel_free(value);
+        }
+}
+
 static void free_pipes(Manager *m) {
         GHashTableIter i;
         void *value;
@@ -364,6 +386,7 @@ Manager *manager_free(Manager *m) {
         announcements_stop(m);
         close_sessions(m);
         lose_runs(m);
+        free_channels(m);
         while (m->workers.head)
                 worker_free(m->workers.head->data);
         free_pipes(m);
@@ -379,6 +402,7 @@ Manager *manager_free(Manager *m) {
         g_hash_table_unref(m->users);
         g_hash_table_unref(m->statements);
         g_hash_table_unref(m->runs);
+        g_hash_table_unref(m->channels);
         config_free(m->config);
         worker_program_close(&m->worker_program);
         g_strfreev(m->config_directories);

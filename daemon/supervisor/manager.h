@@ -2,7 +2,7 @@
 /*
  * The one object that owns everything: loop, bus, configuration, and the registries of what clients hold. Supervisor.
  *
- *      Manager --> Peer, Session --> Statement, Run
+ *      Manager --> Peer, Session --> Statement, Run, Channel
  *              --> Database
  *              --> User --> Pipe, Group --> Worker
  */
@@ -44,6 +44,8 @@ typedef struct Manager {
         GHashTable *statements;  /* number -> Statement */
         StatementExpiry statement_expiry;
         GHashTable *runs;        /* number -> Run; PREPAREs under their statement's number */
+        GHashTable *channels;    /* number -> Channel */
+        uint64_t channels_max;   /* of all, by the descriptors that there are */
         GQueue workers;          /* of Worker, by manager_link */
         PipeBudget pipe_budget;
 
@@ -51,7 +53,7 @@ typedef struct Manager {
         unsigned n_held_calls;   /* held-call.h */
         const sd_bus_message *call_that_came_round; /* to be compared only; NULL: the call being dispatched was not held */
 
-        uint64_t next_number;    /* of statements and runs */
+        uint64_t next_number;    /* of statements, runs and channels */
         uint64_t total_runs, total_rows, total_bytes;
 
         Reload reload;
@@ -76,7 +78,7 @@ int manager_connect(Manager *m, BusType type, const char *address);
 /* Gives up the name, ends all that clients hold, then the workers, then the loop. */
 void manager_stop(Manager *m, int exit_code);
 
-/* Somebody has a statement or a run, or waits for an answer; a reload is under way, or not told to all. */
+/* Somebody has a statement, a run or a channel, or waits for an answer; a reload is under way, or not told to all. */
 bool manager_is_busy(const Manager *m);
 
 uint64_t manager_next_number(Manager *m);

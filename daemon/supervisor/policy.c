@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bus-error.h"
+#include "channel.h"
 #include "held-call.h"
 #include "log.h"
 #include "manager.h"
@@ -163,6 +164,7 @@ void policy_forget_answers(Manager *m) {
                 while (g_hash_table_iter_next(&k, NULL, &value))
                         g_hash_table_iter_replace(&k, GUINT_TO_POINTER(GPOINTER_TO_UINT(value) & ~ANSWER_KEPT));
         }
+        channels_on_policy_changed(m);
 }
 
 /* ---- Surroundings ---- */

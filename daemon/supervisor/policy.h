@@ -47,7 +47,7 @@ int policy_refuse_unknown(const char *name, Refusal *refusal);
 /* polkit answered: keeps it, and lets the calls that wait for it go on. */
 void policy_on_answer(Manager *m, Peer *p, const PolkitReply *reply);
 
-/* Whatever polkit said may be otherwise now. */
+/* Whatever polkit said may be otherwise now: channels that it let somebody open close. */
 void policy_forget_answers(Manager *m);
 
 /* `before` was published, `now` is in its place (either may be NULL): tells the peer if that gave or took it something, by

@@ -16,7 +16,7 @@ static bool is_exempt(const User *u) {
 /* The largest that SQLite, the page format and arithmetic bear. QueueTimeoutSec=, BusyTimeoutSec= and WorkerIdleSec= stay:
  * they bound no use of anything, but say when to stop waiting. */
 static void lift(Limits *l) {
-        l->statements_max = l->runs_max = l->result_rows_max = l->result_size_max = l->statement_idle_usec = UINT64_MAX;
+        l->statements_max = l->runs_max = l->channels_max = l->result_rows_max = l->result_size_max = l->statement_idle_usec = UINT64_MAX;
         l->workers_max = l->workers_total_max;
         l->row_size_max = SQLIPC_ROW_SIZE_MAX;
         l->run_timeout_usec = l->prepare_timeout_usec = NEVER_USEC;
@@ -76,6 +76,23 @@ int quota_check_run(const User *u, const Database *d, Refusal *refusal) {
         return 0;
 }
 
+int quota_check_channel(const User *u, const Database *d, Refusal *refusal) {
+        const Manager *m = u->manager;
+
+        if (g_hash_table_size(m->channels) >= m->channels_max)
+                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
+                              "The service has no descriptor left for a channel; try again later.");
+        if (is_exempt(u))
+                return 0;
+        if (u->n_channels >= m->config->limits.channels_max)
+                return user_refuse(u, "ChannelsMax=", refusal,
+                                   "You have %" PRIu64 " channels open, which is all you may have: close some.",
+                                   u->n_channels);
+        if (d->n_channels >= d->config->limits.channels_max)
+                return refuse_shared(u, d, "ChannelsMax=", "open channels", refusal);
+        return 0;
+}
+
 WorkerBound quota_worker_bound(const User *u, const Database *d) {
         const Limits l = quota_limits(u, d);
         uint64_t half = l.workers_total_max > 1 ? l.workers_total_max / 2 : 1;
@@ -95,6 +112,11 @@ void quota_count_statement(User *u, Database *d, int change) {
 void quota_count_run(User *u, Database *d, int change) {
         u->n_runs += (uint64_t) change;
         d->n_runs += (uint64_t) change;
+}
+
+void quota_count_channel(User *u, Database *d, int change) {
+        u->n_channels += (uint64_t) change;
+        d->n_channels += (uint64_t) change;
 }
 
 void quota_count_worker(User *u, Database *d, int change) {

@@ -25,6 +25,7 @@ uint64_t quota_pipe_pages(const User *u);
 /* May there be one more? LIMITS_EXCEEDED, with a sentence that tells the user's own quota from the database's. */
 int quota_check_statement(const User *u, const Database *d, Refusal *refusal);
 int quota_check_run(const User *u, const Database *d, Refusal *refusal);
+int quota_check_channel(const User *u, const Database *d, Refusal *refusal);
 
 /* Whose workers must become fewer before the user has one more on `d`: that is waited for, and no error. */
 typedef enum WorkerBound {
@@ -38,6 +39,7 @@ WorkerBound quota_worker_bound(const User *u, const Database *d);
 /* Both sums at once. */
 void quota_count_statement(User *u, Database *d, int change);
 void quota_count_run(User *u, Database *d, int change);
+void quota_count_channel(User *u, Database *d, int change);
 void quota_count_worker(User *u, Database *d, int change);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* One client. Supervisor. */
+#include "channel.h"
 #include "manager.h"
 #include "run.h"
 #include "session.h"
@@ -17,6 +18,7 @@ Session *session_get(Manager *m, const Peer *p) {
                 .user = user_get(m, p->uid),
                 .statements = G_QUEUE_INIT,
                 .runs = G_QUEUE_INIT,
+                .channels = G_QUEUE_INIT,
                 .began_usec = manager_now(),
         };
         g_hash_table_insert(m->sessions, s->name, s);
@@ -28,6 +30,12 @@ Session *session_close(Session *s, ErrorNumber error, const char *sentence) {
                 return NULL;
         while (s->runs.head)
                 run_abandon(s->runs.head->data, error, sentence);
+        while (s->channels.head) {
+                Channel *c = s->channels.head->data;
+
+                channel_abandon(c);
+                channel_close(c);
+        }
         while (s->statements.head)
                 (void) statement_free(s->statements.head->data);
         g_hash_table_remove(s->manager->sessions, s->name);

@@ -15,13 +15,14 @@ static const char *plural(uint64_t n) {
 
 static char *describe(const Manager *m) {
         unsigned databases = g_hash_table_size(m->databases), clients = g_hash_table_size(m->sessions);
-        unsigned statements = g_hash_table_size(m->statements), workers = m->workers.length;
+        unsigned statements = g_hash_table_size(m->statements), channels = g_hash_table_size(m->channels);
+        unsigned workers = m->workers.length;
         uint64_t runs = manager_n_runs(m);
 
-        return g_strdup_printf("STATUS=%u database%s, %u client%s, %u statement%s, %" PRIu64 " run%s (%" PRIu64
+        return g_strdup_printf("STATUS=%u database%s, %u client%s, %u statement%s, %u channel%s, %" PRIu64 " run%s (%" PRIu64
                                " parked), %u worker%s",
                                databases, plural(databases), clients, plural(clients), statements, plural(statements),
-                               runs, plural(runs), manager_n_parked(m), workers, plural(workers));
+                               channels, plural(channels), runs, plural(runs), manager_n_parked(m), workers, plural(workers));
 }
 
 static void update(Manager *m) {

@@ -3,7 +3,7 @@
  * One uid that has something here, and the sums over all that its clients hold: quotas are per uid, whatever number of
  * connections it opens. Supervisor.
  *
- * Referenced by each session, run, pipe, group, held call and question to polkit of the uid: the last of them may
+ * Referenced by each session, run, channel, pipe, group, held call and question to polkit of the uid: the last of them may
  * outlive the others.
  */
 #ifndef SQLIPC_USER_H
@@ -18,7 +18,7 @@
 
 typedef struct Manager Manager;
 
-/* Bytes of SQL and parameters that a uid may make us keep, in statements and in runs that wait. */
+/* Bytes of SQL and parameters that a uid may make us keep, in statements, in runs that wait and in channels that rest. */
 #define HELD_SIZE_MAX ((size_t) 32 * 1024 * 1024)
 
 /* Bytes of large rows that a uid may have us join at once, for replies with rows. */
@@ -29,7 +29,7 @@ typedef struct User {
         unsigned n_ref;
         uid_t uid;
         unsigned n_held_calls; /* held-call.h */
-        uint64_t n_statements, n_runs, n_workers;
+        uint64_t n_statements, n_runs, n_channels, n_workers;
         size_t held_size, joined_size;
         PipeAccount pipe_account;
         PolkitAccount polkit_account;

@@ -14,6 +14,7 @@
 #include "manager.h"
 #include "quota.h"
 #include "worker.h"
+#include "worker-channels.h"
 
 /* What a turn of the loop hears of one worker, and what of one that died: a large message costs milliseconds (I1). */
 #define MESSAGES_AT_ONCE 64
@@ -131,6 +132,7 @@ int worker_new(Group *g) {
                 .group = group_ref(g),
                 .control_fd = -1,
                 .runs = G_QUEUE_INIT,
+                .channels = G_QUEUE_INIT,
                 .started_usec = manager_now(),
                 .idle_usec = manager_now(),
                 .group_link.data = w,
@@ -161,12 +163,9 @@ unsigned worker_n_runnable(const Worker *w) {
 
         for (GList *i = w->runs.head; i; i = i->next)
                 n += run_is_runnable(i->data);
+        for (GList *i = w->channels.head; i; i = i->next)
+                n += channel_is_runnable(i->data);
         return n;
-}
-
-void worker_add_run(Worker *w, Run *run) {
-        g_queue_push_tail_link(&w->runs, &run->worker_link);
-        (void) sd_event_source_set_enabled(w->idle_timer, SD_EVENT_OFF);
 }
 
 static void watch_idle(Worker *w, uint64_t usec) {
@@ -174,14 +173,31 @@ static void watch_idle(Worker *w, uint64_t usec) {
         (void) sd_event_source_set_enabled(w->idle_timer, SD_EVENT_ONESHOT);
 }
 
-void worker_remove_run(Worker *w, Run *run) {
-        g_queue_unlink(&w->runs, &run->worker_link);
-        if (w->runs.head || w->control_fd < 0)
+static bool is_idle(const Worker *w) {
+        return !w->runs.head && !w->channels.head;
+}
+
+void worker_on_work_begun(Worker *w) {
+        (void) sd_event_source_set_enabled(w->idle_timer, SD_EVENT_OFF);
+}
+
+void worker_on_work_over(Worker *w) {
+        if (!is_idle(w) || w->control_fd < 0)
                 return;
         w->idle_usec = manager_now();
-        watch_idle(w, w->idle_usec + w->manager->config->limits.worker_idle_usec);
+        watch_idle(w, w->idle_usec + (w->ending ? EXIT_USEC : w->manager->config->limits.worker_idle_usec));
         if (w->manager->stopping)
                 worker_end(w);
+}
+
+void worker_add_run(Worker *w, Run *run) {
+        g_queue_push_tail_link(&w->runs, &run->worker_link);
+        worker_on_work_begun(w);
+}
+
+void worker_remove_run(Worker *w, Run *run) {
+        g_queue_unlink(&w->runs, &run->worker_link);
+        worker_on_work_over(w);
 }
 
 void worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sentence) {
@@ -206,7 +222,7 @@ void worker_end(Worker *w) {
 
 static bool may_end(const Worker *w) {
         /* A job that lies in the socket could be taken by it just now. */
-        return worker_stays(w) && !w->runs.head && !w->group->sent.head && !w->group->waiting.head;
+        return worker_stays(w) && is_idle(w) && !w->group->sent.head && !w->group->waiting.head;
 }
 
 static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -216,25 +232,37 @@ static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
                 worker_kill(w, "it was told to end, and goes on");
         else if (may_end(w))
                 worker_end(w);
-        else if (worker_stays(w) && !w->runs.head)
+        else if (worker_stays(w) && is_idle(w))
                 watch_idle(w, usec + w->manager->config->limits.worker_idle_usec + 1000);
         return 0;
 }
 
-void worker_end_idle(Manager *m, const User *u, const Database *d) {
+/* The user with more workers gives one up, and of these the one that is idle for longer. */
+static bool goes_before(const Worker *a, const Worker *b) {
+        uint64_t n_a = a->group->user->n_workers, n_b = b->group->user->n_workers;
+
+        return n_a != n_b ? n_a > n_b : a->idle_usec < b->idle_usec;
+}
+
+static Worker *find_to_end(const Manager *m, const User *u, const Database *d, bool (*allowed)(const Worker *w)) {
         Worker *found = NULL;
 
         for (GList *i = m->workers.head; i; i = i->next) {
                 Worker *w = i->data;
 
-                if (!may_end(w) || (u && w->group->user != u) || (d && w->group->database != d))
+                if (!allowed(w) || (u && w->group->user != u) || (d && w->group->database != d))
                         continue;
-                if (!found || w->group->user->n_workers > found->group->user->n_workers ||
-                    (w->group->user->n_workers == found->group->user->n_workers && w->idle_usec < found->idle_usec))
+                if (!found || goes_before(w, found))
                         found = w;
         }
-        if (found)
-                worker_end(found);
+        return found;
+}
+
+void worker_end_idle(Manager *m, const User *u, const Database *d) {
+        Worker *w = find_to_end(m, u, d, may_end) ?: find_to_end(m, u, d, worker_may_give_way);
+
+        if (w)
+                worker_end(w);
 }
 
 static LogFields fields_of(const Worker *w) {
@@ -275,9 +303,11 @@ static void worker_gone(Worker *w) {
                 return;
         w->io = sd_event_source_disable_unref(w->io);
         w->idle_timer = sd_event_source_disable_unref(w->idle_timer);
+        w->watch = sd_event_source_disable_unref(w->watch);
         close(w->control_fd);
         w->control_fd = -1;
         lose_runs(w);
+        worker_lose_channels(w);
         group_on_worker_gone(w->group, early);
 }
 
@@ -291,9 +321,10 @@ void worker_free(Worker *w) {
         w->child = sd_event_source_disable_unref(w->child);
         w->io = sd_event_source_disable_unref(w->io);
         w->idle_timer = sd_event_source_disable_unref(w->idle_timer);
+        w->watch = sd_event_source_disable_unref(w->watch);
         if (w->control_fd >= 0)
                 close(w->control_fd);
-        assert(!w->runs.head);
+        assert(is_idle(w));
         g_queue_unlink(&g->workers, &w->group_link);
         g_queue_unlink(&w->manager->workers, &w->manager_link);
         quota_count_worker(g->user, g->database, -1);
@@ -352,10 +383,17 @@ static uint64_t message_number(const Message *m) {
         return 0; /* no run has it */
 }
 
+static bool is_about_channels(const Message *m) {
+        return m->kind == MESSAGE_CHANNEL_PROGRESS || m->kind == MESSAGE_CHANNEL_RESTED ||
+               m->kind == MESSAGE_CHANNEL_CLOSED || m->kind == MESSAGE_PONG;
+}
+
 static int dispatch(Worker *w, const Message *m) {
         uint64_t number = message_number(m);
         Run *run = g_hash_table_lookup(w->manager->runs, &number);
 
+        if (is_about_channels(m))
+                return worker_channels_dispatch(w, m);
         if (!run || run->group != w->group)
                 return -EBADMSG;
         if (m->kind == MESSAGE_TAKEN) {
@@ -367,6 +405,8 @@ static int dispatch(Worker *w, const Message *m) {
         }
         if (run->worker != w)
                 return -EBADMSG;
+        if (m->kind != MESSAGE_PROGRESS) /* which comes from inside a step, too */
+                worker_is_not_stuck(w);
         switch (m->kind) {
         case MESSAGE_STARTED: return run_on_started(run, &m->started);
         case MESSAGE_PARKED: return run_on_parked(run, m->parked.parked);

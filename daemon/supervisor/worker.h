@@ -23,12 +23,18 @@ struct Worker {
         pid_t pid;
         int control_fd;           /* -1: dead */
         GQueue runs;              /* of Run, by worker_link: taken, and not drained */
-        bool spoke;               /* it took a job */
+        GQueue channels;          /* of Channel, by worker_link */
+        bool spoke;               /* it took a job, or answered */
         bool ending, killed;
         bool distrusted;          /* nothing that it says is read any more */
         uint64_t started_usec;
-        uint64_t idle_usec;       /* since when it has had no run */
-        sd_event_source *io, *child, *idle_timer;
+        uint64_t idle_usec;       /* since when it has had no run and no channel */
+        /* worker-channels.h */
+        bool ping_sent;
+        uint64_t ping_number;
+        uint64_t ping_usec;       /* when it was asked; 0: it owes no answer */
+        uint64_t stuck_until_usec;
+        sd_event_source *io, *child, *idle_timer, *watch;
         GList group_link, manager_link;
 };
 
@@ -42,16 +48,21 @@ void worker_process(Worker *w);
 void worker_add_run(Worker *w, Run *run);
 void worker_remove_run(Worker *w, Run *run);
 
-/* Tells it to end a run. A worker that does not listen is killed by the run's timer. */
+/* It has something to do; one thing less: its idle time is over, or may begin. */
+void worker_on_work_begun(Worker *w);
+void worker_on_work_over(Worker *w);
+
+/* Tells it to end a run, or that of a channel. A worker that does not listen is killed by the run's timer. */
 void worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sentence);
 
 void worker_kill(Worker *w, const char *why);
 
-/* Lets it end by itself. */
+/* Lets it end by itself; channels come back before. */
 void worker_end(Worker *w);
 
 /* Ends the worker that has been idle for longest: of `u`, or (NULL) of the uid with most workers that has an idle one; on
- * `d`, or (NULL) anywhere. */
+ * `d`, or (NULL) anywhere. Where none is idle, one that has nothing but channels on which nothing runs: they wait for
+ * another, and take turns so. */
 void worker_end_idle(Manager *m, const User *u, const Database *d);
 
 /* The loop is over: kills and reaps it. */
@@ -61,6 +72,7 @@ static inline bool worker_stays(const Worker *w) {
         return w->control_fd >= 0 && !w->ending && !w->killed;
 }
 
+/* Runs that want a CPU, those on channels included as far as they are known. */
 unsigned worker_n_runnable(const Worker *w);
 
 #endif

@@ -372,11 +372,11 @@ def service_manager():
         environment = notified.environment | {"WATCHDOG_USEC": "200000"}
         with Service({"chinook": CHINOOK}, environment=environment) as service:
             notified.until("READY", "1")
-            notified.until("STATUS", "1 database, 0 clients, 0 statements, 0 runs (0 parked), 0 workers")
+            notified.until("STATUS", "1 database, 0 clients, 0 statements, 0 channels, 0 runs (0 parked), 0 workers")
             client = service.client()
             statement = client.prepare("chinook", STREAM)
             run = statement.fetch()
-            notified.until("STATUS", "1 database, 1 client, 1 statement, 1 run (1 parked), 1 worker")
+            notified.until("STATUS", "1 database, 1 client, 1 statement, 0 channels, 1 run (1 parked), 1 worker")
             run.cancel()
             expect("Cancelled", run.read)
             for _ in range(3):
@@ -394,7 +394,7 @@ def sleeps_at_rest():
     with Notified() as notified:
         with Service({"chinook": CHINOOK}, limits={"WorkerIdleSec": 1}, environment=notified.environment) as service:
             service.driver.point()
-            notified.until("STATUS", "1 database, 1 client, 0 statements, 0 runs (0 parked), 0 workers")
+            notified.until("STATUS", "1 database, 1 client, 0 statements, 0 channels, 0 runs (0 parked), 0 workers")
             time.sleep(1.5)
             before = switches(service.daemon.pid)
             time.sleep(2.5)

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What is known of the runs on a channel. Supervisor. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "channel-run.h"
+#include "dbus-text.h"
+#include "log.h"
+#include "manager.h"
+#include "statement.h"
+#include "worker.h"
+
+/* Bytes of SQL that SQL_EXCERPT_LENGTH characters have at most. */
+#define EXCERPT_SIZE_MAX ((size_t) SQL_EXCERPT_LENGTH * 4)
+
+static void count(Channel *c, const ChannelProgress *p) {
+        Manager *m = c->manager;
+        Session *s = c->session;
+
+        c->n_runs += p->n_runs;
+        c->n_rows += p->n_rows;
+        c->n_bytes += p->n_bytes;
+        m->total_runs += p->n_runs;
+        m->total_rows += p->n_rows;
+        m->total_bytes += p->n_bytes;
+        if (!s)
+                return;
+        s->total_runs += p->n_runs;
+        s->total_rows += p->n_rows;
+        s->total_bytes += p->n_bytes;
+}
+
+static void log_slow(const Channel *c) {
+        uint64_t usec = channel_run_usec(&c->run), waited = c->run.parked_usec;
+        LogFields fields = {
+                .database = database_name(c->database),
+                .client = c->session ? c->session->name : NULL,
+                .uid = &c->user->uid,
+                .run = c->number,
+                .worker_pid = c->worker ? c->worker->pid : 0,
+                .usec = usec > waited ? usec - waited : 0, /* a reader that takes its time is no slow query */
+                .rows = c->run.n_rows,
+        };
+
+        if (fields.usec > c->manager->config->service.slow_query_usec)
+                log_event(LOG_EVENT_SLOW_QUERY, &fields,
+                          "A run of uid %u on channel %" PRIu64 " took %.1f s, more than SlowQuerySec=; rows: %" PRIu64 ".",
+                          (unsigned) c->user->uid, c->number, (double) fields.usec / 1e6, fields.rows);
+}
+
+/* A worker may send anything, and cuts SQL where it likes. */
+static char *make_excerpt(const Bytes *sql) {
+        char *text = dbus_text_replace(sql->data ?: "", MIN(sql->size, EXCERPT_SIZE_MAX)), *excerpt;
+
+        if (!text)
+                return NULL;
+        excerpt = g_utf8_substring(text, 0, MIN(g_utf8_strlen(text, -1), SQL_EXCERPT_LENGTH));
+        free(text);
+        return excerpt;
+}
+
+static void begin(ChannelRun *run, const ChannelProgress *p) {
+        channel_run_done(run);
+        if (!p->running)
+                return;
+        run->excerpt = make_excerpt(&p->sql);
+        if (p->n_runs > 0) /* what is new may be of the runs that ended */
+                return;
+        run->n_rows = p->n_rows;
+        run->n_bytes = p->n_bytes;
+}
+
+bool channel_run_note(Channel *c, const ChannelProgress *p) {
+        ChannelRun *run = &c->run;
+        uint64_t now = manager_now();
+        bool goes_on = run->running && p->running && p->n_runs == 0;
+
+        if (p->running || p->n_runs > 0 || p->n_statements != c->n_statements)
+                c->used_usec = now;
+        c->n_statements = p->n_statements;
+        count(c, p);
+        if (run->running && run->parked)
+                run->parked_usec += now - run->noted_usec;
+        if (goes_on) {
+                run->n_rows += p->n_rows;
+                run->n_bytes += p->n_bytes;
+        } else {
+                if (run->running)
+                        log_slow(c);
+                begin(run, p);
+        }
+        run->running = p->running;
+        run->parked = p->running && p->parked;
+        run->usec = p->usec;
+        run->noted_usec = now;
+        return !goes_on;
+}
+
+uint64_t channel_run_usec(const ChannelRun *run) {
+        return run->usec + (manager_now() - run->noted_usec);
+}
+
+void channel_run_done(ChannelRun *run) {
+        g_free(run->excerpt);
+        *run = (ChannelRun) {};
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A private socket between a client and a worker. Supervisor. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "bus-error.h"
+#include "channel.h"
+#include "channel-run.h"
+#include "group.h"
+#include "log.h"
+#include "manager.h"
+#include "policy.h"
+#include "quota.h"
+#include "worker.h"
+#include "worker-channels.h"
+
+#define GRACE_USEC UINT64_C(1000000) /* between CHANNEL_CLOSE or CANCEL, and SIGKILL */
+#define ACCURACY_USEC UINT64_C(1000)
+
+static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata);
+static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);
+
+/* ---- Birth and death ---- */
+
+static int open_sockets(Channel *c, int *ret_client_fd, Refusal *refusal) {
+        int fds[2];
+
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0) {
+                if (errno != EMFILE && errno != ENFILE)
+                        return -errno;
+                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
+                              "The service has no descriptor left for a channel; try again later.");
+        }
+        c->fd = fds[0];
+        *ret_client_fd = fds[1];
+        /* Each end has its own description: the client's stays blocking. */
+        return fcntl(c->fd, F_SETFL, O_RDWR | O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+static int add_sources(Channel *c) {
+        int r = sd_event_add_io(c->manager->event, &c->io, c->fd, EPOLLIN, on_io, c);
+
+        if (r >= 0)
+                r = sd_event_add_time(c->manager->event, &c->timer, CLOCK_MONOTONIC, UINT64_MAX, ACCURACY_USEC, on_timer, c);
+        return r;
+}
+
+static void rest(Channel *c);
+
+int channel_new(Session *s, Database *d, uint32_t page_size, int *ret_client_fd, Refusal *refusal) {
+        g_autoptr(Group) group = NULL;
+        int client_fd = -1, r = quota_check_channel(s->user, d, refusal);
+
+        if (r < 0)
+                return r;
+        r = group_get(s->user, d, &group);
+        if (r < 0)
+                return r;
+        Channel *c = g_new(Channel, 1);
+        *c = (Channel) {
+                .manager = s->manager,
+                .user = user_ref(s->user),
+                .session = s,
+                .database = database_ref(d),
+                .group = g_steal_pointer(&group),
+                .number = manager_next_number(s->manager),
+                .fd = -1,
+                .page_size = page_size,
+                .opened_usec = manager_now(),
+                .used_usec = manager_now(),
+                .session_link.data = c,
+                .worker_link.data = c,
+                .group_link.data = c,
+        };
+        quota_count_channel(c->user, d, 1);
+        g_queue_push_tail_link(&s->channels, &c->session_link);
+        g_hash_table_insert(s->manager->channels, &c->number, c);
+        r = open_sockets(c, &client_fd, refusal);
+        if (r >= 0)
+                r = add_sources(c);
+        if (r < 0) {
+                if (client_fd >= 0)
+                        close(client_fd);
+                channel_free(c);
+                return r;
+        }
+        rest(c);
+        *ret_client_fd = client_fd;
+        return 0;
+}
+
+static void drop_kept(Channel *c) {
+        if (c->kept)
+                user_release(c->user, g_bytes_get_size(c->kept));
+        g_clear_pointer(&c->kept, g_bytes_unref);
+}
+
+/* Off the worker's side: queue or process. */
+static void detach(Channel *c) {
+        if (c->worker)
+                worker_remove_channel(c->worker, c);
+        else if (c->state == CHANNEL_WAITING)
+                g_queue_unlink(&c->group->channels, &c->group_link);
+        c->worker = NULL;
+}
+
+void channel_abandon(Channel *c) {
+        if (c->session)
+                g_queue_unlink(&c->session->channels, &c->session_link);
+        c->session = NULL;
+}
+
+void channel_free(Channel *c) {
+        log_full(LOG_DEBUG, database_name(c->database), c->session ? c->session->name : NULL,
+                 "Channel %" PRIu64 " is closed after %" PRIu64 " runs.", c->number, c->n_runs);
+        detach(c);
+        drop_kept(c);
+        channel_abandon(c);
+        g_hash_table_remove(c->manager->channels, &c->number);
+        quota_count_channel(c->user, c->database, -1);
+        c->io = sd_event_source_disable_unref(c->io);
+        c->timer = sd_event_source_disable_unref(c->timer);
+        if (c->fd >= 0)
+                close(c->fd);
+        channel_run_done(&c->run);
+        (void) database_unref(c->database);
+        c->group = group_unref(c->group);
+        (void) user_unref(c->user);
+        g_free(c);
+}
+
+/* ---- Time ---- */
+
+static void arm(Channel *c, uint64_t usec) {
+        int r = sd_event_source_set_time(c->timer, usec);
+
+        if (r >= 0)
+                r = sd_event_source_set_enabled(c->timer, usec == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+        if (r < 0)
+                log_error("A timer cannot be set: %s", strerror(-r));
+}
+
+/* When StatementIdleSec= will have passed; UINT64_MAX: never. */
+static uint64_t expires(const Channel *c) {
+        uint64_t idle_usec = quota_limits(c->user, c->database).statement_idle_usec;
+
+        return idle_usec == UINT64_MAX ? UINT64_MAX : c->used_usec + idle_usec;
+}
+
+void channel_check_idle(Channel *c) {
+        if (!c->run.running && manager_now() >= expires(c))
+                channel_close(c);
+}
+
+/* It was told to go, and is still there. Where another's work keeps the worker from hearing that, the client at least is
+ * free. */
+static void on_close_timeout(Channel *c) {
+        bool is_excused = c->patient || worker_is_held_up_by_others(c->worker, c);
+
+        if (!is_excused || !worker_is_deaf(c->worker, GRACE_USEC / 2)) {
+                worker_kill(c->worker, "it does not let go of a channel that closes");
+                return;
+        }
+        (void) shutdown(c->fd, SHUT_RDWR);
+        arm(c, manager_now() + GRACE_USEC);
+}
+
+static void on_cancel_timeout(Channel *c) {
+        if (c->cancelled_usec == 0 || !worker_is_deaf(c->worker, 0))
+                return;
+        if (worker_is_deaf(c->worker, GRACE_USEC))
+                worker_kill(c->worker, "a run on a channel that was cancelled goes on");
+        else
+                arm(c, manager_now() + GRACE_USEC);
+}
+
+static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
+        Channel *c = userdata;
+
+        switch (c->state) {
+        case CHANNEL_RESTING:
+                arm(c, expires(c)); /* a reload may have changed that */
+                channel_check_idle(c);
+                break;
+        case CHANNEL_WAITING: channel_close(c); break; /* over the bus its client learns that it is Busy */
+        case CHANNEL_AT_WORKER: on_cancel_timeout(c); break;
+        case CHANNEL_CLOSING: on_close_timeout(c); break;
+        }
+        return 0;
+}
+
+/* ---- Resting, waiting ---- */
+
+static void enter(Channel *c, ChannelState state, uint32_t events, uint64_t until_usec) {
+        c->state = state;
+        (void) sd_event_source_set_io_events(c->io, events);
+        arm(c, until_usec);
+}
+
+static void rest(Channel *c) {
+        enter(c, CHANNEL_RESTING, EPOLLIN, expires(c));
+}
+
+static void wait_for_worker(Channel *c) {
+        c->waits_usec = manager_now();
+        enter(c, CHANNEL_WAITING, 0, c->waits_usec + quota_limits(c->user, c->database).queue_timeout_usec);
+        g_queue_push_tail_link(&c->group->channels, &c->group_link);
+        group_staff(c->group);
+}
+
+bool channel_has_unread(const Channel *c) {
+        struct pollfd pfd = { .fd = c->fd, .events = POLLIN };
+
+        return poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLIN);
+}
+
+/* Its client sends no more: it closed its end, or half of it. */
+static bool is_at_end(const Channel *c) {
+        char byte;
+        ssize_t n = recv(c->fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
+
+        return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        Channel *c = userdata;
+
+        if ((revents & (EPOLLHUP | EPOLLERR)) || is_at_end(c)) {
+                (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF); /* it stays true */
+                channel_close(c);
+        } else if (c->state == CHANNEL_RESTING)
+                wait_for_worker(c);
+        return 0;
+}
+
+/* ---- At a worker ---- */
+
+static Message hand_over_message(const Channel *c) {
+        const Limits l = quota_limits(c->user, c->database);
+        gsize size = 0;
+        const char *kept = c->kept ? g_bytes_get_data(c->kept, &size) : NULL;
+
+        return (Message) {
+                .kind = MESSAGE_CHANNEL,
+                .channel = {
+                        .number = c->number,
+                        .page_size = c->page_size,
+                        .statements_max = (uint32_t) MIN(l.statements_max, UINT32_MAX),
+                        .run_timeout_usec = l.run_timeout_usec,
+                        .prepare_timeout_usec = l.prepare_timeout_usec,
+                        .row_size_max = l.row_size_max,
+                        .result_rows_max = l.result_rows_max,
+                        .result_size_max = l.result_size_max,
+                        .state = { .data = kept ?: "", .size = size },
+                },
+        };
+}
+
+int channel_hand_over(Channel *c, Worker *w) {
+        Message m = hand_over_message(c);
+        int r = message_send(w->control_fd, &m, c->fd);
+
+        if (r == -EAGAIN)
+                return r;
+        if (r < 0) {
+                log_full(LOG_DEBUG, database_name(c->database), NULL, "A channel cannot be handed over: %s", strerror(-r));
+                channel_free(c);
+                return 0;
+        }
+        g_queue_unlink(&c->group->channels, &c->group_link);
+        enter(c, CHANNEL_AT_WORKER, 0, UINT64_MAX);
+        drop_kept(c);
+        c->worker = w;
+        c->used_usec = manager_now();
+        worker_add_channel(w, c);
+        return 0;
+}
+
+void channel_close(Channel *c) {
+        switch (c->state) {
+        case CHANNEL_RESTING:
+        case CHANNEL_WAITING: channel_free(c); return;
+        case CHANNEL_AT_WORKER:
+                (void) message_send(c->worker->control_fd,
+                                    &(Message) { .kind = MESSAGE_CHANNEL_CLOSE, .number = c->number }, -1);
+                worker_ping(c->worker);
+                (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF);
+                c->state = CHANNEL_CLOSING;
+                arm(c, manager_now() + GRACE_USEC);
+                return;
+        case CHANNEL_CLOSING: return;
+        }
+}
+
+void channel_give_up(Channel *c) {
+        if (c->state != CHANNEL_AT_WORKER)
+                return;
+        (void) shutdown(c->fd, SHUT_RDWR);
+        c->patient = true;
+        channel_close(c);
+}
+
+void channel_doom(Channel *c) {
+        c->doomed = true;
+        if (!c->run.running)
+                channel_close(c);
+}
+
+void channel_cancel(Channel *c, const char *sentence) {
+        worker_cancel(c->worker, c->number, ERROR_CANCELLED, sentence);
+        c->cancelled_usec = manager_now();
+        worker_ping(c->worker);
+        arm(c, c->cancelled_usec + GRACE_USEC);
+}
+
+/* ---- What a worker says ---- */
+
+void channel_on_progress(Channel *c, const ChannelProgress *progress) {
+        if (channel_run_note(c, progress))
+                c->cancelled_usec = 0; /* another run, or none */
+        if (c->doomed && c->state == CHANNEL_AT_WORKER && (progress->n_runs > 0 || !progress->running))
+                channel_close(c);
+}
+
+void channel_on_rested(Channel *c, const ChannelEnd *end) {
+        g_auto(Refusal) refusal = REFUSAL_INIT; /* there is no call to answer: end-of-file is */
+        Worker *w = c->worker;
+
+        (void) channel_run_note(c, &end->progress);
+        if (end->waiting)
+                worker_is_stuck_now(w);
+        detach(c);
+        if (c->state == CHANNEL_CLOSING || c->doomed || user_hold(c->user, end->state.size, &refusal) < 0) {
+                c->state = CHANNEL_RESTING;
+                channel_free(c);
+                return;
+        }
+        c->kept = g_bytes_new(end->state.data, end->state.size);
+        c->cancelled_usec = 0;
+        if (end->waiting)
+                wait_for_worker(c);
+        else
+                rest(c);
+}
+
+void channel_on_closed(Channel *c, const ChannelEnd *end) {
+        (void) channel_run_note(c, &end->progress);
+        channel_free(c);
+}
+
+/* ---- All of them ---- */
+
+/* Closing one may free it, and does nothing to others. */
+static void for_each(Manager *m, bool (*wanted)(const Channel *c), void (*act)(Channel *c)) {
+        g_autoptr(GPtrArray) found = g_ptr_array_new();
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, m->channels);
+        while (g_hash_table_iter_next(&i, NULL, &value))
+                if (wanted(value))
+                        g_ptr_array_add(found, value);
+        for (guint k = 0; k < found->len; k++)
+                act(found->pdata[k]);
+}
+
+static bool is_unpublished(const Channel *c) {
+        return !c->database->published;
+}
+
+void channels_on_reload(Manager *m) {
+        for_each(m, is_unpublished, channel_doom);
+}
+
+static bool is_in_doubt(const Channel *c) {
+        const Peer *p = c->session ? g_hash_table_lookup(c->manager->peers, c->session->name) : NULL;
+
+        return p && policy_verdict(c->manager, p, c->database) != POLICY_YES;
+}
+
+void channels_on_policy_changed(Manager *m) {
+        for_each(m, is_in_doubt, channel_doom);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Manager.ListStatements, ListRuns, ListChannels. Supervisor. */
+#include "channel-run.h"
+#include "lists-bus.h"
+#include "manager.h"
+#include "run.h"
+#include "session.h"
+#include "statement.h"
+#include "worker.h"
+
+/* An entry has 1.2 KiB at most: the loop goes on soon, and the bus, which disconnects who sends
+ * messages of more than 32 MiB, has no reason to. */
+#define LIST_LENGTH_MAX 4096u
+
+/* Lists are for the user, whichever program asks: busctl's connection owns nothing. */
+static bool may_see(const Peer *p, uid_t owner) {
+        return p->uid == 0 || p->uid == owner;
+}
+
+/* What all entries have in common; more of the a{sv} may follow, then end_entry(). */
+static int begin_entry(sd_bus_message *reply, uint64_t number, const Database *d, const char *owner, uid_t uid) {
+        int r = sd_bus_message_open_container(reply, 'r', "tosa{sv}");
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "tos", number, d->object_path, owner);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        return r < 0 ? r : sd_bus_message_append(reply, "{sv}", "uid", "u", (uint32_t) uid);
+}
+
+static int end_entry(sd_bus_message *reply) {
+        int r = sd_bus_message_close_container(reply);
+
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static const char *owner_of(const Channel *c) {
+        return c->session ? c->session->name : "";
+}
+
+static int append_sql(sd_bus_message *reply, GBytes *sql) {
+        g_autofree char *excerpt = sql_excerpt(sql);
+
+        return sd_bus_message_append(reply, "{sv}", "sql", "s", excerpt);
+}
+
+static int append_statement(sd_bus_message *reply, const Statement *s) {
+        int r = begin_entry(reply, s->number, s->database, s->session->name, s->session->user->uid);
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}", "runs", "t", s->n_runs);
+        if (r >= 0 && s->run)
+                r = sd_bus_message_append(reply, "{sv}", "running", "t", s->run->number);
+        if (r >= 0)
+                r = append_sql(reply, s->sql);
+        return r < 0 ? r : end_entry(reply);
+}
+
+int lists_bus_append_statements(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
+        GHashTableIter i;
+        void *value;
+        unsigned n = 0;
+        int r = sd_bus_message_open_container(reply, 'a', "(tosa{sv})");
+
+        g_hash_table_iter_init(&i, m->statements);
+        while (r >= 0 && !*ret_truncated && g_hash_table_iter_next(&i, NULL, &value)) {
+                const Statement *s = value;
+
+                if (s->state == STATEMENT_PREPARING || !may_see(peer, s->session->user->uid))
+                        continue;
+                if (n++ < LIST_LENGTH_MAX)
+                        r = append_statement(reply, s);
+                else
+                        *ret_truncated = true;
+        }
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static const char *state_name(const Run *run) {
+        switch (run->state) {
+        case RUN_WAITING:
+        case RUN_SENT: return "queued";
+        case RUN_TAKEN:
+        case RUN_STARTED: return run->parked ? "parked" : "running";
+        case RUN_ENDED:
+        case RUN_OVER: return "draining";
+        }
+        return "";
+}
+
+static int append_run(sd_bus_message *reply, const Run *run, bool with_pid) {
+        int r = begin_entry(reply, run->number, run->database, run->session ? run->session->name : "", run->user->uid);
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}", "state", "s", state_name(run), "usec", "t",
+                                          manager_now() - run->asked_usec);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "rows", "t", run->n_rows, "bytes", "t", run->n_bytes,
+                                          "sql", "s", run->excerpt);
+        if (r >= 0 && run->statement)
+                r = sd_bus_message_append(reply, "{sv}", "statement", "t", run->statement->number);
+        if (r >= 0 && with_pid && run->worker)
+                r = sd_bus_message_append(reply, "{sv}", "worker-pid", "u", (uint32_t) run->worker->pid);
+        return r < 0 ? r : end_entry(reply);
+}
+
+static int append_run_of_channel(sd_bus_message *reply, const Channel *c, bool with_pid) {
+        int r = begin_entry(reply, c->number, c->database, owner_of(c), c->user->uid);
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}", "state", "s", c->run.parked ? "parked" : "running", "usec", "t",
+                                          channel_run_usec(&c->run));
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "rows", "t", c->run.n_rows, "bytes", "t", c->run.n_bytes,
+                                          "sql", "s", c->run.excerpt);
+        if (r >= 0 && with_pid && c->worker)
+                r = sd_bus_message_append(reply, "{sv}", "worker-pid", "u", (uint32_t) c->worker->pid);
+        return r < 0 ? r : end_entry(reply);
+}
+
+int lists_bus_append_runs(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
+        GHashTableIter i;
+        void *value;
+        unsigned n = 0;
+        int r = sd_bus_message_open_container(reply, 'a', "(tosa{sv})");
+
+        g_hash_table_iter_init(&i, m->runs);
+        while (r >= 0 && !*ret_truncated && g_hash_table_iter_next(&i, NULL, &value)) {
+                const Run *run = value;
+
+                if (run->kind == RUN_PREPARE || !may_see(peer, run->user->uid))
+                        continue;
+                if (n++ < LIST_LENGTH_MAX)
+                        r = append_run(reply, run, peer->uid == 0);
+                else
+                        *ret_truncated = true;
+        }
+        g_hash_table_iter_init(&i, m->channels);
+        while (r >= 0 && !*ret_truncated && g_hash_table_iter_next(&i, NULL, &value)) {
+                const Channel *c = value;
+
+                if (!c->run.running || !may_see(peer, c->user->uid))
+                        continue;
+                if (n++ < LIST_LENGTH_MAX)
+                        r = append_run_of_channel(reply, c, peer->uid == 0);
+                else
+                        *ret_truncated = true;
+        }
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static const char *name_of_state(const Channel *c) {
+        if (c->run.running)
+                return c->run.parked ? "parked" : "running";
+        switch (c->state) {
+        case CHANNEL_RESTING:
+        case CHANNEL_WAITING: return "resting";
+        case CHANNEL_AT_WORKER:
+        case CHANNEL_CLOSING: return "idle";
+        }
+        return "";
+}
+
+static int append_channel(sd_bus_message *reply, const Channel *c, bool with_pid) {
+        int r = begin_entry(reply, c->number, c->database, owner_of(c), c->user->uid);
+
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "state", "s", name_of_state(c), "usec", "t",
+                                          manager_now() - c->opened_usec, "statements", "u", c->n_statements);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "total-runs", "t", c->n_runs, "rows", "t", c->n_rows,
+                                          "bytes", "t", c->n_bytes);
+        if (r >= 0 && c->run.excerpt)
+                r = sd_bus_message_append(reply, "{sv}", "sql", "s", c->run.excerpt);
+        if (r >= 0 && with_pid && c->worker)
+                r = sd_bus_message_append(reply, "{sv}", "worker-pid", "u", (uint32_t) c->worker->pid);
+        return r < 0 ? r : end_entry(reply);
+}
+
+int lists_bus_append_channels(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
+        GHashTableIter i;
+        void *value;
+        unsigned n = 0;
+        int r = sd_bus_message_open_container(reply, 'a', "(tosa{sv})");
+
+        g_hash_table_iter_init(&i, m->channels);
+        while (r >= 0 && !*ret_truncated && g_hash_table_iter_next(&i, NULL, &value)) {
+                const Channel *c = value;
+
+                if (!may_see(peer, c->user->uid))
+                        continue;
+                if (n++ < LIST_LENGTH_MAX)
+                        r = append_channel(reply, c, peer->uid == 0);
+                else
+                        *ret_truncated = true;
+        }
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}

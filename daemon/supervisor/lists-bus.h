@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Manager.ListStatements, ListRuns, ListChannels: what the peer's uid has here, everybody's for root. Supervisor.
+ */
+#ifndef SQLIPC_LISTS_BUS_H
+#define SQLIPC_LISTS_BUS_H
+
+#include <stdbool.h>
+#include <systemd/sd-bus.h>
+
+typedef struct Manager Manager;
+typedef struct Peer Peer;
+
+/* Each appends a(tosa{sv}); `*ret_truncated`, false before: there is more than the list may hold. */
+int lists_bus_append_statements(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated);
+int lists_bus_append_runs(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated);
+int lists_bus_append_channels(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Which worker gets a channel. Supervisor. */
+#include <errno.h>
+
+#include "channel.h"
+#include "manager.h"
+#include "placement.h"
+#include "quota.h"
+#include "worker.h"
+#include "worker-channels.h"
+
+static bool is_better(const Worker *a, const Worker *b) {
+        bool a_runs = worker_n_runnable(a) > 0, b_runs = worker_n_runnable(b) > 0;
+
+        return a_runs != b_runs ? b_runs : a->channels.length < b->channels.length;
+}
+
+static Worker *pick(const Group *g) {
+        Worker *found = NULL;
+
+        for (GList *i = g->workers.head; i; i = i->next) {
+                Worker *w = i->data;
+
+                if (worker_stays(w) && !worker_is_stuck(w) && (!found || is_better(w, found)))
+                        found = w;
+        }
+        return found;
+}
+
+static bool wants_sibling(const Group *g, const Worker *best) {
+        return !best || worker_n_runnable(best) > 0 ||
+               (best->channels.length > 0 && group_n_workers(g) < g->manager->n_cpus);
+}
+
+/* The worker for one channel more; NULL: none yet. */
+static Worker *find(Group *g) {
+        Worker *best = pick(g);
+
+        if (!wants_sibling(g, best))
+                return best;
+        /* for a worker that it could do without, nobody else's is ended */
+        if (best && (g->manager->stopping || quota_worker_bound(g->user, g->database) != WORKER_BOUND_NONE))
+                return best;
+        group_spawn(g);
+        return pick(g);
+}
+
+void placement_run(Group *g) {
+        Worker *w;
+
+        while (g->channels.head && (w = find(g)))
+                if (channel_hand_over(g->channels.head->data, w) == -EAGAIN)
+                        worker_is_stuck_now(w);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The channels that a worker has. Supervisor. */
+#include <errno.h>
+#include <string.h>
+
+#include "log.h"
+#include "manager.h"
+#include "quota.h"
+#include "worker-channels.h"
+
+#define WATCH_USEC UINT64_C(1000000)
+#define WATCH_ACCURACY_USEC UINT64_C(100000)
+#define STUCK_USEC UINT64_C(250000)
+#define DEAF_USEC UINT64_C(100000)
+#define GIVE_UP_USEC UINT64_C(1000000)
+#define GRACE_USEC UINT64_C(1000000)
+#define TURN_USEC UINT64_C(1000000) /* that a worker has at least before it gives way */
+
+static int on_watch(sd_event_source *s, uint64_t usec, void *userdata);
+
+/* ---- Whether it is there ---- */
+
+void worker_ping(Worker *w) {
+        if (w->control_fd < 0 || w->ping_sent)
+                return;
+        if (w->ping_usec == 0)
+                w->ping_usec = manager_now();
+        /* a full socket is no answer either */
+        w->ping_sent = message_send(w->control_fd, &(Message) { .kind = MESSAGE_PING, .number = w->ping_number }, -1) >= 0;
+}
+
+static int on_pong(Worker *w, uint64_t number) {
+        if (!w->ping_sent || number != w->ping_number)
+                return -EBADMSG;
+        w->ping_number++;
+        w->ping_sent = false;
+        w->ping_usec = 0;
+        return 0;
+}
+
+bool worker_is_deaf(const Worker *w, uint64_t usec) {
+        return w->ping_usec > 0 && manager_now() - w->ping_usec >= usec;
+}
+
+void worker_is_stuck_now(Worker *w) {
+        w->stuck_until_usec = manager_now() + STUCK_USEC;
+}
+
+void worker_is_not_stuck(Worker *w) {
+        w->stuck_until_usec = 0;
+}
+
+bool worker_is_stuck(const Worker *w) {
+        /* one that has said nothing yet is starting */
+        return manager_now() < w->stuck_until_usec || (w->spoke && worker_is_deaf(w, DEAF_USEC));
+}
+
+static unsigned n_channels_running(const Worker *w) {
+        unsigned n = 0;
+
+        for (GList *i = w->channels.head; i; i = i->next)
+                n += channel_is_runnable(i->data);
+        return n;
+}
+
+bool worker_is_held_up_by_others(const Worker *w, const Channel *c) {
+        return worker_n_runnable(w) > channel_is_runnable(c);
+}
+
+bool worker_may_give_way(const Worker *w) {
+        return worker_stays(w) && !w->runs.head && w->channels.head && n_channels_running(w) == 0 &&
+               manager_now() >= w->started_usec + TURN_USEC;
+}
+
+/* ---- Whose it is ---- */
+
+static void watch(Worker *w) {
+        int r;
+
+        if (!w->watch)
+                r = sd_event_add_time_relative(w->manager->event, &w->watch, CLOCK_MONOTONIC, WATCH_USEC,
+                                               WATCH_ACCURACY_USEC, on_watch, w);
+        else {
+                r = sd_event_source_set_time_relative(w->watch, WATCH_USEC);
+                if (r >= 0)
+                        r = sd_event_source_set_enabled(w->watch, SD_EVENT_ONESHOT);
+        }
+        if (r < 0)
+                log_error("A timer cannot be set: %s", strerror(-r));
+}
+
+void worker_add_channel(Worker *w, Channel *c) {
+        bool first = !w->channels.head;
+
+        g_queue_push_tail_link(&w->channels, &c->worker_link);
+        worker_on_work_begun(w);
+        worker_ping(w);
+        if (first)
+                watch(w);
+}
+
+void worker_remove_channel(Worker *w, Channel *c) {
+        g_queue_unlink(&w->channels, &c->worker_link);
+        if (!w->channels.head && w->watch)
+                (void) sd_event_source_set_enabled(w->watch, SD_EVENT_OFF);
+        worker_on_work_over(w);
+}
+
+void worker_lose_channels(Worker *w) {
+        while (w->channels.head)
+                channel_free(w->channels.head->data);
+}
+
+/* ---- Time ---- */
+
+/* Their clients wait for a worker that hears nothing. The one whose run it is has been read, as a rule, and has a deadline. */
+static void give_up_unheard(Worker *w) {
+        if (w->runs.length + w->channels.length < 2)
+                return;
+        for (GList *i = w->channels.head, *next; i; i = next) {
+                Channel *c = i->data;
+
+                next = i->next;
+                if (!channel_is_runnable(c) && channel_has_unread(c))
+                        channel_give_up(c);
+        }
+}
+
+static void check_idle(Worker *w) {
+        for (GList *i = w->channels.head, *next; i; i = next) {
+                next = i->next;
+                channel_check_idle(i->data);
+        }
+}
+
+static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
+        Worker *w = userdata;
+        const Limits l = quota_limits(w->group->user, w->group->database);
+
+        if (worker_is_deaf(w, MAX(l.run_timeout_usec, l.prepare_timeout_usec) + GRACE_USEC)) {
+                worker_kill(w, "it has not looked at its sockets for longer than any run may last");
+                return 0;
+        }
+        if (worker_is_deaf(w, GIVE_UP_USEC))
+                give_up_unheard(w);
+        else
+                check_idle(w);
+        worker_ping(w);
+        if (w->channels.head)
+                watch(w);
+        return 0;
+}
+
+/* ---- What it says ---- */
+
+int worker_channels_dispatch(Worker *w, const Message *m) {
+        uint64_t number = m->kind == MESSAGE_CHANNEL_PROGRESS ? m->channel_progress.number : m->channel_end.progress.number;
+
+        w->spoke = true;
+        w->group->n_early_deaths = 0;
+        if (m->kind == MESSAGE_PONG)
+                return on_pong(w, m->number);
+        Channel *c = g_hash_table_lookup(w->manager->channels, &number);
+        if (!c || c->worker != w)
+                return -EBADMSG;
+        switch (m->kind) {
+        case MESSAGE_CHANNEL_PROGRESS: channel_on_progress(c, &m->channel_progress); return 0;
+        case MESSAGE_CHANNEL_RESTED: channel_on_rested(c, &m->channel_end); return 0;
+        case MESSAGE_CHANNEL_CLOSED: channel_on_closed(c, &m->channel_end); return 0;
+        default: return -EBADMSG;
+        }
+}

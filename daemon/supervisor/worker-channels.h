@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The channels that a worker has, and whether it still looks at its sockets. Supervisor.
+ *
+ * A worker with channels reports nothing about their requests, so no deadline of ours runs for them. It is asked (PING)
+ * every second instead, and answers from its loop as well as from inside a step. What it owes an answer for is one of
+ * SQLite's that cannot be interrupted:
+ *
+ *      deaf for 100 ms                it is given no channel while others can have it
+ *      for a second                   channels whose requests lie unread are given up: their clients open others
+ *      for as long as any run may     it is killed
+ *      take, and a second
+ */
+#ifndef SQLIPC_WORKER_CHANNELS_H
+#define SQLIPC_WORKER_CHANNELS_H
+
+#include "channel.h"
+#include "worker.h"
+
+/* The channel is its own from now on, or no longer. */
+void worker_add_channel(Worker *w, Channel *c);
+void worker_remove_channel(Worker *w, Channel *c);
+
+/* It is dead: its channels go with it. */
+void worker_lose_channels(Worker *w);
+
+/* Asks whether it is there, unless that is asked already. */
+void worker_ping(Worker *w);
+
+/* It has owed an answer for longer than that. */
+bool worker_is_deaf(const Worker *w, uint64_t usec);
+
+/* It gave a channel back because it sits in another's step: nothing is placed there for a while, unless it does something
+ * else first. */
+void worker_is_stuck_now(Worker *w);
+void worker_is_not_stuck(Worker *w);
+
+/* New channels do better elsewhere. */
+bool worker_is_stuck(const Worker *w);
+
+/* Something that is not `c` runs there, as far as we know. */
+bool worker_is_held_up_by_others(const Worker *w, const Channel *c);
+
+/* Channels are all that it has, and none is known to run: it may go, and they to others. */
+bool worker_may_give_way(const Worker *w);
+
+/* A message about channels. -EBADMSG: it may not say that. */
+int worker_channels_dispatch(Worker *w, const Message *m);
+
+#endif
