@@ -17,6 +17,7 @@ static const struct {
         const char *help;
 } others[] = {
         { "dataset", verb_dataset, "make the databases that are measured" },
+        { "report", verb_report, "measure everything, and write one page about it" },
 };
 
 static void print_help(FILE *stream) {

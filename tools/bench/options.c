@@ -76,6 +76,9 @@ static void add_servers(GOptionContext *context, BenchOptions *options) {
 static void add_forms(GOptionContext *context, BenchOptions *options) {
         const GOptionEntry entries[] = {
                 { "json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Write JSON", NULL },
+                { "csv", 0, 0, G_OPTION_ARG_NONE, &options->csv, "Write CSV, a line for each cell of a table", NULL },
+                { "plot", 0, 0, G_OPTION_ARG_FILENAME, &options->plot_folder,
+                  "Draw the charts into this folder by gnuplot, as SVG and PNG", "FOLDER" },
                 {},
         };
 

@@ -71,6 +71,8 @@ struct Report {
         GPtrArray *charts;  /* of ReportChart */
 };
 
+/** Whether no series has a point. */
+bool report_chart_is_empty(const ReportChart *chart);
 /** Digits behind the point that tell something about a figure of this size. */
 int report_decimals(double value);
 /** "412 (404 ... 456)", "412" where there is one value. The caller frees it. */

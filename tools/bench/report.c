@@ -331,6 +331,13 @@ void report_chart_bar(ReportChart *chart, unsigned series, const char *x, double
         add_point(chart, series, &(ReportPoint) { .x = 1, .name = g_strdup(x), .y = y, .least = y, .most = y });
 }
 
+bool report_chart_is_empty(const ReportChart *chart) {
+        for (guint i = 0; i < chart->series->len; i++)
+                if (((ReportSeries *) chart->series->pdata[i])->points->len > 0)
+                        return false;
+        return true;
+}
+
 /* ---- Numbers ------------------------------------------------------------------------------------------------------ */
 
 static int compare_doubles(gconstpointer a, gconstpointer b) {

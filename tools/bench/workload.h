@@ -30,10 +30,12 @@ typedef struct Workload {
         bool in_report;       /* `report` runs it */
 } Workload;
 
-extern const Workload workload_exposed, workload_fetch, workload_first_row, workload_roundtrip;
+extern const Workload workload_exposed, workload_fetch, workload_first_row, workload_roundtrip,
+        workload_transports;
 
 /* Verbs that measure nothing: each takes the command line from its verb on (argv[0]), and returns the exit code. */
 int verb_dataset(int argc, char **argv);
+int verb_report(int argc, char **argv);
 /** Not a verb of its own: measures, and writes what was found to stdout and --plot. */
 int workload_main(const Workload *workload, int argc, char **argv);
 

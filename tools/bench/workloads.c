@@ -12,6 +12,7 @@ const Workload *const workloads[] = {
         &workload_fetch,
         &workload_first_row,
         &workload_roundtrip,
+        &workload_transports,
         NULL,
 };
 
@@ -21,7 +22,9 @@ static int write_form(const BenchOptions *options, const Report *report) {
         if (options->json) {
                 report_to_json(report, text);
                 g_string_append_c(text, '\n');
-        } else
+        } else if (options->csv)
+                report_to_csv(report, text);
+        else
                 report_to_text(report, text);
         if (fwrite(text->str, 1, text->len, stdout) == text->len && fflush(stdout) == 0)
                 return 0;
@@ -36,10 +39,14 @@ int workload_main(const Workload *workload, int argc, char **argv) {
 
         if (bench_options_parse(&options, workload, argc, argv) < 0)
                 return BENCH_USAGE;
+        if (options.plot_folder && report_plot_available() < 0)
+                return BENCH_FAILED;
         if (options.quiet)
                 measure_be_quiet();
         r = workload->measure(&options, report);
         if (r >= 0)
                 r = write_form(&options, report);
+        if (r >= 0 && options.plot_folder)
+                r = report_plot(report, options.plot_folder);
         return r < 0 ? BENCH_FAILED : BENCH_OK;
 }

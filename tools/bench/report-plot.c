@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Charts of a report, drawn by gnuplot: a child that gets commands and data on standard input, and writes VERB-ID.svg and .png.
+ * Data stand in the commands as named blocks, so that nothing but the picture touches the disk.
+ */
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <math.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "report-data.h"
+#include "report-forms.h"
+
+enum { WIDTH = 860, HEIGHT = 480 };
+
+int report_plot_available(void) {
+        g_autofree char *path = g_find_program_in_path("gnuplot");
+
+        if (path)
+                return 0;
+        fprintf(stderr, "sqlipc-bench: charts are drawn by gnuplot, which is not installed (Debian: gnuplot-nox).\n");
+        return -ENOENT;
+}
+
+char *report_plot_version(void) {
+        char program[] = "gnuplot", option[] = "--version", *argv[] = { program, option, NULL };
+        char *version = NULL;
+
+        if (!g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH | G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &version, NULL, NULL,
+                          NULL))
+                return g_strdup("unknown");
+        return g_strstrip(version);
+}
+
+/* ---- Commands ----------------------------------------------------------------------------------------------------- */
+
+/* Text that gnuplot takes as it is: in single quotes only a single quote is special, and a line must not end. */
+static void append_quoted(GString *script, const char *text) {
+        g_string_append_c(script, '\'');
+        for (const char *p = text; *p; p++)
+                if (*p == '\'')
+                        g_string_append(script, "''");
+                else
+                        g_string_append_c(script, (unsigned char) *p < ' ' ? ' ' : *p);
+        g_string_append_c(script, '\'');
+}
+
+static void append_setting(GString *script, const char *setting, const char *text) {
+        g_string_append_printf(script, "set %s ", setting);
+        append_quoted(script, text);
+        g_string_append_c(script, '\n');
+}
+
+/* A word of a data block: it ends at a double quote, for which there is no escape. */
+static void append_word(GString *script, const char *text) {
+        g_autofree char *word = g_strdelimit(g_strdup(text), "\"\\\n\r\t", '\'');
+
+        g_string_append_printf(script, "\"%s\"", word);
+}
+
+static void append_number(GString *script, double value) {
+        char number[G_ASCII_DTOSTR_BUF_SIZE];
+
+        g_string_append_printf(script, " %s", g_ascii_formatd(number, sizeof number, "%.9g", value));
+}
+
+static void append_line_data(GString *script, const ReportSeries *series, guint number) {
+        g_string_append_printf(script, "$data%u << END_OF_DATA\n", number);
+        for (guint i = 0; i < series->points->len; i++) {
+                const ReportPoint *point = series->points->pdata[i];
+
+                append_number(script, point->x);
+                append_number(script, point->y);
+                append_number(script, point->least);
+                append_number(script, point->most);
+                g_string_append_c(script, '\n');
+        }
+        g_string_append(script, "END_OF_DATA\n");
+}
+
+static const ReportPoint *find_bar(const ReportSeries *series, const char *name) {
+        for (guint i = 0; i < series->points->len; i++) {
+                const ReportPoint *point = series->points->pdata[i];
+
+                if (g_str_equal(point->name, name))
+                        return point;
+        }
+        return NULL;
+}
+
+/* Names of all bars, in the order in which they come; borrowed. */
+static GPtrArray *bar_names(const ReportChart *chart) {
+        GPtrArray *names = g_ptr_array_new();
+
+        for (guint i = 0; i < chart->series->len; i++) {
+                const ReportSeries *series = chart->series->pdata[i];
+
+                for (guint k = 0; k < series->points->len; k++) {
+                        const ReportPoint *point = series->points->pdata[k];
+
+                        if (!g_ptr_array_find_with_equal_func(names, point->name, g_str_equal, NULL))
+                                g_ptr_array_add(names, point->name);
+                }
+        }
+        return names;
+}
+
+/* One block for all series: a line for each name, a column for each series. */
+static void append_bar_data(GString *script, const ReportChart *chart) {
+        g_autoptr(GPtrArray) names = bar_names(chart);
+
+        g_string_append(script, "$data0 << END_OF_DATA\n");
+        for (guint i = 0; i < names->len; i++) {
+                append_word(script, names->pdata[i]);
+                for (guint k = 0; k < chart->series->len; k++) {
+                        const ReportPoint *bar = find_bar(chart->series->pdata[k], names->pdata[i]);
+
+                        if (bar)
+                                append_number(script, bar->y);
+                        else
+                                g_string_append(script, " NaN");
+                }
+                g_string_append_c(script, '\n');
+        }
+        g_string_append(script, "END_OF_DATA\n");
+}
+
+static void append_plot_of_bars(GString *script, const ReportChart *chart) {
+        g_string_append(script, "set style data histograms\nset style histogram clustered gap 1\n"
+                                "set style fill solid 0.8\nset xtics rotate by -25 noenhanced\nset yrange [0:*]\nplot ");
+        for (guint i = 0; i < chart->series->len; i++) {
+                const ReportSeries *series = chart->series->pdata[i];
+
+                g_string_append_printf(script, "%s$data0 using %u:xtic(1) linetype %u fillstyle %s title ", i > 0 ? ", " : "",
+                                       i + 2, i + 1, series->published ? "pattern 4" : "solid 0.8");
+                append_quoted(script, series->name);
+        }
+        g_string_append_c(script, '\n');
+}
+
+/* Whether all points stand at powers of two, as sizes do. */
+static bool is_binary(const ReportChart *chart) {
+        for (guint i = 0; i < chart->series->len; i++) {
+                const ReportSeries *series = chart->series->pdata[i];
+
+                for (guint k = 0; k < series->points->len; k++) {
+                        int exponent;
+
+                        if (frexp(((ReportPoint *) series->points->pdata[k])->x, &exponent) != 0.5)
+                                return false;
+                }
+        }
+        return true;
+}
+
+/* %s and %c are gnuplot's number and prefix by powers of 1000, %b and %B by those of 1024. */
+static void append_axes(GString *script, const ReportChart *chart) {
+        if (!(chart->axes & REPORT_LOG_X))
+                g_string_append(script, "set format x '%.1s%c'\n");
+        else if (is_binary(chart))
+                g_string_append(script, "set logscale x 2\nset format x '%.0b%B'\n");
+        else
+                g_string_append(script, "set logscale x 10\nset format x '%.0s%c'\n");
+        g_string_append(script, chart->axes & REPORT_LOG_Y ? "set logscale y 10\nset format y '%.0s%c'\n"
+                                                           : "set yrange [0:*]\nset format y '%.1s%c'\n");
+}
+
+static void append_plot_of_lines(GString *script, const ReportChart *chart) {
+        append_axes(script, chart);
+        g_string_append(script, "plot ");
+        for (guint i = 0; i < chart->series->len; i++) {
+                const ReportSeries *series = chart->series->pdata[i];
+
+                g_string_append_printf(script,
+                                       "%s$data%u using 1:2:3:4 with yerrorlines linetype %u linewidth 1.5 dashtype %d title ",
+                                       i > 0 ? ", " : "", i, i + 1, series->published ? 2 : 1);
+                append_quoted(script, series->name);
+        }
+        g_string_append_c(script, '\n');
+}
+
+static void append_chart(GString *script, const ReportChart *chart, const char *stem) {
+        static const struct {
+                const char *suffix, *terminal;
+        } pictures[] = {
+                { "svg", "svg noenhanced font 'sans-serif,13' background '#ffffff'" },
+                { "png", "pngcairo noenhanced font 'sans,10' background '#ffffff'" },
+        };
+
+        g_string_append(script, "reset\nset encoding utf8\nset grid\nset key outside right top\n"
+                                "set colorsequence podo\n");
+        append_setting(script, "title", chart->title);
+        append_setting(script, "xlabel", chart->x_label);
+        append_setting(script, "ylabel", chart->y_label);
+        if (chart->axes & REPORT_BARS)
+                append_bar_data(script, chart);
+        else
+                for (guint i = 0; i < chart->series->len; i++)
+                        append_line_data(script, chart->series->pdata[i], i);
+        for (size_t i = 0; i < G_N_ELEMENTS(pictures); i++) {
+                g_autofree char *file = g_strdup_printf("%s.%s", stem, pictures[i].suffix);
+
+                g_string_append_printf(script, "set terminal %s size %d,%d\n", pictures[i].terminal, WIDTH, HEIGHT);
+                append_setting(script, "output", file);
+                if (chart->axes & REPORT_BARS)
+                        append_plot_of_bars(script, chart);
+                else
+                        append_plot_of_lines(script, chart);
+                g_string_append(script, "unset output\n");
+        }
+}
+
+/* ---- gnuplot ------------------------------------------------------------------------------------------------------ */
+
+static int write_all(int fd, const char *bytes, size_t size) {
+        while (size > 0) {
+                ssize_t n = write(fd, bytes, size);
+
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                if (n > 0) {
+                        bytes += n;
+                        size -= (size_t) n;
+                }
+        }
+        return 0;
+}
+
+/* Its own words go to our stderr. */
+static int run_gnuplot(const char *script, size_t size) {
+        char program[] = "gnuplot", commands_on_stdin[] = "-", *argv[] = { program, commands_on_stdin, NULL };
+        g_autoptr(GError) error = NULL;
+        GPid pid;
+        int fd, status, r;
+
+        if (!g_spawn_async_with_pipes(NULL, argv, NULL, G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD, NULL, NULL, &pid, &fd,
+                                      NULL, NULL, &error)) {
+                fprintf(stderr, "sqlipc-bench: %s\n", error->message);
+                return -ENOENT;
+        }
+        r = write_all(fd, script, size);
+        close(fd);
+        if (waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+                r = -EIO; /* rather than EPIPE */
+        if (r < 0)
+                fprintf(stderr, "sqlipc-bench: gnuplot could not draw the charts.\n");
+        return r;
+}
+
+char *report_plot_file(const Report *report, const ReportChart *chart, const char *folder, const char *suffix) {
+        return g_strdup_printf("%s/%s-%s%s", folder, report->verb, chart->id, suffix);
+}
+
+int report_plot(const Report *report, const char *folder) {
+        g_autoptr(GString) script = g_string_new(NULL);
+
+        if (g_mkdir_with_parents(folder, 0777) < 0) {
+                int r = -errno;
+
+                fprintf(stderr, "sqlipc-bench: cannot make %s: %s\n", folder, g_strerror(-r));
+                return r;
+        }
+        for (guint i = 0; i < report->charts->len; i++) {
+                const ReportChart *chart = report->charts->pdata[i];
+                g_autofree char *stem = report_plot_file(report, chart, folder, "");
+
+                if (!report_chart_is_empty(chart))
+                        append_chart(script, chart, stem);
+        }
+        return script->len > 0 ? run_gnuplot(script->str, script->len) : 0;
+}
