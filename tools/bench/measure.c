@@ -197,11 +197,16 @@ static int nth_cpu(const cpu_set_t *allowed, int n, cpu_set_t *ret) {
         return -ENODEV;
 }
 
+/* Every thread has a placement of its own: a server may have one for each connection. */
 static int place_process(pid_t pid, void *userdata) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/task", pid);
+        g_autoptr(GDir) threads = g_dir_open(path, 0, NULL);
         const cpu_set_t *cpus = userdata;
+        const char *name;
 
-        if (sched_setaffinity(pid, sizeof *cpus, cpus) < 0 && errno != ESRCH) /* it may have ended */
-                return -errno;
+        while (threads && (name = g_dir_read_name(threads))) /* else it has ended */
+                if (sched_setaffinity((pid_t) g_ascii_strtoll(name, NULL, 10), sizeof *cpus, cpus) < 0 && errno != ESRCH)
+                        return -errno;
         return 0;
 }
 
@@ -216,5 +221,5 @@ int measure_place(Placement placement, pid_t server) {
                 r = nth_cpu(&allowed, placement == PLACEMENT_TWO_CPUS ? 1 : 0, &theirs);
         if (r >= 0 && server > 0)
                 r = sampler_for_tree(server, place_process, &theirs);
-        return r < 0 ? r : place_process(0, &ours);
+        return r < 0 ? r : place_process(getpid(), &ours);
 }
