@@ -6,13 +6,13 @@
 #include "clients.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,13 +61,6 @@ static int wait_at(const Clients *clients, unsigned barrier) {
         return 0;
 }
 
-static double own_switches(void) {
-        struct rusage usage;
-
-        getrusage(RUSAGE_SELF, &usage);
-        return (double) (usage.ru_nvcsw + usage.ru_nivcsw);
-}
-
 /* This process with its children, which a yardstick has, and those that serve it. */
 static int place(const Clients *clients) {
         int r = measure_place(clients->placement, getpid());
@@ -105,16 +98,17 @@ static int warm_up(const Clients *clients, void *client, const int64_t *keys, Cl
 }
 
 static int measure(const Clients *clients, void *client, const int64_t *keys, Client *ret) {
+        Usage before, after;
         Copy copy = {};
         int r;
 
-        ret->cpu_usec = sampler_own_cpu_usec();
-        ret->switches = own_switches();
+        sampler_read_own(&before);
         ret->start_usec = sampler_now_usec();
         r = ask(clients, client, keys, clients->n_each, ret->usec, &copy);
         ret->end_usec = sampler_now_usec();
-        ret->switches = own_switches() - ret->switches;
-        ret->cpu_usec = sampler_own_cpu_usec() - ret->cpu_usec;
+        sampler_read_own(&after);
+        ret->switches = after.switches - before.switches;
+        ret->cpu_usec = after.cpu_usec - before.cpu_usec;
         copy_done(&copy);
         return r;
 }
@@ -194,12 +188,13 @@ static void pass(Clients *clients, unsigned barrier) {
 }
 
 static double server_cpu_usec(const ClientKind *kind) {
-        double sum = 0, usec;
+        double sum = 0;
+        Usage usage;
 
         for (size_t i = 0; i < G_N_ELEMENTS(kind->servers); i++)
                 if (kind->servers[i] != 0) {
-                        sampler_read_tree(kind->servers[i], &usec, NULL);
-                        sum += usec;
+                        sampler_read_tree(kind->servers[i], &usage);
+                        sum += usage.cpu_usec;
                 }
         return sum;
 }
@@ -279,7 +274,8 @@ int clients_run(const ClientKind *kind, unsigned n_clients, unsigned n_each, int
         ClientsFindings findings = { .usec = g_array_new(FALSE, FALSE, sizeof(double)) };
         int r = 0, ended;
 
-        clients.shared = mmap(NULL, n_clients * clients.client_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        clients.shared = mmap(NULL, n_clients * clients.client_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                              0);
         if (clients.shared == MAP_FAILED)
                 g_error("out of memory for %zu bytes", n_clients * clients.client_size);
         if (pipe2(clients.arrived, O_CLOEXEC) < 0 || pipe2(clients.barriers[0], O_CLOEXEC) < 0 ||
@@ -296,7 +292,7 @@ int clients_run(const ClientKind *kind, unsigned n_clients, unsigned n_each, int
                 close_pipe(clients.barriers[i]);
         (void) munmap(clients.shared, n_clients * clients.client_size);
         if (r < 0) {
-                fprintf(stderr, "sqlipc-bench: %s: %u clients did not end well: %s\n", kind->name, n_clients, g_strerror(-r));
+                fprintf(stderr, "sqlipc-bench: %s: a client of %u failed: %s\n", kind->name, n_clients, g_strerror(-r));
                 clients_findings_done(&findings);
                 return r;
         }

@@ -8,6 +8,7 @@
 #define BENCH_CLIENTS_H
 
 #include <glib.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "copy.h"
@@ -22,7 +23,8 @@ typedef struct ClientKind {
         int (*ask)(void *client, const int64_t *keys, unsigned n, double *ret_usec, Copy *copy);
         void (*close)(void *client);
         void *userdata;
-        pid_t servers[2]; /* whose time counts as the server's, with their children, and that are placed with the client; 0: none */
+        /* Whose time counts as the server's, with their children, and who are placed with the client; 0: none. */
+        pid_t servers[2];
         bool answers_rows; /* one for each key */
 } ClientKind;
 
@@ -34,8 +36,8 @@ typedef struct ClientsFindings {
         uint64_t check;       /* the same where the answers to the keys of the warm-up are */
 } ClientsFindings;
 
-/** Has `n_clients` of the kind ask `n_each` times for keys from 1 to `n_keys`, after a warm-up. The caller frees the findings
- * by clients_findings_done(). */
+/** Has `n_clients` of the kind ask `n_each` times for keys from 1 to `n_keys`, after a warm-up. The caller frees the
+ * findings by clients_findings_done(). Negative: a client failed, which is said on stderr. */
 int clients_run(const ClientKind *kind, unsigned n_clients, unsigned n_each, int64_t n_keys, Placement placement,
                 ClientsFindings *ret);
 void clients_findings_done(ClientsFindings *findings);

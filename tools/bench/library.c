@@ -47,9 +47,10 @@ int library_copy_rows(sqlipc_cursor *cursor, Copy *copy) {
 bool library_service_has_channels(Service *service) {
         g_auto(GStrv) features = NULL;
 
-        return sd_bus_get_property_strv(service->bus, "org.sqlipc1", "/org/sqlipc1", "org.sqlipc1.Manager", "Features", NULL,
-                                        &features) >= 0 &&
-               g_strv_contains((const char *const *) features, "channel");
+        if (sd_bus_get_property_strv(service->bus, "org.sqlipc1", "/org/sqlipc1", "org.sqlipc1.Manager", "Features", NULL,
+                                     &features) < 0 || !features) /* none */
+                return false;
+        return g_strv_contains((const char *const *) features, "channel");
 }
 
 pid_t library_bus_pid(Service *service) {

@@ -47,7 +47,7 @@ static int failed(ServerConnection *connection, const char *what) {
         return -EIO;
 }
 
-static ServerConnection *mariadb_close(ServerConnection *connection) {
+static ServerConnection *server_close(ServerConnection *connection) {
         if (!connection)
                 return NULL;
         if (connection->statement)
@@ -57,7 +57,7 @@ static ServerConnection *mariadb_close(ServerConnection *connection) {
         return NULL;
 }
 
-static int mariadb_connect(const char *where, ServerConnection **ret) {
+static int server_connect(const char *where, ServerConnection **ret) {
         g_autofree char *words = g_strdup(where);
         char *socket = strchr(words, '@'), *database = strrchr(words, '/');
         ServerConnection *connection;
@@ -77,7 +77,7 @@ static int mariadb_connect(const char *where, ServerConnection **ret) {
         (void) mysql_options(connection->mysql, MYSQL_INIT_COMMAND, "SET sql_mode = 'NO_BACKSLASH_ESCAPES'");
         if (!mysql_real_connect(connection->mysql, NULL, words, NULL, database, 0, socket, 0)) {
                 r = failed(connection, where);
-                mariadb_close(connection);
+                server_close(connection);
                 return r;
         }
         *ret = connection;
@@ -85,7 +85,7 @@ static int mariadb_connect(const char *where, ServerConnection **ret) {
 }
 
 /* A connection has a thread; the process is whoever listens on the socket. */
-static pid_t mariadb_get_pid(ServerConnection *connection) {
+static pid_t server_get_pid(ServerConnection *connection) {
         struct ucred peer;
         socklen_t size = sizeof peer;
 
@@ -118,7 +118,7 @@ static int copy_result(ServerConnection *connection, MYSQL_RES *result, Copy *co
         return mysql_errno(connection->mysql) != 0 ? failed(connection, "fetch") : 0;
 }
 
-static int mariadb_copy(ServerConnection *connection, const char *sql, Copy *copy) {
+static int server_copy(ServerConnection *connection, const char *sql, Copy *copy) {
         MYSQL_RES *result;
         int r;
 
@@ -132,9 +132,9 @@ static int mariadb_copy(ServerConnection *connection, const char *sql, Copy *cop
         return r;
 }
 
-static int mariadb_execute(ServerConnection *connection, const char *sql) {
+static int server_execute(ServerConnection *connection, const char *sql) {
         Copy copy = {};
-        int r = mariadb_copy(connection, sql, &copy);
+        int r = server_copy(connection, sql, &copy);
 
         copy_done(&copy);
         return r;
@@ -165,7 +165,7 @@ static int bind_columns(ServerConnection *connection) {
         return mysql_stmt_bind_result(connection->statement, connection->bound) != 0 ? failed(connection, "bind") : 0;
 }
 
-static int mariadb_prepare(ServerConnection *connection, const char *sql) {
+static int server_prepare(ServerConnection *connection, const char *sql) {
         MYSQL_BIND key = { .buffer_type = MYSQL_TYPE_LONGLONG, .buffer = &connection->key };
 
         connection->statement = mysql_stmt_init(connection->mysql);
@@ -186,7 +186,7 @@ static void copy_bound_value(const MYSQL_BIND *bound, const BoundValue *value, C
                 copy_bytes(copy, SQLIPC_TEXT, value->text, value->size);
 }
 
-static int mariadb_copy_prepared(ServerConnection *connection, int64_t key, Copy *copy) {
+static int server_copy_prepared(ServerConnection *connection, int64_t key, Copy *copy) {
         int r;
 
         connection->key = key;
@@ -205,11 +205,11 @@ const DatabaseServer database_server_mariadb = {
         .placeholder = "?",
         .table_options = " CHARACTER SET utf8mb4",
         .settle = "ANALYZE TABLE",
-        .connect = mariadb_connect,
-        .close = mariadb_close,
-        .get_pid = mariadb_get_pid,
-        .execute = mariadb_execute,
-        .copy = mariadb_copy,
-        .prepare = mariadb_prepare,
-        .copy_prepared = mariadb_copy_prepared,
+        .connect = server_connect,
+        .close = server_close,
+        .get_pid = server_get_pid,
+        .execute = server_execute,
+        .copy = server_copy,
+        .prepare = server_prepare,
+        .copy_prepared = server_copy_prepared,
 };

@@ -29,7 +29,7 @@ static int open_and_prepare(const char *file, const char *sql, InProcess **ret) 
         InProcess *in_process = g_new0(InProcess, 1);
 
         if (sqlite3_open_v2(file, &in_process->db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK ||
-            sqlite3_prepare_v3(in_process->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &in_process->statement, NULL) != SQLITE_OK) {
+            sqlite3_prepare_v2(in_process->db, sql, -1, &in_process->statement, NULL) != SQLITE_OK) {
                 int r = failed(in_process->db);
 
                 in_process_close(in_process);

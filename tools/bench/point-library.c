@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Point queries through libsqlipc, see point.h: over the bus with a statement that is prepared once, or as Query in one call;
- * on a channel with a prepared statement, waiting for each answer, or with POINT_IN_FLIGHT statements that are asked in turn.
+ * Point queries through libsqlipc, see point.h: over the bus with a statement that is prepared once, or as Query in one
+ * call; on a channel with a prepared statement, waiting for each answer, or with POINT_IN_FLIGHT statements in turn.
  */
 #include <errno.h>
 #include <poll.h>

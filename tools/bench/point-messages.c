@@ -35,8 +35,8 @@ static int messages_open(void *userdata, void **ret_client) {
 
         r = service_open_bus(point->options, &client->bus);
         if (r >= 0)
-                r = sd_bus_call_method(client->bus, "org.sqlipc1", "/org/sqlipc1", "org.sqlipc1.Manager", "GetDatabase", &error,
-                                       &reply, "sa{sv}", point->options->database, 0);
+                r = sd_bus_call_method(client->bus, "org.sqlipc1", "/org/sqlipc1", "org.sqlipc1.Manager", "GetDatabase",
+                                       &error, &reply, "sa{sv}", point->options->database, 0);
         if (r >= 0)
                 r = sd_bus_message_read(reply, "o", &path);
         if (r < 0) {

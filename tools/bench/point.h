@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Who answers point queries: clients (clients.h) that ask for rows of the `point` dataset by their INTEGER PRIMARY KEY and copy
+ * Who asks point queries: clients (clients.h) that want rows of the `point` dataset by their INTEGER PRIMARY KEY and copy
  * all columns, in each way that is compared; and bare round trips, which are what any of them has to pay.
  */
 #ifndef BENCH_POINT_H

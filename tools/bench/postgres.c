@@ -26,7 +26,7 @@ static int failed(ServerConnection *connection, const char *what) {
         return -EIO;
 }
 
-static ServerConnection *postgres_close(ServerConnection *connection) {
+static ServerConnection *server_close(ServerConnection *connection) {
         if (!connection)
                 return NULL;
         PQfinish(connection->connection);
@@ -34,22 +34,29 @@ static ServerConnection *postgres_close(ServerConnection *connection) {
         return NULL;
 }
 
-static int postgres_connect(const char *where, ServerConnection **ret) {
+/* What it says beside answers. */
+static void ignore_notice(void *userdata, const PGresult *result) {
+        (void) userdata;
+        (void) result;
+}
+
+static int server_connect(const char *where, ServerConnection **ret) {
         ServerConnection *connection = g_new0(ServerConnection, 1);
 
         connection->connection = PQconnectdb(where);
         if (PQstatus(connection->connection) != CONNECTION_OK) {
                 int r = failed(connection, where);
 
-                postgres_close(connection);
+                server_close(connection);
                 return r;
         }
+        (void) PQsetNoticeReceiver(connection->connection, ignore_notice, NULL);
         *ret = connection;
         return 0;
 }
 
 /* A connection has a process of its own, whose parent is the server. */
-static pid_t postgres_get_pid(ServerConnection *connection) {
+static pid_t server_get_pid(ServerConnection *connection) {
         g_autofree char *path = g_strdup_printf("/proc/%d/status", PQbackendPID(connection->connection)), *status = NULL;
         const char *line;
 
@@ -104,7 +111,7 @@ static int copy_result(ServerConnection *connection, PGresult *result, Copy *cop
         return r;
 }
 
-static int postgres_execute(ServerConnection *connection, const char *sql) {
+static int server_execute(ServerConnection *connection, const char *sql) {
         PGresult *result = PQexec(connection->connection, sql);
         ExecStatusType status = PQresultStatus(result);
 
@@ -112,12 +119,12 @@ static int postgres_execute(ServerConnection *connection, const char *sql) {
         return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK ? 0 : failed(connection, "execute");
 }
 
-static int postgres_copy(ServerConnection *connection, const char *sql, Copy *copy) {
+static int server_copy(ServerConnection *connection, const char *sql, Copy *copy) {
         return copy_result(connection,
                            PQexecParams(connection->connection, sql, 0, NULL, NULL, NULL, NULL, FORMAT_BINARY), copy);
 }
 
-static int postgres_prepare(ServerConnection *connection, const char *sql) {
+static int server_prepare(ServerConnection *connection, const char *sql) {
         PGresult *result = PQprepare(connection->connection, STATEMENT_NAME, sql, 1, (const Oid[]) { OID_INT8 });
         ExecStatusType status = PQresultStatus(result);
 
@@ -125,12 +132,13 @@ static int postgres_prepare(ServerConnection *connection, const char *sql) {
         return status == PGRES_COMMAND_OK ? 0 : failed(connection, sql);
 }
 
-static int postgres_copy_prepared(ServerConnection *connection, int64_t key, Copy *copy) {
+static int server_copy_prepared(ServerConnection *connection, int64_t key, Copy *copy) {
         uint64_t word = htobe64((uint64_t) key);
+        const char *const values[] = { (const char *) &word };
+        const int sizes[] = { sizeof word }, formats[] = { FORMAT_BINARY };
 
         return copy_result(connection,
-                           PQexecPrepared(connection->connection, STATEMENT_NAME, 1, (const char *const[]) { (char *) &word },
-                                          (const int[]) { sizeof word }, (const int[]) { FORMAT_BINARY }, FORMAT_BINARY),
+                           PQexecPrepared(connection->connection, STATEMENT_NAME, 1, values, sizes, formats, FORMAT_BINARY),
                            copy);
 }
 
@@ -139,11 +147,11 @@ const DatabaseServer database_server_postgres = {
         .placeholder = "$1",
         .table_options = "",
         .settle = "VACUUM ANALYZE",
-        .connect = postgres_connect,
-        .close = postgres_close,
-        .get_pid = postgres_get_pid,
-        .execute = postgres_execute,
-        .copy = postgres_copy,
-        .prepare = postgres_prepare,
-        .copy_prepared = postgres_copy_prepared,
+        .connect = server_connect,
+        .close = server_close,
+        .get_pid = server_get_pid,
+        .execute = server_execute,
+        .copy = server_copy,
+        .prepare = server_prepare,
+        .copy_prepared = server_copy_prepared,
 };

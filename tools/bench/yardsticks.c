@@ -2,6 +2,7 @@
 /* Bare round trips between two processes, see point.h: what any way of asking another process has to pay. */
 #include <errno.h>
 #include <stdio.h>
+#include <sys/socket.h>
 
 #include "bus-peer.h"
 #include "child.h"
