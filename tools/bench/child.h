@@ -17,8 +17,8 @@ typedef struct Child {
  * exit handler runs in it. Negative errno. */
 int child_start(int type, int (*serve)(int fd, void *userdata), void *userdata, Child *ret);
 
-/** Closes our end, waits for the child, for a second at most, then kills it; `*child` is CHILD_INIT then, for which this does
- * nothing. -EIO: it did not end well. */
+/** Closes our end, waits for the child, for a second at most, then kills it; `*child` is CHILD_INIT then, for which this
+ * does nothing. -EIO: it did not end well. */
 int child_stop(Child *child);
 
 #endif

@@ -15,8 +15,8 @@ typedef struct Side {
         const char *name;
         /** Does it once. Negative: it failed, and said why on stderr. */
         int (*run)(void *userdata);
-        /** After the clock has stopped, and after a failure, too: frees the result. A number that is the same where results are.
-         * NULL: nothing to compare. */
+        /** After the clock has stopped, and after a failure, too: frees the result. Returns a number that is the same on all
+         * sides where the results are. NULL: nothing to compare. */
         uint64_t (*check)(void *userdata);
         void *userdata;
         pid_t server;  /* whose processor time and memory count as the server's, with its children; 0: none */
@@ -30,9 +30,9 @@ typedef struct Findings {
         double client_peak_kib, server_peak_kib;      /* resident, at most, over all runs; NAN where /proc does not tell */
 } Findings;
 
-/** Runs `sides` in turn, `n_rounds` times; `ret` is an array of n_sides, each to be freed with findings_done(). Shows progress
- * on a terminal. -EBADMSG: the result of one differs from that of the first; else what a run returned. Said on stderr, and
- * nothing is to be freed then. */
+/** Runs `sides` in turn, `n_rounds` times; `ret` is an array of n_sides, each to be freed with findings_done(). Shows
+ * progress on a terminal. -EBADMSG: the result of one differs from that of the first; else what a run returned. Said
+ * on stderr, and nothing is to be freed then. */
 int measure_sides(const Side *sides, size_t n_sides, int n_rounds, const char *what, Findings *ret);
 
 /** Frees what measure_sides() made. */

@@ -87,7 +87,8 @@ static void add_forms(GOptionContext *context, BenchOptions *options) {
 
 static void add_database(GOptionContext *context, BenchOptions *options) {
         const GOptionEntry entries[] = {
-                { "database", 0, 0, G_OPTION_ARG_STRING, &options->database, "The database as the service calls it", "NAME" },
+                { "database", 0, 0, G_OPTION_ARG_STRING, &options->database,
+                  "The database as the service calls it", "NAME" },
                 { "file", 0, 0, G_OPTION_ARG_FILENAME, &options->file,
                   "The same database's file, for SQLite in process", "PATH" },
                 {},

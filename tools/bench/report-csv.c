@@ -87,7 +87,8 @@ void report_to_csv(const Report *report, GString *csv) {
         for (guint i = 0; i < report->figures->len; i++) {
                 const ReportFigure *figure = report->figures->pdata[i];
 
-                append_record(csv, report, &(Record) { "figures", figure->name, "", figure->unit, false, figure->values, NULL });
+                append_record(csv, report,
+                              &(Record) { "figures", figure->name, "", figure->unit, false, figure->values, NULL });
         }
         for (guint i = 0; i < report->tables->len; i++)
                 append_table(csv, report, report->tables->pdata[i]);

@@ -16,8 +16,8 @@ void report_to_csv(const Report *report, GString *csv);
 int report_plot_available(void);
 /** "gnuplot 5.4 patchlevel 4". The caller frees it. */
 char *report_plot_version(void);
-/** Draws the charts into `folder`, which is made where it is missing, as SVG and PNG; a chart without a point is left out. Says on
- * stderr what fails. -ENOENT: there is no gnuplot. -EIO: it failed. Or what kept us from making the folder. */
+/** Draws the charts into `folder`, which is made where it is missing, as SVG and PNG; a chart without a point is left out.
+ * Says on stderr what fails. -ENOENT: there is no gnuplot. -EIO: it failed. Or what kept us from making the folder. */
 int report_plot(const Report *report, const char *folder);
 /** Where report_plot() draws a chart: FOLDER/VERB-ID and `suffix`. The caller frees it. */
 char *report_plot_file(const Report *report, const ReportChart *chart, const char *folder, const char *suffix);

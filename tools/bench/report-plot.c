@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Charts of a report, drawn by gnuplot: a child that gets commands and data on standard input, and writes VERB-ID.svg and .png.
+ * Charts of a report, drawn by gnuplot: a child that gets commands and data on standard input, and writes VERB-ID.svg and
+ * VERB-ID.png.
  * Data stand in the commands as named blocks, so that nothing but the picture touches the disk.
  */
 #include <errno.h>
@@ -27,8 +28,8 @@ char *report_plot_version(void) {
         char program[] = "gnuplot", option[] = "--version", *argv[] = { program, option, NULL };
         char *version = NULL;
 
-        if (!g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH | G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &version, NULL, NULL,
-                          NULL))
+        if (!g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH | G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &version, NULL,
+                          NULL, NULL))
                 return g_strdup("unknown");
         return g_strstrip(version);
 }
@@ -132,8 +133,8 @@ static void append_plot_of_bars(GString *script, const ReportChart *chart) {
         for (guint i = 0; i < chart->series->len; i++) {
                 const ReportSeries *series = chart->series->pdata[i];
 
-                g_string_append_printf(script, "%s$data0 using %u:xtic(1) linetype %u fillstyle %s title ", i > 0 ? ", " : "",
-                                       i + 2, i + 1, series->published ? "pattern 4" : "solid 0.8");
+                g_string_append_printf(script, "%s$data0 using %u:xtic(1) linetype %u fillstyle %s title ",
+                                       i > 0 ? ", " : "", i + 2, i + 1, series->published ? "pattern 4" : "solid 0.8");
                 append_quoted(script, series->name);
         }
         g_string_append_c(script, '\n');
@@ -172,9 +173,9 @@ static void append_plot_of_lines(GString *script, const ReportChart *chart) {
         for (guint i = 0; i < chart->series->len; i++) {
                 const ReportSeries *series = chart->series->pdata[i];
 
-                g_string_append_printf(script,
-                                       "%s$data%u using 1:2:3:4 with yerrorlines linetype %u linewidth 1.5 dashtype %d title ",
-                                       i > 0 ? ", " : "", i, i + 1, series->published ? 2 : 1);
+                g_string_append_printf(script, "%s$data%u using 1:2:3:4 with yerrorlines linetype %u linewidth 1.5",
+                                       i > 0 ? ", " : "", i, i + 1);
+                g_string_append(script, series->published ? " dashtype 2 title " : " title ");
                 append_quoted(script, series->name);
         }
         g_string_append_c(script, '\n');
@@ -234,8 +235,8 @@ static int run_gnuplot(const char *script, size_t size) {
         GPid pid;
         int fd, status, r;
 
-        if (!g_spawn_async_with_pipes(NULL, argv, NULL, G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD, NULL, NULL, &pid, &fd,
-                                      NULL, NULL, &error)) {
+        if (!g_spawn_async_with_pipes(NULL, argv, NULL, G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD, NULL, NULL, &pid,
+                                      &fd, NULL, NULL, &error)) {
                 fprintf(stderr, "sqlipc-bench: %s\n", error->message);
                 return -ENOENT;
         }

@@ -163,7 +163,7 @@ Report *report_new(const char *verb, const char *title) {
         (void) uname(&system);
         add_fact(report, "machine", g_strdup_printf("%ld x %s", sysconf(_SC_NPROCESSORS_ONLN), model), true);
         add_fact(report, "kernel", g_strdup_printf("%s %s", system.sysname, system.release), true);
-        add_fact(report, "sqlipc", g_strdup_printf("%s, built with libsystemd %s", SQLIPC_VERSION, LIBSYSTEMD_VERSION), true);
+        add_fact(report, "sqlipc", g_strdup(SQLIPC_VERSION ", built with libsystemd " LIBSYSTEMD_VERSION), true);
         add_fact(report, "SQLite in process", g_strdup(baseline_version()), true);
         return report;
 }

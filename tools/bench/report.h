@@ -35,7 +35,8 @@ void report_note(Report *report, const char *format, ...) G_GNUC_PRINTF(2, 3);
 ReportTable *report_table(Report *report, const char *id, const char *title, const char *rows_are);
 /** One more column; returns its number, from 0. All columns come before the first row. */
 unsigned report_table_column(ReportTable *table, const char *name, const char *unit);
-/** Begins a row, whose cells hold nothing. `published`: its figures come from the literature, `name` says which, and are shown as such. */
+/** Begins a row, whose cells hold nothing. `published`: its figures come from the literature, `name` says which, and are
+ * shown as such. */
 void report_table_row(ReportTable *table, const char *name, bool published);
 /** Fills a cell of the last row. */
 void report_table_values(ReportTable *table, unsigned column, const GArray *values);

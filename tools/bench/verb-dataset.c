@@ -1,165 +1,110 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * dataset: the table of the 2010 study, `study`: 31 columns, the identifier and 30 of TEXT with 20 random lowercase
- * letters each. The same rows and seed give the same values everywhere (random.c).
- *
- * The file is made beside its name and renamed into place when it is whole: a run that fails or is killed leaves what was
- * there before. It ends in rollback-journal mode, or with --wal in WAL mode.
- */
+/* dataset: makes one of the databases that are measured, or with --all each of them in a folder, under their names. */
 #include <errno.h>
-#include <fcntl.h>
-#include <glib.h>
 #include <glib/gstdio.h>
-#include <sqlite3.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <unistd.h>
 
-#include "random.h"
+#include "dataset.h"
+#include "measure.h"
 #include "workload.h"
 
-enum {
-        TEXT_COLUMNS = 30,
-        TEXT_LENGTH = 20,
-};
+#define BY_SIZE G_MININT64
 
-typedef struct Dataset {
-        gint64 n_rows, seed;
-        gboolean force, wal;
-        const char *path; /* of the file to be */
-} Dataset;
+typedef struct Request {
+        char *kind, *size, *folder;
+        gint64 n_rows, seed; /* n_rows BY_SIZE: as `size` says */
+        gboolean force, wal, quiet;
+        char *path; /* NULL with `folder` */
+} Request;
 
-static int failed(sqlite3 *db, const char *what) {
-        fprintf(stderr, "sqlipc-bench: %s: %s\n", what, sqlite3_errmsg(db));
-        return -EIO;
+static const DatasetKind *find_kind(const char *name) {
+        for (const DatasetKind *kind = dataset_kinds; kind->name; kind++)
+                if (g_str_equal(kind->name, name))
+                        return kind;
+        return NULL;
 }
 
-static int execute(sqlite3 *db, const char *sql) {
-        return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : failed(db, sql);
-}
+static int parse(Request *request, int argc, char **argv) {
+        const GOptionEntry entries[] = {
+                { "all", 0, 0, G_OPTION_ARG_FILENAME, &request->folder, "Make all kinds, as FOLDER/KIND.sqlite", "FOLDER" },
+                { "kind", 0, 0, G_OPTION_ARG_STRING, &request->kind, "study (default), narrow, relay, point, wide", "KIND" },
+                { "size", 0, 0, G_OPTION_ARG_STRING, &request->size, "How many rows: tiny, normal, full (default)", "SIZE" },
+                { "rows", 0, 0, G_OPTION_ARG_INT64, &request->n_rows, "How many rows, rather than by --size", "N" },
+                { "seed", 0, 0, G_OPTION_ARG_INT64, &request->seed, "Which random values, 1", "N" },
+                { "wal", 0, 0, G_OPTION_ARG_NONE, &request->wal, "Leave the file in WAL mode", NULL },
+                { "force", 0, 0, G_OPTION_ARG_NONE, &request->force, "Replace a file that exists", NULL },
+                { "quiet", 0, 0, G_OPTION_ARG_NONE, &request->quiet, "No progress, even on a terminal", NULL },
+                {},
+        };
+        g_autoptr(GOptionContext) context = g_option_context_new("[FILE]");
+        g_autoptr(GError) error = NULL;
 
-static char *column_list(const char *prefix, const char *suffix) {
-        GString *list = g_string_new(NULL);
-
-        for (int i = 1; i <= TEXT_COLUMNS; i++)
-                g_string_append_printf(list, "%s%02d%s", prefix, i, suffix);
-        return g_string_free(list, FALSE);
-}
-
-static int insert_rows(sqlite3 *db, sqlite3_stmt *insert, const Dataset *dataset) {
-        char letters[TEXT_COLUMNS][TEXT_LENGTH];
-        Random random;
-
-        random_init(&random, (uint64_t) dataset->seed);
-        for (gint64 row = 1; row <= dataset->n_rows; row++) {
-                random_letters(&random, letters[0], sizeof letters);
-                if (sqlite3_bind_int64(insert, 1, row) != SQLITE_OK)
-                        return failed(db, "bind");
-                for (int i = 0; i < TEXT_COLUMNS; i++)
-                        if (sqlite3_bind_text(insert, i + 2, letters[i], TEXT_LENGTH, SQLITE_STATIC) != SQLITE_OK)
-                                return failed(db, "bind");
-                if (sqlite3_step(insert) != SQLITE_DONE || sqlite3_reset(insert) != SQLITE_OK)
-                        return failed(db, "insert");
+        g_option_context_set_summary(context, "Makes the databases that are measured. What is in them depends on kind, "
+                                              "rows and seed alone.");
+        g_option_context_add_main_entries(context, entries, NULL);
+        if (!g_option_context_parse(context, &argc, &argv, &error))
+                fprintf(stderr, "sqlipc-bench: %s\n", error->message);
+        else if (request->folder ? argc != 1 || request->kind || request->n_rows != BY_SIZE : argc != 2)
+                fprintf(stderr, "sqlipc-bench: dataset takes one FILE, or --all=FOLDER without --kind and --rows.\n");
+        else {
+                request->path = g_strdup(argv[1]);
+                return 0;
         }
-        return 0;
+        return -EINVAL;
 }
 
-static int fill(sqlite3 *db, const Dataset *dataset) {
-        g_autofree char *columns = column_list(", c", " TEXT"), *names = column_list(", :c", "");
-        g_autofree char *create = g_strconcat("CREATE TABLE study (id INTEGER PRIMARY KEY", columns, ")", NULL);
-        g_autofree char *sql = g_strconcat("INSERT INTO study VALUES (:id", names, ")", NULL);
-        sqlite3_stmt *insert;
-        int r;
+static int make(const Request *request, const DatasetKind *kind, BenchSize size, const char *path) {
+        const Dataset dataset = {
+                .kind = kind,
+                .n_rows = request->n_rows == BY_SIZE ? kind->n_rows[size] : request->n_rows,
+                .seed = request->seed,
+                .force = request->force,
+                .wal = request->wal,
+                .path = path,
+        };
 
-        r = execute(db, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
-        if (r >= 0)
-                r = execute(db, create);
-        if (r < 0)
-                return r;
-        if (sqlite3_prepare_v2(db, sql, -1, &insert, NULL) != SQLITE_OK)
-                return failed(db, "prepare");
-        r = insert_rows(db, insert, dataset);
-        sqlite3_finalize(insert);
-        if (r < 0)
-                return r;
-        return execute(db, dataset->wal ? "COMMIT; PRAGMA synchronous = FULL; PRAGMA journal_mode = WAL"
-                                        : "COMMIT; PRAGMA synchronous = FULL; PRAGMA journal_mode = DELETE");
+        return dataset_make(&dataset);
 }
 
-static int make(const Dataset *dataset, const char *path) {
-        sqlite3 *db = NULL;
-        int r;
+static int make_all(const Request *request, BenchSize size) {
+        int r = 0;
 
-        if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK)
-                r = fill(db, dataset);
-        else
-                r = failed(db, path);
-        if (sqlite3_close(db) != SQLITE_OK && r >= 0)
-                r = failed(db, path);
+        if (g_mkdir_with_parents(request->folder, 0777) < 0) {
+                r = -errno;
+                fprintf(stderr, "sqlipc-bench: cannot make %s: %s\n", request->folder, g_strerror(-r));
+        }
+        for (const DatasetKind *kind = dataset_kinds; r >= 0 && kind->name; kind++) {
+                g_autofree char *path = g_strdup_printf("%s/%s.sqlite", request->folder, kind->name);
+
+                r = make(request, kind, size, path);
+        }
         return r;
 }
 
-/* Files that belonged to the database that is replaced: SQLite would take them for the new one's. */
-static void remove_companions(const char *path) {
-        static const char *const suffixes[] = { "-journal", "-wal", "-shm" };
+static int run(const Request *request) {
+        const DatasetKind *kind = find_kind(request->kind ?: "study");
+        BenchSize size = BENCH_FULL;
+        int r;
 
-        for (size_t i = 0; i < G_N_ELEMENTS(suffixes); i++) {
-                g_autofree char *companion = g_strconcat(path, suffixes[i], NULL);
-
-                (void) g_unlink(companion);
+        if (!kind || (request->n_rows < 0 && request->n_rows != BY_SIZE) ||
+            (request->size && bench_size_from_name(request->size, &size) < 0)) {
+                fprintf(stderr, "sqlipc-bench: --kind is study, narrow, relay, point or wide, --size tiny, normal or full, "
+                                "and --rows 0 or more.\n");
+                return BENCH_USAGE;
         }
-}
-
-static int create(const Dataset *dataset) {
-        g_autofree char *temporary = g_strconcat(dataset->path, ".XXXXXX", NULL);
-        int fd, r;
-
-        if (!dataset->force && g_access(dataset->path, F_OK) == 0) {
-                fprintf(stderr, "sqlipc-bench: %s exists; --force replaces it.\n", dataset->path);
-                return -EEXIST;
-        }
-        fd = g_mkstemp_full(temporary, O_RDWR | O_CLOEXEC, 0666);
-        if (fd < 0) {
-                r = -errno;
-                fprintf(stderr, "sqlipc-bench: cannot create %s: %s\n", temporary, g_strerror(errno));
-                return r;
-        }
-        close(fd);
-
-        r = make(dataset, temporary);
-        if (r >= 0)
-                remove_companions(dataset->path);
-        if (r >= 0 && g_rename(temporary, dataset->path) < 0) {
-                r = -errno;
-                fprintf(stderr, "sqlipc-bench: cannot rename %s to %s: %s\n", temporary, dataset->path, g_strerror(errno));
-        }
-        if (r < 0)
-                (void) g_unlink(temporary);
-        return r;
+        if (request->quiet)
+                measure_be_quiet();
+        r = request->folder ? make_all(request, size) : make(request, kind, size, request->path);
+        return r < 0 ? BENCH_FAILED : BENCH_OK;
 }
 
 int verb_dataset(int argc, char **argv) {
-        Dataset dataset = { .n_rows = 300000, .seed = 1 };
-        const GOptionEntry entries[] = {
-                { "rows", 0, 0, G_OPTION_ARG_INT64, &dataset.n_rows, "Number of rows, 300000", "N" },
-                { "seed", 0, 0, G_OPTION_ARG_INT64, &dataset.seed, "Which random strings, 1", "N" },
-                { "wal", 0, 0, G_OPTION_ARG_NONE, &dataset.wal, "Leave the file in WAL mode", NULL },
-                { "force", 0, 0, G_OPTION_ARG_NONE, &dataset.force, "Replace FILE where it exists", NULL },
-                {},
-        };
-        g_autoptr(GOptionContext) context = g_option_context_new("FILE");
-        g_autoptr(GError) error = NULL;
+        Request request = { .n_rows = BY_SIZE, .seed = 1 };
+        int r = parse(&request, argc, argv) < 0 ? BENCH_USAGE : run(&request);
 
-        g_option_context_set_summary(context, "Makes the table of the 2010 study: 31 columns, 30 of them random strings.");
-        g_option_context_add_main_entries(context, entries, NULL);
-        if (!g_option_context_parse(context, &argc, &argv, &error)) {
-                fprintf(stderr, "sqlipc-bench: %s\n", error->message);
-                return BENCH_USAGE;
-        }
-        if (argc != 2 || dataset.n_rows < 0) {
-                fprintf(stderr, "sqlipc-bench: dataset takes one FILE, and --rows of 0 or more.\n");
-                return BENCH_USAGE;
-        }
-        dataset.path = argv[1];
-        return create(&dataset) < 0 ? BENCH_FAILED : BENCH_OK;
+        g_free(request.kind);
+        g_free(request.size);
+        g_free(request.folder);
+        g_free(request.path);
+        return r;
 }

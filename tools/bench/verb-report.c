@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * report: all workloads, one after the other, as one page: DIRECTORY/index.html, with report.json and the charts beside it. One
- * that fails is shown as failed, and the others are not lost.
+ * report: all workloads, one after the other, as one page: DIRECTORY/index.html, with report.json and the charts beside it.
+ * One that fails is shown as failed, and the others are not lost.
  */
 #include <errno.h>
 #include <glib/gstdio.h>

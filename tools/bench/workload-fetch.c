@@ -126,8 +126,8 @@ static int measure(const BenchOptions *options, Report *report) {
 const Workload workload_fetch = {
         .verb = "fetch",
         .help = "fetch a whole result, beside the same loop in process",
-        .summary = "Fetches a whole result and copies every value, beside SQLite in process: as programs usually do it, and as fast "
-                   "as it goes.",
+        .summary = "Fetches a whole result and copies every value, beside SQLite in process: as programs usually do it, "
+                   "and as fast as it goes.",
         .database = "study",
         .sql = "SELECT * FROM study",
         .measure = measure,

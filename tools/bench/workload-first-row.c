@@ -48,15 +48,16 @@ static int wait_until_idle(FirstRow *first_row) {
 }
 
 static int measure_ours(FirstRow *first_row, double *ret_usec) {
+        const BenchOptions *options = first_row->options;
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
         double start = sampler_now_usec();
         int r;
 
-        r = sqlipc_query(first_row->service.connection, first_row->options->database, first_row->options->sql, &cursor, NULL);
+        r = sqlipc_query(first_row->service.connection, options->database, options->sql, &cursor, NULL);
         if (r >= 0)
                 r = sqlipc_cursor_next(cursor);
         *ret_usec = sampler_now_usec() - start;
-        return r < 0 ? service_failed(&first_row->service, r, first_row->options->sql) : 0;
+        return r < 0 ? service_failed(&first_row->service, r, options->sql) : 0;
 }
 
 static int measure_theirs(FirstRow *first_row, double *ret_usec) {
