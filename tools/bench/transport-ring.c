@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The study's requests over a socket, its pages in a ring in shared memory: built there, and copied from there. */
 #include <errno.h>
-#include <sqlite3.h>
+#include <sys/socket.h>
 
 #include "shared-ring.h"
 #include "study-session.h"

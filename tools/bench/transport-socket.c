@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The study's own transport, as it was published: requests and pages over one UNIX stream socket. */
-#include <glib.h>
+
+#include <sys/socket.h>
 
 #include "study-session.h"
 

@@ -34,7 +34,7 @@ void transport_close(Transport *transport) {
 }
 
 pid_t transport_server(const Transport *transport) {
-        return transport->child.pid;
+        return transport->kind->ours ? transport->setup->service->pid : transport->child.pid;
 }
 
 int transport_failed(const Transport *transport, int r, const char *what) {

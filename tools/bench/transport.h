@@ -33,6 +33,7 @@ typedef struct TransportKind {
         const char *how;                     /* a sentence for the report */
         size_t buffer_size;                  /* the one that it likes; 0: it has none to choose */
         size_t buffer_size_min;
+        bool ours;                           /* the server is the service */
         /** Starts the server. Each of these says on stderr what fails. */
         int (*open)(Transport *transport);
         /** The whole result of `sql`. */
@@ -63,8 +64,7 @@ int transport_failed(const Transport *transport, int r, const char *what);
 /** Copies transport->values, converted to the types of the setup. -EBADMSG: a number is none. */
 int transport_copy_text(const Transport *transport, Copy *copy);
 
-extern const TransportKind transport_usual, transport_fastest, transport_function, transport_socket, transport_message,
-        transport_peer, transport_pipe, transport_vmsplice, transport_ring, transport_sqlipc, transport_channel,
-        transport_sqlipc_pages;
+extern const TransportKind transport_usual, transport_fastest, transport_socket, transport_message, transport_peer,
+        transport_pipe, transport_vmsplice, transport_ring, transport_sqlipc, transport_sqlipc_pages;
 
 #endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Ours: libsqlipc as a program uses it; and the same pages without the library, which does not choose their size: Query with
+ * `page-size`, a pipe, the contract's decoder.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "page-decoder.h"
+#include "transport.h"
+
+static int open_nothing(Transport *transport) {
+        return 0;
+}
+
+static int fetch_library(Transport *transport, const char *sql, Copy *copy) {
+        Service *service = transport->setup->service;
+        __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
+        unsigned n_columns = transport->setup->n_columns;
+        int r;
+
+        r = sqlipc_query(service->connection, transport->setup->options->database, sql, &cursor, NULL);
+        if (r < 0)
+                return service_failed(service, r, sql);
+        while ((r = sqlipc_cursor_next(cursor)) > 0)
+                service_copy_row(cursor, n_columns, copy);
+        if (r < 0)
+                return service_failed(service, r, sql);
+        sqlipc_cursor_get_totals(cursor, NULL, &transport->bytes_moved, NULL);
+        return 0;
+}
+
+const TransportKind transport_sqlipc = {
+        .name = "sqlipc",
+        .how = "libsqlipc, over the bus and down a pipe; typed",
+        .ours = true,
+        .open = open_nothing,
+        .fetch = fetch_library,
+};
+
+/* ---- Pages of any size -------------------------------------------------------------------------------------------- */
+
+/* The read end, blocking, and the caller's to close. */
+static int query_pages(Transport *transport, const char *sql, sd_bus_message **ret_reply, int *ret_fd) {
+        __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *call = NULL;
+        const TransportSetup *setup = transport->setup;
+        g_autofree char *path = NULL;
+        int r;
+
+        r = sd_bus_path_encode("/org/sqlipc1/database", setup->options->database, &path);
+        if (r >= 0)
+                r = sd_bus_message_new_method_call(setup->service->bus, &call, "org.sqlipc1", path, "org.sqlipc1.Database",
+                                                   "Query");
+        if (r >= 0)
+                r = sd_bus_message_append(call, "sava{sv}a{sv}", sql, 0, 0, 1, "page-size", "u",
+                                          (uint32_t) transport->buffer_size);
+        if (r >= 0)
+                r = sd_bus_call(setup->service->bus, call, 0, NULL, ret_reply);
+        if (r >= 0)
+                r = sd_bus_message_read(*ret_reply, "th", NULL, ret_fd);
+        if (r >= 0 && fcntl(*ret_fd, F_SETFL, O_RDONLY) < 0)
+                r = -errno;
+        return r;
+}
+
+static void copy_decoded_row(const PageDecoder *decoder, Copy *copy) {
+        for (unsigned i = 0; i < decoder->n_columns; i++) {
+                PageValue value = page_decoder_value(decoder, i);
+
+                switch (value.type) {
+                case VALUE_INTEGER:
+                        copy_integer(copy, (int64_t) load_le64(value.bytes));
+                        break;
+                case VALUE_REAL:
+                        copy_real(copy, load_le_double(value.bytes));
+                        break;
+                case VALUE_TEXT:
+                case VALUE_BLOB:
+                        copy_bytes(copy, (sqlipc_type) value.type, value.bytes, value.size);
+                        break;
+                case VALUE_NULL:
+                        copy_null(copy);
+                        break;
+                }
+        }
+        copy->n_rows++;
+}
+
+/* One read() into the decoder. */
+static int fill(PageDecoder *decoder, int fd) {
+        uint8_t *room;
+        size_t size;
+        ssize_t n;
+        int r;
+
+        r = page_decoder_reserve(decoder, &room, &size);
+        if (r < 0)
+                return r;
+        n = TEMP_FAILURE_RETRY(read(fd, room, size));
+        if (n <= 0)
+                return n < 0 ? -errno : -ECONNRESET;
+        page_decoder_commit(decoder, (size_t) n);
+        return 0;
+}
+
+static int decode(Transport *transport, PageDecoder *decoder, int fd, Copy *copy) {
+        for (;;) {
+                int r = page_decoder_next(decoder);
+
+                if (r == PAGE_MORE)
+                        r = fill(decoder, fd);
+                else if (r == PAGE_ROW)
+                        copy_decoded_row(decoder, copy);
+                else if (r == PAGE_ERROR) {
+                        fprintf(stderr, "sqlipc-bench: %s: %s\n", transport->kind->name, decoder->error_message);
+                        return -EIO;
+                } else if (r == PAGE_END) {
+                        transport->bytes_moved = decoder->end_counters.n_bytes;
+                        return 0;
+                }
+                if (r < 0)
+                        return transport_failed(transport, r, "its pages");
+        }
+}
+
+static int fetch_pages(Transport *transport, const char *sql, Copy *copy) {
+        __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *reply = NULL;
+        PageDecoder decoder;
+        int r, fd;
+
+        r = query_pages(transport, sql, &reply, &fd);
+        if (r < 0)
+                return transport_failed(transport, r, "Query");
+        page_decoder_init(&decoder, transport->buffer_size, SQLIPC_ROW_SIZE_MAX);
+        r = decode(transport, &decoder, fd, copy);
+        page_decoder_done(&decoder);
+        return r;
+}
+
+const TransportKind transport_sqlipc_pages = {
+        .name = "sqlipc, by page size",
+        .how = "the same by a client without the library, which chooses the size of pages; typed",
+        .ours = true,
+        .buffer_size = SQLIPC_PAGE_SIZE_DEFAULT,
+        .buffer_size_min = SQLIPC_PAGE_SIZE_MIN,
+        .open = open_nothing,
+        .fetch = fetch_pages,
+};
