@@ -153,9 +153,7 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
 
 /* ---- What it says ---- */
 
-int worker_channels_dispatch(Worker *w, const Message *m) {
-        uint64_t number = m->kind == MESSAGE_CHANNEL_PROGRESS ? m->channel_progress.number : m->channel_end.progress.number;
-
+int worker_channels_dispatch(Worker *w, const Message *m, uint64_t number) {
         w->spoke = true;
         w->group->n_early_deaths = 0;
         if (m->kind == MESSAGE_PONG)

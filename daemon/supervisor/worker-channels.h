@@ -44,7 +44,7 @@ bool worker_is_held_up_by_others(const Worker *w, const Channel *c);
 /* Channels are all that it has, and none is known to run: it may go, and they to others. */
 bool worker_may_give_way(const Worker *w);
 
-/* A message about channels. -EBADMSG: it may not say that. */
-int worker_channels_dispatch(Worker *w, const Message *m);
+/* A message about the channel of that number, or PONG. -EBADMSG: it may not say that. */
+int worker_channels_dispatch(Worker *w, const Message *m, uint64_t number);
 
 #endif

@@ -367,9 +367,9 @@ static uint64_t message_number(const Message *m) {
         case MESSAGE_TAKEN:
         case MESSAGE_FILLING:
         case MESSAGE_DRAINED: return m->number;
-        case MESSAGE_CHANNEL_PROGRESS:
+        case MESSAGE_CHANNEL_PROGRESS: return m->channel_progress.number;
         case MESSAGE_CHANNEL_RESTED:
-        case MESSAGE_CHANNEL_CLOSED:
+        case MESSAGE_CHANNEL_CLOSED: return m->channel_end.progress.number;
         case MESSAGE_PONG:
         case MESSAGE_SETUP:
         case MESSAGE_PREPARE:
@@ -380,7 +380,7 @@ static uint64_t message_number(const Message *m) {
         case MESSAGE_PING:
         case MESSAGE_EXIT: break;
         }
-        return 0; /* no run has it */
+        return 0; /* nothing has it */
 }
 
 static bool is_about_channels(const Message *m) {
@@ -393,7 +393,7 @@ static int dispatch(Worker *w, const Message *m) {
         Run *run = g_hash_table_lookup(w->manager->runs, &number);
 
         if (is_about_channels(m))
-                return worker_channels_dispatch(w, m);
+                return worker_channels_dispatch(w, m, number);
         if (!run || run->group != w->group)
                 return -EBADMSG;
         if (m->kind == MESSAGE_TAKEN) {
@@ -443,7 +443,7 @@ static int receive(Worker *w, size_t *budget) {
                 r = dispatch(w, &m.message);
                 if (r < 0)
                         log_full(LOG_WARNING, database_name(w->group->database), NULL,
-                                 "Worker %i sent message %i about run %" PRIu64 ", which is out of turn.", (int) w->pid,
+                                 "Worker %i sent message %i about %" PRIu64 ", which is out of turn.", (int) w->pid,
                                  (int) m.message.kind, message_number(&m.message));
         }
         received_message_done(&m);
