@@ -4,7 +4,7 @@
  * or once a frame is here.
  *
  * The page is [0, fill) of whole frames and rows that are in, and behind it at most one thing under way: a row (`row` set)
- * or a part (`open` is COLUMNS or BIG_ROW). Neither is counted in `fill` before it is complete, so dropping it is free,
+ * or a part (`open` is neither 0 nor ROWS). Neither is counted in `fill` before it is complete, so dropping it is free,
  * and the caller may send [0, finish()) at any moment.
  *
  * Frames start at multiples of 8 and the page is one, so what fits unpadded fits padded: room is never kept for padding.
@@ -31,10 +31,14 @@ void page_encoder_init(PageEncoder *e, uint8_t *page, size_t page_size, uint64_t
         };
 }
 
-void page_encoder_clear(PageEncoder *e) {
-        e->fill = 0;
+void page_encoder_cut(PageEncoder *e, size_t fill) {
+        e->fill = fill;
         e->open = 0;
         e->row = e->next = NULL;
+}
+
+void page_encoder_clear(PageEncoder *e) {
+        page_encoder_cut(e, 0);
 }
 
 static void write_header(PageEncoder *e, size_t at, FrameKind kind, uint16_t flags, size_t size) {
@@ -107,7 +111,7 @@ void page_encoder_abort_row(PageEncoder *e) {
 }
 
 int page_encoder_begin_part(PageEncoder *e, FrameKind kind) {
-        assert(kind == FRAME_COLUMNS || kind == FRAME_BIG_ROW);
+        assert(kind != 0 && kind != FRAME_ROWS);
 
         page_encoder_finish(e);
         if (e->page_size - e->fill < FRAME_HEADER_SIZE + 1)
@@ -120,7 +124,7 @@ int page_encoder_begin_part(PageEncoder *e, FrameKind kind) {
 }
 
 size_t page_encoder_part_room(const PageEncoder *e) {
-        assert(e->open == FRAME_COLUMNS || e->open == FRAME_BIG_ROW);
+        assert(e->open != 0 && e->open != FRAME_ROWS);
 
         return (size_t) (e->limit - e->next);
 }
@@ -137,7 +141,7 @@ size_t page_encoder_append(PageEncoder *e, const void *bytes, size_t size) {
 }
 
 void page_encoder_end_part(PageEncoder *e, bool more) {
-        assert(e->open == FRAME_COLUMNS || e->open == FRAME_BIG_ROW);
+        assert(e->open != 0 && e->open != FRAME_ROWS);
 
         close_frame(e, e->frame, (size_t) (e->next - e->page), e->open, more ? FRAME_MORE : 0);
         e->next = NULL;

@@ -26,7 +26,7 @@ typedef struct PageEncoder {
         size_t fill;         /* bytes of whole frames and of rows that are in; the open ROWS frame's padding not counted */
         uint64_t run;
 
-        FrameKind open;      /* kind of the open frame: ROWS, COLUMNS or BIG_ROW; 0: none */
+        FrameKind open;      /* kind of the open frame: ROWS, or that of a part; 0: none */
         size_t frame;        /* offset of its header */
         uint32_t n_rows;     /* in the open ROWS frame */
 
@@ -45,6 +45,9 @@ void page_encoder_init(PageEncoder *e, uint8_t *page, size_t page_size, uint64_t
 
 /* Forgets what is in the page (it was sent), with whatever is open or under way. */
 void page_encoder_clear(PageEncoder *e);
+
+/* Forgets what is behind `fill`, where a frame ended, with whatever is open or under way. */
+void page_encoder_cut(PageEncoder *e, size_t fill);
 
 /* Nothing is in the page. */
 static inline bool page_encoder_is_empty(const PageEncoder *e) {
@@ -112,7 +115,7 @@ static inline void page_encoder_add_blob(PageEncoder *e, const void *blob, size_
                 memcpy(at, blob, size);
 }
 
-/* Opens a COLUMNS or BIG_ROW frame (closing an open ROWS frame) if at least one byte of payload fits behind its header. 1,
+/* Opens a frame of a kind that may be continued, COLUMNS or BIG_ROW (closing an open ROWS frame) if at least one byte of payload fits behind its header. 1,
  * or 0: send and clear first. */
 int page_encoder_begin_part(PageEncoder *e, FrameKind kind);
 

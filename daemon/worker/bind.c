@@ -36,22 +36,30 @@ static int bind_value(sqlite3_stmt *stmt, int index, const PageValue *v) {
         return SQLITE_MISUSE;
 }
 
-static int try_name(sqlite3_stmt *stmt, const char *prefix, const char *name) {
-        char *full = sqlite3_mprintf("%s%s", prefix, name);
-        int index = full ? sqlite3_bind_parameter_index(stmt, full) : 0;
+#define N_FEW 64 /* names and parameters of no more than this take no allocation */
 
-        sqlite3_free(full);
+static int try_name(sqlite3_stmt *stmt, char prefix, const char *name) {
+        char few[N_FEW], *full = strlen(name) + 2 <= sizeof few ? few : malloc(strlen(name) + 2);
+        int index;
+
+        if (!full)
+                return 0;
+        full[0] = prefix;
+        (void) strcpy(full + 1, name);
+        index = sqlite3_bind_parameter_index(stmt, full);
+        if (full != few)
+                free(full);
         return index;
 }
 
 /* The index of `name`, with its prefix or without; 0: none, -1: without its prefix it names several. */
 static int index_of(sqlite3_stmt *stmt, const char *name) {
-        static const char *const prefixes[] = { ":", "@", "$", "?" };
+        static const char prefixes[] = { ':', '@', '$', '?' };
         int found = sqlite3_bind_parameter_index(stmt, name);
 
         if (found > 0 || strchr(":@$?", name[0]))
                 return found;
-        for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        for (size_t i = 0; i < sizeof prefixes; i++) {
                 int index = try_name(stmt, prefixes[i], name);
 
                 if (index > 0 && found > 0 && index != found)
@@ -127,17 +135,19 @@ static bool bind_all(sqlite3 *db, sqlite3_stmt *stmt, const Job *job, bool *boun
 
 bool bind_parameters(sqlite3 *db, sqlite3_stmt *stmt, const Job *job, SqlError *error) {
         int count = sqlite3_bind_parameter_count(stmt);
-        bool *bound, ok;
+        bool few[N_FEW] = {}, *bound = few, ok;
 
         if (job->n_positional > (unsigned) count)
                 return sql_error_set(error, ERROR_PARAMETER_COUNT, "%u values for a statement with %d parameters",
                                      job->n_positional, count);
         if (count == 0 && job->n_named == 0)
                 return true;
-        bound = calloc((size_t) count + 1, sizeof *bound);
+        if (count >= N_FEW)
+                bound = calloc((size_t) count + 1, sizeof *bound);
         if (!bound)
                 return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
         ok = bind_all(db, stmt, job, bound, count, error);
-        free(bound);
+        if (bound != few)
+                free(bound);
         return ok;
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sqlipc-page.h"
+#include "sqlipc-channel.h"
 
 static bool out_of_memory(SqlError *error) {
         return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
@@ -99,6 +99,46 @@ bool describe_columns(sqlite3_stmt *stmt, uint32_t page_size, uint8_t **ret_payl
                         store_le32(payload + 8 + 4 * (2 * i + k), (uint32_t) (at - head));
                 }
         }
+        *ret_payload = payload;
+        *ret_size = size;
+        return true;
+}
+
+void columns_set_page_size(uint8_t *payload, uint32_t page_size) {
+        store_le32(payload + 4, page_size);
+}
+
+static size_t string_size(const Bytes *s) {
+        return s->data ? s->size + 1 : 0;
+}
+
+bool describe_prepared(sqlite3_stmt *stmt, uint8_t **ret_payload, size_t *ret_size, SqlError *error) {
+        Started s = {};
+        size_t n, head, size, at;
+        uint8_t *payload;
+
+        if (!describe_statement(stmt, &s, error))
+                return false;
+        n = (size_t) 2 * s.n_columns + s.n_parameters; /* one array */
+        head = size = CHANNEL_STATEMENT_HEAD_SIZE + 4 * n;
+        for (size_t i = 0; i < n; i++)
+                size += string_size(&s.columns[i]);
+        payload = calloc(1, size);
+        if (!payload) {
+                free(s.columns);
+                return out_of_memory(error);
+        }
+        store_le32(payload, s.n_columns);
+        store_le32(payload + 4, s.n_parameters);
+        store_le32(payload + 8, STATEMENT_READ_ONLY); /* what writes is refused */
+        at = head;
+        for (size_t i = 0; i < n; i++) {
+                if (s.columns[i].data)
+                        memcpy(payload + at, s.columns[i].data, s.columns[i].size); /* the NUL is there */
+                at += string_size(&s.columns[i]);
+                store_le32(payload + CHANNEL_STATEMENT_HEAD_SIZE + 4 * i, (uint32_t) (at - head));
+        }
+        free(s.columns);
         *ret_payload = payload;
         *ret_size = size;
         return true;

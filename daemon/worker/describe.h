@@ -18,4 +18,10 @@ bool describe_statement(sqlite3_stmt *stmt, Started *started, SqlError *error);
 /* The payload of a COLUMNS frame (sqlipc-page.h), which the caller frees. */
 bool describe_columns(sqlite3_stmt *stmt, uint32_t page_size, uint8_t **ret_payload, size_t *ret_size, SqlError *error);
 
+/* Makes such a payload one of another page size. */
+void columns_set_page_size(uint8_t *payload, uint32_t page_size);
+
+/* The payload of a STATEMENT frame (sqlipc-channel.h), which the caller frees. LimitsExceeded as above. */
+bool describe_prepared(sqlite3_stmt *stmt, uint8_t **ret_payload, size_t *ret_size, SqlError *error);
+
 #endif

@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <malloc.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "channel-report.h"
 #include "clock.h"
 #include "report.h"
 
@@ -16,7 +18,7 @@
 #define N_EVENTS 32
 
 /* epoll's user data: a run, or one of these. */
-static const char job_event, control_event;
+static const char job_event, control_event, timer_event;
 
 /* ---- the queue ---- */
 
@@ -25,6 +27,8 @@ static void append(JobQueue *q, Run *run) {
         *q->last = run;
         q->last = &run->next;
         q->n_runs++;
+        if (run->channel)
+                run->channel->queued = true;
 }
 
 static void prepend(JobQueue *q, Run *run) {
@@ -43,6 +47,18 @@ static void unlink_run(JobQueue *q, Run **link) {
                 q->last = link;
         run->next = NULL;
         q->n_runs--;
+        if (run->channel)
+                run->channel->queued = false;
+}
+
+/* The timer fires at `usec`: for what is looked at after seconds, so that no query sets it. */
+static void arm(JobQueue *q, uint64_t usec) {
+        struct itimerspec when = {
+                .it_value = { .tv_sec = (time_t) (usec / USEC_PER_SEC), .tv_nsec = (long) (usec % USEC_PER_SEC) * 1000 },
+        };
+
+        if (timerfd_settime(q->timer_fd, TFD_TIMER_ABSTIME, &when, NULL) == 0)
+                q->armed_usec = usec;
 }
 
 /* Waits for room in the pipe; an error of the pipe is told in any case. */
@@ -62,10 +78,61 @@ static void unwatch(JobQueue *q, Run *run) {
         run->watched = false;
 }
 
+/* By edges: a request that cannot be read yet must not wake us again and again. Room is asked for only while it is waited
+ * for, since each answer that the client reads makes some. */
+static int watch_channel(JobQueue *q, Channel *c, bool for_room) {
+        struct epoll_event e = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET | (for_room ? EPOLLOUT : 0), .data.ptr = &c->run };
+
+        if (c->watched == e.events)
+                return 0;
+        if (epoll_ctl(q->epoll_fd, c->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->fd, &e) < 0)
+                return -errno;
+        c->watched = e.events;
+        return 0;
+}
+
+/* It is not in the queue. */
+static void forget_channel(JobQueue *q, Channel *c) {
+        if (c->watched)
+                (void) epoll_ctl(q->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
+        if (c->next)
+                c->next->previous = c->previous;
+        *(c->previous ? &c->previous->next : &q->channels) = c->next;
+        (void) channel_free(c);
+}
+
+static void close_channel(JobQueue *q, Channel *c) {
+        channel_report_closed(c);
+        forget_channel(q, c);
+}
+
+/* Where its state finds no memory it stays. */
+static void rest_channel(JobQueue *q, Channel *c, bool waiting) {
+        if (channel_report_rested(c, waiting) == 0)
+                forget_channel(q, c);
+}
+
+/* A channel after its turn. */
+static int settle_channel(JobQueue *q, Channel *c) {
+        RunState state = c->run.state;
+
+        if (state == RUN_OVER || (c->dropped && !c->busy)) {
+                close_channel(q, c);
+                return 0;
+        }
+        if (state != RUN_IDLE)
+                append(q, &c->run);
+        else if (channel_quiet_until(c) < q->armed_usec)
+                arm(q, channel_quiet_until(c));
+        return watch_channel(q, c, state == RUN_PARKED || state == RUN_DRAINING);
+}
+
 /* What a run's new state asks for; the run is not in the queue and goes back there, or is freed. */
 static int settle(JobQueue *q, Run *run) {
         int r = 0;
 
+        if (run->channel)
+                return settle_channel(q, run->channel);
         switch (run->state) {
         case RUN_OVER:
                 unwatch(q, run);
@@ -77,6 +144,7 @@ static int settle(JobQueue *q, Run *run) {
                 break;
         case RUN_READY:
         case RUN_RETRY:
+        case RUN_IDLE:
                 break;
         }
         append(q, run);
@@ -85,17 +153,29 @@ static int settle(JobQueue *q, Run *run) {
 
 /* ---- messages ---- */
 
+/* The number by which the supervisor knows it. */
+static uint64_t number_of(const Run *run) {
+        return run->channel ? run->channel->setup.number : run->job->number;
+}
+
 static Run **find(JobQueue *q, uint64_t number) {
         for (Run **link = &q->first; *link; link = &(*link)->next)
-                if ((*link)->job->number == number)
+                if (number_of(*link) == number)
                         return link;
+        return NULL;
+}
+
+static Channel *find_channel(JobQueue *q, uint64_t number) {
+        for (Channel *c = q->channels; c; c = c->next)
+                if (c->setup.number == number)
+                        return c;
         return NULL;
 }
 
 static int cancel(JobQueue *q, const Cancel *c) {
         Run **link, *run;
 
-        if (q->current && q->current->job->number == c->number) {
+        if (q->current && number_of(q->current) == c->number) {
                 /* inside its step: the progress handler interrupts it with this error */
                 if (q->current->error.error == ERROR_NONE)
                         (void) sql_error_set(&q->current->error, c->error, "%s", c->message);
@@ -106,11 +186,61 @@ static int cancel(JobQueue *q, const Cancel *c) {
                 return 0;
         run = *link;
         unlink_run(q, link);
-        run_cancel(run, c->error, c->message);
+        if (run->channel)
+                channel_cancel(run->channel, c->error, c->message);
+        else
+                run_cancel(run, c->error, c->message);
         return settle(q, run);
 }
 
-/* All that waits on the control socket: cancels and exit. */
+/* Its first turn is when epoll says that there is something to read, which it is unless it moved with its input. */
+static int add_channel(JobQueue *q, ReceivedMessage *m) {
+        uint64_t number = m->message.channel.number;
+        Channel *c;
+
+        if (channel_new(&q->context, m, &c) < 0)
+                return channel_report_refused(q->control_fd, number);
+        c->next = q->channels;
+        if (c->next)
+                c->next->previous = c;
+        q->channels = c;
+        c->run.state = RUN_READY;
+        return settle_channel(q, c);
+}
+
+static int drop_channel(JobQueue *q, uint64_t number) {
+        Channel *c = find_channel(q, number);
+
+        if (!c) /* it has just gone */
+                return 0;
+        channel_drop(c, &c->run == q->current);
+        if (&c->run == q->current)
+                return 0;
+        if (c->queued)
+                unlink_run(q, find(q, number));
+        close_channel(q, c);
+        return 0;
+}
+
+static int handle_control(JobQueue *q, ReceivedMessage *m) {
+        switch (m->message.kind) {
+        case MESSAGE_CANCEL:
+                return cancel(q, &m->message.cancel);
+        case MESSAGE_CHANNEL:
+                return add_channel(q, m);
+        case MESSAGE_CHANNEL_CLOSE:
+                return drop_channel(q, m->message.number);
+        case MESSAGE_PING:
+                return report_send(q->control_fd, &(Message) { .kind = MESSAGE_PONG, .number = m->message.number });
+        case MESSAGE_EXIT:
+                q->exiting = true;
+                return 0;
+        default:
+                return -EBADMSG;
+        }
+}
+
+/* All that waits on the control socket. */
 static int read_control(JobQueue *q) {
         for (;;) {
                 ReceivedMessage m = RECEIVED_MESSAGE_INIT;
@@ -122,12 +252,7 @@ static int read_control(JobQueue *q) {
                         q->exiting = true;
                 if (r <= 0)
                         return r;
-                if (m.message.kind == MESSAGE_CANCEL)
-                        r = cancel(q, &m.message.cancel);
-                else if (m.message.kind == MESSAGE_EXIT)
-                        q->exiting = true;
-                else
-                        r = -EBADMSG;
+                r = handle_control(q, &m);
                 received_message_done(&m);
                 if (r < 0)
                         return r;
@@ -178,7 +303,79 @@ static int take_job(JobQueue *q) {
         return r;
 }
 
+/* ---- what epoll says ---- */
+
+typedef struct Woken {
+        bool job, control, timer;
+} Woken;
+
+static void on_pipe(Run *run) {
+        /* room, or the reader left: its slice will find out which */
+        if (run->state == RUN_PARKED || run->state == RUN_DRAINING)
+                run->state = RUN_READY;
+}
+
+static void on_channel(JobQueue *q, Channel *c, uint32_t events) {
+        if (!channel_on_events(c, events) || &c->run == q->current)
+                return;
+        c->run.state = RUN_READY;
+        if (!c->queued)
+                append(q, &c->run);
+}
+
+/* What woke us, for at most `msec`. Marks what can go on; frees nothing. */
+static int wait_events(JobQueue *q, int msec, Woken *ret) {
+        struct epoll_event events[N_EVENTS];
+        int n = epoll_wait(q->epoll_fd, events, N_EVENTS, msec);
+
+        *ret = (Woken) {};
+        if (n < 0)
+                return errno == EINTR ? 0 : -errno;
+        for (int i = 0; i < n; i++) {
+                Run *run = events[i].data.ptr;
+
+                if (events[i].data.ptr == &job_event)
+                        ret->job = true;
+                else if (events[i].data.ptr == &control_event)
+                        ret->control = true;
+                else if (events[i].data.ptr == &timer_event)
+                        ret->timer = true;
+                else if (run->channel)
+                        on_channel(q, run->channel, events[i].events);
+                else
+                        on_pipe(run);
+        }
+        return 0;
+}
+
 /* ---- time ---- */
+
+/* Channels that wait while we sit in the step of another: somebody else may have time for them. */
+static void give_channels_away(JobQueue *q) {
+        for (Channel *c = q->channels, *next; c; c = next) {
+                next = c->next;
+                if (&c->run == q->current || !channel_can_move(c) || !channel_waits(c))
+                        continue;
+                if (c->queued)
+                        unlink_run(q, find(q, c->setup.number));
+                rest_channel(q, c, true);
+        }
+}
+
+/* From inside a step, now and then. */
+static void look_around(JobQueue *q) {
+        Channel *c = q->current->channel;
+        Woken woken;
+
+        if (wait_events(q, 0, &woken) < 0 || (woken.control && read_control(q) < 0))
+                q->exiting = true;
+        give_channels_away(q);
+        if (!c)
+                return;
+        channel_report_progress(c, now_coarse_usec());
+        if (c->input.cancelled && q->current->error.error == ERROR_NONE)
+                (void) sql_error_set(&q->current->error, ERROR_CANCELLED, "the query was cancelled");
+}
 
 static int on_progress(void *userdata) {
         JobQueue *q = userdata;
@@ -191,8 +388,7 @@ static int on_progress(void *userdata) {
         look = now - q->looked_usec >= LOOK_USEC;
         if (look) {
                 q->looked_usec = now;
-                if (read_control(q) < 0)
-                        q->exiting = true;
+                look_around(q);
         }
         if (q->exiting && q->current->error.error == ERROR_NONE)
                 (void) sql_error_set(&q->current->error, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
@@ -205,7 +401,10 @@ static int handle_times(JobQueue *q, uint64_t now) {
                 RunState before = run->state;
                 int r;
 
-                run_on_time(run, now);
+                if (run->channel)
+                        channel_on_time(run->channel, now);
+                else
+                        run_on_time(run, now);
                 if (run->state == before || run->state == RUN_READY) {
                         link = &run->next;
                         continue;
@@ -219,26 +418,66 @@ static int handle_times(JobQueue *q, uint64_t now) {
 }
 
 /* Milliseconds for epoll_wait(): 0 if a run can go on. */
-static int wait_msec(JobQueue *q, uint64_t now) {
-        uint64_t next = pool_expire(&q->pool, now);
+static int wait_msec(const JobQueue *q) {
+        uint64_t next = UINT64_MAX, now;
 
-        for (Run *run = q->first; run; run = run->next) {
+        for (const Run *run = q->first; run; run = run->next) {
                 uint64_t t = run_next_usec(run);
 
+                if (t == 0)
+                        return 0;
                 if (t < next)
                         next = t;
         }
         if (next == UINT64_MAX)
                 return -1;
+        now = now_usec();
         if (next <= now)
                 return 0;
         return next - now > 60 * USEC_PER_SEC ? 60000 : (int) ((next - now) / 1000) + 1;
 }
 
+/* Channels that were quiet for long go back, or end where half a request is all that came. Returns when to look again. */
+static uint64_t expire_channels(JobQueue *q, uint64_t now) {
+        uint64_t first = UINT64_MAX;
+
+        for (Channel *c = q->channels, *next; c; c = next) {
+                uint64_t until = channel_quiet_until(c);
+
+                next = c->next;
+                if (until > now)
+                        first = until < first ? until : first;
+                else if (channel_input_is_partial(&c->input))
+                        close_channel(q, c);
+                else if (channel_can_move(c))
+                        rest_channel(q, c, false);
+        }
+        return first;
+}
+
+/* Gives back what is kept for work that does not come; where nothing is left of it, memory too. */
+static void on_timer(JobQueue *q) {
+        uint64_t now = now_coarse_usec(), next, channels;
+        uint64_t n;
+
+        (void) read(q->timer_fd, &n, sizeof n);
+        q->armed_usec = UINT64_MAX;
+        next = pool_expire(&q->pool, now);
+        channels = expire_channels(q, now);
+        if (channels < next)
+                next = channels;
+        if (next != UINT64_MAX)
+                arm(q, next);
+        else if (q->n_runs == 0) {
+                run_context_trim(&q->context);
+                (void) malloc_trim(0);
+        }
+}
+
 /* ---- the loop ---- */
 
 /* The first run that can go on gets a slice, and goes to the end of the queue. */
-static int run_one(JobQueue *q) {
+static int run_one(JobQueue *q, uint64_t now) {
         for (Run **link = &q->first; *link; link = &(*link)->next) {
                 Run *run = *link;
 
@@ -246,63 +485,65 @@ static int run_one(JobQueue *q) {
                         continue;
                 unlink_run(q, link);
                 q->current = run;
-                q->looked_usec = now_usec();
-                (void) run_slice(run);
+                q->looked_usec = now;
+                if (run->channel)
+                        (void) channel_turn(run->channel);
+                else
+                        (void) run_slice(run);
                 q->current = NULL;
+                if (q->pool.idle && q->armed_usec == UINT64_MAX)
+                        arm(q, pool_expire(&q->pool, now));
                 return settle(q, run);
         }
         return 0;
 }
 
-static void on_pipe(Run *run) {
-        /* room, or the reader left: its slice will find out which */
-        if (run->state == RUN_PARKED || run->state == RUN_DRAINING)
-                run->state = RUN_READY;
+static int turn(JobQueue *q) {
+        Woken woken;
+        uint64_t now;
+        /* after an answer: the next request is waited for here, asleep */
+        int r = wait_events(q, wait_msec(q), &woken);
+
+        now = now_usec();
+        if (r == 0 && woken.control)
+                r = read_control(q);
+        if (r == 0 && !q->exiting)
+                r = handle_times(q, now);
+        if (r == 0 && !q->exiting && woken.timer)
+                on_timer(q);
+        if (r == 0 && !q->exiting && woken.job)
+                r = take_job(q);
+        if (r == 0 && !q->exiting)
+                r = run_one(q, now);
+        return r == 0 ? q->context.report_error : r;
 }
 
-/* Nothing to do, and so for long that connections are due to be closed. */
-static void rest(JobQueue *q) {
-        (void) pool_expire(&q->pool, now_usec());
-        run_context_trim(&q->context);
-        (void) malloc_trim(0);
+/* Their clients are not to notice: what is under way ends, and they wait for another worker. */
+static void leave_channels(JobQueue *q) {
+        while (q->channels) {
+                Channel *c = q->channels;
+
+                if (c->queued)
+                        unlink_run(q, find(q, c->setup.number));
+                channel_cancel(c, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
+                if (!c->busy && c->run.state != RUN_IDLE)
+                        (void) channel_flush(c);
+                if (!channel_can_move(c) || channel_report_rested(c, channel_waits(c)) < 0)
+                        channel_report_closed(c);
+                forget_channel(q, c);
+        }
 }
 
 int job_queue_run(JobQueue *q) {
-        while (!q->exiting) {
-                struct epoll_event events[N_EVENTS];
-                bool job = false, control = false;
-                int n, r = 0;
+        int r = 0;
 
-                n = epoll_wait(q->epoll_fd, events, N_EVENTS, wait_msec(q, now_usec()));
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                for (int i = 0; i < n; i++) {
-                        if (events[i].data.ptr == &job_event)
-                                job = true;
-                        else if (events[i].data.ptr == &control_event)
-                                control = true;
-                        else
-                                on_pipe(events[i].data.ptr);
-                }
-                /* after the pipes: these may free runs */
-                if (control)
-                        r = read_control(q);
-                if (r == 0 && !q->exiting)
-                        r = handle_times(q, now_usec());
-                if (r == 0 && !q->exiting && job)
-                        r = take_job(q);
-                if (r == 0 && !q->exiting)
-                        r = run_one(q);
-                if (r == 0)
-                        r = q->context.report_error;
-                if (r == -EPIPE || r == -ECONNRESET) /* the supervisor is gone */
-                        return 0;
-                if (r < 0)
-                        return r;
-                if (n == 0 && q->n_runs == 0)
-                        rest(q);
-        }
-        return 0;
+        while (!q->exiting && r == 0)
+                r = turn(q);
+        if (r == -EPIPE || r == -ECONNRESET) /* the supervisor is gone */
+                r = 0;
+        if (r == 0)
+                leave_channels(q);
+        return r;
 }
 
 static int add(JobQueue *q, int fd, uint32_t events, const void *what) {
@@ -314,16 +555,26 @@ static int add(JobQueue *q, int fd, uint32_t events, const void *what) {
 int job_queue_init(JobQueue *q, int job_fd, int control_fd, ReceivedMessage *setup) {
         int r;
 
-        *q = (JobQueue) { .job_fd = job_fd, .control_fd = control_fd, .setup = *setup, .last = &q->first };
+        *q = (JobQueue) {
+                .job_fd = job_fd,
+                .control_fd = control_fd,
+                .timer_fd = -1,
+                .setup = *setup,
+                .last = &q->first,
+                .armed_usec = UINT64_MAX,
+        };
         *setup = RECEIVED_MESSAGE_INIT;
         q->context = (RunContext) { .setup = &q->setup.message.setup, .pool = &q->pool, .control_fd = control_fd };
         q->pool = (Pool) { .setup = q->context.setup, .progress = on_progress, .userdata = q };
         q->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-        if (q->epoll_fd < 0)
+        q->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+        if (q->epoll_fd < 0 || q->timer_fd < 0)
                 return -errno;
         /* siblings wait on the same socket: one of them is enough */
         r = add(q, job_fd, EPOLLIN | EPOLLEXCLUSIVE, &job_event);
-        return r < 0 ? r : add(q, control_fd, EPOLLIN, &control_event);
+        if (r == 0)
+                r = add(q, control_fd, EPOLLIN, &control_event);
+        return r < 0 ? r : add(q, q->timer_fd, EPOLLIN, &timer_event);
 }
 
 void job_queue_done(JobQueue *q) {
@@ -331,11 +582,16 @@ void job_queue_done(JobQueue *q) {
                 Run *run = q->first;
 
                 unlink_run(q, &q->first);
-                (void) run_free(run);
+                if (!run->channel)
+                        (void) run_free(run);
         }
+        while (q->channels)
+                forget_channel(q, q->channels);
         pool_done(&q->pool);
         run_context_trim(&q->context);
         received_message_done(&q->setup);
+        if (q->timer_fd >= 0)
+                (void) close(q->timer_fd);
         if (q->epoll_fd >= 0)
                 (void) close(q->epoll_fd);
 }

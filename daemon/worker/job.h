@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. The queue of jobs, and what wakes the worker: one epoll over the job socket, the control socket and the
- * pipes of runs that wait for their readers.
+ * Side: worker. The queue of jobs, and what wakes the worker: one epoll over the job socket, the control socket, the channels,
+ * the pipes of runs that wait for their readers, and a timer for what happens after seconds of quiet.
  *
- * Order: a new job goes before continued ones, runs that can go on take turns page by page. Between two slices the sockets
- * are looked at, so a job waits for one page at most, unless SQLite sits in one long step: then a sibling of this worker
- * takes it.
+ * Order: a new job goes before continued ones, runs that can go on take turns page by page, channels with requests a
+ * millisecond each. Between two slices the sockets are looked at, so a job waits for one page at most, unless SQLite sits in
+ * one long step: then a sibling of this worker takes it, and channels with requests are given back for another to take.
  */
 #ifndef JOB_H
 #define JOB_H
 
 #include <stdbool.h>
 
+#include "channel.h"
 #include "pool.h"
 #include "run.h"
 
 typedef struct JobQueue {
-        int job_fd, control_fd, epoll_fd;
+        int job_fd, control_fd, epoll_fd, timer_fd;
         ReceivedMessage setup; /* owned; what `context.setup` points into */
         RunContext context;
         Pool pool;
-        Run *first, **last;    /* all runs; those that are ready take turns from the front */
+        Run *first, **last;    /* all runs and the channels that are not idle; those that are ready take turns from the front */
         unsigned n_runs;
+        Channel *channels;     /* all */
         Run *current;          /* inside sqlite3_step, for the progress handler */
         uint64_t looked_usec;  /* when the progress handler last made system calls */
+        uint64_t armed_usec;   /* when the timer fires, UINT64_MAX: it does not */
         bool exiting;          /* EXIT came, or the supervisor is gone */
 } JobQueue;
 

@@ -9,9 +9,11 @@
 #include <string.h>
 
 #include "clock.h"
+#include "describe.h"
 
 #define N_IDLE_MAX 4
 #define IDLE_USEC (5 * USEC_PER_SEC)
+#define IDENTIFY_USEC (5 * USEC_PER_MSEC) /* between two looks at the file, where queries follow each other on a channel */
 
 /* SQL longer than this is compiled each time: a cache of it would be the larger part of a worker. */
 #define CACHED_SQL_SIZE_MAX ((size_t) 16384)
@@ -23,9 +25,21 @@ static CachedStatement *find_cached(Connection *c, const char *sql, size_t sql_s
         return NULL;
 }
 
+static CachedStatement *find_hinted(Connection *c, const StatementHint *hint) {
+        return hint && hint->id != 0 && c->cached[hint->slot].id == hint->id ? &c->cached[hint->slot] : NULL;
+}
+
+static CachedStatement *find_compiled(Connection *c, const sqlite3_stmt *stmt) {
+        for (size_t i = 0; i < CONNECTION_N_CACHED; i++)
+                if (c->cached[i].stmt == stmt)
+                        return &c->cached[i];
+        return NULL;
+}
+
 static void forget_cached(CachedStatement *cached) {
         (void) sqlite3_finalize(cached->stmt);
         free(cached->sql);
+        free(cached->columns);
         *cached = (CachedStatement) {};
 }
 
@@ -61,11 +75,11 @@ static void drop_stale(Pool *pool, const FileIdentity *now) {
 }
 
 /* An idle connection, best one that has `sql` compiled. NULL: there is none. */
-static Connection *take_idle(Pool *pool, const char *sql, size_t sql_size) {
+static Connection *take_idle(Pool *pool, const char *sql, size_t sql_size, const StatementHint *hint) {
         Connection **best = &pool->idle;
 
         for (Connection **link = &pool->idle; *link; link = &(*link)->next)
-                if (find_cached(*link, sql, sql_size)) {
+                if (find_hinted(*link, hint) || find_cached(*link, sql, sql_size)) {
                         best = link;
                         break;
                 }
@@ -86,15 +100,25 @@ static Connection *open_fresh(Pool *pool, SqlError *error) {
         return c;
 }
 
-bool pool_take(Pool *pool, const char *sql, size_t sql_size, Connection **ret, SqlError *error) {
+static bool look_at_file(Pool *pool, const StatementHint *hint, SqlError *error) {
+        uint64_t now_usec = now_coarse_usec();
         FileIdentity now;
 
+        if (hint && now_usec < pool->identified_usec + IDENTIFY_USEC)
+                return true;
         if (!database_identify(pool->setup, &now, error))
                 return false;
+        pool->identified_usec = now_usec;
         drop_stale(pool, &now);
+        return true;
+}
+
+bool pool_take(Pool *pool, const char *sql, size_t sql_size, const StatementHint *hint, Connection **ret, SqlError *error) {
+        if (!look_at_file(pool, hint, error))
+                return false;
         /* at most one more than there are: a fresh one that is stale at once meets a schema that keeps changing */
         for (unsigned n = 0; n <= N_IDLE_MAX + 1; n++) {
-                Connection *c = take_idle(pool, sql, sql_size) ?: open_fresh(pool, error);
+                Connection *c = take_idle(pool, sql, sql_size, hint) ?: open_fresh(pool, error);
                 DatabaseBegin begun;
 
                 if (!c)
@@ -121,7 +145,7 @@ void pool_give(Pool *pool, Connection *c) {
                 (void) connection_free(c);
                 return;
         }
-        c->idle_usec = now_usec();
+        c->idle_usec = now_coarse_usec();
         c->next = pool->idle;
         pool->idle = c;
         pool->n_idle++;
@@ -230,9 +254,39 @@ static bool compile(Connection *c, const Setup *setup, const char *sql, size_t s
         return true;
 }
 
-bool connection_compile(Connection *c, const Setup *setup, const char *sql, size_t sql_size, sqlite3_stmt **ret,
-                        SqlError *error) {
-        CachedStatement *cached = find_cached(c, sql, sql_size);
+/* The statement that was used longest ago makes room. NULL: too long to be kept, or no memory for a copy. */
+static CachedStatement *cache(Connection *c, const char *sql, size_t sql_size, sqlite3_stmt *stmt) {
+        static uint64_t id;
+        CachedStatement *slot = &c->cached[0];
+        char *copy = sql_size <= CACHED_SQL_SIZE_MAX ? malloc(sql_size > 0 ? sql_size : 1) : NULL;
+
+        if (!copy)
+                return NULL;
+        memcpy(copy, sql, sql_size);
+        for (size_t i = 1; i < CONNECTION_N_CACHED; i++)
+                if (c->cached[i].used < slot->used)
+                        slot = &c->cached[i];
+        forget_cached(slot);
+        *slot = (CachedStatement) { .sql = copy, .sql_size = sql_size, .stmt = stmt, .id = ++id };
+        return slot;
+}
+
+bool pool_check_sql_size(const Setup *setup, size_t sql_size, SqlError *error) {
+        if (sql_size <= setup->sql_size_max)
+                return true;
+        return sql_error_set(error, ERROR_LIMITS_EXCEEDED,
+                             "this SQL has %zu bytes, and SQLSizeMax= allows %u: pass values as parameters",
+                             sql_size, setup->sql_size_max);
+}
+
+static void set_hint(Connection *c, const CachedStatement *cached, StatementHint *hint) {
+        if (hint && cached)
+                *hint = (StatementHint) { .id = cached->id, .slot = (unsigned) (cached - c->cached) };
+}
+
+bool connection_compile(Connection *c, const Setup *setup, const char *sql, size_t sql_size, StatementHint *hint,
+                        sqlite3_stmt **ret, SqlError *error) {
+        CachedStatement *cached = find_hinted(c, hint) ?: find_cached(c, sql, sql_size);
         bool ok;
 
         access_forget(&c->database.access);
@@ -240,41 +294,52 @@ bool connection_compile(Connection *c, const Setup *setup, const char *sql, size
                 exposed_expect(c->database.exposed, sql, sql_size);
         if (cached) {
                 *ret = cached->stmt;
-                cached->stmt = NULL;
-                forget_cached(cached);
+                set_hint(c, cached, hint);
                 return true;
         }
         if (memchr(sql, 0, sql_size))
                 return sql_error_set(error, ERROR_SQL, "there is a NUL in this SQL");
-        if (sql_size > setup->sql_size_max)
-                return sql_error_set(error, ERROR_LIMITS_EXCEEDED,
-                                     "this SQL has %zu bytes, and SQLSizeMax= allows %u: pass values as parameters",
-                                     sql_size, setup->sql_size_max);
+        if (!pool_check_sql_size(setup, sql_size, error))
+                return false;
         connection_refresh(c); /* reads the schema, where another program changed it, by SQLite's own limits */
         access_narrow(c->database.db, setup);
         ok = compile(c, setup, sql, sql_size, ret, error);
         access_widen(c->database.db);
+        if (ok)
+                set_hint(c, cache(c, sql, sql_size, *ret), hint);
         return ok;
 }
 
-void connection_keep(Connection *c, const char *sql, size_t sql_size, sqlite3_stmt *stmt) {
+bool connection_columns(Connection *c, sqlite3_stmt *stmt, uint32_t page_size, const uint8_t **ret_payload, size_t *ret_size,
+                        SqlError *error) {
+        CachedStatement *cached = find_compiled(c, stmt);
+        bool again = sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_REPREPARE, 1) > 0;
+
+        if (!cached)
+                return false;
+        if (again) {
+                free(cached->columns);
+                cached->columns = NULL;
+        }
+        if (!cached->columns && !describe_columns(stmt, page_size, &cached->columns, &cached->columns_size, error))
+                return false;
+        columns_set_page_size(cached->columns, page_size);
+        *ret_payload = cached->columns;
+        *ret_size = cached->columns_size;
+        return true;
+}
+
+void connection_keep(Connection *c, sqlite3_stmt *stmt) {
         static uint64_t use;
-        CachedStatement *slot = &c->cached[0];
-        char *copy;
+        CachedStatement *cached = stmt ? find_compiled(c, stmt) : NULL;
 
         if (!stmt)
                 return;
-        (void) sqlite3_reset(stmt); /* repeats the error of the last step, which was dealt with */
-        (void) sqlite3_clear_bindings(stmt);
-        copy = sql_size <= CACHED_SQL_SIZE_MAX ? malloc(sql_size > 0 ? sql_size : 1) : NULL;
-        if (!copy) {
+        if (!cached) {
                 (void) sqlite3_finalize(stmt);
                 return;
         }
-        memcpy(copy, sql, sql_size);
-        for (size_t i = 1; i < CONNECTION_N_CACHED; i++)
-                if (c->cached[i].used < slot->used)
-                        slot = &c->cached[i];
-        forget_cached(slot);
-        *slot = (CachedStatement) { .sql = copy, .sql_size = sql_size, .stmt = stmt, .used = ++use };
+        (void) sqlite3_reset(stmt); /* repeats the error of the last step, which was dealt with */
+        (void) sqlite3_clear_bindings(stmt);
+        cached->used = ++use;
 }

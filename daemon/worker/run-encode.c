@@ -172,7 +172,7 @@ int run_encode_payload(Run *run) {
         size_t total = run->big_row ? run->big_size : run->payload_size;
         int r = 0;
 
-        if (!page_encoder_begin_part(e, run->big_row ? FRAME_BIG_ROW : FRAME_COLUMNS))
+        if (!page_encoder_begin_part(e, run->big_row ? FRAME_BIG_ROW : run->payload_kind))
                 return 0;
         if (run->payload_done < run->payload_size)
                 run->payload_done +=

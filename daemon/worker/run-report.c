@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "channel-report.h"
 #include "clock.h"
 #include "describe.h"
 #include "report.h"
@@ -28,12 +29,21 @@ void run_report_parked(Run *run, bool parked) {
         if (run->parked_said == parked)
                 return;
         run->parked_said = parked;
+        if (run->channel) {
+                run->channel->progress_usec = 0; /* due, because it is news */
+                channel_report_progress(run->channel, now_coarse_usec());
+                return;
+        }
         report(run, &(Message) { .kind = MESSAGE_PARKED, .parked = { .number = run->job->number, .parked = parked } });
 }
 
 void run_report_progress(Run *run) {
         uint64_t now = now_coarse_usec();
 
+        if (run->channel) {
+                channel_report_progress(run->channel, now);
+                return;
+        }
         if (now < run->progress_usec + PROGRESS_USEC)
                 return;
         run->progress_usec = now;
@@ -53,13 +63,17 @@ void run_report_end(Run *run, bool drained) {
         }
         run->ended_said = true;
         run->drained_said = drained;
+        if (run->channel) {
+                channel_count_run(run->channel);
+                return;
+        }
         report(run, &(Message) {
                 .kind = MESSAGE_ENDED,
                 .ended = {
                         .number = run->job->number,
                         .failure = sql_error_as_failure(&run->error),
                         .n_rows = run->n_rows,
-                        .n_bytes = run->writer.total + (run->writer.bytes ? run->writer.size - run->writer.sent : 0),
+                        .n_bytes = run_bytes(run),
                         .usec = now_usec() - run->taken_usec,
                         .drained = drained,
                 },
@@ -67,13 +81,16 @@ void run_report_end(Run *run, bool drained) {
 }
 
 void run_report_filling(Run *run) {
-        report_number(run, MESSAGE_FILLING);
+        if (!run->channel) /* a socket is as large as it was made */
+                report_number(run, MESSAGE_FILLING);
 }
 
 bool run_report_started(Run *run, SqlError *error) {
         Message m = { .kind = MESSAGE_STARTED };
         Started *s = &m.started;
 
+        if (run->channel)
+                return run->started = true;
         *s = (Started) { .number = run->job->number, .read_only = true };
         if ((run->is_prepare || run->job->describe) && !describe_statement(run->stmt, s, error))
                 return false;

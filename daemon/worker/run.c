@@ -18,6 +18,7 @@
 #include "describe.h"
 #include "run-encode.h"
 #include "run-report.h"
+#include "sqlipc-channel.h"
 
 #define ROW_WAITS_USEC (2 * USEC_PER_MSEC)    /* a row waits no longer for its page to fill */
 #define FIRST_PAGE_SIZE ((size_t) 16 * 1024)  /* goes out so early: the reader has rows while the next page fills */
@@ -72,6 +73,7 @@ int run_new(RunContext *context, ReceivedMessage *received, Run **ret) {
                 .is_prepare = received->message.kind == MESSAGE_PREPARE,
                 .state = RUN_READY,
                 .taken_usec = now_usec(),
+                .payload_kind = FRAME_COLUMNS,
                 .error = SQL_ERROR_INIT,
         };
         if (!run->is_prepare) {
@@ -92,13 +94,17 @@ int run_new(RunContext *context, ReceivedMessage *received, Run **ret) {
 }
 
 /* SQLite is done with: the statement goes to the cache, the connection to the pool, the transaction ends. */
-static void release(Run *run) {
+static void give_back(Run *run) {
         if (!run->connection)
                 return;
-        connection_keep(run->connection, run->job->sql, run->job->sql_size, run->stmt);
+        connection_keep(run->connection, run->stmt);
         run->stmt = NULL;
         pool_give(run->context->pool, run->connection);
         run->connection = NULL;
+}
+
+static void release(Run *run) {
+        give_back(run);
         free(run->payload);
         run->payload = NULL;
 }
@@ -115,12 +121,68 @@ Run *run_free(Run *run) {
         return NULL;
 }
 
+int run_init_channel(Run *run, RunContext *context, Channel *channel, int fd, uint32_t page_size) {
+        *run = (Run) {
+                .context = context,
+                .channel = channel,
+                .state = RUN_IDLE,
+                .writer = { .fd = fd },
+                .received = RECEIVED_MESSAGE_INIT,
+                .error = SQL_ERROR_INIT,
+        };
+        if (page_new(context, page_size, &run->page) < 0)
+                return -ENOMEM;
+        page_encoder_init(&run->encoder, run->page, page_size, 0);
+        return 0;
+}
+
+void run_done_channel(Run *run) {
+        release(run);
+        page_free(run->context, run->page, run->encoder.page_size);
+        sql_error_done(&run->error);
+}
+
+/* Where the next byte of the page goes in what the writer writes. */
+static uint64_t position(const Run *run) {
+        return run->writer.total + (run->writer.bytes ? run->writer.size - run->writer.sent : run->encoder.fill);
+}
+
+uint64_t run_bytes(const Run *run) {
+        return position(run) - run->start_bytes;
+}
+
+void run_begin(Run *run, const Job *job, bool is_prepare, StatementHint *hint) {
+        sql_error_done(&run->error);
+        run->job = job;
+        run->hint = hint;
+        run->is_prepare = is_prepare;
+        run->state = RUN_READY;
+        run->started = run->row_waits = run->rows_ended = run->big_row = false;
+        run->ending = run->end_encoded = run->ended_said = run->drained_said = run->parked_said = false;
+        (void) page_encoder_finish(&run->encoder);
+        run->encoder.run = job->number;
+        run->start_bytes = position(run);
+        run->payload_kind = is_prepare ? (FrameKind) FRAME_STATEMENT : FRAME_COLUMNS;
+        run->n_columns = 0;
+        run->n_rows = 0;
+        run->counters = (EndCounters) {};
+        run->retry_delay_usec = 0;
+        run->taken_usec = now_usec();
+        if (page_encoder_is_empty(&run->encoder))
+                run->first_row_usec = now_coarse_usec();
+}
+
+SqlError *run_refuse(Run *run, const Job *job) {
+        run_begin(run, job, false, NULL);
+        run->ending = true;
+        return &run->error;
+}
+
 /* ---- the end ---- */
 
 static void take_counters(Run *run) {
         run->counters = (EndCounters) {
                 .n_rows = run->n_rows,
-                .n_bytes = run->writer.total + (run->writer.bytes ? run->writer.size - run->writer.sent : 0),
                 .usec = now_usec() - run->taken_usec,
         };
         if (!run->stmt)
@@ -131,21 +193,24 @@ static void take_counters(Run *run) {
         run->counters.autoindexes = (uint64_t) sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_AUTOINDEX, 1);
 }
 
-/* The END or ERROR frame goes into the page, which is then what is left to write. False: no room, write first. */
+/* The END or ERROR frame goes into the page, which is then what is left to write; that of a channel is written when it has
+ * no more requests. False: no room, write first. */
 static bool encode_end(Run *run) {
         size_t offset = page_encoder_finish(&run->encoder), size;
-        int fits;
+        int fits = 1;
 
-        run->counters.n_bytes = run->writer.total + offset;
+        run->counters.n_bytes = run->writer.total + offset - run->start_bytes;
         if (run->error.error != ERROR_NONE) {
                 Failure f = sql_error_as_failure(&run->error);
 
                 fits = page_encoder_error(&run->encoder, f.error, f.extended_code, f.sql_offset, f.message,
                                           strlen(f.message));
-        } else
+        } else if (!run->is_prepare)
                 fits = page_encoder_end(&run->encoder, &run->counters);
         size = page_encoder_finish(&run->encoder);
         run->end_encoded = fits;
+        if (fits && run->channel)
+                return true;
         if (fits)
                 page_writer_begin_last(&run->writer, run->page, size, offset);
         else
@@ -166,8 +231,10 @@ static RunState finish(Run *run) {
         for (;;) {
                 int r;
 
-                if (page_writer_is_idle(&run->writer) && !run->end_encoded)
-                        (void) encode_end(run);
+                if (page_writer_is_idle(&run->writer) && !run->end_encoded && encode_end(run) && run->channel) {
+                        run_report_end(run, true);
+                        return run->state = RUN_OVER;
+                }
                 r = page_writer_flush(&run->writer);
                 if (r == PAGE_WRITER_LAST) {
                         run_report_parked(run, false);
@@ -189,7 +256,7 @@ static RunState run_end(Run *run) {
         take_counters(run);
         release(run);
         run->ending = true;
-        if (!run->started) {
+        if (!run->started && !run->channel) {
                 run_report_end(run, true);
                 return run->state = RUN_OVER;
         }
@@ -208,11 +275,15 @@ static RunState fail(Run *run, int rc) {
 
 /* Called with a page that is still to be sent: what it holds goes nowhere if it is too much. */
 static bool over_result_size(Run *run) {
-        return run->writer.total + page_encoder_finish(&run->encoder) > run->job->result_size_max;
+        (void) page_encoder_finish(&run->encoder);
+        return run_bytes(run) > run->job->result_size_max;
 }
 
 static RunState result_too_large(Run *run) {
-        page_encoder_clear(&run->encoder);
+        uint64_t sent = run->writer.total;
+
+        /* answers to earlier requests of a channel stay */
+        page_encoder_cut(&run->encoder, run->start_bytes > sent ? (size_t) (run->start_bytes - sent) : 0);
         (void) sql_error_set(&run->error, ERROR_LIMITS_EXCEEDED,
                              "the result is over ResultSizeMax= (%llu bytes): ask for less at a time",
                              (unsigned long long) run->job->result_size_max);
@@ -240,13 +311,15 @@ static RunState row_too_large(Run *run, uint64_t size) {
 static bool reader_is_gone(const Run *run) {
         struct pollfd p = { .fd = run->received.pipe_fd };
 
+        if (run->channel)
+                return run->reader_left;
         return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP));
 }
 
 static RunState retry(Run *run) {
         uint64_t now = now_usec(), until = run->taken_usec + run->context->setup->busy_usec;
 
-        if (!run->is_prepare && reader_is_gone(run))
+        if ((run->channel || !run->is_prepare) && reader_is_gone(run))
                 return close_down(run);
         if (now >= until) {
                 (void) sql_error_set(&run->error, ERROR_BUSY,
@@ -264,18 +337,27 @@ static RunState retry(Run *run) {
         return run->state = RUN_RETRY;
 }
 
+/* A statement of a channel was compiled: its description is the answer, and is all there is to send. */
+static bool begin_prepared(Run *run) {
+        if (!describe_prepared(run->stmt, &run->payload, &run->payload_size, &run->error))
+                return false;
+        give_back(run);
+        run->payload_done = 0;
+        return run->started = run->rows_ended = true;
+}
+
 /* Connection, statement, parameters. False with run->error, which may be Busy: then try again. */
 static bool start(Run *run) {
         if (!run->connection &&
-            !pool_take(run->context->pool, run->job->sql, run->job->sql_size, &run->connection, &run->error))
+            !pool_take(run->context->pool, run->job->sql, run->job->sql_size, run->hint, &run->connection, &run->error))
                 return false;
         if (!run->stmt && (run->is_prepare || run->job->describe))
                 connection_refresh(run->connection);
         if (!run->stmt && !connection_compile(run->connection, run->context->setup, run->job->sql, run->job->sql_size,
-                                              &run->stmt, &run->error))
+                                              run->hint, &run->stmt, &run->error))
                 return false;
         if (run->is_prepare)
-                return run_report_started(run, &run->error);
+                return run->channel ? begin_prepared(run) : run_report_started(run, &run->error);
         if (!bind_parameters(run->connection->database.db, run->stmt, run->job, &run->error))
                 return false;
         return run_report_started(run, &run->error);
@@ -316,13 +398,31 @@ static RunState flush(Run *run) {
         return run->state = RUN_READY;
 }
 
+/* All of COLUMNS into the page, without a copy, where it is in the cache and the page has room. */
+static bool encode_cached_columns(Run *run) {
+        PageEncoder *e = &run->encoder;
+        const uint8_t *payload;
+        size_t size;
+
+        if (!connection_columns(run->connection, run->stmt, run->job->page_size, &payload, &size, &run->error) ||
+            !page_encoder_begin_part(e, FRAME_COLUMNS) || page_encoder_part_room(e) < size)
+                return false;
+        (void) page_encoder_append(e, payload, size);
+        page_encoder_end_part(e, false);
+        return true;
+}
+
 /* The count of columns may have changed between compiling and the first step: another program changed the schema. */
 static bool begin_columns(Run *run) {
-        if (!describe_columns(run->stmt, run->job->page_size, &run->payload, &run->payload_size, &run->error))
-                return false;
-        run->payload_done = 0;
+        if (page_encoder_is_empty(&run->encoder))
+                run->first_row_usec = now_coarse_usec(); /* until there is one */
+        if (!encode_cached_columns(run)) {
+                if (run->error.error != ERROR_NONE || !describe_columns(run->stmt, run->job->page_size, &run->payload,
+                                                                         &run->payload_size, &run->error))
+                        return false;
+                run->payload_done = 0;
+        }
         run->n_columns = (unsigned) sqlite3_column_count(run->stmt);
-        run->first_row_usec = now_coarse_usec(); /* until there is one */
         return true;
 }
 
@@ -356,7 +456,7 @@ static RunState out_of_memory(Run *run) {
 
 static void row_is_in(Run *run) {
         run->row_waits = false;
-        if (run->encoder.n_rows == 1)
+        if (run->encoder.n_rows == 1 && run->encoder.frame == 0)
                 run->first_row_usec = now_coarse_usec();
         run->n_rows++;
 }
@@ -372,7 +472,7 @@ static RunState place_row(Run *run, bool *ret_full) {
                 return out_of_memory(run);
         if (r > 0) {
                 row_is_in(run);
-                *ret_full = (run->writer.total == 0 && run->encoder.fill >= FIRST_PAGE_SIZE) ||
+                *ret_full = (run->writer.total <= run->start_bytes && run->encoder.fill >= FIRST_PAGE_SIZE) ||
                             now_coarse_usec() - run->first_row_usec >= ROW_WAITS_USEC;
                 return RUN_READY;
         }
@@ -423,7 +523,7 @@ RunState run_slice(Run *run) {
         if (!run->started) {
                 if (!start(run))
                         return run->error.error == ERROR_BUSY ? retry(run) : run_end(run);
-                if (run->is_prepare) {
+                if (run->is_prepare && !run->channel) {
                         release(run);
                         return run->state = RUN_OVER;
                 }
@@ -451,7 +551,7 @@ void run_cancel(Run *run, ErrorNumber error, const char *message) {
 int run_on_progress(Run *run, uint64_t now, bool look) {
         if (run->error.error != ERROR_NONE)
                 return 1;
-        if (run->is_prepare)
+        if (run->is_prepare && !run->channel)
                 return 0;
         if (run->job->deadline_usec <= now)
                 return !sql_error_set(&run->error, ERROR_TIMED_OUT,
@@ -519,6 +619,7 @@ uint64_t run_next_usec(const Run *run) {
                 return 0;
         case RUN_DRAINING:
         case RUN_OVER:
+        case RUN_IDLE:
                 return UINT64_MAX;
         }
         return UINT64_MAX;

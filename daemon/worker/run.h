@@ -12,6 +12,11 @@
  * 1. SQLite is stepped only while nothing waits to be written: a row is encoded after the page before it is out.
  * 2. ENDED is sent once, when SQLite is reset; DRAINED once, before the last byte; both at once where the pipe has room.
  * 3. Whatever ends a run takes the one way through run_end().
+ *
+ * A run has a job, a page and a descriptor. Those of a job from the supervisor are its own, and what becomes of it is
+ * reported (run-report.h). A channel (channel.h) has one Run for all of its requests: they follow each other through one
+ * page, which the channel sends; a run of it is over as soon as its end is in that page, is never reported by itself, and an
+ * error goes where rows would. What differs asks for run->channel.
  */
 #ifndef RUN_H
 #define RUN_H
@@ -27,6 +32,7 @@ typedef enum RunState {
         RUN_RETRY,
         RUN_DRAINING,
         RUN_OVER,
+        RUN_IDLE, /* of a channel: nothing to do before its client sends more */
 } RunState;
 
 /* What all runs of a worker share; outlives them. */
@@ -41,13 +47,17 @@ typedef struct RunContext {
 /* Gives back what is kept for the next run. */
 void run_context_trim(RunContext *context);
 
+typedef struct Channel Channel;
 typedef struct Run Run;
 struct Run {
         Run *next;                /* in the worker's queue (job.h) */
+        Channel *channel;         /* whose request it is; NULL: a job of the supervisor's */
         RunContext *context;
         ReceivedMessage received; /* owned; holds SQL, parameters and the pipe */
         const Job *job;
+        StatementHint *hint;      /* borrowed; NULL: none */
         bool is_prepare;
+        bool reader_left;         /* of a channel: seen by its epoll */
         bool watched;             /* the pipe is in the worker's epoll (job.c) */
         RunState state;
 
@@ -58,6 +68,7 @@ struct Run {
         uint8_t *page;            /* owned */
         PageEncoder encoder;
         PageWriter writer;
+        uint64_t start_bytes;     /* where it begins in what goes through the writer */
         unsigned n_columns;       /* 0 until the first step */
         bool row_waits;           /* SQLite holds a row that is in no page yet */
         size_t row_size;          /* of the last row that was encoded */
@@ -65,6 +76,7 @@ struct Run {
 
         /* a payload that goes out in parts: COLUMNS, or the head of a big row */
         uint8_t *payload;         /* owned */
+        FrameKind payload_kind;
         size_t payload_size, payload_done;
         bool big_row;             /* payload is types and ends of the waiting row, its data follows */
         size_t big_size;          /* of the row as a whole; payload_done counts on to it */
@@ -72,7 +84,7 @@ struct Run {
 
         uint64_t n_rows;
         uint64_t progress_usec;   /* when it last said how far it is */
-        uint64_t taken_usec, first_row_usec, retry_usec, retry_delay_usec;
+        uint64_t taken_usec, first_row_usec, /* the page's, by the coarse clock */ retry_usec, retry_delay_usec;
         uint64_t parked_usec, park_until_usec; /* since when, and until when once it settled */
         unsigned n_full;          /* how often the pipe was full */
         bool filling_said, parked_said;
@@ -87,6 +99,19 @@ int run_new(RunContext *context, ReceivedMessage *received, Run **ret);
 
 /* Drops it wherever it is. Returns NULL. */
 Run *run_free(Run *run);
+
+/* The Run of a channel, which writes to `fd` (borrowed). -ENOMEM. */
+int run_init_channel(Run *run, RunContext *context, Channel *channel, int fd, uint32_t page_size);
+void run_done_channel(Run *run);
+
+/* The next request of a channel, whose last run is over. `job` and `hint` (NULL: none) live as long as it runs. */
+void run_begin(Run *run, const Job *job, bool is_prepare, StatementHint *hint);
+
+/* The same for a request that will not be run: its answer is the error that the caller puts where this says. */
+SqlError *run_refuse(Run *run, const Job *job);
+
+/* How much of this run is written or in the page. */
+uint64_t run_bytes(const Run *run);
 
 /* Goes on until a page is out, the pipe is full, or it is over. */
 RunState run_slice(Run *run);

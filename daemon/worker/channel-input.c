@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See channel-input.h.
+ *
+ * What is known of a request before its turn is kept in the flags of its header, which are zero in all that a client may
+ * send: so there is no second list beside the buffer, and it goes along when the channel moves.
+ */
+#include "channel-input.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define CAPACITY (2 * CHANNEL_AHEAD_SIZE) /* to begin with; none of it is touched before bytes arrive */
+
+enum {
+        MARK_CANCELLED = 1 << 15,
+        MARK_TOO_LARGE = 1 << 14,
+};
+
+typedef struct Header {
+        size_t size; /* of the payload */
+        uint8_t kind, version;
+        uint16_t flags;
+        uint64_t number;
+} Header;
+
+static Header load_header(const uint8_t *at) {
+        return (Header) {
+                .size = load_le32(at),
+                .kind = at[4],
+                .version = at[5],
+                .flags = load_le16(at + 6),
+                .number = load_le64(at + 8),
+        };
+}
+
+static size_t frame_size(const Header *h) {
+        return FRAME_HEADER_SIZE + frame_padded(h->size);
+}
+
+int channel_input_init(ChannelInput *in, size_t payload_max) {
+        *in = (ChannelInput) {
+                .bytes = malloc(CAPACITY),
+                .capacity = CAPACITY,
+                .payload_max = payload_max < CHANNEL_REQUEST_SIZE_MAX ? payload_max : CHANNEL_REQUEST_SIZE_MAX,
+        };
+        return in->bytes ? 0 : -ENOMEM;
+}
+
+void channel_input_free(ChannelInput *in) {
+        free(in->bytes);
+        *in = (ChannelInput) {};
+}
+
+/* ---- as it arrives ---- */
+
+/* `marks`: flags that it may have. */
+static bool header_is_valid(const ChannelInput *in, const Header *h, unsigned marks) {
+        if (h->version != SQLIPC_PAGE_VERSION || (h->flags & ~marks) != 0)
+                return false;
+        switch (h->kind) {
+        case REQUEST_PREPARE:
+        case REQUEST_FETCH:
+        case REQUEST_QUERY:
+                return h->number > in->scanned_number && h->size <= CHANNEL_REQUEST_SIZE_MAX;
+        case REQUEST_CANCEL:
+        case REQUEST_FINALIZE:
+                return h->size == 0;
+        default:
+                return false;
+        }
+}
+
+static void cancel(ChannelInput *in, uint64_t number) {
+        if (in->lent && number == in->taken_number)
+                in->cancelled = true;
+        if (number <= in->taken_number || number > in->scanned_number)
+                return;
+        for (size_t at = in->start; at < in->scanned;) {
+                Header h = load_header(in->bytes + at);
+
+                if (h.number == number && h.kind != REQUEST_CANCEL && h.kind != REQUEST_FINALIZE) {
+                        store_le16(in->bytes + at + 6, h.flags | MARK_CANCELLED);
+                        return;
+                }
+                at += frame_size(&h);
+        }
+}
+
+/* Of the request at `scanned` only the header is kept, without a size. */
+static void discard(ChannelInput *in, const Header *h) {
+        uint8_t *header = in->bytes + in->scanned;
+        size_t have = in->fill - in->scanned - FRAME_HEADER_SIZE, all = frame_padded(h->size);
+        size_t gone = have < all ? have : all;
+
+        store_le32(header, 0);
+        store_le16(header + 6, h->flags | MARK_TOO_LARGE);
+        memmove(header + FRAME_HEADER_SIZE, header + FRAME_HEADER_SIZE + gone, have - gone);
+        in->fill -= gone;
+        in->discard = all - gone;
+}
+
+static void scan(ChannelInput *in, unsigned marks) {
+        while (!in->invalid && in->fill - in->scanned >= FRAME_HEADER_SIZE) {
+                Header h = load_header(in->bytes + in->scanned);
+
+                if (!header_is_valid(in, &h, marks)) {
+                        in->invalid = true;
+                        return;
+                }
+                if (h.size > in->payload_max) {
+                        discard(in, &h);
+                        h.size = 0;
+                }
+                if (in->fill - in->scanned < frame_size(&h))
+                        return;
+                if (h.kind == REQUEST_CANCEL)
+                        cancel(in, h.number);
+                else if (h.kind != REQUEST_FINALIZE)
+                        in->scanned_number = h.number;
+                in->scanned += frame_size(&h);
+        }
+}
+
+/* At least `size` bytes behind `fill`. */
+static int make_room(ChannelInput *in, size_t size) {
+        size_t capacity = in->capacity;
+        uint8_t *bytes;
+
+        if (capacity - in->fill >= size)
+                return 0;
+        if (in->start > 0) {
+                memmove(in->bytes, in->bytes + in->start, in->fill - in->start);
+                in->scanned -= in->start;
+                in->fill -= in->start;
+                in->start = 0;
+        }
+        while (capacity - in->fill < size)
+                capacity *= 2;
+        if (capacity == in->capacity)
+                return 0;
+        bytes = realloc(in->bytes, capacity);
+        if (!bytes)
+                return -ENOMEM;
+        in->bytes = bytes;
+        in->capacity = capacity;
+        return 0;
+}
+
+/* Nothing is in it: what a large request took is given back. */
+static void start_over(ChannelInput *in) {
+        in->start = in->scanned = in->fill = 0;
+        if (in->capacity > CAPACITY) {
+                uint8_t *bytes = realloc(in->bytes, CAPACITY);
+
+                in->bytes = bytes ?: in->bytes;
+                in->capacity = bytes ? CAPACITY : in->capacity;
+        }
+}
+
+int channel_input_reserve(ChannelInput *in, uint8_t **ret_room, size_t *ret_size) {
+        size_t waiting = in->fill - in->start, room;
+
+        *ret_size = 0;
+        if (in->invalid || ((in->lent || in->start < in->scanned) && waiting >= CHANNEL_AHEAD_SIZE))
+                return 0;
+        if (!in->lent) {
+                int r;
+
+                if (waiting == 0)
+                        start_over(in);
+                r = make_room(in, CHANNEL_AHEAD_SIZE);
+                if (r < 0)
+                        return r;
+        }
+        room = in->capacity - in->fill;
+        if (in->lent && room > CHANNEL_AHEAD_SIZE - waiting)
+                room = CHANNEL_AHEAD_SIZE - waiting;
+        *ret_room = in->bytes + in->fill;
+        *ret_size = room;
+        return 0;
+}
+
+void channel_input_commit(ChannelInput *in, size_t size) {
+        size_t gone = in->discard < size ? (size_t) in->discard : size;
+
+        if (gone > 0) {
+                memmove(in->bytes + in->fill, in->bytes + in->fill + gone, size - gone);
+                in->discard -= gone;
+        }
+        in->fill += size - gone;
+        scan(in, 0);
+}
+
+int channel_input_restore(ChannelInput *in, const uint8_t *bytes, size_t size, uint64_t taken_number, uint64_t left) {
+        int r;
+
+        if (left > frame_padded(CHANNEL_REQUEST_SIZE_MAX))
+                return -EBADMSG;
+        r = make_room(in, size);
+        if (r < 0)
+                return r;
+        if (size > 0)
+                memcpy(in->bytes, bytes, size);
+        in->fill = size;
+        in->taken_number = in->scanned_number = taken_number;
+        scan(in, MARK_CANCELLED | MARK_TOO_LARGE);
+        in->discard += left; /* of the last in it, so nothing was begun behind */
+        return 0;
+}
+
+/* ---- as it is taken ---- */
+
+int channel_input_take(ChannelInput *in, ChannelRequest *ret) {
+        while (in->start < in->scanned) {
+                Header h = load_header(in->bytes + in->start);
+                int r;
+
+                if (h.kind == REQUEST_CANCEL) { /* it has acted */
+                        in->start += frame_size(&h);
+                        continue;
+                }
+                /* room for what follows, that a CANCEL among it can be read while this cannot move */
+                if (in->fill - in->start - frame_size(&h) < CHANNEL_AHEAD_SIZE) {
+                        r = make_room(in, CHANNEL_AHEAD_SIZE - (in->fill - in->start - frame_size(&h)));
+                        if (r < 0)
+                                return r;
+                }
+                *ret = (ChannelRequest) {
+                        .kind = h.kind,
+                        .number = h.number,
+                        .payload = in->bytes + in->start + FRAME_HEADER_SIZE,
+                        .size = h.size,
+                        .cancelled = h.flags & MARK_CANCELLED,
+                        .too_large = h.flags & MARK_TOO_LARGE,
+                };
+                in->start += frame_size(&h);
+                in->lent = true;
+                in->cancelled = false;
+                if (h.kind != REQUEST_FINALIZE)
+                        in->taken_number = h.number;
+                return 1;
+        }
+        return in->invalid ? -EBADMSG : 0;
+}
+
+void channel_input_done(ChannelInput *in) {
+        in->lent = false;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See channel-report.h.
+ */
+#include "channel-report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "channel-state.h"
+#include "clock.h"
+#include "report.h"
+
+#define PROGRESS_USEC (500 * USEC_PER_MSEC)
+#define SQL_SAID_MAX ((size_t) 1024)
+
+static int report(Channel *c, const Message *m) {
+        RunContext *context = c->run.context;
+        int r = report_send(context->control_fd, m);
+
+        if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+                context->report_error = r;
+        return r;
+}
+
+void channel_count_run(Channel *c) {
+        c->progress.n_runs++;
+        c->progress.n_rows += c->run.n_rows;
+        c->progress.n_bytes += run_bytes(&c->run);
+}
+
+static ChannelProgress progress_now(const Channel *c) {
+        ChannelProgress p = c->progress;
+        const Run *run = &c->run;
+
+        p.n_statements = (uint32_t) c->statements.n;
+        p.running = c->busy;
+        if (!c->busy)
+                return p;
+        p.parked = run->parked_said;
+        p.usec = now_usec() - run->taken_usec;
+        p.sql = (Bytes) { .data = c->job.sql, .size = c->job.sql_size < SQL_SAID_MAX ? c->job.sql_size : SQL_SAID_MAX };
+        return p;
+}
+
+static void said(Channel *c, bool running) {
+        c->progress = (ChannelProgress) { .number = c->setup.number };
+        c->running_said = running;
+}
+
+void channel_report_progress(Channel *c, uint64_t now) {
+        if (now < c->progress_usec + PROGRESS_USEC && !(c->running_said && !c->busy))
+                return;
+        c->progress_usec = now;
+        (void) report(c, &(Message) { .kind = MESSAGE_CHANNEL_PROGRESS, .channel_progress = progress_now(c) });
+        said(c, c->busy);
+}
+
+int channel_report_rested(Channel *c, bool waiting) {
+        Message m = { .kind = MESSAGE_CHANNEL_RESTED };
+        uint8_t *state;
+        size_t size;
+        int r = channel_state_pack(&c->input, &c->statements, &state, &size);
+
+        if (r < 0)
+                return r;
+        m.channel_end = (ChannelEnd) {
+                .progress = progress_now(c),
+                .waiting = waiting,
+                .state = { .data = (const char *) state, .size = size },
+        };
+        r = report(c, &m);
+        free(state);
+        return r;
+}
+
+void channel_report_closed(Channel *c) {
+        (void) report(c, &(Message) { .kind = MESSAGE_CHANNEL_CLOSED, .channel_end = { .progress = progress_now(c) } });
+}
+
+int channel_report_refused(int control_fd, uint64_t number) {
+        return report_send(control_fd, &(Message) {
+                .kind = MESSAGE_CHANNEL_CLOSED,
+                .channel_end = { .progress = { .number = number } },
+        });
+}

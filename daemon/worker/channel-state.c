@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See channel-state.h.
+ */
+#include "channel-state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define HEAD_SIZE ((size_t) 24)
+#define STATEMENT_HEAD_SIZE ((size_t) 12)
+
+size_t channel_state_size(const ChannelInput *in, const ChannelStatements *statements) {
+        return HEAD_SIZE + statements->n * STATEMENT_HEAD_SIZE + statements->sql_size + (in->fill - in->start);
+}
+
+int channel_state_pack(const ChannelInput *in, const ChannelStatements *statements, uint8_t **ret, size_t *ret_size) {
+        size_t size = channel_state_size(in, statements), input_size = in->fill - in->start;
+        uint8_t *bytes, *at;
+
+        if (size > CHANNEL_STATE_SIZE_MAX)
+                return -E2BIG;
+        at = bytes = malloc(size);
+        if (!bytes)
+                return -ENOMEM;
+        store_le64(at, in->taken_number);
+        store_le64(at + 8, in->discard);
+        store_le32(at + 16, (uint32_t) statements->n);
+        store_le32(at + 20, (uint32_t) input_size);
+        at += HEAD_SIZE;
+        for (size_t i = 0; i < statements->n; i++) {
+                const ChannelStatement *s = statements->list[i];
+
+                store_le64(at, s->number);
+                store_le32(at + 8, (uint32_t) s->sql_size);
+                memcpy(at + STATEMENT_HEAD_SIZE, s->sql, s->sql_size);
+                at += STATEMENT_HEAD_SIZE + s->sql_size;
+        }
+        if (input_size > 0)
+                memcpy(at, in->bytes + in->start, input_size);
+        *ret = bytes;
+        *ret_size = size;
+        return 0;
+}
+
+/* One statement; returns what is behind it, NULL where it is none. */
+static const uint8_t *unpack_statement(const uint8_t *at, const uint8_t *end, uint64_t above, uint64_t last,
+                                       ChannelStatements *statements) {
+        SqlError error = SQL_ERROR_INIT;
+        uint64_t number;
+        size_t size;
+
+        if ((size_t) (end - at) < STATEMENT_HEAD_SIZE)
+                return NULL;
+        number = load_le64(at);
+        size = load_le32(at + 8);
+        at += STATEMENT_HEAD_SIZE;
+        if (number <= above || number > last || (size_t) (end - at) < size ||
+            !channel_statements_add(statements, number, at, size, &error)) {
+                sql_error_done(&error);
+                return NULL;
+        }
+        return at + size;
+}
+
+int channel_state_unpack(Bytes state, ChannelInput *in, ChannelStatements *statements) {
+        const uint8_t *at = (const uint8_t *) state.data, *end;
+        uint64_t taken, discard, number = 0;
+        size_t n, input_size;
+
+        if (state.size < HEAD_SIZE)
+                return -EBADMSG;
+        end = at + state.size;
+        taken = load_le64(at);
+        discard = load_le64(at + 8);
+        n = load_le32(at + 16);
+        input_size = load_le32(at + 20);
+        at += HEAD_SIZE;
+        for (size_t i = 0; i < n; i++) {
+                at = unpack_statement(at, end, number, taken, statements);
+                if (!at)
+                        return -EBADMSG;
+                number = statements->list[i]->number;
+        }
+        if ((size_t) (end - at) != input_size)
+                return -EBADMSG;
+        return channel_input_restore(in, at, input_size, taken, discard);
+}

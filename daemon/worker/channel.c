@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See channel.h. From top to bottom: birth and death, what comes in, the requests, the turn.
+ */
+#include "channel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "channel-report.h"
+#include "channel-state.h"
+#include "clock.h"
+
+#define TURN_USEC USEC_PER_MSEC          /* requests are taken in a row for so long */
+#define QUIET_USEC (10 * USEC_PER_SEC)   /* then it goes back to the supervisor */
+#define SQL_KEPT_SIZE ((size_t) 64 * 1024)
+
+#define DROPPED "the service closed this channel: open another, and ask again"
+
+/* ---- birth and death ---- */
+
+/* The largest payload of a request: SQL, a row, and the larger of the heads. */
+static size_t payload_max(const RunContext *context, const ChannelSetup *setup) {
+        uint64_t row = setup->row_size_max < CHANNEL_REQUEST_SIZE_MAX ? setup->row_size_max : CHANNEL_REQUEST_SIZE_MAX;
+
+        return (size_t) row + context->setup->sql_size_max + CHANNEL_QUERY_HEAD_SIZE;
+}
+
+static int set_up(Channel *c, RunContext *context, const ReceivedMessage *received) {
+        const ChannelSetup *setup = &received->message.channel;
+        int r;
+
+        r = run_init_channel(&c->run, context, c, received->pipe_fd, setup->page_size);
+        if (r == 0)
+                r = channel_input_init(&c->input, payload_max(context, setup));
+        if (r == 0 && setup->state.size > 0)
+                r = channel_state_unpack(setup->state, &c->input, &c->statements);
+        if (r == 0 && !(fcntl(received->pipe_fd, F_GETFL) & O_NONBLOCK))
+                r = -EBADMSG; /* it would block the worker */
+        return r;
+}
+
+int channel_new(RunContext *context, ReceivedMessage *received, Channel **ret) {
+        Channel *c = calloc(1, sizeof *c);
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        c->setup = received->message.channel;
+        c->fd = -1;
+        c->statements.n_max = c->setup.statements_max;
+        c->progress.number = c->setup.number;
+        c->used_usec = now_coarse_usec();
+        c->readable = true; /* that is why it comes */
+        r = set_up(c, context, received);
+        c->setup.state = (Bytes) {};
+        if (r < 0) {
+                (void) channel_free(c);
+                return r;
+        }
+        c->fd = received->pipe_fd;
+        received->pipe_fd = -1;
+        received_message_done(received);
+        *ret = c;
+        return 0;
+}
+
+Channel *channel_free(Channel *c) {
+        if (!c)
+                return NULL;
+        if (c->run.context)
+                run_done_channel(&c->run);
+        channel_input_free(&c->input);
+        channel_statements_free(&c->statements);
+        free(c->sql);
+        if (c->fd >= 0)
+                (void) close(c->fd);
+        free(c);
+        return NULL;
+}
+
+/* ---- what comes in ---- */
+
+/* What there is, as far as there is room. False: nothing came. */
+static bool read_more(Channel *c) {
+        while (c->readable && !c->run.reader_left) {
+                uint8_t *room;
+                size_t size;
+                ssize_t n;
+
+                if (channel_input_reserve(&c->input, &room, &size) < 0) {
+                        c->run.reader_left = true; /* nobody can be served without memory: the client opens another */
+                        return false;
+                }
+                if (size == 0)
+                        return false;
+                n = read(c->fd, room, size);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                c->readable = n > 0 && (size_t) n == size; /* less: it is empty, and epoll says when it is not */
+                if (n > 0) {
+                        channel_input_commit(&c->input, (size_t) n);
+                        return true;
+                }
+                c->run.reader_left = n == 0 || errno != EAGAIN;
+        }
+        return false;
+}
+
+bool channel_on_events(Channel *c, uint32_t events) {
+        const Run *run = &c->run;
+
+        if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+                c->run.reader_left = true;
+        if (events & EPOLLIN)
+                c->readable = true;
+        if (c->busy)
+                (void) read_more(c); /* for a CANCEL of what is under way */
+        if (run->reader_left || (c->busy && c->input.cancelled))
+                return true;
+        switch (run->state) {
+        case RUN_IDLE:
+                return c->readable;
+        case RUN_PARKED:
+        case RUN_DRAINING:
+                return events & EPOLLOUT;
+        default:
+                return false;
+        }
+}
+
+/* ---- the requests ---- */
+
+/* The answer will be an error, which goes where this says. */
+static SqlError *refuse(Channel *c) {
+        return run_refuse(&c->run, &c->job);
+}
+
+static void begin_prepare(Channel *c, const ChannelRequest *q) {
+        SqlError error = SQL_ERROR_INIT;
+        ChannelStatement *s = NULL;
+
+        if (pool_check_sql_size(c->run.context->setup, q->size, &error))
+                s = channel_statements_add(&c->statements, q->number, q->payload, q->size, &error);
+        if (!s) {
+                *refuse(c) = error;
+                return;
+        }
+        c->job.sql = s->sql;
+        c->job.sql_size = s->sql_size;
+        run_begin(&c->run, &c->job, true, &s->hint);
+        c->job.deadline_usec = UINT64_MAX; /* compiling cannot be interrupted: the supervisor watches it */
+}
+
+/* `timeout` as the client said it. */
+static void begin_run(Channel *c, uint64_t timeout, StatementHint *hint) {
+        uint64_t usec = timeout > 0 && timeout < c->setup.run_timeout_usec ? timeout : c->setup.run_timeout_usec, taken;
+
+        if (!job_parameters_are_valid(&c->job)) {
+                (void) sql_error_set(refuse(c), ERROR_INVALID_REQUEST,
+                                     "the parameters are not one row of as many values as announced");
+                return;
+        }
+        run_begin(&c->run, &c->job, false, hint);
+        taken = c->run.taken_usec;
+        c->job.deadline_usec = usec < UINT64_MAX - taken ? taken + usec : UINT64_MAX;
+}
+
+static void set_parameters(Job *job, uint32_t n_positional, uint32_t n_named, const uint8_t *row, size_t size) {
+        job->n_positional = n_positional;
+        job->n_named = n_named;
+        job->parameters = size > 0 ? row : NULL;
+        job->parameters_size = size;
+}
+
+static void begin_fetch(Channel *c, const ChannelRequest *q) {
+        const uint8_t *p = q->payload;
+        ChannelStatement *s;
+
+        if (q->size < CHANNEL_FETCH_HEAD_SIZE) {
+                (void) sql_error_set(refuse(c), ERROR_INVALID_REQUEST, "a FETCH is cut short");
+                return;
+        }
+        s = channel_statements_find(&c->statements, load_le64(p));
+        if (!s) {
+                (void) sql_error_set(refuse(c), ERROR_UNKNOWN_STATEMENT,
+                                     "there is no such statement on this channel: prepare it again");
+                return;
+        }
+        c->job.sql = s->sql;
+        c->job.sql_size = s->sql_size;
+        set_parameters(&c->job, load_le32(p + 16), load_le32(p + 20), p + CHANNEL_FETCH_HEAD_SIZE,
+                       q->size - CHANNEL_FETCH_HEAD_SIZE);
+        begin_run(c, load_le64(p + 8), &s->hint);
+}
+
+/* A copy with a NUL behind it, which is where SQLite wants one. */
+static bool copy_sql(Channel *c, const uint8_t *sql, size_t size) {
+        if (size >= c->sql_capacity) {
+                char *bytes = realloc(c->sql, size + 1);
+
+                if (!bytes)
+                        return false;
+                c->sql = bytes;
+                c->sql_capacity = size + 1;
+        }
+        memcpy(c->sql, sql, size);
+        c->sql[size] = 0;
+        c->job.sql = c->sql;
+        c->job.sql_size = size;
+        return true;
+}
+
+static void begin_query(Channel *c, const ChannelRequest *q) {
+        const uint8_t *p = q->payload, *sql = p + CHANNEL_QUERY_HEAD_SIZE;
+        SqlError error = SQL_ERROR_INIT;
+        size_t sql_size;
+
+        if (q->size < CHANNEL_QUERY_HEAD_SIZE || load_le32(p + 16) > q->size - CHANNEL_QUERY_HEAD_SIZE ||
+            load_le32(p + 20) != 0) {
+                (void) sql_error_set(refuse(c), ERROR_INVALID_REQUEST, "a QUERY is cut short, or says what it should not");
+                return;
+        }
+        sql_size = load_le32(p + 16);
+        if (!pool_check_sql_size(c->run.context->setup, sql_size, &error)) {
+                *refuse(c) = error;
+                return;
+        }
+        if (!copy_sql(c, sql, sql_size)) {
+                (void) sql_error_set(refuse(c), ERROR_OUT_OF_MEMORY, "out of memory");
+                return;
+        }
+        set_parameters(&c->job, load_le32(p + 8), load_le32(p + 12), sql + sql_size,
+                       q->size - CHANNEL_QUERY_HEAD_SIZE - sql_size);
+        begin_run(c, load_le64(p), NULL);
+}
+
+static void begin_job(Channel *c, uint64_t number) {
+        c->busy = true;
+        c->job = (Job) {
+                .number = number,
+                .sql = "",
+                .page_size = c->setup.page_size,
+                .row_size_max = c->setup.row_size_max,
+                .result_rows_max = c->setup.result_rows_max,
+                .result_size_max = c->setup.result_size_max,
+        };
+}
+
+static void begin(Channel *c, const ChannelRequest *q) {
+        begin_job(c, q->number);
+        if (q->cancelled)
+                (void) sql_error_set(refuse(c), ERROR_CANCELLED, "the request was cancelled before it was run");
+        else if (q->too_large)
+                (void) sql_error_set(refuse(c), ERROR_LIMITS_EXCEEDED,
+                                     "a request has at most %zu bytes (RowSizeMax= and SQLSizeMax=)", c->input.payload_max);
+        else if (q->kind == REQUEST_PREPARE)
+                begin_prepare(c, q);
+        else if (q->kind == REQUEST_FETCH)
+                begin_fetch(c, q);
+        else
+                begin_query(c, q);
+}
+
+/* The last answer. */
+static void begin_invalid(Channel *c) {
+        begin_job(c, load_le64(c->input.bytes + c->input.scanned + 8));
+        c->closing = true;
+        (void) sql_error_set(refuse(c), ERROR_INVALID_REQUEST, "this is no request, so the channel is closed");
+}
+
+/* False: there is none now. */
+static bool begin_next(Channel *c) {
+        ChannelRequest q;
+        int r;
+
+        do
+                while ((r = channel_input_take(&c->input, &q)) > 0) {
+                        if (q.kind != REQUEST_FINALIZE) {
+                                begin(c, &q);
+                                return true;
+                        }
+                        channel_statements_remove(&c->statements, q.number);
+                        channel_input_done(&c->input);
+                }
+        while (r == 0 && read_more(c));
+        if (r == -EBADMSG)
+                begin_invalid(c);
+        else if (r < 0)
+                c->run.reader_left = true;
+        return r == -EBADMSG;
+}
+
+static void end_request(Channel *c) {
+        if (c->run.is_prepare && c->run.error.error != ERROR_NONE)
+                channel_statements_remove(&c->statements, c->job.number);
+        if (c->run.error.error == ERROR_PIPE_CLOSED)
+                c->run.reader_left = true;
+        if (c->sql_capacity > SQL_KEPT_SIZE) {
+                free(c->sql);
+                c->sql = NULL;
+                c->sql_capacity = 0;
+        }
+        channel_input_done(&c->input);
+        c->busy = false;
+}
+
+/* ---- the turn ---- */
+
+RunState channel_flush(Channel *c) {
+        Run *run = &c->run;
+        int r;
+
+        if (page_writer_is_idle(&run->writer) && !page_encoder_is_empty(&run->encoder))
+                page_writer_begin(&run->writer, run->page, page_encoder_finish(&run->encoder));
+        r = page_writer_flush(&run->writer);
+        if (r == PAGE_WRITER_FULL)
+                return run->state = RUN_DRAINING;
+        if (r < 0)
+                return run->state = RUN_OVER;
+        page_encoder_clear(&run->encoder);
+        if (c->closing || run->reader_left)
+                return run->state = RUN_OVER;
+        return run->state = channel_waits(c) ? RUN_READY : RUN_IDLE;
+}
+
+void channel_cancel(Channel *c, ErrorNumber error, const char *message) {
+        if (!c->busy)
+                return;
+        run_cancel(&c->run, error, message);
+        if (c->run.state != RUN_OVER)
+                return;
+        end_request(c);
+        c->run.state = RUN_READY; /* its turn sends the error */
+}
+
+void channel_on_time(Channel *c, uint64_t now) {
+        if (!c->busy)
+                return;
+        run_on_time(&c->run, now);
+        if (c->run.state != RUN_OVER)
+                return;
+        end_request(c);
+        c->run.state = RUN_READY;
+}
+
+void channel_drop(Channel *c, bool in_step) {
+        c->closing = c->dropped = true;
+        if (in_step) {
+                if (c->run.error.error == ERROR_NONE)
+                        (void) sql_error_set(&c->run.error, ERROR_SHUTTING_DOWN, DROPPED);
+                return;
+        }
+        channel_cancel(c, ERROR_SHUTTING_DOWN, DROPPED);
+        if (!c->busy && !c->run.reader_left)
+                (void) channel_flush(c);
+}
+
+/* Goes on with the request under way. RUN_OVER: it is answered. */
+static RunState slice(Channel *c) {
+        RunState state;
+
+        if (c->input.cancelled && !c->run.ending)
+                run_cancel(&c->run, ERROR_CANCELLED, "the query was cancelled");
+        else
+                (void) run_slice(&c->run);
+        state = c->run.state;
+        if (state == RUN_OVER)
+                end_request(c);
+        return state;
+}
+
+RunState channel_turn(Channel *c) {
+        Run *run = &c->run;
+        uint64_t until = UINT64_MAX;
+
+        c->used_usec = now_coarse_usec();
+        if (!c->busy && !page_writer_is_idle(&run->writer) && channel_flush(c) != RUN_READY && run->state != RUN_IDLE)
+                return run->state;
+        while (!run->reader_left && (c->busy || (!c->closing && begin_next(c)))) {
+                RunState state = slice(c);
+
+                if (state == RUN_RETRY && channel_flush(c) == RUN_OVER)
+                        break;
+                if (state != RUN_OVER)
+                        return run->state = state;
+                if (until == UINT64_MAX)
+                        until = run->taken_usec + TURN_USEC;
+                if (run->taken_usec + run->counters.usec >= until)
+                        break;
+        }
+        channel_report_progress(c, c->used_usec);
+        return run->reader_left ? (run->state = RUN_OVER) : channel_flush(c);
+}
+
+bool channel_can_move(const Channel *c) {
+        const Run *run = &c->run;
+
+        return !c->busy && !c->closing && !run->reader_left && !c->input.invalid && page_writer_is_idle(&run->writer) &&
+               page_encoder_is_empty(&run->encoder) && channel_state_size(&c->input, &c->statements) <= CHANNEL_STATE_SIZE_MAX;
+}
+
+uint64_t channel_quiet_until(const Channel *c) {
+        if (c->run.state != RUN_IDLE)
+                return UINT64_MAX;
+        if (channel_input_is_partial(&c->input))
+                return c->used_usec + c->run.context->setup->park_usec;
+        return c->used_usec + QUIET_USEC;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. A client's private socket (sqlipc-channel.h): reads requests, runs them one after the other, answers.
+ *
+ *      IDLE --request--> READY --turn: no more requests, answers are out--> IDLE --quiet for a while--> back to the
+ *        ^                 |                                                        supervisor, with its state
+ *        |                 +--as a run of its own does (run.h)--> PARKED, RETRY
+ *        +--socket drains--+--answers do not fit the socket-----> DRAINING
+ *                          +--client left, spoke nonsense, told to go--> OVER
+ *
+ * 1. Answers collect in one page, which goes out when it is full, when no request is left, or at the end of a turn.
+ * 2. While a request is under way the socket is read on for CANCEL, as far as CHANNEL_AHEAD_SIZE.
+ * 3. A query that was prepared costs no allocation: run, page and buffers are the channel's, its statement lies compiled in
+ *    the pool.
+ * 4. Between two requests, with all answers out, it can go to another worker: channel_can_move().
+ */
+#ifndef CHANNEL_H
+#define CHANNEL_H
+
+#include "channel-input.h"
+#include "channel-statements.h"
+#include "run.h"
+
+struct Channel {
+        Run run;                  /* of the request under way; `run.state` is the channel's */
+        Channel *previous, *next; /* all that the worker has (job.h) */
+        bool queued;              /* its run is in the worker's queue (job.h) */
+        uint32_t watched;         /* events that epoll waits for (job.c) */
+
+        ChannelSetup setup;       /* without a state */
+        int fd;                   /* owned, non-blocking */
+        ChannelInput input;
+        ChannelStatements statements;
+        Job job;                  /* what `run` runs */
+        char *sql;                /* owned: the SQL of a QUERY, which lies in the input without a NUL */
+        size_t sql_capacity;
+        bool busy;                /* a request is under way */
+        bool readable;            /* the socket may hold something */
+        bool closing;             /* nothing is read any more: it is over when its answers are out */
+        bool dropped;             /* CHANNEL_CLOSE came: not even that is waited for */
+
+        uint64_t used_usec;       /* when it last did something; coarse, as the next */
+        uint64_t progress_usec;   /* when the supervisor last heard of it */
+        ChannelProgress progress; /* its sums since then */
+        bool running_said;
+};
+
+/* Takes over the message and its descriptor. -ENOMEM; -EBADMSG: its state is none, or the socket blocks. */
+int channel_new(RunContext *context, ReceivedMessage *received, Channel **ret);
+
+/* Ends what is under way without a word to the client. Returns NULL. */
+Channel *channel_free(Channel *c);
+
+/* epoll says `events`. True: it is to have a turn, if it has none yet. */
+bool channel_on_events(Channel *c, uint32_t events);
+
+/* A turn: goes on with what is under way, takes requests for about a millisecond, sends answers. */
+RunState channel_turn(Channel *c);
+
+/* Ends the request under way, if there is one, with `error` and a sentence. Not from inside its own step. */
+void channel_cancel(Channel *c, ErrorNumber error, const char *message);
+
+/* The supervisor wants it closed: ends what is under way, and sends what the socket takes. From inside its own step it is only
+ * noted, and its turn ends so. */
+void channel_drop(Channel *c, bool in_step);
+
+/* Sends the answers that are in the page. RUN_DRAINING: not all; RUN_OVER; RUN_READY, RUN_IDLE: all. */
+RunState channel_flush(Channel *c);
+
+/* Deadlines and retries of what is under way. */
+void channel_on_time(Channel *c, uint64_t now_usec);
+
+/* No request is under way, and all is sent. */
+bool channel_can_move(const Channel *c);
+
+/* A request waits, or bytes that nobody has looked at. */
+static inline bool channel_waits(const Channel *c) {
+        return c->readable || channel_input_waits(&c->input);
+}
+
+/* When, by the coarse clock, it was quiet for so long that no worker needs to have it; or, where a part of a request came, that
+ * the rest is not waited for. UINT64_MAX: it is not quiet. */
+uint64_t channel_quiet_until(const Channel *c);
+
+#endif

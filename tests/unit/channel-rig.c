@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* See channel-rig.h. Tests only. */
+#include "channel-rig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+void client_init(Rig *rig, Client *c) {
+        int fds[2];
+
+        g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), ==, 0);
+        g_assert_cmpint(fcntl(fds[1], F_SETFL, O_NONBLOCK), ==, 0);
+        *c = (Client) {
+                .number = ++rig->next_number,
+                .fd = fds[0],
+                .kept_fd = fds[1],
+                .output = g_byte_array_new(),
+                .setup = {
+                        .page_size = SQLIPC_PAGE_SIZE_DEFAULT,
+                        .statements_max = 256,
+                        .run_timeout_usec = LATER,
+                        .prepare_timeout_usec = LATER,
+                        .row_size_max = rig->row_size_max,
+                        .result_rows_max = rig->result_rows_max,
+                        .result_size_max = rig->result_size_max,
+                },
+        };
+        c->setup.number = c->number;
+        page_decoder_init(&c->decoder, SQLIPC_PAGE_SIZE_MAX, SQLIPC_ROW_SIZE_MAX);
+}
+
+void client_open(Rig *rig, Client *c) {
+        Message m = { .kind = MESSAGE_CHANNEL, .channel = c->setup };
+
+        g_assert_cmpint(message_send(rig->control_fd, &m, c->kept_fd), ==, 0);
+}
+
+void client_start(Rig *rig, Client *c) {
+        client_init(rig, c);
+        client_open(rig, c);
+}
+
+void client_leave(Client *c) {
+        if (c->fd >= 0)
+                close(c->fd);
+        c->fd = -1;
+}
+
+void client_done(Client *c) {
+        client_leave(c);
+        close(c->kept_fd);
+        g_byte_array_unref(c->output);
+        page_decoder_done(&c->decoder);
+}
+
+void client_add_frame(Client *c, unsigned kind, unsigned flags, uint64_t number, const void *payload, size_t size) {
+        static const uint8_t padding[FRAME_ALIGN];
+        uint8_t header[FRAME_HEADER_SIZE];
+
+        store_le32(header, (uint32_t) size);
+        header[4] = (uint8_t) kind;
+        header[5] = SQLIPC_PAGE_VERSION;
+        store_le16(header + 6, (uint16_t) flags);
+        store_le64(header + 8, number);
+        g_byte_array_append(c->output, header, sizeof header);
+        if (size > 0)
+                g_byte_array_append(c->output, payload, (guint) size);
+        g_byte_array_append(c->output, padding, (guint) (frame_padded(size) - size));
+}
+
+/* The row of parameters behind `payload`. */
+static void append_values(GByteArray *payload, unsigned n, const int64_t *values) {
+        guint at = payload->len;
+
+        g_byte_array_set_size(payload, at + n * (5 + 8));
+        for (unsigned i = 0; i < n; i++) {
+                payload->data[at + i] = VALUE_INTEGER;
+                store_le32(payload->data + at + n + 4 * i, 8 * (i + 1));
+                store_le64(payload->data + at + 5 * n + 8 * i, (uint64_t) values[i]);
+        }
+}
+
+uint64_t client_add_prepare(Client *c, const char *sql) {
+        client_add_frame(c, REQUEST_PREPARE, 0, ++c->request, sql, strlen(sql));
+        return c->request;
+}
+
+uint64_t client_add_fetch(Client *c, uint64_t statement, unsigned n_values, const int64_t *values) {
+        g_autoptr(GByteArray) payload = g_byte_array_new();
+
+        g_byte_array_set_size(payload, CHANNEL_FETCH_HEAD_SIZE);
+        store_le64(payload->data, statement);
+        store_le64(payload->data + 8, 0);
+        store_le32(payload->data + 16, n_values);
+        store_le32(payload->data + 20, 0);
+        append_values(payload, n_values, values);
+        client_add_frame(c, REQUEST_FETCH, 0, ++c->request, payload->data, payload->len);
+        return c->request;
+}
+
+uint64_t client_add_query(Client *c, const char *sql, unsigned n_values, const int64_t *values) {
+        g_autoptr(GByteArray) payload = g_byte_array_new();
+
+        g_byte_array_set_size(payload, CHANNEL_QUERY_HEAD_SIZE);
+        store_le64(payload->data, 0);
+        store_le32(payload->data + 8, n_values);
+        store_le32(payload->data + 12, 0);
+        store_le32(payload->data + 16, (uint32_t) strlen(sql));
+        store_le32(payload->data + 20, 0);
+        g_byte_array_append(payload, (const uint8_t *) sql, (guint) strlen(sql));
+        append_values(payload, n_values, values);
+        client_add_frame(c, REQUEST_QUERY, 0, ++c->request, payload->data, payload->len);
+        return c->request;
+}
+
+void client_add_cancel(Client *c, uint64_t number) {
+        client_add_frame(c, REQUEST_CANCEL, 0, number, NULL, 0);
+}
+
+void client_add_finalize(Client *c, uint64_t statement) {
+        client_add_frame(c, REQUEST_FINALIZE, 0, statement, NULL, 0);
+}
+
+void client_send(Client *c) {
+        for (size_t done = 0; done < c->output->len;) {
+                ssize_t n = send(c->fd, c->output->data + done, c->output->len - done, MSG_NOSIGNAL);
+
+                g_assert_cmpint(n, >, 0);
+                done += (size_t) n;
+        }
+        g_byte_array_set_size(c->output, 0);
+}
+
+/* Bytes for the decoder. False: there will be none. */
+static bool read_more(Client *c) {
+        uint8_t *room;
+        size_t size;
+        ssize_t n;
+
+        g_assert_cmpint(page_decoder_reserve(&c->decoder, &room, &size), ==, 0);
+        wait_for(c->fd);
+        n = read(c->fd, room, size);
+        g_assert_true(n >= 0 || errno == ECONNRESET);
+        if (n <= 0)
+                return false;
+        page_decoder_commit(&c->decoder, (size_t) n);
+        return true;
+}
+
+/* STATEMENT, which is no frame that the decoder of runs knows: it is taken out before that sees it. */
+static bool take_statement(Client *c, Answer *ret) {
+        PageDecoder *d = &c->decoder;
+        const uint8_t *at = d->buffer + d->start;
+        size_t have = d->fill - d->start, size;
+
+        if (d->rows_left > 0 || have < FRAME_HEADER_SIZE || at[4] != FRAME_STATEMENT)
+                return false;
+        size = load_le32(at);
+        while (d->fill - d->start < FRAME_HEADER_SIZE + frame_padded(size))
+                g_assert_true(read_more(c));
+        at = d->buffer + d->start;
+        *ret = (Answer) {
+                .number = load_le64(at + 8),
+                .statement = true,
+                .n_columns = load_le32(at + FRAME_HEADER_SIZE),
+                .n_parameters = load_le32(at + FRAME_HEADER_SIZE + 4),
+        };
+        d->start += FRAME_HEADER_SIZE + frame_padded(size);
+        return true;
+}
+
+bool client_receive(Client *c, Answer *ret) {
+        PageDecoder *d = &c->decoder;
+
+        *ret = (Answer) {};
+        for (;;) {
+                int r;
+
+                if (take_statement(c, ret))
+                        return true;
+                r = page_decoder_next(d);
+                g_assert_cmpint(r, >=, 0);
+                if (r == PAGE_MORE && d->fill - d->start < FRAME_HEADER_SIZE) {
+                        if (!read_more(c)) {
+                                g_assert_cmpuint(ret->n_rows, ==, 0);
+                                return false;
+                        }
+                        continue;
+                }
+                ret->number = d->run;
+                if (r == PAGE_MORE && !read_more(c))
+                        return false;
+                if (r == PAGE_ROW) {
+                        PageValue v = page_decoder_value(d, 0);
+
+                        ret->n_rows++;
+                        if (v.type == VALUE_INTEGER)
+                                ret->integer = (int64_t) load_le64(v.bytes);
+                }
+                if (r == PAGE_COLUMNS)
+                        ret->n_columns = d->n_columns;
+                if (r == PAGE_ERROR) {
+                        ret->error = d->error_number;
+                        g_strlcpy(ret->message, d->error_message, sizeof ret->message);
+                        return true;
+                }
+                if (r == PAGE_END) {
+                        ret->counters = d->end_counters;
+                        g_assert_cmpuint(ret->counters.n_rows, ==, ret->n_rows);
+                        return true;
+                }
+        }
+}
+
+Answer client_expect(Client *c, uint64_t number, ErrorNumber error) {
+        Answer a;
+
+        g_assert_true(client_receive(c, &a));
+        if (a.error != error)
+                g_test_message("request %" G_GUINT64_FORMAT ": %s", number, a.message);
+        g_assert_cmpuint(a.number, ==, number);
+        g_assert_cmpint(a.error, ==, error);
+        return a;
+}
+
+Answer client_query(Client *c, const char *sql) {
+        uint64_t number = client_add_query(c, sql, 0, NULL);
+        Answer a;
+
+        client_send(c);
+        g_assert_true(client_receive(c, &a));
+        g_assert_cmpuint(a.number, ==, number);
+        return a;
+}
+
+static void add(ChannelProgress *sums, const ChannelProgress *p) {
+        if (!sums)
+                return;
+        sums->n_runs += p->n_runs;
+        sums->n_rows += p->n_rows;
+        sums->n_bytes += p->n_bytes;
+        sums->n_statements = p->n_statements;
+}
+
+ReceivedMessage client_expect_end(Rig *rig, Client *c, MessageKind kind, ChannelProgress *sums) {
+        for (;;) {
+                ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+
+                wait_for(rig->control_fd);
+                g_assert_cmpint(message_receive(rig->control_fd, &m), ==, 1);
+                if (m.message.kind == MESSAGE_CHANNEL_PROGRESS) {
+                        if (m.message.channel_progress.number == c->number)
+                                add(sums, &m.message.channel_progress);
+                        received_message_done(&m);
+                        continue;
+                }
+                g_assert_cmpint(m.message.kind, ==, kind);
+                g_assert_cmpuint(m.message.channel_end.progress.number, ==, c->number);
+                add(sums, &m.message.channel_end.progress);
+                return m;
+        }
+}
+
+void client_take_up(Rig *rig, Client *c, const ReceivedMessage *rested) {
+        c->setup.state = rested->message.channel_end.state;
+        client_open(rig, c);
+        c->setup.state = (Bytes) {};
+}
