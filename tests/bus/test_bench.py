@@ -1,29 +1,36 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""sqlipc-bench as a program: the same table everywhere, figures that a script can read, and none where the sides disagree.
+"""sqlipc-bench as a program: the same data everywhere, figures that a script can read, and none where the sides disagree.
 
-How fast it is, no test decides: tools/bench.sh measures that.
+How fast anything is, no test decides: tools/bench.sh measures that.
 """
+import csv
+import io
 import json
+import re
+import shutil
 import sqlite3
 import subprocess
+import xml.etree.ElementTree as ElementTree
 
 from harness import BUILD_ROOT, Service, main
-from tap import equal, test, true
+from tap import Skip, equal, test, true
 
 BENCH = BUILD_ROOT / "tools/bench/sqlipc-bench"
 FAILED, USAGE = 1, 2
+XHTML = "{http://www.w3.org/1999/xhtml}"
 
 service = Service(limits={"WorkerIdleSec": "0.2"})
 study = service.data / "study.sqlite"
+sets = service.data / "sets"
 
 
 def bench(*arguments, code=0):
     command = list(map(str, [BENCH, *arguments]))
-    done = subprocess.run(command, env=service.environment, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, env=service.environment, capture_output=True, check=False, timeout=300)
     equal(done.returncode, code, f"exit code of {arguments}, which said {done.stderr!r}")
     equal(bool(done.stderr), code != 0, f"whether {arguments} said something: {done.stderr!r}")
-    return done.stdout
+    return done.stdout.decode()
 
 
 def ask(path, sql):
@@ -56,69 +63,255 @@ def dataset():
     equal(ask(service.data / "other", "SELECT count(*) FROM study"), [(10,)], "rows of a file that was replaced")
 
 
-def share():
-    if not study.exists():
-        bench("dataset", "--rows=2000", study)
-    service.database("study", Path=study)
+@test
+def all_datasets():
+    """dataset --all: a database for each kind, with the columns that the workloads ask for"""
+    bench("dataset", "--all", sets, "--size=tiny")
+    shapes = {
+        "narrow": (5000, ["integer", "integer", "real", "text"], [None, None, None, 8]),
+        "point": (1000, ["integer", "integer", "real", "text"], [None, None, None, 32]),
+        "relay": (256, ["text"] * 16, [32] * 16),
+        "study": (2000, ["integer"] + ["text"] * 30, [None] + [20] * 30),
+        "wide": (4, ["integer", "blob"], [None, 1 << 20]),
+    }
+    equal(sorted(path.stem for path in sets.iterdir()), sorted(shapes), "databases")
+    for name, (n_rows, types, sizes) in shapes.items():
+        rows = ask(sets / f"{name}.sqlite", f"SELECT * FROM {name}")
+        equal(len(rows), n_rows, f"rows of {name}")
+        names = {int: "integer", float: "real", str: "text", bytes: "blob"}
+        equal({tuple(names[type(value)] for value in row) for row in rows}, {tuple(types)}, f"types of {name}")
+        of_sizes = {tuple(len(v) if isinstance(v, (str, bytes)) else None for v in row) for row in rows}
+        equal(of_sizes, {tuple(sizes)}, f"sizes of {name}")
+        equal(len(set(rows)), n_rows, f"rows of {name} that differ")
+    bench("dataset", "--kind=point", "--rows=7", service.data / "points")
+    equal(
+        ask(service.data / "points", "SELECT * FROM point"),
+        ask(sets / "point.sqlite", "SELECT * FROM point LIMIT 7"),
+        "the first rows of fewer",
+    )
+
+
+def publish():
+    """Shares the tiny datasets; the arguments that say where."""
+    if not sets.exists():
+        bench("dataset", "--all", sets, "--size=tiny")
+    for path in sets.iterdir():
+        service.database(path.stem, Path=path)
+    service.database("exposed", Path=sets / "study.sqlite", Expose="study")
     service.driver.manager("Reload")
-    return [f"--address={service.address}", "--database=study", f"--file={study}", "--json"]
+    return [f"--address={service.address}", f"--folder={sets}", "--size=tiny"]
+
+
+def verbs():
+    """The workloads, as --help lists them, with the options that each has."""
+    listed = bench("--help").split("What is measured:\n")[1].split("\n\n")[0]
+    names = re.findall(r"^  (\S+)", listed, re.M)
+    true({"exposed", "fetch", "first-row"} <= set(names), names)
+    return {name: set(re.findall(r"--[a-z]+", bench(name, "--help"))) for name in names}
+
+
+def arguments_for(options):
+    return [argument for argument in publish() if argument.split("=")[0] in options]
+
+
+def check_values(what, cell):
+    true(cell["values"] and min(cell["values"]) <= cell["median"] <= max(cell["values"]), f"{what}: {cell}")
+
+
+def check_report(report):
+    """What every report has: facts, figures that belong together, tables whose rows fit; returns the values measured."""
+    verb = report["workload"]
+    equal(report.get("failure"), None, f"failure of {verb}")
+    true(sqlite3.sqlite_version in report["facts"]["SQLite in process"], report["facts"])
+    measured = 0
+    for name, figure in report["figures"].items():
+        check_values(f"{verb}: {name}", figure)
+        measured += 1
+    ids = [part["id"] for part in report["tables"] + report["charts"]]
+    equal(len(set(ids)), len(ids), f"ids of {verb}")
+    for table in report["tables"]:
+        true(re.fullmatch("[a-z0-9-]+", table["id"]), table["id"])
+        true(table["rows"], f"{verb}: no row in {table['id']}")
+        for row in table["rows"]:
+            equal(len(row["cells"]), len(table["columns"]), f"{verb}: cells of {row['name']} in {table['id']}")
+            for cell in row["cells"]:
+                if isinstance(cell, dict):
+                    check_values(f"{verb}: {row['name']}", cell)
+                    measured += not row["published"]
+    for chart in report["charts"]:
+        true(any(series["points"] for series in chart["series"]), f"{verb}: no point in {chart['id']}")
+    true(measured > 0, f"{verb} measured nothing")
 
 
 @test
-def fetch():
-    """fetch: facts and figures as JSON, a value for each round"""
-    measured = json.loads(bench("fetch", "--pairs=3", *share()))
-    equal(sorted(measured), ["facts", "figures", "workload"], "parts")
-    in_rounds = {name for name, figure in measured["figures"].items() if len(figure["values"]) == 3}
-    true(len(in_rounds) >= 5, f"figures with a value a round: {in_rounds}")
-    for name, figure in measured["figures"].items():
-        equal(sorted(figure), ["median", "unit", "values"], f"parts of {name}")
-        true(min(figure["values"]) <= figure["median"] <= max(figure["values"]), f"{name}: {figure}")
-    facts = json.dumps(measured["facts"])
-    true("2000" in facts and sqlite3.sqlite_version in facts, facts)
+def workloads():
+    """Each workload at its tiniest: what it found as JSON. That its sides bring the same rows it checks itself, see below"""
+    for verb, options in verbs().items():
+        report = json.loads(bench(verb, "--json", *arguments_for(options)))
+        equal(report["workload"], verb, "workload")
+        check_report(report)
+
+
+@test
+def forms():
+    """fetch: the same as text and as CSV, of which every line has the same fields"""
+    arguments = publish()
+    report = json.loads(bench("fetch", "--rounds=3", "--json", *arguments))
+    for row in report["tables"][0]["rows"]:
+        equal(len(row["cells"][0]["values"]), 3, f"values of {row['name']}")
+    records = list(csv.DictReader(io.StringIO(bench("fetch", "--csv", *arguments), newline="")))
+    true(all(None not in record and None not in record.values() for record in records), "fields of each line")
+    cells = {(record["table"], record["row"], record["column"]) for record in records}
+    for table in report["tables"]:
+        for row in table["rows"]:
+            for column, cell in zip(table["columns"], row["cells"]):
+                wanted = (table["id"], row["name"], column["name"])
+                equal(wanted in cells, cell is not None, f"whether {wanted} is in the CSV")
+    text = bench("fetch", *arguments)
+    for words in ("libsqlipc", "in process, usual", "server CPU, ms", sqlite3.sqlite_version, "2000 rows"):
+        true(words in text, f"{words!r} is not in the text:\n{text}")
+    bench("fetch", "--csv", "--json", *arguments, code=USAGE)
 
 
 @test
 def other_query():
-    """fetch --sql measures another query"""
-    measured = json.loads(bench("fetch", "--pairs=1", "--sql=SELECT * FROM study LIMIT 17", *share()))
-    true(measured["facts"]["result"].startswith("17 rows"), measured["facts"])
+    """fetch --sql measures another query, --database and --file another database"""
+    where = publish()[0]
+    arguments = [where, "--database=point", f"--file={sets}/point.sqlite", "--sql=SELECT * FROM point LIMIT 17"]
+    report = json.loads(bench("fetch", "--rounds=1", "--json", *arguments))
+    true(report["facts"]["result"].startswith("17 rows"), report["facts"])
 
 
 @test
 def sides_that_disagree():
-    """Another file than the one that is shared gives no figures"""
-    arguments = [word for word in share() if not word.startswith("--file=")]
-    equal(bench("fetch", "--pairs=1", *arguments, f"--file={service.data}/other", code=FAILED), "", "output")
+    """Another file than the one that is shared gives no figures, wherever a workload compares with SQLite in process"""
+    where = publish()[0]
+    bench("dataset", "--rows=2000", "--seed=2", service.data / "otherwise")
+    compared = [verb for verb, options in verbs().items() if {"--file", "--sql"} <= options and verb != "first-row"]
+    true({"exposed", "fetch"} <= set(compared), compared)
+    for verb in compared:
+        arguments = [where, "--database=study", f"--file={service.data}/otherwise", "--size=tiny"]
+        equal(bench(verb, *arguments, code=FAILED), "", f"output of {verb}")
 
 
 @test
 def exposed():
-    """exposed: the same file whole and exposed, and no figures where the two are not the same file"""
-    arguments = share()
-    service.database("part", Path=study, Expose="study")
+    """exposed: no figures where what is exposed is another file"""
+    arguments = publish()
     service.database("another", Path=service.data / "other", Expose="study")
     service.driver.manager("Reload")
-    figures = json.loads(bench("exposed", "--pairs=3", "--exposed=part", *arguments))["figures"]
-    for query in ("scan", "look-ups", "subqueries", "join"):
-        equal(len(figures[f"{query}, exposed / whole"]["values"]), 3, f"ratios of {query}")
-    equal(bench("exposed", "--pairs=1", "--exposed=another", *arguments, code=FAILED), "", "output")
-    bench("exposed", *arguments, code=USAGE)
+    equal(bench("exposed", "--exposed=another", *arguments, code=FAILED), "", "output")
 
 
 @test
 def first_row():
     """first-row, on a warm worker and on one that has to start"""
     for n, options in ((5, []), (2, ["--cold"])):
-        figures = json.loads(bench("first-row", f"--runs={n}", *options, *share()))["figures"]
-        true(n in [len(figure["values"]) for figure in figures.values()], figures)
+        report = json.loads(bench("first-row", f"--rounds={n}", "--json", *options, *publish()))
+        equal([len(row["cells"][0]["values"]) for row in report["tables"][0]["rows"]], [n, n], f"values with {options}")
+
+
+def needs_gnuplot():
+    if not shutil.which("gnuplot"):
+        raise Skip("needs gnuplot, which draws the charts")
+
+
+def check_page(page, reports):
+    """A page that needs nothing beside it, with a part for each report."""
+    tree = ElementTree.parse(page)  # so every element is closed, and every character escaped that must be
+    for element in tree.iter():
+        for name, value in element.attrib.items():
+            if name.split("}")[-1] in ("href", "src"):
+                true(value.startswith("#"), f"{element.tag} leads to {value}")
+        true(element.tag not in (XHTML + "script", XHTML + "link"), element.tag)
+    ids = [element.get("id") for element in tree.iter() if element.get("id")]
+    equal(len(set(ids)), len(ids), "ids")
+    true("url(http" not in page.read_text() and "@import" not in page.read_text(), "the style leads out of the page")
+    for report in reports:
+        for part in [report["workload"]] + [f"{report['workload']}-{table['id']}" for table in report["tables"]]:
+            true(part in ids, f"{part} is not in the page")
+        for table in report["tables"]:
+            element = tree.find(f".//*[@id='{report['workload']}-{table['id']}']")
+            rows = element.findall(f"{XHTML}tbody/{XHTML}tr")
+            equal(
+                [row.get("class") == "published" for row in rows],
+                [row["published"] for row in table["rows"]],
+                f"published rows of {table['id']}",
+            )
+    n_charts = sum(len(report["charts"]) for report in reports)
+    equal(len(tree.findall(".//{http://www.w3.org/2000/svg}svg")), n_charts, "charts in the page")
+
+
+@test
+def report_page():
+    """report: all workloads as one page with their charts; one that fails is shown as failed, and loses no other"""
+    needs_gnuplot()
+    folder = service.data / "report"
+    bench("report", folder, "--quiet", *publish())
+    reports = json.loads((folder / "report.json").read_text())["reports"]
+    equal([report["workload"] for report in reports], list(verbs()), "workloads")
+    for report in reports:
+        check_report(report)
+        for chart in report["charts"]:
+            picture = folder / f"{report['workload']}-{chart['id']}"
+            ElementTree.parse(picture.with_suffix(".svg"))
+            equal(picture.with_suffix(".png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n", f"begin of {picture}.png")
+    check_page(folder / "index.html", reports)
+    equal("(failed)" in (folder / "index.html").read_text(), False, "whether a failure is shown")
+
+
+@test
+def report_of_a_failure():
+    """report: a workload that fails is shown as failed, loses no other, and the exit code tells"""
+    needs_gnuplot()
+    folder = service.data / "report-of-a-failure"
+    bench("report", folder, "--quiet", "--exposed=<missing> & \"more\"", *publish(), code=FAILED)
+    reports = json.loads((folder / "report.json").read_text())["reports"]
+    equal([report["workload"] for report in reports if "failure" in report], ["exposed"], "what failed")
+    check_page(folder / "index.html", reports)
+    page = ElementTree.parse(folder / "index.html")
+    equal(len(page.findall(".//*[@class='failed']")), 1, "failures that are shown")
+    true("(failed)" in (folder / "index.html").read_text(), "no failure in the list of contents")
+
+
+@test
+def plot():
+    """--plot: charts as SVG and PNG, and without gnuplot nothing is measured in vain"""
+    if shutil.which("gnuplot"):
+        folder = service.data / "plots"
+        report = json.loads(bench("roundtrip", "--json", f"--plot={folder}", *arguments_for(verbs()["roundtrip"])))
+        names = {f"roundtrip-{chart['id']}{suffix}" for chart in report["charts"] for suffix in (".svg", ".png")}
+        true(names, "no chart")
+        equal({path.name for path in folder.iterdir()}, names, "files")
+    path = service.environment["PATH"]
+    service.environment["PATH"] = str(service.data)
+    try:
+        equal(bench("fetch", "--plot=x", *publish(), code=FAILED), "", "output without gnuplot")
+        bench("report", service.data / "none", *publish(), code=FAILED)
+    finally:
+        service.environment["PATH"] = path
 
 
 @test
 def wrong_usage():
     """What it does not know is refused"""
-    rows, pairs = ("dataset", "--rows=-1", "x"), ("fetch", "--pairs=0", *share())
-    for arguments in ((), ("frobnicate",), ("dataset",), ("fetch",), rows, pairs):
+    where = publish()
+    for arguments in (
+        (),
+        ("frobnicate",),
+        ("dataset",),
+        ("dataset", "--rows=-1", "x"),
+        ("dataset", "--kind=unknown", "x"),
+        ("dataset", "--all=x", "y"),
+        ("fetch",),
+        ("fetch", *where, "--rounds=0"),
+        ("fetch", *where, "--size=huge"),
+        ("fetch", *where, "word"),
+        ("fetch", *where, "--postgres=x"),
+        ("fetch", *where, "--user"),
+        ("report", *where),
+        ("report", "x"),
+    ):
         bench(*arguments, code=USAGE)
 
 
