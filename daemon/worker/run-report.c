@@ -56,7 +56,7 @@ void run_report_progress(Run *run) {
 void run_report_end(Run *run, bool drained) {
         if (run->ended_said) {
                 /* once: the reader may leave between what was said and the last byte */
-                if (drained && !run->drained_said)
+                if (drained && !run->drained_said && !run->channel)
                         report_number(run, MESSAGE_DRAINED);
                 run->drained_said = run->drained_said || drained;
                 return;
