@@ -8,9 +8,11 @@
 #include "workload.h"
 
 const Workload *const workloads[] = {
+        &workload_bulk,
         &workload_exposed,
         &workload_fetch,
         &workload_first_row,
+        &workload_marshal,
         &workload_roundtrip,
         &workload_transports,
         NULL,
