@@ -10,7 +10,7 @@ typedef struct Baseline Baseline;
 /** How values are taken out of a row. */
 typedef enum BaselineMethod {
         BASELINE_USUAL,   /* as programs do: sqlite3_column_type(), then _int64(), _double(), _text() or _blob(), _bytes() */
-        BASELINE_FASTEST, /* sqlite3_column_value() once a value, sqlite3_value_*() on it */
+        BASELINE_FASTEST, /* sqlite3_column_value() once a value, sqlite3_value_*() on it; opened with SQLITE_OPEN_NOMUTEX */
 } BaselineMethod;
 
 /** Opens `path` read-only. Says on stderr what fails; so do the others. */
