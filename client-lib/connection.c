@@ -2,23 +2,46 @@
 /*
  * Opening, closing and driving a connection (connection.h). Library.
  *
- * Waiting. A blocking call polls three descriptors directly: the bus, the pipe it reads and wake_fd. A program with a loop
- * polls epoll_fd, which holds the bus, wake_fd and, for one wake-up after each -EAGAIN, the pipes of its cursors.
+ * Waiting. A blocking call polls three descriptors directly: the bus, the pipe or channel it reads and wake_fd. A program with a loop
+ * polls epoll_fd, which holds the bus, wake_fd and, for one wake-up after each -EAGAIN, the pipes and channels of its cursors.
  *
  * Losing the bus. sd-bus answers every call under way with an error, so nothing waits for ever. Rows that are in a pipe
  * can still be read. The next call that needs a bus opens another one, unless the bus is the caller's.
  */
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include "channel.h"
 #include "connection.h"
 #include "cursor.h"
 #include "sqlipc-names.h"
 #include "statement.h"
 
 #define TIMEOUT_DEFAULT_USEC (25 * USEC_PER_SEC)
+
+/* A blocking call with less time than this polls at once. */
+#define PATIENT_TIMEOUT_MIN_USEC (USEC_PER_SEC / 10)
+
+/* After so many runs over channels the bus is looked at. */
+#define N_QUIET_MAX 1024u
+
+static atomic_uint n_forks;
+
+static void on_fork(void) {
+        n_forks++;
+}
+
+__attribute__((constructor)) static void count_forks(void) {
+        (void) pthread_atfork(NULL, NULL, on_fork);
+}
+
+unsigned process_forks(void) {
+        return n_forks;
+}
 
 static int open_system_bus(sd_bus **ret, const char *address) {
         (void) address;
@@ -62,9 +85,12 @@ static int connection_new(sqlipc_connection **ret) {
                 .epoll_fd = -1,
                 .polled_bus_fd = -1,
                 .error = { .sql_offset = -1 },
+                .n_turns = 1,
+                .forks = process_forks(),
         };
         LIST_INIT(&c->statements);
         LIST_INIT(&c->cursors);
+        LIST_INIT(&c->channels);
 
         c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (c->wake_fd < 0)
@@ -131,6 +157,8 @@ _public_ sqlipc_connection *sqlipc_close(sqlipc_connection *c) {
                 (void) sqlipc_cursor_close(cursor);
         while ((statement = LIST_FIRST(&c->statements)))
                 (void) sqlipc_finalize(statement);
+        channels_free(c);
+        free(c->spare_cursor);
 
         c->epoll_fd = safe_close(c->epoll_fd);
         c->wake_fd = safe_close(c->wake_fd);
@@ -224,7 +252,10 @@ int connection_process(sqlipc_connection *c) {
         if (c->dispatching) /* a handler of the caller's bus came back to us */
                 return -EBUSY;
 
+        c->patient = false;
         c->dispatching = true;
+        c->n_turns++;
+        c->n_quiet = 0;
         if (read(c->wake_fd, &count, sizeof count) < 0)
                 count = 0;
         r = dispatch_bus(c);
@@ -232,7 +263,7 @@ int connection_process(sqlipc_connection *c) {
         if (r >= 0)
                 LIST_FOREACH(cursor, &c->cursors, link)
                         cursor_advance(cursor);
-
+        channels_process(c);
         connection_update_events(c);
         return r < 0 ? r : r > 0 || count > 0;
 }
@@ -261,13 +292,23 @@ uint64_t connection_answer_deadline(const sqlipc_connection *c) {
         return c->allow_interactive_authorization ? UINT64_MAX : 0;
 }
 
-int connection_wait(sqlipc_connection *c, int pipe_fd, uint64_t *deadline) {
+void connection_be_patient(sqlipc_connection *c) {
+        c->patient = c->blocking && c->timeout_usec >= PATIENT_TIMEOUT_MIN_USEC;
+}
+
+void connection_look_at_bus(sqlipc_connection *c) {
+        c->patient = false;
+        if (++c->n_quiet >= N_QUIET_MAX && !c->dispatching)
+                (void) connection_process(c); /* a lost bus is for the next call that needs one */
+}
+
+int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline) {
         struct pollfd fds[3] = {
-                { .fd = pipe_fd, .events = POLLIN },
+                data,
                 { .fd = c->wake_fd, .events = POLLIN },
                 { .fd = -1 },
         };
-        uint64_t bus_until = UINT64_MAX;
+        uint64_t bus_until = UINT64_MAX, channels_until = channels_deadline(c);
         int r;
 
         if (*deadline == 0) {
@@ -289,12 +330,12 @@ int connection_wait(sqlipc_connection *c, int pipe_fd, uint64_t *deadline) {
         } else if (r != -ENOTCONN)
                 return r;
 
-        r = poll_until(fds, 3, earlier(*deadline, bus_until));
+        r = poll_until(fds, 3, earlier(*deadline, earlier(bus_until, channels_until)));
         if (r < 0)
                 return r;
         if (fds[0].revents)
                 return 1;
-        if (fds[1].revents || fds[2].revents || bus_until != UINT64_MAX) {
+        if (fds[1].revents || fds[2].revents || bus_until != UINT64_MAX || channels_until != UINT64_MAX) {
                 r = connection_process(c);
                 if (r != 0)
                         return r < 0 ? r : 0;

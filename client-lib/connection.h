@@ -9,6 +9,7 @@
 #ifndef SQLIPC_CONNECTION_H
 #define SQLIPC_CONNECTION_H
 
+#include <poll.h>
 #include <sys/queue.h>
 
 #include "error.h"
@@ -27,6 +28,13 @@ struct sqlipc_connection {
         uint32_t polled_bus_events;
         LIST_HEAD(, sqlipc_statement) statements;
         LIST_HEAD(, sqlipc_cursor) cursors;
+        LIST_HEAD(, Channel) channels; /* one for each database that was asked */
+        sqlipc_transport transport;
+        bool patient;              /* a blocking call waits: the next read of a channel may, for a moment */
+        uint64_t n_turns;          /* of connection_process() */
+        unsigned n_quiet;          /* runs since the bus was looked at */
+        unsigned forks;            /* process_forks() when it was opened */
+        sqlipc_cursor *spare_cursor; /* memory of the last one closed, for the next */
         Error error;               /* of the last call that failed */
 };
 
@@ -47,19 +55,33 @@ int connection_process(sqlipc_connection *c);
 /* The `deadline` to begin with of a call that waits for an answer of the service, for which a user may have to be asked. */
 uint64_t connection_answer_deadline(const sqlipc_connection *c);
 
-/* Waits for bus, cancellation or `pipe_fd` (-1: none), and processes the first two. `*deadline`: 0 before the first wait
- * of a blocking call, which sets it; UINT64_MAX: none. 1: the pipe has news; 0: look again; -ETIMEDOUT. */
-int connection_wait(sqlipc_connection *c, int pipe_fd, uint64_t *deadline);
+/* Waits for bus, cancellation or `data`, a pipe or channel (CONNECTION_NO_DATA: none), and processes the first two.
+ * `*deadline`: 0 before the first wait of a blocking call, which sets it; UINT64_MAX: none. 1: `data` has news; 0: look
+ * again; -ETIMEDOUT. */
+int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline);
+
+#define CONNECTION_NO_DATA ((struct pollfd) { .fd = -1 })
+
+/* A blocking call is about to read: from a channel it may wait by itself for a moment. */
+void connection_be_patient(sqlipc_connection *c);
+
+/* Blocking calls that had all they needed from a channel: now and then the bus is read all the same, or it would fill. */
+void connection_look_at_bus(sqlipc_connection *c);
 
 /* Keeps epoll_fd in step with what the bus waits for. */
 void connection_update_events(sqlipc_connection *c);
 
-/* The next readable moment of `pipe_fd` wakes the program's loop, once. connection_disarm() before the descriptor is
- * closed. */
-int connection_arm(sqlipc_connection *c, int pipe_fd);
-void connection_disarm(sqlipc_connection *c, int pipe_fd);
+/* The next moment of `data` wakes the program's loop, once. connection_disarm() before the descriptor is closed. */
+int connection_arm(sqlipc_connection *c, struct pollfd data);
+void connection_disarm(sqlipc_connection *c, int fd);
+
+/* Has the program's loop look at our descriptor. */
+void connection_wake(sqlipc_connection *c);
 
 /* The program's own loop dispatches this reply: have it look at our descriptor too. */
 void connection_wake_if_idle(sqlipc_connection *c);
+
+/* How many forks lie between this process and the one that loaded the library. */
+unsigned process_forks(void);
 
 #endif

@@ -15,20 +15,23 @@
 #define ASK_TIMEOUT_USEC USEC_PER_SEC
 
 int cursor_new(sqlipc_cursor **ret, sqlipc_connection *connection, sqlipc_statement *s, char *path) {
-        sqlipc_cursor *c = malloc(sizeof *c);
+        sqlipc_cursor *c = connection->spare_cursor ? steal(connection->spare_cursor) : malloc(sizeof *c);
+        Channel *channel = path ? channel_get(connection, path) : NULL;
 
-        if (!c) {
+        if (!c || (path && !channel)) {
+                free(c);
                 free(path);
                 return -ENOMEM;
         }
-        *c = (sqlipc_cursor) { .connection = connection, .state = CURSOR_WAITING, .statement = s };
+        *c = (sqlipc_cursor) { .connection = connection, .state = CURSOR_WAITING, .statement = s,
+                               .retries_left = CHANNEL_RETRIES_MAX };
         atomic_init(&c->cancelled, false);
         if (s) {
                 c->run = &s->run;
                 c->bindings = bindings_ref(s->bindings);
                 s->cursor = c;
         } else {
-                run_init(&c->own, connection, path);
+                run_init(&c->own, connection, path, channel);
                 c->run = &c->own;
         }
         LIST_INSERT_HEAD(&connection->cursors, c, link);
@@ -36,19 +39,34 @@ int cursor_new(sqlipc_cursor **ret, sqlipc_connection *connection, sqlipc_statem
         return 0;
 }
 
+static void note_result(sqlipc_cursor *c, uint64_t n_bytes, uint64_t usec) {
+        transport_on_result(c->run->channel, c->statement ? &c->statement->habit : NULL, c->sql_sum, n_bytes, usec);
+}
+
+/* Nobody reads on. A program that wants one row leaves the end behind it unread; what was going on even so was large, or slow. */
+static void abandon(sqlipc_cursor *c) {
+        Run *run = c->run;
+        bool was_under_way = run->under_way;
+
+        if (run_abandon(run) == PAGE_END)
+                note_result(c, run->decoder.end_counters.n_bytes, run->decoder.end_counters.usec);
+        else if (was_under_way && run->under_way && run->on_channel && c->delivered)
+                note_result(c, UINT64_MAX, UINT64_MAX);
+}
+
 /* The last word on this cursor. A query's pipe is given back at once. */
 static void finish(sqlipc_cursor *c) {
         c->state = CURSOR_DONE;
         c->n_values = 0;
         c->bindings = bindings_unref(c->bindings);
+        if (c->run && c->run->cursor == c)
+                abandon(c);
         if (c->run == &c->own) {
-                if (c->own.under_way)
-                        run_cancel(&c->own);
                 c->own.under_way = false;
                 c->own.call = call_free(c->own.call);
                 run_close_pipe(&c->own);
-        } else if (c->run && c->run->cursor == c)
-                run_abandon(c->run);
+                free(steal(c->query));
+        }
 }
 
 void cursor_fail(sqlipc_cursor *c, const Error *e) {
@@ -61,8 +79,7 @@ static void fail_cancelled(sqlipc_cursor *c) {
         finish(c);
 }
 
-/* Neither the daemon nor its frames can be believed or reached any more. */
-static void fail_errno(sqlipc_cursor *c, int r) {
+void cursor_fail_errno(sqlipc_cursor *c, int r) {
         sqlipc_statement *s = c->statement;
 
         if (r == -EBADMSG)
@@ -74,155 +91,12 @@ static void fail_errno(sqlipc_cursor *c, int r) {
                 statement_lose(s);
 }
 
-/* ---- Starting ----------------------------------------------------------------------------------------------------- */
-
-/* Errors of Fetch that say that this statement is no longer there, not that the run is wrong. The bus denies us an
- * instance that gave up the service's name. */
-static bool is_statement_gone(sd_bus_message *reply, const Error *e) {
-        static const char bus[] = "org.freedesktop.DBus.Error.";
-
-        if (e->number == ERROR_UNKNOWN_STATEMENT || e->number == ERROR_WORKER_LOST || e->number == ERROR_PIPE_CLOSED ||
-            e->number == ERROR_SHUTTING_DOWN)
-                return true;
-        if (strncmp(e->name, bus, strlen(bus)) != 0)
-                return false;
-        return e->result == -EHOSTDOWN ||
-               (e->number == ERROR_ACCESS_DENIED && sd_bus_message_get_sender(reply) &&
-                strcmp(sd_bus_message_get_sender(reply), "org.freedesktop.DBus") == 0);
-}
-
-static void on_fetch_reply(sd_bus_message *reply, void *userdata) {
-        Run *run = userdata;
-        sqlipc_cursor *c = run->cursor;
-        Error e;
-        int r;
-
-        run->call = call_free(run->call);
-        if (!sd_bus_message_get_error(reply)) {
-                r = sd_bus_message_read(reply, "t", &run->number);
-                if (r < 0 && c)
-                        fail_errno(c, r);
-                else if (run->cancel_wanted && run->under_way)
-                        run_cancel(run);
-                return;
-        }
-
-        run->under_way = false; /* nothing goes down the pipe */
-        (void) error_set_reply(&e, reply);
-        if (!c || c->state != CURSOR_RUNNING)
-                return;
-        if (is_statement_gone(reply, &e) && !c->retried) {
-                c->retried = true;
-                run->cursor = NULL;
-                c->state = CURSOR_WAITING;
-                statement_lose(c->statement);
-                return;
-        }
-        if (e.number == ERROR_DAEMON_LOST)
-                statement_lose(c->statement);
-        cursor_fail(c, &e);
-}
-
-static int new_fetch(sqlipc_statement *s, Bindings *b, sd_bus_message **ret) {
-        _cleanup_message_ sd_bus_message *m = NULL;
-        int r;
-
-        r = connection_new_call(s->connection, &m, s->run.owner, s->run.path, "Fetch");
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append(m, "t", s->number);
-        if (r < 0)
-                return r;
-        r = append_parameters(m, b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters);
-        if (r < 0)
-                return r;
-        r = call_append_options(m);
-        if (r < 0)
-                return r;
-        *ret = steal(m);
-        return 0;
-}
-
-/* What was bound before the statement was compiled is checked now. */
-static int check_bindings(sqlipc_cursor *c) {
-        unsigned n = c->statement->description.n_parameters;
-        const char *unknown;
-        Error e;
-        int r;
-
-        r = bindings_resolve(c->bindings, statement_look_up, c->statement, &unknown);
-        if (r == -ENXIO) {
-                (void) error_set(&e, ERROR_UNKNOWN_PARAMETER, "The statement has no parameter named %s, or several of that "
-                                 "name.", unknown);
-                e.result = r;
-        } else if (r < 0)
-                (void) error_set_errno(&e, r, NULL);
-        else if (c->bindings && c->bindings->n_values > n)
-                r = error_set(&e, ERROR_PARAMETER_COUNT, "Parameter %u is bound, but the statement has %u.",
-                              c->bindings->n_values, n);
-        if (r < 0)
-                cursor_fail(c, &e);
-        return r;
-}
-
-static void send_fetch(sqlipc_cursor *c) {
-        _cleanup_message_ sd_bus_message *m = NULL;
-        sqlipc_statement *s = c->statement;
-        Call *call;
-        Error e;
-        int r;
-
-        if (check_bindings(c) < 0)
-                return;
-        r = new_fetch(s, c->bindings, &m);
-        if (r >= 0)
-                r = call_new(&call, c->connection, m, on_fetch_reply, NULL, &s->run, UINT64_MAX);
-        if (r >= 0) {
-                run_begin(&s->run, c, call);
-                c->state = CURSOR_RUNNING;
-        } else if (!connection_is_open(c->connection) && !c->retried) {
-                c->retried = true;
-                s->number = 0;
-                statement_lose(s);
-        } else {
-                (void) error_set_send(&e, r);
-                cursor_fail(c, &e);
-        }
-}
-
-/* Goes through the statement's states until something must be waited for, or Fetch is sent. */
-static void start(sqlipc_cursor *c) {
-        sqlipc_statement *s = c->statement;
-        Error e;
-        int r;
-
-        while (c->state == CURSOR_WAITING)
-                switch (s->state) {
-                case STATEMENT_PREPARING:
-                        return;
-                case STATEMENT_FAILED:
-                        cursor_fail(c, &s->error);
-                        return;
-                case STATEMENT_LOST:
-                        r = statement_prepare(s);
-                        if (r < 0) {
-                                (void) error_set_send(&e, r);
-                                cursor_fail(c, &e);
-                        }
-                        return;
-                case STATEMENT_READY:
-                        r = run_drain(&s->run);
-                        if (r == -EAGAIN)
-                                return;
-                        if (r < 0 || s->run.at_end_of_file)
-                                statement_lose(s);
-                        else
-                                send_fetch(c);
-                        break;
-                }
-}
-
 /* ---- Ending ------------------------------------------------------------------------------------------------------- */
+
+/* Nothing has come of it yet. */
+static bool is_unheard_of(const sqlipc_cursor *c) {
+        return c->run->on_channel ? !c->delivered && !c->run->decoder.in_run : c->run->call && !c->run->number;
+}
 
 /* Before anything is known of the run there is nothing to wait for: it is given up here, and cancelled there once its number
  * comes. Afterwards rows that are on their way still arrive, then the end that the cancellation brings. */
@@ -232,7 +106,7 @@ static void apply_cancel(sqlipc_cursor *c) {
                 fail_cancelled(c);
                 return;
         case CURSOR_RUNNING:
-                if (c->run->call && !c->run->number)
+                if (is_unheard_of(c))
                         fail_cancelled(c);
                 else
                         run_cancel(c->run);
@@ -253,11 +127,44 @@ void cursor_advance(sqlipc_cursor *c) {
         if (is_cancelled(c))
                 apply_cancel(c);
         if (c->state == CURSOR_WAITING)
-                start(c);
+                cursor_start(c);
+}
+
+/* PREPARE, which went with the run, failed. */
+static void on_prepare_failed(sqlipc_cursor *c) {
+        sqlipc_statement *s = c->statement;
+
+        s->channel_number = 0;
+        s->state = STATEMENT_FAILED;
+        (void) error_set_frame(&s->error, &c->run->decoder);
+        cursor_fail(c, &s->error);
+}
+
+/* Errors of a channel that say nothing of the run: asked again, it may go well. */
+static bool retry_after_error(sqlipc_cursor *c) {
+        uint32_t number = c->run->decoder.error_number;
+        bool prepare = c->statement && c->run->decoder.run == c->statement->channel_number;
+        bool full = number == ERROR_LIMITS_EXCEEDED && prepare && !c->needs_channel; /* of statements; the bus may have room */
+
+        if (!c->run->on_channel || c->delivered || c->retried || is_cancelled(c) ||
+            (!full && number != ERROR_UNKNOWN_STATEMENT && number != ERROR_SHUTTING_DOWN))
+                return false;
+        c->retried = true;
+        if (c->statement)
+                c->statement->channel_number = 0;
+        cursor_restart(c, full || (number == ERROR_SHUTTING_DOWN && !c->needs_channel));
+        return true;
 }
 
 static void on_error_frame(sqlipc_cursor *c) {
         uint32_t number = c->run->decoder.error_number;
+
+        if (retry_after_error(c))
+                return;
+        if (c->run->on_channel && c->statement && c->run->decoder.run == c->statement->channel_number) {
+                on_prepare_failed(c);
+                return;
+        }
 
         if (is_cancelled(c) && (number == ERROR_CANCELLED || number == ERROR_WORKER_LOST)) {
                 fail_cancelled(c);
@@ -296,13 +203,14 @@ static void on_alive_reply(sd_bus_message *reply, void *userdata) {
 static int ask_who_died(sqlipc_cursor *c) {
         _cleanup_message_ sd_bus_message *m = NULL;
         Run *run = c->run;
-        uint64_t number = c->statement ? c->statement->number : run->number;
+        bool statement = c->statement && !run->on_channel;
+        uint64_t number = run->on_channel ? 0 : statement ? c->statement->number : run->number; /* 0 is nobody's */
         int r;
 
         if (!connection_is_open(c->connection))
                 return -ENOTCONN;
         r = sd_bus_message_new_method_call(c->connection->bus, &m, run->owner, run->path, "org.sqlipc1.Database",
-                                           c->statement ? "Finalize" : "Cancel");
+                                           statement ? "Finalize" : "Cancel");
         if (r < 0)
                 return r;
         r = sd_bus_message_set_auto_start(m, false);
@@ -320,8 +228,13 @@ static int ask_who_died(sqlipc_cursor *c) {
 }
 
 static void on_end_of_file(sqlipc_cursor *c) {
-        c->run->under_way = false;
         c->n_values = 0;
+        if (c->run->on_channel && !c->delivered && !is_cancelled(c) && c->retries_left > 0) {
+                c->retries_left--;
+                cursor_restart(c, !c->needs_channel);
+                return;
+        }
+        c->run->under_way = false;
         if (is_cancelled(c)) { /* killed, because it could not be interrupted */
                 fail_cancelled(c);
                 if (c->statement)
@@ -332,18 +245,35 @@ static void on_end_of_file(sqlipc_cursor *c) {
                 c->state = CURSOR_ASKING;
 }
 
+/* An answer that is not read, and too large to be kept, stands before ours: one of the two goes by pipe. */
+static void on_crowded(sqlipc_cursor *c) {
+        Run *first = channel_first_run(c->run->channel);
+        sqlipc_cursor *other = first ? first->cursor : NULL;
+
+        cursor_restart(other && other->state == CURSOR_RUNNING && !other->delivered ? other : c, true);
+}
+
 /* ---- Stepping ----------------------------------------------------------------------------------------------------- */
 
 /* What came out of the pipe. 1: a row; 0: look at the state again; -EAGAIN. */
 static int take_event(sqlipc_cursor *c, int event) {
+        int r;
+
         switch (event) {
         case PAGE_ROW:
                 c->n_values = c->run->decoder.n_columns;
+                c->delivered = true;
                 return 1;
         case PAGE_COLUMNS:
                 return 0;
+        case PAGE_STATEMENT:
+                r = statement_read_description(c->statement);
+                if (r < 0)
+                        cursor_fail_errno(c, r);
+                return 0;
         case PAGE_END:
                 c->totals = c->run->decoder.end_counters;
+                note_result(c, c->totals.n_bytes, c->totals.usec);
                 finish(c);
                 return 0;
         case PAGE_ERROR:
@@ -357,8 +287,11 @@ static int take_event(sqlipc_cursor *c, int event) {
                         return -EAGAIN;
                 on_end_of_file(c);
                 return 0;
+        case -ENOBUFS:
+                on_crowded(c);
+                return 0;
         default:
-                fail_errno(c, event);
+                cursor_fail_errno(c, event);
                 return 0;
         }
 }
@@ -394,19 +327,41 @@ static int cursor_step(sqlipc_cursor *c) {
                 }
 }
 
-/* The pipe that may bring news, -1: only the bus can. A pipe that is not read must not be waited for: once broken it
- * would wake us for ever. */
-static int wait_fd(const sqlipc_cursor *c) {
+/* The pipe or channel that may bring news; fd -1: only the bus can. A pipe that is not read must not be waited for: once
+ * broken it would wake us for ever. */
+static struct pollfd cursor_pollfd(const sqlipc_cursor *c) {
+        const sqlipc_statement *s = c->statement;
+
         switch (c->state) {
         case CURSOR_RUNNING:
-                return run_wait_fd(c->run);
-        case CURSOR_WAITING: /* for the end of the run before, which start() reads, or else for a reply */
-                return c->statement->state == STATEMENT_READY && c->run->under_way ? run_wait_fd(c->run) : -1;
+                return run_pollfd(c->run);
+        case CURSOR_WAITING: /* for the end of the run before, which cursor_start() reads, or else for a reply */
+                if (s && s->state == STATEMENT_PREPARING)
+                        return statement_pollfd(s);
+                if (s && s->state == STATEMENT_READY && c->run->under_way && !c->run->on_channel)
+                        return run_pollfd(c->run);
+                break;
         case CURSOR_ASKING:
         case CURSOR_DONE:
                 break;
         }
-        return -1;
+        return CONNECTION_NO_DATA;
+}
+
+/* Over the bus a reply says that a run has started, on a channel its first frame does. */
+static bool has_started(const sqlipc_cursor *c) {
+        return c->state == CURSOR_RUNNING && (c->run->on_channel ? c->run->decoder.in_run : !c->run->call);
+}
+
+/* As far as it goes without waiting. 0: it waits; 1: it has started or failed. */
+static int advance_to_start(sqlipc_cursor *c) {
+        for (;;) {
+                cursor_advance(c);
+                if (c->state == CURSOR_DONE || has_started(c))
+                        return 1;
+                if (c->state != CURSOR_RUNNING || !c->run->on_channel || take_event(c, run_next(c->run)) == -EAGAIN)
+                        return 0;
+        }
 }
 
 int cursor_wait_started(sqlipc_cursor *c) {
@@ -414,37 +369,51 @@ int cursor_wait_started(sqlipc_cursor *c) {
         int r;
 
         for (;;) {
-                cursor_advance(c);
-                if (c->state == CURSOR_DONE && c->error.result < 0)
-                        return connection_fail(c->connection, &c->error);
-                if (c->state == CURSOR_DONE || (c->state == CURSOR_RUNNING && !c->run->call))
-                        return 0;
-                r = connection_wait(c->connection, wait_fd(c), &deadline);
+                connection_be_patient(c->connection);
+                r = advance_to_start(c);
+                connection_look_at_bus(c->connection);
+                if (r > 0)
+                        return c->state == CURSOR_DONE && c->error.result < 0 ? connection_fail(c->connection, &c->error) : 0;
+                r = connection_wait(c->connection, cursor_pollfd(c), &deadline);
                 if (r < 0)
                         return connection_fail_wait(c->connection, r);
-                if (r > 0 && c->state == CURSOR_RUNNING && run_wait_fd(c->run) >= 0)
+                if (r > 0 && c->state == CURSOR_RUNNING && !c->run->on_channel && run_pollfd(c->run).fd >= 0)
                         return 0; /* the pipe was quicker than the reply */
         }
 }
 
+static int step_patiently(sqlipc_cursor *c) {
+        int r;
+
+        if (!c->run || !c->run->on_channel)
+                return cursor_step(c);
+        connection_be_patient(c->connection);
+        r = cursor_step(c);
+        c->connection->patient = false;
+        return r;
+}
+
 _public_ int sqlipc_cursor_next(sqlipc_cursor *c) {
         uint64_t deadline = 0;
+        struct pollfd data;
         int r;
 
         if (!c)
                 return -EINVAL;
         for (;;) {
-                r = cursor_step(c);
+                r = step_patiently(c);
                 if (r != -EAGAIN)
                         return r;
                 if (!c->connection->blocking)
                         break;
-                r = connection_wait(c->connection, wait_fd(c), &deadline);
+                r = connection_wait(c->connection, cursor_pollfd(c), &deadline);
                 if (r < 0)
                         return connection_fail_wait(c->connection, r);
         }
-        if (wait_fd(c) >= 0) {
-                r = connection_arm(c->connection, wait_fd(c));
+        c->run->waits_since = c->connection->n_turns;
+        data = cursor_pollfd(c);
+        if (data.fd >= 0) {
+                r = connection_arm(c->connection, data);
                 if (r < 0)
                         return connection_fail_errno(c->connection, r);
         }
@@ -486,8 +455,15 @@ _public_ sqlipc_cursor *sqlipc_cursor_close(sqlipc_cursor *c) {
                 run_done(&c->own);
         } else
                 cursor_detach(c);
-        free(c);
+        if (c->connection->spare_cursor)
+                free(c);
+        else
+                c->connection->spare_cursor = c;
         return NULL;
+}
+
+_public_ sqlipc_transport sqlipc_cursor_get_transport(sqlipc_cursor *cursor) {
+        return cursor ? cursor->transport : SQLIPC_TRANSPORT_AUTO;
 }
 
 _public_ void sqlipc_cursor_closep(sqlipc_cursor **cursor) {

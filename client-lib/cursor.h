@@ -2,10 +2,11 @@
 /*
  * One run, row by row. Library.
  *
- *      WAITING  the statement is being compiled, or its pipe still holds an earlier run
- *         |  Fetch sent (a query starts here: Query sent)
+ *      WAITING  the statement is being compiled, its pipe still holds an earlier run, or a channel is being opened
+ *         |  Fetch or Query sent, over the bus or a channel
  *      RUNNING  rows come, maybe before the reply; an error reply means that none do
  *         |  END, ERROR, cancelled ------------------------------> DONE
+ *         |  a channel closed that gave no row ------------------> WAITING
  *         |  end-of-file without either
  *      ASKING   who died? An answer from the daemon instance that served us: the worker did; else the daemon -> DONE
  *
@@ -36,6 +37,15 @@ struct sqlipc_cursor {
         Run *run;                    /* the statement's or `own`; NULL: detached */
         Run own;                     /* of a query */
         Bindings *bindings;          /* to be sent, until it is known that they were taken */
+        uint8_t *query;              /* of a query that is not on its way over the bus: payload of QUERY */
+        size_t query_size;
+        uint32_t sql_sum;            /* of a query */
+        sqlipc_transport transport;  /* what carries it; AUTO: not decided */
+        bool bus_only;               /* it was on a channel, and may not be again */
+        bool opened;                 /* a channel was opened for it */
+        bool needs_channel;          /* no bus carries its parameters, or the program wants none to */
+        unsigned retries_left;       /* on other channels */
+        bool delivered;              /* the program has seen a row */
         bool retried;                /* the statement was compiled again for it; once is enough */
         atomic_bool cancelled;       /* set by any thread */
         unsigned n_values;           /* of the row under the cursor */
@@ -54,6 +64,18 @@ void cursor_detach(sqlipc_cursor *c);
 
 /* Ends it with this failure. */
 void cursor_fail(sqlipc_cursor *c, const Error *e);
+
+/* Neither the daemon nor its frames can be believed or reached any more. */
+void cursor_fail_errno(sqlipc_cursor *c, int r);
+
+/* WAITING: sends it on its way, if the time has come. */
+void cursor_start(sqlipc_cursor *c);
+
+/* The same for a query whose payload is kept. */
+void query_start(sqlipc_cursor *c);
+
+/* RUNNING on a channel that does not serve it: to WAITING. `bus_only`: for the bus. */
+void cursor_restart(sqlipc_cursor *c, bool bus_only);
 
 /* Waits, within the connection's timeout, until the run has started or failed. 0, or the failure, which the connection
  * has too. */

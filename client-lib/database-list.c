@@ -32,7 +32,7 @@ static int request(sqlipc_connection *c, sd_bus_message **ret) {
         if (r < 0)
                 return connection_fail_send(c, r);
         while (!reply && r >= 0)
-                r = connection_wait(c, -1, &deadline);
+                r = connection_wait(c, CONNECTION_NO_DATA, &deadline);
         (void) call_free(call);
         if (!reply)
                 return connection_fail_wait(c, r);

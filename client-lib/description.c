@@ -151,3 +151,38 @@ int description_read(Description *ret, sd_bus_message *reply) {
         d = (Description) { .page_size = 0 };
         return 0;
 }
+
+static int copy_string(char **ret, const char *string) {
+        *ret = string ? strdup(string) : NULL;
+        return string && !*ret ? -ENOMEM : 0;
+}
+
+int description_copy(Description *ret, const PageDecoder *decoder) {
+        _cleanup_(description_done) Description d = { .page_size = SQLIPC_PAGE_SIZE_DEFAULT };
+        unsigned n_columns = decoder->statement_n_columns, n_parameters = decoder->statement_n_parameters;
+
+        d.columns = calloc((size_t) n_columns + 1, sizeof *d.columns);
+        d.parameters = calloc((size_t) n_parameters + 1, sizeof *d.parameters);
+        if (!d.columns || !d.parameters)
+                return -ENOMEM;
+        for (; d.n_columns < n_columns; d.n_columns++) {
+                Column *column = &d.columns[d.n_columns];
+                const char *name, *declared_type;
+
+                page_decoder_statement_column(decoder, d.n_columns, &name, &declared_type);
+                /* as over the bus, where there is no difference, an empty type is none */
+                if (declared_type && !declared_type[0])
+                        declared_type = NULL;
+                if (copy_string(&column->name, name) < 0 || copy_string(&column->declared_type, declared_type) < 0) {
+                        d.n_columns++;
+                        return -ENOMEM;
+                }
+        }
+        for (; d.n_parameters < n_parameters; d.n_parameters++)
+                if (copy_string(&d.parameters[d.n_parameters],
+                                page_decoder_statement_parameter(decoder, d.n_parameters)) < 0)
+                        return -ENOMEM;
+        *ret = d;
+        d = (Description) { .page_size = 0 };
+        return 0;
+}

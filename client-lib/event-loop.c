@@ -3,11 +3,12 @@
  * What a program with a loop of its own sees: one epoll descriptor, and when to come back. Library.
  *
  * The epoll set holds the bus (level-triggered, with the events that sd-bus asks for), wake_fd (level-triggered), and each
- * pipe that a cursor found empty (one-shot: a cursor that nobody reads wakes nobody).
+ * pipe or channel that a cursor found empty (one-shot: a cursor that nobody reads wakes nobody).
  */
 #include <poll.h>
 #include <sys/epoll.h>
 
+#include "channel.h"
 #include "connection.h"
 
 enum { TAG_BUS, TAG_WAKE, TAG_PIPE };
@@ -49,15 +50,24 @@ void connection_update_events(sqlipc_connection *c) {
         c->polled_bus_events = event.events;
 }
 
-int connection_arm(sqlipc_connection *c, int pipe_fd) {
+int connection_arm(sqlipc_connection *c, struct pollfd data) {
         struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.u64 = TAG_PIPE };
 
-        return c->epoll_fd < 0 ? 0 : set_fd(c->epoll_fd, pipe_fd, &event);
+        if (data.events & POLLOUT)
+                event.events |= EPOLLOUT;
+        return c->epoll_fd < 0 ? 0 : set_fd(c->epoll_fd, data.fd, &event);
 }
 
-void connection_disarm(sqlipc_connection *c, int pipe_fd) {
+void connection_disarm(sqlipc_connection *c, int fd) {
         if (c->epoll_fd >= 0)
-                (void) epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, pipe_fd, NULL);
+                (void) epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+void connection_wake(sqlipc_connection *c) {
+        uint64_t one = 1;
+
+        if (c->epoll_fd >= 0 && write(c->wake_fd, &one, sizeof one) < 0)
+                return; /* the counter is full: it wakes all the same */
 }
 
 void connection_wake_if_idle(sqlipc_connection *c) {
@@ -98,6 +108,7 @@ _public_ int sqlipc_set_blocking(sqlipc_connection *connection, int blocking) {
                         return connection_fail_errno(connection, r);
         }
         connection->blocking = blocking != 0;
+        connection->patient = false;
         return 0;
 }
 
@@ -121,6 +132,7 @@ _public_ int sqlipc_get_events(sqlipc_connection *connection) {
 }
 
 _public_ int sqlipc_get_timeout(sqlipc_connection *connection, uint64_t *ret_usec) {
+        uint64_t channels_until;
         int r;
 
         if (!connection || !ret_usec)
@@ -128,9 +140,12 @@ _public_ int sqlipc_get_timeout(sqlipc_connection *connection, uint64_t *ret_use
         connection_update_events(connection);
         *ret_usec = UINT64_MAX;
         r = sd_bus_get_timeout(connection->bus, ret_usec);
-        if (r == -ENOTCONN) /* closed: nothing is to come */
-                return 0;
-        return r < 0 ? connection_fail_errno(connection, r) : 0;
+        if (r < 0 && r != -ENOTCONN) /* closed: nothing is to come */
+                return connection_fail_errno(connection, r);
+        channels_until = channels_deadline(connection);
+        if (channels_until < *ret_usec)
+                *ret_usec = channels_until;
+        return 0;
 }
 
 /* Takes the one-shot events of pipes out of the set; level-triggered ones stay as long as their cause. */

@@ -5,6 +5,7 @@
 
 #include "connection.h"
 #include "cursor.h"
+#include "parameters-row.h"
 #include "statement.h"
 
 /* The run has a pipe, which is closed with the reply: its worker finds that out when it writes, or earlier by this. */
@@ -79,6 +80,117 @@ static int send_query(sqlipc_cursor *c, const char *sql, const sqlipc_parameter 
                 return r;
         run_begin(c->run, c, call);
         c->state = CURSOR_RUNNING;
+        c->transport = SQLIPC_TRANSPORT_PIPE;
+        return 0;
+}
+
+/* Over the bus, which is opened again if sending finds out that it is gone. */
+static int send_query_again(sqlipc_cursor *c, const char *sql, const sqlipc_parameter *parameters, size_t n_parameters) {
+        int r = send_query(c, sql, parameters, n_parameters);
+
+        return r < 0 && !connection_is_open(c->connection) ? send_query(c, sql, parameters, n_parameters) : r;
+}
+
+/* ---- On a channel ------------------------------------------------------------------------------------------------- */
+
+/* Keeps a query as the payload of QUERY: it may have to be sent more than once. */
+static int keep_query(sqlipc_cursor *c, const char *sql, const ParametersRow *row) {
+        size_t sql_size = strlen(sql);
+
+        if (sql_size > CHANNEL_REQUEST_SIZE_MAX - CHANNEL_QUERY_HEAD_SIZE - row->size)
+                return -E2BIG;
+        c->query_size = CHANNEL_QUERY_HEAD_SIZE + sql_size + row->size;
+        c->query = malloc(c->query_size);
+        if (!c->query)
+                return -ENOMEM;
+        store_le64(c->query, 0);
+        store_le32(c->query + 8, row->n_positional);
+        store_le32(c->query + 12, row->n_named);
+        store_le32(c->query + 16, (uint32_t) sql_size);
+        store_le32(c->query + 20, 0);
+        memcpy(c->query + CHANNEL_QUERY_HEAD_SIZE, sql, sql_size);
+        parameters_row_write(row, c->query + CHANNEL_QUERY_HEAD_SIZE + sql_size);
+        return 0;
+}
+
+static int send_on_channel(sqlipc_cursor *c) {
+        uint64_t number;
+        uint8_t *payload;
+
+        run_enter_channel(c->run);
+        payload = channel_request(c->run->channel, c->run, REQUEST_QUERY, c->query_size, &number);
+        if (!payload)
+                return -ENOMEM;
+        memcpy(payload, c->query, c->query_size);
+        run_begin(c->run, c, NULL);
+        c->run->number = number;
+        c->state = CURSOR_RUNNING;
+        c->transport = SQLIPC_TRANSPORT_CHANNEL;
+        return 0;
+}
+
+/* What was kept for a channel goes over the bus after all. */
+static int send_kept_on_bus(sqlipc_cursor *c) {
+        size_t sql_size = load_le32(c->query + 16);
+        unsigned n_positional = load_le32(c->query + 8), n_named = load_le32(c->query + 12);
+        const uint8_t *text = c->query + CHANNEL_QUERY_HEAD_SIZE;
+        _cleanup_free_ char *sql = strndup((const char *) text, sql_size);
+        _cleanup_free_ sqlipc_parameter *parameters = NULL;
+        int r;
+
+        if (!sql)
+                return -ENOMEM;
+        r = parameters_row_read(text + sql_size, n_positional, n_named, &parameters);
+        if (r < 0)
+                return r;
+        return send_query_again(c, sql, parameters, (size_t) n_positional + n_named);
+}
+
+static Way choose(sqlipc_cursor *c, size_t parameters_size) {
+        Channel *ch = c->run->channel;
+
+        c->needs_channel = transport_needs_channel(ch, parameters_size);
+        return transport_choose(ch, transport_is_large(ch, NULL, c->sql_sum), c->bus_only, &c->opened, parameters_size);
+}
+
+void query_start(sqlipc_cursor *c) {
+        Error e;
+        int r = 0;
+
+        switch (choose(c, c->query_size - CHANNEL_QUERY_HEAD_SIZE - load_le32(c->query + 16))) {
+        case WAY_BUS:
+                r = send_kept_on_bus(c);
+                break;
+        case WAY_CHANNEL:
+                r = send_on_channel(c);
+                break;
+        case WAY_WAIT:
+                return;
+        case WAY_NONE:
+                cursor_fail(c, &c->run->channel->error);
+                return;
+        }
+        if (r < 0) {
+                (void) error_set_send(&e, r);
+                cursor_fail(c, &e);
+        }
+}
+
+/* Sends it, or keeps it until it can be. */
+static int begin_query(sqlipc_cursor *c, const char *sql, const sqlipc_parameter *parameters, size_t n_parameters) {
+        ParametersRow row;
+        int r;
+
+        r = parameters_row_init(&row, parameters, n_parameters, 0);
+        if (r < 0)
+                return r;
+        c->sql_sum = transport_sql_sum(sql);
+        if (choose(c, row.size) == WAY_BUS)
+                return send_query_again(c, sql, parameters, n_parameters);
+        r = keep_query(c, sql, &row);
+        if (r < 0)
+                return r;
+        cursor_advance(c);
         return 0;
 }
 
@@ -99,9 +211,7 @@ _public_ int sqlipc_query_with(sqlipc_connection *connection, const char *databa
         r = cursor_new(&c, connection, NULL, path);
         if (r < 0)
                 return connection_fail_errno(connection, r);
-        r = send_query(c, sql, parameters, n_parameters);
-        if (r < 0 && !connection_is_open(connection)) /* sending found out that the bus is gone */
-                r = send_query(c, sql, parameters, n_parameters);
+        r = begin_query(c, sql, parameters, n_parameters);
         if (r < 0)
                 return connection_fail_send(connection, r);
         if (connection->blocking) {

@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Pipes and what comes down them (run.h). Library. */
+/* What comes down pipes and channels (run.h). Library. */
 #include <fcntl.h>
 #include <string.h>
 
 #include "connection.h"
 #include "run.h"
 
-void run_init(Run *run, sqlipc_connection *connection, char *path) {
-        *run = (Run) { .connection = connection, .path = path, .fd = -1 };
+void run_init(Run *run, sqlipc_connection *connection, char *path, Channel *channel) {
+        *run = (Run) { .connection = connection, .channel = channel, .path = path, .fd = -1 };
         page_decoder_init(&run->decoder, SQLIPC_PAGE_SIZE_DEFAULT, SQLIPC_ROW_SIZE_MAX);
+}
+
+/* What still comes through the channel for it is of no use. */
+static void leave_channel(Run *run) {
+        if (!run->on_channel)
+                return;
+        channel_forget(run->channel, run);
+        buffer_drop(&run->backlog, buffer_size(&run->backlog));
+        run->on_channel = run->channel_lost = false;
 }
 
 void run_done(Run *run) {
         run->call = call_free(run->call);
+        leave_channel(run);
+        buffer_done(&run->backlog);
         run_close_pipe(run);
         page_decoder_done(&run->decoder);
         free(steal(run->owner));
@@ -48,6 +59,7 @@ int run_open_pipe(Run *run, sd_bus_message *reply, int fd, uint32_t page_size) {
                 return r;
         }
 
+        leave_channel(run);
         run_close_pipe(run);
         page_decoder_done(&run->decoder);
         page_decoder_init(&run->decoder, page_size, SQLIPC_ROW_SIZE_MAX);
@@ -55,6 +67,43 @@ int run_open_pipe(Run *run, sd_bus_message *reply, int fd, uint32_t page_size) {
         run->owner = steal(owner);
         run->fd = copy;
         run->at_end_of_file = false;
+        return 0;
+}
+
+void run_enter_channel(Run *run) {
+        if (run->on_channel) {
+                leave_channel(run);
+                page_decoder_reset(&run->decoder);
+        } else {
+                run_close_pipe(run);
+                page_decoder_done(&run->decoder);
+        }
+        if (!run->decoder.statements || run->decoder.page_size_max != run->channel->page_size) {
+                page_decoder_done(&run->decoder);
+                page_decoder_init(&run->decoder, run->channel->page_size, SQLIPC_ROW_SIZE_MAX);
+                page_decoder_allow_statements(&run->decoder);
+        }
+        run->on_channel = true;
+}
+
+void run_on_channel_lost(Run *run, const char *owner) {
+        char *copy = owner ? strdup(owner) : NULL; /* without memory nobody is asked who died */
+
+        run->channel_lost = true;
+        free(run->owner);
+        run->owner = copy;
+}
+
+int run_put_aside(Run *run, const uint8_t *bytes, size_t size) {
+        uint8_t *room = buffer_extend(&run->backlog, size);
+
+        if (!room)
+                return -ENOMEM;
+        memcpy(room, bytes, size);
+        if (run->waits_since == run->connection->n_turns) { /* its program waits for the socket, which is empty now */
+                run->waits_since = 0;
+                connection_wake(run->connection);
+        }
         return 0;
 }
 
@@ -66,7 +115,29 @@ void run_begin(Run *run, sqlipc_cursor *cursor, Call *call) {
         run->cancel_wanted = run->cancel_sent = false;
 }
 
-/* One read() into the decoder: 0, -EAGAIN, -ECONNRESET at end-of-file. */
+/* What was put aside comes before what is still in the channel. */
+static ssize_t read_channel(Run *run, uint8_t *room, size_t size) {
+        size_t n = buffer_size(&run->backlog);
+
+        if (n == 0)
+                return run->channel_lost ? -ECONNRESET : channel_read(run->channel, run, room, size);
+        n = n < size ? n : size;
+        memcpy(room, run->backlog.bytes + run->backlog.start, n);
+        buffer_drop(&run->backlog, n);
+        return (ssize_t) n;
+}
+
+/* Negative: an errno; 0: end-of-file. */
+static ssize_t read_pipe(Run *run, uint8_t *room, size_t size) {
+        ssize_t n;
+
+        do
+                n = read(run->fd, room, size);
+        while (n < 0 && errno == EINTR);
+        return n < 0 ? -errno : n;
+}
+
+/* One read into the decoder: 0, -EAGAIN, -ECONNRESET at end-of-file. */
 static int fill(Run *run) {
         uint8_t *room;
         size_t size;
@@ -76,11 +147,9 @@ static int fill(Run *run) {
         r = page_decoder_reserve(&run->decoder, &room, &size);
         if (r < 0)
                 return r;
-        do
-                n = read(run->fd, room, size);
-        while (n < 0 && errno == EINTR);
+        n = run->on_channel ? read_channel(run, room, size) : read_pipe(run, room, size);
         if (n < 0)
-                return -errno;
+                return (int) n;
         if (n == 0) {
                 run->at_end_of_file = true;
                 return -ECONNRESET;
@@ -89,23 +158,30 @@ static int fill(Run *run) {
         return 0;
 }
 
+/* What the decoder has already. */
+static int take(Run *run) {
+        int r = page_decoder_next(&run->decoder);
+
+        if (r == PAGE_COLUMNS && !run->number)
+                run->number = run->decoder.run; /* before the reply says so */
+        if ((r == PAGE_END || r == PAGE_ERROR) && (!run->on_channel || run->decoder.run == run->number))
+                run->under_way = false;
+        return r;
+}
+
 int run_next(Run *run) {
         int r;
 
         for (;;) {
-                r = page_decoder_next(&run->decoder);
-                if (r < 0)
-                        return r;
-                if (r == PAGE_COLUMNS && !run->number)
-                        run->number = run->decoder.run; /* before the reply says so */
-                if (r == PAGE_END || r == PAGE_ERROR)
-                        run->under_way = false;
+                r = take(run);
                 if (r != PAGE_MORE)
                         return r;
-                if (run->fd < 0)
-                        return -EAGAIN;
-                if (run->at_end_of_file)
-                        return -ECONNRESET;
+                if (!run->on_channel) {
+                        if (run->fd < 0)
+                                return -EAGAIN;
+                        if (run->at_end_of_file)
+                                return -ECONNRESET;
+                }
                 r = fill(run);
                 if (r < 0)
                         return r;
@@ -116,15 +192,27 @@ void run_cancel(Run *run) {
         run->cancel_wanted = true;
         if (run->cancel_sent || !run->number)
                 return;
+        run->cancel_sent = true;
+        if (run->on_channel) {
+                channel_cancel(run->channel, run);
+                return;
+        }
         call_notify(run->connection->bus, run->owner, run->path, "Cancel", run->number);
         connection_update_events(run->connection);
-        run->cancel_sent = true;
 }
 
-void run_abandon(Run *run) {
+int run_abandon(Run *run) {
+        bool was_under_way = run->under_way;
+        int r = PAGE_ROW;
+
         run->cursor = NULL;
+        while (run->under_way && r > 0) /* a program that wants one row does not read the end behind it, which is here */
+                r = take(run);
         if (run->under_way)
                 run_cancel(run);
+        if (run->on_channel)
+                channel_forget(run->channel, run);
+        return was_under_way && !run->under_way ? r : PAGE_MORE;
 }
 
 int run_drain(Run *run) {
@@ -136,4 +224,10 @@ int run_drain(Run *run) {
                         return r == -ECONNRESET && run->call ? -EAGAIN : r;
         }
         return run->call ? -EAGAIN : 0;
+}
+
+struct pollfd run_pollfd(const Run *run) {
+        if (run->on_channel)
+                return run->channel_lost ? (struct pollfd) { .fd = -1 } : channel_pollfd(run->channel);
+        return (struct pollfd) { .fd = run->at_end_of_file ? -1 : run->fd, .events = POLLIN };
 }

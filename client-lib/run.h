@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A pipe, and the run whose pages come down it. Library.
+ * A run, and what its pages come through: a pipe, or the database's channel. Library.
  *
  * A statement has one pipe for all of its runs, one after the other; a query has one for its only run. A run that nobody
  * wants any more (its cursor was closed, its statement executed again) is cancelled and *drained*: its frames are read up
- * to its END or ERROR, so that the next run starts at its own COLUMNS.
+ * to its END or ERROR, so that the next run starts at its own COLUMNS. On a channel
+ * it is cancelled and forgotten: the channel passes over what still comes of it.
  */
 #ifndef SQLIPC_RUN_H
 #define SQLIPC_RUN_H
 
-#include "call.h"
+#include "channel.h"
 #include "page-decoder.h"
 #include "sqlipc.h"
 
-typedef struct Run {
+struct Run {
         sqlipc_connection *connection;
+        Channel *channel;      /* the database's, which may be closed; not owned, NULL: never looked for */
+        bool on_channel;       /* what is under way, or was last, came through it, not down the pipe */
+        bool channel_lost;     /* it closed before the answer was whole */
+        Buffer backlog;        /* what came of it while another run was read */
+        uint64_t waits_since;  /* the turn of connection_process() in which the program was told to wait */
         sqlipc_cursor *cursor; /* who reads; NULL: nobody, what comes is drained. Not owned */
         char *path;            /* database object; owned */
         char *owner;           /* unique name of the daemon instance, NULL on a bus without names; owned */
@@ -22,13 +28,13 @@ typedef struct Run {
         bool at_end_of_file;
         PageDecoder decoder;
         Call *call;            /* Fetch, Query, or the question whether the daemon still lives */
-        uint64_t number;       /* 0: not known yet */
+        uint64_t number;       /* 0: not known yet; on a channel the request's */
         bool under_way;        /* asked for, and neither END nor ERROR was read */
         bool cancel_wanted, cancel_sent;
-} Run;
+};
 
 /* Nothing under way, no pipe. `path` is taken. */
-void run_init(Run *run, sqlipc_connection *connection, char *path);
+void run_init(Run *run, sqlipc_connection *connection, char *path, Channel *channel);
 /* Closes and frees what it owns, forgets a call under way. */
 void run_done(Run *run);
 
@@ -39,12 +45,23 @@ void run_close_pipe(Run *run);
 /* A run is asked for: `call` is taken. */
 void run_begin(Run *run, sqlipc_cursor *cursor, Call *call);
 
-/* The next thing in the pipe: PAGE_COLUMNS, PAGE_ROW, PAGE_END, PAGE_ERROR; -EAGAIN: nothing yet; -ECONNRESET: end-of-file;
- * or what the decoder found wrong. */
+/* What is asked for next goes over the channel, which is open: the pipe is closed, and what came before is forgotten. The
+ * requests follow, and then run_begin() without a call. */
+void run_enter_channel(Run *run);
+
+/* The channel closed, of which `owner` was the daemon instance: what came can still be read. */
+void run_on_channel_lost(Run *run, const char *owner);
+
+/* Keeps bytes that came while another run was read. -ENOMEM. */
+int run_put_aside(Run *run, const uint8_t *bytes, size_t size);
+
+/* The next thing in pipe or channel: PAGE_COLUMNS, PAGE_ROW, PAGE_END, PAGE_ERROR; on a channel PAGE_STATEMENT too; -EAGAIN:
+ * nothing yet; -ECONNRESET: end-of-file; -ENOBUFS: see channel_read(); or what the decoder found wrong. */
 int run_next(Run *run);
 
-/* Nobody reads this run any more: cancel it, drain it later. */
-void run_abandon(Run *run);
+/* Nobody reads this run any more: cancel it, unless its end is here, and drain or forget it. PAGE_END or PAGE_ERROR: that was
+ * the unread end; else another event, or none. */
+int run_abandon(Run *run);
 
 /* Reads what an abandoned run still sends. 0: the pipe is free; -EAGAIN: not yet; other negative: the pipe is of no use. */
 int run_drain(Run *run);
@@ -52,9 +69,7 @@ int run_drain(Run *run);
 /* Sends Cancel once, as soon as the number is known. */
 void run_cancel(Run *run);
 
-/* The descriptor worth waiting for, -1 if only the bus can bring news. */
-static inline int run_wait_fd(const Run *run) {
-        return run && !run->at_end_of_file ? run->fd : -1;
-}
+/* The descriptor worth waiting for; its fd is -1 if only the bus can bring news. */
+struct pollfd run_pollfd(const Run *run);
 
 #endif

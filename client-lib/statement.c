@@ -41,6 +41,7 @@ static int read_reply(sqlipc_statement *s, sd_bus_message *reply) {
         s->description = description;
         description = (Description) { .page_size = 0 };
         s->number = number;
+        s->described = true;
         return 0;
 }
 
@@ -71,8 +72,7 @@ static void on_prepare_reply(sd_bus_message *reply, void *userdata) {
         s->state = STATEMENT_READY;
 }
 
-/* Gives back what the daemon holds for it, and forgets the pipe. */
-static void release(sqlipc_statement *s) {
+void statement_leave_bus(sqlipc_statement *s) {
         s->prepare = call_free(s->prepare);
         s->run.call = call_free(s->run.call);
         s->run.under_way = false;
@@ -82,6 +82,22 @@ static void release(sqlipc_statement *s) {
                 connection_update_events(s->connection);
         }
         s->number = 0;
+}
+
+bool statement_is_on_channel(const sqlipc_statement *s) {
+        const Channel *ch = s->run.channel;
+
+        return s->channel_number > 0 && ch->state == CHANNEL_OPEN && s->channel_generation == ch->generation;
+}
+
+/* Gives back all that the daemon and its workers hold for it. */
+static void release(sqlipc_statement *s) {
+        statement_leave_bus(s);
+        if (s->run.on_channel)
+                channel_forget(s->run.channel, &s->run);
+        if (statement_is_on_channel(s))
+                channel_finalize(s->run.channel, s->channel_number);
+        s->channel_number = 0;
 }
 
 static int send_prepare(sqlipc_statement *s) {
@@ -132,7 +148,7 @@ void statements_on_bus_lost(sqlipc_connection *c) {
 
         LIST_FOREACH(s, &c->statements, link) {
                 s->number = 0;
-                if (s->state == STATEMENT_READY)
+                if (s->state == STATEMENT_READY && !s->run.on_channel)
                         s->state = STATEMENT_LOST; /* a cursor may still read what is in the pipe */
         }
 }
@@ -140,18 +156,20 @@ void statements_on_bus_lost(sqlipc_connection *c) {
 static int statement_new(sqlipc_statement **ret, sqlipc_connection *c, const char *database, const char *sql) {
         _cleanup_free_ char *path = NULL, *copy = strdup(sql);
         sqlipc_statement *s;
+        Channel *channel;
         int r;
 
         r = database_path(database, &path);
         if (r < 0)
                 return r;
+        channel = channel_get(c, path);
         s = malloc(sizeof *s);
-        if (!s || !copy) {
+        if (!s || !copy || !channel) {
                 free(s);
                 return -ENOMEM;
         }
         *s = (sqlipc_statement) { .connection = c, .state = STATEMENT_LOST, .sql = steal(copy) };
-        run_init(&s->run, c, steal(path));
+        run_init(&s->run, c, steal(path), channel);
         LIST_INSERT_HEAD(&c->statements, s, link);
         *ret = s;
         return 0;
@@ -162,8 +180,13 @@ static int wait_ready(sqlipc_statement *s) {
         uint64_t deadline = connection_answer_deadline(s->connection);
         int r;
 
-        while (s->state == STATEMENT_PREPARING) {
-                r = connection_wait(s->connection, -1, &deadline);
+        for (;;) {
+                connection_be_patient(s->connection);
+                statement_advance(s);
+                connection_look_at_bus(s->connection);
+                if (s->state != STATEMENT_PREPARING)
+                        break;
+                r = connection_wait(s->connection, statement_pollfd(s), &deadline);
                 if (r < 0)
                         return connection_fail_wait(s->connection, r);
         }
@@ -183,7 +206,7 @@ _public_ int sqlipc_prepare(sqlipc_connection *connection, const char *database,
         r = statement_new(&s, connection, database, sql);
         if (r < 0)
                 return connection_fail_errno(connection, r);
-        r = statement_prepare(s);
+        r = statement_prepare_anywhere(s);
         if (r < 0)
                 return connection_fail_send(connection, r);
         if (connection->blocking) {
@@ -214,12 +237,24 @@ _public_ void sqlipc_finalizep(sqlipc_statement **statement) {
         (void) sqlipc_finalize(*statement);
 }
 
+/* Not ready: the program's loop wakes when there is news. */
+static int statement_wait(sqlipc_statement *s) {
+        struct pollfd data = statement_pollfd(s);
+        int r;
+
+        s->run.waits_since = s->connection->n_turns;
+        r = data.fd >= 0 ? connection_arm(s->connection, data) : 0;
+        return r < 0 ? connection_fail_errno(s->connection, r) : 0;
+}
+
 _public_ int sqlipc_statement_is_ready(sqlipc_statement *s) {
         if (!s)
                 return -EINVAL;
+        s->connection->patient = false;
+        statement_advance(s);
         switch (s->state) {
         case STATEMENT_PREPARING:
-                return 0;
+                return statement_wait(s);
         case STATEMENT_FAILED:
                 return connection_fail(s->connection, &s->error);
         case STATEMENT_READY:

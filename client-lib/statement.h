@@ -5,6 +5,10 @@
  *      PREPARING --reply--> READY --worker, daemon or bus lost--> LOST --execute--> PREPARING
  *          \--error reply--> FAILED --execute--> PREPARING
  *
+ * It is compiled either by the daemon, which then holds a pipe for it (`number`), or on the database's channel
+ * (`channel_number`); each execution may change sides (transport.h). What is known of it is compiled again on a channel in one
+ * go with the run: READY and LOST are the same there.
+ *
  * A statement has at most one cursor that is current; executing again ends the earlier one.
  */
 #ifndef SQLIPC_STATEMENT_H
@@ -15,6 +19,7 @@
 #include "error.h"
 #include "parameters.h"
 #include "run.h"
+#include "transport.h"
 
 typedef enum StatementState {
         STATEMENT_PREPARING,
@@ -42,7 +47,12 @@ struct sqlipc_statement {
         StatementState state;
         char *sql;
         uint64_t number;        /* the daemon's, 0: none */
-        Call *prepare;          /* PREPARING */
+        uint64_t channel_number, channel_generation; /* the channel's, as long as that is open; 0: none */
+        Call *prepare;          /* PREPARING over the bus */
+        bool described;         /* it was compiled before: parameters and columns are known */
+        bool bus_only, opened;  /* PREPARING: not on a channel any more; a channel was opened for it */
+        unsigned retries_left;  /* PREPARING: on other channels, where the bus is not wanted */
+        Habit habit;
         Description description;
         Bindings *bindings;     /* NULL: nothing bound */
         Run run;
@@ -50,9 +60,30 @@ struct sqlipc_statement {
         Error error;            /* FAILED */
 };
 
-/* Asks the daemon to compile it (again); gives back what it had before. Negative: it could not be asked, nothing is under
+/* Asks the daemon to compile it (again), giving back what it had before. Negative: it could not be asked, nothing is under
  * way. */
 int statement_prepare(sqlipc_statement *s);
+
+/* Has it compiled on the channel, or over the bus, as transport.h says. As above. */
+int statement_prepare_anywhere(sqlipc_statement *s);
+
+/* PREPARING on a channel, or until one is open: goes on as far as that goes without waiting. */
+void statement_advance(sqlipc_statement *s);
+
+/* PREPARING: what to wait for beside the bus. */
+struct pollfd statement_pollfd(const sqlipc_statement *s);
+
+/* Asks the channel, which is open, to compile it, without waiting: run_enter_channel() came before. -ENOMEM. */
+int statement_send_prepare(sqlipc_statement *s);
+
+/* It is compiled on the channel as that is open now. */
+bool statement_is_on_channel(const sqlipc_statement *s);
+
+/* Gives back what the daemon holds for it over the bus: its number and pipe. */
+void statement_leave_bus(sqlipc_statement *s);
+
+/* STATEMENT was read. -ENOMEM. */
+int statement_read_description(sqlipc_statement *s);
 
 /* What the daemon knew of it is gone, or of no use: the next execution compiles it again. */
 void statement_lose(sqlipc_statement *s);
@@ -65,6 +96,8 @@ unsigned statement_look_up(void *statement, const char *name);
 
 /* Reads (a(ssa{sv}) columns, a{sv} info). */
 int description_read(Description *ret, sd_bus_message *reply);
+/* Copies what stands in the STATEMENT under `decoder`. */
+int description_copy(Description *ret, const PageDecoder *decoder);
 void description_done(Description *d);
 
 /* Whether `sql` can travel. 0, or a failure in `e` that points at the offending byte. */

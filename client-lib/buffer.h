@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Bytes that came and were not read, or were written and not sent: a queue in one piece of memory. Library.
+ */
+#ifndef SQLIPC_BUFFER_H
+#define SQLIPC_BUFFER_H
+
+#include <string.h>
+
+#include "util.h"
+
+/* What is kept of an empty buffer's memory. */
+#define BUFFER_SIZE_KEPT ((size_t) 64 * 1024)
+
+typedef struct Buffer {
+        uint8_t *bytes;
+        size_t start, fill, capacity; /* what is in it is bytes[start..fill) */
+} Buffer;
+
+static inline size_t buffer_size(const Buffer *b) {
+        return b->fill - b->start;
+}
+
+static inline void buffer_done(Buffer *b) {
+        free(b->bytes);
+        *b = (Buffer) { .capacity = 0 };
+}
+
+/* `size` bytes at the front are no longer needed. An empty buffer that was large gives its memory back. */
+static inline void buffer_drop(Buffer *b, size_t size) {
+        b->start += size;
+        if (b->start < b->fill)
+                return;
+        b->start = b->fill = 0;
+        if (b->capacity > BUFFER_SIZE_KEPT)
+                buffer_done(b);
+}
+
+/* Room for `size` more bytes, which count from now on. NULL: no memory. */
+static inline uint8_t *buffer_extend(Buffer *b, size_t size) {
+        size_t used = buffer_size(b), wanted = b->capacity > 0 ? 2 * b->capacity : 1024;
+        uint8_t *bytes;
+
+        if (size > b->capacity - b->fill && b->start > 0) {
+                memmove(b->bytes, b->bytes + b->start, used);
+                b->start = 0;
+                b->fill = used;
+        }
+        if (size > b->capacity - b->fill) {
+                if (size > SIZE_MAX / 2 - used)
+                        return NULL;
+                wanted = wanted > used + size ? wanted : used + size;
+                bytes = realloc(b->bytes, wanted);
+                if (!bytes)
+                        return NULL;
+                b->bytes = bytes;
+                b->capacity = wanted;
+        }
+        b->fill += size;
+        return b->bytes + b->fill - size;
+}
+
+#endif

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The socket to a database's worker (channel.h). Library. */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "channel.h"
+#include "connection.h"
+#include "dictionary.h"
+#include "run.h"
+#include "transport.h"
+
+/* How long a blocking read waits by itself, before it is left to ppoll(), which sees cancellation and the bus too. Most
+ * answers come within it: so a query is one send() and one recv(). A signal ends it at once. */
+#define PATIENCE_USEC 20000
+
+/* How long a cancelled run may take to end. */
+#define CANCEL_TIMEOUT_USEC USEC_PER_SEC
+
+#define REQUESTS_MIN 16u
+
+Channel *channel_get(sqlipc_connection *c, const char *path) {
+        Channel *ch;
+
+        LIST_FOREACH(ch, &c->channels, link)
+                if (strcmp(ch->path, path) == 0)
+                        return ch;
+        ch = malloc(sizeof *ch);
+        if (!ch)
+                return NULL;
+        *ch = (Channel) { .connection = c, .path = strdup(path), .fd = -1, .error = { .sql_offset = -1 } };
+        if (!ch->path) {
+                free(ch);
+                return NULL;
+        }
+        LIST_INSERT_HEAD(&c->channels, ch, link);
+        return ch;
+}
+
+void channels_free(sqlipc_connection *c) {
+        Channel *ch;
+
+        while ((ch = LIST_FIRST(&c->channels))) {
+                channel_drop(ch);
+                LIST_REMOVE(ch, link);
+                free(ch->requests);
+                free(ch->owner);
+                free(ch->path);
+                free(ch);
+        }
+}
+
+/* ---- Opening and closing ------------------------------------------------------------------------------------------ */
+
+static int read_page_size(sd_bus_message *reply, const char *key, const char *type, void *userdata) {
+        if (strcmp(key, "page-size") != 0 || strcmp(type, "u") != 0)
+                return 0;
+        return sd_bus_message_read(reply, "v", "u", userdata);
+}
+
+static int take_socket(Channel *ch, sd_bus_message *reply) {
+        const struct timeval patience = { .tv_usec = PATIENCE_USEC };
+        const char *sender = sd_bus_message_get_sender(reply);
+        _cleanup_free_ char *owner = NULL;
+        uint32_t page_size = 0;
+        int fd, copy, flags, r;
+
+        r = sd_bus_message_read(reply, "h", &fd);
+        if (r < 0)
+                return r;
+        r = dictionary_read(reply, read_page_size, &page_size);
+        if (r < 0)
+                return r;
+        if (page_size < SQLIPC_PAGE_SIZE_MIN || page_size > SQLIPC_PAGE_SIZE_MAX)
+                return -EBADMSG;
+        if (sender && !(owner = strdup(sender)))
+                return -ENOMEM;
+        copy = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* the descriptor in the message goes with it */
+        if (copy < 0)
+                return -errno;
+        flags = fcntl(copy, F_GETFL);
+        if (flags < 0 || fcntl(copy, F_SETFL, flags & ~O_NONBLOCK) < 0 ||
+            setsockopt(copy, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0) {
+                r = -errno;
+                (void) safe_close(copy);
+                return r;
+        }
+        free(ch->owner);
+        ch->owner = steal(owner);
+        ch->page_size = page_size;
+        ch->fd = copy;
+        ch->generation++;
+        ch->last_number = 0;
+        ch->frame_left = 0;
+        ch->answered = ch->corked = false;
+        ch->state = CHANNEL_OPEN;
+        return 0;
+}
+
+static void on_open_reply(sd_bus_message *reply, void *userdata) {
+        Channel *ch = userdata;
+        int r;
+
+        ch->call = call_free(ch->call);
+        ch->state = CHANNEL_CLOSED;
+        ch->error.result = 0;
+        if (sd_bus_message_get_error(reply))
+                (void) error_set_reply(&ch->error, reply);
+        else {
+                r = take_socket(ch, reply);
+                if (r < 0)
+                        (void) error_set_errno(&ch->error, r, "The service opened no channel: %s.", strerrordesc_np(-r));
+        }
+        if (ch->error.result < 0)
+                transport_on_channel_failed(ch);
+}
+
+int channel_open(Channel *ch) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        int r;
+
+        if (ch->state != CHANNEL_CLOSED)
+                return 0;
+        r = connection_ensure_bus(ch->connection);
+        if (r < 0)
+                return r;
+        r = connection_new_call(ch->connection, &m, NULL, ch->path, "OpenChannel");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "a{sv}", 1, "page-size", "u", (uint32_t) CHANNEL_READ_SIZE);
+        if (r < 0)
+                return r;
+        r = call_new(&ch->call, ch->connection, m, on_open_reply, NULL, ch, UINT64_MAX);
+        if (r < 0)
+                return r;
+        ch->state = CHANNEL_OPENING;
+        return 0;
+}
+
+static Request *request_at(const Channel *ch, unsigned i) {
+        return &ch->requests[(ch->first_request + i) % ch->requests_capacity];
+}
+
+void channel_drop(Channel *ch) {
+        ch->call = call_free(ch->call);
+        for (unsigned i = 0; i < ch->n_requests; i++) {
+                Run *run = request_at(ch, i)->run;
+
+                if (run)
+                        run_on_channel_lost(run, ch->owner);
+        }
+        ch->n_requests = 0;
+        if (ch->fd >= 0) {
+                connection_disarm(ch->connection, ch->fd);
+                ch->fd = safe_close(ch->fd);
+                connection_wake(ch->connection); /* whoever waited for this descriptor must look again */
+                if (!ch->answered)
+                        transport_on_channel_failed(ch);
+        }
+        buffer_done(&ch->in);
+        buffer_done(&ch->out);
+        ch->state = CHANNEL_CLOSED;
+}
+
+/* ---- Asking ------------------------------------------------------------------------------------------------------- */
+
+static int reserve_request(Channel *ch) {
+        unsigned capacity = ch->requests_capacity > 0 ? 2 * ch->requests_capacity : REQUESTS_MIN;
+        Request *requests;
+
+        if (ch->n_requests < ch->requests_capacity)
+                return 0;
+        requests = calloc(capacity, sizeof *requests);
+        if (!requests)
+                return -ENOMEM;
+        for (unsigned i = 0; i < ch->n_requests; i++)
+                requests[i] = *request_at(ch, i);
+        free(ch->requests);
+        ch->requests = requests;
+        ch->requests_capacity = capacity;
+        ch->first_request = 0;
+        return 0;
+}
+
+static void write_header(uint8_t *header, RequestKind kind, size_t size, uint64_t number) {
+        store_le32(header, (uint32_t) size);
+        header[4] = (uint8_t) kind;
+        header[5] = SQLIPC_PAGE_VERSION;
+        store_le16(header + 6, 0);
+        store_le64(header + 8, number);
+        memset(header + FRAME_HEADER_SIZE + size, 0, frame_padded(size) - size);
+}
+
+uint8_t *channel_request(Channel *ch, Run *run, RequestKind kind, size_t size, uint64_t *number) {
+        uint8_t *frame;
+
+        if (run && reserve_request(ch) < 0)
+                return NULL;
+        frame = buffer_extend(&ch->out, FRAME_HEADER_SIZE + frame_padded(size));
+        if (!frame)
+                return NULL;
+        if (run) {
+                *number = ++ch->last_number;
+                if (ch->n_requests == 0)
+                        ch->moved_usec = now_usec();
+                *request_at(ch, ch->n_requests++) = (Request) { .number = *number, .run = run, .deadline = UINT64_MAX };
+        }
+        write_header(frame, kind, size, *number);
+        if (!ch->connection->blocking && !ch->corked) { /* or nobody would flush it before the program waits */
+                ch->corked = true;
+                connection_wake(ch->connection);
+        }
+        return frame + FRAME_HEADER_SIZE;
+}
+
+/* What a channel in the child of a fork() holds is the parent's. */
+static bool is_foreign(const Channel *ch) {
+        return ch->connection->forks != process_forks();
+}
+
+void channel_flush(Channel *ch) {
+        ch->corked = false;
+        while (ch->fd >= 0 && buffer_size(&ch->out) > 0 && !is_foreign(ch)) {
+                ssize_t n = send(ch->fd, ch->out.bytes + ch->out.start, buffer_size(&ch->out), MSG_NOSIGNAL | MSG_DONTWAIT);
+
+                if (n >= 0)
+                        buffer_drop(&ch->out, (size_t) n);
+                else if (errno == EAGAIN)
+                        return;
+                else if (errno != EINTR) { /* closed; answers that are still in it are lost, and asked for again */
+                        channel_drop(ch);
+                        return;
+                }
+        }
+}
+
+void channel_finalize(Channel *ch, uint64_t statement) {
+        if (ch->state != CHANNEL_OPEN || !channel_request(ch, NULL, REQUEST_FINALIZE, 0, &statement))
+                return; /* without memory it stays until the channel closes */
+        channel_flush(ch);
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------------------------ */
+
+Run *channel_first_run(const Channel *ch) {
+        return ch->n_requests > 0 ? request_at(ch, 0)->run : NULL;
+}
+
+unsigned channel_count(const Channel *ch, const Run *run) {
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < ch->n_requests; i++)
+                n += request_at(ch, i)->run == run;
+        return n;
+}
+
+static void limit_cancel(Channel *ch) {
+        Request *first = ch->n_requests > 0 ? request_at(ch, 0) : NULL;
+
+        if (first && first->cancelled && first->deadline == UINT64_MAX)
+                first->deadline = now_usec() + CANCEL_TIMEOUT_USEC;
+}
+
+/* The answer under way is whole. */
+static void pop_request(Channel *ch) {
+        ch->first_request = (ch->first_request + 1) % ch->requests_capacity;
+        ch->n_requests--;
+        if (!ch->answered)
+                transport_on_channel_answered(ch);
+        ch->answered = true;
+        limit_cancel(ch);
+}
+
+/* One recv() behind what was not passed on. 0, -EAGAIN, -ECONNRESET. */
+static int receive(Channel *ch) {
+        size_t rest = buffer_size(&ch->in);
+        uint8_t *room;
+        ssize_t n;
+        int flags;
+
+        if (is_foreign(ch))
+                return -ECHILD;
+        if (buffer_size(&ch->out) > 0) {
+                channel_flush(ch);
+                if (ch->fd < 0)
+                        return -ECONNRESET;
+        }
+        /* A short spin on MSG_DONTWAIT before the patient read would stand here. */
+        flags = ch->connection->patient && buffer_size(&ch->out) == 0 ? 0 : MSG_DONTWAIT;
+        room = buffer_extend(&ch->in, CHANNEL_READ_SIZE - rest); /* the rest is less than a header */
+        if (!room)
+                return -ENOMEM;
+        n = recv(ch->fd, room, CHANNEL_READ_SIZE - rest, flags);
+        ch->in.fill = ch->in.start + rest + (n > 0 ? (size_t) n : 0);
+        if (n > 0) {
+                ch->moved_usec = ch->connection->blocking ? 0 : now_usec();
+                return 0;
+        }
+        if (n == 0)
+                return -ECONNRESET;
+        ch->connection->patient = false;
+        return errno == EAGAIN || errno == EINTR ? -EAGAIN : -ECONNRESET;
+}
+
+/* Looks at the header of the next frame. 1: it is there; 0: not yet; -EBADMSG: it cannot be. */
+static int begin_frame(Channel *ch) {
+        const uint8_t *header = ch->in.bytes + ch->in.start;
+        unsigned kind;
+        bool more;
+
+        if (buffer_size(&ch->in) < FRAME_HEADER_SIZE)
+                return 0;
+        if (ch->n_requests == 0 || load_le64(header + 8) != request_at(ch, 0)->number)
+                return -EBADMSG;
+        if (load_le32(header) > ch->page_size - FRAME_HEADER_SIZE)
+                return -EBADMSG;
+        kind = header[4];
+        more = load_le16(header + 6) & FRAME_MORE;
+        ch->frame_left = FRAME_HEADER_SIZE + frame_padded(load_le32(header));
+        ch->frame_ends = kind == FRAME_END || kind == FRAME_ERROR || (kind == FRAME_STATEMENT && !more);
+        return 1;
+}
+
+/* `size` bytes of the frame under way were passed on. */
+static void consume(Channel *ch, size_t size) {
+        buffer_drop(&ch->in, size);
+        ch->frame_left -= size;
+        if (ch->frame_left == 0 && ch->frame_ends)
+                pop_request(ch);
+}
+
+/* Passes on what is in `in`, the reader's own bytes to `room`. Returns how many these are, or an error. */
+static ssize_t distribute(Channel *ch, Run *run, uint8_t *room, size_t size) {
+        size_t n = 0;
+        int r;
+
+        while (buffer_size(&ch->in) > 0) {
+                size_t some;
+                Run *target;
+
+                if (ch->frame_left == 0) {
+                        r = begin_frame(ch);
+                        if (r < 0)
+                                return r;
+                        if (r == 0)
+                                break;
+                }
+                target = request_at(ch, 0)->run;
+                some = ch->frame_left < buffer_size(&ch->in) ? ch->frame_left : buffer_size(&ch->in);
+                if (target == run) {
+                        if (n == size)
+                                break;
+                        some = some < size - n ? some : size - n;
+                        memcpy(room + n, ch->in.bytes + ch->in.start, some);
+                        n += some;
+                } else if (target) {
+                        if (buffer_size(&target->backlog) + some > CHANNEL_UNREAD_SIZE_MAX)
+                                return n > 0 ? (ssize_t) n : -ENOBUFS;
+                        r = run_put_aside(target, ch->in.bytes + ch->in.start, some);
+                        if (r < 0)
+                                return r;
+                }
+                consume(ch, some);
+        }
+        return (ssize_t) n;
+}
+
+ssize_t channel_read(Channel *ch, Run *run, uint8_t *room, size_t size) {
+        for (;;) {
+                ssize_t n = distribute(ch, run, room, size);
+
+                if (n == 0) /* a run that waits for nothing was not ended by its last frame */
+                        n = channel_count(ch, run) > 0 ? receive(ch) : -EBADMSG;
+                if (n == -ECONNRESET || n == -EBADMSG)
+                        channel_drop(ch);
+                if (n != 0)
+                        return n;
+        }
+}
+
+/* ---- Ending ------------------------------------------------------------------------------------------------------- */
+
+void channel_cancel(Channel *ch, Run *run) {
+        for (unsigned i = 0; i < ch->n_requests; i++) {
+                Request *request = request_at(ch, i);
+
+                if (request->run != run || request->cancelled)
+                        continue;
+                request->cancelled = true;
+                (void) channel_request(ch, NULL, REQUEST_CANCEL, 0, &request->number);
+        }
+        limit_cancel(ch);
+        channel_flush(ch);
+}
+
+void channel_forget(Channel *ch, Run *run) {
+        for (unsigned i = 0; i < ch->n_requests; i++)
+                if (request_at(ch, i)->run == run)
+                        request_at(ch, i)->run = NULL;
+}
+
+struct pollfd channel_pollfd(const Channel *ch) {
+        return (struct pollfd) { .fd = ch->fd, .events = POLLIN | (buffer_size(&ch->out) > 0 ? POLLOUT : 0) };
+}
+
+uint64_t channels_deadline(sqlipc_connection *c) {
+        uint64_t deadline = UINT64_MAX;
+        Channel *ch;
+
+        LIST_FOREACH(ch, &c->channels, link)
+                if (ch->n_requests > 0 && request_at(ch, 0)->deadline < deadline)
+                        deadline = request_at(ch, 0)->deadline;
+        return deadline;
+}
+
+void channels_process(sqlipc_connection *c) {
+        Channel *ch;
+
+        LIST_FOREACH(ch, &c->channels, link) {
+                channel_flush(ch);
+                if (ch->n_requests > 0 && request_at(ch, 0)->deadline != UINT64_MAX &&
+                    now_usec() >= request_at(ch, 0)->deadline)
+                        channel_drop(ch);
+        }
+}
+

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Statements that are compiled on a channel (statement.h). Library. */
+#include <string.h>
+
+#include "connection.h"
+#include "statement.h"
+
+int statement_send_prepare(sqlipc_statement *s) {
+        Channel *ch = s->run.channel;
+        size_t size = strlen(s->sql);
+        uint8_t *payload = channel_request(ch, &s->run, REQUEST_PREPARE, size, &s->channel_number);
+
+        if (!payload) {
+                s->channel_number = 0;
+                return -ENOMEM;
+        }
+        memcpy(payload, s->sql, size);
+        s->channel_generation = ch->generation;
+        return 0;
+}
+
+int statement_read_description(sqlipc_statement *s) {
+        Description description;
+        int r;
+
+        r = description_copy(&description, &s->run.decoder);
+        if (r < 0)
+                return r;
+        description_done(&s->description);
+        s->description = description;
+        s->described = true;
+        return 0;
+}
+
+static void fail(sqlipc_statement *s, int r) {
+        s->channel_number = 0;
+        s->state = STATEMENT_FAILED;
+        (void) error_set_send(&s->error, r);
+}
+
+/* Over the bus after all. */
+static void fall_back(sqlipc_statement *s) {
+        int r;
+
+        s->bus_only = true;
+        r = statement_prepare(s);
+        if (r < 0)
+                fail(s, r);
+}
+
+/* Asks the channel, waits for it, or turns to the bus. 0, or it cannot be asked. */
+static int choose(sqlipc_statement *s) {
+        Channel *ch = s->run.channel;
+
+        switch (transport_choose(ch, s->habit.large, s->bus_only, &s->opened, 0)) {
+        case WAY_BUS:
+                return statement_prepare(s);
+        case WAY_CHANNEL:
+                run_enter_channel(&s->run);
+                s->state = STATEMENT_PREPARING;
+                return statement_send_prepare(s);
+        case WAY_WAIT:
+                s->state = STATEMENT_PREPARING;
+                return 0;
+        case WAY_NONE:
+                s->state = STATEMENT_FAILED;
+                s->error = ch->error;
+                return 0;
+        }
+        return -EINVAL;
+}
+
+int statement_prepare_anywhere(sqlipc_statement *s) {
+        s->bus_only = s->opened = false;
+        s->retries_left = CHANNEL_RETRIES_MAX;
+        statement_lose(s);
+        return choose(s);
+}
+
+/* The channel closed before it answered: maybe it was for long, which only the first request finds out. */
+static void ask_again(sqlipc_statement *s) {
+        bool again = s->connection->transport == SQLIPC_TRANSPORT_CHANNEL && s->retries_left > 0;
+        int r;
+
+        s->channel_number = 0;
+        s->opened = false;
+        s->bus_only = !again;
+        s->retries_left -= again;
+        r = choose(s);
+        if (r < 0)
+                fail(s, r);
+}
+
+static void on_error_frame(sqlipc_statement *s) {
+        (void) error_set_frame(&s->error, &s->run.decoder);
+        s->channel_number = 0;
+        s->state = STATEMENT_FAILED;
+        /* a channel holds so many statements, the daemon others */
+        if (s->error.number == ERROR_LIMITS_EXCEEDED && s->connection->transport == SQLIPC_TRANSPORT_AUTO)
+                fall_back(s);
+}
+
+void statement_advance(sqlipc_statement *s) {
+        int r;
+
+        if (s->state != STATEMENT_PREPARING || s->prepare)
+                return;
+        if (s->channel_number == 0) { /* for a channel to open */
+                r = s->run.channel->state == CHANNEL_OPENING ? 0 : choose(s);
+                if (r < 0)
+                        fail(s, r);
+                if (s->channel_number == 0)
+                        return;
+        }
+        r = run_next(&s->run);
+        switch (r) {
+        case -EAGAIN:
+                return;
+        case PAGE_STATEMENT:
+                r = statement_read_description(s);
+                if (r < 0)
+                        fail(s, r);
+                else
+                        s->state = STATEMENT_READY;
+                return;
+        case PAGE_ERROR:
+                on_error_frame(s);
+                return;
+        case -ECONNRESET:
+                ask_again(s);
+                return;
+        case -ENOBUFS:
+                fall_back(s);
+                return;
+        default:
+                fail(s, r < 0 ? r : -EBADMSG);
+        }
+}
+
+struct pollfd statement_pollfd(const sqlipc_statement *s) {
+        return s->state == STATEMENT_PREPARING && s->channel_number > 0 ? run_pollfd(&s->run) : CONNECTION_NO_DATA;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Bus or channel (transport.h). Library. */
+#include "connection.h"
+#include "parameters.h"
+#include "transport.h"
+
+/* What a channel is opened for: so many results, each at most so large and slow, and so soon behind the one before. */
+#define N_SMALL_MIN 4u
+#define SMALL_SIZE_MAX ((uint64_t) 64 * 1024)
+#define SMALL_USEC_MAX 20000u
+#define SUCCESSION_USEC USEC_PER_SEC
+
+/* A channel whose answers do not move on for so long is busy. */
+#define BUSY_USEC 10000u
+
+/* What the service takes of parameters over the bus, as a row; larger ones need a channel. */
+#define BUS_PARAMETERS_SIZE_MAX ((size_t) 1024 * 1024)
+
+#define BACKOFF_MIN_USEC (USEC_PER_SEC / 10)
+#define BACKOFF_MAX_USEC (30 * USEC_PER_SEC)
+
+/* Something stands before a new request that may take long: in a blocking program a result that it has not read; else an
+ * answer that is late. */
+static bool is_busy(const Channel *ch) {
+        if (ch->n_requests == 0)
+                return false;
+        return ch->connection->blocking || now_usec() - ch->moved_usec > BUSY_USEC;
+}
+
+/* Opens it for those to come, where enough came. */
+static void open_ahead(Channel *ch) {
+        if (ch->state != CHANNEL_CLOSED || ch->n_small < N_SMALL_MIN || ch->unsupported || now_usec() < ch->not_before_usec)
+                return;
+        if (channel_open(ch) < 0)
+                transport_on_channel_failed(ch);
+}
+
+static Way choose_freely(Channel *ch, bool large) {
+        if (large)
+                return WAY_BUS;
+        open_ahead(ch);
+        return ch->state == CHANNEL_OPEN && !is_busy(ch) ? WAY_CHANNEL : WAY_BUS;
+}
+
+bool transport_needs_channel(const Channel *ch, size_t parameters_size) {
+        sqlipc_transport transport = ch->connection->transport;
+
+        return transport == SQLIPC_TRANSPORT_CHANNEL ||
+               (transport == SQLIPC_TRANSPORT_AUTO && parameters_size > BUS_PARAMETERS_SIZE_MAX);
+}
+
+Way transport_choose(Channel *ch, bool large, bool bus_only, bool *opened, size_t parameters_size) {
+        bool only_channel = ch->connection->transport == SQLIPC_TRANSPORT_CHANNEL;
+        int r;
+
+        if (ch->connection->transport == SQLIPC_TRANSPORT_PIPE || bus_only)
+                return WAY_BUS;
+        if (!transport_needs_channel(ch, parameters_size))
+                return choose_freely(ch, large);
+        switch (ch->state) {
+        case CHANNEL_OPEN:
+                return WAY_CHANNEL;
+        case CHANNEL_OPENING:
+                *opened = true;
+                return WAY_WAIT;
+        case CHANNEL_CLOSED:
+                break;
+        }
+        if (!*opened) {
+                *opened = true;
+                r = channel_open(ch);
+                if (r >= 0)
+                        return WAY_WAIT;
+                (void) error_set_send(&ch->error, r);
+        }
+        return only_channel ? WAY_NONE : WAY_BUS;
+}
+
+uint32_t transport_sql_sum(const char *sql) {
+        uint32_t sum = 0x811c9dc5; /* FNV-1a */
+
+        while (*sql)
+                sum = (sum ^ (uint8_t) *sql++) * 0x01000193;
+        return sum ? sum : 1; /* 0 stands for none */
+}
+
+static uint32_t *find_large_query(Channel *ch, uint32_t sum) {
+        for (size_t i = 0; i < sizeof ch->large_queries / sizeof ch->large_queries[0]; i++)
+                if (ch->large_queries[i] == sum)
+                        return &ch->large_queries[i];
+        return NULL;
+}
+
+bool transport_is_large(const Channel *ch, const Habit *habit, uint32_t sql_sum) {
+        if (habit)
+                return habit->large;
+        return find_large_query((Channel *) ch, sql_sum) != NULL;
+}
+
+static void note_query(Channel *ch, uint32_t sum, bool small) {
+        uint32_t *found = find_large_query(ch, sum);
+
+        if (found && small)
+                *found = 0;
+        else if (!found && !small) {
+                ch->large_queries[ch->next_large_query] = sum;
+                ch->next_large_query = (ch->next_large_query + 1) % (sizeof ch->large_queries / sizeof ch->large_queries[0]);
+        }
+}
+
+/* A statement that gives large results now and then stays with its pipe: to change costs more than it saves. */
+static void note_statement(Habit *habit, bool small) {
+        habit->n_small = small ? habit->n_small + 1 : 0;
+        if (!small)
+                habit->large = true;
+        else if (habit->n_small >= N_SMALL_MIN)
+                habit->large = false;
+}
+
+void transport_on_result(Channel *ch, Habit *habit, uint32_t sql_sum, uint64_t n_bytes, uint64_t usec) {
+        bool small = n_bytes <= SMALL_SIZE_MAX && usec <= SMALL_USEC_MAX;
+        uint64_t now;
+
+        if (habit)
+                note_statement(habit, small);
+        else
+                note_query(ch, sql_sum, small);
+        if (!small || ch->state != CHANNEL_CLOSED)
+                return;
+        now = now_usec();
+        ch->n_small = now - ch->small_usec <= SUCCESSION_USEC ? ch->n_small + 1 : 1;
+        ch->small_usec = now;
+}
+
+void transport_on_channel_failed(Channel *ch) {
+        ch->unsupported = ch->error.result == -EOPNOTSUPP || ch->error.result == -EBADMSG;
+        ch->backoff_usec = ch->backoff_usec > 0 ? 2 * ch->backoff_usec : BACKOFF_MIN_USEC;
+        if (ch->backoff_usec > BACKOFF_MAX_USEC)
+                ch->backoff_usec = BACKOFF_MAX_USEC;
+        ch->not_before_usec = now_usec() + ch->backoff_usec;
+}
+
+void transport_on_channel_answered(Channel *ch) {
+        ch->backoff_usec = 0;
+        ch->not_before_usec = 0;
+}
+
+_public_ int sqlipc_set_transport(sqlipc_connection *connection, sqlipc_transport transport) {
+        if (!connection)
+                return -EINVAL;
+        if (transport != SQLIPC_TRANSPORT_AUTO && transport != SQLIPC_TRANSPORT_PIPE &&
+            transport != SQLIPC_TRANSPORT_CHANNEL)
+                return connection_fail_errno(connection, -EINVAL);
+        connection->transport = transport;
+        return 0;
+}
