@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Time and memory by the number of rows: five parts of `narrow`, every value of which is looked at and none kept, so that what
- * this process holds is the library's.
+ * Time and memory by the number of rows: five parts of `narrow`, every value of which is looked at and none kept, so that
+ * what this process holds is the library's.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -63,7 +63,8 @@ static int run(void *userdata) {
                 return service_failed(part->service, r, part->sql);
         if (n_rows == part->n_expected)
                 return 0;
-        fprintf(stderr, "sqlipc-bench: %s: %" PRIu64 " rows, expected %" PRIu64 ".\n", part->sql, n_rows, part->n_expected);
+        fprintf(stderr, "sqlipc-bench: %s: %" PRIu64 " rows, expected %" PRIu64 ".\n", part->sql, n_rows,
+                part->n_expected);
         return -EBADMSG;
 }
 

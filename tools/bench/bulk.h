@@ -7,8 +7,8 @@
 #include "report.h"
 #include "service.h"
 
-/** What sizes of pages, pipes and writes are worth, on the data plane without the rest (page-pipe.h): the query of the options
- * on their file. */
+/** What sizes of pages, pipes and writes are worth, on the data plane without the rest (page-pipe.h): the query of the
+ * options on their file. */
 int bulk_sizes_measure(const BenchOptions *options, Report *report);
 
 /** Time and memory by the number of rows of the dataset `narrow`; a note where --folder does not have it. */

@@ -30,8 +30,8 @@ typedef struct Workload {
         bool in_report;       /* `report` runs it */
 } Workload;
 
-extern const Workload workload_bulk, workload_exposed, workload_fetch, workload_first_row, workload_marshal, workload_roundtrip,
-        workload_transports;
+extern const Workload workload_bulk, workload_exposed, workload_fetch, workload_first_row, workload_marshal,
+        workload_roundtrip, workload_transports;
 
 /* Verbs that measure nothing: each takes the command line from its verb on (argv[0]), and returns the exit code. */
 int verb_dataset(int argc, char **argv);
