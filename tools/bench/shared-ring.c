@@ -5,23 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdalign.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum {
-        HEAD_SIZE = 4096,
-        CACHE_LINE = 64,
-};
-
-/* What each side writes has a cache line of its own. */
-typedef struct SharedRingHead {
-        alignas(CACHE_LINE) _Atomic uint32_t written, reader_sleeps;
-        alignas(CACHE_LINE) _Atomic uint32_t read, writer_sleeps;
-} SharedRingHead;
+enum { HEAD_SIZE = 4096 };
 
 static int map(SharedRing *ring) {
         void *memory;
@@ -134,4 +122,3 @@ void shared_ring_read(SharedRing *ring) {
         if ((uint32_t) (atomic_load(&ring->head->written) - ring->position) <= ring->n_slots / 2)
                 wake(&ring->head->writer_sleeps, ring->read_event);
 }
-

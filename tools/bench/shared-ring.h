@@ -8,11 +8,19 @@
 #ifndef BENCH_SHARED_RING_H
 #define BENCH_SHARED_RING_H
 
+#include <stdalign.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/* What both see. What each of them writes has a cache line of its own. */
+typedef struct SharedRingHead {
+        alignas(64) _Atomic uint32_t written, reader_sleeps;
+        alignas(64) _Atomic uint32_t read, writer_sleeps;
+} SharedRingHead;
+
 typedef struct SharedRing {
-        struct SharedRingHead *head; /* shared: counts, and who sleeps */
+        SharedRingHead *head;        /* shared */
         uint8_t *slots;              /* shared */
         size_t slot_size, mapped;
         uint32_t n_slots;            /* a power of two */
