@@ -63,7 +63,10 @@ static void append_table(GString *csv, const Report *report, const ReportTable *
         }
 }
 
+/* A chart may be called as the table that it shows. */
 static void append_series(GString *csv, const Report *report, const ReportChart *chart, const ReportSeries *series) {
+        g_autofree char *table = g_strdup_printf("%s (chart)", chart->id);
+
         for (guint i = 0; i < series->points->len; i++) {
                 const ReportPoint *point = series->points->pdata[i];
                 g_autoptr(GArray) values = g_array_new(FALSE, FALSE, sizeof(double));
@@ -72,7 +75,7 @@ static void append_series(GString *csv, const Report *report, const ReportChart 
                 g_array_append_val(values, point->y);
                 g_ascii_formatd(x, sizeof x, "%.9g", point->x);
                 append_record(csv, report,
-                              &(Record) { chart->id, point->name ?: x, series->name, chart->y_label, series->published,
+                              &(Record) { table, point->name ?: x, series->name, chart->y_label, series->published,
                                           values, NULL });
         }
 }

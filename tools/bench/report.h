@@ -30,8 +30,8 @@ void report_single(Report *report, const char *name, const char *unit, double va
 /** A sentence about how to read the figures, or where a published one comes from. */
 void report_note(Report *report, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
-/** A table, owned by the report. `id`: [a-z0-9-]+, unique in the report (file name, anchor). `rows_are`: head of the first
- * column, what each row's name is. */
+/** A table, owned by the report. `id`: [a-z0-9-]+, its own among the tables, as a chart's is among the charts (file name,
+ * anchor). `rows_are`: head of the first column, what each row's name is. */
 ReportTable *report_table(Report *report, const char *id, const char *title, const char *rows_are);
 /** One more column; returns its number, from 0. All columns come before the first row. */
 unsigned report_table_column(ReportTable *table, const char *name, const char *unit);
