@@ -16,6 +16,7 @@ static const struct {
         int (*run)(int argc, char **argv);
         const char *help;
 } others[] = {
+        { "ask", verb_ask, "run one statement again and again, for strace and perf" },
         { "dataset", verb_dataset, "make the databases that are measured" },
         { "report", verb_report, "measure everything, and write one page about it" },
 };

@@ -15,8 +15,8 @@
 
 enum {
         POINT_IN_FLIGHT = 32,     /* of a client that does not wait for each answer */
-        POINT_REQUEST_SIZE = 64,  /* of a FETCH on a channel: header, head of the payload, a row of one INTEGER, padding */
-        POINT_ANSWER_SIZE = 336,  /* of its answer: COLUMNS, ROWS with the one row, END */
+        POINT_REQUEST_SIZE = 56,  /* of a FETCH on a channel: header, head of the payload, a row of one INTEGER, padding */
+        POINT_ANSWER_SIZE = 272,  /* of its answer: COLUMNS, ROWS with the one row, END */
 };
 
 /* What a client needs to know; outlives it. */

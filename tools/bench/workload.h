@@ -31,9 +31,10 @@ typedef struct Workload {
 } Workload;
 
 extern const Workload workload_bulk, workload_exposed, workload_fetch, workload_first_row, workload_marshal,
-        workload_roundtrip, workload_transports;
+        workload_relay, workload_roundtrip, workload_small, workload_transports;
 
 /* Verbs that measure nothing: each takes the command line from its verb on (argv[0]), and returns the exit code. */
+int verb_ask(int argc, char **argv);
 int verb_dataset(int argc, char **argv);
 int verb_report(int argc, char **argv);
 /** Not a verb of its own: measures, and writes what was found to stdout and --plot. */

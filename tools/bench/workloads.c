@@ -13,7 +13,9 @@ const Workload *const workloads[] = {
         &workload_fetch,
         &workload_first_row,
         &workload_marshal,
+        &workload_relay,
         &workload_roundtrip,
+        &workload_small,
         &workload_transports,
         NULL,
 };
