@@ -9,6 +9,7 @@
 #ifndef BENCH_BUS_PEER_H
 #define BENCH_BUS_PEER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 

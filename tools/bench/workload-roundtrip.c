@@ -10,7 +10,7 @@
 
 #include "echo.h"
 #include "measure.h"
-#include "sampler.h"
+#include "repeat.h"
 #include "workload.h"
 
 enum { N_ECHOS = 5, N_SIZES = 23 }; /* 1 << 0 to 1 << 22 */
@@ -27,8 +27,7 @@ typedef struct Trips {
         Echo echo;
         bool is_open;
         size_t size;
-        double loop_usec;
-        GArray *rates, *counts; /* of double, one a run, the warm-up first */
+        Repeat repeat;
 } Trips;
 
 typedef struct Roundtrip {
@@ -80,27 +79,17 @@ static void fill_published(const Round *round, unsigned i) {
 
 /* ---- A run -------------------------------------------------------------------------------------------------------- */
 
+static int make_trip(void *userdata) {
+        Trips *trips = userdata;
+
+        return trips->echo.kind->trip(&trips->echo, trips->size);
+}
+
 static int run_trips(void *userdata) {
         Trips *trips = userdata;
-        double start, usec, n = 0, rate;
-        int r;
 
         memset(trips->echo.back, 0, trips->size); /* what an earlier run left does not count */
-        start = sampler_now_usec();
-        do {
-                r = trips->echo.kind->trip(&trips->echo, trips->size);
-                if (r < 0) {
-                        fprintf(stderr, "sqlipc-bench: %s: %zu bytes: %s\n", trips->echo.kind->name, trips->size,
-                                g_strerror(-r));
-                        return r;
-                }
-                n++;
-                usec = sampler_now_usec() - start;
-        } while (usec < trips->loop_usec);
-        rate = n * 1e6 / usec;
-        g_array_append_val(trips->rates, rate);
-        g_array_append_val(trips->counts, n);
-        return 0;
+        return repeat_run(&trips->repeat);
 }
 
 static uint64_t check_trips(void *userdata) {
@@ -126,18 +115,6 @@ static bool bus_takes(Roundtrip *roundtrip, Trips *trips, size_t size) {
 
 /* ---- What it cost ------------------------------------------------------------------------------------------------- */
 
-/* Values of the runs, for each trip. The count of the warm-up comes first. */
-static GArray *per_trip(const GArray *values, const Trips *trips) {
-        GArray *result = g_array_new(FALSE, FALSE, sizeof(double));
-
-        for (guint i = 0; i < values->len; i++) {
-                double value = g_array_index(values, double, i) / g_array_index(trips->counts, double, i + 1);
-
-                g_array_append_val(result, value);
-        }
-        return result;
-}
-
 static void fill_costs(ReportTable *table, const Trips *trips, const Findings *findings, const char *size) {
         const GArray *const parts[] = {
                 findings->usec, findings->client_cpu_usec, findings->server_cpu_usec, findings->client_switches,
@@ -147,7 +124,7 @@ static void fill_costs(ReportTable *table, const Trips *trips, const Findings *f
 
         report_table_row(table, name, false);
         for (unsigned i = 0; i < G_N_ELEMENTS(parts); i++) {
-                g_autoptr(GArray) values = per_trip(parts[i], trips);
+                g_autoptr(GArray) values = measure_ratios(parts[i], trips->repeat.counts);
 
                 report_table_values(table, i, values);
         }
@@ -186,9 +163,16 @@ static char *size_name(size_t size) {
 }
 
 static void fill_row(const Round *round, unsigned k, Trips *trips, const Findings *findings, const char *name) {
-        g_array_remove_index(trips->rates, 0); /* the warm-up */
-        report_table_values(round->table, round->columns[k], trips->rates);
-        report_chart_point(round->chart, round->series[k], (double) trips->size, trips->rates);
+        g_autoptr(GArray) rates = g_array_new(FALSE, FALSE, sizeof(double));
+
+        repeat_drop_warm_up(&trips->repeat);
+        for (guint i = 0; i < trips->repeat.usec->len; i++) {
+                double rate = 1e6 / g_array_index(trips->repeat.usec, double, i);
+
+                g_array_append_val(rates, rate);
+        }
+        report_table_values(round->table, round->columns[k], rates);
+        report_chart_point(round->chart, round->series[k], (double) trips->size, rates);
         if (is_cost_size(trips->size))
                 fill_costs(round->costs, trips, findings, name);
 }
@@ -207,8 +191,7 @@ static int measure_size(Roundtrip *roundtrip, const Round *round, unsigned i) {
                 if (!trips->is_open || !bus_takes(roundtrip, trips, size))
                         continue;
                 trips->size = size;
-                g_array_set_size(trips->rates, 0);
-                g_array_set_size(trips->counts, 0);
+                repeat_clear(&trips->repeat);
                 which[n] = k;
                 sides[n++] = (Side) {
                         .name = trips->echo.kind->name, .run = run_trips, .check = check_trips, .userdata = trips,
@@ -299,9 +282,8 @@ static int open_all(Roundtrip *roundtrip) {
                 if (r < 0)
                         report_note(roundtrip->report, "%s: left out, %s.", kinds[k]->name, trips->echo.why);
                 trips->is_open = r >= 0;
-                trips->loop_usec = (double) bench_amount(roundtrip->options, 1000, 15000, 100000);
-                trips->rates = g_array_new(FALSE, FALSE, sizeof(double));
-                trips->counts = g_array_new(FALSE, FALSE, sizeof(double));
+                repeat_init(&trips->repeat, kinds[k]->name, make_trip, trips,
+                            (double) bench_amount(roundtrip->options, 1000, 15000, 100000));
         }
         return 0;
 }
@@ -317,8 +299,7 @@ static int close_all(Roundtrip *roundtrip) {
                         fprintf(stderr, "sqlipc-bench: the other side of %s did not end well.\n", kinds[k]->name);
                         result = r;
                 }
-                g_clear_pointer(&trips->rates, g_array_unref);
-                g_clear_pointer(&trips->counts, g_array_unref);
+                repeat_done(&trips->repeat);
         }
         echo_bytes_done(&roundtrip->bytes);
         return result;
@@ -334,7 +315,7 @@ static int measure(const BenchOptions *options, Report *report) {
 
         r = open_all(&roundtrip);
         report_fact(report, "method", "each way makes trips for %.0f ms, a run; %d runs, in turn; blocking calls",
-                    roundtrip.trips[0].loop_usec / 1000, bench_rounds(options));
+                    roundtrip.trips[0].repeat.loop_usec / 1000, bench_rounds(options));
         note_published(report);
         report_note(report, "The bus's own processor time is not in its server's. Peaks hold the payload, 4 MiB, and what "
                             "came back.");
