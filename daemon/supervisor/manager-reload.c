@@ -10,6 +10,7 @@
 #include "service.h"
 #include "statement.h"
 #include "worker.h"
+#include "worker-channels.h"
 
 typedef struct Caller {
         ReloadHandler handler;
@@ -97,7 +98,7 @@ static void end_outdated_workers(Manager *m, const Config *before, const Config 
                 const Limits old = config_limits(before, d->config), new = config_limits(after, d->config);
 
                 next = i->next;
-                if (worker_n_runnable(w) == 0 && !w->runs.head && !w->group->sent.head && !w->group->waiting.head &&
+                if (!worker_has_busy_channels(w) && !w->runs.head && !w->group->sent.head && !w->group->waiting.head &&
                     (!d->published || memcmp(&old, &new, sizeof old) != 0))
                         worker_end(w);
         }

@@ -55,12 +55,11 @@ bool worker_is_stuck(const Worker *w) {
         return manager_now() < w->stuck_until_usec || (w->spoke && worker_is_deaf(w, DEAF_USEC));
 }
 
-static unsigned n_channels_running(const Worker *w) {
-        unsigned n = 0;
-
+bool worker_has_busy_channels(const Worker *w) {
         for (GList *i = w->channels.head; i; i = i->next)
-                n += channel_is_runnable(i->data);
-        return n;
+                if (((const Channel *) i->data)->run.running)
+                        return true;
+        return false;
 }
 
 bool worker_is_held_up_by_others(const Worker *w, const Channel *c) {
@@ -68,7 +67,7 @@ bool worker_is_held_up_by_others(const Worker *w, const Channel *c) {
 }
 
 bool worker_may_give_way(const Worker *w) {
-        return worker_stays(w) && !w->runs.head && w->channels.head && n_channels_running(w) == 0 &&
+        return worker_stays(w) && !w->runs.head && w->channels.head && !worker_has_busy_channels(w) &&
                manager_now() >= w->started_usec + TURN_USEC;
 }
 

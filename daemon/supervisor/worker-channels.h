@@ -41,6 +41,9 @@ bool worker_is_stuck(const Worker *w);
 /* Something that is not `c` runs there, as far as we know. */
 bool worker_is_held_up_by_others(const Worker *w, const Channel *c);
 
+/* Something runs on a channel there, as far as we know; or waits for its reader. */
+bool worker_has_busy_channels(const Worker *w);
+
 /* Channels are all that it has, and none is known to run: it may go, and they to others. */
 bool worker_may_give_way(const Worker *w);
 
