@@ -5,43 +5,78 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "library.h"
 #include "page-decoder.h"
 #include "transport.h"
 
-static int open_nothing(Transport *transport) {
-        return 0;
+/* ---- The library -------------------------------------------------------------------------------------------------- */
+
+static int open_library(Transport *transport, sqlipc_transport way) {
+        return library_open(transport->setup->options, way, (sqlipc_connection **) &transport->own);
 }
 
-static int fetch_library(Transport *transport, const char *sql, Copy *copy) {
-        Service *service = transport->setup->service;
+static int open_pipe(Transport *transport) {
+        return open_library(transport, SQLIPC_TRANSPORT_PIPE);
+}
+
+static int open_channel(Transport *transport) {
+        return open_library(transport, SQLIPC_TRANSPORT_CHANNEL);
+}
+
+static int fetch_library(Transport *transport, const char *sql, Copy *copy, sqlipc_transport way) {
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
-        unsigned n_columns = transport->setup->n_columns;
+        sqlipc_connection *connection = transport->own;
         int r;
 
-        r = sqlipc_query(service->connection, transport->setup->options->database, sql, &cursor, NULL);
+        r = sqlipc_query(connection, transport->setup->options->database, sql, &cursor, NULL);
+        if (r >= 0)
+                r = library_copy_rows(cursor, copy);
         if (r < 0)
-                return service_failed(service, r, sql);
-        while ((r = sqlipc_cursor_next(cursor)) > 0)
-                service_copy_row(cursor, n_columns, copy);
-        if (r < 0)
-                return service_failed(service, r, sql);
+                return library_failed(connection, r, sql);
+        if (sqlipc_cursor_get_transport(cursor) != way)
+                return transport_failed(transport, -EPROTO, "the library went another way");
         sqlipc_cursor_get_totals(cursor, NULL, &transport->bytes_moved, NULL);
         return 0;
 }
 
+static int fetch_by_pipe(Transport *transport, const char *sql, Copy *copy) {
+        return fetch_library(transport, sql, copy, SQLIPC_TRANSPORT_PIPE);
+}
+
+static int fetch_by_channel(Transport *transport, const char *sql, Copy *copy) {
+        return fetch_library(transport, sql, copy, SQLIPC_TRANSPORT_CHANNEL);
+}
+
+static void close_library(Transport *transport) {
+        transport->own = sqlipc_close(transport->own);
+}
+
 const TransportKind transport_sqlipc = {
-        .name = "sqlipc",
-        .how = "libsqlipc, over the bus and down a pipe; typed",
+        .name = "sqlipc, pipe",
+        .how = "libsqlipc, over the bus and down a pipe, its choice for large results; typed",
         .ours = true,
-        .open = open_nothing,
-        .fetch = fetch_library,
+        .open = open_pipe,
+        .fetch = fetch_by_pipe,
+        .close = close_library,
+};
+
+const TransportKind transport_channel = {
+        .name = "sqlipc, channel",
+        .how = "libsqlipc over a channel, which is made for small ones; typed",
+        .ours = true,
+        .open = open_channel,
+        .fetch = fetch_by_channel,
+        .close = close_library,
 };
 
 /* ---- Pages of any size -------------------------------------------------------------------------------------------- */
+
+static int open_nothing(Transport *transport) {
+        return 0;
+}
 
 /* The read end, blocking, and the caller's to close. */
 static int query_pages(Transport *transport, const char *sql, sd_bus_message **ret_reply, int *ret_fd) {
@@ -142,7 +177,7 @@ static int fetch_pages(Transport *transport, const char *sql, Copy *copy) {
 
 const TransportKind transport_sqlipc_pages = {
         .name = "sqlipc, by page size",
-        .how = "the same by a client without the library, which chooses the size of pages; typed",
+        .how = "over the bus and down a pipe to a client without the library, which chooses the size of pages; typed",
         .ours = true,
         .buffer_size = SQLIPC_PAGE_SIZE_DEFAULT,
         .buffer_size_min = SQLIPC_PAGE_SIZE_MIN,

@@ -65,6 +65,7 @@ int transport_failed(const Transport *transport, int r, const char *what);
 int transport_copy_text(const Transport *transport, Copy *copy);
 
 extern const TransportKind transport_usual, transport_fastest, transport_socket, transport_message, transport_peer,
-        transport_pipe, transport_vmsplice, transport_ring, transport_sqlipc, transport_sqlipc_pages;
+        transport_pipe, transport_vmsplice, transport_ring, transport_sqlipc, transport_channel,
+        transport_sqlipc_pages;
 
 #endif

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "comparison.h"
+#include "library.h"
 #include "line-fit.h"
 #include "sampler.h"
 #include "transport.h"
@@ -28,6 +29,7 @@ static const TransportKind *const kinds[] = {
         [USUAL] = &transport_usual,
         [FASTEST] = &transport_fastest,
         &transport_sqlipc,
+        &transport_channel,
         &transport_socket,
         &transport_pipe,
         &transport_vmsplice,
@@ -67,6 +69,7 @@ typedef struct Study {
         Service service;
         TransportSetup setup;
         int64_t n_rows;
+        double rows[POINTS], msec[KINDS_MAX][POINTS]; /* medians, of each of the field */
 } Study;
 
 /* ---- Running ------------------------------------------------------------------------------------------------------ */
@@ -138,17 +141,6 @@ static int rounds_of_point(const Study *study) {
         return MIN(bench_rounds(study->options), 3);
 }
 
-/* The process of the bus itself; 0: nobody tells. */
-static pid_t bus_pid(const Study *study) {
-        sd_bus_creds *creds = NULL;
-        pid_t pid = 0;
-
-        if (sd_bus_get_name_creds(study->service.bus, "org.freedesktop.DBus", SD_BUS_CREDS_PID, &creds) >= 0)
-                (void) sd_bus_creds_get_pid(creds, &pid);
-        sd_bus_creds_unref(creds);
-        return pid;
-}
-
 /* ---- The table ---------------------------------------------------------------------------------------------------- */
 
 static void add_published(ReportTable *table) {
@@ -178,7 +170,7 @@ static ReportTable *add_table(Report *report, const Field *field, const char *id
 
 /* What went from process to process, and what the bus, which belongs to neither side, did for it: in one more run each. */
 static int measure_carried(Study *study, Field *field) {
-        pid_t bus = bus_pid(study);
+        pid_t bus = library_bus_pid(&study->service);
         ReportTable *table = report_table(study->report, "carried", "What was carried", "side");
         unsigned bytes = report_table_column(table, "bytes between processes", "MB");
         unsigned cpu = report_table_column(table, "CPU of the bus", "ms");
@@ -216,45 +208,40 @@ static void chart_memory(Study *study, const Field *field) {
 
 /* ---- By number of rows -------------------------------------------------------------------------------------------- */
 
-static void add_fits(Study *study, const Field *field, double rows[POINTS], double msec[][POINTS]) {
+/* The last point is all rows, with all rounds, and leaves its findings in the field. */
+static int measure_by_rows(Study *study, Field *field) {
+        for (int point = 0; point < POINTS; point++) {
+                int64_t n_rows = study->n_rows * (point + 1) / POINTS;
+                bool last = point == POINTS - 1;
+                int r = field_measure(field, n_rows, last ? bench_rounds(study->options) : rounds_of_point(study), "transports");
+
+                if (r < 0)
+                        return r;
+                study->rows[point] = (double) n_rows;
+                for (size_t i = 0; i < field->n; i++)
+                        study->msec[i][point] = report_median(field->findings[i].usec) / 1e3;
+        }
+        return 0;
+}
+
+static void report_by_rows(Study *study, const Field *field) {
+        ReportChart *chart = report_chart(study->report, "rows", "Time by number of rows", "rows", "ms", REPORT_LINEAR);
         ReportTable *table = report_table(study->report, "linear", "Time by number of rows, as a line", "side");
         unsigned slope = report_table_column(table, "for 1,000 rows", "ms");
         unsigned intercept = report_table_column(table, "at no row", "ms");
         unsigned r_squared = report_table_column(table, "R2", "");
 
         for (size_t i = 0; i < field->n; i++) {
-                LineFit fit = line_fit(rows, msec[i], POINTS);
+                unsigned series = report_chart_series(chart, field->sides[i].name, false);
+                LineFit fit = line_fit(study->rows, study->msec[i], POINTS);
 
+                for (int point = 0; point < POINTS; point++)
+                        report_chart_value(chart, series, study->rows[point], study->msec[i][point]);
                 report_table_row(table, field->sides[i].name, false);
                 report_table_value(table, slope, fit.slope * 1000);
                 report_table_value(table, intercept, fit.intercept);
                 report_table_value(table, r_squared, fit.r_squared);
         }
-}
-
-static int measure_by_rows(Study *study, Field *field) {
-        ReportChart *chart = report_chart(study->report, "rows", "Time by number of rows", "rows", "ms", REPORT_LINEAR);
-        double rows[POINTS], msec[KINDS_MAX][POINTS];
-        unsigned series[KINDS_MAX];
-
-        for (size_t i = 0; i < field->n; i++)
-                series[i] = report_chart_series(chart, field->sides[i].name, false);
-        for (int point = 0; point < POINTS; point++) {
-                int64_t n_rows = study->n_rows * (point + 1) / POINTS;
-                int r = field_measure(field, n_rows, rounds_of_point(study), "transports, by rows");
-
-                if (r < 0)
-                        return r;
-                rows[point] = (double) n_rows;
-                for (size_t i = 0; i < field->n; i++) {
-                        g_autoptr(GArray) values = measure_scaled(field->findings[i].usec, 1e-3);
-
-                        report_chart_point(chart, series[i], rows[point], values);
-                        msec[i][point] = report_median(values);
-                }
-        }
-        add_fits(study, field, rows, msec);
-        return 0;
 }
 
 /* ---- By size of the buffers --------------------------------------------------------------------------------------- */
@@ -297,7 +284,7 @@ static int measure_by_buffer_size(Study *study) {
 
 /* Us, all servers, and the bus, whose children the service's processes may be. */
 static int place(Study *study, const Field *field, Placement placement) {
-        pid_t bus = bus_pid(study);
+        pid_t bus = library_bus_pid(&study->service);
         int r = bus > 0 ? measure_place(placement, bus) : 0;
 
         for (size_t i = 0; r >= 0 && i < field->n; i++)
@@ -327,12 +314,15 @@ static int open_all(Study *study, Field *field) {
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < G_N_ELEMENTS(kinds); i++)
-                r = field_add(field, study, kinds[i], 0);
+                if (kinds[i] != &transport_channel || library_service_has_channels(&study->service))
+                        r = field_add(field, study, kinds[i], 0);
+                else
+                        report_note(study->report, "%s was left out: this service has no channels.", kinds[i]->name);
         return r;
 }
 
 static int measure_all(Study *study, Field *field) {
-        int r = field_measure(field, study->n_rows, bench_rounds(study->options), "transports");
+        int r = measure_by_rows(study, field);
 
         if (r < 0)
                 return r;
@@ -340,9 +330,8 @@ static int measure_all(Study *study, Field *field) {
                     field->runners[0].n_rows, (double) field->runners[0].n_bytes / 1e6);
         add_published(add_table(study->report, field, "transports", "The whole result, every value copied to memory"));
         chart_memory(study, field);
+        report_by_rows(study, field);
         r = measure_carried(study, field);
-        if (r >= 0)
-                r = measure_by_rows(study, field);
         if (r >= 0)
                 r = measure_by_buffer_size(study);
         return r < 0 ? r : measure_on_one_cpu(study, field);
