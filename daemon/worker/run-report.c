@@ -65,6 +65,7 @@ void run_report_end(Run *run, bool drained) {
         run->drained_said = drained;
         if (run->channel) {
                 channel_count_run(run->channel);
+                run_report_parked(run, false); /* nothing is pinned any more, whether its end can be written or not */
                 return;
         }
         report(run, &(Message) {

@@ -50,7 +50,8 @@ void client_leave(Client *c) {
 
 void client_done(Client *c) {
         client_leave(c);
-        close(c->kept_fd);
+        if (c->kept_fd >= 0)
+                close(c->kept_fd);
         g_byte_array_unref(c->output);
         page_decoder_done(&c->decoder);
 }
@@ -133,8 +134,7 @@ void client_send(Client *c) {
         g_byte_array_set_size(c->output, 0);
 }
 
-/* Bytes for the decoder. False: there will be none. */
-static bool read_more(Client *c) {
+bool client_read(Client *c) {
         uint8_t *room;
         size_t size;
         ssize_t n;
@@ -159,7 +159,7 @@ static bool take_statement(Client *c, Answer *ret) {
                 return false;
         size = load_le32(at);
         while (d->fill - d->start < FRAME_HEADER_SIZE + frame_padded(size))
-                g_assert_true(read_more(c));
+                g_assert_true(client_read(c));
         at = d->buffer + d->start;
         *ret = (Answer) {
                 .number = load_le64(at + 8),
@@ -183,14 +183,14 @@ bool client_receive(Client *c, Answer *ret) {
                 r = page_decoder_next(d);
                 g_assert_cmpint(r, >=, 0);
                 if (r == PAGE_MORE && d->fill - d->start < FRAME_HEADER_SIZE) {
-                        if (!read_more(c)) {
+                        if (!client_read(c)) {
                                 g_assert_cmpuint(ret->n_rows, ==, 0);
                                 return false;
                         }
                         continue;
                 }
                 ret->number = d->run;
-                if (r == PAGE_MORE && !read_more(c))
+                if (r == PAGE_MORE && !client_read(c))
                         return false;
                 if (r == PAGE_ROW) {
                         PageValue v = page_decoder_value(d, 0);

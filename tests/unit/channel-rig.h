@@ -55,6 +55,9 @@ void client_add_finalize(Client *c, uint64_t statement);
 /* Sends `output`; it must fit. */
 void client_send(Client *c);
 
+/* Bytes for the decoder. False: end of file. */
+bool client_read(Client *c);
+
 /* The next answer. False: end of file, and nothing of one before it. */
 bool client_receive(Client *c, Answer *ret);
 

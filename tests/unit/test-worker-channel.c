@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The worker's channels: requests and answers. */
+/* The worker's channels: requests, answers, errors, limits. How they end and move: test-worker-channel-life.c. */
+#include <poll.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -29,7 +33,11 @@ static void test_requests(void) {
         for (unsigned i = 0; i < 3; i++) {
                 number = client_add_fetch(&c, statement, 1, &value);
                 client_send(&c);
-                g_assert_cmpint(client_expect(&c, number, ERROR_NONE).integer, ==, 8);
+                a = client_expect(&c, number, ERROR_NONE);
+                g_assert_cmpint(a.integer, ==, 8);
+                g_assert_cmpuint(a.counters.vm_steps, >, 0);
+                g_assert_cmpuint(a.counters.n_bytes, >, 0);
+                g_assert_cmpuint(a.counters.n_bytes, <, 200); /* its own, and not all of the channel's */
         }
         client_add_finalize(&c, statement);
         number = client_add_fetch(&c, statement, 1, &value);
@@ -37,6 +45,7 @@ static void test_requests(void) {
         (void) client_expect(&c, number, ERROR_UNKNOWN_STATEMENT);
         client_leave(&c);
         m = client_expect_end(&rig, &c, MESSAGE_CHANNEL_CLOSED, &sums);
+        g_assert_cmpuint(sums.n_runs, ==, 6); /* what is refused was a run, too */
         g_assert_cmpuint(sums.n_rows, ==, 5);
         g_assert_cmpuint(sums.n_statements, ==, 0);
         received_message_done(&m);
@@ -44,8 +53,616 @@ static void test_requests(void) {
         rig_done(&rig);
 }
 
+/* The description is that of PREPARE over the bus, string by string. */
+static void test_statement_frame(void) {
+        static const char *const expected[] = { "one", "INTEGER", "s", "TEXT", "i + :a", NULL, ":a", "@b", NULL, "?4" };
+        const uint8_t *payload, *strings;
+        PageDecoder *d;
+        Client c;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        client_start(&rig, &c);
+        (void) client_add_prepare(&c, "SELECT i AS one, s, i + :a FROM t WHERE s = @b AND i > ?4 ");
+        client_send(&c);
+        d = &c.decoder;
+        while (d->fill - d->start < FRAME_HEADER_SIZE || d->fill - d->start < FRAME_HEADER_SIZE + load_le32(d->buffer + d->start))
+                g_assert_true(client_read(&c));
+        payload = d->buffer + d->start + FRAME_HEADER_SIZE;
+        g_assert_cmpuint(load_le32(payload), ==, 3);
+        g_assert_cmpuint(load_le32(payload + 4), ==, 4);
+        g_assert_cmpuint(load_le32(payload + 8), ==, STATEMENT_READ_ONLY);
+        strings = payload + CHANNEL_STATEMENT_HEAD_SIZE + 4 * G_N_ELEMENTS(expected);
+        for (size_t i = 0, start = 0, end; i < G_N_ELEMENTS(expected); i++, start = end) {
+                end = load_le32(payload + CHANNEL_STATEMENT_HEAD_SIZE + 4 * i);
+                if (expected[i])
+                        g_assert_cmpstr((const char *) strings + start, ==, expected[i]);
+                else
+                        g_assert_cmpuint(end, ==, start);
+        }
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* What a run of its own refuses is refused here, in the same words; and the channel is as good as before. */
+static void test_errors(void) {
+        static const char *const cases[] = {
+                "", " ;; -- nothing\n", "SELECT 1; SELECT 2", "SELECT nonsense FROM t", "SELEC 1", "SELECT nofunction(1)",
+                "INSERT INTO t(i) VALUES(1)", "ATTACH ':memory:' AS x", "PRAGMA journal_mode = WAL", "SELECT ?",
+                "SELECT abs(-9223372036854775808)", "SELECT i, abs(i) FROM t ORDER BY i DESC", "SELECT zeroblob(2000000000)",
+        };
+        Client c;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        client_start(&rig, &c);
+        for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+                Answer a = client_query(&c, cases[i]);
+                ReceivedMessage m;
+                Outcome o;
+
+                /* its progress would be in the way of what a run reports */
+                client_done(&c);
+                m = client_expect_end(&rig, &c, MESSAGE_CHANNEL_CLOSED, NULL);
+                received_message_done(&m);
+                o = run(&rig, cases[i]);
+                client_start(&rig, &c);
+                g_test_message("%s: %s", cases[i], a.message);
+                g_assert_cmpint(a.error, !=, ERROR_NONE);
+                g_assert_cmpint(a.error, ==, o.error);
+                g_assert_cmpstr(a.message, ==, o.message);
+        }
+        for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
+                g_assert_cmpint(client_query(&c, cases[i]).error, !=, ERROR_NONE);
+        g_assert_cmpuint(client_query(&c, "SELECT * FROM t").n_rows, ==, 2);
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* Requests that are whole, but wrong inside: an error each, and the channel goes on. */
+static void test_wrong_inside(void) {
+        uint8_t payload[64] = {};
+        Client c;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        client_start(&rig, &c);
+        client_add_frame(&c, REQUEST_FETCH, 0, ++c.request, payload, CHANNEL_FETCH_HEAD_SIZE - 1);
+        client_add_frame(&c, REQUEST_QUERY, 0, ++c.request, payload, CHANNEL_QUERY_HEAD_SIZE - 1);
+        store_le32(payload + 16, 1); /* SQL that is not there */
+        client_add_frame(&c, REQUEST_QUERY, 0, ++c.request, payload, CHANNEL_QUERY_HEAD_SIZE);
+        store_le32(payload + 16, UINT32_MAX);
+        client_add_frame(&c, REQUEST_QUERY, 0, ++c.request, payload, CHANNEL_QUERY_HEAD_SIZE);
+        store_le32(payload + 16, 0);
+        store_le32(payload + 20, 1);
+        client_add_frame(&c, REQUEST_QUERY, 0, ++c.request, payload, CHANNEL_QUERY_HEAD_SIZE);
+        store_le32(payload + 20, 0);
+        store_le32(payload + 8, 1); /* a parameter that is not there */
+        client_add_frame(&c, REQUEST_QUERY, 0, ++c.request, payload, CHANNEL_QUERY_HEAD_SIZE);
+        store_le32(payload + 8, UINT32_MAX);
+        store_le32(payload + 12, UINT32_MAX);
+        client_add_frame(&c, REQUEST_QUERY, 0, ++c.request, payload, CHANNEL_QUERY_HEAD_SIZE);
+        store_le32(payload + 8, 0);
+        store_le32(payload + 12, 0);
+        client_add_frame(&c, REQUEST_QUERY, 0, ++c.request, payload, CHANNEL_QUERY_HEAD_SIZE + 8); /* a row of nothing */
+        client_send(&c);
+        for (uint64_t i = 1; i <= c.request; i++)
+                (void) client_expect(&c, i, ERROR_INVALID_REQUEST);
+        g_assert_cmpuint(client_query(&c, "SELECT * FROM t").n_rows, ==, 2);
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* A thousand requests before the first answer is read, of all kinds, and each is answered in its turn. */
+static void test_pipelining(void) {
+        uint64_t statement, first;
+        Client c;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        client_start(&rig, &c);
+        statement = client_add_prepare(&c, "SELECT ?");
+        first = c.request + 1;
+        for (int64_t i = 0; i < 1000; i++)
+                if (i % 10 == 3)
+                        (void) client_add_query(&c, "SELECT -?", 1, &i);
+                else if (i % 10 == 7)
+                        (void) client_add_query(&c, "SELECT nonsense", 0, NULL);
+                else
+                        (void) client_add_fetch(&c, statement, 1, &i);
+        client_send(&c);
+        (void) client_expect(&c, statement, ERROR_NONE);
+        for (int64_t i = 0; i < 1000; i++) {
+                Answer a = client_expect(&c, first + (uint64_t) i, i % 10 == 7 ? ERROR_SQL : ERROR_NONE);
+
+                if (!a.error)
+                        g_assert_cmpint(a.integer, ==, i % 10 == 3 ? -i : i);
+        }
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* Answers of any size behind each other, through small pages and a socket that is full: rows as they were asked for. */
+static void test_large_answers(void) {
+        static const char *const sql[] = {
+                "SELECT 1", "SELECT zeroblob(300000)", "SELECT 5 UNION ALL SELECT x FROM (" MANY " LIMIT 20000)",
+                "SELECT 3, hex(zeroblob(2040)), hex(zeroblob(2040))",
+        };
+        static const uint64_t n_rows[] = { 1, 1, 20001, 1 };
+        Client c;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        client_init(&rig, &c);
+        c.setup.page_size = SQLIPC_PAGE_SIZE_MIN;
+        client_open(&rig, &c);
+        for (unsigned i = 0; i < 200; i++)
+                (void) client_add_query(&c, sql[i % 4], 0, NULL);
+        client_send(&c);
+        for (unsigned i = 0; i < 200; i++)
+                g_assert_cmpuint(client_expect(&c, i + 1, ERROR_NONE).n_rows, ==, n_rows[i % 4]);
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* Byte by byte: nothing is read that is not there, and nothing waits for more than is needed. */
+static void test_pieces(void) {
+        static const int64_t value = 41;
+        uint64_t statement, number;
+        Client c;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        client_start(&rig, &c);
+        statement = client_add_prepare(&c, "SELECT ? + 1");
+        number = client_add_fetch(&c, statement, 1, &value);
+        for (guint i = 0; i < c.output->len; i++) {
+                g_assert_cmpint(send(c.fd, c.output->data + i, 1, MSG_NOSIGNAL), ==, 1);
+                if (i % 8 == 0)
+                        g_usleep(500);
+        }
+        g_byte_array_set_size(c.output, 0);
+        (void) client_expect(&c, statement, ERROR_NONE);
+        g_assert_cmpint(client_expect(&c, number, ERROR_NONE).integer, ==, 42);
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* What comes is no request: InvalidRequest, and the end. What was asked before it is answered. */
+static void test_garbage(void) {
+        static const struct {
+                unsigned kind, flags;
+                uint64_t number;
+                size_t size; /* as the header says */
+                uint8_t version;
+        } cases[] = {
+                { REQUEST_QUERY, 0, 1, 0, SQLIPC_PAGE_VERSION },          /* not larger than the one before */
+                { REQUEST_PREPARE, 0, 0, 0, SQLIPC_PAGE_VERSION },
+                { REQUEST_QUERY, FRAME_MORE, 2, 0, SQLIPC_PAGE_VERSION },
+                { REQUEST_FETCH, 1 << 15, 2, 24, SQLIPC_PAGE_VERSION },   /* our own marks */
+                { REQUEST_FETCH, 1 << 14, 2, 0, SQLIPC_PAGE_VERSION },
+                { REQUEST_QUERY, 0, 2, 0, SQLIPC_PAGE_VERSION + 1 },
+                { REQUEST_CANCEL, 0, 1, 1, SQLIPC_PAGE_VERSION },
+                { REQUEST_FINALIZE, 0, 1, 8, SQLIPC_PAGE_VERSION },
+                { FRAME_END, 0, 2, 0, SQLIPC_PAGE_VERSION },
+                { 0, 0, 2, 0, SQLIPC_PAGE_VERSION },
+                { REQUEST_PREPARE, 0, 2, CHANNEL_REQUEST_SIZE_MAX + 1, SQLIPC_PAGE_VERSION },
+                { REQUEST_PREPARE, 0, 2, UINT32_MAX, SQLIPC_PAGE_VERSION },
+        };
+        Rig rig;
+
+        rig_init(&rig, wide);
+        for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+                ReceivedMessage m;
+                guint header;
+                Answer a;
+                Client c;
+
+                client_start(&rig, &c);
+                (void) client_add_query(&c, "SELECT * FROM t", 0, NULL);
+                header = c.output->len;
+                client_add_frame(&c, cases[i].kind, cases[i].flags, cases[i].number, NULL, 0);
+                store_le32(c.output->data + header, (uint32_t) cases[i].size);
+                c.output->data[header + 5] = cases[i].version;
+                (void) client_add_query(&c, "SELECT * FROM t", 0, NULL); /* nobody looks at it */
+                client_send(&c);
+                g_assert_cmpuint(client_expect(&c, 1, ERROR_NONE).n_rows, ==, 2);
+                (void) client_expect(&c, cases[i].number, ERROR_INVALID_REQUEST);
+                m = client_expect_end(&rig, &c, MESSAGE_CHANNEL_CLOSED, NULL);
+                received_message_done(&m);
+                close(c.kept_fd); /* as the supervisor does */
+                c.kept_fd = -1;
+                g_assert_false(client_receive(&c, &a));
+                client_done(&c);
+        }
+        rig_done(&rig);
+}
+
+/* A request that is too large is thrown away as it arrives: the next is as good as ever. */
+static void test_too_large(void) {
+        g_autofree uint8_t *payload = g_malloc0(10 << 20);
+        uint64_t large, cancelled, number;
+        Setup setup = wide;
+        Client c;
+        Rig rig;
+
+        setup.sql_size_max = 100000;
+        rig_init(&rig, setup);
+        rig.row_size_max = 1 << 20;
+        client_start(&rig, &c);
+        (void) client_add_query(&c, "SELECT 1", 0, NULL);
+        large = ++c.request;
+        client_add_frame(&c, REQUEST_PREPARE, 0, large, payload, 10 << 20);
+        number = client_add_query(&c, "SELECT 2", 0, NULL);
+        client_send(&c);
+        g_assert_cmpint(client_expect(&c, 1, ERROR_NONE).integer, ==, 1);
+        (void) client_expect(&c, large, ERROR_LIMITS_EXCEEDED);
+        g_assert_cmpint(client_expect(&c, number, ERROR_NONE).integer, ==, 2);
+
+        /* within that, but more SQL than is allowed */
+        large = ++c.request;
+        client_add_frame(&c, REQUEST_PREPARE, 0, large, payload, 100001);
+        client_send(&c);
+        g_assert_nonnull(strstr(client_expect(&c, large, ERROR_LIMITS_EXCEEDED).message, "SQLSizeMax="));
+
+        /* as large as allowed: it is a NUL too much, not a byte */
+        large = ++c.request;
+        client_add_frame(&c, REQUEST_PREPARE, 0, large, payload, 100000);
+        cancelled = client_add_query(&c, "SELECT 3", 0, NULL);
+        client_send(&c);
+        (void) client_expect(&c, large, ERROR_SQL);
+        g_assert_cmpint(client_expect(&c, cancelled, ERROR_NONE).integer, ==, 3);
+        client_done(&c);
+        rig_done(&rig);
+}
+
+static void test_limits(void) {
+        Client c;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        rig.row_size_max = 1000;
+        rig.result_rows_max = 10;
+        rig.result_size_max = 5000;
+        client_init(&rig, &c);
+        c.setup.statements_max = 2;
+        client_open(&rig, &c);
+        g_assert_cmpint(client_query(&c, "SELECT zeroblob(1001)").error, ==, ERROR_ROW_TOO_LARGE);
+        g_assert_cmpint(client_query(&c, MANY " LIMIT 10").error, ==, ERROR_NONE);
+        g_assert_cmpint(client_query(&c, MANY " LIMIT 11").error, ==, ERROR_LIMITS_EXCEEDED);
+        g_assert_cmpint(client_query(&c, "SELECT zeroblob(900) FROM (" MANY " LIMIT 5)").error, ==, ERROR_NONE);
+        g_assert_cmpint(client_query(&c, "SELECT zeroblob(900) FROM (" MANY " LIMIT 6)").error, ==, ERROR_LIMITS_EXCEEDED);
+        for (unsigned i = 0; i < 20; i++) /* a limit of each result, not of the channel */
+                g_assert_cmpint(client_query(&c, "SELECT zeroblob(900) FROM (" MANY " LIMIT 5)").error, ==, ERROR_NONE);
+
+        for (unsigned i = 0; i < 4; i++)
+                (void) client_add_prepare(&c, i == 0 ? "SELECT nonsense" : "SELECT 1");
+        client_add_finalize(&c, c.request);
+        (void) client_add_prepare(&c, "SELECT 2");
+        client_send(&c);
+        (void) client_expect(&c, c.request - 4, ERROR_SQL); /* one that did not compile is none */
+        (void) client_expect(&c, c.request - 3, ERROR_NONE);
+        (void) client_expect(&c, c.request - 2, ERROR_NONE);
+        g_assert_nonnull(strstr(client_expect(&c, c.request - 1, ERROR_LIMITS_EXCEEDED).message, "StatementsMax="));
+        (void) client_expect(&c, c.request, ERROR_LIMITS_EXCEEDED); /* what was finalized was none, either */
+        client_add_finalize(&c, c.request - 2);
+        (void) client_add_prepare(&c, "SELECT 2");
+        client_send(&c);
+        (void) client_expect(&c, c.request, ERROR_NONE);
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* A result that is too large takes no answer with it that is in the same page, behind or before it. */
+static void test_too_much_between(void) {
+        Client c;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        rig.result_size_max = 1000;
+        client_start(&rig, &c);
+        for (unsigned i = 0; i < 30; i++)
+                (void) client_add_query(&c, i % 3 == 1 ? "SELECT zeroblob(2000)" : "SELECT 7", 0, NULL);
+        client_send(&c);
+        for (unsigned i = 0; i < 30; i++)
+                if (i % 3 == 1)
+                        (void) client_expect(&c, i + 1, ERROR_LIMITS_EXCEEDED);
+                else
+                        g_assert_cmpint(client_expect(&c, i + 1, ERROR_NONE).integer, ==, 7);
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* The client's own limit of time, and the service's; whichever is shorter. */
+static void test_deadlines(void) {
+        uint8_t payload[CHANNEL_QUERY_HEAD_SIZE + sizeof ENDLESS] = {};
+        Client c;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        client_start(&rig, &c);
+        store_le64(payload, 50000);
+        store_le32(payload + 16, strlen(ENDLESS));
+        memcpy(payload + CHANNEL_QUERY_HEAD_SIZE, ENDLESS, strlen(ENDLESS));
+        client_add_frame(&c, REQUEST_QUERY, 0, ++c.request, payload, CHANNEL_QUERY_HEAD_SIZE + strlen(ENDLESS));
+        client_send(&c);
+        (void) client_expect(&c, c.request, ERROR_TIMED_OUT);
+        client_done(&c);
+        rig_stop(&rig);
+
+        rig_start(&rig, wide);
+        client_init(&rig, &c);
+        c.setup.run_timeout_usec = 50000;
+        client_open(&rig, &c);
+        store_le64(payload, UINT64_MAX);
+        client_add_frame(&c, REQUEST_QUERY, 0, ++c.request, payload, CHANNEL_QUERY_HEAD_SIZE + strlen(ENDLESS));
+        client_send(&c);
+        (void) client_expect(&c, c.request, ERROR_TIMED_OUT);
+        g_assert_cmpint(client_query(&c, ENDLESS).error, ==, ERROR_TIMED_OUT);
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* CANCEL in every place: of what runs, of what waits, of what is over, of what never was. */
+static void test_cancel(void) {
+        Client c;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        client_start(&rig, &c);
+        (void) client_add_query(&c, "SELECT 1", 0, NULL); /* 1: over by the time */
+        (void) client_add_query(&c, ENDLESS, 0, NULL);    /* 2: runs */
+        (void) client_add_query(&c, "SELECT 3", 0, NULL); /* 3: waits */
+        (void) client_add_query(&c, "SELECT 4", 0, NULL);
+        (void) client_add_prepare(&c, "SELECT 5");
+        client_send(&c);
+        g_assert_cmpint(client_expect(&c, 1, ERROR_NONE).integer, ==, 1);
+        client_add_cancel(&c, 1);
+        client_add_cancel(&c, 3);
+        client_add_cancel(&c, 5);
+        client_add_cancel(&c, 0);
+        client_add_cancel(&c, 4711);
+        client_add_cancel(&c, 3);
+        client_add_cancel(&c, 2);
+        client_send(&c);
+        (void) client_expect(&c, 2, ERROR_CANCELLED);
+        (void) client_expect(&c, 3, ERROR_CANCELLED);
+        g_assert_cmpint(client_expect(&c, 4, ERROR_NONE).integer, ==, 4);
+        (void) client_expect(&c, 5, ERROR_CANCELLED);
+        (void) client_add_fetch(&c, 5, 0, NULL); /* it was not prepared */
+        client_send(&c);
+        (void) client_expect(&c, 6, ERROR_UNKNOWN_STATEMENT);
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* All in one write, the CANCEL behind what it names: nothing runs that was cancelled before its turn. */
+static void test_cancel_at_once(void) {
+        Client c;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        client_start(&rig, &c);
+        for (unsigned i = 0; i < 100; i++) {
+                uint64_t number = client_add_query(&c, ENDLESS, 0, NULL);
+
+                client_add_cancel(&c, number);
+        }
+        client_send(&c);
+        for (unsigned i = 0; i < 100; i++)
+                (void) client_expect(&c, i + 1, ERROR_CANCELLED);
+        g_assert_cmpuint(client_query(&c, "SELECT * FROM t").n_rows, ==, 2);
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* The next report, which must be of this kind; its SQL is gone. */
+static ChannelProgress next_progress(Rig *rig) {
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+        ChannelProgress p;
+
+        wait_for(rig->control_fd);
+        g_assert_cmpint(message_receive(rig->control_fd, &m), ==, 1);
+        g_assert_cmpint(m.message.kind, ==, MESSAGE_CHANNEL_PROGRESS);
+        p = m.message.channel_progress;
+        received_message_done(&m);
+        return p;
+}
+
+/* One that is parked, because its answer is not read. */
+static void test_cancel_parked(void) {
+        uint64_t number;
+        Client c;
+        Answer a;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        client_start(&rig, &c);
+        number = client_add_query(&c, MANY, 0, NULL);
+        client_send(&c);
+        while (!next_progress(&rig).parked)
+                ;
+        client_add_cancel(&c, number);
+        client_send(&c);
+        g_assert_true(client_receive(&c, &a));
+        g_assert_cmpint(a.error, ==, ERROR_CANCELLED);
+        g_assert_cmpuint(a.n_rows, >, 0);
+        g_assert_cmpuint(client_query(&c, "SELECT * FROM t").n_rows, ==, 2);
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* A client that reads nothing for longer than ParkTimeoutSec=: its run ends, and it learns why once it reads. */
+static void test_slow_reader(void) {
+        Setup setup = wide;
+        uint64_t number;
+        Client c;
+        Answer a;
+        Rig rig;
+
+        setup.park_usec = setup.park_rollback_usec = 50000;
+        rig_init(&rig, setup);
+        client_start(&rig, &c);
+        number = client_add_query(&c, MANY, 0, NULL);
+        client_send(&c);
+        while (!next_progress(&rig).parked)
+                ;
+        while (next_progress(&rig).parked) /* its end is news, too: then it holds up writers no more */
+                ;
+        exec_sql(rig.database, "INSERT INTO t(i) VALUES(77)");
+        g_assert_true(client_receive(&c, &a));
+        g_assert_cmpuint(a.number, ==, number);
+        g_assert_cmpint(a.error, ==, ERROR_READER_TOO_SLOW);
+        g_assert_cmpuint(client_query(&c, "SELECT * FROM t").n_rows, ==, 3);
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* Another program changes the schema between two runs: rows and columns are the new ones. */
+static void test_schema_change(void) {
+        uint64_t statement;
+        Client c;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        client_start(&rig, &c);
+        statement = client_add_prepare(&c, "SELECT * FROM t");
+        client_send(&c);
+        (void) client_expect(&c, statement, ERROR_NONE);
+        for (unsigned i = 0; i < 5; i++) {
+                uint64_t number = client_add_fetch(&c, statement, 0, NULL);
+                Answer a;
+
+                client_send(&c);
+                a = client_expect(&c, number, ERROR_NONE);
+                g_assert_cmpuint(a.n_columns, ==, 5 + i / 2);
+                if (i % 2)
+                        exec_sql(rig.database, i == 1 ? "ALTER TABLE t ADD COLUMN x" : "ALTER TABLE t ADD COLUMN y");
+        }
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* A file in the place of the other is seen, if not at once. */
+static void test_replaced_file(void) {
+        g_autofree char *other = NULL;
+        uint64_t statement, number;
+        Client c;
+        Answer a;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        other = g_strconcat(rig.database, ".new", NULL);
+        exec_sql(other, "CREATE TABLE t(i); INSERT INTO t VALUES(4711)");
+        client_start(&rig, &c);
+        statement = client_add_prepare(&c, "SELECT max(i) FROM t");
+        number = client_add_fetch(&c, statement, 0, NULL);
+        client_send(&c);
+        (void) client_expect(&c, statement, ERROR_NONE);
+        g_assert_cmpint(client_expect(&c, number, ERROR_NONE).integer, ==, INT64_MAX);
+        g_assert_cmpint(rename(other, rig.database), ==, 0);
+        do {
+                number = client_add_fetch(&c, statement, 0, NULL);
+                client_send(&c);
+                a = client_expect(&c, number, ERROR_NONE);
+        } while (a.integer != 4711);
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* While a writer has the database locked the request waits, and so does nothing else. */
+static void test_busy(void) {
+        sqlite3 *writer;
+        Client c, other;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        client_start(&rig, &c);
+        client_start(&rig, &other);
+        g_assert_cmpint(sqlite3_open(rig.database, &writer), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_exec(writer, "BEGIN EXCLUSIVE", NULL, NULL, NULL), ==, SQLITE_OK);
+        (void) client_add_query(&c, "SELECT * FROM t", 0, NULL);
+        client_send(&c);
+        client_add_frame(&other, REQUEST_FETCH, 0, ++other.request, "", 0);
+        client_send(&other);
+        (void) client_expect(&other, other.request, ERROR_INVALID_REQUEST);
+        g_assert_cmpint(sqlite3_exec(writer, "COMMIT", NULL, NULL, NULL), ==, SQLITE_OK);
+        g_assert_cmpuint(client_expect(&c, c.request, ERROR_NONE).n_rows, ==, 2);
+        sqlite3_close(writer);
+        client_done(&c);
+        client_done(&other);
+        rig_done(&rig);
+}
+
+/* Until the client can read. A machine with other things to do may make the worker think that it is stuck: what it gives back
+ * it gets again. */
+static void wait_for_answer(Rig *rig, Client *c) {
+        for (;;) {
+                struct pollfd p[] = { { .fd = c->fd, .events = POLLIN }, { .fd = rig->control_fd, .events = POLLIN } };
+                ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+
+                g_assert_cmpint(poll(p, 2, 30000), >, 0);
+                if (p[0].revents)
+                        return;
+                g_assert_cmpint(message_receive(rig->control_fd, &m), ==, 1);
+                if (m.message.kind == MESSAGE_CHANNEL_RESTED && m.message.channel_end.progress.number == c->number)
+                        client_take_up(rig, c, &m);
+                received_message_done(&m);
+        }
+}
+
+/* What is asked on one channel does not wait for all that was asked on another. */
+static void test_turns(void) {
+        enum { ANSWER_SIZE = 48 + 40 + 72 }; /* COLUMNS, ROWS, END of one */
+        Client busy, c;
+        int unread;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        client_start(&rig, &busy);
+        client_start(&rig, &c);
+        (void) client_query(&c, "SELECT 1");
+        for (unsigned i = 0; i < 500; i++)
+                (void) client_add_query(&busy, "SELECT count(*) FROM (" MANY " LIMIT 20000)", 0, NULL);
+        client_send(&busy);
+        g_assert_cmpuint(client_expect(&busy, 1, ERROR_NONE).n_rows, ==, 1);
+        (void) client_add_query(&c, "SELECT * FROM t", 0, NULL);
+        client_send(&c);
+        wait_for_answer(&rig, &c);
+        g_assert_cmpuint(client_expect(&c, c.request, ERROR_NONE).n_rows, ==, 2);
+        g_assert_cmpint(ioctl(busy.fd, FIONREAD, &unread), ==, 0);
+        g_assert_cmpint(unread, <, 499 * ANSWER_SIZE);
+        for (unsigned i = 1; i < 500; i++) {
+                if (i == 499)
+                        client_leave(&c);
+                (void) client_expect(&busy, i + 1, ERROR_NONE);
+        }
+        client_done(&busy);
+        client_done(&c);
+        rig_done(&rig);
+}
+
 int main(int argc, char **argv) {
         rig_main_init(&argc, &argv);
         g_test_add_func("/channel/requests", test_requests);
+        g_test_add_func("/channel/statement-frame", test_statement_frame);
+        g_test_add_func("/channel/errors", test_errors);
+        g_test_add_func("/channel/wrong-inside", test_wrong_inside);
+        g_test_add_func("/channel/pipelining", test_pipelining);
+        g_test_add_func("/channel/large-answers", test_large_answers);
+        g_test_add_func("/channel/pieces", test_pieces);
+        g_test_add_func("/channel/garbage", test_garbage);
+        g_test_add_func("/channel/too-large", test_too_large);
+        g_test_add_func("/channel/limits", test_limits);
+        g_test_add_func("/channel/too-much-between", test_too_much_between);
+        g_test_add_func("/channel/deadlines", test_deadlines);
+        g_test_add_func("/channel/cancel", test_cancel);
+        g_test_add_func("/channel/cancel-at-once", test_cancel_at_once);
+        g_test_add_func("/channel/cancel-parked", test_cancel_parked);
+        g_test_add_func("/channel/slow-reader", test_slow_reader);
+        g_test_add_func("/channel/schema-change", test_schema_change);
+        g_test_add_func("/channel/replaced-file", test_replaced_file);
+        g_test_add_func("/channel/busy", test_busy);
+        g_test_add_func("/channel/turns", test_turns);
         return g_test_run();
 }

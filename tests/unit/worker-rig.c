@@ -111,9 +111,13 @@ void rig_init(Rig *rig, Setup setup) {
 }
 
 void rig_stop(Rig *rig) {
+        g_assert_cmpint(message_send(rig->control_fd, &(Message) { .kind = MESSAGE_EXIT }, -1), ==, 0);
+        rig_gone(rig);
+}
+
+void rig_gone(Rig *rig) {
         int status;
 
-        g_assert_cmpint(message_send(rig->control_fd, &(Message) { .kind = MESSAGE_EXIT }, -1), ==, 0);
         g_assert_cmpint(waitpid(rig->pid, &status, 0), ==, rig->pid);
         g_assert_true(WIFEXITED(status));
         g_assert_cmpint(WEXITSTATUS(status), ==, 0);

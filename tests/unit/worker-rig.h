@@ -60,8 +60,9 @@ void rig_start(Rig *rig, Setup setup);
 /* Whether a worker can be started as another user: we are root. Skips the test otherwise. */
 bool rig_can_change_uid(void);
 
-/* Tells the worker to go, and sees that it goes in order. */
+/* Tells the worker to go, and sees that it goes in order; or only the latter. */
 void rig_stop(Rig *rig);
+void rig_gone(Rig *rig);
 void rig_done_folder(Rig *rig);
 void rig_done(Rig *rig);
 
