@@ -83,8 +83,8 @@ static int count_rows(Service *service, uint64_t *ret) {
 }
 
 static void report_parts(const Part *parts, const Findings *findings, Report *report) {
-        ReportTable *table = report_table(report, "bulk-rows", "Time and memory by the number of rows of 4 columns, none kept",
-                                          "rows");
+        ReportTable *table = report_table(report, "bulk-rows",
+                                          "Time and memory by the number of rows of 4 columns, none kept", "rows");
         ReportChart *chart = report_chart(report, "bulk-rows", "Time by the number of rows", "rows", "ms", REPORT_LINEAR);
         double x[N_PARTS], y[N_PARTS];
 

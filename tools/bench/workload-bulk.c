@@ -134,9 +134,9 @@ static int measure(const BenchOptions *options, Report *report) {
 const Workload workload_bulk = {
         .verb = "bulk",
         .help = "a whole table, on two CPUs and on one, by sizes, by rows",
-        .summary = "Fetches a whole table and copies every value, beside SQLite in process: as programs usually do it, and as "
-                   "fast as it goes. Shows what sizes of pages, pipes and writes are worth, on pipes of its own; and, where "
-                   "--folder has the dataset 'narrow', time and memory by the number of rows.",
+        .summary = "Fetches a whole table and copies every value, beside SQLite in process: as programs usually do it, and "
+                   "as fast as it goes. Shows what sizes of pages, pipes and writes are worth, on pipes of its own; and, "
+                   "where --folder has the dataset 'narrow', time and memory by the number of rows.",
         .database = "study",
         .sql = "SELECT * FROM study",
         .measure = measure,

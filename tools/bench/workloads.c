@@ -18,6 +18,7 @@ const Workload *const workloads[] = {
         &workload_roundtrip,
         &workload_small,
         &workload_transports,
+        &workload_wide,
         NULL,
 };
 
