@@ -9,6 +9,14 @@
  *   gone       the same at once, and it dies: all of it lies in the socket then
  *   pages      what is no page, down the pipe
  *   else       a run that fails with "so it is"
+ *
+ * and of a channel, by the first QUERY on it:
+ *
+ *   foreign    that others are closed, if their numbers are near
+ *   twice      that it rests, and again
+ *   pong       an answer to what was never asked
+ *   early      the end of a run under the channel's number
+ *   else       that it rests, after seven runs, with SQL that is no text under way
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +29,7 @@
 
 #include "page-encoder.h"
 #include "protocol.h"
+#include "sqlipc-channel.h"
 #include "sqlipc-errors.h"
 
 #define N_COLUMNS 32767
@@ -118,6 +127,56 @@ static void lie(const Job *job, int pipe_fd) {
                 _exit(1);
 }
 
+static void say_rested(uint64_t number) {
+        const ChannelProgress progress = { .number = number, .n_runs = 7, .running = true, .usec = UINT64_MAX,
+                                           .sql = { .data = "\xff\0\xfe", .size = 3 } };
+
+        say(&(Message) { .kind = MESSAGE_CHANNEL_PROGRESS, .channel_progress = progress });
+        say(&(Message) { .kind = MESSAGE_CHANNEL_RESTED,
+                         .channel_end = { .progress = { .number = number }, .state = { .data = "?", .size = 1 } } });
+}
+
+static void lie_of_channel(uint64_t number, int fd) {
+        char request[FRAME_HEADER_SIZE + CHANNEL_QUERY_HEAD_SIZE + 64] = "";
+
+        await(fd, POLLIN);
+        if (read(fd, request, sizeof request - 1) < 0)
+                exit(1);
+        const char *what = request + FRAME_HEADER_SIZE + CHANNEL_QUERY_HEAD_SIZE;
+        if (strcmp(what, "foreign") == 0)
+                for (uint64_t n = number - 100; n < number; n++)
+                        say(&(Message) { .kind = MESSAGE_CHANNEL_CLOSED, .channel_end = { .progress = { .number = n } } });
+        if (strcmp(what, "pong") == 0)
+                say(&(Message) { .kind = MESSAGE_PONG, .number = 12345 });
+        if (strcmp(what, "early") == 0)
+                say_ended(number);
+        if (strcmp(what, "twice") == 0)
+                say_rested(number);
+        say_rested(number);
+}
+
+/* False: whatever else it is told is its end. */
+static bool obey(const ReceivedMessage *m) {
+        if (m->message.kind == MESSAGE_PING)
+                say(&(Message) { .kind = MESSAGE_PONG, .number = m->message.number });
+        else if (m->message.kind == MESSAGE_CHANNEL)
+                lie_of_channel(m->message.channel.number, m->pipe_fd);
+        else
+                return false;
+        return true;
+}
+
+static void work(ReceivedMessage *m) {
+        if (message_receive(WORKER_JOB_FD, m) <= 0)
+                return;
+        say(&(Message) { .kind = MESSAGE_TAKEN, .number = m->message.job.number });
+        if (strcmp(m->message.job.sql, "pages") == 0 || strcmp(m->message.job.sql, "flood") == 0)
+                say_started(m->message.job.number);
+        lie(&m->message.job, m->pipe_fd);
+        say_ended(m->message.job.number);
+        received_message_done(m);
+}
+
 int main(void) {
         ReceivedMessage m = RECEIVED_MESSAGE_INIT;
         struct pollfd fds[] = { { .fd = WORKER_JOB_FD, .events = POLLIN }, { .fd = WORKER_CONTROL_FD, .events = POLLIN } };
@@ -126,14 +185,14 @@ int main(void) {
         if (message_receive(WORKER_CONTROL_FD, &m) <= 0)
                 return 1;
         received_message_done(&m);
-        while (poll(fds, 2, -1) >= 0 && !fds[1].revents) /* whatever else it is told is its end */
-                if (message_receive(WORKER_JOB_FD, &m) > 0) {
-                        say(&(Message) { .kind = MESSAGE_TAKEN, .number = m.message.job.number });
-                        if (strcmp(m.message.job.sql, "pages") == 0 || strcmp(m.message.job.sql, "flood") == 0)
-                                say_started(m.message.job.number);
-                        lie(&m.message.job, m.pipe_fd);
-                        say_ended(m.message.job.number);
-                        received_message_done(&m);
-                }
-        return 0;
+        while (poll(fds, 2, -1) >= 0) {
+                if (fds[0].revents)
+                        work(&m);
+                if (!fds[1].revents)
+                        continue;
+                if (message_receive(WORKER_CONTROL_FD, &m) <= 0 || !obey(&m))
+                        return 0;
+                received_message_done(&m);
+        }
+        return 1;
 }

@@ -1,0 +1,403 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Channels as a client sees them: who may open how many, what they answer, how they are listed, and when they close.
+
+Which worker has them, and what becomes of them when one is stuck or dies: test_channel_workers.py.
+"""
+import contextlib
+import os
+import time
+
+from channel import Channel
+from client import DATABASE, NAME, Broken, Gio, GLib, Text, object_path, reference, same_rows
+from fake_polkit import FakePolkit
+from harness import CHINOOK, UID_A, UID_B, UID_DAEMON, Service, expect, fds, main, needs_root, wait_for
+from results import QUERIES
+from tap import equal, test, true
+
+ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
+STREAM = ENDLESS + "x, 'some text to fill the pages' FROM n"
+SCAN = ENDLESS + "count(*) FROM n"
+
+service = Service({"chinook": CHINOOK, "other": CHINOOK})
+client = service.client()
+
+
+@contextlib.contextmanager
+def opened(of=None, database="chinook", **options):
+    channel = Channel(of or client, database, options)
+    try:
+        yield channel
+    finally:
+        channel.close()
+
+
+def channels(asker=None, of=None):
+    return {number: more for number, _, _, more in (asker or (of or service).driver).manager("ListChannels")[0]}
+
+
+def only(of=None):
+    """The one channel that there is."""
+    (more,) = channels(of=of).values()
+    return more
+
+
+def none_left(of=None):
+    wait_for(lambda: (of or service).counters()["NChannels"] == 0, "channels that closed are forgotten")
+
+
+@test
+def answers():
+    """Prepared and direct queries answer as SQLite does, with their parameters and columns"""
+    with opened() as channel:
+        for name, (sql, positional) in QUERIES.items():
+            names, rows = reference(CHINOOK, sql, positional)
+            number = channel.prepare(sql)
+            described = channel.statement(number)
+            equal([column.decode() for column, _ in described.columns], names, f"columns of {name}")
+            true(described.read_only, f"{name} is not read-only")
+            for ask in (lambda: channel.fetch(number, *positional), lambda: channel.query(sql, *positional)):
+                same_rows(channel.read(ask()).rows, rows)
+            channel.finalize(number)
+        number = channel.prepare("SELECT :a + ?2, @b")
+        equal(channel.statement(number).parameters, [b":a", b"?2", b"@b"], "parameters")
+        equal(channel.read(channel.fetch(number, named={"a": 1, "?2": 2, "@b": "x"})).rows, [[3, Text(b"x")]], "rows")
+    none_left()
+
+
+@test
+def pipelined():
+    """Many requests in one write are answered in their order, errors among them"""
+    with opened() as channel:
+        statement = channel.prepare("SELECT ? * 2")
+        numbers = []
+        for n in range(300):
+            numbers.append(channel.fetch(statement, n) if n % 10 else channel.query("SELECT nonsense"))
+        channel.statement(statement)
+        for n, number in enumerate(numbers):
+            if n % 10:
+                equal(channel.read(number).rows, [[2 * n]], "rows")
+            else:
+                expect("Sql", channel.read, number)
+
+
+@test
+def options():
+    """Options are those of the XML; a channel that no reply is wanted for is not opened"""
+    failure = expect("UnknownOption", Channel, client, "chinook", {"timeout-usec": 5})
+    true("timeout-usec" in failure.message, failure.message)
+    expect("InvalidOption", Channel, client, "chinook", {"page-size": 5000})
+    expect("org.freedesktop.DBus.Error.UnknownObject", Channel, client, "nosuch")
+    with opened(**{"page-size": 4096}) as channel:
+        equal(channel.info, {"page-size": 4096}, "info")
+        number = channel.query("SELECT * FROM Track")
+        rows = 0
+        while True:
+            _, kind, _, data = channel.frame()
+            true(len(data) <= 4096, f"a frame of {len(data)} bytes")
+            rows += int.from_bytes(data[16:20], "little") if kind == 2 else 0
+            if kind == 4:
+                break
+        equal((rows, number), (3503, 1), "rows of the run")
+    none_left()
+    message = Gio.DBusMessage.new_method_call(NAME, object_path("chinook"), DATABASE, "OpenChannel")
+    message.set_body(GLib.Variant("(a{sv})", ({},)))
+    message.set_flags(Gio.DBusMessageFlags.NO_REPLY_EXPECTED)
+    client.connection.send_message(message, Gio.DBusSendMessageFlags.NONE)
+    client.manager("ListDatabases")
+    equal(service.counters()["NChannels"], 0, "channels")
+    true("channel" in service.counters()["Features"], "Features")
+
+
+@test
+def counts():
+    """What was done on a channel is in the list of channels, of clients, and in the sums of the service, each once"""
+    before = service.counters()
+    asker = service.client()
+    with opened(asker) as channel:
+        equal(only()["state"], "resting", "state of a new channel")
+        sizes = rows = 0
+        for sql in ("SELECT * FROM Track", "SELECT 1", "SELECT * FROM Album"):
+            number = channel.query(sql)
+            while True:
+                _, kind, _, data = channel.frame()
+                sizes += len(data)
+                if kind == 4:
+                    rows += int.from_bytes(data[16:24], "little")
+                    break
+        channel.prepare("SELECT 2")
+        sizes += len(channel.frame()[3])
+        more = wait_for(lambda: (only()["total-runs"] == 3 and only()["statements"] == 1) and only(), "the worker tells")
+        equal((more["rows"], more["bytes"]), (rows, sizes), f"{number} requests")
+        equal(more["uid"], os.geteuid(), "uid")
+        of = dict(service.driver.manager("ListClients")[0])[asker.name()]
+        equal((of["channels"], of["runs"], of["total-runs"], of["rows"], of["bytes"]), (1, 0, 3, rows, sizes), "of a client")
+        now = service.counters()
+        equal(now["NChannels"], 1, "NChannels")
+        equal([now[key] - before[key] for key in ("TotalRuns", "TotalRows", "TotalBytes")], [3, rows, sizes], "sums")
+    none_left()
+    asker.close()
+
+
+@test
+def runs_are_listed_and_cancelled():
+    """A run that lasts is in the list of runs under its channel's number, and CancelRun ends it and nothing else"""
+    with opened() as channel:
+        statement = channel.prepare("SELECT 1")
+        channel.statement(statement)
+        for sql, state in ((SCAN, "running"), (STREAM, "parked")):
+            run = channel.query(sql)
+            listed = wait_for(
+                lambda: [r for r in service.driver.manager("ListRuns")[0] if r[3]["state"] == state], f"the run is {state}"
+            )
+            ((number, path, owner, more),) = listed
+            equal((path, owner, more["sql"]), (object_path("chinook"), client.name(), sql[:200]), "the run")
+            true(number in channels() and channels()[number]["state"] == state, "its channel")
+            equal(service.counters()["NRuns"], 1, "NRuns")
+            workers = set(service.workers())
+            service.driver.manager("CancelRun", "(ta{sv})", number)
+            expect("Cancelled", channel.read, run)
+            equal(channel.read(channel.fetch(statement)).rows, [[1]], "rows after a cancelled run")
+            wait_for(lambda: service.counters()["NRuns"] == 0, "the run is over")
+            expect("UnknownRun", service.driver.manager, "CancelRun", "(ta{sv})", number)
+            true(workers <= set(service.workers()), "a worker was killed")
+    none_left()
+
+
+@needs_root
+def own_alone():
+    """Users see their own channels, and root all"""
+    one, two = service.client(UID_A), service.client(UID_B)
+    with opened(one), opened(two), opened(two):
+        equal([len(channels(asker)) for asker in (one, two, service.driver)], [1, 2, 3], "channels seen")
+        equal({more["uid"] for more in channels(two).values()}, {UID_B}, "whose")
+        with opened() as channel:
+            channel.ask("SELECT 1")
+            pids = [more["worker-pid"] for more in channels().values() if "worker-pid" in more]
+            equal(pids, [pid for pid in service.workers() if pid in pids], "workers of channels")
+        true(not any("worker-pid" in more for more in channels(one).values()), "a user sees a pid")
+    expect("AccessDenied", one.manager, "CancelRun", "(ta{sv})", 1)
+    one.close()
+    two.close()
+    none_left()
+
+
+# ---- limits ----
+
+
+@test
+def channels_max():
+    """ChannelsMax= bounds the channels of a uid, over all its connections, and one that closed makes room"""
+    with Service({"chinook": CHINOOK}, limits={"ChannelsMax": 3}) as limited:
+        ours = [limited.client() for _ in range(2)]
+        held = [Channel(ours[n % 2]) for n in range(3)]
+        for one in ours:
+            failure = expect("LimitsExceeded", Channel, one)
+            true("channels" in failure.message, failure.message)
+        true("ChannelsMax=" in limited.log_text(), "the log says nothing")
+        held.pop().close()
+        wait_for(lambda: limited.counters()["NChannels"] == 2, "the channel is closed")
+        held.append(Channel(ours[0]))
+        equal(held[-1].ask("SELECT 1"), [[1]], "rows")
+        for channel in held:
+            channel.close()
+
+
+@needs_root
+def channels_of_a_database():
+    """ChannelsMax= in NAME.conf counts for all users together, and says nothing of the others; ExemptRoot= lifts both"""
+    text = f"[Database]\nPath={CHINOOK}\nAllowUsers=*\n[Limits]\nChannelsMax=2\n"
+    with Service({"other": CHINOOK}, limits={"ExemptRoot": "yes"}, start=False) as limited:
+        limited.database("chinook", text)
+        limited.start()
+        one, two = limited.client(UID_A), limited.client(UID_B)
+        with opened(one), opened(two):
+            failure = expect("LimitsExceeded", Channel, two)
+            true("database" in failure.message and "ChannelsMax=" in failure.message, failure.message)
+            with opened(two, "other"), opened(limited.driver) as root:
+                equal(root.ask("SELECT 1"), [[1]], "rows")
+
+
+@test
+def limits_of_runs():
+    """StatementsMax=, RowSizeMax=, ResultRowsMax=, SQLSizeMax= and RunTimeoutSec= hold on a channel as over the bus"""
+    limits = {"StatementsMax": 2, "RowSizeMax": 1000, "ResultRowsMax": 5, "SQLSizeMax": 100, "RunTimeoutSec": "0.5"}
+    with Service({"chinook": CHINOOK}, limits=limits) as limited:
+        with opened(limited.client()) as channel:
+            held = [channel.prepare("SELECT 1") for _ in range(2)]
+            for number in held:
+                channel.statement(number)
+            expect("LimitsExceeded", channel.statement, channel.prepare("SELECT 3"))
+            channel.finalize(held.pop())
+            channel.statement(channel.prepare("SELECT 4"))
+            expect("RowTooLarge", channel.ask, "SELECT zeroblob(2000)")
+            expect("LimitsExceeded", channel.ask, "SELECT 1 FROM Track")
+            expect("LimitsExceeded", channel.ask, "SELECT 1".ljust(101))
+            expect("TimedOut", channel.ask, SCAN)
+            equal(channel.read(channel.fetch(held[0])).rows, [[1]], "rows after all that")
+
+
+@test
+def slow_runs_are_logged():
+    """A run past SlowQuerySec= is a line in the log; one whose reader is slow is not"""
+    with Service({"chinook": CHINOOK}, service={"SlowQuerySec": "1"}) as slow:
+        with opened(slow.client()) as channel:
+            run = channel.query(STREAM)
+            wait_for(lambda: slow.states() == ["parked"], "the run parks")
+            time.sleep(2)
+            channel.cancel(run)
+            expect("Cancelled", channel.read, run)
+            expect("TimedOut", channel.ask, SCAN.replace("SELECT count", "SELECT 'swordfish', count"), timeout_usec=2500000)
+            (said,) = wait_for(
+                lambda: [line for line in slow.log_text().splitlines() if "SlowQuerySec=" in line], "a line in the log"
+            )
+            true("on channel" in said and "swordfish" not in said, said)
+
+
+# ---- the end ----
+
+
+@test
+def idle():
+    """StatementIdleSec= closes a channel on which nothing came for so long, and none that is used"""
+    with Service({"chinook": CHINOOK}, limits={"StatementIdleSec": 3}) as short:
+        one = short.client()
+        with opened(one) as unused, opened(one) as once, opened(one) as used:
+            once.ask("SELECT 1")
+            statement = used.prepare("SELECT 1")
+            used.statement(statement)
+            while short.counters()["NChannels"] > 1:
+                equal(used.read(used.fetch(statement)).rows, [[1]], "rows of a channel in use")
+                time.sleep(0.05)
+            true(unused.is_closed() and once.is_closed(), "what was closed did not end between answers")
+            equal(used.read(used.fetch(statement)).rows, [[1]], "rows of a channel in use")
+
+
+@test
+def clients_that_go():
+    """A channel closes with either: its socket, or the client's connection to the bus"""
+    first, second = service.client(), service.client()
+    for how in ("socket", "bus"):
+        for sql in (None, "SELECT 1", SCAN, STREAM):
+            channel = Channel(first if how == "socket" else second)
+            if sql == "SELECT 1":
+                channel.ask(sql)
+            elif sql:
+                channel.query(sql)
+                wait_for(lambda: service.counters()["NRuns"] == 1, "the run is under way")
+            if how == "socket":
+                channel.close()
+            else:
+                second.close()
+                second = service.client()
+                wait_for(lambda: service.counters()["NChannels"] == 0, "the channel is closed")
+                channel.close()
+            none_left()
+            equal(service.counters()["NRuns"], 0, "runs")
+    equal(client.query("chinook", "SELECT 1").read().rows, [[1]], "rows over the bus")
+
+
+@test
+def reload():
+    """A reload that changes the database closes its channels, after what runs there; others stay, with their statements"""
+    with Service({"chinook": CHINOOK, "other": CHINOOK}) as changing:
+        one = changing.client()
+        with opened(one) as resting, opened(one) as used, opened(one) as busy, opened(one, "other") as other:
+            used.ask("SELECT 1")
+            statement = other.prepare("SELECT 1")
+            other.statement(statement)
+            run = busy.query(ENDLESS + "x FROM n LIMIT 30000000")
+            wait_for(lambda: changing.states() == ["parked"], "the run parks")
+            changing.database("chinook", Path=CHINOOK, Description="another")
+            one.manager("Reload")
+            true(resting.is_closed() and used.is_closed(), "what was closed did not end between answers")
+            busy.cancel(run)
+            expect("Cancelled", busy.read, run)
+            true(busy.is_closed(), "the channel outlived its run")
+            equal(other.read(other.fetch(statement)).rows, [[1]], "rows of another database")
+            with opened(one) as again:
+                equal(again.ask("SELECT 1"), [[1]], "rows of the changed database")
+            changing.limits(ResultRowsMax=2)
+            one.manager("Reload")
+            expect("LimitsExceeded", other.ask, "SELECT 1 FROM Track")
+            equal(other.read(other.fetch(statement)).rows, [[1]], "rows under new limits")
+            (changing.config_dir / "databases.d/other.conf").unlink()
+            one.manager("Reload")
+            true(other.is_closed(), "the channel of a database that is gone")
+
+
+@test
+def stop():
+    """The service stops with channels in every state: each reads end-of-file, and what runs is told why, or broken"""
+    with Service({"chinook": CHINOOK}) as ending:
+        one = ending.client()
+        with opened(one) as resting, opened(one) as used, opened(one) as scanning, opened(one) as parked:
+            used.ask("SELECT 1")
+            run = scanning.query(SCAN)
+            parked.query(STREAM)
+            wait_for(lambda: ending.states() == ["parked", "running"], "both run")
+            ending.stop()
+            true(resting.is_closed() and used.is_closed(), "what was closed did not end between answers")
+            try:
+                expect("ShuttingDown", scanning.read, run)
+            except (Broken, AssertionError):
+                pass  # best effort
+        ending.start()
+
+
+@test
+def idle_exit():
+    """An open channel keeps the service from exiting, and nothing does once it is closed"""
+    with Service({"chinook": CHINOOK}, service={"IdleExitSec": "0.3"}) as short:
+        one = short.client()
+        with opened(one) as channel:
+            time.sleep(1)
+            equal(channel.ask("SELECT 1"), [[1]], "rows")
+            time.sleep(1)
+            equal(channel.ask("SELECT 1"), [[1]], "rows")
+        wait_for(lambda: short.daemon.poll() is not None, "the service exits")
+        equal(short.daemon.returncode, 0, "exit code")
+        short.daemon = None
+
+
+@needs_root
+def polkit_takes_back():
+    """Whom polkit alone let in has to ask anew once polkit's rules changed"""
+    databases = {"asked": {"Path": CHINOOK, "AllowUsers": "root", "Polkit": "yes"}, "open": CHINOOK}
+    with Service(databases, uid=UID_DAEMON) as guarded:
+        fake = FakePolkit(guarded.address, {"asked": "yes"})
+        try:
+            one = guarded.client(UID_A)
+            with opened(one, "asked") as asked, opened(one, "open") as free, opened(guarded.driver, "asked") as roots:
+                for channel in (asked, free, roots):
+                    equal(channel.ask("SELECT 1"), [[1]], "rows")
+                fake.rules["asked"] = "no"
+                fake.changed()
+                true(asked.is_closed(), "the channel outlived the right to it")
+                for channel in (free, roots):
+                    equal(channel.ask("SELECT 1"), [[1]], "rows of who needs no polkit")
+                expect("org.freedesktop.DBus.Error.UnknownObject", Channel, one, "asked")
+        finally:
+            fake.close()
+
+
+@test
+def descriptors():
+    """Nothing is left of a hundred channels, however they were used"""
+    def held():
+        return sorted(target.split("[")[0] for target in fds(service.pid()).values() if "socket" in target)
+
+    none_left()
+    before = held()
+    for n in range(100):
+        with opened(database=("chinook", "other")[n % 2]) as channel:
+            if n % 3:
+                channel.ask("SELECT 1")
+            if n % 5 == 0:
+                channel.query(STREAM)
+    none_left()
+    equal(service.counters()["NStatements"], 0, "statements")
+    wait_for(lambda: len(held()) <= len(before) + 4, "descriptors are given back")  # two more a group of workers
+
+
+main(service)

@@ -1,0 +1,345 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Which worker has a channel, what it costs while nothing comes, and what becomes of it when its worker is stuck or dies."""
+import multiprocessing
+import os
+import random
+import signal
+import threading
+import time
+
+from channel import Channel
+from client import Broken, Client
+from harness import (
+    BUILD_ROOT, CHINOOK, SANITIZED, UID_A, UID_B, Service, executable, expect, fds, main, needs_root, wait_for,
+)
+from tap import at_most, diagnose, equal, test, true
+
+ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
+STREAM = ENDLESS + "x, 'some text to fill the pages' FROM n"
+SCAN = ENDLESS + "count(*) FROM n"
+# One opcode that computes for minutes and heeds no interrupt.
+STUCK = "SELECT instr(hex(zeroblob(5000000)), hex(zeroblob(2500000)) || 'b')"
+# The same after a second in which it can be interrupted, and is seen.
+STUCK_LATER = (
+    "SELECT instr(hex(zeroblob(5000000 + c % 2)), hex(zeroblob(2500000)) || 'b') FROM "
+    f"(SELECT count(*) AS c FROM ({ENDLESS} x FROM n LIMIT 8000000))"
+)
+N_CPUS = len(os.sched_getaffinity(0))
+
+
+def channels(service):
+    return [more for _, _, _, more in service.driver.manager("ListChannels")[0]]
+
+
+def at_workers(service):
+    """Channels of each worker."""
+    found = {}
+    for more in channels(service):
+        if "worker-pid" in more:
+            found[more["worker-pid"]] = found.get(more["worker-pid"], 0) + 1
+    return found
+
+
+def none_left(service):
+    wait_for(lambda: service.counters()["NChannels"] == 0, "channels that closed are forgotten")
+
+
+@test
+def resting():
+    """A channel on which nothing comes costs no worker, and goes on with its statements when something does"""
+    with Service({"chinook": CHINOOK}, limits={"WorkerIdleSec": 0}) as service:
+        client = service.client()
+        channel = Channel(client)
+        statement = channel.prepare("SELECT ? + 1")
+        channel.statement(statement)
+        for _ in range(2):
+            wait_for(lambda: not service.workers(), "no worker is left", 60)
+            (more,) = channels(service)
+            equal((more["state"], more["statements"]), ("resting", 1), "the channel")
+            equal(channel.read(channel.fetch(statement, 41)).rows, [[42]], "rows")
+            equal(len(service.workers()), 1, "workers")
+        channel.close()
+        none_left(service)
+
+
+@test
+def placement():
+    """Channels that are used spread over the CPUs, and share workers past that"""
+    with Service({"chinook": CHINOOK}) as service:
+        client = service.client()
+        held = [Channel(client) for _ in range(2 * N_CPUS)]
+        for channel in held:
+            channel.ask("SELECT 1")
+        found = at_workers(service)
+        equal(sorted(found.values()), [2] * N_CPUS, "channels of each worker")
+        for channel in held:
+            channel.close()
+
+
+@test
+def one_worker():
+    """Where WorkersMax= allows one worker, all channels are served by it, and runs over the bus beside them"""
+    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}) as service:
+        client = service.client()
+        held = [Channel(client) for _ in range(5)]
+        for _ in range(20):
+            numbers = [channel.query("SELECT 6 * 7") for channel in held]
+            client.point()
+            for channel, number in zip(held, numbers):
+                equal(channel.read(number).rows, [[42]], "rows")
+        equal(list(at_workers(service).values()), [5], "channels of each worker")
+
+
+@test
+def beside_a_scan():
+    """What computes on one channel holds up no other, whether they shared a worker before or not"""
+    with Service({"chinook": CHINOOK}) as service:
+        client = service.client()
+        held = [Channel(client) for _ in range(2 * N_CPUS)]
+        statements = [channel.prepare("SELECT 1") for channel in held]
+        for channel, statement in zip(held, statements):
+            channel.statement(statement)
+        scans = [channel.query(SCAN) for channel in held[:N_CPUS]]
+        for channel, statement in zip(held[N_CPUS:], statements[N_CPUS:]):
+            for _ in range(3):
+                equal(channel.read(channel.fetch(statement), 20).rows, [[1]], "rows beside a scan")
+        for channel, scan in zip(held, scans):
+            channel.cancel(scan)
+            expect("Cancelled", channel.read, scan)
+
+
+@test
+def beside_what_cannot_be_interrupted():
+    """A worker that hears nothing is given up by those who wait for it, and killed for who leaves it, not for others"""
+    with Service({"chinook": CHINOOK}) as service:
+        client = service.client()
+        held = [Channel(client) for _ in range(2 * N_CPUS)]
+        for channel in held:
+            channel.ask("SELECT 1")
+        stuck = held[:N_CPUS]
+        for channel in stuck:
+            channel.query(STUCK)
+        workers = set(service.workers())
+        for channel in held[N_CPUS:]:
+            number = channel.query("SELECT 2")
+            try:
+                equal(channel.read(number, 20).rows, [[2]], "rows")
+            except Broken:
+                again = Channel(client)  # what libsqlipc does
+                equal(again.ask("SELECT 2"), [[2]], "rows of another channel")
+                again.close()
+            channel.close()
+        equal(workers - set(service.workers()), set(), "workers that were killed meanwhile")
+        for channel in stuck:
+            channel.close()
+        none_left(service)
+        equal(workers & set(service.workers()), set(), "workers that nobody waits for")
+        client.point()
+
+
+def cancel_late(service, wait):
+    """Cancels, after that time, a run that first can be interrupted and then cannot. True: its worker had to die."""
+    channel = Channel(service.client())
+    channel.query(STUCK_LATER)
+    ((run, _, _, _),) = wait_for(lambda: service.driver.manager("ListRuns")[0], "the run is under way")
+    time.sleep(wait)
+    service.driver.manager("CancelRun", "(ta{sv})", run)
+    try:
+        channel.frame()
+        return False
+    except Broken:
+        return True
+    finally:
+        channel.close()
+
+
+@test
+def cancel_where_nothing_hears():
+    """CancelRun of what cannot be interrupted kills the worker, and the channel ends without an answer"""
+    with Service({"chinook": CHINOOK}) as service:
+        true(any(cancel_late(service, wait) for wait in (2, 4, 8, 16)), "the stuck run answered")
+        none_left(service)
+        service.client().point()
+
+
+@test
+def worker_killed():
+    """A worker that dies closes its channels alone, in whatever they were"""
+    with Service({"chinook": CHINOOK}) as service:
+        client = service.client()
+        rest, idle, busy, parked = (Channel(client) for _ in range(4))
+        idle.ask("SELECT 1")
+        busy.query(SCAN)
+        parked.query(STREAM)
+        wait_for(lambda: service.states() == ["parked", "running"], "both run")
+        for pid in service.workers():
+            os.kill(pid, signal.SIGKILL)
+        for channel in (idle, busy):
+            try:
+                channel.frame()
+                raise AssertionError("a lost worker answered")
+            except Broken:
+                pass
+        wait_for(lambda: service.counters()["NChannels"] == 1, "its channels are closed")
+        equal(rest.ask("SELECT 1"), [[1]], "rows of a channel that rested")
+        equal(Channel(client).ask("SELECT 1"), [[1]], "rows of a new channel")
+        for channel in (rest, idle, busy, parked):
+            channel.close()
+
+
+@test
+def daemon_killed():
+    """The daemon killed: channels end, workers go, and another is opened at the next one"""
+    with Service({"chinook": CHINOOK}) as service:
+        client = service.client()
+        rest, idle, busy = (Channel(client) for _ in range(3))
+        idle.ask("SELECT 1")
+        busy.query(STREAM)
+        service.kill()
+        true(rest.is_closed() and idle.is_closed(), "they outlive the daemon")
+        service.start()
+        equal(Channel(client).ask("SELECT 1"), [[1]], "rows of a new channel")
+
+
+def behave(address, how, ready, seed):
+    """One client's life until it is killed."""
+    client = Client(address)
+    chance = random.Random(seed)
+    channel = Channel(client)
+    ready.set()
+    while True:
+        if how == "open":
+            Channel(client).close()
+        if how == "prepare":
+            number = channel.prepare(f"SELECT {chance.random()} FROM Track a, Track b ORDER BY 1")
+            channel.statement(number)
+            channel.finalize(number)
+        if how == "query":
+            channel.ask("SELECT * FROM Track")
+        if how == "unread":
+            channel.query(STREAM)
+            time.sleep(60)
+        if how == "scan":
+            channel.query(SCAN)
+            time.sleep(60)
+        if how == "pipelined":
+            numbers = [channel.query("SELECT ?", n) for n in range(100)]
+            for number in numbers:
+                channel.read(number)
+
+
+@test
+def clients_killed():
+    """Clients killed at any moment leave no channel, worker or descriptor"""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["channel", "client", "harness", "tap"])
+    seed = random.randrange(2**32)
+    diagnose(f"seed {seed}")
+    chance = random.Random(seed)
+
+    def at_rest():
+        wait_for(lambda: service.counters()["NWorkers"] == 0 and not service.workers(), "idle workers end")
+        return sorted(target.split("[")[0] for target in fds(service.pid()).values())
+
+    with Service({"chinook": CHINOOK}, limits={"WorkerIdleSec": 1}) as service:
+        service.driver.point()
+        before = at_rest()
+        for _ in range(2 if SANITIZED else 5):
+            crowd = []
+            for how in ("open", "prepare", "query", "unread", "scan", "pipelined"):
+                ready = context.Event()
+                arguments = (service.address, how, ready, chance.randrange(2**32))
+                process = context.Process(target=behave, args=arguments, daemon=True)
+                process.start()
+                crowd.append((how, process, ready))
+            for how, process, ready in chance.sample(crowd, len(crowd)):
+                true(ready.wait(60), f"client {how!r} did not come up")
+                time.sleep(chance.choice((0, 0.002, 0.01, 0.05)))
+                process.kill()
+                process.join()
+            none_left(service)
+        equal(at_rest(), before, "descriptors of the supervisor")
+
+
+def use(channel, wrong):
+    try:
+        for n in range(300):
+            if channel.ask("SELECT ? + 1", n) != [[n + 1]]:
+                raise AssertionError(f"wrong answer to {n}")
+        channel.close()
+    except Exception as problem:  # noqa: BLE001 - whatever it was, the test fails
+        wrong.append(problem)
+
+
+@needs_root
+def ten_clients():
+    """Ten clients of two users at once, each on its own channel, at workers of their own users"""
+    with Service({"chinook": CHINOOK}) as service:
+        wrong = []
+        held = [Channel(service.client((UID_A, UID_B)[n % 2])) for n in range(10)]
+        threads = [threading.Thread(target=use, args=(channel, wrong)) for channel in held]
+        for thread in threads:
+            thread.start()
+        seen = {}
+        while any(thread.is_alive() for thread in threads):
+            for more in channels(service):
+                if "worker-pid" in more:
+                    seen.setdefault(more["worker-pid"], set()).add(more["uid"])
+        equal(wrong, [], "what went wrong")
+        true(seen and all(len(uids) == 1 for uids in seen.values()), f"users of each worker: {seen}")
+        none_left(service)
+
+
+@needs_root
+def workers_are_shared_out():
+    """At WorkersTotalMax= users whose channels are in use take turns"""
+    with Service({"chinook": CHINOOK}, limits={"WorkersTotalMax": 1}) as service:
+        held = [Channel(service.client(uid)) for uid in (UID_A, UID_B)]
+        for _ in range(3):
+            for channel in held:
+                equal(channel.ask("SELECT 1"), [[1]], "rows")
+                at_most(len(service.workers()), 1, "workers")
+
+
+@test
+def waits_no_longer_than_others():
+    """A channel that no worker is free for closes after QueueTimeoutSec=, when the bus would say Busy"""
+    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1, "QueueTimeoutSec": 1}) as service:
+        client = service.client()
+        stuck = client.query("chinook", STUCK)
+        first, second = Channel(client), Channel(client)
+        first.query("SELECT 1")
+        second.query("SELECT 1")
+        true(first.is_closed() and second.is_closed(), "they wait")
+        stuck.cancel()
+        none_left(service)
+
+
+@test
+def lying_workers():
+    """A worker that says of channels what it may not say is killed, and its channels end; the service goes on"""
+    lying = {"SQLIPC_WORKER_PATH": str(BUILD_ROOT / "tests/bus/lying-worker")}
+    with Service({"chinook": CHINOOK}, environment=lying) as service:
+        client = service.client()
+        other = Channel(client)
+        for number, lie in enumerate(("foreign", "pong", "early", "twice"), 1):
+            channel = Channel(client)
+            channel.query(lie)
+            wait_for(lambda: service.log_text().count("which is out of turn") == number, f"{lie}: it is told of")
+            if lie != "twice":  # what it said first was true: it rests
+                true(channel.is_closed(), f"{lie}: the channel is still there")
+            channel.close()
+            wait_for(lambda: service.counters()["NChannels"] == 1, f"{lie}: the channel is forgotten")
+            wait_for(lambda: not service.workers(), f"{lie}: the liar is killed")
+        equal([more["state"] for more in channels(service)], ["resting"], "the other channel")
+        channel = Channel(client)
+        channel.query("rested")
+        wait_for(lambda: sorted(more["total-runs"] for more in channels(service)) == [0, 7], "its lie counts for itself")
+        other.close()
+        channel.close()
+        none_left(service)
+
+
+if __name__ == "__main__":
+    main()
