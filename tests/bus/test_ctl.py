@@ -17,7 +17,8 @@ import subprocess
 import termios
 import time
 
-from harness import CHINOOK, CTL, PATIENCE, UID_A, UID_B, Service, main, wait_for
+from channel import Channel
+from harness import CHINOOK, CTL, PATIENCE, UID_A, UID_B, Service, expect, main, wait_for
 from tap import Skip, equal, test, true
 
 OK, FAILED, USAGE = 0, 1, 2
@@ -184,6 +185,31 @@ def statements_and_runs():
     service.forget()
     equal(ask("runs"), ("0 runs listed.\n", ""), "no runs")
     equal(ask_json("statements"), [], "no statements")
+
+
+@test
+def channels():
+    """channels: numbers, owners and states, in status and top, too; cancel ends what runs on one"""
+    need_root("cancels by the manager")
+    client = service.client()
+    idle, busy = Channel(client, "chinook"), Channel(client, "other")
+    run = busy.query(SCAN)
+    wait_for(lambda: "running" in service.states(), "the run is under way")
+    listed = {entry["database"]: entry for entry in ask_json("channels")}
+    equal({name: entry["state"] for name, entry in listed.items()}, {"chinook": "resting", "other": "running"}, "states")
+    equal({entry["client"] for entry in listed.values()}, {client.name()}, "client")
+    number = listed["other"]["channel"]
+    true(any(line.split()[:2] == [str(number), "other"] for line in ask("channels")[0].splitlines()), "row")
+    equal([entry["channel"] for entry in ask_json("status", "other")["channels"]], [number], "channels of a database")
+    equal((fields(ask("status")[0])["Channels"], ask_json("status")["NChannels"]), (["2"], 2), "channels in all")
+    equal([entry["channels"] for entry in top_rows() if entry["client"] == client.name()], [2], "channels in top")
+    equal(ask_json("cancel", str(number)), {"cancelled": [number]}, "cancelled")
+    failure = expect("Cancelled", busy.read, run)
+    true("administrator" in failure.message, failure.message)
+    for channel in (idle, busy):
+        channel.close()
+    service.forget()
+    equal(ask("channels"), ("0 channels listed.\n", ""), "no channels")
 
 
 @test

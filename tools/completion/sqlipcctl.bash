@@ -24,7 +24,7 @@ _sqlipcctl_value() {
     --allow-user | --service-user) mapfile -t COMPREPLY < <(compgen -u -- "$2") ;;
     --allow-group) mapfile -t COMPREPLY < <(compgen -g -- "$2") ;;
     --sort | -s)
-        mapfile -t COMPREPLY < <(compgen -W 'bytes rows runs parked queued statements total' -- "$2")
+        mapfile -t COMPREPLY < <(compgen -W 'bytes rows runs parked queued statements channels total' -- "$2")
         ;;
     esac
 }

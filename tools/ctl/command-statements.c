@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* sqlipcctl statements, sqlipcctl runs: what the service holds, and what it does, for the caller's uid, for root for all. */
+/* sqlipcctl statements, runs, channels: what the service holds, and what it does, for the caller's uid, for root for all. */
 #include "work.h"
 
 static const Column statement_columns[] = {
@@ -25,6 +25,21 @@ static const Column run_columns[] = {
         { "sql", "SQL", SHOWN_TEXT, .optional = true, .gives_way = true },
 };
 
+static const Column channel_columns[] = {
+        { "channel", "CHANNEL", SHOWN_TEXT },
+        { "database", "DATABASE", SHOWN_TEXT },
+        { "uid", "USER", SHOWN_USER },
+        { "client", "CLIENT", SHOWN_TEXT },
+        { "state", "STATE", SHOWN_TEXT },
+        { "usec", "OPEN", SHOWN_TIME },
+        { "statements", "STATEMENTS", SHOWN_NUMBER },
+        { "total-runs", "RUNS", SHOWN_NUMBER },
+        { "rows", "ROWS", SHOWN_NUMBER },
+        { "bytes", "BYTES", SHOWN_SIZE },
+        { "worker-pid", "WORKER", SHOWN_NUMBER, .optional = true },
+        { "sql", "SQL", SHOWN_TEXT, .optional = true, .gives_way = true },
+};
+
 static int print_work(Context *c, Work work, const Column *columns, size_t n_columns, const char *thing) {
         g_autoptr(GVariant) rows = NULL;
         int r = work_list(c, work, &rows);
@@ -43,7 +58,14 @@ static int run_runs(Context *c, char **words) {
         return print_work(c, WORK_RUNS, run_columns, G_N_ELEMENTS(run_columns), "run");
 }
 
+static int run_channels(Context *c, char **words) {
+        return print_work(c, WORK_CHANNELS, channel_columns, G_N_ELEMENTS(channel_columns), "channel");
+}
+
 const Verb verb_statements = {
         "statements", "", "List open statements: yours, or everybody's for root", 0, 0, NULL, NULL, run_statements,
 };
 const Verb verb_runs = { "runs", "", "List runs under way: yours, or everybody's for root", 0, 0, NULL, NULL, run_runs };
+const Verb verb_channels = {
+        "channels", "", "List open channels: yours, or everybody's for root", 0, 0, NULL, NULL, run_channels,
+};

@@ -54,6 +54,7 @@ static void print_service(GVariant *document) {
         field_print("Databases", NUMBER, lookup_number(document, "databases"));
         field_print("Clients", NUMBER, lookup_number(document, "clients"));
         field_print("Statements", NUMBER, lookup_number(document, "NStatements"));
+        field_print("Channels", NUMBER, lookup_number(document, "NChannels"));
         field_print("Runs", NUMBER ", " NUMBER " of them parked", lookup_number(document, "NRuns"),
                     lookup_number(document, "NParked"));
         field_print("Workers", NUMBER, lookup_number(document, "NWorkers"));
@@ -104,6 +105,7 @@ static void print_database(GVariant *document) {
                 field_print("Polkit", "asked about everybody else");
         print_list(document, "expose", "Exposed");
         print_count(document, "statements", "Statements");
+        print_count(document, "channels", "Channels");
         print_count(document, "runs", "Runs");
 }
 

@@ -20,7 +20,7 @@ static const GOptionEntry options[] = {
         { "delay", 'd', 0, G_OPTION_ARG_DOUBLE, &arg_delay, "Seconds between two looks, 1 where not given", "SEC" },
         { "count", 'n', 0, G_OPTION_ARG_INT, &arg_count, "End after so many", "N" },
         { "sort", 's', 0, G_OPTION_ARG_STRING, &arg_sort,
-          "What decides about the order: bytes (a second), rows, runs, parked, queued, statements, total", "KEY" },
+          "What decides about the order: bytes (a second), rows, runs, parked, queued, statements, channels, total", "KEY" },
         {},
 };
 
@@ -28,7 +28,8 @@ static const struct {
         const char *name, *key;
 } sort_keys[] = {
         { "bytes", "bytes-per-second" }, { "rows", "rows-per-second" }, { "runs", "runs" },   { "parked", "parked" },
-        { "queued", "queued" },          { "statements", "statements" }, { "total", "bytes" },
+        { "queued", "queued" },          { "statements", "statements" }, { "channels", "channels" },
+        { "total", "bytes" },
 };
 
 static const Column columns[] = {
@@ -36,6 +37,7 @@ static const Column columns[] = {
         { "uid", "USER", SHOWN_USER },
         { "pid", "PID", SHOWN_NUMBER },
         { "statements", "STATEMENTS", SHOWN_NUMBER },
+        { "channels", "CHANNELS", SHOWN_NUMBER },
         { "runs", "RUNS", SHOWN_NUMBER },
         { "parked", "PARKED", SHOWN_NUMBER },
         { "queued", "QUEUED", SHOWN_NUMBER },

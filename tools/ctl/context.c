@@ -13,8 +13,8 @@
 #include "configuration-files.h"
 
 static const Verb *const verbs[] = {
-        &verb_list, &verb_status, &verb_statements, &verb_runs, &verb_cancel, &verb_top,
-        &verb_check, &verb_add, &verb_reload, &verb_security,
+        &verb_list, &verb_status, &verb_statements, &verb_runs, &verb_channels, &verb_cancel,
+        &verb_top, &verb_check, &verb_add, &verb_reload, &verb_security,
 };
 
 bool context_is_system(const Context *c) {

@@ -115,13 +115,13 @@ static void add_configuration(Context *c, const char *name, GVariantBuilder *doc
         entry(document, "expose", strings(d->expose));
 }
 
-static int add_work(Context *c, Work work, const char *name, GVariantBuilder *document) {
+static int add_work(Context *c, Work work, const char *key, const char *name, GVariantBuilder *document) {
         g_autoptr(GVariant) all = NULL, here = NULL;
 
         if (work_list(c, work, &all) != CTL_OK)
                 return CTL_FAILED;
         here = work_on_database(all, name);
-        entry(document, work == WORK_RUNS ? "runs" : "statements", here);
+        entry(document, key, here);
         return CTL_OK;
 }
 
@@ -172,7 +172,9 @@ int status_of_database(Context *c, const char *name, GVariant **ret) {
         entry(&document, "object", g_variant_new_object_path(object));
         entries_of(&document, more);
         add_configuration(c, name, &document);
-        if (add_work(c, WORK_STATEMENTS, name, &document) != CTL_OK || add_work(c, WORK_RUNS, name, &document) != CTL_OK)
+        if (add_work(c, WORK_STATEMENTS, "statements", name, &document) != CTL_OK ||
+            add_work(c, WORK_RUNS, "runs", name, &document) != CTL_OK ||
+            add_work(c, WORK_CHANNELS, "channels", name, &document) != CTL_OK)
                 return CTL_FAILED;
         *ret = g_variant_ref_sink(g_variant_builder_end(&document));
         return CTL_OK;

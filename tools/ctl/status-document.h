@@ -12,7 +12,7 @@
  * caller may see it. It is not started for this. */
 int status_of_service(Context *c, GVariant **ret);
 
-/** One database: "name", "object", all that ListDatabases says, "statements" and "runs" (aa{sv}), and what the
+/** One database: "name", "object", all that ListDatabases says, "statements", "runs" and "channels" (aa{sv}), and what the
  * configuration's files say: "path", "immutable", "allow-users", "allow-groups", "polkit", "expose"; without these where
  * they cannot be read. */
 int status_of_database(Context *c, const char *name, GVariant **ret);

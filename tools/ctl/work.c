@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Statements and runs, see work.h. */
+/* Statements, runs and channels, see work.h. */
 #include "work.h"
 
 #include "sqlipc-names.h"
+
+static const struct {
+        const char *method, *number_key;
+} works[] = {
+        [WORK_STATEMENTS] = { "ListStatements", "statement" },
+        [WORK_RUNS] = { "ListRuns", "run" },
+        [WORK_CHANNELS] = { "ListChannels", "channel" },
+};
 
 static GVariant *rows_of(GVariant *list, const char *number_key) {
         g_auto(GVariantBuilder) rows = {};
@@ -35,7 +43,7 @@ int work_list(Context *c, Work work, GVariant **ret) {
         if (r < 0)
                 return CTL_FAILED;
         r = bus_call(c, START_NOTHING, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE,
-                     work == WORK_RUNS ? "ListRuns" : "ListStatements", &error, &reply, "a{sv}", 0);
+                     works[work].method, &error, &reply, "a{sv}", 0);
         if (r < 0 && bus_is_absent(&error) && bus_can_start(c)) {
                 *ret = g_variant_ref_sink(g_variant_new_array(G_VARIANT_TYPE_VARDICT, NULL, 0));
                 return CTL_OK;
@@ -45,7 +53,7 @@ int work_list(Context *c, Work work, GVariant **ret) {
         g_variant_get(reply, "(@a(tosa{sv})@a{sv})", &list, &info);
         if (g_variant_lookup(info, "truncated", "b", &truncated) && truncated)
                 complain("there are more than the %zu that the service lists", g_variant_n_children(list));
-        *ret = rows_of(list, work == WORK_RUNS ? "run" : "statement");
+        *ret = rows_of(list, works[work].number_key);
         return CTL_OK;
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Statements and runs, as the service lists them. */
+/* Statements, runs and channels, as the service lists them. */
 #ifndef CTL_WORK_H
 #define CTL_WORK_H
 
 #include "bus.h"
 #include "listing.h"
 
-typedef enum Work { WORK_STATEMENTS, WORK_RUNS } Work;
+typedef enum Work { WORK_STATEMENTS, WORK_RUNS, WORK_CHANNELS } Work;
 
-/** A dictionary for each: statement or run (t), database, client, and what the service says beside. None where it does not
+/** A dictionary for each: statement, run or channel (t), database, client, and what the service says beside. None where it does not
  * run but could be started. Says why it fails; returns an exit code. Caller unrefs. */
 int work_list(Context *c, Work work, GVariant **ret);
 
