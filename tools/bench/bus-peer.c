@@ -40,6 +40,21 @@ static int answer_integers(sd_bus_message *call, int32_t n) {
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
+static int answer_text(sd_bus_message *call, int32_t n) {
+        __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *reply = NULL;
+        size_t size = (size_t) n * sizeof *integers;
+        char *text;
+        int r;
+
+        r = sd_bus_message_new_method_return(call, &reply);
+        if (r >= 0)
+                r = sd_bus_message_append_string_space(reply, size, &text);
+        if (r < 0)
+                return r;
+        memset(text, BUS_PEER_LETTER, size);
+        return sd_bus_send(NULL, reply, NULL);
+}
+
 /* The reply goes first: the pipe may hold less than all. */
 static int answer_pipe(sd_bus_message *call, int32_t n) {
         int fds[2], r;
@@ -57,7 +72,7 @@ static int answer_pipe(sd_bus_message *call, int32_t n) {
 }
 
 static int answer_number(sd_bus_message *call) {
-        bool piped = sd_bus_message_is_method_call(call, NULL, "PassInteger") > 0;
+        const char *member = sd_bus_message_get_member(call);
         int32_t n;
         int r;
 
@@ -66,17 +81,18 @@ static int answer_number(sd_bus_message *call) {
                 return r;
         if (n < 0 || n > BUS_PEER_INTEGERS_MAX)
                 return sd_bus_reply_method_errnof(call, -ERANGE, "Too many.");
-        return piped ? answer_pipe(call, n) : answer_integers(call, n);
+        return g_str_equal(member, "PassInteger") ? answer_pipe(call, n)
+               : g_str_equal(member, "GetText")   ? answer_text(call, n)
+                                                  : answer_integers(call, n);
 }
 
 /* 1: it was told to end. */
 static int answer(sd_bus_message *message) {
         if (sd_bus_message_is_method_call(message, PEER_INTERFACE, "Echo") > 0)
                 return MIN(answer_echo(message), 0);
-        if (sd_bus_message_is_method_call(message, PEER_INTERFACE, "GetInteger") > 0 ||
-            sd_bus_message_is_method_call(message, PEER_INTERFACE, "PassInteger") > 0)
-                return MIN(answer_number(message), 0);
-        return sd_bus_message_is_method_call(message, PEER_INTERFACE, "Quit") > 0;
+        if (sd_bus_message_is_method_call(message, PEER_INTERFACE, "Quit") > 0)
+                return 1;
+        return sd_bus_message_is_method_call(message, PEER_INTERFACE, NULL) > 0 ? MIN(answer_number(message), 0) : 0;
 }
 
 static int serve(sd_bus *bus) {
@@ -223,6 +239,17 @@ int bus_peer_echo(BusPeer *peer, const void *bytes, size_t size, void *ret_bytes
         return 0;
 }
 
+/* Makes a call for `n` integers' worth. */
+static int call_for(BusPeer *peer, const char *member, int32_t n, sd_bus_message **ret_reply) {
+        __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *call = NULL;
+        int r;
+
+        r = bus_peer_new_call(peer, member, &call);
+        if (r >= 0)
+                r = sd_bus_message_append(call, "i", n);
+        return r < 0 ? r : sd_bus_call(peer->bus, call, 0, NULL, ret_reply);
+}
+
 static int read_reply(sd_bus_message *reply, size_t size, bool piped, int32_t *ret_integers) {
         const void *array;
         size_t array_size;
@@ -242,13 +269,26 @@ static int read_reply(sd_bus_message *reply, size_t size, bool piped, int32_t *r
 }
 
 int bus_peer_get_integers(BusPeer *peer, int32_t n, bool piped, int32_t *ret_integers) {
-        __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *call = NULL, *reply = NULL;
+        __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *reply = NULL;
         int r;
 
-        r = bus_peer_new_call(peer, piped ? "PassInteger" : "GetInteger", &call);
-        if (r >= 0)
-                r = sd_bus_message_append(call, "i", n);
-        if (r >= 0)
-                r = sd_bus_call(peer->bus, call, 0, NULL, &reply);
+        r = call_for(peer, piped ? "PassInteger" : "GetInteger", n, &reply);
         return r < 0 ? r : read_reply(reply, (size_t) n * sizeof *ret_integers, piped, ret_integers);
+}
+
+int bus_peer_get_text(BusPeer *peer, int32_t n, int32_t *ret_text) {
+        __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *reply = NULL;
+        size_t size = (size_t) n * sizeof *ret_text;
+        const char *text;
+        int r;
+
+        r = call_for(peer, "GetText", n, &reply);
+        if (r >= 0)
+                r = sd_bus_message_read(reply, "s", &text);
+        if (r < 0)
+                return r;
+        if (strlen(text) != size)
+                return -EPROTO;
+        memcpy(ret_text, text, size);
+        return 0;
 }

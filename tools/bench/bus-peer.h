@@ -4,7 +4,8 @@
  *
  *      Echo(ay bytes) -> (ay bytes)
  *      GetInteger(i n) -> (ai integers)     the first n of bus_peer_integer()
- *      PassInteger(i n) -> (h pipe)         the same, down a pipe, in the machine's byte order
+ *      GetText(i n) -> (s text)             as many bytes, of BUS_PEER_LETTER: what a bus has to check each byte of
+ *      PassInteger(i n) -> (h pipe)         the integers, down a pipe, in the machine's byte order
  */
 #ifndef BENCH_BUS_PEER_H
 #define BENCH_BUS_PEER_H
@@ -16,7 +17,7 @@
 #include "child.h"
 #include "options.h"
 
-enum { BUS_PEER_INTEGERS_MAX = 1000000 };
+enum { BUS_PEER_INTEGERS_MAX = 1000000, BUS_PEER_LETTER = 'x' };
 
 typedef struct BusPeer {
         Child child;
@@ -43,5 +44,8 @@ int bus_peer_new_call(BusPeer *peer, const char *member, sd_bus_message **ret);
 int bus_peer_echo(BusPeer *peer, const void *bytes, size_t size, void *ret_bytes);
 /** Gets `n` integers, in the reply or (`piped`) down a pipe, and copies them. */
 int bus_peer_get_integers(BusPeer *peer, int32_t n, bool piped, int32_t *ret_integers);
+
+/** Gets text of the size of `n` integers, and copies it there, without its NUL. */
+int bus_peer_get_text(BusPeer *peer, int32_t n, int32_t *ret_text);
 
 #endif

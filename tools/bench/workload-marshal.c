@@ -55,8 +55,20 @@ static int pipe_direct(void *userdata) {
         return bus_peer_get_integers(&marshal->direct, marshal->n, true, marshal->copied);
 }
 
+static int text_through_bus(void *userdata) {
+        Marshal *marshal = userdata;
+
+        return bus_peer_get_text(&marshal->bus, marshal->n, marshal->copied);
+}
+
+static int text_direct(void *userdata) {
+        Marshal *marshal = userdata;
+
+        return bus_peer_get_text(&marshal->direct, marshal->n, marshal->copied);
+}
+
 enum {
-        BY_BUS, DIRECT, PIPE_BY_BUS, PIPE_DIRECT, /* calls */
+        BY_BUS, DIRECT, PIPE_BY_BUS, PIPE_DIRECT, TEXT_BY_BUS, TEXT_DIRECT, /* calls */
         N_CALLS,
         MAKE = N_CALLS, MAKE_EACH, TAKE, TAKE_EACH, MAKE_GDBUS, TAKE_GDBUS, /* parts */
         N_WAYS,
@@ -66,7 +78,7 @@ typedef struct Kind {
         const char *name;
         int (*once)(void *userdata);
         /* A part: works on MarshalParts. `take`, after the clock: copies what was made. */
-        bool is_part, needs_bus;
+        bool is_part, needs_bus, is_text;
         int (*take)(void *userdata);
 } Kind;
 
@@ -75,6 +87,9 @@ static const Kind kinds[N_WAYS] = {
         [DIRECT] = { .name = "peer to peer", .once = call_direct },
         [PIPE_BY_BUS] = { .name = "pipe passed through the bus", .once = pipe_through_bus, .needs_bus = true },
         [PIPE_DIRECT] = { .name = "pipe passed peer to peer", .once = pipe_direct },
+        [TEXT_BY_BUS] = { .name = "as much text, through the bus", .once = text_through_bus, .needs_bus = true,
+                          .is_text = true },
+        [TEXT_DIRECT] = { .name = "as much text, peer to peer", .once = text_direct, .is_text = true },
         [MAKE] = { .name = "marshal", .once = marshal_array, .is_part = true, .take = unmarshal_array },
         [MAKE_EACH] = { .name = "marshal one by one", .once = marshal_each, .is_part = true, .take = unmarshal_array },
         [TAKE] = { .name = "unmarshal", .once = unmarshal_array, .is_part = true },
@@ -96,13 +111,19 @@ static int run_way(void *userdata) {
         return repeat_run(&way->repeat);
 }
 
+/* What is copied, or 0. Text that is as it should be counts as the integers, so that all are equal. */
 static uint64_t check_way(void *userdata) {
         Way *way = userdata;
         Marshal *marshal = way->marshal;
+        size_t size = (size_t) marshal->n * sizeof *marshal->copied;
+        const int32_t *integers = way->kind->is_text ? marshal->integers : marshal->copied;
 
         if (way->kind->take && way->kind->take(&marshal->parts) < 0)
                 return 0;
-        return crc32_z(0, (const void *) marshal->copied, (size_t) marshal->n * sizeof *marshal->copied) + UINT64_C(1);
+        for (size_t i = 0; way->kind->is_text && i < size; i++)
+                if (((const char *) marshal->copied)[i] != BUS_PEER_LETTER)
+                        return 0;
+        return crc32_z(0, (const void *) integers, size) + UINT64_C(1);
 }
 
 /* ---- Report ------------------------------------------------------------------------------------------------------- */
@@ -124,7 +145,8 @@ static ReportTable *table_of(const Forms *forms, unsigned way) {
 
 static void add_forms(const Marshal *marshal, Forms *forms) {
         static const char *const shares[] = {
-                "call", "marshalling", "unmarshalling", "each of two hops", "bus: routing, each way", "bus: the integers"
+                "call", "marshalling", "unmarshalling", "each of two hops", "bus: routing, each way", "bus: the integers",
+                "bus: checking, were it text"
         };
 
         forms->calls = report_table(marshal->report, "calls", "GetInteger(N), both ends and the bus on one CPU", "N");
@@ -148,6 +170,7 @@ static void add_forms(const Marshal *marshal, Forms *forms) {
 static void fill_where(Forms *forms, const Way ways[N_WAYS], const char *name, bool is_first) {
         double by_bus = report_median(ways[BY_BUS].repeat.usec), direct = report_median(ways[DIRECT].repeat.usec);
         double make = report_median(ways[MAKE].repeat.usec), take = report_median(ways[TAKE].repeat.usec);
+        double text = report_median(ways[TEXT_BY_BUS].repeat.usec) - report_median(ways[TEXT_DIRECT].repeat.usec);
 
         if (is_first)
                 forms->fixed_routing = by_bus - direct;
@@ -158,6 +181,7 @@ static void fill_where(Forms *forms, const Way ways[N_WAYS], const char *name, b
         report_table_value(forms->where, 3, (direct - make - take) / 2);
         report_table_value(forms->where, 4, forms->fixed_routing / 2);
         report_table_value(forms->where, 5, by_bus - direct - forms->fixed_routing);
+        report_table_value(forms->where, 6, text - (by_bus - direct));
 }
 
 static void fill_row(const Marshal *marshal, Forms *forms, const Way ways[N_WAYS], bool is_first) {
@@ -182,7 +206,8 @@ static void add_notes(Report *report) {
         report_note(report, "Each of two hops: (peer to peer - marshalling - unmarshalling) / 2, that is system calls, both "
                             "copies through the socket, the switch of processes, and sd-bus's work on a message's head.");
         report_note(report, "Bus, routing: (through the bus - peer to peer) / 2 for one integer. Bus, the integers: what "
-                            "that difference grows by with N, that is the bus's copies and its validation of the reply.");
+                            "that difference grows by with N: the bus's copies; of integers there is nothing to check. "
+                            "Bus, checking: that difference for a text of as many bytes, minus the one for integers.");
 }
 
 /* ---- Measuring ---------------------------------------------------------------------------------------------------- */
