@@ -13,10 +13,10 @@
 #include "repeat.h"
 #include "workload.h"
 
-enum { N_ECHOS = 5, N_SIZES = 23 }; /* 1 << 0 to 1 << 22 */
+enum { N_ECHOS = 6, N_SIZES = 23 }; /* 1 << 0 to 1 << 22 */
 
 static const EchoKind *const kinds[N_ECHOS] = {
-        &echo_pipe, &echo_socket_pair, &echo_memfd, &echo_direct, &echo_bus
+        &echo_pipe, &echo_socket_pair, &echo_memfd, &echo_direct, &echo_bus, &echo_channel
 };
 
 /* Where the costs of a trip are told apart: a small message, and one that has to be copied. */
