@@ -14,6 +14,9 @@
 /* How long a daemon that lives may take to say so. */
 #define ASK_TIMEOUT_USEC USEC_PER_SEC
 
+/* How long a blocking sqlipc_execute() or sqlipc_query() waits for a run on a channel to show that it started. */
+#define START_TIMEOUT_USEC (USEC_PER_SEC / 10)
+
 int cursor_new(sqlipc_cursor **ret, sqlipc_connection *connection, sqlipc_statement *s, char *path) {
         sqlipc_cursor *c = connection->spare_cursor ? steal(connection->spare_cursor) : malloc(sizeof *c);
         Channel *channel = path ? channel_get(connection, path) : NULL;
@@ -43,7 +46,8 @@ static void note_result(sqlipc_cursor *c, uint64_t n_bytes, uint64_t usec) {
         transport_on_result(c->run->channel, c->statement ? &c->statement->habit : NULL, c->sql_sum, n_bytes, usec);
 }
 
-/* Nobody reads on. A program that wants one row leaves the end behind it unread; what was going on even so was large, or slow. */
+/* Nobody reads on. A program that wants one row leaves the end behind it unread; what was going on even so was large, or
+ * slow. */
 static void abandon(sqlipc_cursor *c) {
         Run *run = c->run;
         bool was_under_way = run->under_way;
@@ -144,7 +148,7 @@ static void on_prepare_failed(sqlipc_cursor *c) {
 static bool retry_after_error(sqlipc_cursor *c) {
         uint32_t number = c->run->decoder.error_number;
         bool prepare = c->statement && c->run->decoder.run == c->statement->channel_number;
-        bool full = number == ERROR_LIMITS_EXCEEDED && prepare && !c->needs_channel; /* of statements; the bus may have room */
+        bool full = number == ERROR_LIMITS_EXCEEDED && prepare && !c->needs_channel; /* over the bus may be room for it */
 
         if (!c->run->on_channel || c->delivered || c->retried || is_cancelled(c) ||
             (!full && number != ERROR_UNKNOWN_STATEMENT && number != ERROR_SHUTTING_DOWN))
@@ -364,22 +368,40 @@ static int advance_to_start(sqlipc_cursor *c) {
         }
 }
 
+/* Waits for what the run waits for. Over the bus it is known to have started before it computes; on a channel its first page
+ * says so, for which nobody is kept from cancelling it. 1: look no further. */
+static int wait_for_start(sqlipc_cursor *c, uint64_t *deadline, uint64_t *start_by) {
+        bool on_channel = c->state == CURSOR_RUNNING && c->run->on_channel;
+        int r;
+
+        if (on_channel && *start_by == 0) {
+                uint64_t timeout = c->connection->timeout_usec;
+
+                *start_by = now_usec() + (timeout < START_TIMEOUT_USEC ? timeout : START_TIMEOUT_USEC);
+        }
+        r = connection_wait(c->connection, cursor_pollfd(c), on_channel ? start_by : deadline);
+        if (r == -ETIMEDOUT && on_channel)
+                return 1;
+        /* the pipe was quicker than the reply */
+        return r > 0 && c->state == CURSOR_RUNNING && !c->run->on_channel && run_pollfd(c->run).fd >= 0 ? 1 : r < 0 ? r : 0;
+}
+
 int cursor_wait_started(sqlipc_cursor *c) {
-        uint64_t deadline = connection_answer_deadline(c->connection);
+        uint64_t deadline = connection_answer_deadline(c->connection), start_by = 0;
         int r;
 
         for (;;) {
                 connection_be_patient(c->connection);
                 r = advance_to_start(c);
                 connection_look_at_bus(c->connection);
-                if (r > 0)
-                        return c->state == CURSOR_DONE && c->error.result < 0 ? connection_fail(c->connection, &c->error) : 0;
-                r = connection_wait(c->connection, cursor_pollfd(c), &deadline);
+                if (r == 0)
+                        r = wait_for_start(c, &deadline, &start_by);
                 if (r < 0)
                         return connection_fail_wait(c->connection, r);
-                if (r > 0 && c->state == CURSOR_RUNNING && !c->run->on_channel && run_pollfd(c->run).fd >= 0)
-                        return 0; /* the pipe was quicker than the reply */
+                if (r > 0)
+                        break;
         }
+        return c->state == CURSOR_DONE && c->error.result < 0 ? connection_fail(c->connection, &c->error) : 0;
 }
 
 static int step_patiently(sqlipc_cursor *c) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Parameters as a channel carries them (sqlipc-channel.h): one row, the positional ones, then name and value in turn. Library.
+ * Parameters as a channel carries them (sqlipc-channel.h): one row, the positional ones, then name and value in turn.
+ * Library.
  */
 #ifndef SQLIPC_PARAMETERS_ROW_H
 #define SQLIPC_PARAMETERS_ROW_H
@@ -23,8 +24,8 @@ int parameters_row_init(ParametersRow *row, const sqlipc_parameter *parameters, 
 /* Writes its `size` bytes. */
 void parameters_row_write(const ParametersRow *row, uint8_t *at);
 
-/* The parameters of a row that parameters_row_write() wrote, for append_parameters(); names and bytes stay in the row. The caller
- * frees the array. -ENOMEM. */
+/* The parameters of a row that parameters_row_write() wrote, for append_parameters(); names and bytes stay in the row. The
+ * caller frees the array. -ENOMEM. */
 int parameters_row_read(const uint8_t *row, unsigned n_positional, unsigned n_named, sqlipc_parameter **ret);
 
 #endif

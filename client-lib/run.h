@@ -59,8 +59,8 @@ int run_put_aside(Run *run, const uint8_t *bytes, size_t size);
  * nothing yet; -ECONNRESET: end-of-file; -ENOBUFS: see channel_read(); or what the decoder found wrong. */
 int run_next(Run *run);
 
-/* Nobody reads this run any more: cancel it, unless its end is here, and drain or forget it. PAGE_END or PAGE_ERROR: that was
- * the unread end; else another event, or none. */
+/* Nobody reads this run any more: cancel it, unless its end is here, and drain or forget it. PAGE_END or PAGE_ERROR: that
+ * was the unread end; else PAGE_MORE. */
 int run_abandon(Run *run);
 
 /* Reads what an abandoned run still sends. 0: the pipe is free; -EAGAIN: not yet; other negative: the pipe is of no use. */

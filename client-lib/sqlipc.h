@@ -265,9 +265,9 @@ int sqlipc_clear_bindings(sqlipc_statement *statement);
 /* ---- Runs --------------------------------------------------------------------------------------------------------- */
 
 /**
- * Runs the statement with what is bound. Blocking, it returns once the run has started, or failed to. An earlier cursor
- * of the statement that is still open is ended: it gives -ESTALE from then on. The caller closes each with
- * sqlipc_cursor_close().
+ * Runs the statement with what is bound. Blocking, it returns once the run has started, or failed to; one on a channel that
+ * has nothing to show after a tenth of a second counts as started. An earlier cursor of the statement that is still open is
+ * ended: it gives -ESTALE from then on. The caller closes each with sqlipc_cursor_close().
  *
  * Errors: those of sqlipc_prepare(), since the database may have changed; -EINVAL (SQLIPC_ERROR_PARAMETER_...), -EDQUOT
  * (parameters or runs over a limit), -EBUSY. Without blocking they come from sqlipc_cursor_next().
@@ -377,11 +377,12 @@ void sqlipc_cursor_get_totals(sqlipc_cursor *cursor, uint64_t *ret_rows, uint64_
  * What carries the requests and rows of runs: how fast they go is all that differs. AUTO, the default, asks over the bus and
  * reads from a pipe, which suits large results, and moves to a channel (a private socket to the worker, one for each
  * database) once a program keeps asking for small ones; back where it is lost, and on for results that turn out to be large.
+ * Parameters of more than 1 MiB need a channel, and have it opened.
  */
 typedef enum sqlipc_transport {
         SQLIPC_TRANSPORT_AUTO = 0,
         SQLIPC_TRANSPORT_PIPE = 1,    /* over the bus and down a pipe, always */
-        SQLIPC_TRANSPORT_CHANNEL = 2  /* over a channel from the first run on */
+        SQLIPC_TRANSPORT_CHANNEL = 2  /* over a channel from the first run on, but for what would wait there without end */
 } sqlipc_transport;
 
 /**

@@ -6,8 +6,8 @@
  *          \--error reply--> FAILED --execute--> PREPARING
  *
  * It is compiled either by the daemon, which then holds a pipe for it (`number`), or on the database's channel
- * (`channel_number`); each execution may change sides (transport.h). What is known of it is compiled again on a channel in one
- * go with the run: READY and LOST are the same there.
+ * (`channel_number`); each execution may change sides (transport.h). What was compiled before is compiled again on a channel
+ * in one go with the run: READY and LOST are the same there.
  *
  * A statement has at most one cursor that is current; executing again ends the earlier one.
  */

@@ -3,10 +3,10 @@
  * Which way a run goes: over the bus and down a pipe, or over the database's channel. Library.
  *
  * A channel saves a small, quick query most of its time, and is nothing for others: a large result goes faster down a
- * pipe, and what comes behind a slow one waits for it. So with SQLIPC_TRANSPORT_AUTO a database's channel is opened once small,
- * quick results come in quick succession, and from then on carries all runs but those of statements and queries whose
- * last result was large or slow, and those that would have to wait there for another. Nothing waits until a channel is open, but parameters that no
- * bus carries.
+ * pipe, and what comes behind a slow one waits for it. So with SQLIPC_TRANSPORT_AUTO a database's channel is opened once
+ * small, quick results come in quick succession, and from then on carries all runs but those of statements and queries
+ * whose last result was large or slow, and those that would have to wait there for another. Nothing waits until a channel
+ * is open, but parameters that no bus carries.
  */
 #ifndef SQLIPC_TRANSPORT_H
 #define SQLIPC_TRANSPORT_H

@@ -5,7 +5,7 @@
  *
  *      open ADDRESS            query DATABASE SQL      rows N (0: all)       bind INDEX i|r|t|b|n VALUE
  *      timeout USEC            prepare DATABASE SQL    cancel                name NAME HEX
- *      interactive 0|1
+ *      interactive 0|1         transport auto|pipe|channel                   which: "via auto|pipe|channel", of the cursor
  *                              execute                 cancel-later          finalize
  *                              columns: of the statement, each a row of name and declared type
  *
@@ -167,6 +167,15 @@ static void columns(void) {
         answer(0);
 }
 
+static const char *const transports[] = { "auto", "pipe", "channel" };
+
+static int set_transport(const char *name) {
+        for (int i = 0; i < 3; i++)
+                if (!strcmp(name, transports[i]))
+                        return sqlipc_set_transport(connection, (sqlipc_transport) i);
+        return -EINVAL;
+}
+
 static void close_cursor(void) {
         cursor = sqlipc_cursor_close(cursor);
 }
@@ -185,6 +194,10 @@ static void obey(char *line) {
                 answer(sqlipc_set_timeout(connection, strtoull(word, NULL, 10)));
         } else if (!strcmp(verb, "interactive")) {
                 answer(sqlipc_set_allow_interactive_authorization(connection, atoi(word)));
+        } else if (!strcmp(verb, "transport")) {
+                answer(set_transport(word));
+        } else if (!strcmp(verb, "which")) {
+                printf("via %s\n", transports[sqlipc_cursor_get_transport(cursor)]);
         } else if (!strcmp(verb, "query")) {
                 close_cursor();
                 answer(sqlipc_query(connection, word, line, &cursor, NULL));

@@ -5,19 +5,34 @@ import subprocess
 
 from client import Text
 from harness import BUILD_ROOT, reachable
-from tap import equal
+from tap import equal, test
 
 PROGRAM = reachable(BUILD_ROOT / "tests/bus/library-client")
+
+
+def each_way(function):
+    """A test for each transport; it is given to the function."""
+    for transport in ("auto", "channel"):
+
+        def one(transport=transport):
+            function(transport)
+
+        one.__name__ = f"{function.__name__}_{transport}"
+        one.__doc__ = f"{function.__doc__} ({transport})"
+        test(one)
+    return function
 
 
 class Library:
     """A library-client that is told what to do."""
 
-    def __init__(self, service, **keywords):
+    def __init__(self, service, transport=None, **keywords):
         self.process = subprocess.Popen(
             [PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=service.environment, text=True, **keywords
         )
         self.ok(f"open {service.address}")
+        if transport:
+            self.ok(f"transport {transport}")
 
     def say(self, line):
         self.process.stdin.write(" ".join(line.split()) + "\n")
@@ -48,6 +63,10 @@ class Library:
         words = answer.split(" ", 6)
         equal(words[0], "error", f"{line}: {answer}")
         return int(words[1]), words[5].removeprefix("org.sqlipc1.Error."), words[6]
+
+    def via(self):
+        """What carried the run of the cursor that is open."""
+        return self.ask("which")[1].removeprefix("via ")
 
     def close(self):
         self.process.stdin.close()

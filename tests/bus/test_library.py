@@ -7,7 +7,7 @@ import sqlite3
 
 from client import Text, reference, same_rows
 from harness import CHINOOK, SANITIZED, Service, main, wait_for
-from library import Library
+from library import Library, each_way
 from overheard import Overheard
 from results import EXTREME_QUERIES, QUERIES, TABLES, make_extremes
 from tap import equal, test, true
@@ -17,8 +17,8 @@ STREAM = ENDLESS + "x, 'some text to fill the pages' FROM n"
 SCAN = ENDLESS + "count(*) FROM n"
 
 
-@test
-def results():
+@each_way
+def results(transport):
     """Rows through the library equal SQLite's own"""
     with Service({"chinook": CHINOOK}) as service:
         extremes = service.data / "extremes.sqlite"
@@ -28,7 +28,7 @@ def results():
         asked = [("chinook", CHINOOK, f'SELECT * FROM "{name}"') for name in TABLES]
         asked += [("chinook", CHINOOK, sql) for sql, parameters in QUERIES.values() if not parameters]
         asked += [("extremes", extremes, sql) for sql in EXTREME_QUERIES.values()]
-        with Library(service) as library:
+        with Library(service, transport) as library:
             for database, path, sql in asked:
                 sql = " ".join(sql.split())
                 expected = reference(path, sql)[1]
@@ -41,10 +41,10 @@ def results():
                     same_rows(rows, expected)
 
 
-@test
-def bindings():
+@each_way
+def bindings(transport):
     """Every type binds, bindings stay over executions, text may hold anything"""
-    with Service({"chinook": CHINOOK}) as service, Library(service) as library:
+    with Service({"chinook": CHINOOK}) as service, Library(service, transport) as library:
         library.ok("prepare chinook SELECT ?1, ?2, :text, ?4, ?5")
         library.ok("bind 1 i -9223372036854775808")
         library.ok("bind 2 r 1e-300")
@@ -60,10 +60,10 @@ def bindings():
             library.ok("bind 5 n -")
 
 
-@test
-def daemon_lost():
+@each_way
+def daemon_lost(transport):
     """The daemon lost mid-stream is DaemonLost; the next query has the bus start another one"""
-    with Service({"chinook": CHINOOK}, activation=True) as service, Library(service) as library:
+    with Service({"chinook": CHINOOK}, activation=True) as service, Library(service, transport) as library:
         library.ok("prepare chinook SELECT ?1 + 1")
         library.ok("bind 1 i 41")
         library.ok("execute")
@@ -106,10 +106,10 @@ def restart():
         overheard.close()
 
 
-@test
-def worker_lost():
+@each_way
+def worker_lost(transport):
     """A worker lost mid-stream is WorkerLost; the next query and the same statement work"""
-    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}) as service, Library(service) as library:
+    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}) as service, Library(service, transport) as library:
         for start in ("query chinook " + STREAM, "prepare chinook " + STREAM):
             library.ok(start)
             if start.startswith("prepare"):
@@ -126,10 +126,10 @@ def worker_lost():
         equal(library.ask("rows 0"), ([[7]], "end 1"), "rows")
 
 
-@test
-def cancel():
+@each_way
+def cancel(transport):
     """Cancel from another thread, while this one waits, and before"""
-    with Service({"chinook": CHINOOK}) as service, Library(service) as library:
+    with Service({"chinook": CHINOOK}) as service, Library(service, transport) as library:
         for sql in (SCAN, STREAM):
             library.ok(f"query chinook {sql}")
             error, name, message = library.failure("cancel-later")
@@ -140,11 +140,11 @@ def cancel():
         wait_for(service.is_idle, "nothing is left")
 
 
-@test
-def cursors_left_open():
+@each_way
+def cursors_left_open(transport):
     """A cursor that is closed mid-stream leaves nothing, a statement executed again ends its last run"""
     with Service({"chinook": CHINOOK}) as service:
-        with Library(service) as library:
+        with Library(service, transport) as library:
             for _ in range(5):
                 library.ok(f"query chinook {STREAM}")
                 library.ok("rows 3")
@@ -158,10 +158,10 @@ def cursors_left_open():
         wait_for(service.is_idle, "nothing is left")
 
 
-@test
-def names_of_columns():
+@each_way
+def names_of_columns(transport):
     """Names and declared types of a statement's columns, byte for byte where no D-Bus string holds them"""
-    with Service() as service, Library(service) as library:
+    with Service() as service, Library(service, transport) as library:
         path = service.data / "odd.sqlite"
         with sqlite3.connect(path) as db:
             db.execute('CREATE TABLE t(plain INTEGER, "a\ufdd0b" "odd\ufffetype", untyped)')
@@ -173,10 +173,10 @@ def names_of_columns():
         equal(library.ok("columns"), [[t if t is None else Text(t.encode()) for t in row] for row in expected], "columns")
 
 
-@test
-def errors():
+@each_way
+def errors(transport):
     """Errors carry errno, name, SQLite's code, offset and a sentence"""
-    with Service({"chinook": CHINOOK}) as service, Library(service) as library:
+    with Service({"chinook": CHINOOK}) as service, Library(service, transport) as library:
         _, answer = library.ask("query chinook SELECT nothing FROM Track")
         if answer == "ok":
             _, answer = library.ask("rows 0")
@@ -189,18 +189,18 @@ def errors():
         equal(library.ask("rows 0"), ([[7]], "end 1"), "rows")
 
 
-@test
-def no_service():
+@each_way
+def no_service(transport):
     """A bus without the service is an error that says so, at once"""
-    with Service(start=False) as service, Library(service) as library:
+    with Service(start=False) as service, Library(service, transport) as library:
         error, _, message = library.failure("prepare chinook SELECT 1")
         true(error in (112, 2, 111) and len(message.split()) > 2, f"{error} {message}")
 
 
-@test
-def timeouts():
+@each_way
+def timeouts(transport):
     """A blocking call gives up after the connection's timeout; the run goes on, and the call may be repeated"""
-    with Service({"chinook": CHINOOK}) as service, Library(service) as library:
+    with Service({"chinook": CHINOOK}) as service, Library(service, transport) as library:
         library.ok("timeout 300000")
         slow = (
             ENDLESS + "x FROM n WHERE x >= 20000000 LIMIT 1"
