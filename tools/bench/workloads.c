@@ -13,6 +13,7 @@ const Workload *const workloads[] = {
         &workload_fetch,
         &workload_first_row,
         &workload_marshal,
+        &workload_readers,
         &workload_reference,
         &workload_relay,
         &workload_roundtrip,
