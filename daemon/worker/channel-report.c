@@ -56,6 +56,12 @@ void channel_report_progress(Channel *c, uint64_t now) {
         said(c, c->busy);
 }
 
+uint64_t channel_report_due(const Channel *c) {
+        const ChannelProgress *p = &c->progress;
+
+        return p->n_runs > 0 || p->n_bytes > 0 ? c->progress_usec + PROGRESS_USEC : UINT64_MAX;
+}
+
 int channel_report_rested(Channel *c, bool waiting) {
         Message m = { .kind = MESSAGE_CHANNEL_RESTED };
         uint8_t *state;

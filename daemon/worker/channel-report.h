@@ -14,6 +14,9 @@ void channel_count_run(Channel *c);
 /* CHANNEL_PROGRESS where it is due, or news: that nothing runs any more, or whether it is parked. */
 void channel_report_progress(Channel *c, uint64_t now_coarse_usec);
 
+/* When what was done and not said is due; UINT64_MAX: there is nothing. */
+uint64_t channel_report_due(const Channel *c);
+
 /* CHANNEL_RESTED with its state; `waiting` as in protocol.h. -errno: it stays here. */
 int channel_report_rested(Channel *c, bool waiting);
 

@@ -112,6 +112,13 @@ static void rest_channel(JobQueue *q, Channel *c, bool waiting) {
                 forget_channel(q, c);
 }
 
+/* When there is something to do for it though nothing comes. */
+static uint64_t look_again_usec(const Channel *c) {
+        uint64_t quiet = channel_quiet_until(c), due = channel_report_due(c);
+
+        return quiet < due ? quiet : due;
+}
+
 /* A channel after its turn. */
 static int settle_channel(JobQueue *q, Channel *c) {
         RunState state = c->run.state;
@@ -122,8 +129,8 @@ static int settle_channel(JobQueue *q, Channel *c) {
         }
         if (state != RUN_IDLE)
                 append(q, &c->run);
-        else if (channel_quiet_until(c) < q->armed_usec)
-                arm(q, channel_quiet_until(c));
+        else if (look_again_usec(c) < q->armed_usec)
+                arm(q, look_again_usec(c));
         return watch_channel(q, c, state == RUN_PARKED || state == RUN_DRAINING);
 }
 
@@ -445,8 +452,10 @@ static uint64_t expire_channels(JobQueue *q, uint64_t now) {
                 uint64_t until = channel_quiet_until(c);
 
                 next = c->next;
+                if (channel_report_due(c) <= now)
+                        channel_report_progress(c, now);
                 if (until > now)
-                        first = until < first ? until : first;
+                        first = look_again_usec(c) < first ? look_again_usec(c) : first;
                 else if (channel_input_is_partial(&c->input))
                         close_channel(q, c);
                 else if (channel_can_move(c))

@@ -128,7 +128,7 @@ def counts():
         channel.prepare("SELECT 2")
         sizes += len(channel.frame()[3])
         more = wait_for(lambda: (only()["total-runs"] == 3 and only()["statements"] == 1) and only(), "the worker tells")
-        equal((more["rows"], more["bytes"]), (rows, sizes), f"{number} requests")
+        equal((more["rows"], more["bytes"], more["state"]), (rows, sizes, "idle"), f"{number} requests")
         equal(more["uid"], os.geteuid(), "uid")
         of = dict(service.driver.manager("ListClients")[0])[asker.name()]
         equal((of["channels"], of["runs"], of["total-runs"], of["rows"], of["bytes"]), (1, 0, 3, rows, sizes), "of a client")
