@@ -85,10 +85,11 @@ static int read_result(const Readers *readers, sqlipc_connection *connection, Re
 }
 
 static int run_reader(const Readers *readers, sqlipc_connection *connection, Reader *reader) {
-        int r = 0;
+        int r;
 
-        while (r >= 0 && !is_time_up(readers))
+        do /* a row at least, however late it is */
                 r = read_result(readers, connection, reader);
+        while (r >= 0 && !is_time_up(readers));
         return r;
 }
 
@@ -107,18 +108,17 @@ static int ask_point(const Readers *readers, sqlipc_connection *connection, Rand
 
 static int run_point(const Readers *readers, sqlipc_connection *connection, Reader *reader) {
         Random random;
-        int r = 0;
+        int r;
 
         (void) reader;
         random_init(&random, 1);
-        for (uint32_t i = 0; r >= 0 && i < POINTS_MAX && !is_time_up(readers); i++) {
+        do {
                 double start = sampler_now_usec();
 
                 r = ask_point(readers, connection, &random);
-                readers->shared->point_usec[i] = sampler_now_usec() - start;
-                readers->shared->n_points = i + 1;
+                readers->shared->point_usec[readers->shared->n_points++] = sampler_now_usec() - start;
                 (void) usleep(POINT_REST_USEC);
-        }
+        } while (r >= 0 && readers->shared->n_points < POINTS_MAX && !is_time_up(readers));
         return r;
 }
 
@@ -283,7 +283,7 @@ static int measure_round(Readers *readers, unsigned n, Rounds *rounds) {
 static void report_points(const GArray *usec, const char *when, Report *report) {
         static const struct { const char *name; double fraction; } quantiles[] = { { "p50", 0.5 }, { "p99", 0.99 } };
 
-        for (size_t i = 0; usec->len > 0 && i < G_N_ELEMENTS(quantiles); i++) {
+        for (size_t i = 0; i < G_N_ELEMENTS(quantiles); i++) {
                 g_autofree char *name = g_strdup_printf("a single row %s, %s", when, quantiles[i].name);
 
                 report_single(report, name, "ms", report_quantile(usec, quantiles[i].fraction) / 1e3);
