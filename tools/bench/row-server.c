@@ -284,7 +284,8 @@ int row_server_call(Transport *transport, RowServer *server, const char *member,
         if (r >= 0)
                 r = sd_bus_call(server->bus, call, 0, &error, ret_reply);
         if (r < 0)
-                fprintf(stderr, "sqlipc-bench: %s: %s: %s\n", transport->kind->name, member, error.message ?: g_strerror(-r));
+                fprintf(stderr, "sqlipc-bench: %s: %s: %s\n", transport->kind->name, member,
+                        error.message ?: g_strerror(-r));
         sd_bus_error_free(&error);
         return r;
 }

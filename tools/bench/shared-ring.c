@@ -58,7 +58,7 @@ static void wake(_Atomic uint32_t *sleeps, int event) {
                 (void) eventfd_write(event, 1);
 }
 
-/* Until the event is there, or the peer gone. What was announced stays until the other side takes it back, or the next sleep. */
+/* Until the event is there, or the peer gone. */
 static int sleep_for(const SharedRing *ring, int event) {
         struct pollfd fds[] = { { .fd = event, .events = POLLIN }, { .fd = ring->peer, .events = POLLRDHUP } };
         eventfd_t value;
@@ -70,8 +70,8 @@ static int sleep_for(const SharedRing *ring, int event) {
         return -ECONNRESET;
 }
 
-/* Waits until the other side's `count` lets through at least `wanted` slots. Announced before it looks once more: the other side
- * changes its count before it looks for sleepers, so one of the two sees the other. */
+/* Waits until at least `wanted` slots are `available`. The sleep is announced before the last look, and the other side
+ * changes its count before it looks for sleepers: one of the two sees the other. */
 static int wait_for(SharedRing *ring, uint32_t (*available)(const SharedRing *ring), uint32_t wanted,
                     _Atomic uint32_t *sleeps, int event) {
         while (available(ring) < wanted) {

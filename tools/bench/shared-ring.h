@@ -2,8 +2,8 @@
 /*
  * A ring of pages in memory that two processes share: one writes, one reads. The memory is a memfd whose size is sealed, so
  * that no side can take it away below the other; each counts by itself how far it came, and believes of the other's count
- * nothing that is out of bounds. Who has to wait sleeps on an eventfd, and is woken only then; the writer sleeps until half of
- * the ring is free, so that the two do not take turns page by page.
+ * nothing that is out of bounds. Who has to wait sleeps on an eventfd, and is woken only then; the writer sleeps until half
+ * of the ring is free, so that the two do not take turns page by page.
  */
 #ifndef BENCH_SHARED_RING_H
 #define BENCH_SHARED_RING_H

@@ -7,8 +7,8 @@
  *      the end  i32 return code alone: SQLITE_DONE, or what SQLite came upon
  *      0xFF     where a row would start: the page has room left, and nothing more in it
  *
- * Little-endian; the report does not say how wide its integers are: 32 bits here. Values are text and nothing else, and a row
- * that is larger than a page cannot be sent. Neither belongs to what is measured, so neither was mended.
+ * Little-endian; the report does not say how wide its integers are: 32 bits here. Values are text and nothing else, and a
+ * row that is larger than a page cannot be sent. Neither belongs to what is measured, so neither was mended.
  */
 #ifndef BENCH_STUDY_PAGE_H
 #define BENCH_STUDY_PAGE_H

@@ -90,8 +90,8 @@ static int fetch_messages(Transport *transport, const char *sql, Copy *copy) {
 
 const TransportKind transport_message = {
         .name = "D-Bus messages",
-        .how = "Fetch(75000) -> aas through the bus, fewer rows where the message would pass 31 MiB (a bus takes 32); text; the "
-               "bytes are counted once, though they go in and out of the bus",
+        .how = "Fetch(75000) -> aas through the bus, fewer rows where the message would pass 31 MiB (a bus takes 32); bytes "
+               "are counted once, though they go in and out of the bus",
         .open = open_message,
         .fetch = fetch_messages,
         .close = close_server,

@@ -32,11 +32,12 @@ static int serve(int fd, void *userdata) {
 }
 
 static int open_ring(Transport *transport) {
+        uint32_t n_slots = MAX(RING_SIZE / (uint32_t) transport->buffer_size, RING_SLOTS_MIN);
         SharedRing *ring;
         int r;
 
         ring = transport->own = g_new(SharedRing, 1);
-        r = shared_ring_new(transport->buffer_size, MAX(RING_SIZE / (uint32_t) transport->buffer_size, RING_SLOTS_MIN), ring);
+        r = shared_ring_new(transport->buffer_size, n_slots, ring);
         if (r < 0) {
                 g_clear_pointer(&transport->own, g_free);
                 return transport_failed(transport, r, "cannot make the ring");
@@ -74,7 +75,7 @@ static void close_ring(Transport *transport) {
 
 const TransportKind transport_ring = {
         .name = "shared ring",
-        .how = "the study's pages in a ring of 1 MiB in a sealed memfd, built and read in place; eventfds wake who sleeps",
+        .how = "the study's pages in a ring of 1 MiB (4 pages at least) in a sealed memfd, built and read in place",
         .buffer_size = 65536,
         .buffer_size_min = 4096,
         .open = open_ring,

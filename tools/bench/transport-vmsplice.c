@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The study's requests over a socket, its pages down a pipe by vmsplice(): the pipe refers to the server's memory instead of
- * copying it. A page that left the pipe may still be in use, by a reader that spliced it elsewhere, so the memory is a ring of
- * two halves of the pipe's size each, and a half is written again only after the reader has acknowledged it, by a byte over
- * the socket.
+ * The study's requests over a socket, its pages down a pipe by vmsplice(): the pipe refers to the server's memory instead
+ * of copying it. A page that left the pipe may still be in use, by a reader that spliced it elsewhere, so the memory is a
+ * ring of two halves of the pipe's size each, and a half is written again only after the reader has acknowledged it, by a
+ * byte over the socket.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -154,8 +154,8 @@ static void close_splice(Transport *transport) {
 
 const TransportKind transport_vmsplice = {
         .name = "vmsplice",
-        .how = "the study's pages down a pipe of 1 MiB by vmsplice(), out of a ring of twice its size, of which a half is written "
-               "again once the reader has acknowledged it",
+        .how = "the study's pages down a pipe of 1 MiB by vmsplice(), out of a ring of twice its size, of which a half is "
+               "written again once the reader has acknowledged it",
         .buffer_size = 65536,
         .buffer_size_min = 4096,
         .open = open_splice,

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/socket.h>
 
 int transport_open(const TransportKind *kind, const TransportSetup *setup, size_t buffer_size, Transport *ret) {
         int r;
@@ -25,8 +24,6 @@ int transport_open(const TransportKind *kind, const TransportSetup *setup, size_
 void transport_close(Transport *transport) {
         if (transport->kind && transport->kind->close)
                 transport->kind->close(transport);
-        if (transport->child.fd >= 0) /* servers that were started later have a copy, so closing ours ends nothing */
-                (void) shutdown(transport->child.fd, SHUT_RDWR);
         if (child_stop(&transport->child) < 0)
                 fprintf(stderr, "sqlipc-bench: %s: its server did not end well.\n", transport->kind->name);
         g_clear_pointer(&transport->values, g_free);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * transports: the 2010 study again, with all that it compared and what came since: its table, 300,000 rows of 31 columns, from
- * a server into the client's memory (transport.h). All sides have to copy the same bytes, or the measurement fails.
+ * transports: the 2010 study again, with all that it compared and what came since: its table, 300,000 rows of 31 columns,
+ * from a server into the client's memory (transport.h). All sides have to copy the same bytes, or the measurement fails.
  *
- * Time of each at the full number of rows, by number of rows (is it linear?), by the size of the buffers, on one CPU; memory.
+ * Time and memory of each at the full number of rows; time by number of rows (is it linear?), by the size of the buffers,
+ * and on one CPU.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +15,7 @@
 #include "library.h"
 #include "line-fit.h"
 #include "sampler.h"
-#include "transport.h"
+#include "transport-field.h"
 #include "transport-source.h"
 #include "workload.h"
 
@@ -22,12 +23,12 @@ enum {
         USUAL, /* the first two of `kinds` */
         FASTEST,
         POINTS = 5, /* of the chart by number of rows */
-        KINDS_MAX = 16,
 };
 
 static const TransportKind *const kinds[] = {
         [USUAL] = &transport_usual,
         [FASTEST] = &transport_fastest,
+        &transport_function,
         &transport_sqlipc,
         &transport_channel,
         &transport_socket,
@@ -43,25 +44,7 @@ static const TransportKind *const buffered[] = {
         &transport_sqlipc_pages, &transport_socket, &transport_pipe, &transport_vmsplice, &transport_ring,
 };
 
-G_STATIC_ASSERT(G_N_ELEMENTS(kinds) <= KINDS_MAX && G_N_ELEMENTS(buffered) <= KINDS_MAX);
-
-/* One of them as a side of a comparison. */
-typedef struct Runner {
-        Transport transport;
-        const char *sql;
-        Copy copy;                /* of the run under way */
-        uint64_t n_rows, n_bytes; /* of the last run */
-} Runner;
-
-/* Some of them, open, run in turn. */
-typedef struct Field {
-        Runner runners[KINDS_MAX];
-        Side sides[KINDS_MAX];
-        Findings findings[KINDS_MAX];
-        size_t n;
-        char *sql;
-        bool has_findings;
-} Field;
+G_STATIC_ASSERT(G_N_ELEMENTS(kinds) <= FIELD_MAX && G_N_ELEMENTS(buffered) <= FIELD_MAX);
 
 typedef struct Study {
         const BenchOptions *options;
@@ -69,72 +52,8 @@ typedef struct Study {
         Service service;
         TransportSetup setup;
         int64_t n_rows;
-        double rows[POINTS], msec[KINDS_MAX][POINTS]; /* medians, of each of the field */
+        double rows[POINTS], msec[FIELD_MAX][POINTS]; /* medians, of each of the field */
 } Study;
-
-/* ---- Running ------------------------------------------------------------------------------------------------------ */
-
-static int run(void *userdata) {
-        Runner *runner = userdata;
-
-        runner->transport.bytes_moved = 0;
-        return runner->transport.kind->fetch(&runner->transport, runner->sql, &runner->copy);
-}
-
-static uint64_t check(void *userdata) {
-        Runner *runner = userdata;
-        uint64_t hash = copy_hash(&runner->copy);
-
-        runner->n_rows = runner->copy.n_rows;
-        runner->n_bytes = runner->copy.n_bytes;
-        copy_done(&runner->copy);
-        return hash;
-}
-
-static void field_forget(Field *field) {
-        for (size_t i = 0; field->has_findings && i < field->n; i++)
-                findings_done(&field->findings[i]);
-        field->has_findings = false;
-        g_clear_pointer(&field->sql, g_free);
-}
-
-/* Backwards: a server also has our ends of the sockets of those that were started before it, so each sees its end only
- * once the later ones are gone. */
-static void field_close(Field *field) {
-        field_forget(field);
-        while (field->n > 0)
-                transport_close(&field->runners[--field->n].transport);
-}
-
-static int field_add(Field *field, const Study *study, const TransportKind *kind, size_t buffer_size) {
-        Runner *runner = &field->runners[field->n];
-        int r;
-
-        r = transport_open(kind, &study->setup, buffer_size, &runner->transport);
-        if (r < 0)
-                return r;
-        field->sides[field->n++] = (Side) {
-                .name = kind->name,
-                .run = run,
-                .check = check,
-                .userdata = runner,
-        };
-        return 0;
-}
-
-static int field_measure(Field *field, int64_t n_rows, int n_rounds, const char *what) {
-        int r;
-
-        field_forget(field);
-        field->sql = g_strdup_printf("SELECT * FROM study LIMIT %" PRId64, n_rows);
-        for (size_t i = 0; i < field->n; i++) {
-                field->runners[i].sql = field->sql;
-                field->sides[i].server = transport_server(&field->runners[i].transport);
-        }
-        r = measure_sides(field->sides, field->n, n_rounds, what, field->findings);
-        field->has_findings = r >= 0;
-        return r;
-}
 
 /* How many rounds a point of a chart gets: it is one of many. */
 static int rounds_of_point(const Study *study) {
@@ -180,9 +99,8 @@ static int measure_carried(Study *study, Field *field) {
                 int r;
 
                 sampler_read_tree(bus, &before);
-                r = run(&field->runners[i]);
+                r = field_run_once(field, i);
                 sampler_read_tree(bus, &after);
-                check(&field->runners[i]);
                 if (r < 0)
                         return r;
                 report_table_row(table, field->sides[i].name, false);
@@ -212,8 +130,8 @@ static void chart_memory(Study *study, const Field *field) {
 static int measure_by_rows(Study *study, Field *field) {
         for (int point = 0; point < POINTS; point++) {
                 int64_t n_rows = study->n_rows * (point + 1) / POINTS;
-                bool last = point == POINTS - 1;
-                int r = field_measure(field, n_rows, last ? bench_rounds(study->options) : rounds_of_point(study), "transports");
+                int n_rounds = point == POINTS - 1 ? bench_rounds(study->options) : rounds_of_point(study);
+                int r = field_measure(field, n_rows, n_rounds, "transports");
 
                 if (r < 0)
                         return r;
@@ -248,13 +166,13 @@ static void report_by_rows(Study *study, const Field *field) {
 
 static int measure_buffer_size(Study *study, ReportChart *chart, const unsigned *series, size_t size) {
         Field field = {};
-        unsigned which[KINDS_MAX];
+        unsigned which[FIELD_MAX];
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < G_N_ELEMENTS(buffered); i++)
                 if (size >= buffered[i]->buffer_size_min) {
                         which[field.n] = series[i];
-                        r = field_add(&field, study, buffered[i], size);
+                        r = field_add(&field, &study->setup, buffered[i], size);
                 }
         if (r >= 0)
                 r = field_measure(&field, study->n_rows, rounds_of_point(study), "transports, by buffers");
@@ -268,7 +186,8 @@ static int measure_buffer_size(Study *study, ReportChart *chart, const unsigned 
 }
 
 static int measure_by_buffer_size(Study *study) {
-        ReportChart *chart = report_chart(study->report, "buffers", "Time by size of the buffers", "KiB", "ms", REPORT_LOG_X);
+        ReportChart *chart = report_chart(study->report, "buffers", "Time by size of the buffers", "KiB", "ms",
+                                          REPORT_LOG_X);
         size_t factor = (size_t) bench_amount(study->options, 32, 4, 2);
         unsigned series[G_N_ELEMENTS(buffered)];
         int r = 0;
@@ -296,7 +215,7 @@ static int measure_on_one_cpu(Study *study, Field *field) {
         int r = place(study, field, PLACEMENT_ONE_CPU);
 
         if (r == -EPERM)
-                report_note(study->report, "Nothing was measured on one CPU: the service or the bus is another user's to place.");
+                report_note(study->report, "Nothing was measured on one CPU: service or bus are another user's to place.");
         else if (r < 0)
                 fprintf(stderr, "sqlipc-bench: cannot place processes on one CPU: %s\n", g_strerror(-r));
         else {
@@ -315,7 +234,7 @@ static int open_all(Study *study, Field *field) {
 
         for (size_t i = 0; r >= 0 && i < G_N_ELEMENTS(kinds); i++)
                 if (kinds[i] != &transport_channel || library_service_has_channels(&study->service))
-                        r = field_add(field, study, kinds[i], 0);
+                        r = field_add(field, &study->setup, kinds[i], 0);
                 else
                         report_note(study->report, "%s was left out: this service has no channels.", kinds[i]->name);
         return r;
@@ -381,10 +300,10 @@ static void report_how(const Study *study) {
         for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
                 report_fact(study->report, kinds[i]->name, "%s", kinds[i]->how);
         report_fact(study->report, buffered[0]->name, "%s", buffered[0]->how);
-        report_note(study->report, "Text: what is not called typed carries every value as text, which the client converts by the "
-                                   "columns' declared types, so that all copies are equal, byte for byte.");
-        report_note(study->report, "2010: the study's figures on a machine of its time, for 300,000 rows of 31 columns, about "
-                                   "220 MB. Only their ratios compare.");
+        report_note(study->report, "Ours carry values by their types. Rivals carry all as text, which the client converts "
+                                   "by the columns' declared types, so that all copies are equal, byte for byte.");
+        report_note(study->report, "2010: the study's figures, on a machine of its time, for 300,000 rows of 31 columns and "
+                                   "about 220 MB. Only their ratios compare.");
 }
 
 static int measure(const BenchOptions *options, Report *report) {
@@ -411,8 +330,9 @@ static int measure(const BenchOptions *options, Report *report) {
 const Workload workload_transports = {
         .verb = "transports",
         .help = "the study of 2010 again: ways to get a whole result, beside ours",
-        .summary = "Fetches the study's table in process, through libsqlipc, and by rivals: the study's UNIX socket, D-Bus messages, "
-                   "D-Bus and a pipe, vmsplice(), a shared ring. Each does the whole job; all results are compared.",
+        .summary = "Fetches the study's table in process, through libsqlipc, and by rivals: the study's UNIX socket, D-Bus "
+                   "messages, D-Bus and a pipe, vmsplice(), a shared ring. Each does the whole job; all have to bring the "
+                   "same.",
         .database = "study",
         .measure = measure,
         .in_report = true,
