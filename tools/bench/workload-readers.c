@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "baseline.h"
 #include "library.h"
 #include "measure.h"
 #include "random.h"
@@ -317,6 +318,27 @@ static int measure_rounds(Readers *readers, unsigned n, Report *report) {
         return r;
 }
 
+/* The result is that of SQLite in process; this also warms the cache. */
+static int check_result(Readers *readers) {
+        __attribute__((cleanup(baseline_closep))) Baseline *baseline = NULL;
+        const BenchOptions *options = readers->options;
+        Copy ours = {}, theirs = {};
+        int r = baseline_open(options->file, &baseline);
+
+        if (r >= 0)
+                r = service_copy(&readers->service, options->database, options->sql, &ours);
+        if (r >= 0)
+                r = baseline_copy(baseline, options->sql, BASELINE_FASTEST, &theirs);
+        if (r >= 0 && copy_hash(&ours) != copy_hash(&theirs)) {
+                fprintf(stderr, "sqlipc-bench: the service brings something else than SQLite in process does.\n"
+                                "Is the service's database the same file, and does the query say its order?\n");
+                r = -EBADMSG;
+        }
+        copy_done(&ours);
+        copy_done(&theirs);
+        return r;
+}
+
 /* Keys of single rows are from 1 to this. */
 static int count_keys(Readers *readers) {
         Copy copy = {};
@@ -342,6 +364,8 @@ static int measure(const BenchOptions *options, Report *report) {
                 g_error("out of memory for %zu bytes", size);
         if (r >= 0)
                 r = count_keys(&readers);
+        if (r >= 0)
+                r = check_result(&readers);
         if (r >= 0)
                 r = measure_rounds(&readers, n, report);
         (void) munmap(readers.shared, size);
