@@ -129,7 +129,8 @@ def worker_lost(transport):
 @each_way
 def cancel(transport):
     """Cancel from another thread, while this one waits, and before"""
-    with Service({"chinook": CHINOOK}) as service, Library(service, transport) as library:
+    with Service({"chinook": CHINOOK}) as service:
+        library = Library(service, transport)
         for sql in (SCAN, STREAM):
             library.ok(f"query chinook {sql}")
             error, name, message = library.failure("cancel-later")
@@ -137,6 +138,8 @@ def cancel(transport):
             library.ok(f"query chinook {sql}")
             library.ok("cancel")
             equal(library.failure("rows 0")[:2], (125, "Cancelled"), "cancelled before")
+        wait_for(lambda: service.counters()["NRuns"] == 0, "no run is left")
+        library.close()
         wait_for(service.is_idle, "nothing is left")
 
 

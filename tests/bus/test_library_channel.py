@@ -1,0 +1,216 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""libsqlipc on channels: when it moves to one and back, and what it hides of one that is lost."""
+import os
+import re
+import signal
+import socket
+import struct
+
+from gi.repository import GLib
+
+from harness import CHINOOK, SOURCE_ROOT, PATIENCE, Service, main, wait_for
+from library import Library
+from tap import equal, test, true
+
+SMALL = "query chinook SELECT Name FROM Artist WHERE ArtistId = 1"
+LARGE = "query chinook SELECT a.Name FROM Track a, Track b LIMIT 20000"
+
+
+def move(library):
+    """Asks for small results until they come over a channel."""
+
+    def asked():
+        library.ok(SMALL)
+        via = library.via()
+        equal(library.ask("rows 0")[1], "end 1", "rows")
+        return via == "channel"
+
+    wait_for(asked, "the library moves to a channel")
+
+
+@test
+def moves_by_itself():
+    """Small results in succession move to a channel, queries and statements; PIPE does not, CHANNEL at once"""
+    with Service({"chinook": CHINOOK}) as service:
+        with Library(service) as library:
+            library.ok(SMALL)
+            equal(library.via(), "pipe", "the first")
+            library.ask("rows 0")
+            move(library)
+            equal(service.counters()["NChannels"], 1, "channels")
+            library.ok("prepare chinook SELECT ?1 + 1")
+            library.ok("bind 1 i 41")
+            library.ok("execute")
+            equal((library.via(), library.ask("rows 0")), ("channel", ([[42]], "end 1")), "a statement")
+            equal(service.counters()["NStatements"], 0, "statements that hold a pipe")
+            library.ok("transport pipe")
+            library.ok("execute")
+            equal((library.via(), library.ask("rows 0")), ("pipe", ([[42]], "end 1")), "over the bus")
+            library.ok("transport channel")
+            library.ok("execute")
+            equal((library.via(), library.ask("rows 0")), ("channel", ([[42]], "end 1")), "and back")
+            equal(service.counters()["NStatements"], 0, "its pipe was given back")
+        wait_for(service.is_idle, "nothing is left")
+        with Library(service, "pipe") as library:
+            for _ in range(20):
+                library.ok(SMALL)
+                equal(library.via(), "pipe", "transport")
+                library.ask("rows 0")
+            equal(service.counters()["NChannels"], 0, "channels")
+
+
+@test
+def unread_end():
+    """A program that never reads the end behind its one row moves, too"""
+    with Service({"chinook": CHINOOK}) as service, Library(service) as library:
+
+        def asked():
+            library.ok(SMALL)
+            equal(len(library.ok("rows 1")), 1, "rows")
+            return library.via() == "channel"
+
+        wait_for(asked, "the library moves to a channel")
+
+
+@test
+def large_results():
+    """What gave a large result goes by pipe from then on, and small ones stay on the channel"""
+    with Service({"chinook": CHINOOK}) as service, Library(service) as library:
+        move(library)
+        for _ in range(2):
+            library.ok(LARGE)
+            equal(library.ask("rows 0")[1], "end 20000", "rows")
+        equal(library.via(), "pipe", "the second")
+        move(library)
+        library.ok(LARGE.replace("query", "prepare"))
+        for _ in range(2):
+            library.ok("execute")
+            equal(library.ask("rows 0")[1], "end 20000", "rows")
+        equal(library.via(), "pipe", "the second run")
+
+
+@test
+def large_parameters():
+    """Parameters that no bus carries go over a channel"""
+    text = "ab" * 1500000
+    with Service({"chinook": CHINOOK}) as service, Library(service) as library:
+        library.ok("prepare chinook SELECT length(?1)")
+        library.ok(f"bind 1 b {text}")
+        library.ok("execute")
+        equal((library.via(), library.ask("rows 0")), ("channel", ([[1500000]], "end 1")), "a large parameter")
+        library.ok("transport pipe")
+        equal(library.failure("execute")[1], "LimitsExceeded", "over the bus")
+
+
+@test
+def reload():
+    """A channel that closes at a reload shows nowhere, nor does what the reload took away stay"""
+    for transport in ("auto", "channel"):
+        with Service({"chinook": CHINOOK}) as service, Library(service, transport) as library:
+            move(library)
+            library.ok("prepare chinook SELECT 6 * 7")
+            for exposed in ("Artist", "Artist Album", "Artist Genre"):
+                library.ok("execute")
+                equal(library.ask("rows 0"), ([[42]], "end 1"), f"{transport}, before {exposed}")
+                service.database("chinook", Path=CHINOOK, Expose=exposed)
+                service.driver.manager("Reload")
+                wait_for(lambda: service.counters()["NChannels"] == 0, "the channel closes")
+                library.ok("execute")
+                equal(library.ask("rows 0"), ([[42]], "end 1"), f"{transport}, with {exposed}")
+                move(library)
+            (service.config_dir / "databases.d/chinook.conf").unlink()
+            service.driver.manager("Reload")
+            wait_for(lambda: service.counters()["NChannels"] == 0, "the channel closes")
+            equal(library.failure("execute")[0], 2, "errno of what was taken away")
+
+
+@test
+def restart():
+    """So does a service that ends, and a bus that starts the next one"""
+    for transport in ("auto", "channel"):
+        with Service({"chinook": CHINOOK}, activation=True) as service, Library(service, transport) as library:
+            move(library)
+            library.ok("prepare chinook SELECT 6 * 7")
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                pid = service.pid()
+                os.kill(pid, number)
+                wait_for(lambda: not service.has_owner() or service.pid() != pid, "the service ends")
+                library.ok("execute")
+                equal(library.ask("rows 0"), ([[42]], "end 1"), transport)
+                move(library)
+
+
+@test
+def worker_killed():
+    """A worker that dies between two queries shows nowhere"""
+    for transport in ("auto", "channel"):
+        with Service({"chinook": CHINOOK}) as service, Library(service, transport) as library:
+            library.ok("prepare chinook SELECT 6 * 7")
+            for _ in range(3):
+                move(library)
+                for pid in service.workers():
+                    os.kill(pid, signal.SIGKILL)
+                library.ok("execute")
+                equal(library.ask("rows 0"), ([[42]], "end 1"), transport)
+
+
+@test
+def no_channel():
+    """Where no channel is to be had AUTO stays with pipes, and CHANNEL says why"""
+    with Service({"chinook": CHINOOK}, limits={"ChannelsMax": 1}) as service, Library(service, "channel") as one:
+        one.ok(SMALL)
+        with Library(service) as other:
+            for _ in range(20):
+                other.ok(SMALL)
+                equal((other.ask("rows 0")[1], other.via()), ("end 1", "pipe"), "beside the one channel")
+            other.ok("transport channel")
+            equal(other.failure(SMALL)[1], "LimitsExceeded", "error")
+            equal(other.failure("prepare chinook SELECT 1")[1], "LimitsExceeded", "error of a statement")
+            equal(other.failure("query nosuch SELECT 1")[0], 2, "errno of a database that is not there")
+
+
+@test
+def same_errors():
+    """Errors over a channel are those over the bus: errno, name, SQLite's code, offset, sentence"""
+    asked = ("SELECT nothing FROM Track", "SELECT", "", "SELECT 1; SELECT 2", "DELETE FROM Track", "SELECT abs(-9223372036854775808)",
+             "SELECT f(1)", "SELECT ? + :b", "PRAGMA page_size", "SELECT 'x' COLLATE none")  # fmt: skip
+    with Service({"chinook": CHINOOK}) as service, Library(service) as library:
+
+        def answers(line):
+            answer = library.ask(line)
+            return answer if answer[1] != "ok" or line.startswith("prepare") else library.ask("rows 0")
+
+        for sql in asked:
+            for verb in ("query", "prepare"):
+                got = []
+                for transport in ("pipe", "channel"):
+                    library.ok(f"transport {transport}")
+                    got.append(answers(f"{verb} chinook {sql}"))
+                equal(got[1], got[0], f"{verb} {sql}")
+
+
+def examples(page):
+    """The hexadecimal blocks of a page of the manual."""
+    blocks = re.findall(r"::\n\n((?:    .*\n|\n)+)", (SOURCE_ROOT / "docs/man" / page).read_text())
+    return [bytes.fromhex(block) for block in blocks]
+
+
+@test
+def manual():
+    """The bytes of sqlipc-channel(5) are what the service understands and says"""
+    requests, answers = examples("sqlipc-channel.5.rst")
+    with Service({"chinook": CHINOOK}) as service:
+        options = {"page-size": GLib.Variant("u", 65536)}
+        values, fds = service.client().database("chinook", "OpenChannel", "(a{sv})", options)
+        with socket.socket(fileno=os.dup(fds[values[0].get_handle()])) as channel:
+            channel.settimeout(PATIENCE)
+            channel.sendall(requests)
+            got = b""
+            while len(got) < len(answers):
+                got += channel.recv(len(answers) - len(got))
+        equal(got[:-40].hex(), answers[:-40].hex(), "answers, up to time and counters")
+        true(struct.unpack_from("<QQ", got, len(got) - 56) == (1, 80), "rows and bytes")
+
+
+main()
