@@ -1,34 +1,42 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# tools/bench.sh [ROWS [ROUNDS]]
+# tools/bench.sh [--size=tiny|normal|full | --full] [--report=DIRECTORY]
 #
-# What README says of speed and memory, measured on this machine: makes the study's table (ROWS, 300,000 by default),
-# starts a private bus and on it the daemon, as another user than the client where you are root, and runs sqlipc-bench
-# against both, in ROUNDS (7) alternating rounds. Takes a minute; wants 1 GiB of memory and 250 MB below ${TMPDIR:-/tmp}.
+# Measures everything on this machine and writes it as one page, DIRECTORY/index.html (build-bench/report), with report.json
+# and the charts beside it: builds a release, makes the datasets, starts a private bus and on it the daemon, as another user
+# where you are root, and beside it PostgreSQL and MariaDB, as far as they are installed; stops all of them.
+#
+# Takes ten minutes and 3 GB of memory and of ${TMPDIR:-/tmp}; at the published sizes (--full) an hour and 12 GB.
+# Exit code: 0 measured, 1 something failed (the page shows what), 2 wrong usage.
 set -eu
 cd "$(dirname "$0")/.."
-. tools/private-bus.sh
+. tools/bench-setup.sh
 
-rows=${1:-300000} rounds=${2:-7}
-build=$PWD/build-bench
+usage() {
+    sed -n '4,11s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
 
-tools/install-dependencies.sh demo
-if [ ! -e "$build/build.ninja" ]; then
-    meson setup "$build" --buildtype=release -Dtests=false -Ddocs=false >/dev/null
-fi
-ninja -C "$build" --quiet
+size=normal report=$PWD/build-bench/report
+for argument; do
+    case $argument in
+    --size=tiny | --size=normal | --size=full) size=${argument#*=} ;;
+    --full) size=full ;;
+    --report=?*) report=$(cd "$OLDPWD" && realpath -m "${argument#*=}") ;;
+    *) usage ;;
+    esac
+done
 
-make_private_folder sqlipc-bench
-chmod 755 "$folder" # the daemon's user goes through it
-bench=$build/tools/bench/sqlipc-bench
-"$bench" dataset --rows="$rows" "$folder/study.sqlite"
-publish_database "$folder" study "$folder/study.sqlite" "the table of the study of 2010"
-start_private_bus "$folder" "$build" "$([ "$(id -u)" != 0 ] || echo nobody)"
+tools/install-dependencies.sh bench
+build_release
+make_bench_folder
+publish_datasets "$size"
+start_daemon
+start_postgres
+start_mariadb
 
-"$bench" fetch --user --database=study --file="$folder/study.sqlite" --pairs="$rounds"
-"$bench" first-row --user --database=study --file="$folder/study.sqlite"
-"$bench" first-row --user --database=study --file="$folder/study.sqlite" --cold
-# A row that is found just before a scan without end, which never fills a page.
-"$bench" first-row --user --database=study --file="$folder/study.sqlite" \
-    --sql='WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x FROM n WHERE x = 1'
+"$bench" report "$report" --user --folder="$folder/data" --size="$size" --cold \
+    ${postgres:+--postgres="$postgres"} ${mariadb:+--mariadb="$mariadb"} && code=0 || code=$?
+echo "$report/index.html"
+exit "$code"

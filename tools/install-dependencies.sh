@@ -3,24 +3,26 @@
 #
 # tools/install-dependencies.sh GROUP...
 #
-# Installs the Debian packages that a group of work needs and that are not there: build, test, demo, package, gate (each
-# with what it builds on). With sudo where you are not root; fetches package lists only when something is missing and cannot
-# be installed from those that are there. Says what it installs, and nothing where nothing is missing.
+# Installs the Debian packages that a group of work needs and that are not there: build, test, demo, package, gate, bench
+# (each with what it builds on). With sudo where you are not root; fetches package lists only when something is missing and
+# cannot be installed from those that are there. Says what it installs, and nothing where nothing is missing.
 #
 # Exit code: 0 everything is there, 1 it is not and cannot be installed, 2 wrong usage.
 set -eu
 
 # dpkg-dev: by it meson knows in which folder this architecture keeps its libraries.
 build=(gcc libc6-dev dpkg-dev meson ninja-build pkgconf libsystemd-dev libglib2.0-dev libsqlite3-dev libseccomp-dev
-    libsmartcols-dev python3 python3-docutils)
+    libsmartcols-dev zlib1g-dev python3 python3-docutils)
 # busctl is in systemd, dbus-daemon in dbus-daemon.
 demo=("${build[@]}" systemd dbus-daemon)
 # dpkg-buildpackage is in dpkg-dev. systemd.pc, by which meson knows where units go, is in systemd.
 package=("${build[@]}" build-essential debhelper lintian systemd)
 # The second compiler; C++ for the public header; sqlite3's shell, whose output ours is compared with; the container of
-# the system suite, with polkit and a bus for each user in it; the second shell that completes.
+# the system suite, with polkit and a bus for each user in it; the second shell that completes; what draws charts.
 test=("${demo[@]}" "${package[@]}" clang g++ binutils git sqlite3 util-linux python3-gi dbus dbus-broker systemd-container
-    systemd-sysv polkitd dbus-user-session libpam-systemd zsh)
+    systemd-sysv polkitd dbus-user-session libpam-systemd zsh gnuplot-nox)
+# What is measured beside us; of MariaDB the programs without a service, which PostgreSQL has not apart. strace counts calls.
+bench=("${demo[@]}" gnuplot-nox postgresql libpq-dev mariadb-server-core libmariadb-dev strace)
 # What .ci/run does beyond the tests.
 gate=("${test[@]}" shellcheck valgrind)
 
@@ -33,6 +35,7 @@ wanted=()
 [ $# -gt 0 ] || usage
 for group; do
     case $group in
+    bench) wanted+=("${bench[@]}") ;;
     build) wanted+=("${build[@]}") ;;
     demo) wanted+=("${demo[@]}") ;;
     gate) wanted+=("${gate[@]}") ;;

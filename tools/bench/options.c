@@ -114,7 +114,8 @@ static void add_own(GOptionContext *context, BenchOptions *options, const Worklo
                 {},
         };
         const GOptionEntry cold[] = {
-                { "cold", 0, 0, G_OPTION_ARG_NONE, &options->cold, "Wait before each run until no worker is left", NULL },
+                { "cold", 0, 0, G_OPTION_ARG_NONE, &options->cold,
+                  "Measure without a worker, too, which takes its idle time for each run", NULL },
                 {},
         };
 

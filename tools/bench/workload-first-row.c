@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * first-row: how long from the call until the first row is there. The rest of the result is not read.
+ * first-row: how long from the call until the first row is there. The rest of the result is not read. Three cases:
  *
- * On a warm worker, as the next query of a program finds it; or, with --cold, when a worker has to be started: each run
- * then waits until the service has none left, which takes its WorkerIdleSec=. In process beside it: on an open connection,
- * with --cold on one that is opened for the run.
+ *      warm worker       as the next query of a program finds it
+ *      before a scan     a row that is found just before a scan without end, which never fills a page
+ *      no worker         with --cold: a worker has to be started. Each run waits until the service has none left, which
+ *                        takes its WorkerIdleSec=
+ *
+ * In process beside it: on an open connection, and where there is no worker on one that is opened for the run.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,11 +26,16 @@ enum {
         PAUSE_USEC = 10 * 1000, /* after a run, so that what its end costs is not the next one's */
 };
 
+static const char scan_without_end[] =
+        "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x FROM n WHERE x = 1";
+
 typedef struct FirstRow {
         const BenchOptions *options;
         Service service;
-        Baseline *baseline;    /* NULL with --cold */
-        GArray *ours, *theirs; /* of double, usec */
+        Baseline *baseline;
+        const char *sql;       /* of the case under way */
+        bool cold;             /* the same: without a worker */
+        GArray *ours, *theirs; /* of double, usec; the same */
 } FirstRow;
 
 static int wait_until_idle(FirstRow *first_row) {
@@ -48,16 +56,15 @@ static int wait_until_idle(FirstRow *first_row) {
 }
 
 static int measure_ours(FirstRow *first_row, double *ret_usec) {
-        const BenchOptions *options = first_row->options;
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
         double start = sampler_now_usec();
         int r;
 
-        r = sqlipc_query(first_row->service.connection, options->database, options->sql, &cursor, NULL);
+        r = sqlipc_query(first_row->service.connection, first_row->options->database, first_row->sql, &cursor, NULL);
         if (r >= 0)
                 r = sqlipc_cursor_next(cursor);
         *ret_usec = sampler_now_usec() - start;
-        return r < 0 ? service_failed(&first_row->service, r, options->sql) : 0;
+        return r < 0 ? service_failed(&first_row->service, r, first_row->sql) : 0;
 }
 
 static int measure_theirs(FirstRow *first_row, double *ret_usec) {
@@ -65,10 +72,10 @@ static int measure_theirs(FirstRow *first_row, double *ret_usec) {
         double start = sampler_now_usec();
         int r = 0;
 
-        if (first_row->options->cold)
+        if (first_row->cold)
                 r = baseline_open(first_row->options->file, &opened);
         if (r >= 0)
-                r = baseline_first_row(opened ?: first_row->baseline, first_row->options->sql);
+                r = baseline_first_row(opened ?: first_row->baseline, first_row->sql);
         *ret_usec = sampler_now_usec() - start;
         return r;
 }
@@ -77,7 +84,7 @@ static int measure_pair(FirstRow *first_row, bool warm_up) {
         double ours, theirs;
         int r = 0;
 
-        if (first_row->options->cold)
+        if (first_row->cold)
                 r = wait_until_idle(first_row);
         if (r >= 0)
                 r = measure_ours(first_row, &ours);
@@ -93,36 +100,56 @@ static int measure_pair(FirstRow *first_row, bool warm_up) {
         return 0;
 }
 
-static void report_findings(FirstRow *first_row, Report *report) {
-        ReportTable *table;
-
-        service_report(&first_row->service, first_row->options, report);
-        report_fact(report, "method", "%s, file cached, %u runs", first_row->options->cold ? "no worker" : "warm worker",
-                    first_row->ours->len);
-        table = report_table(report, "first-row", "From the call to the first row", "side");
-        report_table_column(table, "time", "us");
-        report_table_column(table, "p99", "us");
-        report_table_row(table, "libsqlipc", false);
+static void report_case(FirstRow *first_row, const char *name, ReportTable *table) {
+        report_table_row(table, name, false);
         report_table_values(table, 0, first_row->ours);
         report_table_value(table, 1, report_quantile(first_row->ours, 0.99));
-        report_table_row(table, "in process", false);
-        report_table_values(table, 0, first_row->theirs);
-        report_table_value(table, 1, report_quantile(first_row->theirs, 0.99));
+        report_table_values(table, 2, first_row->theirs);
 }
 
-static int measure_opened(FirstRow *first_row, Report *report) {
-        const BenchOptions *options = first_row->options;
-        int n_runs = options->n_rounds > 0 ? options->n_rounds
-                                           : (int) bench_amount(options, 2, options->cold ? 5 : 50, options->cold ? 5 : 50);
-        int r = options->cold ? 0 : measure_pair(first_row, true);
+static int measure_case(FirstRow *first_row, const char *name, int n_runs, ReportTable *table) {
+        int r = first_row->cold ? 0 : measure_pair(first_row, true);
 
+        g_array_set_size(first_row->ours, 0);
+        g_array_set_size(first_row->theirs, 0);
         for (int i = 0; r >= 0 && i < n_runs; i++) {
-                measure_progress("first-row", (unsigned) i, (unsigned) n_runs);
+                measure_progress(name, (unsigned) i, (unsigned) n_runs);
                 r = measure_pair(first_row, false);
         }
-        measure_progress("first-row", 1, 1);
+        measure_progress(name, 1, 1);
         if (r >= 0)
-                report_findings(first_row, report);
+                report_case(first_row, name, table);
+        return r;
+}
+
+static ReportTable *make_table(Report *report) {
+        ReportTable *table = report_table(report, "first-row", "From the call to the first row", "case");
+
+        report_table_column(table, "libsqlipc", "us");
+        report_table_column(table, "libsqlipc, p99", "us");
+        report_table_column(table, "in process", "us");
+        return table;
+}
+
+static int measure_cases(FirstRow *first_row, Report *report) {
+        const BenchOptions *options = first_row->options;
+        int n_runs = options->n_rounds > 0 ? options->n_rounds : (int) bench_amount(options, 2, 50, 50);
+        int n_cold_runs = options->n_rounds > 0 ? options->n_rounds : (int) bench_amount(options, 2, 3, 5);
+        ReportTable *table;
+        int r;
+
+        service_report(&first_row->service, options, report);
+        report_fact(report, "method", "file cached, one run first where there is a worker");
+        table = make_table(report);
+        first_row->sql = options->sql;
+        r = measure_case(first_row, "warm worker", n_runs, table);
+        first_row->sql = scan_without_end;
+        if (r >= 0)
+                r = measure_case(first_row, "before a scan without end", n_runs, table);
+        first_row->sql = options->sql;
+        first_row->cold = true;
+        if (r >= 0 && options->cold)
+                r = measure_case(first_row, "no worker", n_cold_runs, table);
         return r;
 }
 
@@ -132,12 +159,12 @@ static int measure(const BenchOptions *options, Report *report) {
                 .ours = g_array_new(FALSE, FALSE, sizeof(double)),
                 .theirs = g_array_new(FALSE, FALSE, sizeof(double)),
         };
-        int r = options->cold ? 0 : baseline_open(options->file, &first_row.baseline);
+        int r = baseline_open(options->file, &first_row.baseline);
 
         if (r >= 0)
                 r = service_open(options, &first_row.service);
         if (r >= 0)
-                r = measure_opened(&first_row, report);
+                r = measure_cases(&first_row, report);
         service_close(&first_row.service);
         baseline_close(first_row.baseline);
         g_array_unref(first_row.ours);
@@ -148,7 +175,8 @@ static int measure(const BenchOptions *options, Report *report) {
 const Workload workload_first_row = {
         .verb = "first-row",
         .help = "time from the call to the first row",
-        .summary = "Measures the time from the call to the first row.",
+        .summary = "Measures the time from the call to the first row, on a warm worker and where a scan without end follows; "
+                   "with --cold also where a worker has to be started.",
         .database = "study",
         .sql = "SELECT * FROM study",
         .measure = measure,

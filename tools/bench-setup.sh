@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# For tools/bench.sh and tools/bench-exposed.sh to source, in the folder above: what is measured. All that it starts stands
+# in one folder, `folder`, and goes with the script, as private-bus.sh says.
+#
+#   build_release                sets `build` and `bench`, the program
+#   make_bench_folder            sets `folder`; files in it may be read by everybody
+#   publish_datasets SIZE        makes $folder/data and publishes it, study a second time as `exposed`, with Expose=
+#   start_daemon                 on a private bus, as another user where you are root
+#   start_postgres               sets `postgres`, how sqlipc-bench finds it; it is Debian's package
+#   start_mariadb                sets `mariadb`, the same; nothing where it is not installed
+. tools/private-bus.sh
+
+servers=() postgres='' mariadb=''
+as_other=()
+[ "$(id -u)" != 0 ] || as_other=(setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups)
+
+build_release() {
+    local again=
+    build=$PWD/build-bench bench=$PWD/build-bench/tools/bench/sqlipc-bench
+    # Again, too: it may have been made when a client library of a server was not there yet.
+    [ ! -e "$build/build.ninja" ] || again=--reconfigure
+    meson setup $again "$build" --buildtype=release -Db_lto=true -Dtests=false -Ddocs=false >/dev/null
+    ninja -C "$build" --quiet
+}
+
+stop_servers() {
+    [ ${#servers[@]} -gt 0 ] || return 0
+    kill "${servers[@]}" 2>/dev/null || true
+    wait "${servers[@]}" 2>/dev/null || true
+}
+
+make_bench_folder() {
+    make_private_folder sqlipc-bench
+    trap 'stop_servers; leave_nothing' EXIT
+    chmod 755 "$folder"
+}
+
+publish_datasets() {
+    local file name
+    "$bench" dataset --all="$folder/data" --size="$1"
+    for file in "$folder"/data/*.sqlite; do
+        name=$(basename "$file" .sqlite)
+        publish_database "$folder" "$name" "$file" "dataset $name of sqlipc-bench"
+    done
+    publish_database "$folder" exposed "$folder/data/study.sqlite" "study by Expose="
+    echo "Expose=study" >>"$folder/config/databases.d/exposed.conf"
+}
+
+start_daemon() {
+    start_private_bus "$folder" "$build" "$([ "$(id -u)" != 0 ] || echo nobody)"
+}
+
+# A folder of a server's own.
+make_server_folder() {
+    mkdir -m 700 "$folder/$1"
+    [ ${#as_other[@]} -eq 0 ] || chown nobody: "$folder/$1"
+}
+
+# start_server NAME COMMAND...: writes to NAME.log, runs until the script ends
+start_server() {
+    local name=$1
+    shift
+    "${as_other[@]}" "$@" >>"$folder/$name.log" 2>&1 &
+    servers+=($!)
+}
+
+# wait_for_server NAME COMMAND...: until COMMAND says that it answers
+wait_for_server() {
+    local name=$1
+    shift
+    for _ in {1..300}; do
+        ! "$@" >/dev/null 2>&1 || return 0
+        kill -0 "${servers[-1]}" 2>/dev/null || break
+        sleep 0.1
+    done
+    echo "$name does not start:" >&2
+    cat "$folder/$name.log" >&2
+    return 1
+}
+
+start_postgres() {
+    local programs own=$folder/postgres
+    programs=$(find /usr/lib/postgresql -mindepth 2 -maxdepth 2 -name bin | sort -V | tail -1)
+    make_server_folder postgres
+    "${as_other[@]}" "$programs/initdb" -D "$own/data" --auth=trust --username=bench --encoding=UTF8 --no-locale \
+        >"$folder/postgres.log" 2>&1 || { cat "$folder/postgres.log" >&2 && return 1; }
+    start_server postgres "$programs/postgres" -D "$own/data" -k "$own" -c listen_addresses= -c fsync=off
+    # In a closed folder: only root, and the user that it belongs to, get to it.
+    wait_for_server postgres "$programs/pg_isready" -h "$own"
+    # shellcheck disable=SC2034 # for those who source this
+    postgres="host=$own user=bench dbname=postgres"
+}
+
+start_mariadb() {
+    local own=$folder/mariadb
+    command -v mariadbd >/dev/null || return 0
+    make_server_folder mariadb
+    "${as_other[@]}" mariadb-install-db --no-defaults --datadir="$own/data" --auth-root-authentication-method=normal \
+        >"$folder/mariadb.log" 2>&1 || { cat "$folder/mariadb.log" >&2 && return 1; }
+    start_server mariadb mariadbd --no-defaults --datadir="$own/data" --socket="$own/socket" --pid-file="$own/pid" \
+        --skip-networking
+    wait_for_server mariadb test -S "$own/socket"
+    # shellcheck disable=SC2034 # for those who source this
+    mariadb="root@$own/socket/test"
+}
