@@ -3,8 +3,8 @@
 #
 # tools/bench-exposed.sh [ROUNDS]
 #
-# What docs/performance.md says of Expose=, measured on this machine, where tools/bench.sh would measure everything: the study's
-# table published whole and exposed, by a daemon on a private bus, in ROUNDS (5) alternating rounds.
+# What docs/performance.md says of Expose=, measured on this machine, where tools/bench.sh would measure everything: the
+# study's table published whole and exposed, by a daemon on a private bus, in ROUNDS (5) alternating rounds.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/bench-setup.sh

@@ -175,8 +175,8 @@ static int measure(const BenchOptions *options, Report *report) {
 const Workload workload_first_row = {
         .verb = "first-row",
         .help = "time from the call to the first row",
-        .summary = "Measures the time from the call to the first row, on a warm worker and where a scan without end follows; "
-                   "with --cold also where a worker has to be started.",
+        .summary = "Measures the time from the call to the first row, on a warm worker and where a scan without end "
+                   "follows; with --cold also where a worker has to be started.",
         .database = "study",
         .sql = "SELECT * FROM study",
         .measure = measure,
