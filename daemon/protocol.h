@@ -170,7 +170,7 @@ typedef struct ChannelProgress {
         uint64_t number;
         uint64_t n_runs, n_rows, n_bytes; /* runs that ended; what was delivered */
         bool running, parked;             /* a run is under way; its reader does not read */
-        uint64_t usec;                    /* since when: its duration so far */
+        uint64_t usec;                    /* running: its duration so far; else that of the longest run that ended */
         uint32_t n_statements;            /* open on the channel */
         Bytes sql;                        /* of the run under way: its first bytes */
 } ChannelProgress;

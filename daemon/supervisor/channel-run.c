@@ -30,8 +30,8 @@ static void count(Channel *c, const ChannelProgress *p) {
         s->total_bytes += p->n_bytes;
 }
 
-static void log_slow(const Channel *c) {
-        uint64_t usec = channel_run_usec(&c->run), waited = c->run.parked_usec;
+static void log_slow(const Channel *c, uint64_t usec) {
+        uint64_t waited = c->run.parked_usec;
         LogFields fields = {
                 .database = database_name(c->database),
                 .client = c->session ? c->session->name : NULL,
@@ -85,8 +85,10 @@ bool channel_run_note(Channel *c, const ChannelProgress *p) {
                 run->n_rows += p->n_rows;
                 run->n_bytes += p->n_bytes;
         } else {
-                if (run->running)
-                        log_slow(c);
+                if (p->n_runs > 0 && !p->running)
+                        log_slow(c, p->usec);
+                else if (p->n_runs > 0 && run->running)
+                        log_slow(c, channel_run_usec(run));
                 begin(run, p);
         }
         run->running = p->running;

@@ -27,6 +27,13 @@ void channel_count_run(Channel *c) {
         c->progress.n_runs += !c->run.is_prepare;
         c->progress.n_rows += c->run.n_rows;
         c->progress.n_bytes += run_bytes(&c->run);
+        if (!c->run.is_prepare && c->run.counters.usec > c->progress.usec)
+                c->progress.usec = c->run.counters.usec;
+}
+
+/* What only waits to be read has ended. */
+static bool is_running(const Channel *c) {
+        return c->busy && !c->run.ended_said;
 }
 
 static ChannelProgress progress_now(const Channel *c) {
@@ -34,8 +41,8 @@ static ChannelProgress progress_now(const Channel *c) {
         const Run *run = &c->run;
 
         p.n_statements = (uint32_t) c->statements.n;
-        p.running = c->busy;
-        if (!c->busy)
+        p.running = is_running(c);
+        if (!p.running)
                 return p;
         p.parked = run->parked_said;
         p.usec = now_usec() - run->taken_usec;
@@ -49,11 +56,11 @@ static void said(Channel *c, bool running) {
 }
 
 void channel_report_progress(Channel *c, uint64_t now) {
-        if (now < c->progress_usec + PROGRESS_USEC && !(c->running_said && !c->busy))
+        if (now < c->progress_usec + PROGRESS_USEC && !(c->running_said && !is_running(c)))
                 return;
         c->progress_usec = now;
         (void) report(c, &(Message) { .kind = MESSAGE_CHANNEL_PROGRESS, .channel_progress = progress_now(c) });
-        said(c, c->busy);
+        said(c, is_running(c));
 }
 
 uint64_t channel_report_due(const Channel *c) {

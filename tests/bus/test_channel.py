@@ -254,6 +254,15 @@ def slow_runs_are_logged():
             true("on channel" in said and "swordfish" not in said, said)
 
 
+@test
+def short_runs_are_logged():
+    """A run past a short SlowQuerySec= is in the log although it was over before anybody looked"""
+    with Service({"chinook": CHINOOK}, service={"SlowQuerySec": "0.001"}) as slow:
+        with opened(slow.client()) as channel:
+            equal(channel.ask(f"SELECT count(*) FROM ({ENDLESS} x FROM n LIMIT 200000)"), [[200000]], "rows")
+            wait_for(lambda: "SlowQuerySec=" in slow.log_text(), "a line in the log")
+
+
 # ---- the end ----
 
 
