@@ -107,6 +107,20 @@ static const void *value_bytes(Run *run, unsigned i, uint8_t number[static 8]) {
         }
 }
 
+bool run_row_is_big(Run *run) {
+        uint64_t size = FRAME_HEADER_SIZE + ROW_HEAD_SIZE(run->n_columns);
+
+        for (unsigned i = 0; i < run->n_columns; i++) {
+                ValueType type;
+                uint64_t value_size;
+
+                if (measure_value(run, i, &type, &value_size) < 0)
+                        return false;
+                size += value_size;
+        }
+        return size > run->job->page_size;
+}
+
 int run_begin_big_row(Run *run, uint64_t *ret_size) {
         size_t head = ROW_HEAD_SIZE(run->n_columns);
         uint64_t data = 0;

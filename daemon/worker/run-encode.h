@@ -12,6 +12,10 @@
  * SQLite could not convert a value. */
 int run_encode_row(Run *run);
 
+/* Whether the waiting row fits no page at all, so that it may begin in what is left of this one. False also where a value
+ * cannot be measured. */
+bool run_row_is_big(Run *run);
+
 /* The waiting row fits no page: it goes out as BIG_ROW, its head from run->payload, its data from SQLite's memory. 1: begun;
  * 0: over the limit, *ret_size says by how much; -ENOMEM. */
 int run_begin_big_row(Run *run, uint64_t *ret_size);

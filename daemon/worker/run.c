@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: worker. See run.h for the states. From top to bottom: birth and death, the end, the start, the slice, and what comes
- * from outside (progress, time, cancel). What goes into a page: run-encode.h; what the supervisor hears: run-report.h.
+ * from outside (progress, cancel; time: run-time.c). What goes into a page: run-encode.h; what the supervisor hears:
+ * run-report.h.
  */
 #include "run.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <poll.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -22,11 +22,9 @@
 
 #define ROW_WAITS_USEC (2 * USEC_PER_MSEC)    /* a row waits no longer for its page to fill */
 #define FIRST_PAGE_SIZE ((size_t) 16 * 1024)  /* goes out so early: the reader has rows while the next page fills */
-#define SETTLE_USEC (20 * USEC_PER_MSEC)      /* parked so long: the reader is slow, not just behind */
 #define RETRY_FIRST_USEC (2 * USEC_PER_MSEC)  /* SQLITE_BUSY: doubles up to the next */
 #define RETRY_MAX_USEC (50 * USEC_PER_MSEC)
 #define N_FULL_BEFORE_FILLING 2
-#define KERNEL_PAGE ((uintptr_t) 4096)
 
 /* ---- birth and death ---- */
 
@@ -476,7 +474,7 @@ static RunState place_row(Run *run, bool *ret_full) {
                             now_coarse_usec() - run->first_row_usec >= ROW_WAITS_USEC;
                 return RUN_READY;
         }
-        if (!page_encoder_is_empty(&run->encoder)) {
+        if (!page_encoder_is_empty(&run->encoder) && !run_row_is_big(run)) {
                 *ret_full = true;
                 return RUN_READY;
         }
@@ -571,76 +569,4 @@ int run_on_progress(Run *run, uint64_t now, bool look) {
                 page_encoder_clear(&run->encoder);
         }
         return 0;
-}
-
-/* Gives the kernel back what of the page was sent, SQLite's cache, and what a sorter freed when its rows went to a file. */
-static void trim(Run *run) {
-        uintptr_t start = (uintptr_t) run->page, end = (start + run->writer.sent) & ~(KERNEL_PAGE - 1);
-
-        if (end > start)
-                (void) madvise(run->page, end - start, MADV_DONTNEED);
-        if (run->connection) {
-                (void) sqlite3_db_release_memory(run->connection->database.db);
-                (void) sqlite3_db_release_memory(run->connection->database.file);
-        }
-        (void) malloc_trim(0);
-}
-
-/* A reader of an immutable file holds no lock, whatever its mode. */
-static uint64_t park_usec(Run *run) {
-        const Setup *setup = run->context->setup;
-
-        if (!setup->immutable && database_in_rollback_mode(&run->connection->database))
-                return setup->park_rollback_usec;
-        return setup->park_usec;
-}
-
-/* Parked for a while now: gives back what memory it can, tells the supervisor. */
-static void settle(Run *run) {
-        if (run->parked_said)
-                return;
-        trim(run);
-        run->park_until_usec = run->parked_usec + park_usec(run);
-        run_report_parked(run, true);
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b) {
-        return a < b ? a : b;
-}
-
-uint64_t run_next_usec(const Run *run) {
-        switch (run->state) {
-        case RUN_PARKED:
-                return earlier(run->parked_said ? run->park_until_usec : run->parked_usec + SETTLE_USEC,
-                               run->job->deadline_usec);
-        case RUN_RETRY:
-                return run->is_prepare ? run->retry_usec : earlier(run->retry_usec, run->job->deadline_usec);
-        case RUN_READY:
-                return 0;
-        case RUN_DRAINING:
-        case RUN_OVER:
-        case RUN_IDLE:
-                return UINT64_MAX;
-        }
-        return UINT64_MAX;
-}
-
-void run_on_time(Run *run, uint64_t now) {
-        if (run->state != RUN_PARKED && run->state != RUN_RETRY)
-                return;
-        if (!run->is_prepare && run->job->deadline_usec <= now) {
-                run_cancel(run, ERROR_TIMED_OUT, "the query ran past its time limit (RunTimeoutSec= or timeout-usec)");
-                return;
-        }
-        if (run->state == RUN_RETRY) {
-                if (run->retry_usec <= now)
-                        run->state = RUN_READY;
-                return;
-        }
-        if (run->parked_usec + SETTLE_USEC <= now)
-                settle(run);
-        if (run->parked_said && run->park_until_usec <= now)
-                run_cancel(
-                        run, ERROR_READER_TOO_SLOW,
-                        "less than a page was read from the pipe in ParkTimeoutSec=: a waiting reader holds up writers");
 }

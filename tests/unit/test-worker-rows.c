@@ -95,6 +95,59 @@ static void test_first_page_is_early(void) {
         rig_done(&rig);
 }
 
+/* The stream of a run, byte by byte as it came. The caller frees it. */
+static GByteArray *read_bytes(int fd) {
+        GByteArray *stream = g_byte_array_new();
+        uint8_t bytes[4096];
+
+        for (bool ended = false; !ended;) {
+                size_t at = 0;
+                ssize_t n;
+
+                wait_for(fd);
+                n = read(fd, bytes, sizeof bytes);
+                g_assert_cmpint(n, >, 0);
+                g_byte_array_append(stream, bytes, (guint) n);
+                while (!ended && stream->len >= at + FRAME_HEADER_SIZE) {
+                        uint8_t kind = stream->data[at + 4];
+
+                        at += FRAME_HEADER_SIZE + frame_padded(load_le32(stream->data + at));
+                        ended = stream->len >= at && (kind == FRAME_END || kind == FRAME_ERROR);
+                }
+        }
+        return stream;
+}
+
+/* Rows larger than a page stand right behind each other, and each page but the last is full: none goes out for the sake of
+ * the few bytes that a row was larger than its pages. */
+static void test_big_rows_fill_pages(void) {
+        Rig rig;
+        uint64_t number;
+        size_t at = 0, page = 0;
+        int fd;
+
+        rig_init(&rig, wide);
+        rig.page_size = 4096;
+        fd = send_run(&rig, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 5) "
+                            "SELECT randomblob(3 * 4096) FROM c", &number);
+        g_autoptr(GByteArray) stream = read_bytes(fd);
+        while (at < stream->len) {
+                size_t end = at + FRAME_HEADER_SIZE + frame_padded(load_le32(stream->data + at));
+
+                g_assert_cmpuint(end - page, <=, 4096);
+                if (end - page == 4096)
+                        page = end;
+                at = end;
+        }
+        g_assert_cmpuint(page / 4096, ==, stream->len / 4096);
+        g_assert_cmpuint(page / 4096, >=, 15);
+        close(fd);
+        expect_number(&rig, number, MESSAGE_TAKEN);
+        expect_started(&rig, number);
+        expect_ended(&rig, number, ERROR_NONE);
+        rig_done(&rig);
+}
+
 /* A reader that stalls: parked, told so, ended; meanwhile others are answered. What was under way is still whole. */
 static void test_stalled_reader(void) {
         Setup setup = wide;
@@ -541,6 +594,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/error-after-rows", test_error_after_rows);
         g_test_add_func("/worker/row-before-long-step", test_row_before_long_step);
         g_test_add_func("/worker/first-page-is-early", test_first_page_is_early);
+        g_test_add_func("/worker/big-rows-fill-pages", test_big_rows_fill_pages);
         g_test_add_func("/worker/stalled-reader", test_stalled_reader);
         g_test_add_func("/worker/rows-of-any-size", test_rows_of_any_size);
         g_test_add_func("/worker/row-limit", test_row_limit);
