@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <systemd/sd-id128.h>
@@ -86,16 +87,26 @@ static int answer_number(sd_bus_message *call) {
                                                   : answer_integers(call, n);
 }
 
-/* 1: it was told to end. */
 static int answer(sd_bus_message *message) {
         if (sd_bus_message_is_method_call(message, PEER_INTERFACE, "Echo") > 0)
                 return MIN(answer_echo(message), 0);
-        if (sd_bus_message_is_method_call(message, PEER_INTERFACE, "Quit") > 0)
-                return 1;
         return sd_bus_message_is_method_call(message, PEER_INTERFACE, NULL) > 0 ? MIN(answer_number(message), 0) : 0;
 }
 
-static int serve(sd_bus *bus) {
+/* sd_bus_wait(), until `starter` hangs up, too: then 1. */
+static int wait_for_call(sd_bus *bus, int starter) {
+        int fd = sd_bus_get_fd(bus), events = sd_bus_get_events(bus);
+        struct pollfd fds[] = { { .fd = fd, .events = (short) events }, { .fd = starter } };
+
+        if (fd < 0 || events < 0)
+                return MIN(fd, events);
+        if (poll(fds, G_N_ELEMENTS(fds), -1) < 0)
+                return errno == EINTR ? 0 : -errno;
+        return fds[1].revents != 0;
+}
+
+/* Until the other end of `starter` is closed; -1: until that of the connection is. */
+static int serve(sd_bus *bus, int starter) {
         int r = 0;
 
         integers = g_new(int32_t, BUS_PEER_INTEGERS_MAX);
@@ -108,8 +119,10 @@ static int serve(sd_bus *bus) {
                 if (r > 0)
                         r = message ? answer(message) : 0;
                 else if (r == 0)
-                        r = MIN(sd_bus_wait(bus, UINT64_MAX), 0);
+                        r = wait_for_call(bus, starter);
         }
+        if (starter < 0 && (r == -ECONNRESET || r == -ENOTCONN))
+                r = 0;
         g_clear_pointer(&integers, g_free);
         sd_bus_flush_close_unref(bus);
         return r;
@@ -125,8 +138,7 @@ static int serve_on_bus(int fd, void *userdata) {
                 r = sd_bus_get_unique_name(bus, &name);
         if (r >= 0)
                 r = passing_send(fd, name, strlen(name), NULL, 0);
-        close(fd); /* so that who waits for the name sees the end */
-        return r < 0 ? r : serve(bus);
+        return r < 0 ? r : serve(bus, fd);
 }
 
 static int serve_direct(int fd, void *userdata) {
@@ -144,7 +156,7 @@ static int serve_direct(int fd, void *userdata) {
                 r = sd_bus_set_server(bus, true, id);
         if (r >= 0)
                 r = sd_bus_start(bus);
-        return r < 0 ? r : serve(bus);
+        return r < 0 ? r : serve(bus, -1);
 }
 
 static void find_bus_daemon(BusPeer *peer) {
@@ -201,13 +213,10 @@ int bus_peer_start_direct(BusPeer *ret) {
 }
 
 int bus_peer_stop(BusPeer *peer) {
-        __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *call = NULL;
         int r;
 
         if (!peer->bus)
                 return 0;
-        if (bus_peer_new_call(peer, "Quit", &call) >= 0 && sd_bus_message_set_expect_reply(call, false) >= 0)
-                (void) sd_bus_send(peer->bus, call, NULL);
         peer->bus = sd_bus_flush_close_unref(peer->bus);
         r = child_stop(&peer->child);
         g_clear_pointer(&peer->name, g_free);
