@@ -12,6 +12,7 @@
 
 #include "channel-report.h"
 #include "clock.h"
+#include "job-channels.h"
 #include "report.h"
 
 #define LOOK_USEC (5 * USEC_PER_MSEC) /* between two looks of the progress handler at the world outside */
@@ -22,7 +23,7 @@ static const char job_event, control_event, timer_event;
 
 /* ---- the queue ---- */
 
-static void append(JobQueue *q, Run *run) {
+void job_queue_append(JobQueue *q, Run *run) {
         run->next = NULL;
         *q->last = run;
         q->last = &run->next;
@@ -52,7 +53,7 @@ static void unlink_run(JobQueue *q, Run **link) {
 }
 
 /* The timer fires at `usec`: for what is looked at after seconds, so that no query sets it. */
-static void arm(JobQueue *q, uint64_t usec) {
+void job_queue_arm(JobQueue *q, uint64_t usec) {
         struct itimerspec when = {
                 .it_value = { .tv_sec = (time_t) (usec / USEC_PER_SEC), .tv_nsec = (long) (usec % USEC_PER_SEC) * 1000 },
         };
@@ -78,68 +79,12 @@ static void unwatch(JobQueue *q, Run *run) {
         run->watched = false;
 }
 
-/* By edges: a request that cannot be read yet must not wake us again and again. Room is asked for only while it is waited
- * for, since each answer that the client reads makes some. */
-static int watch_channel(JobQueue *q, Channel *c, bool for_room) {
-        struct epoll_event e = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET | (for_room ? EPOLLOUT : 0), .data.ptr = &c->run };
-
-        if (c->watched == e.events)
-                return 0;
-        if (epoll_ctl(q->epoll_fd, c->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->fd, &e) < 0)
-                return -errno;
-        c->watched = e.events;
-        return 0;
-}
-
-/* It is not in the queue. */
-static void forget_channel(JobQueue *q, Channel *c) {
-        if (c->watched)
-                (void) epoll_ctl(q->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
-        if (c->next)
-                c->next->previous = c->previous;
-        *(c->previous ? &c->previous->next : &q->channels) = c->next;
-        (void) channel_free(c);
-}
-
-static void close_channel(JobQueue *q, Channel *c) {
-        channel_report_closed(c);
-        forget_channel(q, c);
-}
-
-/* Where its state finds no memory it stays. */
-static void rest_channel(JobQueue *q, Channel *c, bool waiting) {
-        if (channel_report_rested(c, waiting) == 0)
-                forget_channel(q, c);
-}
-
-/* When there is something to do for it though nothing comes. */
-static uint64_t look_again_usec(const Channel *c) {
-        uint64_t quiet = channel_quiet_until(c), due = channel_report_due(c);
-
-        return quiet < due ? quiet : due;
-}
-
-/* A channel after its turn. */
-static int settle_channel(JobQueue *q, Channel *c) {
-        RunState state = c->run.state;
-
-        if (state == RUN_OVER || (c->dropped && !c->busy)) {
-                close_channel(q, c);
-                return 0;
-        }
-        if (state != RUN_IDLE)
-                append(q, &c->run);
-        else if (look_again_usec(c) < q->armed_usec)
-                arm(q, look_again_usec(c));
-        return watch_channel(q, c, state == RUN_PARKED || state == RUN_DRAINING);
-}
-
 /* What a run's new state asks for; the run is not in the queue and goes back there, or is freed. */
 static int settle(JobQueue *q, Run *run) {
         int r = 0;
 
         if (run->channel)
-                return settle_channel(q, run->channel);
+                return channels_settle(q, run->channel);
         switch (run->state) {
         case RUN_OVER:
                 unwatch(q, run);
@@ -154,7 +99,7 @@ static int settle(JobQueue *q, Run *run) {
         case RUN_IDLE:
                 break;
         }
-        append(q, run);
+        job_queue_append(q, run);
         return r;
 }
 
@@ -165,17 +110,18 @@ static uint64_t number_of(const Run *run) {
         return run->channel ? run->channel->setup.number : run->job->number;
 }
 
+void job_queue_take_out(JobQueue *q, Run *run) {
+        Run **link = &q->first;
+
+        while (*link != run)
+                link = &(*link)->next;
+        unlink_run(q, link);
+}
+
 static Run **find(JobQueue *q, uint64_t number) {
         for (Run **link = &q->first; *link; link = &(*link)->next)
                 if (number_of(*link) == number)
                         return link;
-        return NULL;
-}
-
-static Channel *find_channel(JobQueue *q, uint64_t number) {
-        for (Channel *c = q->channels; c; c = c->next)
-                if (c->setup.number == number)
-                        return c;
         return NULL;
 }
 
@@ -200,43 +146,14 @@ static int cancel(JobQueue *q, const Cancel *c) {
         return settle(q, run);
 }
 
-/* Its first turn is when epoll says that there is something to read, which it is unless it moved with its input. */
-static int add_channel(JobQueue *q, ReceivedMessage *m) {
-        uint64_t number = m->message.channel.number;
-        Channel *c;
-
-        if (channel_new(&q->context, m, &c) < 0)
-                return channel_report_refused(q->control_fd, number);
-        c->next = q->channels;
-        if (c->next)
-                c->next->previous = c;
-        q->channels = c;
-        c->run.state = RUN_READY;
-        return settle_channel(q, c);
-}
-
-static int drop_channel(JobQueue *q, uint64_t number) {
-        Channel *c = find_channel(q, number);
-
-        if (!c) /* it has just gone */
-                return 0;
-        channel_drop(c, &c->run == q->current);
-        if (&c->run == q->current)
-                return 0;
-        if (c->queued)
-                unlink_run(q, find(q, number));
-        close_channel(q, c);
-        return 0;
-}
-
 static int handle_control(JobQueue *q, ReceivedMessage *m) {
         switch (m->message.kind) {
         case MESSAGE_CANCEL:
                 return cancel(q, &m->message.cancel);
         case MESSAGE_CHANNEL:
-                return add_channel(q, m);
+                return channels_add(q, m);
         case MESSAGE_CHANNEL_CLOSE:
-                return drop_channel(q, m->message.number);
+                return channels_drop(q, m->message.number);
         case MESSAGE_PING:
                 return report_send(q->control_fd, &(Message) { .kind = MESSAGE_PONG, .number = m->message.number });
         case MESSAGE_EXIT:
@@ -322,14 +239,6 @@ static void on_pipe(Run *run) {
                 run->state = RUN_READY;
 }
 
-static void on_channel(JobQueue *q, Channel *c, uint32_t events) {
-        if (!channel_on_events(c, events) || &c->run == q->current)
-                return;
-        c->run.state = RUN_READY;
-        if (!c->queued)
-                append(q, &c->run);
-}
-
 /* What woke us, for at most `msec`. Marks what can go on; frees nothing. */
 static int wait_events(JobQueue *q, int msec, Woken *ret) {
         struct epoll_event events[N_EVENTS];
@@ -348,7 +257,7 @@ static int wait_events(JobQueue *q, int msec, Woken *ret) {
                 else if (events[i].data.ptr == &timer_event)
                         ret->timer = true;
                 else if (run->channel)
-                        on_channel(q, run->channel, events[i].events);
+                        channels_on_events(q, run->channel, events[i].events);
                 else
                         on_pipe(run);
         }
@@ -357,18 +266,6 @@ static int wait_events(JobQueue *q, int msec, Woken *ret) {
 
 /* ---- time ---- */
 
-/* Channels that wait while we sit in the step of another: somebody else may have time for them. */
-static void give_channels_away(JobQueue *q) {
-        for (Channel *c = q->channels, *next; c; c = next) {
-                next = c->next;
-                if (&c->run == q->current || !channel_can_move(c) || !channel_waits(c))
-                        continue;
-                if (c->queued)
-                        unlink_run(q, find(q, c->setup.number));
-                rest_channel(q, c, true);
-        }
-}
-
 /* From inside a step, now and then. */
 static void look_around(JobQueue *q) {
         Channel *c = q->current->channel;
@@ -376,7 +273,7 @@ static void look_around(JobQueue *q) {
 
         if (wait_events(q, 0, &woken) < 0 || (woken.control && read_control(q) < 0))
                 q->exiting = true;
-        give_channels_away(q);
+        channels_give_away(q);
         if (!c)
                 return;
         channel_report_progress(c, now_coarse_usec());
@@ -444,26 +341,6 @@ static int wait_msec(const JobQueue *q) {
         return next - now > 60 * USEC_PER_SEC ? 60000 : (int) ((next - now) / 1000) + 1;
 }
 
-/* Channels that were quiet for long go back, or end where half a request is all that came. Returns when to look again. */
-static uint64_t expire_channels(JobQueue *q, uint64_t now) {
-        uint64_t first = UINT64_MAX;
-
-        for (Channel *c = q->channels, *next; c; c = next) {
-                uint64_t until = channel_quiet_until(c);
-
-                next = c->next;
-                if (channel_report_due(c) <= now)
-                        channel_report_progress(c, now);
-                if (until > now)
-                        first = look_again_usec(c) < first ? look_again_usec(c) : first;
-                else if (channel_input_is_partial(&c->input))
-                        close_channel(q, c);
-                else if (channel_can_move(c))
-                        rest_channel(q, c, false);
-        }
-        return first;
-}
-
 /* Gives back what is kept for work that does not come; where nothing is left of it, memory too. */
 static void on_timer(JobQueue *q) {
         uint64_t now = now_coarse_usec(), next, channels;
@@ -472,11 +349,11 @@ static void on_timer(JobQueue *q) {
         (void) read(q->timer_fd, &n, sizeof n);
         q->armed_usec = UINT64_MAX;
         next = pool_expire(&q->pool, now);
-        channels = expire_channels(q, now);
+        channels = channels_expire(q, now);
         if (channels < next)
                 next = channels;
         if (next != UINT64_MAX)
-                arm(q, next);
+                job_queue_arm(q, next);
         else if (q->n_runs == 0) {
                 run_context_trim(&q->context);
                 (void) malloc_trim(0);
@@ -501,7 +378,7 @@ static int run_one(JobQueue *q, uint64_t now) {
                         (void) run_slice(run);
                 q->current = NULL;
                 if (q->pool.idle && q->armed_usec == UINT64_MAX)
-                        arm(q, pool_expire(&q->pool, now));
+                        job_queue_arm(q, pool_expire(&q->pool, now));
                 return settle(q, run);
         }
         return 0;
@@ -527,22 +404,6 @@ static int turn(JobQueue *q) {
         return r == 0 ? q->context.report_error : r;
 }
 
-/* Their clients are not to notice: what is under way ends, and they wait for another worker. */
-static void leave_channels(JobQueue *q) {
-        while (q->channels) {
-                Channel *c = q->channels;
-
-                if (c->queued)
-                        unlink_run(q, find(q, c->setup.number));
-                channel_cancel(c, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
-                if (!c->busy && c->run.state != RUN_IDLE)
-                        (void) channel_flush(c);
-                if (!channel_can_move(c) || channel_report_rested(c, channel_waits(c)) < 0)
-                        channel_report_closed(c);
-                forget_channel(q, c);
-        }
-}
-
 int job_queue_run(JobQueue *q) {
         int r = 0;
 
@@ -551,7 +412,7 @@ int job_queue_run(JobQueue *q) {
         if (r == -EPIPE || r == -ECONNRESET) /* the supervisor is gone */
                 r = 0;
         if (r == 0)
-                leave_channels(q);
+                channels_leave(q);
         return r;
 }
 
@@ -594,8 +455,7 @@ void job_queue_done(JobQueue *q) {
                 if (!run->channel)
                         (void) run_free(run);
         }
-        while (q->channels)
-                forget_channel(q, q->channels);
+        channels_free(q);
         pool_done(&q->pool);
         run_context_trim(&q->context);
         received_message_done(&q->setup);

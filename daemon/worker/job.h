@@ -39,4 +39,9 @@ int job_queue_run(JobQueue *q);
 
 void job_queue_done(JobQueue *q);
 
+/* For job-channels.c: turns, and the timer, which fires at `usec`. */
+void job_queue_append(JobQueue *q, Run *run);
+void job_queue_take_out(JobQueue *q, Run *run);
+void job_queue_arm(JobQueue *q, uint64_t usec);
+
 #endif

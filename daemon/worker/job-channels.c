@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See job-channels.h.
+ */
+#include "job-channels.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+
+#include "channel-report.h"
+#include "clock.h"
+#include "report.h"
+
+/* By edges: a request that cannot be read yet must not wake us again and again. Room is asked for only while it is waited
+ * for, since each answer that the client reads makes some. */
+static int watch_channel(JobQueue *q, Channel *c, bool for_room) {
+        struct epoll_event e = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET | (for_room ? EPOLLOUT : 0), .data.ptr = &c->run };
+
+        if (c->watched == e.events)
+                return 0;
+        if (epoll_ctl(q->epoll_fd, c->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->fd, &e) < 0)
+                return -errno;
+        c->watched = e.events;
+        return 0;
+}
+
+/* It is not in the queue. */
+static void forget_channel(JobQueue *q, Channel *c) {
+        if (c->watched)
+                (void) epoll_ctl(q->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
+        if (c->next)
+                c->next->previous = c->previous;
+        *(c->previous ? &c->previous->next : &q->channels) = c->next;
+        (void) channel_free(c);
+}
+
+static void close_channel(JobQueue *q, Channel *c) {
+        channel_report_closed(c);
+        forget_channel(q, c);
+}
+
+/* Where there is no memory for its state it stays. */
+static void rest_channel(JobQueue *q, Channel *c, bool waiting) {
+        if (c->queued)
+                job_queue_take_out(q, &c->run);
+        if (channel_report_rested(c, waiting) == 0)
+                forget_channel(q, c);
+        else if (c->run.state != RUN_IDLE)
+                job_queue_append(q, &c->run);
+}
+
+/* When there is something to do for it though nothing comes. */
+static uint64_t look_again_usec(const Channel *c) {
+        uint64_t quiet = channel_quiet_until(c), due = channel_report_due(c);
+
+        return quiet < due ? quiet : due;
+}
+
+/* A channel after its turn. */
+int channels_settle(JobQueue *q, Channel *c) {
+        RunState state = c->run.state;
+
+        if (state == RUN_OVER || (c->dropped && !c->busy)) {
+                close_channel(q, c);
+                return 0;
+        }
+        if (state != RUN_IDLE)
+                job_queue_append(q, &c->run);
+        else if (look_again_usec(c) < q->armed_usec)
+                job_queue_arm(q, look_again_usec(c));
+        return watch_channel(q, c, state == RUN_PARKED || state == RUN_DRAINING);
+}
+
+/* ---- from the supervisor ---- */
+
+static Channel *find_channel(JobQueue *q, uint64_t number) {
+        for (Channel *c = q->channels; c; c = c->next)
+                if (c->setup.number == number)
+                        return c;
+        return NULL;
+}
+
+/* Its first turn is when epoll says that there is something to read, which it is unless it moved with its input. */
+int channels_add(JobQueue *q, ReceivedMessage *m) {
+        uint64_t number = m->message.channel.number;
+        Channel *c;
+
+        if (channel_new(&q->context, m, &c) < 0)
+                return channel_report_refused(q->control_fd, number);
+        c->next = q->channels;
+        if (c->next)
+                c->next->previous = c;
+        q->channels = c;
+        c->run.state = RUN_READY;
+        return channels_settle(q, c);
+}
+
+int channels_drop(JobQueue *q, uint64_t number) {
+        Channel *c = find_channel(q, number);
+
+        if (!c) /* it has just gone */
+                return 0;
+        channel_drop(c, &c->run == q->current);
+        if (&c->run == q->current)
+                return 0;
+        if (c->queued)
+                job_queue_take_out(q, &c->run);
+        close_channel(q, c);
+        return 0;
+}
+
+/* ---- from epoll, and in time ---- */
+
+void channels_on_events(JobQueue *q, Channel *c, uint32_t events) {
+        if (!channel_on_events(c, events) || &c->run == q->current)
+                return;
+        c->run.state = RUN_READY;
+        if (!c->queued)
+                job_queue_append(q, &c->run);
+}
+
+/* Channels that wait while we sit in the step of another: somebody else may have time for them. */
+void channels_give_away(JobQueue *q) {
+        for (Channel *c = q->channels, *next; c; c = next) {
+                next = c->next;
+                if (&c->run != q->current && channel_can_move(c) && channel_waits(c))
+                        rest_channel(q, c, true);
+        }
+}
+
+/* Channels that were quiet for long go back, or end where half a request is all that came. Returns when to look again. */
+uint64_t channels_expire(JobQueue *q, uint64_t now) {
+        uint64_t first = UINT64_MAX;
+
+        for (Channel *c = q->channels, *next; c; c = next) {
+                uint64_t until = channel_quiet_until(c);
+
+                next = c->next;
+                if (channel_report_due(c) <= now)
+                        channel_report_progress(c, now);
+                if (until > now)
+                        first = look_again_usec(c) < first ? look_again_usec(c) : first;
+                else if (channel_input_is_partial(&c->input))
+                        close_channel(q, c);
+                else if (channel_can_move(c))
+                        rest_channel(q, c, false);
+        }
+        return first;
+}
+
+/* Their clients are not to notice: what is under way ends, and they wait for another worker. */
+void channels_leave(JobQueue *q) {
+        while (q->channels) {
+                Channel *c = q->channels;
+
+                if (c->queued)
+                        job_queue_take_out(q, &c->run);
+                channel_cancel(c, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
+                if (!c->busy && c->run.state != RUN_IDLE)
+                        (void) channel_flush(c);
+                if (!channel_can_move(c) || channel_report_rested(c, channel_waits(c)) < 0)
+                        channel_report_closed(c);
+                forget_channel(q, c);
+        }
+}
+
+void channels_free(JobQueue *q) {
+        while (q->channels)
+                forget_channel(q, q->channels);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. What time does to a run that waits (run.h): one that is parked gives memory back, and ends; one that met a
+ * lock tries again; a deadline ends both.
+ */
+#include <malloc.h>
+#include <sqlite3.h>
+#include <sys/mman.h>
+
+#include "clock.h"
+#include "run-report.h"
+#include "run.h"
+
+#define SETTLE_USEC (20 * USEC_PER_MSEC) /* parked so long: the reader is slow, not just behind */
+#define KERNEL_PAGE ((uintptr_t) 4096)
+
+/* Gives the kernel back what of the page was sent, SQLite's cache, and what a sorter freed when its rows went to a file. */
+static void trim(Run *run) {
+        uintptr_t start = (uintptr_t) run->page, end = (start + run->writer.sent) & ~(KERNEL_PAGE - 1);
+
+        if (end > start)
+                (void) madvise(run->page, end - start, MADV_DONTNEED);
+        if (run->connection) {
+                (void) sqlite3_db_release_memory(run->connection->database.db);
+                (void) sqlite3_db_release_memory(run->connection->database.file);
+        }
+        (void) malloc_trim(0);
+}
+
+/* A reader of an immutable file holds no lock, whatever its mode. */
+static uint64_t park_usec(Run *run) {
+        const Setup *setup = run->context->setup;
+
+        if (!setup->immutable && database_in_rollback_mode(&run->connection->database))
+                return setup->park_rollback_usec;
+        return setup->park_usec;
+}
+
+/* Parked for a while now: gives back what memory it can, tells the supervisor. */
+static void settle(Run *run) {
+        if (run->parked_said)
+                return;
+        trim(run);
+        run->park_until_usec = run->parked_usec + park_usec(run);
+        run_report_parked(run, true);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+        return a < b ? a : b;
+}
+
+uint64_t run_next_usec(const Run *run) {
+        switch (run->state) {
+        case RUN_PARKED:
+                return earlier(run->parked_said ? run->park_until_usec : run->parked_usec + SETTLE_USEC,
+                               run->job->deadline_usec);
+        case RUN_RETRY:
+                return run->is_prepare ? run->retry_usec : earlier(run->retry_usec, run->job->deadline_usec);
+        case RUN_READY:
+                return 0;
+        case RUN_DRAINING:
+        case RUN_OVER:
+        case RUN_IDLE:
+                return UINT64_MAX;
+        }
+        return UINT64_MAX;
+}
+
+void run_on_time(Run *run, uint64_t now) {
+        if (run->state != RUN_PARKED && run->state != RUN_RETRY)
+                return;
+        if (!run->is_prepare && run->job->deadline_usec <= now) {
+                run_cancel(run, ERROR_TIMED_OUT, "the query ran past its time limit (RunTimeoutSec= or timeout-usec)");
+                return;
+        }
+        if (run->state == RUN_RETRY) {
+                if (run->retry_usec <= now)
+                        run->state = RUN_READY;
+                return;
+        }
+        if (run->parked_usec + SETTLE_USEC <= now)
+                settle(run);
+        if (run->parked_said && run->park_until_usec <= now)
+                run_cancel(
+                        run, ERROR_READER_TOO_SLOW,
+                        "less than a page was read from the pipe in ParkTimeoutSec=: a waiting reader holds up writers");
+}
