@@ -7,11 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,7 +28,8 @@ enum {
 
 /* In memory that parent and client share. */
 typedef struct Client {
-        pid_t pid;
+        pid_t pid;                   /* 0: not started */
+        int pidfd;                   /* the parent's */
         double start_usec, end_usec; /* of the machine's clock */
         double cpu_usec, switches;
         uint64_t check;
@@ -158,26 +161,32 @@ static int start(Clients *clients) {
                 if (pid == 0)
                         begin_client(clients, i);
                 get_client(clients, i)->pid = pid;
+                get_client(clients, i)->pidfd = pidfd_open(pid, 0);
+                if (get_client(clients, i)->pidfd < 0)
+                        return -errno;
         }
-        /* So that the end of the last client is the end of the file. */
-        close(clients->arrived[1]);
-        clients->arrived[1] = -1;
         return 0;
 }
 
-/* Until all clients stand before a barrier. One that failed has said why. */
+/* Until all clients stand before a barrier, or one has ended, which has said why. */
 static int wait_for_all(const Clients *clients) {
+        g_autofree struct pollfd *fds = g_new0(struct pollfd, clients->n + 1);
         char byte;
 
-        for (unsigned n = 0; n < clients->n;) {
-                ssize_t size = read(clients->arrived[0], &byte, 1);
+        for (unsigned i = 0; i < clients->n; i++)
+                fds[i] = (struct pollfd) { .fd = get_client(clients, i)->pidfd, .events = POLLIN };
+        fds[clients->n] = (struct pollfd) { .fd = clients->arrived[0], .events = POLLIN };
 
-                if (size > 0)
-                        n++;
-                else if (size == 0)
-                        return -ECHILD;
-                else if (errno != EINTR)
+        for (unsigned n = 0; n < clients->n;) {
+                if (poll(fds, clients->n + 1, -1) < 0) {
+                        if (errno == EINTR)
+                                continue;
                         return -errno;
+                }
+                if (fds[clients->n].revents == 0)
+                        return -ECHILD;
+                if (read(clients->arrived[0], &byte, 1) == 1)
+                        n++;
         }
         return 0;
 }
@@ -249,6 +258,7 @@ static int stop(Clients *clients) {
                 while (waitpid(pid, &status, 0) < 0)
                         if (errno != EINTR)
                                 return -errno;
+                close(get_client(clients, i)->pidfd);
                 if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
                         r = -ECHILD;
         }
