@@ -89,8 +89,8 @@ static void end_statements(Manager *m) {
                 (void) statement_free(idle->pdata[k]);
 }
 
-/* Workers keep the limits that they were started with. Those go on which nothing runs, so that what starts from now on has the
- * new ones; their channels come back, and go to others. */
+/* Workers keep the limits that they were started with. Those go on which nothing runs, so that what starts from now on has
+ * the new ones; their channels come back, and go to others. */
 static void end_outdated_workers(Manager *m, const Config *before, const Config *after) {
         for (GList *i = m->workers.head, *next; i; i = next) {
                 Worker *w = i->data;

@@ -294,7 +294,8 @@ static void release_name(Manager *m) {
 
 bool manager_is_busy(const Manager *m) {
         return g_hash_table_size(m->statements) > 0 || g_hash_table_size(m->runs) > 0 ||
-               g_hash_table_size(m->channels) > 0 || manager_is_reloading(m) || announcements_are_busy(m) || policy_is_busy(m);
+               g_hash_table_size(m->channels) > 0 || manager_is_reloading(m) || announcements_are_busy(m) ||
+               policy_is_busy(m);
 }
 
 void manager_stop(Manager *m, int exit_code) {

@@ -16,7 +16,8 @@ static bool is_exempt(const User *u) {
 /* The largest that SQLite, the page format and arithmetic bear. QueueTimeoutSec=, BusyTimeoutSec= and WorkerIdleSec= stay:
  * they bound no use of anything, but say when to stop waiting. */
 static void lift(Limits *l) {
-        l->statements_max = l->runs_max = l->channels_max = l->result_rows_max = l->result_size_max = l->statement_idle_usec = UINT64_MAX;
+        l->statements_max = l->runs_max = l->channels_max = UINT64_MAX;
+        l->result_rows_max = l->result_size_max = l->statement_idle_usec = UINT64_MAX;
         l->workers_max = l->workers_total_max;
         l->row_size_max = SQLIPC_ROW_SIZE_MAX;
         l->run_timeout_usec = l->prepare_timeout_usec = NEVER_USEC;

@@ -22,7 +22,8 @@ static char *describe(const Manager *m) {
         return g_strdup_printf("STATUS=%u database%s, %u client%s, %u statement%s, %u channel%s, %" PRIu64 " run%s (%" PRIu64
                                " parked), %u worker%s",
                                databases, plural(databases), clients, plural(clients), statements, plural(statements),
-                               channels, plural(channels), runs, plural(runs), manager_n_parked(m), workers, plural(workers));
+                               channels, plural(channels), runs, plural(runs), manager_n_parked(m), workers,
+                               plural(workers));
 }
 
 static void update(Manager *m) {

@@ -112,7 +112,8 @@ void worker_lose_channels(Worker *w) {
 
 /* ---- Time ---- */
 
-/* Their clients wait for a worker that hears nothing. The one whose run it is has been read, as a rule, and has a deadline. */
+/* Their clients wait for a worker that hears nothing. The one whose run it is has been read, as a rule, and has a
+ * deadline. */
 static void give_up_unheard(Worker *w) {
         if (w->runs.length + w->channels.length < 2)
                 return;
