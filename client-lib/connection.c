@@ -90,7 +90,7 @@ static int connection_new(sqlipc_connection **ret) {
                 .forks = process_forks(),
         };
         LIST_INIT(&c->statements);
-        LIST_INIT(&c->cursors);
+        TAILQ_INIT(&c->cursors);
         LIST_INIT(&c->channels);
 
         c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -154,7 +154,7 @@ _public_ sqlipc_connection *sqlipc_close(sqlipc_connection *c) {
 
         if (!c)
                 return NULL;
-        while ((cursor = LIST_FIRST(&c->cursors)))
+        while ((cursor = TAILQ_FIRST(&c->cursors)))
                 (void) sqlipc_cursor_close(cursor);
         while ((statement = LIST_FIRST(&c->statements)))
                 (void) sqlipc_finalize(statement);
@@ -262,7 +262,7 @@ int connection_process(sqlipc_connection *c) {
         r = dispatch_bus(c);
         c->dispatching = false;
         if (r >= 0)
-                LIST_FOREACH(cursor, &c->cursors, link)
+                TAILQ_FOREACH(cursor, &c->cursors, link)
                         cursor_advance(cursor);
         channels_process(c);
         connection_update_events(c);

@@ -27,7 +27,7 @@ struct sqlipc_connection {
         int polled_bus_fd;         /* what stands in epoll_fd for the bus, -1: nothing */
         uint32_t polled_bus_events;
         LIST_HEAD(, sqlipc_statement) statements;
-        LIST_HEAD(, sqlipc_cursor) cursors;
+        TAILQ_HEAD(, sqlipc_cursor) cursors; /* the oldest first */
         LIST_HEAD(, Channel) channels; /* one for each database that was asked */
         sqlipc_transport transport;
         bool patient;              /* a blocking call waits: the next read of a channel may, for a moment */

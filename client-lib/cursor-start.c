@@ -247,7 +247,7 @@ void cursor_start(sqlipc_cursor *c) {
 void cursor_restart(sqlipc_cursor *c, bool bus_only) {
         if (c->run->under_way)
                 run_cancel(c->run);
-        channel_forget(c->run->channel, c->run);
+        run_leave_channel(c->run);
         c->run->cursor = NULL;
         c->run->under_way = false;
         c->n_values = 0;

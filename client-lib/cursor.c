@@ -37,7 +37,7 @@ int cursor_new(sqlipc_cursor **ret, sqlipc_connection *connection, sqlipc_statem
                 run_init(&c->own, connection, path, channel);
                 c->run = &c->own;
         }
-        LIST_INSERT_HEAD(&connection->cursors, c, link);
+        TAILQ_INSERT_TAIL(&connection->cursors, c, link);
         *ret = c;
         return 0;
 }
@@ -471,7 +471,7 @@ void cursor_detach(sqlipc_cursor *c) {
 _public_ sqlipc_cursor *sqlipc_cursor_close(sqlipc_cursor *c) {
         if (!c)
                 return NULL;
-        LIST_REMOVE(c, link);
+        TAILQ_REMOVE(&c->connection->cursors, c, link);
         if (c->run == &c->own) {
                 finish(c);
                 run_done(&c->own);

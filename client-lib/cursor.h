@@ -31,7 +31,7 @@ typedef enum CursorState {
 
 struct sqlipc_cursor {
         sqlipc_connection *connection;
-        LIST_ENTRY(sqlipc_cursor) link;
+        TAILQ_ENTRY(sqlipc_cursor) link;
         CursorState state;
         sqlipc_statement *statement; /* not owned; NULL: a query, or detached */
         Run *run;                    /* the statement's or `own`; NULL: detached */

@@ -11,18 +11,18 @@ void run_init(Run *run, sqlipc_connection *connection, char *path, Channel *chan
         page_decoder_init(&run->decoder, SQLIPC_PAGE_SIZE_DEFAULT, SQLIPC_ROW_SIZE_MAX);
 }
 
-/* What still comes through the channel for it is of no use. */
-static void leave_channel(Run *run) {
+void run_leave_channel(Run *run) {
         if (!run->on_channel)
                 return;
         channel_forget(run->channel, run);
         buffer_drop(&run->backlog, buffer_size(&run->backlog));
+        page_decoder_reset(&run->decoder);
         run->on_channel = run->channel_lost = false;
 }
 
 void run_done(Run *run) {
         run->call = call_free(run->call);
-        leave_channel(run);
+        run_leave_channel(run);
         buffer_done(&run->backlog);
         run_close_pipe(run);
         page_decoder_done(&run->decoder);
@@ -59,7 +59,7 @@ int run_open_pipe(Run *run, sd_bus_message *reply, int fd, uint32_t page_size) {
                 return r;
         }
 
-        leave_channel(run);
+        run_leave_channel(run);
         run_close_pipe(run);
         page_decoder_done(&run->decoder);
         page_decoder_init(&run->decoder, page_size, SQLIPC_ROW_SIZE_MAX);
@@ -71,13 +71,8 @@ int run_open_pipe(Run *run, sd_bus_message *reply, int fd, uint32_t page_size) {
 }
 
 void run_enter_channel(Run *run) {
-        if (run->on_channel) {
-                leave_channel(run);
-                page_decoder_reset(&run->decoder);
-        } else {
-                run_close_pipe(run);
-                page_decoder_done(&run->decoder);
-        }
+        run_leave_channel(run);
+        run_close_pipe(run);
         if (!run->decoder.statements || run->decoder.page_size_max != run->channel->page_size) {
                 page_decoder_done(&run->decoder);
                 page_decoder_init(&run->decoder, run->channel->page_size, SQLIPC_ROW_SIZE_MAX);

@@ -49,6 +49,9 @@ void run_begin(Run *run, sqlipc_cursor *cursor, Call *call);
  * requests follow, and then run_begin() without a call. */
 void run_enter_channel(Run *run);
 
+/* What came through the channel and was not taken, or still comes, is of no use. */
+void run_leave_channel(Run *run);
+
 /* The channel closed, of which `owner` was the daemon instance: what came can still be read. */
 void run_on_channel_lost(Run *run, const char *owner);
 

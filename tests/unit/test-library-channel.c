@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The library's channel against a service of which each byte is scripted: the bus is a FakeService, and the other end of the
+ * channel is written and read here, while the library does not block. Library.
+ */
+#include "fake-service.h"
+#include "sqlipc-channel.h"
+#include "sqlipc-errors.h"
+
+static FakeService f;
+static int channels[2]; /* the library's end until it is passed, ours */
+static atomic_int n_open;
+static bool refuse;
+
+/* Counted where it is asked for: malloc(), calloc() and realloc() of the library. */
+static atomic_uint n_allocations;
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+void *__wrap_malloc(size_t size) {
+        n_allocations++;
+        return __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size) {
+        n_allocations++;
+        return __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t size) {
+        n_allocations++;
+        return __real_realloc(p, size);
+}
+
+static int on_call(FakeService *service, sd_bus_message *m, const char *member) {
+        (void) service;
+        if (strcmp(member, "OpenChannel") != 0)
+                return 0;
+        n_open++;
+        if (refuse)
+                CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.LimitsExceeded", "Enough.") >= 0);
+        else {
+                CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, channels) >= 0);
+                CHECK(sd_bus_reply_method_return(m, "ha{sv}", channels[0], 1, "page-size", "u", (uint32_t) 65536) >= 0);
+                close(channels[0]);
+        }
+        return 1;
+}
+
+static void start(sqlipc_transport transport) {
+        fake_start(&f);
+        f.on_call = on_call;
+        n_open = 0;
+        refuse = false;
+        channels[1] = -1;
+        fake_set_result(&f, 1, 2); /* what comes down pipes */
+        CHECK_INT(sqlipc_set_transport(f.connection, transport), 0);
+        CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
+}
+
+static void stop(void) {
+        if (channels[1] >= 0)
+                close(channels[1]);
+        fake_done(&f);
+}
+
+/* One turn of a program's loop; at most five seconds. */
+static void turn(void) {
+        struct pollfd fd = { .fd = sqlipc_get_fd(f.connection), .events = (short) sqlipc_get_events(f.connection) };
+        uint64_t until;
+
+        CHECK_INT(sqlipc_get_timeout(f.connection, &until), 0);
+        CHECK(poll(&fd, 1, until == UINT64_MAX ? 5000 : 1100) >= 0);
+        CHECK(sqlipc_process(f.connection) >= 0);
+}
+
+/* What the cursor says once there is something to say. */
+static int next(sqlipc_cursor *c) {
+        int r;
+
+        while ((r = sqlipc_cursor_next(c)) == -EAGAIN)
+                turn();
+        return r;
+}
+
+static sqlipc_cursor *query(void) {
+        sqlipc_cursor *c;
+
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &c, NULL), 0);
+        return c;
+}
+
+/* The next request: its kind and number; its payload in `payload`. */
+static unsigned request(uint64_t *number) {
+        static uint8_t payload[4096];
+        uint8_t header[FRAME_HEADER_SIZE];
+        size_t size;
+
+        while (channels[1] < 0 || recv(channels[1], header, sizeof header, MSG_PEEK) < 0)
+                turn();
+        CHECK_INT(recv(channels[1], header, sizeof header, 0), sizeof header);
+        size = frame_padded(load_le32(header));
+        CHECK(size <= sizeof payload);
+        if (size > 0)
+                CHECK_INT(recv(channels[1], payload, size, 0), size);
+        *number = load_le64(header + 8);
+        return header[4];
+}
+
+static void answer(Stream *s) {
+        size_t sent = 0;
+
+        while (sent < s->size) {
+                ssize_t n = send(channels[1], s->bytes + sent, s->size - sent, MSG_NOSIGNAL);
+
+                if (n < 0)
+                        break; /* full: the rest is the caller's to send */
+                sent += (size_t) n;
+        }
+        memmove(s->bytes, s->bytes + sent, s->size - sent);
+        s->size -= sent;
+        if (s->size == 0)
+                stream_done(s);
+}
+
+static void add_result(Stream *s, uint64_t number, int first, int last) {
+        stream_add_columns(s, number, 1, SQLIPC_PAGE_SIZE_MIN);
+        if (last >= first)
+                fake_add_rows(s, number, first, last);
+        stream_add_end(s, number, (uint64_t) (last - first + 1));
+}
+
+/* A statement without columns' types and with one nameless parameter. */
+static void add_statement(Stream *s, uint64_t number) {
+        Stream payload = STREAM_INIT;
+
+        stream_add_le32(&payload, 1);
+        stream_add_le32(&payload, 1);
+        stream_add_le32(&payload, STATEMENT_READ_ONLY);
+        stream_add_le32(&payload, 0);
+        for (int i = 0; i < 3; i++)
+                stream_add_le32(&payload, 2);
+        stream_add(&payload, "c", 2);
+        stream_take_frame(s, FRAME_STATEMENT, 0, number, &payload);
+}
+
+static void check_end_of_result(sqlipc_cursor *c, int first, int last) {
+        for (int i = first; i <= last; i++) {
+                CHECK_INT(next(c), 1);
+                CHECK_INT(sqlipc_column_int64(c, 0), i);
+        }
+        CHECK_INT(next(c), 0);
+}
+
+/* Requests that were made before the program waits leave together; answers are found by whom they are for, in any order. */
+static void test_pipelined(void) {
+        sqlipc_cursor *c[3];
+        Stream s = STREAM_INIT;
+        uint64_t number[4];
+        char byte;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        c[0] = query();
+        CHECK_INT(sqlipc_cursor_get_transport(c[0]), SQLIPC_TRANSPORT_AUTO);
+        CHECK_INT(request(&number[0]), REQUEST_QUERY);
+        c[1] = query();
+        c[2] = query();
+        CHECK_INT(recv(channels[1], &byte, 1, MSG_PEEK), -1);
+        turn(); /* woken by what waits to be sent */
+        for (int i = 1; i < 3; i++) {
+                CHECK_INT(request(&number[i]), REQUEST_QUERY);
+                CHECK_INT(sqlipc_cursor_get_transport(c[i]), SQLIPC_TRANSPORT_CHANNEL);
+                CHECK(number[i] > number[i - 1]);
+        }
+        for (int i = 0; i < 3; i++)
+                add_result(&s, number[i], 10 * i, 10 * i + 2);
+        answer(&s);
+        for (int i = 2; i >= 0; i--)
+                check_end_of_result(c[i], 10 * i, 10 * i + 2);
+        for (int i = 0; i < 3; i++)
+                sqlipc_cursor_close(c[i]);
+        CHECK_INT(n_open, 1);
+        CHECK_INT(f.n_query, 0);
+        stop();
+}
+
+/* A row stays where it is while another cursor is read. */
+static void test_row_stays(void) {
+        sqlipc_cursor *a, *b;
+        Stream s = STREAM_INIT;
+        uint64_t number;
+        const char *text;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        a = query();
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        stream_add_columns(&s, number, 1, SQLIPC_PAGE_SIZE_MIN);
+        fake_add_rows(&s, number, 1, 1);
+        answer(&s);
+        CHECK_INT(next(a), 1);
+        text = sqlipc_column_name(a, 0);
+        fake_add_rows(&s, number, 2, 300);
+        stream_add_end(&s, number, 300);
+        b = query();
+        CHECK_INT(sqlipc_process(f.connection), 1);
+        add_result(&s, number + 1, 7, 7);
+        answer(&s);
+        check_end_of_result(b, 7, 7);
+        CHECK_INT(sqlipc_column_int64(a, 0), 1);
+        CHECK_STRING(text, "c");
+        check_end_of_result(a, 2, 300);
+        stop();
+}
+
+/* A result that nobody reads does not hold up the one behind it: it goes by pipe, or the other does where rows of it were
+ * seen. */
+static void check_crowded(bool delivered) {
+        sqlipc_cursor *a, *b;
+        Stream s = STREAM_INIT;
+        uint64_t number;
+        int r;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        a = query();
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        stream_add_columns(&s, number, 1, SQLIPC_PAGE_SIZE_MIN);
+        fake_add_rows(&s, number, 1, 100);
+        if (delivered) {
+                answer(&s);
+                CHECK_INT(next(a), 1);
+        }
+        for (int i = 0; i < 1500; i++)
+                fake_add_rows(&s, number, 1, 100);
+        stream_add_end(&s, number, 150100);
+        b = query();
+        add_result(&s, number + 1, 7, 8);
+        do { /* what fits the socket, then b reads on */
+                answer(&s);
+                r = sqlipc_cursor_next(b);
+        } while (s.size > 0 && r == -EAGAIN && sqlipc_cursor_get_transport(b) == SQLIPC_TRANSPORT_CHANNEL);
+        if (delivered) {
+                CHECK_INT(sqlipc_cursor_get_transport(b), SQLIPC_TRANSPORT_PIPE);
+                check_end_of_result(b, 1, 2);
+                stream_done(&s);
+        } else {
+                if (r == -EAGAIN)
+                        r = next(b);
+                CHECK_INT(r, 1);
+                CHECK_INT(sqlipc_column_int64(b, 0), 7);
+                check_end_of_result(b, 8, 8);
+                CHECK_INT(sqlipc_cursor_get_transport(b), SQLIPC_TRANSPORT_CHANNEL);
+                check_end_of_result(a, 1, 2);
+                CHECK_INT(sqlipc_cursor_get_transport(a), SQLIPC_TRANSPORT_PIPE);
+        }
+        CHECK_INT(f.n_query, 1);
+        stop();
+}
+
+static void test_crowded(void) {
+        check_crowded(false);
+        check_crowded(true);
+}
+
+/* What gave no row is asked again; what did has lost its worker. */
+static void test_end_of_file(void) {
+        sqlipc_cursor *a, *b;
+        Stream s = STREAM_INIT;
+        uint64_t number;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        a = query();
+        b = query();
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        stream_add_columns(&s, number - 1, 1, SQLIPC_PAGE_SIZE_MIN);
+        fake_add_rows(&s, number - 1, 5, 5);
+        answer(&s);
+        CHECK_INT(next(a), 1);
+        close(channels[1]);
+        channels[1] = -1;
+        CHECK_INT(next(a), -ECONNRESET);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_WORKER_LOST);
+        CHECK_INT(sqlipc_cursor_next(b), -EAGAIN);
+        CHECK_INT(request(&number), REQUEST_QUERY); /* on another channel */
+        CHECK_INT(n_open, 2);
+        add_result(&s, number, 3, 4);
+        answer(&s);
+        check_end_of_result(b, 3, 4);
+        stop();
+}
+
+/* Without a wish for channels it is asked again over the bus, where nothing new can befall it. */
+static void test_back_to_the_bus(void) {
+        sqlipc_cursor *c;
+        uint64_t number;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        c = query();
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        sqlipc_cursor_close(c);
+        CHECK_INT(sqlipc_set_transport(f.connection, SQLIPC_TRANSPORT_AUTO), 0);
+        CHECK_INT(request(&number), REQUEST_CANCEL);
+        close(channels[1]);
+        channels[1] = -1;
+        c = query();
+        check_end_of_result(c, 1, 2);
+        CHECK_INT(sqlipc_cursor_get_transport(c), SQLIPC_TRANSPORT_PIPE);
+        CHECK_INT(f.n_query, 1);
+        stop();
+}
+
+static void check_nonsense(uint64_t offset, unsigned kind, size_t size) {
+        uint8_t payload[4096] = {};
+        sqlipc_cursor *c;
+        Stream s = STREAM_INIT;
+        uint64_t number;
+        char byte;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        c = query();
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        stream_add_frame(&s, kind, 0, number + offset, payload, size);
+        answer(&s);
+        CHECK_INT(next(c), -EBADMSG);
+        while (recv(channels[1], &byte, 1, 0) > 0)
+                ;
+        sqlipc_cursor_close(c);
+        stop();
+}
+
+static void test_nonsense(void) {
+        check_nonsense(1, FRAME_COLUMNS, 18);   /* nobody's number */
+        check_nonsense(0, FRAME_ROWS, 18);      /* rows without columns */
+        check_nonsense(0, FRAME_END, 8);        /* an end that is too short */
+        check_nonsense(0, 77, 8);               /* no kind */
+        check_nonsense(0, FRAME_STATEMENT, 15); /* no statement was asked for */
+}
+
+static void check_closed(int fd) {
+        char bytes[256];
+        ssize_t n;
+
+        do
+                n = recv(fd, bytes, sizeof bytes, 0);
+        while (n > 0);
+        CHECK_INT(n, 0);
+}
+
+/* CANCEL names the run; one that does not end within a second is left, and the channel with it. */
+static void check_cancel(bool obeys) {
+        sqlipc_cursor *c;
+        Stream s = STREAM_INIT;
+        uint64_t number, cancelled;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        c = query();
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        stream_add_columns(&s, number, 1, SQLIPC_PAGE_SIZE_MIN);
+        fake_add_rows(&s, number, 1, 1);
+        answer(&s);
+        CHECK_INT(next(c), 1);
+        CHECK_INT(sqlipc_cursor_cancel(c), 0);
+        CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
+        CHECK_INT(request(&cancelled), REQUEST_CANCEL);
+        CHECK_INT(cancelled, number);
+        if (obeys) {
+                stream_add_error(&s, number, ERROR_CANCELLED, "cancelled");
+                answer(&s);
+        }
+        CHECK_INT(next(c), -ECANCELED);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_CANCELLED);
+        if (!obeys)
+                check_closed(channels[1]);
+        stop();
+}
+
+static void test_cancel(void) {
+        check_cancel(true);
+        check_cancel(false);
+}
+
+/* PREPARE once, FETCH as often as wanted, without an allocation; again where the service forgot it. */
+static void test_statement(void) {
+        sqlipc_statement *statement;
+        sqlipc_cursor *c;
+        Stream s = STREAM_INIT;
+        uint64_t number, prepared;
+        unsigned before;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT ?", &statement), 0);
+        CHECK_INT(sqlipc_statement_is_ready(statement), 0);
+        do /* the channel opens meanwhile */
+                CHECK_INT(sqlipc_statement_is_ready(statement), 0);
+        while (turn(), channels[1] < 0);
+        CHECK_INT(sqlipc_statement_is_ready(statement), 0);
+        CHECK_INT(request(&prepared), REQUEST_PREPARE);
+        add_statement(&s, prepared);
+        answer(&s);
+        while (sqlipc_statement_is_ready(statement) == 0)
+                turn();
+        CHECK_INT(sqlipc_statement_column_count(statement), 1);
+        CHECK_STRING(sqlipc_statement_column_name(statement, 0), "c");
+        CHECK_INT(sqlipc_statement_parameter_count(statement), 1);
+        for (int i = 0; i < 10; i++) {
+                before = n_allocations;
+                CHECK_INT(sqlipc_bind_int64(statement, 1, i), 0);
+                CHECK_INT(sqlipc_execute(statement, &c), 0);
+                CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
+                CHECK(i == 0 || n_allocations == before);
+                CHECK_INT(request(&number), REQUEST_FETCH);
+                add_result(&s, number, i, i);
+                answer(&s);
+                before = n_allocations;
+                CHECK_INT(sqlipc_cursor_next(c), 1);
+                CHECK_INT(sqlipc_column_int64(c, 0), i);
+                CHECK_INT(sqlipc_cursor_next(c), 0);
+                sqlipc_cursor_close(c);
+                CHECK(i == 0 || n_allocations == before);
+        }
+        CHECK_INT(sqlipc_execute(statement, &c), 0);
+        CHECK_INT(request(&number), REQUEST_FETCH);
+        stream_add_error(&s, number, ERROR_UNKNOWN_STATEMENT, "no such statement");
+        answer(&s);
+        CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
+        CHECK_INT(request(&prepared), REQUEST_PREPARE);
+        CHECK_INT(request(&number), REQUEST_FETCH);
+        add_statement(&s, prepared);
+        add_result(&s, number, 5, 5);
+        answer(&s);
+        check_end_of_result(c, 5, 5);
+        sqlipc_finalize(statement);
+        CHECK_INT(request(&number), REQUEST_FINALIZE);
+        CHECK_INT(number, prepared);
+        stop();
+}
+
+/* A cursor that is closed leaves its answer to nobody. */
+static void test_closed_cursor(void) {
+        sqlipc_cursor *a, *b;
+        Stream s = STREAM_INIT;
+        uint64_t first, number;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        a = query();
+        CHECK_INT(request(&first), REQUEST_QUERY);
+        sqlipc_cursor_close(a);
+        CHECK_INT(request(&number), REQUEST_CANCEL);
+        CHECK_INT(number, first);
+        b = query();
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        add_result(&s, first, 1, 300);
+        add_result(&s, number, 8, 9);
+        answer(&s);
+        check_end_of_result(b, 8, 9);
+        stop();
+}
+
+/* What is read for one cursor wakes the loop for the others that wait. */
+static void test_wakes(void) {
+        sqlipc_cursor *a, *b;
+        Stream s = STREAM_INIT;
+        struct pollfd fd;
+        uint64_t number;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        a = query();
+        b = query();
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        (void) sqlipc_process(f.connection);
+        CHECK_INT(sqlipc_cursor_next(a), -EAGAIN);
+        add_result(&s, number - 1, 1, 1);
+        add_result(&s, number, 2, 2);
+        answer(&s);
+        check_end_of_result(b, 2, 2); /* takes all that is in the socket */
+        fd = (struct pollfd) { .fd = sqlipc_get_fd(f.connection), .events = POLLIN };
+        CHECK_INT(poll(&fd, 1, 0), 1);
+        check_end_of_result(a, 1, 1);
+        stop();
+}
+
+/* No channel is to be had: its error, and with AUTO none. */
+static void test_refused(void) {
+        sqlipc_cursor *c;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        refuse = true;
+        c = query();
+        CHECK_INT(next(c), -EDQUOT);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_LIMITS_EXCEEDED);
+        CHECK_STRING(sqlipc_error_message(f.connection), "Enough.");
+        CHECK_INT(sqlipc_set_transport(f.connection, SQLIPC_TRANSPORT_AUTO), 0);
+        for (int i = 0; i < 20; i++) {
+                c = query();
+                check_end_of_result(c, 1, 2);
+                CHECK_INT(sqlipc_cursor_get_transport(c), SQLIPC_TRANSPORT_PIPE);
+                sqlipc_cursor_close(c);
+        }
+        CHECK_INT(sqlipc_set_transport(f.connection, (sqlipc_transport) 3), -EINVAL);
+        CHECK_INT(sqlipc_set_transport(NULL, SQLIPC_TRANSPORT_AUTO), -EINVAL);
+        CHECK_INT(sqlipc_cursor_get_transport(NULL), SQLIPC_TRANSPORT_AUTO);
+        stop();
+}
+
+int main(void) {
+        static const Test tests[] = {
+                TEST(test_pipelined),
+                TEST(test_row_stays),
+                TEST(test_crowded),
+                TEST(test_end_of_file),
+                TEST(test_back_to_the_bus),
+                TEST(test_nonsense),
+                TEST(test_cancel),
+                TEST(test_statement),
+                TEST(test_closed_cursor),
+                TEST(test_wakes),
+                TEST(test_refused),
+        };
+
+        signal(SIGPIPE, SIG_IGN);
+        return test_main(tests, N_ELEMENTS(tests));
+}
