@@ -141,7 +141,9 @@ enum { SLOTS = 4, SLOT_SIZE = 4096, ROUNDS = 20000 };
 
 /* Both sides start there, as if so many slots had gone through. */
 static void start_at(SharedRing *ring, uint32_t position) {
-        ring->position = ring->head->written = ring->head->read = position;
+        ring->position = position;
+        ring->head->written = position;
+        ring->head->read = position;
 }
 
 static int write_rounds(SharedRing *ring) {

@@ -94,10 +94,12 @@ static int measure_carried(Study *study, Field *field) {
         unsigned bytes = report_table_column(table, "bytes between processes", "MB");
         unsigned cpu = report_table_column(table, "CPU of the bus", "ms");
 
-        for (size_t i = FASTEST + 1; i < field->n; i++) {
+        for (size_t i = 0; i < field->n; i++) {
                 Usage before, after;
                 int r;
 
+                if (field->sides[i].server == 0)
+                        continue;
                 sampler_read_tree(bus, &before);
                 r = field_run_once(field, i);
                 sampler_read_tree(bus, &after);
