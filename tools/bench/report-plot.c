@@ -127,15 +127,32 @@ static void append_bar_data(GString *script, const ReportChart *chart) {
         g_string_append(script, "END_OF_DATA\n");
 }
 
+/* %s and %c are gnuplot's number and prefix by powers of 1000, %b and %B by those of 1024. */
+static void append_y_axis(GString *script, const ReportChart *chart) {
+        g_string_append(script, chart->axes & REPORT_LOG_Y ? "set logscale y 10\nset format y '%.0s%c'\n"
+                                                           : "set yrange [0:*]\nset format y '%.1s%c'\n");
+}
+
+/* A series without a point is an error to gnuplot. */
+static bool is_drawn(const ReportSeries *series) {
+        return series->points->len > 0;
+}
+
 static void append_plot_of_bars(GString *script, const ReportChart *chart) {
+        const char *separator = "";
+
+        append_y_axis(script, chart);
         g_string_append(script, "set style data histograms\nset style histogram clustered gap 1\n"
-                                "set style fill solid 0.8\nset xtics rotate by -25 noenhanced\nset yrange [0:*]\nplot ");
+                                "set style fill solid 0.8\nset xtics rotate by -25 noenhanced\nplot ");
         for (guint i = 0; i < chart->series->len; i++) {
                 const ReportSeries *series = chart->series->pdata[i];
 
-                g_string_append_printf(script, "%s$data0 using %u:xtic(1) linetype %u fillstyle %s title ",
-                                       i > 0 ? ", " : "", i + 2, i + 1, series->published ? "pattern 4" : "solid 0.8");
+                if (!is_drawn(series))
+                        continue;
+                g_string_append_printf(script, "%s$data0 using %u:xtic(1) linetype %u fillstyle %s title ", separator,
+                                       i + 2, i + 1, series->published ? "pattern 4" : "solid 0.8");
                 append_quoted(script, series->name);
+                separator = ", ";
         }
         g_string_append_c(script, '\n');
 }
@@ -155,28 +172,31 @@ static bool is_binary(const ReportChart *chart) {
         return true;
 }
 
-/* %s and %c are gnuplot's number and prefix by powers of 1000, %b and %B by those of 1024. */
-static void append_axes(GString *script, const ReportChart *chart) {
+static void append_x_axis(GString *script, const ReportChart *chart) {
         if (!(chart->axes & REPORT_LOG_X))
                 g_string_append(script, "set format x '%.1s%c'\n");
         else if (is_binary(chart))
                 g_string_append(script, "set logscale x 2\nset format x '%.0b%B'\n");
         else
                 g_string_append(script, "set logscale x 10\nset format x '%.0s%c'\n");
-        g_string_append(script, chart->axes & REPORT_LOG_Y ? "set logscale y 10\nset format y '%.0s%c'\n"
-                                                           : "set yrange [0:*]\nset format y '%.1s%c'\n");
 }
 
 static void append_plot_of_lines(GString *script, const ReportChart *chart) {
-        append_axes(script, chart);
+        const char *separator = "";
+
+        append_x_axis(script, chart);
+        append_y_axis(script, chart);
         g_string_append(script, "plot ");
         for (guint i = 0; i < chart->series->len; i++) {
                 const ReportSeries *series = chart->series->pdata[i];
 
-                g_string_append_printf(script, "%s$data%u using 1:2:3:4 with yerrorlines linetype %u linewidth 1.5",
-                                       i > 0 ? ", " : "", i, i + 1);
+                if (!is_drawn(series))
+                        continue;
+                g_string_append_printf(script, "%s$data%u using 1:2:3:4 with yerrorlines linetype %u linewidth 1.5", separator,
+                                       i, i + 1);
                 g_string_append(script, series->published ? " dashtype 2 title " : " title ");
                 append_quoted(script, series->name);
+                separator = ", ";
         }
         g_string_append_c(script, '\n');
 }
