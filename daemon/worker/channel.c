@@ -251,8 +251,23 @@ static void begin_job(Channel *c, uint64_t number) {
         };
 }
 
+/* Whether its transaction goes on for the next, or has to begin anew. */
+static void join_batch(Channel *c, uint64_t number) {
+        if (number > c->batch) {
+                run_let_go(&c->run);
+                c->batch = c->input.scanned_number;
+        }
+        c->run.keeps = number < c->batch;
+}
+
+static void end_batch(Channel *c) {
+        run_let_go(&c->run);
+        c->batch = 0;
+}
+
 static void begin(Channel *c, const ChannelRequest *q) {
         begin_job(c, q->number);
+        join_batch(c, q->number);
         if (q->cancelled)
                 (void) sql_error_set(refuse(c), ERROR_CANCELLED, "the request was cancelled before it was run");
         else if (q->too_large)
@@ -374,7 +389,7 @@ static RunState slice(Channel *c) {
         return state;
 }
 
-RunState channel_turn(Channel *c) {
+static RunState take_turn(Channel *c) {
         Run *run = &c->run;
         uint64_t until = UINT64_MAX;
 
@@ -394,7 +409,15 @@ RunState channel_turn(Channel *c) {
                         break;
         }
         channel_report_progress(c, c->used_usec);
+        end_batch(c); /* first: who reads an answer finds the database unlocked */
         return run->reader_left ? (run->state = RUN_OVER) : channel_flush(c);
+}
+
+RunState channel_turn(Channel *c) {
+        RunState state = take_turn(c);
+
+        end_batch(c);
+        return state;
 }
 
 bool channel_can_move(const Channel *c) {

@@ -12,7 +12,9 @@
  * 2. While a request is under way the socket is read on for CANCEL, as far as CHANNEL_AHEAD_SIZE.
  * 3. A query that was prepared costs no allocation: run, page and buffers are the channel's, its statement lies compiled in
  *    the pool.
- * 4. Between two requests, with all answers out, it can go to another worker: channel_can_move().
+ * 4. Requests that were there together share a connection and a read transaction: what was committed before one of them was
+ *    sent, it sees.
+ * 5. Between two requests, with all answers out, it can go to another worker: channel_can_move().
  */
 #ifndef CHANNEL_H
 #define CHANNEL_H
@@ -34,6 +36,7 @@ struct Channel {
         Job job;                  /* what `run` runs */
         char *sql;                /* owned: the SQL of a QUERY, which lies in the input without a NUL */
         size_t sql_capacity;
+        uint64_t batch;           /* number of the last request that had come when the turn's read transaction began */
         bool busy;                /* a request is under way */
         bool readable;            /* the socket may hold something */
         bool closing;             /* nothing is read any more: it is over when its answers are out */

@@ -192,6 +192,7 @@ static int run_silently(sqlite3 *db, const char *sql) {
 
 /* Reads the schema's number and the files beside the database. An SQLite result code. */
 static int probe(Database *d) {
+        d->held = false;
         (void) sqlite3_step(d->probe);
         return sqlite3_reset(d->probe);
 }
@@ -280,7 +281,18 @@ DatabaseBegin database_begin(Database *d, const Setup *setup, SqlError *error) {
         return DATABASE_FAILED;
 }
 
+void database_hold(Database *d) {
+        if (d->exposed || d->held) /* exposed: it has one */
+                return;
+        d->held = sqlite3_step(d->probe) == SQLITE_ROW;
+        if (!d->held)
+                (void) sqlite3_reset(d->probe);
+}
+
 void database_end(Database *d) {
+        if (d->held)
+                (void) sqlite3_reset(d->probe);
+        d->held = false;
         if (d->exposed)
                 exposed_end(d->exposed);
 }

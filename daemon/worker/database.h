@@ -34,6 +34,7 @@ typedef struct Database {
         sqlite3 *file;       /* the connection to the file */
         Exposed *exposed;    /* NULL: clients see all that the file has */
         sqlite3_stmt *probe; /* reads the schema's first row, and so its number */
+        bool held;           /* the probe stands on that row, and so keeps the read transaction */
         char *path;          /* owned; where the file is, without links (path.h) */
         FileIdentity identity;
         Access access;       /* of clients' SQL */
@@ -66,6 +67,10 @@ typedef enum DatabaseBegin {
 } DatabaseBegin;
 DatabaseBegin database_begin(Database *d, const Setup *setup, SqlError *error);
 void database_end(Database *d);
+
+/* One read transaction from here to database_end(), for runs that follow each other. Where there can be none now each has its
+ * own. */
+void database_hold(Database *d);
 
 /* Whether the schema is no longer the one that statements were compiled against, because another program changed it.
  * SQLite sees that when it steps a statement, but compiles, and describes, by what it knows. False where nothing can be

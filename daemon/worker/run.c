@@ -97,8 +97,17 @@ static void give_back(Run *run) {
                 return;
         connection_keep(run->connection, run->stmt);
         run->stmt = NULL;
-        pool_give(run->context->pool, run->connection);
+        if (run->keeps)
+                run->kept = run->connection;
+        else
+                pool_give(run->context->pool, run->connection);
         run->connection = NULL;
+}
+
+void run_let_go(Run *run) {
+        pool_give(run->context->pool, run->kept);
+        run->kept = NULL;
+        run->keeps = false;
 }
 
 static void release(Run *run) {
@@ -136,6 +145,7 @@ int run_init_channel(Run *run, RunContext *context, Channel *channel, int fd, ui
 
 void run_done_channel(Run *run) {
         release(run);
+        run_let_go(run);
         page_free(run->context, run->page, run->encoder.page_size);
         sql_error_done(&run->error);
 }
@@ -346,9 +356,15 @@ static bool begin_prepared(Run *run) {
 
 /* Connection, statement, parameters. False with run->error, which may be Busy: then try again. */
 static bool start(Run *run) {
+        if (!run->connection) {
+                run->connection = run->kept;
+                run->kept = NULL;
+        }
         if (!run->connection &&
             !pool_take(run->context->pool, run->job->sql, run->job->sql_size, run->hint, &run->connection, &run->error))
                 return false;
+        if (run->keeps)
+                database_hold(&run->connection->database);
         if (!run->stmt && (run->is_prepare || run->job->describe))
                 connection_refresh(run->connection);
         if (!run->stmt && !connection_compile(run->connection, run->context->setup, run->job->sql, run->job->sql_size,

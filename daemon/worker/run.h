@@ -62,6 +62,8 @@ struct Run {
         RunState state;
 
         Connection *connection;   /* owned while it runs */
+        Connection *kept;         /* owned: of the request before, for this one and the next */
+        bool keeps;               /* the next will want it */
         sqlite3_stmt *stmt;
         bool started;             /* STARTED was sent */
 
@@ -109,6 +111,9 @@ void run_begin(Run *run, const Job *job, bool is_prepare, StatementHint *hint);
 
 /* The same for a request that will not be run: its answer is the error that the caller puts where this says. */
 SqlError *run_refuse(Run *run, const Job *job);
+
+/* The requests to come have a connection of their own. */
+void run_let_go(Run *run);
 
 /* How much of this run is written or in the page. */
 uint64_t run_bytes(const Run *run);

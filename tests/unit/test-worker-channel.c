@@ -182,6 +182,60 @@ static void test_pipelining(void) {
         rig_done(&rig);
 }
 
+/* Requests that came together share a transaction, and nobody can tell: what was committed before one of them was sent it
+ * sees, and once the last answer is there nothing is locked. In rollback mode, where a reader locks writers out. */
+static void test_batches(void) {
+        uint64_t statement;
+        int64_t value = 0;
+        Client c;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        client_start(&rig, &c);
+        statement = client_add_prepare(&c, "SELECT max(n) FROM t WHERE n >= ?");
+        client_send(&c);
+        (void) client_expect(&c, statement, ERROR_NONE);
+        for (int64_t n = 1; n < 100; n++) {
+                g_autofree char *update = g_strdup_printf("UPDATE t SET n = %d", (int) n);
+
+                exec_sql(rig.database, update); /* SQLITE_BUSY here would be the end of this test */
+                for (unsigned i = 0; i < 20; i++)
+                        (void) client_add_fetch(&c, statement, 1, &value);
+                client_send(&c);
+                for (unsigned i = 0; i < 20; i++)
+                        g_assert_cmpint(client_expect(&c, c.request - 19 + i, ERROR_NONE).integer, ==, n);
+        }
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* In WAL mode writers go on while requests wait: those that were sent behind a commit are answered by it. */
+static void test_batches_are_fresh(void) {
+        uint64_t statement, first;
+        int64_t value = 0;
+        Client c;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        exec_sql(rig.database, "PRAGMA journal_mode = WAL; UPDATE t SET n = 0");
+        client_start(&rig, &c);
+        statement = client_add_prepare(&c, "SELECT max(n) FROM t WHERE n >= ?");
+        first = c.request + 1;
+        for (int n = 1; n <= 50; n++) {
+                g_autofree char *update = g_strdup_printf("UPDATE t SET n = %d", n);
+
+                exec_sql(rig.database, update);
+                for (unsigned i = 0; i < 10; i++)
+                        (void) client_add_fetch(&c, statement, 1, &value);
+                client_send(&c);
+        }
+        (void) client_expect(&c, statement, ERROR_NONE);
+        for (unsigned i = 0; i < 500; i++)
+                g_assert_cmpint(client_expect(&c, first + i, ERROR_NONE).integer, >=, i / 10 + 1);
+        client_done(&c);
+        rig_done(&rig);
+}
+
 /* Answers of any size behind each other, through small pages and a socket that is full: rows as they were asked for. */
 static void test_large_answers(void) {
         static const char *const sql[] = {
@@ -649,6 +703,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/channel/errors", test_errors);
         g_test_add_func("/channel/wrong-inside", test_wrong_inside);
         g_test_add_func("/channel/pipelining", test_pipelining);
+        g_test_add_func("/channel/batches", test_batches);
+        g_test_add_func("/channel/batches-are-fresh", test_batches_are_fresh);
         g_test_add_func("/channel/large-answers", test_large_answers);
         g_test_add_func("/channel/pieces", test_pieces);
         g_test_add_func("/channel/garbage", test_garbage);
