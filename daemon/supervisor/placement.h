@@ -4,8 +4,8 @@
  *
  * The one with fewest channels, of those that nothing is known to occupy. A channel that is at a worker was used a moment
  * ago, so where all workers have one, and there are CPUs for more, a sibling starts; where all are occupied, it starts
- * whatever the CPUs do, for a request must not wait for another's run. Where a bound forbids that, the least occupied worker gets
- * it; if all are stuck, it waits.
+ * whatever the CPUs do, for a request must not wait for another's run. Where a bound forbids that, the least occupied
+ * worker gets it; if all are stuck, it waits.
  */
 #ifndef SQLIPC_PLACEMENT_H
 #define SQLIPC_PLACEMENT_H

@@ -345,6 +345,10 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
         LogFields fields = fields_of(w);
         if (expected)
                 log_full(LOG_DEBUG, fields.database, NULL, "Worker %i %s %i.", (int) w->pid, how, si->si_status);
+        else if (si->si_code == CLD_KILLED && si->si_status == SIGALRM)
+                log_event_limited(LOG_EVENT_WORKER_KILLED, "PrepareTimeoutSec=", &fields,
+                                  "Worker %i ended itself: it compiled SQL of a channel past PrepareTimeoutSec=.",
+                                  (int) w->pid);
         else
                 log_event_limited(LOG_EVENT_WORKER_LOST, NULL, &fields, "Worker %i %s %i.", (int) w->pid, how,
                                   si->si_status);

@@ -9,6 +9,7 @@
 
 #include "channel-report.h"
 #include "clock.h"
+#include "compile-limit.h"
 #include "report.h"
 
 /* By edges: a request that cannot be read yet must not wake us again and again. Room is asked for only while it is waited
@@ -85,6 +86,7 @@ int channels_add(JobQueue *q, ReceivedMessage *m) {
         uint64_t number = m->message.channel.number;
         Channel *c;
 
+        compile_limit_set(m->message.channel.prepare_timeout_usec);
         if (channel_new(&q->context, m, &c) < 0)
                 return channel_report_refused(q->control_fd, number);
         c->next = q->channels;

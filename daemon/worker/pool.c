@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "compile-limit.h"
 #include "describe.h"
 
 #define N_IDLE_MAX 4
@@ -303,7 +304,9 @@ bool connection_compile(Connection *c, const Setup *setup, const char *sql, size
                 return false;
         connection_refresh(c); /* reads the schema, where another program changed it, by SQLite's own limits */
         access_narrow(c->database.db, setup);
+        compile_limit_begin();
         ok = compile(c, setup, sql, sql_size, ret, error);
+        compile_limit_end();
         access_widen(c->database.db);
         if (ok)
                 set_hint(c, cache(c, sql, sql_size, *ret), hint);

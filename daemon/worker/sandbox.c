@@ -49,7 +49,7 @@ static const int allowed[] = {
         /* the loop: sockets that are open already, pipes, time */
         SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_ctl), SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(recvmsg),
         SCMP_SYS(sendmsg), SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(close), SCMP_SYS(memfd_create),
-        SCMP_SYS(timerfd_settime), SCMP_SYS(timerfd_settime64),
+        SCMP_SYS(timerfd_settime), SCMP_SYS(timerfd_settime64), SCMP_SYS(setitimer),
         SCMP_SYS(clock_gettime), SCMP_SYS(clock_gettime64), SCMP_SYS(clock_nanosleep_time64), SCMP_SYS(ppoll_time64),
         SCMP_SYS(gettimeofday), SCMP_SYS(time), SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep),
         /* SQLite's unix VFS: the database, its journal, temporary files */

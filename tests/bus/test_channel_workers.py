@@ -164,6 +164,23 @@ def cancel_where_nothing_hears():
 
 
 @test
+def compiles_too_long():
+    """PrepareTimeoutSec= ends a worker that compiles a channel's SQL past it"""
+    slow = "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})" for n in range(1, 26))
+    with Service({"chinook": CHINOOK}, limits={"PrepareTimeoutSec": "0.2"}) as service:
+        client = service.client()
+        expect("TimedOut", client.query, "chinook", f"WITH c0(x) AS (SELECT 1){slow} SELECT count(*) FROM c25")
+        channel = Channel(client)
+        equal(channel.ask("SELECT 1"), [[1]], "rows")
+        for ask in (Channel.prepare, Channel.query):
+            ask(channel, f"WITH c0(x) AS (SELECT 1){slow} SELECT count(*) FROM c25")
+            true(channel.is_closed(), "it was compiled")
+            channel = Channel(client)
+            equal(channel.ask("SELECT 1"), [[1]], "rows")
+        true("past PrepareTimeoutSec=" in service.log_text(), "the log says nothing")
+
+
+@test
 def worker_killed():
     """A worker that dies closes its channels alone, in whatever they were"""
     with Service({"chinook": CHINOOK}) as service:

@@ -8,8 +8,8 @@
 
 typedef enum Work { WORK_STATEMENTS, WORK_RUNS, WORK_CHANNELS } Work;
 
-/** A dictionary for each: statement, run or channel (t), database, client, and what the service says beside. None where it does
- * not run but could be started. Says why it fails; returns an exit code. Caller unrefs. */
+/** A dictionary for each: statement, run or channel (t), database, client, and what the service says beside. None where it
+ * does not run but could be started. Says why it fails; returns an exit code. Caller unrefs. */
 int work_list(Context *c, Work work, GVariant **ret);
 
 /** Those of `database` alone; caller unrefs. */
