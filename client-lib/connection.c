@@ -3,8 +3,8 @@
  * Opening, closing and driving a connection (connection.h). Library.
  *
  * Waiting. A blocking call polls three descriptors directly: the bus, the pipe or channel it reads and wake_fd. A program
- * with a loop polls epoll_fd, which holds the bus, wake_fd and, for one wake-up after each -EAGAIN, the pipes and channels of
- * its cursors.
+ * with a loop polls epoll_fd, which holds the bus, wake_fd and, for one wake-up after each -EAGAIN, the pipes and
+ * channels of its cursors.
  *
  * Losing the bus. sd-bus answers every call under way with an error, so nothing waits for ever. Rows that are in a pipe
  * can still be read. The next call that needs a bus opens another one, unless the bus is the caller's.

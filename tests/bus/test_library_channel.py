@@ -173,8 +173,18 @@ def no_channel():
 @test
 def same_errors():
     """Errors over a channel are those over the bus: errno, name, SQLite's code, offset, sentence"""
-    asked = ("SELECT nothing FROM Track", "SELECT", "", "SELECT 1; SELECT 2", "DELETE FROM Track", "SELECT abs(-9223372036854775808)",
-             "SELECT f(1)", "SELECT ? + :b", "PRAGMA page_size", "SELECT 'x' COLLATE none")  # fmt: skip
+    asked = (
+        "SELECT nothing FROM Track",
+        "SELECT",
+        "",
+        "SELECT 1; SELECT 2",
+        "DELETE FROM Track",
+        "SELECT abs(-9223372036854775808)",
+        "SELECT f(1)",
+        "SELECT ? + :b",
+        "PRAGMA page_size",
+        "SELECT 'x' COLLATE none",
+    )
     with Service({"chinook": CHINOOK}) as service, Library(service) as library:
 
         def answers(line):
