@@ -1,0 +1,209 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""sqlipc-bench beside real database servers, where they are installed, and what it offers to tools that look on from outside.
+
+That all sides bring the same rows the program checks itself: it fails where one does not.
+"""
+import contextlib
+import glob
+import json
+import os
+import pathlib
+import pwd
+import shutil
+import subprocess
+import time
+
+from harness import BUILD_ROOT, Service, main
+from tap import Skip, equal, test, true
+
+BENCH = BUILD_ROOT / "tools/bench/sqlipc-bench"
+PATIENCE = 60
+
+service = Service()
+sets = service.data / "sets"
+POINT = "SELECT * FROM point WHERE id = ?1"
+
+
+def start(*arguments, **options):
+    return subprocess.Popen(list(map(str, [BENCH, *arguments])), env=service.environment, stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def bench(*arguments, code=0):
+    process = start(*arguments)
+    output, errors = process.communicate(timeout=300)
+    equal(process.returncode, code, f"exit code of {arguments}, which said {errors!r}")
+    equal(bool(errors), code != 0, f"whether {arguments} said something: {errors!r}")
+    return output
+
+
+def publish():
+    if not sets.exists():
+        bench("dataset", "--all", sets, "--size=tiny")
+        for name in ("point", "relay"):
+            service.database(name, Path=sets / f"{name}.sqlite")
+        service.driver.manager("Reload")
+    return [f"--address={service.address}", f"--folder={sets}", "--size=tiny"]
+
+
+def run(*command):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=PATIENCE)
+    equal(done.returncode, 0, f"exit code of {command}, which said {done.stderr!r}")
+    return done.stdout
+
+
+def owned_by(user, folder):
+    """The words that run a command as `user`, who owns the new `folder`; root's servers refuse to run as root."""
+    folder.mkdir()
+    if os.geteuid() != 0:
+        return []
+    try:
+        entry = pwd.getpwnam(user)
+    except KeyError:
+        raise Skip(f"there is no user {user}") from None
+    os.chown(folder, entry.pw_uid, entry.pw_gid)
+    for parent in folder.parents:
+        if parent.is_relative_to(service.data):
+            parent.chmod(parent.stat().st_mode | 0o111)
+    return ["setpriv", f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--clear-groups"]
+
+
+def wait_for(answers, what, process):
+    """Until a server answers, which it must at all."""
+    end = time.monotonic() + PATIENCE
+    while not answers():
+        true(process.poll() is None and time.monotonic() < end, f"{what} does not start")
+        time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def postgres():
+    """A PostgreSQL server of our own: what --postgres= says, and a function that asks it."""
+    programs = sorted(map(pathlib.Path, glob.glob("/usr/lib/postgresql/*/bin")))
+    if not programs or not shutil.which("psql"):
+        raise Skip("PostgreSQL is not installed")
+    folder = service.data / "postgres"
+    user = owned_by("postgres", folder)
+    run(*user, programs[-1] / "initdb", "-D", folder / "data", "-U", "bench", "-A", "trust", "-N")
+    process = subprocess.Popen([*user, programs[-1] / "postgres", "-D", folder / "data", "-k", folder, "-c",
+                                "listen_addresses=", "-c", "fsync=off"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: subprocess.run(["pg_isready", "-q", "-h", folder], check=False).returncode == 0, "PostgreSQL", process)
+        yield (f"--postgres=host={folder} user=bench dbname=postgres",
+               lambda sql: run("psql", "-h", folder, "-U", "bench", "-Atc", sql, "postgres"))
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+
+
+@contextlib.contextmanager
+def mariadb():
+    """The same of MariaDB."""
+    if not shutil.which("mariadbd") or not shutil.which("mariadb"):
+        raise Skip("MariaDB is not installed")
+    folder = service.data / "mariadb"
+    user = owned_by("mysql", folder)
+    socket = folder / "socket"
+    run(*user, "mariadb-install-db", "--no-defaults", f"--datadir={folder}/data", "--auth-root-authentication-method=normal")
+    process = subprocess.Popen([*user, "mariadbd", "--no-defaults", f"--datadir={folder}/data", f"--socket={socket}",
+                                "--skip-networking"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def ask(sql, database="bench"):
+        return run("mariadb", "--no-defaults", "-u", "root", "-S", socket, "-NBe", sql, database)
+
+    try:
+        wait_for(socket.exists, "MariaDB", process)
+        ask("CREATE DATABASE bench", "mysql")
+        yield f"--mariadb=root@{socket}/bench", ask
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+
+
+def built_with(server):
+    done = start("relay", *publish(), f"--{server}=")
+    errors = done.communicate(timeout=PATIENCE)[1]
+    if "built without" in errors:
+        raise Skip(f"sqlipc-bench was built without the library of {server}")
+
+
+def rows_of(table):
+    return {row["name"] for row in table["rows"] if not row["published"]}
+
+
+def beside(server, name, option, ask):
+    """relay and small measure the server, too, and leave no table there."""
+    for verb in ("relay", "small"):
+        report = json.loads(bench(verb, "--json", *publish(), option))
+        for table in report["tables"]:
+            if table["id"] != "small-bounds":
+                true(name in rows_of(table), f"no {name} in {table['id']}: {rows_of(table)}")
+    tables = ask("SELECT count(*) FROM information_schema.tables WHERE table_name LIKE 'sqlipc_bench%'")
+    equal(tables.strip(), "0", f"tables that were left in {server}")
+
+
+@test
+def postgresql():
+    """relay and small beside PostgreSQL: the same rows, and no table left"""
+    built_with("postgres")
+    with postgres() as (option, ask):
+        beside("postgres", "PostgreSQL", option, ask)
+
+
+@test
+def maria():
+    """relay and small beside MariaDB: the same rows, and no table left"""
+    built_with("mariadb")
+    with mariadb() as (option, ask):
+        beside("mariadb", "MariaDB", option, ask)
+
+
+@test
+def no_server():
+    """A server that is not there is an error, and no table without it"""
+    built_with("postgres")
+    for verb in ("relay", "small"):
+        equal(bench(verb, *publish(), f"--postgres=host={service.data}/nowhere", code=1), "", f"output of {verb}")
+
+
+@test
+def another_file():
+    """Where the service's database is another file than ours, relay and small say so and show nothing"""
+    where = publish()
+    for verb, kind in (("relay", "relay"), ("small", "point")):
+        bench("dataset", f"--kind={kind}", "--size=tiny", "--seed=2", service.data / verb)
+        equal(bench(verb, *where, f"--file={service.data / verb}", code=1), "", f"output of {verb}")
+
+
+@test
+def ask_waits():
+    """ask: warm when it says so, runs when it is told to, says what it did, ends when it is told to"""
+    publish()
+    for transport in ("auto", "pipe", "channel"):
+        for options in ([], ["--query"]):
+            arguments = ["ask", f"--address={service.address}", f"--transport={transport}", "--times=250", "--keys=100"]
+            process = start(*arguments, *options, "point", POINT)
+            equal(process.stdout.readline(), f"ready {process.pid}\n", "first line")
+            process.stdin.write("\n")
+            process.stdin.flush()
+            # an INTEGER, an INTEGER, a REAL, 32 letters
+            equal(process.stdout.readline(), f"done 250 times, 250 rows, {250 * (8 + 8 + 8 + 32)} bytes\n", "second line")
+            equal(process.poll(), None, "end before the second line of input")
+            output, errors = process.communicate("\n", timeout=PATIENCE)
+            equal((process.returncode, output, errors), (0, "", ""), "end")
+
+
+@test
+def ask_fails():
+    """ask: what is wrong is said"""
+    address = f"--address={service.address}"
+    publish()
+    bench("ask", address, "point", code=2)
+    bench("ask", address, "--transport=pigeon", "point", "SELECT 1", code=2)
+    bench("ask", address, "--times=0", "point", "SELECT 1", code=2)
+    bench("ask", address, "point", "SELECT nothing", code=1)
+    bench("ask", address, "nowhere", "SELECT 1", code=1)
+
+
+main(service)
