@@ -6,7 +6,7 @@
 #
 #   build_release                sets `build` and `bench`, the program
 #   make_bench_folder            sets `folder`; files in it may be read by everybody
-#   publish_datasets SIZE        makes $folder/data and publishes it, study a second time as `exposed`, with Expose=
+#   publish_datasets             those in $folder/data, study a second time as `exposed`, with Expose=
 #   start_daemon                 on a private bus, as another user where you are root
 #   start_postgres               sets `postgres`, how sqlipc-bench finds it; it is Debian's package
 #   start_mariadb                sets `mariadb`, the same; nothing where it is not installed
@@ -18,7 +18,9 @@ as_other=()
 
 build_release() {
     local again=
-    build=$PWD/build-bench bench=$PWD/build-bench/tools/bench/sqlipc-bench
+    build=$PWD/build-bench
+    # shellcheck disable=SC2034 # for those who source this
+    bench=$build/tools/bench/sqlipc-bench
     # Again, too: it may have been made when a client library of a server was not there yet.
     [ ! -e "$build/build.ninja" ] || again=--reconfigure
     meson setup $again "$build" --buildtype=release -Db_lto=true -Dtests=false -Ddocs=false >/dev/null
@@ -39,7 +41,6 @@ make_bench_folder() {
 
 publish_datasets() {
     local file name
-    "$bench" dataset --all="$folder/data" --size="$1"
     for file in "$folder"/data/*.sqlite; do
         name=$(basename "$file" .sqlite)
         publish_database "$folder" "$name" "$file" "dataset $name of sqlipc-bench"

@@ -31,7 +31,8 @@ done
 tools/install-dependencies.sh bench
 build_release
 make_bench_folder
-publish_datasets "$size"
+"$bench" dataset --all="$folder/data" --size="$size"
+publish_datasets
 start_daemon
 start_postgres
 start_mariadb

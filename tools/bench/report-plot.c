@@ -192,8 +192,8 @@ static void append_plot_of_lines(GString *script, const ReportChart *chart) {
 
                 if (!is_drawn(series))
                         continue;
-                g_string_append_printf(script, "%s$data%u using 1:2:3:4 with yerrorlines linetype %u linewidth 1.5", separator,
-                                       i, i + 1);
+                g_string_append_printf(script, "%s$data%u using 1:2:3:4 with yerrorlines linetype %u linewidth 1.5",
+                                       separator, i, i + 1);
                 g_string_append(script, series->published ? " dashtype 2 title " : " title ");
                 append_quoted(script, series->name);
                 separator = ", ";
@@ -209,7 +209,7 @@ static void append_chart(GString *script, const ReportChart *chart, const char *
                 { "png", "pngcairo noenhanced font 'sans,10' background '#ffffff'" },
         };
 
-        g_string_append(script, "reset\nset encoding utf8\nset grid\nset key outside right top\n"
+        g_string_append(script, "reset\nset encoding utf8\nset grid\nset key below\n"
                                 "set colorsequence podo\n");
         append_setting(script, "title", chart->title);
         append_setting(script, "xlabel", chart->x_label);
