@@ -101,9 +101,8 @@ def roundtrip():
 @test
 def bus_with_a_limit():
     """roundtrip: sizes over the bus's limit are left out and said, all others measured"""
-    service = start_service(MESSAGES_ARE_SHORT)
-    report = bench("roundtrip", service)
-    service.close()
+    with start_service(MESSAGES_ARE_SHORT) as service:
+        report = bench("roundtrip", service)
     for size, cells in tables(report)["one-cpu"].items():
         n_bytes = int(size.split()[0]) * {"B": 1, "KiB": 1024, "MiB": 1 << 20}[size.split()[1]]
         equal(BY_BUS in cells, n_bytes < MESSAGE_SIZE_MAX, f"whether {size} went through the bus")
@@ -115,9 +114,8 @@ def bus_with_a_limit():
 @test
 def bus_of_strangers():
     """roundtrip, marshal: a bus that forbids calls between strangers is left out and said"""
-    service = start_service(STRANGERS_ARE_REFUSED)
-    trips, calls = bench("roundtrip", service), bench("marshal", service)
-    service.close()
+    with start_service(STRANGERS_ARE_REFUSED) as service:
+        trips, calls = bench("roundtrip", service), bench("marshal", service)
     for report in (trips, calls):
         equal(len([note for note in report["notes"] if "policy forbids" in note]), 1, f"notes of {report['workload']}")
     for cells in tables(trips)["one-cpu"].values():
