@@ -119,9 +119,9 @@ static int measure(const BenchOptions *options, Report *report) {
 const Workload workload_wide = {
         .verb = "wide",
         .help = "BLOBs of 1 MiB, beside a bare pipe, a shared ring, a memfd for each",
-        .summary = "Fetches BLOBs, the first column of the query, one at a time: beside a bare pipe of the same size "
-                   "that carries as many bytes of anything, and beside a pipe, a ring in shared memory and a memfd for each value "
-                   "that a child fills from SQLite.",
+        .summary = "Fetches BLOBs, the first column of the query, one at a time: beside a bare pipe of the same size that "
+                   "carries as many bytes of anything, and beside a pipe, a ring in shared memory and a memfd for each "
+                   "value that a child fills from SQLite.",
         .database = "wide",
         .sql = "SELECT b FROM wide",
         .measure = measure,
