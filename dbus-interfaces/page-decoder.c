@@ -11,8 +11,8 @@
  * 1. A frame is looked at once its header is there, and taken once it is there whole: nothing is done by halves.
  * 2. The rows of a ROWS frame are handed out one by one from where they were read to (`rows_left`). Each is checked as a
  *    whole before it is handed out, so page_decoder_value() checks nothing.
- * 3. A BIG_ROW or STATEMENT of one frame and an ERROR are handed out in place too. COLUMNS and continued payloads are copied,
- *    because they outlive the buffer's content.
+ * 3. A BIG_ROW or STATEMENT of one frame and an ERROR are handed out in place too. COLUMNS and continued payloads are
+ *    copied, because they outlive the buffer's content.
  * 4. Memory is at most four times what has arrived, or READ_SIZE where that is more, and never above one page and a header
  *    (READ_SIZE where pages are smaller) for the buffer, the format's limit for COLUMNS, row_size_max for a joined row,
  *    STATEMENT_SIZE_MAX for a joined STATEMENT.
