@@ -37,7 +37,7 @@ print_calls() {
 
 # count TITLE UNIT TIMES BYTES_PER_UNIT ASK_OPTION... : BYTES_PER_UNIT 0 counts by runs
 count() {
-    local title=$1 unit=$2 times=$3 per=$4 pid done n who tracers=()
+    local title=$1 unit=$2 times=$3 per=$4 pid ended n who tracers=()
     shift 4
     coproc "$bench" ask --user --times="$times" "$@"
     # shellcheck disable=SC2153 # COPROC is what coproc sets
@@ -53,15 +53,15 @@ count() {
     done
     until grep -q '^TracerPid:.*[1-9]' "/proc/${pids[worker]%%,*}/status"; do sleep 0.05; done
     echo >&"${COPROC[1]}"
-    read -r done <&"${COPROC[0]}"
+    read -r ended <&"${COPROC[0]}"
     kill -INT "${tracers[@]}"
     wait "${tracers[@]}" || true
     echo >&"${COPROC[1]}"
     wait "$COPROC_PID"
 
     n=$times
-    [ "$per" = 0 ] || n=$(awk -v per="$per" '{ print $6 / per }' <<<"$done")
-    printf '%s (%s)\n' "$title" "${done#done }"
+    [ "$per" = 0 ] || n=$(awk -v per="$per" '{ print $6 / per }' <<<"$ended")
+    printf '%s (%s)\n' "$title" "${ended#done }"
     for who in client supervisor worker; do
         print_calls "$who" "$unit" "$n" "$folder/$who.calls"
     done
