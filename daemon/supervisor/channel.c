@@ -322,7 +322,7 @@ void channel_cancel(Channel *c, const char *sentence) {
 void channel_on_progress(Channel *c, const ChannelProgress *progress) {
         if (channel_run_note(c, progress))
                 c->cancelled_usec = 0; /* another run, or none */
-        if (c->doomed && c->state == CHANNEL_AT_WORKER && (progress->n_runs > 0 || !progress->running))
+        if (c->doomed && c->state == CHANNEL_AT_WORKER && !progress->running)
                 channel_close(c);
 }
 

@@ -31,17 +31,12 @@ void channel_count_run(Channel *c) {
                 c->progress.usec = c->run.counters.usec;
 }
 
-/* What only waits to be read has ended. */
-static bool is_running(const Channel *c) {
-        return c->busy && !c->run.ended_said;
-}
-
 static ChannelProgress progress_now(const Channel *c) {
         ChannelProgress p = c->progress;
         const Run *run = &c->run;
 
         p.n_statements = (uint32_t) c->statements.n;
-        p.running = is_running(c);
+        p.running = c->busy; /* also one that has ended, and was counted, as long as its end waits to be read */
         if (!p.running)
                 return p;
         p.parked = run->parked_said;
@@ -56,11 +51,11 @@ static void said(Channel *c, bool running) {
 }
 
 void channel_report_progress(Channel *c, uint64_t now) {
-        if (now < c->progress_usec + PROGRESS_USEC && !(c->running_said && !is_running(c)))
+        if (now < c->progress_usec + PROGRESS_USEC && !(c->running_said && !c->busy))
                 return;
         c->progress_usec = now;
         (void) report(c, &(Message) { .kind = MESSAGE_CHANNEL_PROGRESS, .channel_progress = progress_now(c) });
-        said(c, is_running(c));
+        said(c, c->busy);
 }
 
 uint64_t channel_report_due(const Channel *c) {

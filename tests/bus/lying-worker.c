@@ -190,9 +190,11 @@ int main(void) {
                         work(&m);
                 if (!fds[1].revents)
                         continue;
-                if (message_receive(WORKER_CONTROL_FD, &m) <= 0 || !obey(&m))
-                        return 0;
+                bool goes_on = message_receive(WORKER_CONTROL_FD, &m) > 0 && obey(&m);
+
                 received_message_done(&m);
+                if (!goes_on)
+                        return 0;
         }
         return 1;
 }
