@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""sqlipc-bench beside real database servers, where they are installed, and what it offers to tools that look on from outside.
+"""sqlipc-bench beside real database servers, where they are installed, and what it offers to tools that look on.
 
 That all sides bring the same rows the program checks itself: it fails where one does not.
 """
@@ -87,9 +87,11 @@ def postgres():
     user = owned_by("postgres", folder)
     run(*user, programs[-1] / "initdb", "-D", folder / "data", "-U", "bench", "-A", "trust", "-N")
     process = subprocess.Popen([*user, programs[-1] / "postgres", "-D", folder / "data", "-k", folder, "-c",
-                                "listen_addresses=", "-c", "fsync=off"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                "listen_addresses=", "-c", "fsync=off"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    ready = ["pg_isready", "-q", "-h", folder]
     try:
-        wait_for(lambda: subprocess.run(["pg_isready", "-q", "-h", folder], check=False).returncode == 0, "PostgreSQL", process)
+        wait_for(lambda: subprocess.run(ready, check=False).returncode == 0, "PostgreSQL", process)
         yield (f"--postgres=host={folder} user=bench dbname=postgres",
                lambda sql: run("psql", "-h", folder, "-U", "bench", "-Atc", sql, "postgres"))
     finally:
