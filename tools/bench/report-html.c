@@ -199,8 +199,8 @@ static void append_head(GString *html, const GPtrArray *reports) {
                                "<title>sqlipc-bench</title>\n<style>\n%s</style>\n</head>\n<body>\n"
                                "<h1>sqlipc-bench</h1>\n<p>Measured until %s, in one run on one machine. A figure is "
                                "the median of its rounds, with the least and the most below it. Sides of a comparison "
-                               "take turns. All files were in the page cache. Rows and lines marked as published come from the literature: "
-                               "other machines, other times.</p>\n",
+                               "take turns. All files were in the page cache. Rows and lines marked as published come "
+                               "from the literature: other machines, other times.</p>\n",
                                style, time);
         if (reports->len > 0)
                 append_facts(html, reports->pdata[0], true);
