@@ -2,8 +2,10 @@
 /* A private socket between a client and a worker. Supervisor. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@
 #include "worker-channels.h"
 
 #define GRACE_USEC UINT64_C(1000000) /* between CHANNEL_CLOSE or CANCEL, and SIGKILL */
+#define DRAIN_USEC UINT64_C(100000)  /* between looks whether the last answer was read */
 #define ACCURACY_USEC UINT64_C(1000)
 
 static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata);
@@ -169,6 +172,20 @@ static void on_close_timeout(Channel *c) {
         arm(c, manager_now() + GRACE_USEC);
 }
 
+/* The rest of an answer that the client has not read yet; the worker may hold more of it. */
+static bool is_drained(const Channel *c) {
+        int size = 0;
+
+        return ioctl(c->fd, SIOCOUTQ, &size) >= 0 && size == 0;
+}
+
+static void close_if_drained(Channel *c) {
+        if (is_drained(c))
+                channel_close(c);
+        else
+                arm(c, manager_now() + DRAIN_USEC);
+}
+
 static void on_cancel_timeout(Channel *c) {
         if (c->cancelled_usec == 0 || !worker_is_deaf(c->worker, 0))
                 return;
@@ -187,7 +204,12 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
                 channel_check_idle(c);
                 break;
         case CHANNEL_WAITING: channel_close(c); break; /* over the bus its client learns that it is Busy */
-        case CHANNEL_AT_WORKER: on_cancel_timeout(c); break;
+        case CHANNEL_AT_WORKER:
+                if (c->doomed && !c->run.running)
+                        close_if_drained(c);
+                else
+                        on_cancel_timeout(c);
+                break;
         case CHANNEL_CLOSING: on_close_timeout(c); break;
         }
         return 0;
@@ -323,7 +345,7 @@ void channel_on_progress(Channel *c, const ChannelProgress *progress) {
         if (channel_run_note(c, progress))
                 c->cancelled_usec = 0; /* another run, or none */
         if (c->doomed && c->state == CHANNEL_AT_WORKER && !progress->running)
-                channel_close(c);
+                arm(c, manager_now() + DRAIN_USEC);
 }
 
 void channel_on_rested(Channel *c, const ChannelEnd *end) {
