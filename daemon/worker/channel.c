@@ -111,6 +111,10 @@ static bool read_more(Channel *c) {
         return false;
 }
 
+void channel_look(Channel *c) {
+        (void) read_more(c);
+}
+
 bool channel_on_events(Channel *c, uint32_t events) {
         const Run *run = &c->run;
 
@@ -119,7 +123,7 @@ bool channel_on_events(Channel *c, uint32_t events) {
         if (events & EPOLLIN)
                 c->readable = true;
         if (c->busy)
-                (void) read_more(c); /* for a CANCEL of what is under way */
+                channel_look(c);
         if (run->reader_left || (c->busy && c->input.cancelled))
                 return true;
         switch (run->state) {
@@ -401,6 +405,9 @@ static RunState take_turn(Channel *c) {
 
                 if (state == RUN_RETRY && channel_flush(c) == RUN_OVER)
                         break;
+                /* what could be read before it began tells nobody again */
+                if (state != RUN_OVER && read_more(c) && c->input.cancelled)
+                        continue;
                 if (state != RUN_OVER)
                         return run->state = state;
                 if (until == UINT64_MAX)

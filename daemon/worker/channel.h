@@ -57,6 +57,9 @@ Channel *channel_free(Channel *c);
 /* epoll says `events`. True: it is to have a turn, if it has none yet. */
 bool channel_on_events(Channel *c, uint32_t events);
 
+/* From inside its own step: reads on, for a CANCEL of what is under way. */
+void channel_look(Channel *c);
+
 /* A turn: goes on with what is under way, takes requests for about a millisecond, sends answers. */
 RunState channel_turn(Channel *c);
 

@@ -277,6 +277,7 @@ static void look_around(JobQueue *q) {
         if (!c)
                 return;
         channel_report_progress(c, now_coarse_usec());
+        channel_look(c);
         if (c->input.cancelled && q->current->error.error == ERROR_NONE)
                 (void) sql_error_set(&q->current->error, ERROR_CANCELLED, "the query was cancelled");
 }

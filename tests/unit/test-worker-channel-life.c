@@ -143,6 +143,27 @@ static void test_cancelled_by_supervisor(void) {
         rig_done(&rig);
 }
 
+/* A CANCEL that could be read before what it names began, but was not for lack of room: nothing wakes the worker for it. */
+static void test_cancel_unread(void) {
+        Client c;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        client_start(&rig, &c);
+        begin_endless(&rig, &c);
+        (void) client_add_query(&c, ENDLESS, 0, NULL);
+        while (c.output->len < CHANNEL_AHEAD_SIZE)
+                client_add_finalize(&c, 1);
+        client_add_cancel(&c, 2);
+        client_send(&c);
+        expect_pong(&rig); /* it has looked */
+        send_cancel(&rig, c.number);
+        (void) client_expect(&c, 1, ERROR_CANCELLED);
+        (void) client_expect(&c, 2, ERROR_CANCELLED);
+        client_done(&c);
+        rig_done(&rig);
+}
+
 /* A worker in a long step gives away the channels that something waits on, with their statements and what was read of their
  * requests, and no others. */
 static void test_stuck_sibling(void) {
@@ -364,6 +385,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/channel/client-leaves", test_client_leaves);
         g_test_add_func("/channel/told-to-close", test_told_to_close);
         g_test_add_func("/channel/cancelled-by-supervisor", test_cancelled_by_supervisor);
+        g_test_add_func("/channel/cancel-unread", test_cancel_unread);
         g_test_add_func("/channel/stuck-sibling", test_stuck_sibling);
         g_test_add_func("/channel/move-anywhere", test_move_anywhere);
         g_test_add_func("/channel/exit", test_exit);
