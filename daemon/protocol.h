@@ -154,8 +154,8 @@ typedef struct Progress {
         uint64_t n_rows, n_bytes;
 } Progress;
 
-/* A channel, and what holds for its runs. Its number is one of the daemon's, as a run's, and stands for whatever run is under
- * way on it: CANCEL names it. */
+/* A channel, and what holds for its runs. Its number is one of the daemon's, as a run's, and stands for whatever run is
+ * under way on it: CANCEL names it. */
 typedef struct ChannelSetup {
         uint64_t number;
         uint32_t page_size;
@@ -231,8 +231,8 @@ int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size);
 /* Decodes `bytes`, which `ret` takes over on success. -EBADMSG for anything that message_encode() does not make, -ENOMEM. */
 int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret);
 
-/* Sends `m`, with `pipe_fd` (borrowed, -1: none) for RUN and CHANNEL. -EAGAIN when the socket is full, -EPIPE/-ECONNRESET when the other
- * side is gone, -ENOMEM, -E2BIG, -ETOOMANYREFS. Never raises SIGPIPE. */
+/* Sends `m`, with `pipe_fd` (borrowed, -1: none) for RUN and CHANNEL. -EAGAIN when the socket is full, -EPIPE/-ECONNRESET
+ * when the other side is gone, -ENOMEM, -E2BIG, -ETOOMANYREFS. Never raises SIGPIPE. */
 int message_send(int fd, const Message *m, int pipe_fd);
 
 /* Receives one message. 1: `ret` holds it, to be freed with received_message_done(); 0: end of file; -EAGAIN: none waits;

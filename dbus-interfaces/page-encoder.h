@@ -115,8 +115,8 @@ static inline void page_encoder_add_blob(PageEncoder *e, const void *blob, size_
                 memcpy(at, blob, size);
 }
 
-/* Opens a frame of a kind that may be continued, COLUMNS or BIG_ROW (closing an open ROWS frame) if at least one byte of payload fits behind its header. 1,
- * or 0: send and clear first. */
+/* Opens a frame of a kind that may be continued, COLUMNS or BIG_ROW (closing an open ROWS frame) if at least one byte of
+ * payload fits behind its header. 1, or 0: send and clear first. */
 int page_encoder_begin_part(PageEncoder *e, FrameKind kind);
 
 /* Payload bytes that still fit the open part. */

@@ -60,6 +60,6 @@ enum { STATEMENT_READ_ONLY = 1 << 0 };
 #define CHANNEL_FETCH_HEAD_SIZE ((size_t) 24)                 /* payload before the row */
 #define CHANNEL_QUERY_HEAD_SIZE ((size_t) 24)                 /* payload before the SQL */
 #define CHANNEL_STATEMENT_HEAD_SIZE ((size_t) 16)
-#define CHANNEL_STATEMENTS_SIZE_MAX ((size_t) 1024 * 1024)    /* SQL of all statements of a channel: LimitsExceeded past it */
+#define CHANNEL_STATEMENTS_SIZE_MAX ((size_t) 1024 * 1024)    /* SQL of a channel's statements: LimitsExceeded past it */
 
 #endif

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Copies what tools/bench.sh found into docs/performance.md: usage: tools/update-performance.py REPORT-FOLDER
 
-Tables stand between the lines `<!-- bench: WORKLOAD -->` and `<!-- end -->`, one pair for each workload that is to be shown; all
-between them is replaced. Charts go to docs/charts/, as SVG. A workload that failed or is not in the report is an error.
+Tables stand between the lines `<!-- bench: WORKLOAD -->` and `<!-- end -->`, one pair for each workload that is to be shown;
+all between them is replaced. Charts go to docs/charts/, as SVG. A workload that failed or is not in the report is an error.
 """
 import json
 import pathlib

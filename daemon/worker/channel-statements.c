@@ -57,7 +57,8 @@ ChannelStatement *channel_statements_add(ChannelStatements *s, uint64_t number, 
 
         if (s->n >= s->n_max) {
                 (void) sql_error_set(error, ERROR_LIMITS_EXCEEDED,
-                                     "this channel has the %zu statements that StatementsMax= allows: finalize some", s->n_max);
+                                     "this channel has the %zu statements that StatementsMax= allows: finalize some",
+                                     s->n_max);
                 return NULL;
         }
         if (sql_size > CHANNEL_STATEMENTS_SIZE_MAX - s->sql_size) {

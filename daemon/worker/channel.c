@@ -431,7 +431,8 @@ bool channel_can_move(const Channel *c) {
         const Run *run = &c->run;
 
         return !c->busy && !c->closing && !run->reader_left && !c->input.invalid && page_writer_is_idle(&run->writer) &&
-               page_encoder_is_empty(&run->encoder) && channel_state_size(&c->input, &c->statements) <= CHANNEL_STATE_SIZE_MAX;
+               page_encoder_is_empty(&run->encoder) &&
+               channel_state_size(&c->input, &c->statements) <= CHANNEL_STATE_SIZE_MAX;
 }
 
 uint64_t channel_quiet_until(const Channel *c) {

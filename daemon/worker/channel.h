@@ -66,8 +66,8 @@ RunState channel_turn(Channel *c);
 /* Ends the request under way, if there is one, with `error` and a sentence. Not from inside its own step. */
 void channel_cancel(Channel *c, ErrorNumber error, const char *message);
 
-/* The supervisor wants it closed: ends what is under way, and sends what the socket takes. From inside its own step it is only
- * noted, and its turn ends so. */
+/* The supervisor wants it closed: ends what is under way, and sends what the socket takes. From inside its own step it is
+ * only noted, and its turn ends so. */
 void channel_drop(Channel *c, bool in_step);
 
 /* Sends the answers that are in the page. RUN_DRAINING: not all; RUN_OVER; RUN_READY, RUN_IDLE: all. */
@@ -84,8 +84,8 @@ static inline bool channel_waits(const Channel *c) {
         return c->readable || channel_input_waits(&c->input);
 }
 
-/* When, by the coarse clock, it was quiet for so long that no worker needs to have it; or, where a part of a request came, that
- * the rest is not waited for. UINT64_MAX: it is not quiet. */
+/* When, by the coarse clock, it was quiet for so long that no worker needs to have it; or, where a part of a request came,
+ * that the rest is not waited for. UINT64_MAX: it is not quiet. */
 uint64_t channel_quiet_until(const Channel *c);
 
 #endif

@@ -68,8 +68,8 @@ typedef enum DatabaseBegin {
 DatabaseBegin database_begin(Database *d, const Setup *setup, SqlError *error);
 void database_end(Database *d);
 
-/* One read transaction from here to database_end(), for runs that follow each other. Where there can be none now each has its
- * own. */
+/* One read transaction from here to database_end(), for runs that follow each other. Where there can be none now each has
+ * its own. */
 void database_hold(Database *d);
 
 /* Whether the schema is no longer the one that statements were compiled against, because another program changed it.

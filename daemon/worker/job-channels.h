@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. The channels of the queue (job.h): they come from the supervisor, have turns as long as there is something to
- * do, and go back to it with their state, or are closed.
+ * Side: worker. The channels of the queue (job.h): they come from the supervisor, have turns as long as there is something
+ * to do, and go back to it with their state, or are closed.
  */
 #ifndef JOB_CHANNELS_H
 #define JOB_CHANNELS_H

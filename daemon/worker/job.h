@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. The queue of jobs, and what wakes the worker: one epoll over the job socket, the control socket, the channels,
- * the pipes of runs that wait for their readers, and a timer for what happens after seconds of quiet.
+ * Side: worker. The queue of jobs, and what wakes the worker: one epoll over the job socket, the control socket, the
+ * channels, the pipes of runs that wait for their readers, and a timer for what happens after seconds of quiet.
  *
  * Order: a new job goes before continued ones, runs that can go on take turns page by page, channels with requests a
  * millisecond each. Between two slices the sockets are looked at, so a job waits for one page at most, unless SQLite sits in
@@ -21,7 +21,7 @@ typedef struct JobQueue {
         ReceivedMessage setup; /* owned; what `context.setup` points into */
         RunContext context;
         Pool pool;
-        Run *first, **last;    /* all runs and the channels that are not idle; those that are ready take turns from the front */
+        Run *first, **last;    /* all runs, and channels that are not idle; those that are ready take turns from the front */
         unsigned n_runs;
         Channel *channels;     /* all */
         Run *current;          /* inside sqlite3_step, for the progress handler */

@@ -202,7 +202,8 @@ static void test_stuck_sibling(void) {
         rig_done(&rig);
 }
 
-/* Moved in the middle of a request, and with requests that wait, one of them cancelled: wherever the client's bytes are cut, it notices nothing. */
+/* Moved in the middle of a request, and with requests that wait, one of them cancelled: wherever the client's bytes are
+ * cut, it notices nothing. */
 static void test_move_anywhere(void) {
         g_autoptr(GByteArray) all = NULL;
         Rig rig, second, *from = &rig, *to = &second, *swap;

@@ -134,7 +134,8 @@ static void check(Rig *rig, Client *c, const char *sql, const char *mode) {
         for (unsigned i = 0; i < N; i++)
                 fetch(c, statement, 7);
         g_assert_cmpuint(counts->ours - before.ours, ==, count_reports(rig));
-        g_test_message("%s: %s: SQLite allocated %.2f times a query", mode, sql, (double) (counts->sqlite - before.sqlite) / N);
+        g_test_message("%s: %s: SQLite allocated %.2f times a query", mode, sql,
+                       (double) (counts->sqlite - before.sqlite) / N);
 }
 
 static void test_no_allocation(void) {

@@ -66,7 +66,8 @@ static void test_statement_frame(void) {
         (void) client_add_prepare(&c, "SELECT i AS one, s, i + :a FROM t WHERE s = @b AND i > ?4 ");
         client_send(&c);
         d = &c.decoder;
-        while (d->fill - d->start < FRAME_HEADER_SIZE || d->fill - d->start < FRAME_HEADER_SIZE + load_le32(d->buffer + d->start))
+        while (d->fill - d->start < FRAME_HEADER_SIZE ||
+               d->fill - d->start < FRAME_HEADER_SIZE + load_le32(d->buffer + d->start))
                 g_assert_true(client_read(&c));
         payload = d->buffer + d->start + FRAME_HEADER_SIZE;
         g_assert_cmpuint(load_le32(payload), ==, 3);
@@ -648,8 +649,8 @@ static void test_busy(void) {
         rig_done(&rig);
 }
 
-/* Until the client can read. A machine with other things to do may make the worker think that it is stuck: what it gives back
- * it gets again. */
+/* Until the client can read. A machine with other things to do may make the worker think that it is stuck: what it gives
+ * back it gets again. */
 static void wait_for_answer(Rig *rig, Client *c) {
         for (;;) {
                 struct pollfd p[] = { { .fd = c->fd, .events = POLLIN }, { .fd = rig->control_fd, .events = POLLIN } };

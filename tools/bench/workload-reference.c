@@ -126,8 +126,9 @@ static const char *file_system_name(const char *folder) {
 }
 
 static void add_notes(Report *report, const BenchOptions *options, unsigned n) {
-        report_fact(report, "method", "%u messages a run and way, a fiftieth with gzip; %d runs, in turn; scaled to a million",
-                    n, bench_rounds(options));
+        report_fact(report, "method",
+                    "%u messages a run and way, a fiftieth with gzip; %d runs, in turn; scaled to a million", n,
+                    bench_rounds(options));
         report_fact(report, "temporary files", "in %s, which is %s", g_get_tmp_dir(), file_system_name(g_get_tmp_dir()));
         report_note(report, "Each message carries two descriptors of its own. The message is made of random letters, which "
                             "gzip shortens to about 0.6. The queue has 16 places; its lock is held during the copy.");

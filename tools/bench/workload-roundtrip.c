@@ -62,7 +62,8 @@ static void note_published(Report *report) {
         report_note(report,
                     "Published: S. Westerfeld, \"kdbus vs. pipe based ipc performance\", systemd-devel, 3 March 2014 "
                     "(lists.freedesktop.org/archives/systemd-devel/2014-March/017563.html), AMD Phenom 9850, one CPU, "
-                    "\"IBENCH\" as pipe. Only the rows up to 256 bytes were found, not the rest, nor the table of two CPUs.");
+                    "\"IBENCH\" as pipe. Only the rows up to 256 bytes were found, not the rest, nor the table of two "
+                    "CPUs.");
         report_note(report,
                     "COPY and MEMFD are systemd's test-bus-kernel-benchmark, whose bytes go there only and whose reply is "
                     "empty; in ours they come back, copied to memory on both sides.");
