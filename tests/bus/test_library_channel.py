@@ -9,7 +9,7 @@ import struct
 
 from gi.repository import GLib
 
-from harness import CHINOOK, SOURCE_ROOT, PATIENCE, Service, main, wait_for
+from harness import CHINOOK, PATIENCE, SOURCE_ROOT, SQLIPCD, Service, executable, main, wait_for
 from library import Library
 from tap import equal, test, true
 
@@ -135,7 +135,7 @@ def restart():
             for number in (signal.SIGTERM, signal.SIGKILL):
                 pid = service.pid()
                 os.kill(pid, number)
-                wait_for(lambda: not service.has_owner() or service.pid() != pid, "the service ends")
+                wait_for(lambda: executable(pid) != str(SQLIPCD), "the service ends")
                 library.ok("execute")
                 equal(library.ask("rows 0"), ([[42]], "end 1"), transport)
                 move(library)
