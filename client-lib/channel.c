@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The socket to a database's worker (channel.h). Library. */
 #include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -13,6 +14,10 @@
 /* How long a blocking read waits by itself, before it is left to ppoll(), which sees cancellation and the bus too. Most
  * answers come within it: so a query is one send() and one recv(). A signal ends it at once. */
 #define PATIENCE_USEC 20000
+
+/* How long it is looked at before it waits asleep, and how many times in vain until that happens at one query of 64 only. */
+#define LOOK_USEC 30
+#define N_VAIN_LOOKS_MAX 6
 
 /* How long a cancelled run may take to end. */
 #define CANCEL_TIMEOUT_USEC USEC_PER_SEC
@@ -93,6 +98,7 @@ static int take_socket(Channel *ch, sd_bus_message *reply) {
         ch->last_number = 0;
         ch->frame_left = 0;
         ch->answered = ch->corked = false;
+        ch->n_vain_looks = ch->n_looks_to_skip = 0;
         ch->state = CHANNEL_OPEN;
         return 0;
 }
@@ -271,6 +277,31 @@ static void pop_request(Channel *ch) {
         limit_cancel(ch);
 }
 
+/* Looks for an answer for as long as one to a small query takes, and gives the CPU to whoever wants it, first of all the
+ * worker: then it runs where we are, and neither side sleeps and has to be woken. Where answers take longer, it is tried
+ * less and less often. -1 with EAGAIN: nothing came. */
+static ssize_t receive_soon(Channel *ch, uint8_t *room, size_t size) {
+        uint64_t until;
+        ssize_t n = -1;
+
+        errno = EAGAIN;
+        if (ch->n_looks_to_skip > 0) {
+                ch->n_looks_to_skip--;
+                return -1;
+        }
+        until = now_usec() + LOOK_USEC;
+        do {
+                (void) sched_yield();
+                n = recv(ch->fd, room, size, MSG_DONTWAIT);
+        } while (n < 0 && errno == EAGAIN && now_usec() < until);
+        if (n > 0)
+                ch->n_vain_looks = 0;
+        else if (ch->n_vain_looks < N_VAIN_LOOKS_MAX)
+                ch->n_vain_looks++;
+        ch->n_looks_to_skip = (1u << ch->n_vain_looks) - 1;
+        return n;
+}
+
 /* One recv() behind what was not passed on. 0, -EAGAIN, -ECONNRESET. */
 static int receive(Channel *ch) {
         size_t rest = buffer_size(&ch->in);
@@ -285,12 +316,13 @@ static int receive(Channel *ch) {
                 if (ch->fd < 0)
                         return -ECONNRESET;
         }
-        /* A short spin on MSG_DONTWAIT before the patient read would stand here. */
         flags = ch->connection->patient && buffer_size(&ch->out) == 0 ? 0 : MSG_DONTWAIT;
         room = buffer_extend(&ch->in, CHANNEL_READ_SIZE - rest); /* the rest is less than a header */
         if (!room)
                 return -ENOMEM;
-        n = recv(ch->fd, room, CHANNEL_READ_SIZE - rest, flags);
+        n = flags == 0 ? receive_soon(ch, room, CHANNEL_READ_SIZE - rest) : -1;
+        if (n < 0 && (flags != 0 || errno == EAGAIN))
+                n = recv(ch->fd, room, CHANNEL_READ_SIZE - rest, flags);
         ch->in.fill = ch->in.start + rest + (n > 0 ? (size_t) n : 0);
         if (n > 0) {
                 ch->moved_usec = ch->connection->blocking ? 0 : now_usec();

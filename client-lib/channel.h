@@ -72,6 +72,7 @@ typedef struct Channel {
         uint64_t moved_usec;     /* when an answer was last whole, or the first request began to wait */
         bool answered;           /* one was */
         bool corked;             /* the program's loop was told that something waits in `out` */
+        unsigned n_vain_looks, n_looks_to_skip; /* receive_soon() */
 
         /* how it is used: transport.c */
         unsigned n_small;        /* small results in quick succession */

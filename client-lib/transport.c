@@ -6,7 +6,7 @@
 
 /* What a channel is opened for: so many results, each at most so large and slow, and so soon behind the one before. */
 #define N_SMALL_MIN 4u
-#define SMALL_SIZE_MAX ((uint64_t) 64 * 1024)
+#define SMALL_SIZE_MAX ((uint64_t) 256 * 1024)
 #define SMALL_USEC_MAX 20000u
 #define SUCCESSION_USEC USEC_PER_SEC
 
