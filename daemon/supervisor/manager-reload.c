@@ -10,7 +10,6 @@
 #include "service.h"
 #include "statement.h"
 #include "worker.h"
-#include "worker-channels.h"
 
 typedef struct Caller {
         ReloadHandler handler;
@@ -89,8 +88,7 @@ static void end_statements(Manager *m) {
                 (void) statement_free(idle->pdata[k]);
 }
 
-/* Workers keep the limits that they were started with. Those go on which nothing runs, so that what starts from now on has
- * the new ones; their channels come back, and go to others. */
+/* Workers, and the channels that they have, keep the limits that they were started with. */
 static void end_outdated_workers(Manager *m, const Config *before, const Config *after) {
         for (GList *i = m->workers.head, *next; i; i = next) {
                 Worker *w = i->data;
@@ -98,9 +96,8 @@ static void end_outdated_workers(Manager *m, const Config *before, const Config 
                 const Limits old = config_limits(before, d->config), new = config_limits(after, d->config);
 
                 next = i->next;
-                if (!worker_has_busy_channels(w) && !w->runs.head && !w->group->sent.head && !w->group->waiting.head &&
-                    (!d->published || memcmp(&old, &new, sizeof old) != 0))
-                        worker_end(w);
+                if (!d->published || memcmp(&old, &new, sizeof old) != 0)
+                        worker_outdate(w);
         }
 }
 

@@ -12,6 +12,8 @@
 static bool is_better(const Worker *a, const Worker *b) {
         bool a_runs = worker_n_runnable(a) > 0, b_runs = worker_n_runnable(b) > 0;
 
+        if (a->outdated != b->outdated)
+                return b->outdated;
         return a_runs != b_runs ? b_runs : a->channels.length < b->channels.length;
 }
 
@@ -28,7 +30,7 @@ static Worker *pick(const Group *g) {
 }
 
 static bool wants_sibling(const Group *g, const Worker *best) {
-        return !best || worker_n_runnable(best) > 0 ||
+        return !best || best->outdated || worker_n_runnable(best) > 0 ||
                (best->channels.length > 0 && group_n_workers(g) < g->manager->n_cpus);
 }
 

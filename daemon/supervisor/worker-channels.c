@@ -110,6 +110,13 @@ void worker_lose_channels(Worker *w) {
                 channel_free(w->channels.head->data);
 }
 
+void worker_doom_channels(Worker *w) {
+        for (GList *i = w->channels.head, *next; i; i = next) {
+                next = i->next;
+                channel_doom(i->data);
+        }
+}
+
 /* ---- Time ---- */
 
 /* Their clients wait for a worker that hears nothing. The one whose run it is has been read, as a rule, and has a
@@ -145,6 +152,8 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
                 give_up_unheard(w);
         else
                 check_idle(w);
+        if (w->outdated) /* it has what had no other place: once nothing runs they get one */
+                worker_outdate(w);
         worker_ping(w);
         if (w->channels.head)
                 watch(w);

@@ -24,6 +24,9 @@ void worker_remove_channel(Worker *w, Channel *c);
 /* It is dead: its channels go with it. */
 void worker_lose_channels(Worker *w);
 
+/* They close, each after its run. */
+void worker_doom_channels(Worker *w);
+
 /* Asks whether it is there, unless that is asked already. */
 void worker_ping(Worker *w);
 

@@ -181,12 +181,17 @@ void worker_on_work_begun(Worker *w) {
         (void) sd_event_source_set_enabled(w->idle_timer, SD_EVENT_OFF);
 }
 
+/* A job that lies in the socket could be taken by it just now. */
+static bool may_have_job(const Worker *w) {
+        return w->runs.head || w->group->sent.head || w->group->waiting.head;
+}
+
 void worker_on_work_over(Worker *w) {
         if (!is_idle(w) || w->control_fd < 0)
                 return;
         w->idle_usec = manager_now();
         watch_idle(w, w->idle_usec + (w->ending ? EXIT_USEC : w->manager->config->limits.worker_idle_usec));
-        if (w->manager->stopping)
+        if (w->manager->stopping || (w->outdated && !may_have_job(w)))
                 worker_end(w);
 }
 
@@ -220,9 +225,18 @@ void worker_end(Worker *w) {
                 watch_idle(w, manager_now() + EXIT_USEC);
 }
 
+void worker_outdate(Worker *w) {
+        if (!may_have_job(w) && !worker_has_busy_channels(w)) {
+                worker_end(w);
+                return;
+        }
+        if (!w->outdated)
+                worker_doom_channels(w);
+        w->outdated = true;
+}
+
 static bool may_end(const Worker *w) {
-        /* A job that lies in the socket could be taken by it just now. */
-        return worker_stays(w) && is_idle(w) && !w->group->sent.head && !w->group->waiting.head;
+        return worker_stays(w) && is_idle(w) && !may_have_job(w);
 }
 
 static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {

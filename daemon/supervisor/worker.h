@@ -26,6 +26,7 @@ struct Worker {
         GQueue channels;          /* of Channel, by worker_link */
         bool spoke;               /* it took a job, or answered */
         bool ending, killed;
+        bool outdated;            /* a reload changed what it was started with: it ends once nothing runs there */
         bool distrusted;          /* nothing that it says is read any more */
         uint64_t started_usec;
         uint64_t idle_usec;       /* since when it has had no run and no channel */
@@ -59,6 +60,10 @@ void worker_kill(Worker *w, const char *why);
 
 /* Lets it end by itself; channels come back before. */
 void worker_end(Worker *w);
+
+/* What it was started with holds no longer: it ends, at once or when what runs there is over, and its channels go on
+ * elsewhere; in the second case they are closed first, so that no run on them begins under what is past. */
+void worker_outdate(Worker *w);
 
 /* Ends the worker that has been idle for longest: of `u`, or (NULL) of the uid with most workers that has an idle one; on
  * `d`, or (NULL) anywhere. Where none is idle, one that has nothing but channels on which nothing runs: they wait for

@@ -166,7 +166,7 @@ def runs_are_listed_and_cancelled():
 
 @needs_root
 def own_alone():
-    """Users see their own channels, and root all"""
+    """Users see their own channels, and root all; nobody but root ends what runs on another's"""
     one, two = service.client(UID_A), service.client(UID_B)
     with opened(one), opened(two), opened(two):
         equal([len(channels(asker)) for asker in (one, two, service.driver)], [1, 2, 3], "channels seen")
@@ -176,7 +176,18 @@ def own_alone():
             pids = [more["worker-pid"] for more in channels().values() if "worker-pid" in more]
             equal(pids, [pid for pid in service.workers() if pid in pids], "workers of channels")
         true(not any("worker-pid" in more for more in channels(one).values()), "a user sees a pid")
-    expect("AccessDenied", one.manager, "CancelRun", "(ta{sv})", 1)
+    with opened(one) as channel:
+        run = channel.query(STREAM)
+        wait_for(lambda: service.states() == ["parked"], "the run parks")
+        ((number, _, owner, _),) = one.manager("ListRuns")[0]
+        equal((owner, list(channels(one))), (one.name(), [number]), "the run, for its own user")
+        equal((two.manager("ListRuns")[0], channels(two)), ([], {}), "and for another")
+        for asker in (one, two):
+            expect("AccessDenied", asker.manager, "CancelRun", "(ta{sv})", number)
+        expect("UnknownRun", two.database, "chinook", "Cancel", "(ta{sv})", number, {})
+        equal(service.states(), ["parked"], "the run")
+        service.driver.manager("CancelRun", "(ta{sv})", number)
+        expect("Cancelled", channel.read, run)
     one.close()
     two.close()
     none_left()
@@ -333,6 +344,32 @@ def reload():
             (changing.config_dir / "databases.d/other.conf").unlink()
             one.manager("Reload")
             true(other.is_closed(), "the channel of a database that is gone")
+
+
+@test
+def reload_of_limits():
+    """New limits hold for channels beside a run that goes on: they close, it ends as it began, and its worker with it"""
+    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}) as changing:
+        one = changing.client()
+        with opened(one) as busy, opened(one) as used:
+            used.ask("SELECT 1")
+            run = busy.query(STREAM)
+            wait_for(lambda: changing.states() == ["parked"], "the run parks")
+            (pid,) = {more.get("worker-pid") for more in channels(of=changing).values()}
+            changing.limits(WorkersMax=1, RowSizeMax=1000, SQLSizeMax=100)
+            one.manager("Reload")
+            true(used.is_closed(), "what was closed did not end between answers")
+            with opened(one) as again:
+                statement = again.prepare("SELECT 40 + 2")
+                again.statement(statement)
+                expect("RowTooLarge", again.ask, "SELECT zeroblob(2000)")
+                equal(changing.workers(), [pid], "workers: there may be one")
+                busy.cancel(run)
+                expect("Cancelled", busy.read, run)
+                true(busy.is_closed(), "the channel outlived its run")
+                wait_for(lambda: pid not in changing.workers(), "the worker with the limits of before ends")
+                expect("LimitsExceeded", again.ask, "SELECT 1".ljust(101))
+                equal(again.read(again.fetch(statement)).rows, [[42]], "rows of a statement that went along")
 
 
 @test
