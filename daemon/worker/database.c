@@ -192,7 +192,6 @@ static int run_silently(sqlite3 *db, const char *sql) {
 
 /* Reads the schema's number and the files beside the database. An SQLite result code. */
 static int probe(Database *d) {
-        d->held = false;
         (void) sqlite3_step(d->probe);
         return sqlite3_reset(d->probe);
 }
@@ -289,10 +288,14 @@ void database_hold(Database *d) {
                 (void) sqlite3_reset(d->probe);
 }
 
-void database_end(Database *d) {
+void database_let_go(Database *d) {
         if (d->held)
                 (void) sqlite3_reset(d->probe);
         d->held = false;
+}
+
+void database_end(Database *d) {
+        database_let_go(d);
         if (d->exposed)
                 exposed_end(d->exposed);
 }
@@ -300,7 +303,7 @@ void database_end(Database *d) {
 bool database_schema_changed(Database *d) {
         if (d->exposed) /* seen when it began */
                 return false;
-        (void) probe(d);
+        database_hold(d);
         return sqlite3_stmt_status(d->probe, SQLITE_STMTSTATUS_REPREPARE, 1) > 0;
 }
 

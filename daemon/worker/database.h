@@ -68,13 +68,14 @@ typedef enum DatabaseBegin {
 DatabaseBegin database_begin(Database *d, const Setup *setup, SqlError *error);
 void database_end(Database *d);
 
-/* One read transaction from here to database_end(), for runs that follow each other. Where there can be none now each has
- * its own. */
+/* One read transaction from here to database_let_go() or database_end(), for what follows. Where there can be none now each
+ * statement has its own. One that is stepped meanwhile keeps it when it is let go. */
 void database_hold(Database *d);
+void database_let_go(Database *d);
 
 /* Whether the schema is no longer the one that statements were compiled against, because another program changed it.
  * SQLite sees that when it steps a statement, but compiles, and describes, by what it knows. False where nothing can be
- * read now. */
+ * read now. The transaction in which it looked is held: a statement that is stepped next needs no other. */
 bool database_schema_changed(Database *d);
 
 /* Whether a reader locks writers out: the database is not in WAL mode now. */

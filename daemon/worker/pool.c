@@ -303,6 +303,7 @@ bool connection_compile(Connection *c, const Setup *setup, const char *sql, size
         if (!pool_check_sql_size(setup, sql_size, error))
                 return false;
         connection_refresh(c); /* reads the schema, where another program changed it, by SQLite's own limits */
+        database_let_go(&c->database); /* compiling may take seconds, in which nobody is to be kept from writing */
         access_narrow(c->database.db, setup);
         compile_limit_begin();
         ok = compile(c, setup, sql, sql_size, ret, error);

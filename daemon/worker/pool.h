@@ -63,7 +63,7 @@ uint64_t pool_expire(Pool *pool, uint64_t now_usec);
 void pool_done(Pool *pool);
 
 /* Forgets compiled statements if another program changed the schema. Before a statement is described: one that only runs is
- * compiled again by SQLite itself. */
+ * compiled again by SQLite itself. The database is held (database_schema_changed). */
 void connection_refresh(Connection *connection);
 
 /* Compiles `sql`, behind whose sql_size bytes a NUL must stand, or hands out the cached statement; the caller owns it until

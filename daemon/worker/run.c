@@ -342,6 +342,8 @@ static RunState retry(Run *run) {
         run->retry_usec = now + run->retry_delay_usec < until ? now + run->retry_delay_usec : until;
         if (run->stmt)
                 (void) sqlite3_reset(run->stmt);
+        if (run->connection)
+                database_let_go(&run->connection->database); /* who waits for a lock keeps none */
         return run->state = RUN_RETRY;
 }
 
@@ -450,6 +452,8 @@ static bool is_transient(int rc) {
 static RunState step(Run *run) {
         int rc = sqlite3_step(run->stmt);
 
+        if (run->n_columns == 0 && !run->keeps) /* the statement has the transaction now, if it reads from the file at all */
+                database_let_go(&run->connection->database);
         if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
                 if (is_transient(rc) && run->n_columns == 0 && run->error.error == ERROR_NONE)
                         return retry(run);

@@ -103,6 +103,28 @@ static void test_schema_change_before_prepare(void) {
         rig_done(&rig);
 }
 
+/* The look at the schema before a statement takes a lock, which a statement that reads no table does not keep. */
+static void test_reads_nothing_locks_nobody_out(void) {
+        Rig rig;
+
+        rig_init(&rig, wide);
+        rig.describe = true;
+        for (int i = 0; i < 2; i++) { /* compiled just now, and before */
+                ReceivedMessage m;
+                uint64_t number;
+                int fd = send_run(&rig, MANY, &number);
+
+                expect_number(&rig, number, MESSAGE_TAKEN);
+                expect_started(&rig, number);
+                m = next_report(&rig, number, MESSAGE_PARKED);
+                received_message_done(&m);
+                exec_sql(rig.database, "UPDATE t SET rowid = rowid + 10");
+                close(fd);
+                expect_ended(&rig, number, ERROR_PIPE_CLOSED);
+        }
+        rig_done(&rig);
+}
+
 /* The lowest descriptor that is free in the worker. */
 static unsigned lowest_free_fd(const Rig *rig) {
         for (unsigned fd = 0;; fd++) {
@@ -367,6 +389,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/no-temporary-file", test_no_temporary_file);
         g_test_add_func("/worker/empty-with-log", test_empty_with_log);
         g_test_add_func("/worker/immutable-locks-nobody-out", test_immutable_locks_nobody_out);
+        g_test_add_func("/worker/reads-nothing-locks-nobody-out", test_reads_nothing_locks_nobody_out);
         g_test_add_func("/worker/foreign-rollback", test_foreign_rollback);
         g_test_add_func("/worker/foreign-hot-journal", test_foreign_hot_journal);
         g_test_add_func("/worker/foreign-wal-at-rest", test_foreign_wal_at_rest);
