@@ -32,7 +32,7 @@ typedef struct Workload {
 
 extern const Workload workload_bulk, workload_exposed, workload_fetch, workload_first_row, workload_marshal,
         workload_readers, workload_reference, workload_relay, workload_roundtrip, workload_small, workload_transports,
-        workload_wide;
+        workload_waiting, workload_wide;
 
 /* Verbs that measure nothing: each takes the command line from its verb on (argv[0]), and returns the exit code. */
 int verb_ask(int argc, char **argv);

@@ -19,6 +19,7 @@ const Workload *const workloads[] = {
         &workload_roundtrip,
         &workload_small,
         &workload_transports,
+        &workload_waiting,
         &workload_wide,
         NULL,
 };
