@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -239,7 +240,7 @@ static void on_pipe(Run *run) {
                 run->state = RUN_READY;
 }
 
-/* What woke us, for at most `msec`. Marks what can go on; frees nothing. */
+/* Waits for `msec` at most: how much woke us, negative for -errno. Marks what can go on; frees nothing. */
 static int wait_events(JobQueue *q, int msec, Woken *ret) {
         struct epoll_event events[N_EVENTS];
         int n = epoll_wait(q->epoll_fd, events, N_EVENTS, msec);
@@ -261,7 +262,7 @@ static int wait_events(JobQueue *q, int msec, Woken *ret) {
                 else
                         on_pipe(run);
         }
-        return 0;
+        return n;
 }
 
 /* ---- time ---- */
@@ -373,6 +374,7 @@ static int run_one(JobQueue *q, uint64_t now) {
                 unlink_run(q, link);
                 q->current = run;
                 q->looked_usec = now;
+                looking_on_turn(&q->looking, run->channel ? run->channel->setup.number : 0);
                 if (run->channel)
                         (void) channel_turn(run->channel);
                 else
@@ -385,11 +387,34 @@ static int run_one(JobQueue *q, uint64_t now) {
         return 0;
 }
 
+/* How much came within a moment; negative for -errno. */
+static int look_for_events(JobQueue *q, Woken *ret) {
+        uint64_t until = now_usec() + LOOKING_USEC;
+        int n;
+
+        do {
+                (void) sched_yield();
+                n = wait_events(q, 0, ret);
+        } while (n == 0 && now_usec() < until);
+        looking_on_looked(&q->looking, n > 0);
+        return n;
+}
+
+/* Until there is something to do. */
+static int wait_for_work(JobQueue *q, Woken *ret) {
+        int msec = wait_msec(q), n = 0;
+
+        if (msec != 0 && looking_begins(&q->looking))
+                n = look_for_events(q, ret);
+        if (n == 0)
+                n = wait_events(q, msec, ret);
+        return n < 0 ? n : 0;
+}
+
 static int turn(JobQueue *q) {
         Woken woken;
         uint64_t now;
-        /* after an answer: the next request is waited for here, asleep */
-        int r = wait_events(q, wait_msec(q), &woken);
+        int r = wait_for_work(q, &woken);
 
         now = now_usec();
         if (r == 0 && woken.control)

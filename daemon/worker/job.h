@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "channel.h"
+#include "looking.h"
 #include "pool.h"
 #include "run.h"
 
@@ -27,6 +28,7 @@ typedef struct JobQueue {
         Run *current;          /* inside sqlite3_step, for the progress handler */
         uint64_t looked_usec;  /* when the progress handler last made system calls */
         uint64_t armed_usec;   /* when the timer fires, UINT64_MAX: it does not */
+        Looking looking;
         bool exiting;          /* EXIT came, or the supervisor is gone */
 } JobQueue;
 
