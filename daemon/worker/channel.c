@@ -408,6 +408,8 @@ static RunState take_turn(Channel *c) {
                 /* what could be read before it began tells nobody again */
                 if (state != RUN_OVER && read_more(c) && c->input.cancelled)
                         continue;
+                if (state == RUN_RETRY) /* a lock may last, and nothing else tells of it */
+                        channel_report_progress(c, c->used_usec);
                 if (state != RUN_OVER)
                         return run->state = state;
                 if (until == UINT64_MAX)
