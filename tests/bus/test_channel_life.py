@@ -1,0 +1,213 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Somebody is killed at each step of a channel's life, and nothing is left of it: descriptor, process, channel, lock."""
+import contextlib
+import multiprocessing
+import os
+import signal
+import sqlite3
+
+from channel import QUERY, Channel, frame
+from client import Broken, Client
+from harness import CHINOOK, Service, expect, fds, locks, main, wait_for
+from tap import equal, test, true
+
+SCAN = "SELECT count(*) FROM Track AS a, Track AS b, Track AS c, Track AS d"
+STREAM = "SELECT a.* FROM Track AS a, Track AS b"
+# More than a request may have, and less than what ends a channel: dropped as it arrives.
+TOO_LARGE = frame(QUERY, 1, b"x" * 1000).replace((1000).to_bytes(4, "little"), (100 << 20).to_bytes(4, "little"), 1)
+LIMITS = {"WorkerIdleSec": 0, "ParkTimeoutRollbackSec": 60, "BusyTimeoutSec": 60}
+
+
+def prepared(channel):
+    number = channel.prepare("SELECT count(*) FROM Genre")
+    channel.statement(number)
+
+
+def unread(channel):
+    for _ in range(20):
+        channel.query("SELECT * FROM Track")
+
+
+# What the client does, and the state that its channel is then in.
+STEPS = {
+    "opened": (lambda channel: None, "resting"),
+    "prepared": (prepared, "idle"),
+    "given back": (prepared, "resting"),
+    "half a request": (lambda channel: channel.send(frame(QUERY, 1, b"x" * 1000)[:500]), "idle"),
+    "too large a request": (lambda channel: channel.send(TOO_LARGE), "idle"),
+    "behind a lock": (lambda channel: channel.query("SELECT count(*) FROM Genre"), "running"),
+    "running": (lambda channel: channel.query(SCAN), "running"),
+    "parked": (lambda channel: channel.query(STREAM), "parked"),
+    "answers that nobody reads": (unread, "parked"),
+}
+
+
+class Life(Service):
+    """A service with a database of its own, and what it holds where nobody asks for anything."""
+
+    def __init__(self):
+        super().__init__(limits=LIMITS)
+        self.chinook = self.data / "chinook.sqlite"
+        self.chinook.write_bytes(CHINOOK.read_bytes())
+        self.database("chinook", Path=self.chinook)
+        self.driver.manager("Reload")
+        self.writer = sqlite3.connect(self.chinook, isolation_level=None)
+        self.driver.point()
+        self.before = self.held()
+
+    def held(self):
+        wait_for(lambda: self.counters()["NWorkers"] == 0 and not self.workers(), "idle workers end")
+        return sorted(target.split("[")[0] for target in fds(self.pid()).values())
+
+    def state(self):
+        ((_, _, _, more),) = self.driver.manager("ListChannels")[0]
+        return more["state"]
+
+    def reach(self, step):
+        """Waits for the state that the channel has at this step."""
+        if step == "given back":  # as after ten seconds in which nothing comes
+            wait_for(lambda: self.state() == "idle", "it is idle")
+            self.limits(**LIMITS, RowSizeMax=10_000_000)
+            self.driver.manager("Reload")
+            self.limits(**LIMITS)
+            wait_for(lambda: self.state() == "resting", "it is given back")
+            self.driver.manager("Reload")
+        wait_for(lambda: self.state() == STEPS[step][1], f"{step}: its state")
+
+    def check(self):
+        """Nothing is left."""
+        wait_for(lambda: not self.driver.manager("ListChannels")[0], "no channel")
+        wait_for(self.is_idle, "no statement and no run")
+        equal(self.held(), self.before, "descriptors of the supervisor")
+        equal(locks(self.chinook), [], "locks")
+
+
+@contextlib.contextmanager
+def locked(service, step):
+    """A program writes while the block runs, at the step that is about that."""
+    if step == "behind a lock":
+        service.writer.execute("BEGIN EXCLUSIVE")
+    try:
+        yield
+    finally:
+        if step == "behind a lock":
+            service.writer.execute("ROLLBACK")
+
+
+def live(address, step, ready):
+    """A client's life until it is killed."""
+    client = Client(address)
+    channel = Channel(client)
+    STEPS[step][0](channel)
+    ready.set()
+    signal.pause()
+
+
+@test
+def client_killed():
+    """The client is killed; behind a lock it is forgotten before the lock is"""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["channel", "client", "harness", "tap"])
+    with Life() as service:
+        for step in STEPS:
+            with locked(service, step):
+                ready = context.Event()
+                process = context.Process(target=live, args=(service.address, step, ready), daemon=True)
+                process.start()
+                true(ready.wait(60), f"{step}: the client did not come up")
+                service.reach(step)
+                process.kill()
+                process.join()
+                wait_for(service.is_idle, f"{step}: the daemon forgets it")
+            service.check()
+        true(" is killed" not in service.log_text(), "a worker was killed for a client that left")
+
+
+@test
+def socket_closed():
+    """The client closes its end, and stays"""
+    with Life() as service:
+        client = service.client()
+        for step in STEPS:
+            with locked(service, step):
+                channel = Channel(client)
+                STEPS[step][0](channel)
+                service.reach(step)
+                channel.close()
+                wait_for(service.is_idle, f"{step}: the daemon forgets it")
+            service.check()
+        true(" is killed" not in service.log_text(), "a worker was killed for a channel that closed")
+
+
+@test
+def worker_killed():
+    """The worker is killed: who has no answer yet reads end-of-file, and a channel that rests goes on at another"""
+    with Life() as service:
+        client = service.client()
+        for step, (act, state) in STEPS.items():
+            with locked(service, step):
+                channel = Channel(client)
+                act(channel)
+                service.reach(step)
+                for pid in service.workers():
+                    os.kill(pid, signal.SIGKILL)
+                if state != "resting":
+                    wait_for(service.is_idle, f"{step}: the channel goes with it")
+            if state == "resting":
+                equal(channel.ask("SELECT 40 + 2"), [[42]], f"{step}: rows")
+            else:
+                try:
+                    while channel.frame():
+                        pass
+                except Broken:
+                    pass
+            channel.close()
+            service.check()
+
+
+@test
+def daemon_killed():
+    """The daemon is killed: its workers and their locks go, the client reads end-of-file, and the next one knows nothing"""
+    with Life() as service:
+        client = service.client()
+        for step, (act, _) in STEPS.items():
+            with locked(service, step):
+                channel = Channel(client)
+                act(channel)
+                service.reach(step)
+                service.kill()
+                try:
+                    while channel.frame():
+                        pass
+                except Broken:
+                    pass
+                channel.close()
+            equal(locks(service.chinook), [], f"{step}: locks")
+            service.start()
+            client.point()
+            service.check()
+
+
+@test
+def lock_that_ends():
+    """A channel's query behind a lock is answered when that ends, and one that may not wait is Busy"""
+    with Life() as service:
+        channel = Channel(service.client())
+        with locked(service, "behind a lock"):
+            number = channel.query("SELECT count(*) FROM Genre")
+            service.reach("behind a lock")
+        equal(channel.read(number).rows, [[25]], "rows")
+        with locked(service, "behind a lock"):
+            expect("TimedOut", channel.ask, "SELECT count(*) FROM Genre", timeout_usec=100000)
+            service.limits(**LIMITS | {"BusyTimeoutSec": "0.1"})
+            service.driver.manager("Reload")
+            again = Channel(service.client())
+            expect("Busy", again.ask, "SELECT count(*) FROM Genre")
+            again.close()
+        channel.close()
+        service.check()
+
+
+if __name__ == "__main__":
+    main()
