@@ -4,9 +4,9 @@
  *
  * To be woken on another CPU costs more than a point query. So after an answer on a channel that is the only one in use, the
  * worker looks for LOOKING_USEC, and gives the CPU away between two looks. Where several clients ask, there is always
- * somebody who has something better to do with the CPU. Where requests come later than that, it is tried less and less often,
- * so a client that thinks between its queries costs next to nothing, and an idle one nothing. Measured: docs/performance.md,
- * by `sqlipc-bench waiting`. The library does the same for answers (client-lib/channel.c).
+ * somebody who has something better to do with the CPU. Where requests come later than that, it is tried less and less
+ * often, so a client that thinks between its queries costs next to nothing, and an idle one nothing. Measured:
+ * docs/performance.md, by `sqlipc-bench waiting`. The library does the same for answers (client-lib/channel.c).
  */
 #ifndef LOOKING_H
 #define LOOKING_H

@@ -30,14 +30,14 @@ typedef struct Policy {
 } Policy;
 
 static const Policy policies[] = {
-        { .name = "both sleep" },
+        { .name = "sleep" },
         { .name = "client looks", .client_looks = true },
-        { .name = "client looks and yields (the library)", .client_looks = true, .client_yields = true },
+        { .name = "client yields", .client_looks = true, .client_yields = true },
         { .name = "both look", .client_looks = true, .server_looks = true },
-        { .name = "both look and yield", .client_looks = true, .client_yields = true, .server_looks = true,
+        { .name = "both yield", .client_looks = true, .client_yields = true, .server_looks = true,
           .server_yields = true },
-        { .name = "server follows the client", .server_follows = true },
-        { .name = "server follows, client looks and yields", .client_looks = true, .client_yields = true,
+        { .name = "follow", .server_follows = true },
+        { .name = "follow, yield", .client_looks = true, .client_yields = true,
           .server_follows = true },
 };
 #define N_POLICIES G_N_ELEMENTS(policies)
@@ -319,6 +319,9 @@ static void report_all(const Waiting *waiting, Report *report) {
                                       " back", POINT_REQUEST_SIZE, POINT_ANSWER_SIZE);
         report_fact(report, "method", "who looks does so for %d us, then sleeps; %d rounds of all ways, every other"
                                       " backwards", LOOK_USEC, bench_rounds(waiting->options));
+        report_note(report, "Who looks keeps the CPU meanwhile; who yields gives it away between two looks; a server that follows"
+                            " goes to the CPU where the client asked. The library yields on a channel, its worker as long as"
+                            " one client alone asks.");
         for (unsigned setting = 0; setting < N_SETTINGS; setting++) {
                 unsigned series = report_chart_series(chart, settings[setting].title, false);
 
