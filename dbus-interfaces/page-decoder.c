@@ -8,14 +8,16 @@
  *      between runs --STATEMENT-> between runs, in a channel
  *      and beside that `joining`: a payload of COLUMNS, BIG_ROW or STATEMENT whose last frame said FRAME_MORE
  *
- * 1. A frame is looked at once its header is there, and taken once it is there whole: nothing is done by halves.
+ * 1. A frame is looked at once its header is there, and taken once it is there whole: nothing is done by halves. Only a
+ *    large part of a BIG_ROW does not wait in the buffer for the rest: what came of it moves to where the row is joined,
+ *    and the rest is read to there (`part_is_open`), so that long values are not copied once more.
  * 2. The rows of a ROWS frame are handed out one by one from where they were read to (`rows_left`). Each is checked as a
  *    whole before it is handed out, so page_decoder_value() checks nothing.
  * 3. A BIG_ROW or STATEMENT of one frame and an ERROR are handed out in place too. COLUMNS and continued payloads are
  *    copied, because they outlive the buffer's content.
  * 4. Memory is at most four times what has arrived, or READ_SIZE where that is more, and never above one page and a header
- *    (READ_SIZE where pages are smaller) for the buffer, the format's limit for COLUMNS, row_size_max for a joined row,
- *    STATEMENT_SIZE_MAX for a joined STATEMENT.
+ *    (READ_SIZE where pages are smaller) for the buffer, the format's limit for COLUMNS, row_size_max and BEHIND_PART for a
+ *    joined row, STATEMENT_SIZE_MAX for a joined STATEMENT.
  */
 #include <assert.h>
 #include <errno.h>
@@ -25,6 +27,12 @@
 
 /* Room that is worth a read() where nothing better is known: as much as a pipe holds by default. */
 #define READ_SIZE ((size_t) 65536)
+
+/* A frame that is so large is read by itself. */
+#define LARGE_FRAME_SIZE (READ_SIZE / 2)
+
+/* What is read with the rest of an open part: its padding, and the header behind it. */
+#define BEHIND_PART (FRAME_ALIGN + FRAME_HEADER_SIZE)
 
 #define COLUMNS_HEAD_SIZE ((size_t) 8)
 #define ROWS_HEAD_SIZE ((size_t) 4)
@@ -67,6 +75,7 @@ void page_decoder_reset(PageDecoder *d) {
         d->start = d->fill = 0;
         d->error = 0;
         d->joining = 0;
+        d->part_is_open = false;
         d->in_run = false;
         d->rows_left = 0;
 }
@@ -89,9 +98,12 @@ static size_t room_wanted(const PageDecoder *d) {
                 return SIZE_MAX;
 
         /* A frame is under way. Behind a large one the room ends after the next header: what was read of the frame behind
-         * would have to be moved to the front. Small ones are read many at a time: a read costs more than the move. */
+         * would have to be moved. So it is behind the small rest of a large row, as another may begin there. Small ones are
+         * read many at a time: a read costs more than the move. */
         size = frame_size(d, d->buffer + d->start);
-        if (size <= READ_SIZE / 2 || size == SIZE_MAX || size <= unread)
+        if (size == SIZE_MAX || size <= unread)
+                return SIZE_MAX;
+        if (size <= LARGE_FRAME_SIZE && (d->joining != FRAME_BIG_ROW || d->page_size <= LARGE_FRAME_SIZE))
                 return SIZE_MAX;
         return size - unread + FRAME_HEADER_SIZE;
 }
@@ -130,11 +142,32 @@ static int grow_buffer(PageDecoder *d) {
         return size > d->capacity ? grow(&d->buffer, &d->capacity, size) : 0;
 }
 
+/* Room for the rest of the open part, where its row is joined. */
+static int reserve_part(PageDecoder *d, uint8_t **ret_room, size_t *ret_size) {
+        size_t wanted = d->part_left + d->part_padding + FRAME_HEADER_SIZE, left = d->joined_capacity - d->joined_size;
+
+        if (left < wanted && d->joined_size >= d->joined_capacity / 2) {
+                size_t max = d->row_size_max + BEHIND_PART;
+                size_t size = d->joined_capacity > READ_SIZE / 2 ? 2 * d->joined_capacity : READ_SIZE;
+                int r = grow(&d->joined, &d->joined_capacity, size < max ? size : max);
+
+                if (r < 0)
+                        return d->error = r;
+                left = d->joined_capacity - d->joined_size;
+        }
+        assert(left > 0);
+        *ret_room = d->joined + d->joined_size;
+        *ret_size = wanted < left ? wanted : left;
+        return 0;
+}
+
 int page_decoder_reserve(PageDecoder *d, uint8_t **ret_room, size_t *ret_size) {
         size_t wanted, left;
 
         if (d->error < 0)
                 return d->error;
+        if (d->part_is_open && d->part_left > 0)
+                return reserve_part(d, ret_room, ret_size);
 
         wanted = room_wanted(d);
         if (d->capacity - d->fill < wanted)
@@ -154,7 +187,24 @@ int page_decoder_reserve(PageDecoder *d, uint8_t **ret_room, size_t *ret_size) {
         return 0;
 }
 
+/* What came behind the part goes where frames are looked at. The buffer is empty then, and has room for many headers. */
+static void commit_part(PageDecoder *d, size_t size) {
+        size_t behind = size > d->part_left ? size - d->part_left : 0;
+
+        assert(size <= d->joined_capacity - d->joined_size && behind <= d->part_padding + FRAME_HEADER_SIZE);
+
+        d->joined_size += size - behind;
+        d->part_left -= size - behind;
+        if (behind > 0)
+                memcpy(d->buffer, d->joined + d->joined_size, behind);
+        d->fill = behind;
+}
+
 void page_decoder_commit(PageDecoder *d, size_t size) {
+        if (d->part_is_open && d->part_left > 0) {
+                commit_part(d, size);
+                return;
+        }
         assert(size <= d->capacity - d->fill);
 
         d->fill += size;
@@ -416,29 +466,34 @@ static size_t joined_size_max(const PageDecoder *d, unsigned kind) {
         }
 }
 
-/* Appends a part of a continued payload. */
-static int join(PageDecoder *d, const Frame *f, const uint8_t *payload) {
-        size_t max = joined_size_max(d, f->kind), needed;
+/* A part of a continued payload begins, the first or another one. */
+static int begin_part(PageDecoder *d, const Frame *f) {
+        size_t max = joined_size_max(d, f->kind);
 
         if (d->joining == 0)
                 d->joined_size = 0;
         if (d->joined_size > max || f->size > max - d->joined_size)
                 return f->kind == FRAME_BIG_ROW ? -EMSGSIZE : -EBADMSG;
+        d->joining = f->kind;
+        return 0;
+}
 
-        needed = d->joined_size + f->size;
+/* Appends `size` bytes of the part that was begun. */
+static int join(PageDecoder *d, const uint8_t *payload, size_t size) {
+        size_t needed = d->joined_size + size;
+
         if (needed > d->joined_capacity) {
-                size_t size = 2 * d->joined_capacity;
+                size_t max = joined_size_max(d, d->joining), doubled = 2 * d->joined_capacity;
                 int r;
 
-                size = size > max ? max : size;
-                r = grow(&d->joined, &d->joined_capacity, size > needed ? size : needed);
+                doubled = doubled > max ? max : doubled;
+                r = grow(&d->joined, &d->joined_capacity, doubled > needed ? doubled : needed);
                 if (r < 0)
                         return r;
         }
-        if (f->size > 0)
-                memcpy(d->joined + d->joined_size, payload, f->size);
+        if (size > 0)
+                memcpy(d->joined + d->joined_size, payload, size);
         d->joined_size = needed;
-        d->joining = f->more ? f->kind : 0;
         return 0;
 }
 
@@ -460,9 +515,12 @@ static int take_part(PageDecoder *d, const Frame *f, const uint8_t *payload) {
         if (!f->more && d->joining == 0)
                 return take_whole(d, f->kind, payload, f->size);
 
-        r = join(d, f, payload);
+        r = begin_part(d, f);
+        if (r >= 0)
+                r = join(d, payload, f->size);
         if (r < 0 || f->more)
                 return r;
+        d->joining = 0;
         r = take_whole(d, f->kind, d->joined, d->joined_size);
         if (f->kind == FRAME_COLUMNS) /* copied; the others are handed out where they are */
                 free_joined(d);
@@ -492,17 +550,33 @@ static bool frame_is_expected(const PageDecoder *d, const Frame *f) {
         return false;
 }
 
-/* 1: a frame is there whole, and may be there; 0: not yet. */
+/* Padding is zero, so that it can mean something one day. */
+static bool padding_is_zero(const uint8_t *padding, size_t size) {
+        for (size_t i = 0; i < size; i++)
+                if (padding[i] != 0)
+                        return false;
+        return true;
+}
+
+/* A part of a long row goes to where the row is joined, and so does what is still to be read of it. */
+static bool part_is_long(const PageDecoder *d, const Frame *f) {
+        return f->kind == FRAME_BIG_ROW && (f->more || d->joining != 0) && f->frame_size > LARGE_FRAME_SIZE;
+}
+
+/* What find_frame() says beside errors. */
+enum { FRAME_NOT_YET, FRAME_IS_WHOLE, FRAME_IS_LONG /* and not whole yet */ };
+
+/* The next frame, which may be there. */
 static int find_frame(const PageDecoder *d, Frame *ret) {
-        size_t unread = d->fill - d->start, padding;
+        size_t unread = d->fill - d->start;
         const uint8_t *header;
         uint16_t flags;
 
         if (unread < FRAME_HEADER_SIZE)
-                return 0;
+                return FRAME_NOT_YET;
         header = d->buffer + d->start;
 
-        /* 1. What the header says is judged before what it announces is waited for. */
+        /* What the header says is judged before what it announces is waited for. */
         flags = load_le16(header + 6);
         *ret = (Frame) {
                 .kind = header[4],
@@ -518,14 +592,10 @@ static int find_frame(const PageDecoder *d, Frame *ret) {
         if (!frame_is_expected(d, ret))
                 return -EBADMSG;
         if (unread < ret->frame_size)
-                return 0;
-
-        /* 2. Padding is zero, so that it can mean something one day. */
-        padding = ret->frame_size - FRAME_HEADER_SIZE - ret->size;
-        for (size_t i = 0; i < padding; i++)
-                if (header[ret->frame_size - 1 - i] != 0)
-                        return -EBADMSG;
-        return 1;
+                return part_is_long(d, ret) ? FRAME_IS_LONG : FRAME_NOT_YET;
+        if (!padding_is_zero(header + FRAME_HEADER_SIZE + ret->size, ret->frame_size - FRAME_HEADER_SIZE - ret->size))
+                return -EBADMSG;
+        return FRAME_IS_WHOLE;
 }
 
 static int take_rows(PageDecoder *d, const Frame *f, const uint8_t *payload) {
@@ -567,18 +637,59 @@ static int take_frame(PageDecoder *d, const Frame *f) {
         return r;
 }
 
+/* The frame's header was read, and something of the rest. */
+static int open_part(PageDecoder *d, const Frame *f) {
+        size_t came = d->fill - d->start - FRAME_HEADER_SIZE, size = came < f->size ? came : f->size;
+        const uint8_t *payload = d->buffer + d->start + FRAME_HEADER_SIZE;
+        int r;
+
+        r = begin_part(d, f);
+        if (r >= 0)
+                r = join(d, payload, size);
+        if (r < 0)
+                return r;
+        d->run = f->run;
+        d->part_is_open = true;
+        d->part_has_more = f->more;
+        d->part_left = f->size - size;
+        d->part_padding = f->frame_size - FRAME_HEADER_SIZE - f->size;
+        d->start += FRAME_HEADER_SIZE + size;
+        if (d->part_left > 0)
+                d->start = d->fill = 0;
+        return PAGE_MORE;
+}
+
+/* The open part is there whole, with its padding. */
+static int close_part(PageDecoder *d) {
+        if (!padding_is_zero(d->buffer + d->start, d->part_padding))
+                return -EBADMSG;
+        d->start += d->part_padding;
+        d->part_is_open = false;
+        if (d->part_has_more)
+                return PAGE_MORE;
+        d->joining = 0;
+        return take_big_row(d, d->joined, d->joined_size);
+}
+
 static int next_event(PageDecoder *d) {
-        Frame f;
         int r;
 
         if (d->rows_left > 0)
                 return next_row(d);
         do {
-                r = find_frame(d, &f);
-                if (r <= 0)
-                        return r;
-                r = take_frame(d, &f);
-        } while (r == PAGE_MORE); /* a part of a series: look at the next frame */
+                if (d->part_is_open) {
+                        if (d->part_left > 0 || d->fill - d->start < d->part_padding)
+                                return PAGE_MORE;
+                        r = close_part(d);
+                } else {
+                        Frame f;
+
+                        r = find_frame(d, &f);
+                        if (r < 0 || r == FRAME_NOT_YET)
+                                return r;
+                        r = r == FRAME_IS_LONG ? open_part(d, &f) : take_frame(d, &f);
+                }
+        } while (r == PAGE_MORE); /* a part of a series: look at what is behind */
         return r;
 }
 

@@ -50,6 +50,10 @@ typedef struct PageDecoder {
         size_t joined_size, joined_capacity;
         unsigned joining;             /* FrameKind, 0: none under way */
 
+        /* the part of a long row whose payload is read to where it is joined, not to the buffer */
+        bool part_is_open, part_has_more;
+        size_t part_left, part_padding; /* of the payload, still to be read; behind it */
+
         /* the run */
         uint64_t run;                 /* of the last frame */
         bool in_run;                  /* COLUMNS seen, END or ERROR not yet */
@@ -90,7 +94,8 @@ void page_decoder_done(PageDecoder *d);
 
 /* Where the next bytes of the stream go: at least one byte, provided that page_decoder_next() answered PAGE_MORE before.
  * While a large frame is incomplete, the room reaches at most to its end and over the next frame's header, so that large
- * frames are not moved about; else it is large enough for many small ones. -ENOMEM, or the sticky error. */
+ * frames are not moved about, and the parts of a long row are read to where it is joined; else it is large enough for many
+ * small ones. -ENOMEM, or the sticky error. */
 int page_decoder_reserve(PageDecoder *d, uint8_t **ret_room, size_t *ret_size);
 
 /* `size` bytes of the room were filled. */
