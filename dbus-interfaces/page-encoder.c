@@ -14,6 +14,7 @@
 #include "page-encoder.h"
 
 #define ROWS_HEAD_SIZE ((size_t) 4)
+#define TAIL_SIZE_MIN ((size_t) 16 * 1024) /* less is copied: what follows goes out with it then */
 #define ELLIPSIS "\xe2\x80\xa6"
 #define ELLIPSIS_SIZE (sizeof ELLIPSIS - 1)
 
@@ -35,6 +36,8 @@ void page_encoder_cut(PageEncoder *e, size_t fill) {
         e->fill = fill;
         e->open = 0;
         e->row = e->next = NULL;
+        e->tail = NULL; /* it was the last */
+        e->tail_size = 0;
 }
 
 void page_encoder_clear(PageEncoder *e) {
@@ -76,6 +79,7 @@ int page_encoder_begin_row(PageEncoder *e, unsigned n_columns) {
 
         assert(n_columns > 0 && n_columns <= SQLIPC_N_COLUMNS_MAX);
         assert(e->open == 0 || e->open == FRAME_ROWS);
+        assert(!e->tail);
 
         e->row = e->next = NULL;
         if (left < head || left - head < ROW_HEAD_SIZE(n_columns))
@@ -112,6 +116,7 @@ void page_encoder_abort_row(PageEncoder *e) {
 
 int page_encoder_begin_part(PageEncoder *e, FrameKind kind) {
         assert(kind != 0 && kind != FRAME_ROWS);
+        assert(!e->tail);
 
         page_encoder_finish(e);
         if (e->page_size - e->fill < FRAME_HEADER_SIZE + 1)
@@ -147,6 +152,19 @@ void page_encoder_end_part(PageEncoder *e, bool more) {
         e->next = NULL;
 }
 
+size_t page_encoder_end_part_with(PageEncoder *e, const void *bytes, size_t size, bool more) {
+        size_t room = page_encoder_part_room(e), n = size < room ? size : room;
+
+        if (n < TAIL_SIZE_MIN)
+                return 0;
+        n -= (size_t) (e->next + n - e->page) % FRAME_ALIGN;
+        e->next += n;
+        page_encoder_end_part(e, more || n < size);
+        e->tail = bytes;
+        e->tail_size = n;
+        return n;
+}
+
 int page_encoder_end(PageEncoder *e, const EndCounters *counters) {
         const uint64_t values[] = {
                 counters->n_rows, counters->n_bytes, counters->usec, counters->vm_steps,
@@ -155,6 +173,7 @@ int page_encoder_end(PageEncoder *e, const EndCounters *counters) {
         uint8_t *payload;
 
         static_assert(sizeof values == FRAME_END_SIZE, "every counter is written");
+        assert(!e->tail);
 
         page_encoder_finish(e);
         if (e->page_size - e->fill < FRAME_HEADER_SIZE + FRAME_END_SIZE)
@@ -185,6 +204,8 @@ int page_encoder_error(PageEncoder *e, uint32_t number, int32_t extended_code, i
         size_t stored = kept + (long_message ? ELLIPSIS_SIZE : 0);
         size_t frame_size = FRAME_HEADER_SIZE + FRAME_ERROR_HEAD_SIZE + stored + 1;
         uint8_t *payload;
+
+        assert(!e->tail);
 
         page_encoder_finish(e);
         if (e->page_size - e->fill < frame_size)

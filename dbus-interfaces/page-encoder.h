@@ -12,6 +12,9 @@
  * After a 0 the caller sends what is there, clears and starts the row again; if the page was empty, the row is larger
  * than a page and goes as BIG_ROW through begin_part/append/end_part, as does a COLUMNS payload. Errors inside a row are
  * sticky: add_... after the page is full does nothing, and end_row says 0.
+ *
+ * Long bytes of a part need not be copied: page_encoder_end_part_with() leaves a gap for them at the page's end, its *tail*,
+ * and the caller sends them from where they are. The page then takes nothing more until it is cleared.
  */
 #ifndef SQLIPC_PAGE_ENCODER_H
 #define SQLIPC_PAGE_ENCODER_H
@@ -38,6 +41,10 @@ typedef struct PageEncoder {
         /* the row or part under way */
         uint8_t *next;       /* where the next byte goes; NULL once the row did not fit */
         uint8_t *limit;      /* end of the page */
+
+        /* what stands in for the last bytes of [0, fill) */
+        const uint8_t *tail; /* borrowed from the caller; NULL: nothing */
+        size_t tail_size;
 } PageEncoder;
 
 /* `page` stays the caller's; `page_size` is a power of two in SQLIPC_PAGE_SIZE_MIN..MAX. */
@@ -127,6 +134,11 @@ size_t page_encoder_append(PageEncoder *e, const void *bytes, size_t size);
 
 /* Closes the part. `more`: its payload goes on in the next frame. */
 void page_encoder_end_part(PageEncoder *e, bool more);
+
+/* Closes the part with `bytes` behind what was appended, as many as fit and need no padding; they are not copied but become
+ * the tail, which the caller keeps until the page is sent. The payload goes on in the next frame if `more` says so, or if
+ * not all went in. Returns how many did; 0: nothing was done, they are too few to be worth it. */
+size_t page_encoder_end_part_with(PageEncoder *e, const void *bytes, size_t size, bool more);
 
 /* END or ERROR, closing an open ROWS frame. 1, or 0: no room, send and clear first; either fits an empty page of any
  * size. Drops a row or part under way. `message` may hold any bytes, which stay as they are (SQLite quotes what it was

@@ -7,25 +7,55 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-void page_writer_begin(PageWriter *w, const uint8_t *bytes, size_t size) {
+void page_writer_begin(PageWriter *w, uint8_t *bytes, size_t size) {
+        page_writer_begin_with(w, bytes, size, NULL, 0);
+}
+
+void page_writer_begin_with(PageWriter *w, uint8_t *bytes, size_t size, const uint8_t *tail, size_t tail_size) {
         w->bytes = bytes;
         w->size = size;
         w->sent = 0;
+        w->tail = tail;
+        w->tail_size = tail_size;
         w->last = SIZE_MAX;
         w->announced = false;
 }
 
-void page_writer_begin_last(PageWriter *w, const uint8_t *bytes, size_t size, size_t end_offset) {
+void page_writer_keep_tail(PageWriter *w) {
+        size_t start = w->size - w->tail_size, from = w->sent > start ? w->sent : start;
+
+        if (w->bytes && w->tail)
+                memcpy(w->bytes + from, w->tail + (from - start), w->size - from);
+        w->tail = NULL;
+        w->tail_size = 0;
+}
+
+void page_writer_begin_last(PageWriter *w, uint8_t *bytes, size_t size, size_t end_offset) {
         page_writer_begin(w, bytes, size);
         w->last = size <= PIPE_BUF ? 0 : end_offset;
 }
 
-/* Writes up to `limit`. */
+/* One write of what comes next, up to `limit`, which is the end where there is a tail. */
+static ssize_t write_some(const PageWriter *w, size_t limit) {
+        size_t start = w->size - w->tail_size;
+        struct iovec parts[2];
+
+        if (!w->tail)
+                return write(w->fd, w->bytes + w->sent, limit - w->sent);
+        if (w->sent >= start)
+                return write(w->fd, w->tail + (w->sent - start), w->size - w->sent);
+        parts[0] = (struct iovec) { .iov_base = w->bytes + w->sent, .iov_len = start - w->sent };
+        parts[1] = (struct iovec) { .iov_base = (void *) w->tail, .iov_len = w->tail_size };
+        return writev(w->fd, parts, 2);
+}
+
 static int write_until(PageWriter *w, size_t limit) {
         while (w->sent < limit) {
-                ssize_t n = write(w->fd, w->bytes + w->sent, limit - w->sent);
+                ssize_t n = write_some(w, limit);
 
                 if (n < 0 && errno == EINTR)
                         continue;
@@ -61,7 +91,9 @@ int page_writer_flush(PageWriter *w) {
                 return r == PAGE_WRITER_DONE ? announce(w) : r;
         }
         r = write_until(w, w->size);
-        if (r == PAGE_WRITER_DONE)
+        if (r == PAGE_WRITER_DONE) {
                 w->bytes = NULL;
+                w->tail = NULL;
+        }
         return r;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. Bytes -> a non-blocking pipe: partial, full, closed.
+ * Side: worker. Bytes -> a non-blocking pipe or socket: partial, full, closed. The last of them may be elsewhere, where
+ * SQLite has them: the *tail*, for which there is room behind the others, should it have to move there.
  *
  * The last bytes of a run are special: the supervisor must know that the pipe is free before the reader can (else a reader
  * that asks for the next run at once is told Busy). So they go in one piece of at most PIPE_BUF, which a pipe that polls
@@ -22,8 +23,10 @@ enum {
 
 typedef struct PageWriter {
         int fd;               /* borrowed */
-        const uint8_t *bytes; /* borrowed; NULL: nothing to write */
-        size_t size, sent;
+        uint8_t *bytes;       /* borrowed; NULL: nothing to write */
+        size_t size, sent;    /* the tail included */
+        const uint8_t *tail;  /* borrowed; NULL: none */
+        size_t tail_size;
         size_t last;          /* offset of the last piece of the run, SIZE_MAX: it is not in these bytes */
         bool announced;       /* PAGE_WRITER_LAST was said */
         uint64_t total;       /* bytes written since init */
@@ -34,10 +37,16 @@ static inline bool page_writer_is_idle(const PageWriter *w) {
 }
 
 /* Starts with `size` bytes at `bytes`, which stay until DONE. */
-void page_writer_begin(PageWriter *w, const uint8_t *bytes, size_t size);
+void page_writer_begin(PageWriter *w, uint8_t *bytes, size_t size);
+
+/* The same, where the last `tail_size` of them are at `tail`, and stay there until DONE or page_writer_keep_tail(). */
+void page_writer_begin_with(PageWriter *w, uint8_t *bytes, size_t size, const uint8_t *tail, size_t tail_size);
+
+/* The tail's memory is about to go: what was not sent of it is copied. */
+void page_writer_keep_tail(PageWriter *w);
 
 /* The same with the end of the run in them, whose frame starts at `end_offset` and is at most PIPE_BUF long. */
-void page_writer_begin_last(PageWriter *w, const uint8_t *bytes, size_t size, size_t end_offset);
+void page_writer_begin_last(PageWriter *w, uint8_t *bytes, size_t size, size_t end_offset);
 
 int page_writer_flush(PageWriter *w);
 

@@ -162,11 +162,12 @@ static void end_payload(Run *run) {
         run->n_rows++;
 }
 
-/* Appends from the data of the big row, value by value, until the part is full or the row is out. -ENOMEM. */
+/* Appends from the data of the big row, value by value, until the part is full or the row is out. 1: the part is closed
+ * already, since its last bytes go out from where SQLite has them; -ENOMEM. */
 static int append_data(Run *run) {
         while (run->payload_done < run->big_size && page_encoder_part_room(&run->encoder) > 0) {
                 const uint8_t *ends = run->payload + run->n_columns;
-                size_t offset = run->payload_done - run->payload_size, start, end;
+                size_t offset = run->payload_done - run->payload_size, start, end, n;
                 uint8_t number[8];
                 const uint8_t *bytes;
 
@@ -176,7 +177,11 @@ static int append_data(Run *run) {
                 bytes = value_bytes(run, run->big_column, number);
                 if (!bytes)
                         return -ENOMEM;
-                run->payload_done += page_encoder_append(&run->encoder, bytes + (offset - start), end - offset);
+                bytes += offset - start;
+                n = page_encoder_end_part_with(&run->encoder, bytes, end - offset, end < run->big_size - run->payload_size);
+                run->payload_done += n > 0 ? n : page_encoder_append(&run->encoder, bytes, end - offset);
+                if (n > 0)
+                        return 1;
         }
         return 0;
 }
@@ -195,7 +200,8 @@ int run_encode_payload(Run *run) {
                 r = append_data(run);
         if (r < 0)
                 return r; /* the part under way is void: an empty one would be no frame */
-        page_encoder_end_part(e, run->payload_done < total);
+        if (r == 0)
+                page_encoder_end_part(e, run->payload_done < total);
         if (run->payload_done < total)
                 return 0;
         end_payload(run);

@@ -95,6 +95,7 @@ int run_new(RunContext *context, ReceivedMessage *received, Run **ret) {
 static void give_back(Run *run) {
         if (!run->connection)
                 return;
+        page_writer_keep_tail(&run->writer);
         connection_keep(run->connection, run->stmt);
         run->stmt = NULL;
         if (run->keeps)
@@ -382,7 +383,9 @@ static bool start(Run *run) {
 /* ---- the slice ---- */
 
 static void begin_flush(Run *run) {
-        page_writer_begin(&run->writer, run->page, page_encoder_finish(&run->encoder));
+        PageEncoder *e = &run->encoder;
+
+        page_writer_begin_with(&run->writer, run->page, page_encoder_finish(e), e->tail, e->tail_size);
 }
 
 static RunState park(Run *run) {
@@ -515,7 +518,7 @@ static RunState fill_page(Run *run, bool *ret_full) {
 
                         if (r < 0)
                                 return out_of_memory(run);
-                        *ret_full = r == 0;
+                        *ret_full = r == 0 || run->encoder.tail; /* which is gone with the next step */
                 } else if (run->row_waits)
                         state = place_row(run, ret_full);
                 else if (run->rows_ended)

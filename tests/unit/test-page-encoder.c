@@ -224,6 +224,55 @@ static void test_parts(void) {
         encoder_free(&e);
 }
 
+/* A part may end in bytes that are sent from where they are: there is room for them in the page, and none behind. */
+static void test_tail(void) {
+        static uint8_t bytes[100000];
+        PageEncoder e;
+
+        /* 1. Up to the end of the page. */
+        encoder_new(&e, 65536, 5);
+        CHECK_INT(page_encoder_begin_part(&e, FRAME_BIG_ROW), 1);
+        CHECK_INT(page_encoder_append(&e, bytes, 5), 5);
+        CHECK_INT(page_encoder_end_part_with(&e, bytes, sizeof bytes, false), 65536 - 16 - 5);
+        CHECK(e.tail == bytes);
+        CHECK_INT(e.tail_size, 65536 - 16 - 5);
+        CHECK_INT(page_encoder_finish(&e), 65536);
+        CHECK_INT(load_le32(e.page), 65536 - 16);
+        CHECK_INT(load_le16(e.page + 6), FRAME_MORE);
+
+        /* 2. What needs no padding: some are left then, and more follows, whatever the caller says. */
+        page_encoder_clear(&e);
+        CHECK(!e.tail);
+        CHECK_INT(page_encoder_begin_part(&e, FRAME_BIG_ROW), 1);
+        CHECK_INT(page_encoder_end_part_with(&e, bytes, 20007, false), 20000);
+        CHECK_INT(page_encoder_finish(&e), 20016);
+        CHECK_INT(load_le16(e.page + 6), FRAME_MORE);
+
+        /* 3. The last of them: by themselves, and where the caller has more. */
+        for (unsigned more = 0; more < 2; more++) {
+                page_encoder_clear(&e);
+                CHECK_INT(page_encoder_begin_part(&e, FRAME_BIG_ROW), 1);
+                CHECK_INT(page_encoder_end_part_with(&e, bytes, 20000, more), 20000);
+                CHECK_INT(load_le16(e.page + 6), more ? FRAME_MORE : 0);
+        }
+
+        /* 4. Few are not worth it; the part stays open. */
+        page_encoder_clear(&e);
+        CHECK_INT(page_encoder_begin_part(&e, FRAME_BIG_ROW), 1);
+        CHECK_INT(page_encoder_end_part_with(&e, bytes, 3, false), 0);
+        CHECK_INT(page_encoder_append(&e, bytes, 3), 3);
+        page_encoder_end_part(&e, false);
+        CHECK_INT(page_encoder_finish(&e), 24);
+
+        /* 5. It goes with what it was the end of. */
+        CHECK_INT(page_encoder_begin_part(&e, FRAME_BIG_ROW), 1);
+        CHECK_INT(page_encoder_end_part_with(&e, bytes, 20000, true), 20000);
+        page_encoder_cut(&e, 24);
+        CHECK(!e.tail);
+        CHECK_INT(put_text_row(&e, 1), 1);
+        encoder_free(&e);
+}
+
 static void test_part_needs_a_byte(void) {
         for (size_t left = 8; left <= 32; left += 8) {
                 PageEncoder e;
@@ -359,6 +408,7 @@ int main(void) {
                 TEST(test_sticky),
                 TEST(test_dropped_rows),
                 TEST(test_parts),
+                TEST(test_tail),
                 TEST(test_part_needs_a_byte),
                 TEST(test_end),
                 TEST(test_error),

@@ -95,19 +95,23 @@ static void test_first_page_is_early(void) {
         rig_done(&rig);
 }
 
-/* The stream of a run, byte by byte as it came. The caller frees it. */
-static GByteArray *read_bytes(int fd) {
-        GByteArray *stream = g_byte_array_new();
+/* Reads up to `size` more bytes. */
+static void read_more(int fd, GByteArray *stream, size_t size) {
         uint8_t bytes[4096];
+        ssize_t n;
 
+        wait_for(fd);
+        n = read(fd, bytes, MIN(size, sizeof bytes));
+        g_assert_cmpint(n, >, 0);
+        g_byte_array_append(stream, bytes, (guint) n);
+}
+
+/* The stream of a run, byte by byte as it came, up to its end. */
+static void read_to_end(int fd, GByteArray *stream) {
         for (bool ended = false; !ended;) {
                 size_t at = 0;
-                ssize_t n;
 
-                wait_for(fd);
-                n = read(fd, bytes, sizeof bytes);
-                g_assert_cmpint(n, >, 0);
-                g_byte_array_append(stream, bytes, (guint) n);
+                read_more(fd, stream, SIZE_MAX);
                 while (!ended && stream->len >= at + FRAME_HEADER_SIZE) {
                         uint8_t kind = stream->data[at + 4];
 
@@ -115,6 +119,13 @@ static GByteArray *read_bytes(int fd) {
                         ended = stream->len >= at && (kind == FRAME_END || kind == FRAME_ERROR);
                 }
         }
+}
+
+/* All of it. The caller frees it. */
+static GByteArray *read_bytes(int fd) {
+        GByteArray *stream = g_byte_array_new();
+
+        read_to_end(fd, stream);
         return stream;
 }
 
@@ -588,6 +599,93 @@ static void test_cancel_anywhere(void) {
         rig_done(&rig);
 }
 
+#define LONG_VALUE "SELECT replace(hex(zeroblob(1500000)), '0', 'a')"
+
+/* The frames of a run of LONG_VALUE that did not come to its end: whole ones, of nothing but its bytes, then the error. */
+static void check_unfinished(const GByteArray *stream, ErrorNumber error) {
+        const uint8_t *payload = NULL;
+        size_t at = 0, row = 0, size;
+        uint8_t kind = 0;
+
+        for (; at < stream->len; at += FRAME_HEADER_SIZE + frame_padded(size)) {
+                g_assert_cmpint(kind, !=, FRAME_ERROR);
+                payload = stream->data + at + FRAME_HEADER_SIZE;
+                size = load_le32(stream->data + at);
+                kind = stream->data[at + 4];
+                if (kind != FRAME_BIG_ROW)
+                        continue;
+                g_assert_cmpint(load_le16(stream->data + at + 6), ==, FRAME_MORE);
+                for (size_t i = row == 0 ? 5 : 0; i < size; i++)
+                        g_assert_cmpint(payload[i], ==, 'a');
+                row += size;
+        }
+        g_assert_cmpuint(at, ==, stream->len);
+        g_assert_cmpuint(row, >, 0);
+        g_assert_cmpint(kind, ==, FRAME_ERROR);
+        g_assert_cmpint(load_le32(payload), ==, error);
+}
+
+/* The worker is done with SQLite, and the reader has not caught up. */
+static void expect_ended_undrained(Rig *rig, uint64_t number, ErrorNumber error) {
+        ReceivedMessage m = next_report(rig, number, MESSAGE_ENDED);
+
+        g_assert_cmpint(m.message.ended.failure.error, ==, error);
+        g_assert_false(m.message.ended.drained);
+        received_message_done(&m);
+}
+
+/* The bytes of a long value go out from SQLite's memory, which it frees when the run is cancelled: the frame under way still
+ * ends with them, wherever it was. */
+static void test_cancel_in_long_value(void) {
+        Rig rig;
+
+        rig_init(&rig, wide);
+        for (size_t behind = 1; behind < 1000000; behind = behind * 2 + 4093) {
+                g_autoptr(GByteArray) stream = g_byte_array_new();
+                uint64_t number;
+                int fd = send_run(&rig, LONG_VALUE, &number);
+
+                (void) fcntl(fd, F_SETPIPE_SZ, 4096);
+                while (stream->len < behind)
+                        read_more(fd, stream, behind - stream->len);
+                send_cancel(&rig, number);
+                expect_number(&rig, number, MESSAGE_TAKEN);
+                expect_started(&rig, number);
+                expect_ended_undrained(&rig, number, ERROR_CANCELLED);
+                read_to_end(fd, stream);
+                check_unfinished(stream, ERROR_CANCELLED);
+                expect_number(&rig, number, MESSAGE_DRAINED);
+                close(fd);
+        }
+        rig_done(&rig);
+}
+
+/* The same for a reader that does not come back in time, when what was sent of the page is the kernel's again. */
+static void test_stalled_in_long_value(void) {
+        Setup setup = wide;
+        Rig rig;
+
+        setup.park_usec = setup.park_rollback_usec = 100000;
+        rig_init(&rig, setup);
+        for (size_t behind = 0; behind < 600000; behind += 100003) {
+                g_autoptr(GByteArray) stream = g_byte_array_new();
+                uint64_t number;
+                int fd = send_run(&rig, LONG_VALUE, &number);
+
+                (void) fcntl(fd, F_SETPIPE_SZ, 4096);
+                while (stream->len < behind)
+                        read_more(fd, stream, behind - stream->len);
+                expect_number(&rig, number, MESSAGE_TAKEN);
+                expect_started(&rig, number);
+                expect_ended_undrained(&rig, number, ERROR_READER_TOO_SLOW);
+                read_to_end(fd, stream);
+                check_unfinished(stream, ERROR_READER_TOO_SLOW);
+                expect_number(&rig, number, MESSAGE_DRAINED);
+                close(fd);
+        }
+        rig_done(&rig);
+}
+
 int main(int argc, char **argv) {
         rig_main_init(&argc, &argv);
         g_test_add_func("/worker/values", test_values);
@@ -607,5 +705,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/same-as-in-process", test_same_as_in_process);
         g_test_add_func("/worker/system-calls", test_system_calls);
         g_test_add_func("/worker/cancel-anywhere", test_cancel_anywhere);
+        g_test_add_func("/worker/cancel-in-long-value", test_cancel_in_long_value);
+        g_test_add_func("/worker/stalled-in-long-value", test_stalled_in_long_value);
         return g_test_run();
 }
