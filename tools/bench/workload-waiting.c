@@ -319,9 +319,9 @@ static void report_all(const Waiting *waiting, Report *report) {
                                       " back", POINT_REQUEST_SIZE, POINT_ANSWER_SIZE);
         report_fact(report, "method", "who looks does so for %d us, then sleeps; %d rounds of all ways, every other"
                                       " backwards", LOOK_USEC, bench_rounds(waiting->options));
-        report_note(report, "Who looks keeps the CPU meanwhile; who yields gives it away between two looks; a server that follows"
-                            " goes to the CPU where the client asked. The library yields on a channel, its worker as long as"
-                            " one client alone asks.");
+        report_note(report, "Who looks keeps the CPU meanwhile; who yields gives it away between two looks; a server that"
+                            " follows goes to the CPU where the client asked. The library yields on a channel, its worker"
+                            " as long as one client alone asks.");
         for (unsigned setting = 0; setting < N_SETTINGS; setting++) {
                 unsigned series = report_chart_series(chart, settings[setting].title, false);
 
