@@ -213,22 +213,42 @@ static int send_by_ring(Way *way, const void *bytes, uint64_t size) {
         return 0;
 }
 
-static int read_ring(Way *way, WideValues *values) {
-        for (;;) {
+/* A value in memory of one's own: in the ring it is in pieces, and the other side may change it while somebody looks at it.
+ * 0: there are no more. */
+static int read_ring_value(SharedRing *ring, GByteArray *room, WideValues *values) {
+        size_t size = 0, n;
+        uint64_t left;
+
+        do {
                 const uint8_t *slot;
-                uint64_t size;
-                int r = shared_ring_begin_read(&way->ring, &slot);
+                int r = shared_ring_begin_read(ring, &slot);
 
                 if (r < 0)
                         return r;
-                memcpy(&size, slot, sizeof size);
-                wide_look(values, slot + SLOT_HEAD, MIN(size, WIDE_CHUNK_SIZE));
-                if (size > 0 && size <= WIDE_CHUNK_SIZE)
-                        values->n++;
-                shared_ring_read(&way->ring);
-                if (size == 0)
-                        return 0;
-        }
+                memcpy(&left, slot, sizeof left);
+                n = MIN(left, WIDE_CHUNK_SIZE);
+                if (size + n > room->len)
+                        g_byte_array_set_size(room, (guint) (size + n));
+                if (n > 0)
+                        memcpy(room->data + size, slot + SLOT_HEAD, n);
+                shared_ring_read(ring);
+                size += n;
+        } while (left > n);
+        if (size == 0)
+                return 0;
+        values->n++;
+        wide_look(values, room->data, size);
+        return 1;
+}
+
+static int read_ring(Way *way, WideValues *values) {
+        g_autoptr(GByteArray) room = g_byte_array_new();
+        int r;
+
+        do
+                r = read_ring_value(&way->ring, room, values);
+        while (r > 0);
+        return r;
 }
 
 int wide_by_ring(const WideSource *source, WideValues *ret) {

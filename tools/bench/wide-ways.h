@@ -32,7 +32,7 @@ typedef struct WideSource {
 int wide_by_bare_pipe(const WideSource *source, WideValues *ret);
 /** The same pipe, each value from SQLite's memory with its size in front. */
 int wide_by_pipe(const WideSource *source, WideValues *ret);
-/** A ring of chunks in shared memory, as large as the pipe (shared-ring.h), looked at in place. */
+/** A ring of chunks in shared memory, as large as the pipe (shared-ring.h), each value copied out of it. */
 int wide_by_ring(const WideSource *source, WideValues *ret);
 /** A sealed memfd for each value, passed over a socket and mapped. */
 int wide_by_memfd(const WideSource *source, WideValues *ret);
