@@ -114,6 +114,7 @@ static void send_fetch(sqlipc_cursor *c) {
                 c->retried = true;
                 s->number = 0;
                 statement_lose(s);
+                cursor_start(c); /* nothing else would wake it */
         } else {
                 (void) error_set_send(&e, r);
                 cursor_fail(c, &e);

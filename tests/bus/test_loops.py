@@ -103,4 +103,28 @@ def bus_started_again():
         library.close()
 
 
+@test
+def bus_known_to_be_lost():
+    """A statement that was idle when another call met the lost bus fails at once, and does not wait for an answer"""
+    with Service({"chinook": CHINOOK}, activation=True) as service, Library(service) as library:
+        library.ok("prepare chinook SELECT 6 * 7")
+        library.ok("execute")
+        equal(library.ask("rows 0"), ([[42]], "end 1"), "rows")
+        old = service.pid()
+        os.kill(old, signal.SIGSTOP)  # it has not noticed yet
+        service.bus.kill()
+        service.bus.wait()
+        service.bus.stdout.close()
+        try:
+            equal(library.failure("query chinook SELECT 1")[1], "DaemonLost", "the call that meets it")
+            equal(library.failure("execute")[1], "DaemonLost", "the statement")
+        finally:
+            os.kill(old, signal.SIGCONT)
+        wait_for(lambda: executable(old) != str(SQLIPCD), "the daemon ends")
+        (service.folder / "bus").unlink(missing_ok=True)
+        service._start_bus()
+        library.ok("execute")
+        equal(library.ask("rows 0"), ([[42]], "end 1"), "rows")
+
+
 main()
