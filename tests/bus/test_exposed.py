@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Expose=: what is not exposed does not exist (I11), and what is brings what direct access brings."""
+import contextlib
 import os
 import sqlite3
 import subprocess
 
 import exposure_attacks as attacks
+from channel import Channel
 from client import Failure, Text, reference, same_rows
 from exposed_queries import Queries, rows_as_set
 from harness import CLI, Service, expect, main, wait_for
@@ -94,21 +96,51 @@ def ask(name, sql):
         return "error", failure.name, failure.message, failure.extended, failure.offset
 
 
+def ask_on_channel(channel, sql):
+    """The same over a channel: by QUERY, and by PREPARE with what it tells of columns and parameters."""
+    answers = []
+    for way in ("query", "prepare"):
+        try:
+            if way == "query":
+                result = channel.read(channel.query(sql))
+                answers.append(("rows", result.columns, result.rows))
+            else:
+                number = channel.prepare(sql)
+                answers.append(("statement", channel.statement(number)))
+                channel.finalize(number)
+        except Failure as failure:
+            answers.append(("error", failure.name, failure.message, failure.extended, failure.offset))
+    return answers
+
+
+@contextlib.contextmanager
+def ways(name):
+    """How a database may be asked."""
+    channel = Channel(client, name)
+    try:
+        yield {"over the bus": lambda sql: ask(name, sql), "on a channel": lambda sql: ask_on_channel(channel, sql)}
+    finally:
+        channel.close()
+
+
 @test
 def attacks_on_hidden_names():
     """Whatever asks for a hidden name is answered as if it never was"""
-    for sql, hidden, absent in attacks.NAMED_ATTACKS:
-        attacks.check_named(lambda s: ask("target", s), sql, hidden, absent)
-    diagnose(f"{len(attacks.NAMED_ATTACKS)} attacks")
+    with ways("target") as both:
+        for sql, hidden, absent in attacks.NAMED_ATTACKS:
+            for way in both.values():
+                attacks.check_named(way, sql, hidden, absent)
+    diagnose(f"{len(attacks.NAMED_ATTACKS)} attacks in {len(both)} ways")
 
 
 @test
 def attacks_without_a_name():
     """Whatever lists, describes or looks around shows nothing that is hidden"""
-    for sql in attacks.UNNAMED_ATTACKS:
-        attacks.check_unnamed(lambda s: ask("target", s), sql)
-    attacks.check_unnamed(lambda s: ask("target", s), f"ATTACH '{target}' AS a")
-    diagnose(f"{len(attacks.UNNAMED_ATTACKS) + 1} attacks")
+    with ways("target") as both:
+        for sql in (*attacks.UNNAMED_ATTACKS, f"ATTACH '{target}' AS a"):
+            for way in both.values():
+                attacks.check_unnamed(way, sql)
+    diagnose(f"{len(attacks.UNNAMED_ATTACKS) + 1} attacks in {len(both)} ways")
 
 
 @test
@@ -116,13 +148,15 @@ def attacks_are_real():
     """The same attacks on the whole database bring the secret, or a hidden word: they could fail"""
     service.database("whole", Path=target)
     service.driver.manager("Reload")
-    broken = 0
-    for sql, hidden, absent in attacks.NAMED_ATTACKS:
-        try:
-            attacks.check_named(lambda s: ask("whole", s), sql, hidden, absent)
-        except AssertionError:
-            broken += 1
-    true(broken >= 60, f"{broken} attacks tell a hidden name where all is shown")
+    with ways("whole") as both:
+        for name, way in both.items():
+            broken = 0
+            for sql, hidden, absent in attacks.NAMED_ATTACKS:
+                try:
+                    attacks.check_named(way, sql, hidden, absent)
+                except AssertionError:
+                    broken += 1
+            true(broken >= 60, f"{broken} attacks {name} tell a hidden name where all is shown")
 
 
 @test
@@ -358,6 +392,19 @@ def no_lock_is_left():
 
 
 @test
+def errors_in_succession():
+    """A thousand failures in a row are told alike, and none leaves a lock: what stops a run stops no transaction's end"""
+    answer = ask("rollback", "SELECT absent FROM t")
+    equal(answer[2], "no such column: absent", "message")
+    rollback_db.execute("PRAGMA busy_timeout = 0")
+    for n in range(1000):
+        equal(ask("rollback", "SELECT absent FROM t"), answer, f"answer {n}")
+        rollback_db.execute("BEGIN EXCLUSIVE")
+        rollback_db.execute("ROLLBACK")
+    rollback_db.execute("PRAGMA busy_timeout = 10000")
+
+
+@test
 def writer_in_the_way():
     """A writer's lock is waited for, and then the query is answered"""
     rollback_db.execute("BEGIN EXCLUSIVE")
@@ -452,4 +499,5 @@ def two_users_of_a_name():
     expect("Sql", client.query, "target", "SELECT count(*) FROM secret")
 
 
-main(service)
+if __name__ == "__main__":
+    main(service)
