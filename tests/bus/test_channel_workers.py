@@ -308,6 +308,30 @@ def ten_clients():
         none_left(service)
 
 
+@test
+def beside_slow_clients():
+    """Ten clients on channels, of which one computes and one does not read: eight are answered all the while"""
+    with Service({"chinook": CHINOOK}) as service:
+        wrong = []
+        held = [Channel(service.client()) for _ in range(10)]
+        for channel in held:
+            channel.ask("SELECT 1")
+        scan = held[0].query(SCAN)
+        stream = held[1].query(STREAM)
+        threads = [threading.Thread(target=use, args=(channel, wrong)) for channel in held[2:]]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        equal(wrong, [], "what went wrong")
+        wait_for(lambda: service.states() == ["parked", "running"], "the slow ones go on")
+        for channel, run in zip(held, (scan, stream)):
+            channel.cancel(run)
+            expect("Cancelled", channel.read, run)
+            channel.close()
+        none_left(service)
+
+
 @needs_root
 def workers_are_shared_out():
     """At WorkersTotalMax= users whose channels are in use take turns"""

@@ -200,6 +200,29 @@ def same_errors():
                 equal(got[1], got[0], f"{verb} {sql}")
 
 
+@test
+def compiles_too_long():
+    """SQL whose compilation ends the worker is TimedOut, over the bus; lost where only channels may be tried"""
+    slow = "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})" for n in range(1, 26))
+    slow = f"WITH c0(x) AS (SELECT 1){slow} SELECT count(*) FROM c25"
+    with Service({"chinook": CHINOOK}, limits={"PrepareTimeoutSec": "0.2"}) as service, Library(service) as library:
+        for transport in ("auto", "channel"):
+            for verb in ("query", "prepare"):
+                error = "WorkerLost" if (transport, verb) == ("channel", "query") else "TimedOut"
+                library.ok(f"transport {transport}")
+                move(library)
+                (worker,) = service.workers()
+                line = f"{verb} chinook {slow}"
+                said = library.ask(line)[1]
+                if said == "ok":  # a query is not waited for until it has rows
+                    said = library.ask("rows 0")[1]
+                equal(said.split()[5], f"org.sqlipc1.Error.{error}", f"{transport}: {verb}")
+                wait_for(lambda: worker not in service.workers(), "the worker ends")
+                library.ok(SMALL)
+                equal(library.ask("rows 0")[1], "end 1", "rows afterwards")
+            wait_for(lambda: service.counters()["NRuns"] == 0, "nothing goes on behind its back")
+
+
 def examples(page):
     """The hexadecimal blocks of a page of the manual."""
     blocks = re.findall(r"::\n\n((?:    .*\n|\n)+)", (SOURCE_ROOT / "docs/man" / page).read_text())

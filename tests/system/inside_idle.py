@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Idle exit under a service manager: it exits by itself, and clients that call at that very moment lose nothing."""
+from channel import Channel
 from idle_race import race
 from machine import ADDRESS, Client, equal, main_pid, query, stop, test, true, uid, unit, wait_for, written
 from tap import diagnose
@@ -29,6 +30,23 @@ def exits_when_idle():
         wait_for(lambda: unit("ActiveState") == "inactive", "it exits")
         equal(unit("Result"), "success", "result")
         equal(query("SELECT count(*) FROM Genre"), "25\n", "rows")
+
+
+@test
+def exits_when_the_channel_is_closed():
+    """Nor while a channel is open, although nothing is asked on it; closing it is all that has to be done"""
+    with impatient(0.05):
+        client, other = Client(ADDRESS, uid("sqlipc-reader")), Client(ADDRESS, uid("sqlipc-other"))
+        channel = Channel(client)
+        equal(channel.ask("SELECT count(*) FROM Genre"), [[25]], "rows")
+        pid = main_pid()
+        for _ in range(50):
+            other.point()
+        equal(channel.ask("SELECT count(*) FROM Genre"), [[25]], "rows of a channel that was open meanwhile")
+        equal(main_pid(), pid, "process")
+        channel.close()
+        wait_for(lambda: unit("ActiveState") == "inactive", "it exits")
+        equal(unit("Result"), "success", "result")
 
 
 @test
