@@ -252,6 +252,13 @@ Run *channel_first_run(const Channel *ch) {
         return ch->n_requests > 0 ? request_at(ch, 0)->run : NULL;
 }
 
+bool channel_has_reader(const Channel *ch) {
+        for (unsigned i = 0; i < ch->n_requests; i++)
+                if (request_at(ch, i)->run)
+                        return true;
+        return false;
+}
+
 unsigned channel_count(const Channel *ch, const Run *run) {
         unsigned n = 0;
 
@@ -412,6 +419,25 @@ ssize_t channel_read(Channel *ch, Run *run, uint8_t *room, size_t size) {
 
 /* ---- Ending ------------------------------------------------------------------------------------------------------- */
 
+/* Reads what has come of answers that nobody wants any more. */
+static void pass_over_forgotten(Channel *ch) {
+        Run nobody; /* only its address is used: no request is its */
+        ssize_t n = 0;
+
+        ch->connection->patient = false;
+        while (n >= 0 && ch->n_requests > 0 && !request_at(ch, 0)->run) {
+                n = distribute(ch, &nobody, NULL, 0);
+                if (n == 0 && ch->n_requests > 0 && !request_at(ch, 0)->run)
+                        n = receive(ch);
+        }
+        if (n == -ECONNRESET || n == -EBADMSG)
+                channel_drop(ch);
+}
+
+static bool is_overdue(const Channel *ch) {
+        return ch->n_requests > 0 && request_at(ch, 0)->deadline != UINT64_MAX && now_usec() >= request_at(ch, 0)->deadline;
+}
+
 void channel_cancel(Channel *ch, Run *run) {
         for (unsigned i = 0; i < ch->n_requests; i++) {
                 Request *request = request_at(ch, i);
@@ -450,8 +476,9 @@ void channels_process(sqlipc_connection *c) {
 
         LIST_FOREACH(ch, &c->channels, link) {
                 channel_flush(ch);
-                if (ch->n_requests > 0 && request_at(ch, 0)->deadline != UINT64_MAX &&
-                    now_usec() >= request_at(ch, 0)->deadline)
+                if (is_overdue(ch))
+                        pass_over_forgotten(ch); /* its end may have come since, and nobody looked */
+                if (is_overdue(ch))
                         channel_drop(ch);
         }
 }

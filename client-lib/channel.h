@@ -110,6 +110,9 @@ ssize_t channel_read(Channel *ch, Run *run, uint8_t *room, size_t size);
 /* Whose answer is under way; NULL: nobody's. */
 Run *channel_first_run(const Channel *ch);
 
+/* Somebody waits for one of the answers that are still to come. */
+bool channel_has_reader(const Channel *ch);
+
 /* How many answers `run` waits for. */
 unsigned channel_count(const Channel *ch, const Run *run);
 

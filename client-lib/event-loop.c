@@ -59,7 +59,7 @@ int connection_arm(sqlipc_connection *c, struct pollfd data) {
 }
 
 void connection_disarm(sqlipc_connection *c, int fd) {
-        if (c->epoll_fd >= 0)
+        if (c->epoll_fd >= 0 && c->forks == process_forks()) /* the child of a fork() shares its parent's epoll */
                 (void) epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 

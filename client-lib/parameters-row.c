@@ -3,6 +3,8 @@
 #include "parameters-row.h"
 #include "sqlipc-channel.h"
 
+_Static_assert(CHANNEL_FETCH_HEAD_SIZE == CHANNEL_QUERY_HEAD_SIZE, "a row has the same room in both requests");
+
 /* Where the row under way stands. */
 typedef struct Writer {
         uint8_t *types, *ends, *data, *next;
@@ -58,7 +60,7 @@ int parameters_row_init(ParametersRow *row, const sqlipc_parameter *parameters, 
         if (row->n_positional < n_positional_min)
                 row->n_positional = (unsigned) n_positional_min;
         row->size += ROW_HEAD_SIZE((size_t) row->n_positional + 2 * (size_t) row->n_named);
-        return 0;
+        return row->size > CHANNEL_REQUEST_SIZE_MAX - CHANNEL_FETCH_HEAD_SIZE ? -E2BIG : 0;
 }
 
 static void write_bytes(Writer *w, sqlipc_type type, const void *bytes, size_t size) {

@@ -20,9 +20,9 @@
 #define BACKOFF_MAX_USEC (30 * USEC_PER_SEC)
 
 /* Something stands before a new request that may take long: in a blocking program a result that it has not read; else an
- * answer that is late. */
+ * answer that is late. What was cancelled and forgotten ends soon, and is passed over. */
 static bool is_busy(const Channel *ch) {
-        if (ch->n_requests == 0)
+        if (!channel_has_reader(ch))
                 return false;
         return ch->connection->blocking || now_usec() - ch->moved_usec > BUSY_USEC;
 }

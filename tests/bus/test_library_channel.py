@@ -6,10 +6,12 @@ import re
 import signal
 import socket
 import struct
+import time
 
 from gi.repository import GLib
 
-from harness import CHINOOK, PATIENCE, SOURCE_ROOT, SQLIPCD, Service, executable, main, wait_for
+from client import Failure
+from harness import CHINOOK, PATIENCE, SOURCE_ROOT, Service, main, wait_for
 from library import Library
 from tap import equal, test, true
 
@@ -27,6 +29,14 @@ def move(library):
         return via == "channel"
 
     wait_for(asked, "the library moves to a channel")
+
+
+def owner_pid(service):
+    """Of who owns the service's name now, None: nobody."""
+    try:
+        return service.pid()
+    except Failure:
+        return None
 
 
 @test
@@ -58,6 +68,22 @@ def moves_by_itself():
                 equal(library.via(), "pipe", "transport")
                 library.ask("rows 0")
             equal(service.counters()["NChannels"], 0, "channels")
+
+
+@test
+def left_early():
+    """What was left unread of a result is passed over: the queries behind it, at once or later, keep the channel"""
+    with Service({"chinook": CHINOOK}) as service, Library(service) as library:
+        for pause in (0, 1.5):
+            move(library)
+            library.ok(f"query chinook SELECT {pause}, printf('%.*c', 1000, 'x') FROM Track LIMIT 3000")
+            equal((library.via(), len(library.ok("rows 1"))), ("channel", 1), "the large one")
+            library.ok(SMALL)  # closes its cursor
+            library.ask("rows 0")
+            time.sleep(pause)
+            for _ in range(5):
+                library.ok(SMALL)
+                equal((library.via(), library.ask("rows 0")[1]), ("channel", "end 1"), f"behind it, after {pause} s")
 
 
 @test
@@ -135,7 +161,7 @@ def restart():
             for number in (signal.SIGTERM, signal.SIGKILL):
                 pid = service.pid()
                 os.kill(pid, number)
-                wait_for(lambda: executable(pid) != str(SQLIPCD), "the service ends")
+                wait_for(lambda: owner_pid(service) != pid, "the bus knows that the service ended")
                 library.ok("execute")
                 equal(library.ask("rows 0"), ([[42]], "end 1"), transport)
                 move(library)
