@@ -25,7 +25,7 @@ two = service.client(UID_B if ROOT else None)
 class Raw:
     """A connection to the bus whose socket is ours: it reads when we read."""
 
-    def __init__(self, uid=None):
+    def __init__(self, uid=None, descriptors=True):
         self.socket, self.serial, self.unread = socket.socket(socket.AF_UNIX), 1, b""
         self.socket.settimeout(60)
         uid = uid if uid is not None else os.geteuid()
@@ -33,9 +33,10 @@ class Raw:
             self.socket.connect(str(service.folder / "bus"))
             self.socket.sendall(b"\0AUTH EXTERNAL " + str(uid).encode().hex().encode() + b"\r\n")
             true(self.socket.recv(100).startswith(b"OK"), "the bus does not let us in")
-            # Without it the bus would lose replies that bring one; recv() closes them.
-            self.socket.sendall(b"NEGOTIATE_UNIX_FD\r\n")
-            equal(self.socket.recv(100), b"AGREE_UNIX_FD\r\n", "what the bus says of descriptors")
+            # Without it the bus loses replies that bring one; recv() closes them.
+            if descriptors:
+                self.socket.sendall(b"NEGOTIATE_UNIX_FD\r\n")
+                equal(self.socket.recv(100), b"AGREE_UNIX_FD\r\n", "what the bus says of descriptors")
         self.socket.sendall(b"BEGIN\r\n")
         self.send(self.blob("/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello", destination="org.freedesktop.DBus"))
         self.replies(1)
@@ -76,6 +77,7 @@ class Raw:
 
 
 PREPARE = (object_path("chinook"), DATABASE, "Prepare", GLib.Variant("(sa{sv})", ("SELECT 1", {})))
+OPEN_CHANNEL = (object_path("chinook"), DATABASE, "OpenChannel", GLib.Variant("(a{sv})", ({},)))
 QUERY_ROWS = (object_path("chinook"), DATABASE, "QueryRows", GLib.Variant("(sava{sv}a{sv})", ("SELECT 1", [], {}, {})))
 
 
@@ -85,6 +87,22 @@ def flooder():
     yield raw
     raw.close()
     wait_for(service.is_idle, "the flooder is forgotten")
+
+
+@test
+def without_descriptors():
+    """A client to which the bus passes no descriptor gets no channel, and leaves none; what needs none is answered"""
+    before = service.counters()["TotalRuns"]
+    one = Raw(descriptors=False)
+    try:
+        one.send(one.blob(*OPEN_CHANNEL), 100)
+        one.send(one.blob(*QUERY_ROWS))
+        wait_for(lambda: service.counters()["TotalRuns"] > before, "its calls are served")
+        wait_for(lambda: service.counters()["NChannels"] == 0, "channels that nobody got are closed")
+        two.point()
+    finally:
+        one.close()
+    wait_for(service.is_idle, "it is forgotten")
 
 
 @test
