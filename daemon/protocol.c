@@ -209,6 +209,10 @@ int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size) {
         case MESSAGE_CHANNEL:
                 put_channel_setup(&w, &m->channel);
                 break;
+        case MESSAGE_CHANNEL_CLOSE:
+                put_u64(&w, m->channel_close.number);
+                put_u32(&w, m->channel_close.drain);
+                break;
         case MESSAGE_CHANNEL_PROGRESS:
                 put_channel_progress(&w, &m->channel_progress);
                 break;
@@ -219,7 +223,6 @@ int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size) {
         case MESSAGE_TAKEN:
         case MESSAGE_FILLING:
         case MESSAGE_DRAINED:
-        case MESSAGE_CHANNEL_CLOSE:
         case MESSAGE_PING:
         case MESSAGE_PONG:
                 put_u64(&w, m->number);
@@ -507,6 +510,10 @@ int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret) {
         case MESSAGE_CHANNEL:
                 get_channel_setup(&r, &m.channel);
                 break;
+        case MESSAGE_CHANNEL_CLOSE:
+                m.channel_close.number = get_u64(&r);
+                m.channel_close.drain = get_bool(&r);
+                break;
         case MESSAGE_CHANNEL_PROGRESS:
                 get_channel_progress(&r, &m.channel_progress);
                 break;
@@ -517,7 +524,6 @@ int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret) {
         case MESSAGE_TAKEN:
         case MESSAGE_FILLING:
         case MESSAGE_DRAINED:
-        case MESSAGE_CHANNEL_CLOSE:
         case MESSAGE_PING:
         case MESSAGE_PONG:
                 m.number = get_u64(&r);

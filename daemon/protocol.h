@@ -175,6 +175,13 @@ typedef struct ChannelProgress {
         Bytes sql;                        /* of the run under way: its first bytes */
 } ChannelProgress;
 
+/* The worker shall close a channel, and says CHANNEL_CLOSED. */
+typedef struct ChannelClose {
+        uint64_t number;
+        bool drain;                       /* it takes no more requests; the one under way ends, and is answered, first: what
+                                           * does not fit the socket waits for its reader as long as ParkTimeoutSec= */
+} ChannelClose;
+
 /* CHANNEL_RESTED, CHANNEL_CLOSED: the worker has closed its descriptor. */
 typedef struct ChannelEnd {
         ChannelProgress progress;         /* the last */
@@ -200,8 +207,9 @@ typedef struct Message {
                 Progress progress;
                 ChannelSetup channel;
                 ChannelProgress channel_progress;
+                ChannelClose channel_close;
                 ChannelEnd channel_end; /* CHANNEL_RESTED, CHANNEL_CLOSED */
-                uint64_t number; /* TAKEN, FILLING, DRAINED, CHANNEL_CLOSE; PING, PONG: of the question */
+                uint64_t number; /* TAKEN, FILLING, DRAINED; PING, PONG: of the question */
         };
 } Message;
 

@@ -307,8 +307,10 @@ void channel_close(Channel *c) {
         case CHANNEL_RESTING:
         case CHANNEL_WAITING: channel_free(c); return;
         case CHANNEL_AT_WORKER:
-                (void) message_send(c->worker->control_fd,
-                                    &(Message) { .kind = MESSAGE_CHANNEL_CLOSE, .number = c->number }, -1);
+                (void) message_send(c->worker->control_fd, &(Message) {
+                        .kind = MESSAGE_CHANNEL_CLOSE,
+                        .channel_close = { .number = c->number },
+                }, -1);
                 worker_ping(c->worker);
                 (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF);
                 c->state = CHANNEL_CLOSING;

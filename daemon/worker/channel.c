@@ -367,6 +367,12 @@ void channel_on_time(Channel *c, uint64_t now) {
         c->run.state = RUN_READY;
 }
 
+void channel_drain(Channel *c) {
+        c->closing = true;
+        if (!c->busy)
+                (void) channel_flush(c);
+}
+
 void channel_drop(Channel *c, bool in_step) {
         c->closing = c->dropped = true;
         if (in_step) {
@@ -438,6 +444,8 @@ bool channel_can_move(const Channel *c) {
 }
 
 uint64_t channel_quiet_until(const Channel *c) {
+        if (c->closing && c->run.state == RUN_DRAINING)
+                return c->used_usec + c->run.context->setup->park_usec;
         if (c->run.state != RUN_IDLE)
                 return UINT64_MAX;
         if (channel_input_is_partial(&c->input))

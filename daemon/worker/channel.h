@@ -40,7 +40,7 @@ struct Channel {
         bool busy;                /* a request is under way */
         bool readable;            /* the socket may hold something */
         bool closing;             /* nothing is read any more: it is over when its answers are out */
-        bool dropped;             /* CHANNEL_CLOSE came: not even that is waited for */
+        bool dropped;             /* the supervisor wants it closed now: not even that is waited for */
 
         uint64_t used_usec;       /* when it last did something; coarse, as the next */
         uint64_t progress_usec;   /* when the supervisor last heard of it */
@@ -66,6 +66,10 @@ RunState channel_turn(Channel *c);
 /* Ends the request under way, if there is one, with `error` and a sentence. Not from inside its own step. */
 void channel_cancel(Channel *c, ErrorNumber error, const char *message);
 
+/* It takes no more requests: it is over when the answer to what is under way is out, which it may be now. Also from inside
+ * its own step. */
+void channel_drain(Channel *c);
+
 /* The supervisor wants it closed: ends what is under way, and sends what the socket takes. From inside its own step it is
  * only noted, and its turn ends so. */
 void channel_drop(Channel *c, bool in_step);
@@ -85,7 +89,8 @@ static inline bool channel_waits(const Channel *c) {
 }
 
 /* When, by the coarse clock, it was quiet for so long that no worker needs to have it; or, where a part of a request came,
- * that the rest is not waited for. UINT64_MAX: it is not quiet. */
+ * that the rest is not waited for; or, where it takes no more, that nobody reads its last answer. UINT64_MAX: it is not
+ * quiet. */
 uint64_t channel_quiet_until(const Channel *c);
 
 #endif

@@ -67,7 +67,7 @@ int channels_settle(JobQueue *q, Channel *c) {
         }
         if (state != RUN_IDLE)
                 job_queue_append(q, &c->run);
-        else if (look_again_usec(c) < q->armed_usec)
+        if ((state == RUN_IDLE || c->closing) && look_again_usec(c) < q->armed_usec)
                 job_queue_arm(q, look_again_usec(c));
         return watch_channel(q, c, state == RUN_PARKED || state == RUN_DRAINING);
 }
@@ -97,16 +97,21 @@ int channels_add(JobQueue *q, ReceivedMessage *m) {
         return channels_settle(q, c);
 }
 
-int channels_drop(JobQueue *q, uint64_t number) {
-        Channel *c = find_channel(q, number);
+int channels_close(JobQueue *q, const ChannelClose *m) {
+        Channel *c = find_channel(q, m->number);
 
         if (!c) /* it has just gone */
                 return 0;
-        channel_drop(c, &c->run == q->current);
+        if (m->drain)
+                channel_drain(c);
+        else
+                channel_drop(c, &c->run == q->current);
         if (&c->run == q->current)
                 return 0;
         if (c->queued)
                 job_queue_take_out(q, &c->run);
+        if (m->drain)
+                return channels_settle(q, c);
         close_channel(q, c);
         return 0;
 }
@@ -130,7 +135,8 @@ void channels_give_away(JobQueue *q) {
         }
 }
 
-/* Channels that were quiet for long go back, or end where half a request is all that came. Returns when to look again. */
+/* Channels that were quiet for long go back, or end where half a request is all that came, or nobody reads the last
+ * answer. Returns when to look again. */
 uint64_t channels_expire(JobQueue *q, uint64_t now) {
         uint64_t first = UINT64_MAX;
 
@@ -142,9 +148,11 @@ uint64_t channels_expire(JobQueue *q, uint64_t now) {
                         channel_report_progress(c, now);
                 if (until > now)
                         first = look_again_usec(c) < first ? look_again_usec(c) : first;
-                else if (channel_input_is_partial(&c->input))
+                else if (c->closing || channel_input_is_partial(&c->input)) {
+                        if (c->queued)
+                                job_queue_take_out(q, &c->run);
                         close_channel(q, c);
-                else if (channel_can_move(c))
+                } else if (channel_can_move(c))
                         rest_channel(q, c, false);
         }
         return first;

@@ -11,8 +11,8 @@
 /* CHANNEL: takes over the message. One that cannot be taken up is reported closed. -errno of the control socket or epoll. */
 int channels_add(JobQueue *q, ReceivedMessage *m);
 
-/* CHANNEL_CLOSE: at once, or, where it is inside its own step, at the end of its turn. */
-int channels_drop(JobQueue *q, uint64_t number);
+/* CHANNEL_CLOSE. At once; where it is inside its own step, at the end of its turn; to be drained: when it is. */
+int channels_close(JobQueue *q, const ChannelClose *m);
 
 /* What its state asks for after a turn; it is not in the queue and goes back there, rests in the epoll, or is closed. */
 int channels_settle(JobQueue *q, Channel *c);
@@ -23,7 +23,7 @@ void channels_on_events(JobQueue *q, Channel *c, uint32_t events);
 /* From inside a step: those that something waits on go back to the supervisor, somebody else may have time for them. */
 void channels_give_away(JobQueue *q);
 
-/* Those that were quiet for long go back, those with half a request are closed. Returns when to look again. */
+/* Those that were quiet for long go back, those with half a request, or a last answer that nobody reads, are closed. Returns when to look again. */
 uint64_t channels_expire(JobQueue *q, uint64_t now_coarse_usec);
 
 /* EXIT: their clients are not to notice; what is under way ends, and they wait for another worker. */

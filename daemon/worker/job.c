@@ -154,7 +154,7 @@ static int handle_control(JobQueue *q, ReceivedMessage *m) {
         case MESSAGE_CHANNEL:
                 return channels_add(q, m);
         case MESSAGE_CHANNEL_CLOSE:
-                return channels_drop(q, m->message.number);
+                return channels_close(q, &m->message.channel_close);
         case MESSAGE_PING:
                 return report_send(q->control_fd, &(Message) { .kind = MESSAGE_PONG, .number = m->message.number });
         case MESSAGE_EXIT:

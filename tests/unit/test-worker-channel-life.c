@@ -86,6 +86,12 @@ static void test_client_leaves(void) {
         rig_done(&rig);
 }
 
+static void send_close(Rig *rig, const Client *c, bool drain) {
+        Message m = { .kind = MESSAGE_CHANNEL_CLOSE, .channel_close = { .number = c->number, .drain = drain } };
+
+        g_assert_cmpint(message_send(rig->control_fd, &m, -1), ==, 0);
+}
+
 /* CHANNEL_CLOSE between two requests, and in the middle of one. */
 static void test_told_to_close(void) {
         Client c;
@@ -94,14 +100,14 @@ static void test_told_to_close(void) {
         rig_init(&rig, wide);
         client_start(&rig, &c);
         g_assert_cmpuint(client_query(&c, "SELECT * FROM t").n_rows, ==, 2);
-        send_number(&rig, MESSAGE_CHANNEL_CLOSE, c.number);
+        send_close(&rig, &c, false);
         expect_closed(&rig, &c);
         expect_end_of_file(&c);
         client_done(&c);
 
         client_start(&rig, &c);
         begin_endless(&rig, &c);
-        send_number(&rig, MESSAGE_CHANNEL_CLOSE, c.number);
+        send_close(&rig, &c, false);
         (void) client_expect(&c, c.request, ERROR_SHUTTING_DOWN);
         expect_closed(&rig, &c);
         expect_end_of_file(&c);
@@ -111,13 +117,52 @@ static void test_told_to_close(void) {
         (void) client_add_query(&c, MANY, 0, NULL);
         client_send(&c);
         g_usleep(IN_STEP_USEC);
-        send_number(&rig, MESSAGE_CHANNEL_CLOSE, c.number);
+        send_close(&rig, &c, false);
         expect_closed(&rig, &c);
         exec_sql(rig.database, "UPDATE t SET n = n");
         client_done(&c);
 
-        send_number(&rig, MESSAGE_CHANNEL_CLOSE, c.number); /* they may cross */
+        send_close(&rig, &c, false); /* they may cross */
         g_assert_cmpuint(run(&rig, "SELECT * FROM t").n_rows, ==, 2);
+        rig_done(&rig);
+}
+
+/* CHANNEL_CLOSE with drain: the run under way is answered, whoever has to wait for it; the request behind it is not taken. */
+static void test_told_to_drain(void) {
+        Setup setup = wide;
+        Client idle, parked, stuck;
+        uint64_t number;
+        Answer a;
+        Rig rig;
+
+        setup.park_usec = setup.park_rollback_usec = 500000;
+        rig_init(&rig, setup);
+        client_start(&rig, &idle);
+        g_assert_cmpuint(client_query(&idle, "SELECT * FROM t").n_rows, ==, 2);
+        send_close(&rig, &idle, true);
+        expect_closed(&rig, &idle);
+        expect_end_of_file(&idle);
+        client_done(&idle);
+
+        client_start(&rig, &parked);
+        number = client_add_query(&parked, MANY " LIMIT 100000", 0, NULL);
+        (void) client_add_query(&parked, "SELECT 1", 0, NULL);
+        client_send(&parked);
+        wait_for(parked.fd);
+        send_close(&rig, &parked, true);
+        a = client_expect(&parked, number, ERROR_NONE);
+        g_assert_cmpuint(a.n_rows, ==, 100000);
+        expect_end_of_file(&parked);
+        expect_closed(&rig, &parked);
+        client_done(&parked);
+
+        client_start(&rig, &stuck); /* its answer does not fit the socket, and nobody reads it */
+        (void) client_add_query(&stuck, "SELECT hex(randomblob(125000))", 0, NULL);
+        client_send(&stuck);
+        wait_for(stuck.fd);
+        send_close(&rig, &stuck, true);
+        expect_closed(&rig, &stuck);
+        client_done(&stuck);
         rig_done(&rig);
 }
 
@@ -385,6 +430,7 @@ int main(int argc, char **argv) {
         rig_main_init(&argc, &argv);
         g_test_add_func("/channel/client-leaves", test_client_leaves);
         g_test_add_func("/channel/told-to-close", test_told_to_close);
+        g_test_add_func("/channel/told-to-drain", test_told_to_drain);
         g_test_add_func("/channel/cancelled-by-supervisor", test_cancelled_by_supervisor);
         g_test_add_func("/channel/cancel-unread", test_cancel_unread);
         g_test_add_func("/channel/stuck-sibling", test_stuck_sibling);
