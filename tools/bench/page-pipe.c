@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "child.h"
-#include "page-decoder.h"
 #include "page-encoder.h"
+#include "page-read.h"
 
 enum { RUN = 1 }; /* its number: there is one */
 
@@ -131,58 +131,14 @@ static int serve(int fd, void *userdata) {
 
 /* ---- This process ------------------------------------------------------------------------------------------------- */
 
-static void copy_row(const PageDecoder *decoder, Copy *copy) {
-        for (unsigned i = 0; i < decoder->n_columns; i++) {
-                PageValue value = page_decoder_value(decoder, i);
-
-                switch (value.type) {
-                case VALUE_INTEGER:
-                        copy_integer(copy, (int64_t) load_le64(value.bytes));
-                        break;
-                case VALUE_REAL:
-                        copy_real(copy, load_le_double(value.bytes));
-                        break;
-                case VALUE_TEXT:
-                case VALUE_BLOB:
-                        copy_bytes(copy, (sqlipc_type) value.type, value.bytes, value.size);
-                        break;
-                case VALUE_NULL:
-                        copy_null(copy);
-                        break;
-                }
-        }
-        copy->n_rows++;
-}
-
-static int fill(PageDecoder *decoder, int fd) {
-        uint8_t *room;
-        size_t size;
-        ssize_t n;
-        int r = page_decoder_reserve(decoder, &room, &size);
-
-        if (r < 0)
-                return r;
-        n = TEMP_FAILURE_RETRY(read(fd, room, size));
-        if (n <= 0)
-                return n < 0 ? -errno : -ECONNRESET;
-        page_decoder_commit(decoder, (size_t) n);
-        return 0;
-}
-
 static int receive_rows(int fd, size_t page_size, Copy *copy) {
         PageDecoder decoder;
         int r;
 
         page_decoder_init(&decoder, page_size, SQLIPC_ROW_SIZE_MAX);
-        do {
-                r = page_decoder_next(&decoder);
-                if (r == PAGE_ROW)
-                        copy_row(&decoder, copy);
-                else if (r == PAGE_MORE)
-                        r = fill(&decoder, fd);
-        } while (r >= 0 && r != PAGE_END && r != PAGE_ERROR);
+        r = page_read_run(&decoder, fd, copy);
         page_decoder_done(&decoder);
-        return r == PAGE_ERROR ? -EIO : r < 0 ? r : 0;
+        return r;
 }
 
 int page_pipe_copy(const PagePipe *pages, Copy *copy) {

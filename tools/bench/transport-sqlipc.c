@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "library.h"
-#include "page-decoder.h"
+#include "page-read.h"
 #include "transport.h"
 
 /* ---- The library -------------------------------------------------------------------------------------------------- */
@@ -101,64 +101,15 @@ static int query_pages(Transport *transport, const char *sql, sd_bus_message **r
         return r;
 }
 
-static void copy_decoded_row(const PageDecoder *decoder, Copy *copy) {
-        for (unsigned i = 0; i < decoder->n_columns; i++) {
-                PageValue value = page_decoder_value(decoder, i);
-
-                switch (value.type) {
-                case VALUE_INTEGER:
-                        copy_integer(copy, (int64_t) load_le64(value.bytes));
-                        break;
-                case VALUE_REAL:
-                        copy_real(copy, load_le_double(value.bytes));
-                        break;
-                case VALUE_TEXT:
-                case VALUE_BLOB:
-                        copy_bytes(copy, (sqlipc_type) value.type, value.bytes, value.size);
-                        break;
-                case VALUE_NULL:
-                        copy_null(copy);
-                        break;
-                }
-        }
-        copy->n_rows++;
-}
-
-/* One read() into the decoder. */
-static int fill(PageDecoder *decoder, int fd) {
-        uint8_t *room;
-        size_t size;
-        ssize_t n;
-        int r;
-
-        r = page_decoder_reserve(decoder, &room, &size);
-        if (r < 0)
-                return r;
-        n = TEMP_FAILURE_RETRY(read(fd, room, size));
-        if (n <= 0)
-                return n < 0 ? -errno : -ECONNRESET;
-        page_decoder_commit(decoder, (size_t) n);
-        return 0;
-}
-
 static int decode(Transport *transport, PageDecoder *decoder, int fd, Copy *copy) {
-        for (;;) {
-                int r = page_decoder_next(decoder);
+        int r = page_read_run(decoder, fd, copy);
 
-                if (r == PAGE_MORE)
-                        r = fill(decoder, fd);
-                else if (r == PAGE_ROW)
-                        copy_decoded_row(decoder, copy);
-                else if (r == PAGE_ERROR) {
-                        fprintf(stderr, "sqlipc-bench: %s: %s\n", transport->kind->name, decoder->error_message);
-                        return -EIO;
-                } else if (r == PAGE_END) {
-                        transport->bytes_moved = decoder->end_counters.n_bytes;
-                        return 0;
-                }
-                if (r < 0)
-                        return transport_failed(transport, r, "its pages");
-        }
+        if (r == -EIO && decoder->error_message)
+                fprintf(stderr, "sqlipc-bench: %s: %s\n", transport->kind->name, decoder->error_message);
+        else if (r < 0)
+                return transport_failed(transport, r, "its pages");
+        transport->bytes_moved = decoder->end_counters.n_bytes;
+        return r;
 }
 
 static int fetch_pages(Transport *transport, const char *sql, Copy *copy) {
