@@ -170,6 +170,9 @@ int worker_channels_dispatch(Worker *w, const Message *m, uint64_t number) {
         Channel *c = g_hash_table_lookup(w->manager->channels, &number);
         if (!c || c->worker != w)
                 return -EBADMSG;
+        /* a run needs a worker */
+        if (m->kind == MESSAGE_CHANNEL_RESTED && m->channel_end.progress.running)
+                return -EBADMSG;
         switch (m->kind) {
         case MESSAGE_CHANNEL_PROGRESS: channel_on_progress(c, &m->channel_progress); return 0;
         case MESSAGE_CHANNEL_RESTED: channel_on_rested(c, &m->channel_end); return 0;

@@ -14,6 +14,7 @@
  *
  *   foreign    that others are closed, if their numbers are near
  *   twice      that it rests, and again
+ *   busy       that it rests, and something runs on it
  *   pong       an answer to what was never asked
  *   early      the end of a run under the channel's number
  *   else       that it rests, after seven runs, with SQL that is no text under way
@@ -127,13 +128,13 @@ static void lie(const Job *job, int pipe_fd) {
                 _exit(1);
 }
 
-static void say_rested(uint64_t number) {
+static void say_rested(uint64_t number, bool running) {
         const ChannelProgress progress = { .number = number, .n_runs = 7, .running = true, .usec = UINT64_MAX,
                                            .sql = { .data = "\xff\0\xfe", .size = 3 } };
+        const ChannelEnd end = { .progress = { .number = number, .running = running }, .state = { .data = "?", .size = 1 } };
 
         say(&(Message) { .kind = MESSAGE_CHANNEL_PROGRESS, .channel_progress = progress });
-        say(&(Message) { .kind = MESSAGE_CHANNEL_RESTED,
-                         .channel_end = { .progress = { .number = number }, .state = { .data = "?", .size = 1 } } });
+        say(&(Message) { .kind = MESSAGE_CHANNEL_RESTED, .channel_end = end });
 }
 
 static void lie_of_channel(uint64_t number, int fd) {
@@ -151,8 +152,8 @@ static void lie_of_channel(uint64_t number, int fd) {
         if (strcmp(what, "early") == 0)
                 say_ended(number);
         if (strcmp(what, "twice") == 0)
-                say_rested(number);
-        say_rested(number);
+                say_rested(number, false);
+        say_rested(number, strcmp(what, "busy") == 0);
 }
 
 /* False: whatever else it is told is its end. */

@@ -364,7 +364,7 @@ def lying_workers():
     with Service({"chinook": CHINOOK}, environment=lying) as service:
         client = service.client()
         other = Channel(client)
-        for number, lie in enumerate(("foreign", "pong", "early", "twice"), 1):
+        for number, lie in enumerate(("foreign", "pong", "early", "busy", "twice"), 1):
             channel = Channel(client)
             channel.query(lie)
             wait_for(lambda: service.log_text().count("which is out of turn") == number, f"{lie}: it is told of")
