@@ -204,7 +204,7 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         r = options_read(m, allowed | OPTION_TIMEOUT | OPTION_ERROR_DETAILS, ret_options, refusal);
         if (r < 0)
                 return r;
-        r = pipe_new(session->user, &pipe, refusal);
+        r = pipe_new(session->user, true, &pipe, refusal);
         if (r < 0)
                 return r;
         spec.database = d;

@@ -32,10 +32,7 @@ static uint64_t exit_usec(const Manager *m) {
 }
 
 static void watch(Manager *m) {
-        if (exit_usec(m) == UINT64_MAX)
-                (void) sd_event_source_set_enabled(m->idle.timer, SD_EVENT_OFF);
-        else
-                arm(&m->idle, exit_usec(m));
+        arm(&m->idle, exit_usec(m)); /* enabled in any case: on_prepare() hangs on it */
 }
 
 /* ---- The way out ---- */
@@ -113,7 +110,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         if (m->idle.state != IDLE_SERVING)
                 renew_patience(m);
         else if (manager_is_busy(m))
-                m->idle.was_busy = true; /* on_post() starts the clock again when it ends */
+                arm(&m->idle, manager_now() + m->config->service.idle_exit_usec); /* no sooner after what goes on */
         else if (manager_now() >= exit_usec(m))
                 release(m);
         else
@@ -121,26 +118,33 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-static int on_post(sd_event_source *s, void *userdata) {
+/* Nothing goes on any more, and the loop has nothing else to do. */
+static int on_quiet(sd_event_source *s, void *userdata) {
+        Manager *m = userdata;
+
+        if (manager_is_busy(m))
+                return 0;
+        switch (m->idle.state) {
+        case IDLE_LINGERING: release(m); return 0;
+        case IDLE_NAMELESS: quit(m); return 0;
+        case IDLE_SERVING: /* until the timer says so */
+        case IDLE_RELEASING:
+        case IDLE_TAKING_BACK: return 0; /* the bus answers soon */
+        }
+        return 0;
+}
+
+/* Before the loop looks for events: so it costs no turn of the loop, and no query a system call. */
+static int on_prepare(sd_event_source *s, void *userdata) {
         Manager *m = userdata;
         Idle *i = &m->idle;
         bool busy = manager_is_busy(m), was_busy = i->was_busy;
 
         i->was_busy = busy;
-        if (busy)
-                return 0;
-        switch (i->state) {
-        case IDLE_SERVING:
-                if (was_busy) {
-                        i->since_usec = manager_now();
-                        watch(m);
-                }
-                return 0;
-        case IDLE_LINGERING: release(m); return 0;
-        case IDLE_NAMELESS: quit(m); return 0;
-        case IDLE_RELEASING:
-        case IDLE_TAKING_BACK: return 0; /* the bus answers soon */
-        }
+        if (!busy && was_busy)
+                i->since_usec = manager_now(); /* the timer looks at it when it fires */
+        if (!busy && (i->state == IDLE_LINGERING || i->state == IDLE_NAMELESS))
+                (void) sd_event_source_set_enabled(i->quiet, SD_EVENT_ONESHOT);
         return 0;
 }
 
@@ -163,10 +167,16 @@ int idle_start(Manager *m) {
         r = sd_event_source_set_priority(i->timer, AFTER_ALL);
         if (r < 0)
                 return r;
-        r = sd_event_add_post(m->event, &i->post, on_post, m);
+        r = sd_event_source_set_prepare(i->timer, on_prepare);
         if (r < 0)
                 return r;
-        r = sd_event_source_set_priority(i->post, AFTER_ALL);
+        r = sd_event_add_defer(m->event, &i->quiet, on_quiet, m);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(i->quiet, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_priority(i->quiet, AFTER_ALL);
         if (r < 0)
                 return r;
         watch(m);
@@ -178,5 +188,5 @@ void idle_stop(Manager *m) {
 
         i->call = sd_bus_slot_unref(i->call);
         i->timer = sd_event_source_disable_unref(i->timer);
-        i->post = sd_event_source_disable_unref(i->post);
+        i->quiet = sd_event_source_disable_unref(i->quiet);
 }

@@ -42,7 +42,7 @@ typedef struct Idle {
         bool was_busy;
         uint64_t since_usec;            /* when something was last asked, or held */
         sd_event_source *timer;         /* SERVING: IdleExitSec= has passed; else: the service manager's patience */
-        sd_event_source *post;          /* after anything happened */
+        sd_event_source *quiet;         /* LINGERING, NAMELESS: once nothing is held */
         sd_bus_slot *call;              /* ReleaseName, RequestName */
 } Idle;
 

@@ -155,6 +155,9 @@ int manager_new(BusType type, char **config_directories, Manager **ret) {
         r = sd_event_set_watchdog(m->event, true); /* if the service manager wants to know that the loop turns */
         if (r < 0)
                 return r;
+        r = run_timer_start(m);
+        if (r < 0)
+                return r;
         *ret = g_steal_pointer(&m);
         return 0;
 }
@@ -393,6 +396,8 @@ Manager *manager_free(Manager *m) {
         free_pipes(m);
         m->stop_timer = sd_event_source_disable_unref(m->stop_timer);
         statement_expiry_done(&m->statement_expiry);
+        run_timer_done(&m->run_timer);
+        m->rest_timer = sd_event_source_disable_unref(m->rest_timer);
         idle_stop(m);
         status_stop(m);
         m->bus = sd_bus_flush_close_unref(m->bus);

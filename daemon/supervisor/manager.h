@@ -22,6 +22,7 @@
 #include "pipe-budget.h"
 #include "polkit.h"
 #include "refusal.h"
+#include "run-timer.h"
 #include "statement-expiry.h"
 #include "status.h"
 #include "worker-program.h"
@@ -44,10 +45,13 @@ typedef struct Manager {
         GHashTable *statements;  /* number -> Statement */
         StatementExpiry statement_expiry;
         GHashTable *runs;        /* number -> Run; PREPAREs under their statement's number */
+        RunTimer run_timer;
         GHashTable *channels;    /* number -> Channel */
         uint64_t channels_max;   /* of all, by the descriptors that there are */
         GQueue workers;          /* of Worker, by manager_link */
         PipeBudget pipe_budget;
+        GQueue resting_pipes;    /* of Pipe, by rest_link */
+        sd_event_source *rest_timer;
 
         Polkit polkit;
         unsigned n_held_calls;   /* held-call.h */

@@ -12,6 +12,8 @@
 #include "quota.h"
 #include "run.h"
 
+#define REST_USEC UINT64_C(100000) /* before a retired pipe is watched */
+
 static uint64_t page_size(void) {
         return (uint64_t) sysconf(_SC_PAGESIZE);
 }
@@ -36,12 +38,17 @@ bool pipe_check(Pipe *p) {
         return true;
 }
 
-/* Before a uid gets one more: those that it has, in use or retired, count at their real size. */
+/* Before a uid gets one more: those that it has, in use or retired, count at their real size; those that nobody reads any
+ * more, not at all. */
 static void check_all(User *u) {
         for (GList *i = u->pipes.head, *next; i; i = next) {
                 Pipe *p = i->data;
 
                 next = i->next;
+                if (p->rests && pipe_is_closed(p)) {
+                        pipe_free(p);
+                        continue;
+                }
                 (void) pipe_ref(p); /* what ends its run may drop the last reference */
                 if (pipe_check(p))
                         run_on_pipe_grown(u->manager, p);
@@ -49,6 +56,7 @@ static void check_all(User *u) {
         }
 }
 
+/* The kernel makes one of 16 pages; fewer where our own uid has too many. */
 static int open_pipe(Pipe *p, Refusal *refusal) {
         int fds[2];
 
@@ -63,11 +71,23 @@ static int open_pipe(Pipe *p, Refusal *refusal) {
         /* Each end has its own description: the reader's stays blocking. */
         if (fcntl(p->write_fd, F_SETFL, O_WRONLY | O_NONBLOCK) < 0)
                 return -errno;
-        (void) fcntl(p->write_fd, F_SETPIPE_SZ, (int) page_size());
         return 0;
 }
 
-int pipe_new(User *u, Pipe **ret, Refusal *refusal) {
+/* EPERM (past the kernel's own budget) and EBUSY leave it as it is. */
+static void resize(Pipe *p, uint64_t pages) {
+        int size = fcntl(p->write_fd, F_SETPIPE_SZ, (int) (pages * page_size()));
+
+        set_pages(p, size < 0 ? real_pages(p) : (uint64_t) size / page_size());
+}
+
+/* Whether what its first run wants is there for a new pipe. */
+static bool admits_for_run(const User *u) {
+        return pipe_budget_admits_first_run(&u->manager->pipe_budget, &u->pipe_account, quota_pipe_pages(u),
+                                            PIPE_PAGES_FIRST_RUN);
+}
+
+int pipe_new(User *u, bool for_run, Pipe **ret, Refusal *refusal) {
         PipeBudget *budget = &u->manager->pipe_budget;
 
         check_all(u);
@@ -76,7 +96,7 @@ int pipe_new(User *u, Pipe **ret, Refusal *refusal) {
                                    "Your pipes hold %" PRIu64 " pages, which is all you may have: finalize "
                                    "statements and close their pipes.", u->pipe_account.used);
         Pipe *p = g_new(Pipe, 1);
-        *p = (Pipe) { .user = user_ref(u), .n_ref = 1, .write_fd = -1, .read_fd = -1, .link.data = p };
+        *p = (Pipe) { .user = user_ref(u), .n_ref = 1, .write_fd = -1, .read_fd = -1, .link.data = p, .rest_link.data = p };
         g_queue_push_tail_link(&u->pipes, &p->link);
 
         int r = open_pipe(p, refusal);
@@ -84,7 +104,11 @@ int pipe_new(User *u, Pipe **ret, Refusal *refusal) {
                 pipe_free(p);
                 return r;
         }
-        set_pages(p, real_pages(p));
+        p->ran = for_run && admits_for_run(u);
+        if (p->ran)
+                set_pages(p, real_pages(p)); /* as it was made: to shrink it first would be two calls for nothing */
+        else
+                resize(p, 1);
         *ret = p;
         return 0;
 }
@@ -113,6 +137,8 @@ void pipe_break(Pipe *p) {
 void pipe_free(Pipe *p) {
         pipe_break(p);
         pipe_close_read_fd(p);
+        if (p->rests)
+                g_queue_unlink(&p->user->manager->resting_pipes, &p->rest_link);
         g_queue_unlink(&p->user->pipes, &p->link);
         (void) user_unref(p->user);
         g_free(p);
@@ -123,14 +149,59 @@ static int on_readers_gone(sd_event_source *s, int fd, uint32_t revents, void *u
         return 0;
 }
 
-static void retire(Pipe *p) {
-        pipe_close_read_fd(p);
-        if (p->write_fd >= 0) {
-                int r = sd_event_add_io(p->user->manager->event, &p->watch, p->write_fd, 0, on_readers_gone, p);
-                if (r >= 0)
-                        return;
-                log_warning("A retired pipe cannot be watched: %s", g_strerror(-r));
+static void watch(Pipe *p) {
+        int r = sd_event_add_io(p->user->manager->event, &p->watch, p->write_fd, 0, on_readers_gone, p);
+
+        if (r >= 0)
+                return;
+        log_warning("A retired pipe cannot be watched: %s", g_strerror(-r));
+        pipe_free(p);
+}
+
+static int on_rest_over(sd_event_source *s, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+
+        while (m->resting_pipes.head) {
+                Pipe *p = m->resting_pipes.head->data;
+
+                if (pipe_is_closed(p)) {
+                        pipe_free(p);
+                        continue;
+                }
+                g_queue_unlink(&m->resting_pipes, &p->rest_link);
+                p->rests = false;
+                watch(p);
         }
+        return 0;
+}
+
+/* For all that rest, from when the first of them does. */
+static int start_rest(Manager *m) {
+        int r;
+
+        if (m->resting_pipes.length > 1)
+                return 0;
+        if (!m->rest_timer)
+                return sd_event_add_time_relative(m->event, &m->rest_timer, CLOCK_MONOTONIC, REST_USEC, 0, on_rest_over, m);
+        r = sd_event_source_set_time_relative(m->rest_timer, REST_USEC);
+        return r < 0 ? r : sd_event_source_set_enabled(m->rest_timer, SD_EVENT_ONESHOT);
+}
+
+/* A reader that was told its end closes the pipe in no time as a rule, so it is not watched at once. */
+static void retire(Pipe *p) {
+        Manager *m = p->user->manager;
+
+        pipe_close_read_fd(p);
+        if (p->write_fd < 0) {
+                pipe_free(p);
+                return;
+        }
+        p->rests = true;
+        g_queue_push_tail_link(&m->resting_pipes, &p->rest_link);
+        int r = start_rest(m);
+        if (r >= 0)
+                return;
+        log_warning("A retired pipe cannot be watched: %s", g_strerror(-r));
         pipe_free(p);
 }
 
@@ -140,7 +211,7 @@ Pipe *pipe_ref(Pipe *p) {
 }
 
 Pipe *pipe_unref(Pipe *p) {
-        if (p && --p->n_ref == 0 && !p->watch)
+        if (p && --p->n_ref == 0 && !p->watch && !p->rests)
                 retire(p);
         return NULL;
 }
@@ -153,12 +224,6 @@ bool pipe_is_closed(const Pipe *p) {
         return poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLERR);
 }
 
-/* EPERM (past the kernel's own budget) and EBUSY leave it as it is. */
-static void grow(Pipe *p, uint64_t pages) {
-        (void) fcntl(p->write_fd, F_SETPIPE_SZ, (int) (pages * page_size()));
-        set_pages(p, real_pages(p));
-}
-
 void pipe_grow_for_run(Pipe *p) {
         const Manager *m = p->user->manager;
 
@@ -168,7 +233,7 @@ void pipe_grow_for_run(Pipe *p) {
         if (p->pages < PIPE_PAGES_FIRST_RUN &&
             pipe_budget_admits_first_run(&m->pipe_budget, &p->user->pipe_account, quota_pipe_pages(p->user),
                                          PIPE_PAGES_FIRST_RUN - p->pages))
-                grow(p, PIPE_PAGES_FIRST_RUN);
+                resize(p, PIPE_PAGES_FIRST_RUN);
 }
 
 void pipe_grow_for_filling(Pipe *p) {
@@ -180,10 +245,10 @@ void pipe_grow_for_filling(Pipe *p) {
                                         PIPE_PAGES_FILLING - p->pages))
                 return;
         p->filled = true;
-        grow(p, PIPE_PAGES_FILLING);
+        resize(p, PIPE_PAGES_FILLING);
 }
 
 void pipe_grow_for_last_words(Pipe *p) {
         if (p->write_fd >= 0 && p->pages < PIPE_PAGES_FILLING)
-                grow(p, PIPE_PAGES_FILLING); /* whatever the budget says: it ends with us */
+                resize(p, PIPE_PAGES_FILLING); /* whatever the budget says: it ends with us */
 }

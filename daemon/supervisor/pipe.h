@@ -3,6 +3,7 @@
  * A pipe that leads to a client, and its place in the budget. Supervisor.
  *
  *      pipe_new --> in use (by a statement, a run) --last unref--> retired --POLLERR: no read end is left--> gone
+ *                      |                                           (rests 100 ms, or until the uid's next pipe; then is watched)
  *                      \--pipe_break: a worker was lost--> closed, reads end-of-file, counts no more
  *
  * 1. We own the write end and pass it along with each run. It stays open, silent, until the last read end is gone: only so
@@ -23,12 +24,15 @@ typedef struct Pipe {
         int read_fd;             /* blocking, until it was handed out; else -1 */
         uint64_t pages;          /* what counts */
         bool ran, filled;        /* it was grown for its first run, for a run that fills it */
+        bool rests;              /* retired a moment ago: in manager->resting_pipes, by rest_link */
         sd_event_source *watch;  /* retired: waits for POLLERR */
         GList link;              /* in user->pipes */
+        GList rest_link;
 } Pipe;
 
-/* A pipe of one page. Checks the user's other pipes first. LIMITS_EXCEEDED where the budget has no room. */
-int pipe_new(User *u, Pipe **ret, Refusal *refusal);
+/* A pipe of one page; `for_run`: as large as its first run wants it, where the budget has that. Checks the user's other pipes
+ * first. LIMITS_EXCEEDED where the budget has no room. */
+int pipe_new(User *u, bool for_run, Pipe **ret, Refusal *refusal);
 Pipe *pipe_ref(Pipe *p);
 /* The last reference retires it. */
 Pipe *pipe_unref(Pipe *p);

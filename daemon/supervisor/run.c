@@ -18,8 +18,6 @@
 #define GRACE_USEC UINT64_C(1000000) /* between CANCEL, or the run's own deadline, and SIGKILL */
 #define COMPILE_MARGIN_USEC UINT64_C(100000)
 
-static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);
-
 /* ---- Birth and death ---- */
 
 static uint64_t smaller(uint64_t a, uint64_t b) {
@@ -65,6 +63,7 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
                 .error_details = spec->error_details,
                 .held_size = size_to_hold(spec),
                 .asked_usec = manager_now(),
+                .due_usec = UINT64_MAX,
                 .end = REFUSAL_INIT,
                 .session_link.data = run,
                 .group_link.data = run,
@@ -113,6 +112,10 @@ static void drop_job(Run *run) {
         parameters_done(&run->parameters);
 }
 
+static void disarm(Run *run) {
+        run->due_usec = UINT64_MAX;
+}
+
 /* Off the worker's side: queue, socket, process. */
 static void detach(Run *run) {
         if (run->worker)
@@ -120,7 +123,7 @@ static void detach(Run *run) {
         else if (run->queued)
                 group_remove(run->group, run);
         run->worker = NULL;
-        run->timer = sd_event_source_disable_unref(run->timer);
+        disarm(run);
 }
 
 void run_free(Run *run) {
@@ -149,21 +152,8 @@ void run_free(Run *run) {
 /* ---- Time ---- */
 
 static void arm(Run *run, uint64_t usec) {
-        int r;
-
-        if (run->timer) {
-                r = sd_event_source_set_time(run->timer, usec);
-                if (r >= 0)
-                        r = sd_event_source_set_enabled(run->timer, SD_EVENT_ONESHOT);
-        } else
-                r = sd_event_add_time(run->manager->event, &run->timer, CLOCK_MONOTONIC, usec, 1000, on_timer, run);
-        if (r < 0)
-                log_error("A timer cannot be set: %s", strerror(-r));
-}
-
-static void disarm(Run *run) {
-        if (run->timer)
-                (void) sd_event_source_set_enabled(run->timer, SD_EVENT_OFF);
+        run->due_usec = usec;
+        run_timer_arm(run->manager, usec);
 }
 
 /* It has ended, and its reader takes its time: for as long as a statement may be idle. */
@@ -197,7 +187,7 @@ static uint64_t compile_until(const Run *run) {
         return manager_now() + (close_by ? busy + COMPILE_MARGIN_USEC : prepare);
 }
 
-static void on_timeout(Run *run) {
+void run_on_timeout(Run *run) {
         switch (run->state) {
         case RUN_WAITING:
         case RUN_SENT:
@@ -226,11 +216,6 @@ static void on_timeout(Run *run) {
         case RUN_ENDED: let_go(run); return;
         case RUN_OVER: run_free(run); return;
         }
-}
-
-static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
-        on_timeout(userdata);
-        return 0;
 }
 
 /* ---- Answers ---- */

@@ -12,8 +12,8 @@
  *    end one that may still lie in the job socket, the socket is emptied first (group_recall), so that nobody starts what
  *    was given up.
  * 3. OVER is kept only by a RowReader that has not read to the end. It, and ENDED, last for StatementIdleSec= at most.
- * 4. Its timer is the one deadline that matters in its state; past a CANCEL or the run's own deadline a second is left,
- *    then the worker is killed.
+ * 4. It has one deadline, that which matters in its state; past a CANCEL or the run's own deadline a second is left, then the
+ *    worker is killed.
  */
 #ifndef SQLIPC_RUN_H
 #define SQLIPC_RUN_H
@@ -78,11 +78,11 @@ struct Run {
         size_t held_size;       /* of it that counts for the user */
 
         uint64_t asked_usec, sent_usec;
+        uint64_t due_usec;      /* the one deadline that matters in its state (run-timer.h); UINT64_MAX: none */
         uint64_t parked_since_usec, parked_usec; /* since when it is parked; how long it was before */
         uint64_t n_rows, n_bytes; /* delivered, as its worker said last */
         char *excerpt;          /* of the SQL, for lists; owned */
         Refusal end;            /* what it was told to end with */
-        sd_event_source *timer;
         GList session_link, group_link, worker_link;
 };
 
@@ -108,6 +108,9 @@ void run_free(Run *run);
 
 /* The session's own run of this number, still known. UNKNOWN_RUN. */
 int run_find(Manager *m, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal);
+
+/* run->due_usec is past; may free it. */
+void run_on_timeout(Run *run);
 
 /* Ends it, with `error` and a sentence; may free it. Nothing for one that has ended already. */
 void run_cancel(Run *run, ErrorNumber error, const char *sentence);

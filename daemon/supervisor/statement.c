@@ -38,7 +38,7 @@ int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, 
         r = quota_check_statement(s->user, d, refusal);
         if (r < 0)
                 return r;
-        r = pipe_new(s->user, &pipe, refusal);
+        r = pipe_new(s->user, false, &pipe, refusal);
         if (r < 0)
                 return r;
         r = user_hold(s->user, size, refusal);

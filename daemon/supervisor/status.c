@@ -37,23 +37,31 @@ static void update(Manager *m) {
         s->line = g_steal_pointer(&line);
 }
 
-static int on_post(sd_event_source *source, void *userdata) {
+static void arm(Status *s, uint64_t usec) {
+        (void) sd_event_source_set_time(s->timer, usec);
+        (void) sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
+}
+
+/* Before the loop looks for events, and so after anything happened; it costs no turn of the loop. */
+static int on_prepare(sd_event_source *source, void *userdata) {
         Manager *m = userdata;
         Status *s = &m->status;
         uint64_t now = manager_now();
 
-        if (now >= s->next_usec) {
-                s->next_usec = now + INTERVAL_USEC;
-                update(m);
+        if (now < s->next_usec) {
+                arm(s, s->next_usec);
                 return 0;
         }
-        (void) sd_event_source_set_time(s->timer, s->next_usec);
-        (void) sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
+        s->next_usec = now + INTERVAL_USEC;
+        update(m);
         return 0;
 }
 
-/* on_post() follows it. */
+/* on_prepare() follows it, and hangs on it: enabled, for never. */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+
+        arm(&m->status, UINT64_MAX);
         return 0;
 }
 
@@ -65,14 +73,12 @@ int status_start(Manager *m) {
         int r = sd_event_add_time(m->event, &s->timer, CLOCK_MONOTONIC, 0, 0, on_timer, m); /* once now */
         if (r < 0)
                 return r;
-        r = sd_event_add_post(m->event, &s->post, on_post, m);
-        return r < 0 ? r : sd_event_source_set_priority(s->post, SD_EVENT_PRIORITY_IDLE);
+        return sd_event_source_set_prepare(s->timer, on_prepare);
 }
 
 void status_stop(Manager *m) {
         Status *s = &m->status;
 
         s->timer = sd_event_source_disable_unref(s->timer);
-        s->post = sd_event_source_disable_unref(s->post);
         g_clear_pointer(&s->line, g_free);
 }

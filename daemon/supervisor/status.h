@@ -16,7 +16,7 @@ typedef struct Manager Manager;
 typedef struct Status {
         char *line;              /* what was sent last */
         uint64_t next_usec;      /* not before */
-        sd_event_source *timer, *post;
+        sd_event_source *timer;
 } Status;
 
 /* Nothing where no service manager listens. */

@@ -392,7 +392,8 @@ def service_manager():
 def sleeps_at_rest():
     """Once all is said and done it wakes up no more: its status, too, changes only with something else"""
     with Notified() as notified:
-        with Service({"chinook": CHINOOK}, limits={"WorkerIdleSec": 1}, environment=notified.environment) as service:
+        limits = {"WorkerIdleSec": 1, "QueueTimeoutSec": 1}  # the timer of the last deadline there was may fire once more
+        with Service({"chinook": CHINOOK}, limits=limits, environment=notified.environment) as service:
             service.driver.point()
             notified.until("STATUS", "1 database, 1 client, 0 statements, 0 channels, 0 runs (0 parked), 0 workers")
             time.sleep(1.5)

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The deadlines of all runs, on one timer. Supervisor. */
+#include <string.h>
+
+#include "log.h"
+#include "manager.h"
+#include "run.h"
+#include "run-timer.h"
+
+#define ACCURACY_USEC 1000
+
+static void set(RunTimer *t, uint64_t usec) {
+        int r = sd_event_source_set_time(t->source, usec);
+
+        if (r >= 0)
+                r = sd_event_source_set_enabled(t->source, SD_EVENT_ONESHOT);
+        if (r < 0)
+                log_error("A timer cannot be set: %s", strerror(-r));
+        t->usec = usec;
+}
+
+void run_timer_arm(Manager *m, uint64_t usec) {
+        if (usec < m->run_timer.usec)
+                set(&m->run_timer, usec);
+}
+
+/* Numbers of the runs whose deadline has passed: what happens to one may free others. */
+static GArray *due(const Manager *m, uint64_t now, uint64_t *ret_next) {
+        GArray *numbers = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+        GHashTableIter i;
+        void *value;
+
+        *ret_next = UINT64_MAX;
+        g_hash_table_iter_init(&i, m->runs);
+        while (g_hash_table_iter_next(&i, NULL, &value)) {
+                const Run *run = value;
+
+                if (run->due_usec <= now)
+                        g_array_append_val(numbers, run->number);
+                else
+                        *ret_next = MIN(*ret_next, run->due_usec);
+        }
+        return numbers;
+}
+
+static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+        uint64_t now = manager_now(), next;
+        g_autoptr(GArray) numbers = due(m, now, &next);
+
+        set(&m->run_timer, next);
+        for (unsigned i = 0; i < numbers->len; i++) {
+                Run *run = g_hash_table_lookup(m->runs, &g_array_index(numbers, uint64_t, i));
+
+                if (!run || run->due_usec > now)
+                        continue;
+                run->due_usec = UINT64_MAX;
+                run_on_timeout(run);
+        }
+        return 0;
+}
+
+int run_timer_start(Manager *m) {
+        m->run_timer.usec = UINT64_MAX;
+        return sd_event_add_time(m->event, &m->run_timer.source, CLOCK_MONOTONIC, UINT64_MAX, ACCURACY_USEC, on_timer, m);
+}
+
+void run_timer_done(RunTimer *t) {
+        t->source = sd_event_source_disable_unref(t->source);
+}
