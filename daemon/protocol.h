@@ -6,7 +6,8 @@
  * Two sockets lead to a worker:
  *   - its own *control* socket: down SETUP (first), CANCEL, EXIT; up everything a worker says. So the supervisor knows who
  *     speaks, and end-of-file there is the end of that worker.
- *   - the *job* socket, shared by all workers of a group: PREPARE and RUN, taken by whoever is free.
+ *   - the *job* socket, shared by all workers of a group: PREPARE and RUN, taken by whoever is free. Where one has nothing
+ *     to do they go down its control socket instead: that one has the job then, and says no TAKEN.
  *
  *   supervisor                               worker
  *      PREPARE job  ----(job socket)---->

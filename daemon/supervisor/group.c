@@ -285,6 +285,33 @@ static void move_to_sent(Group *g, Run *run) {
         run_on_sent(run);
 }
 
+/* An idle worker, where there is one: it has the job by being sent it, and need not say so. Of several the one that was idle
+ * for the shortest time: the others may end. Not while jobs lie in the socket: they came before, and it may be taking one. */
+static Worker *find_idle_worker(const Group *g) {
+        Worker *found = NULL;
+
+        for (GList *i = g->sent.head ? NULL : g->workers.head; i; i = i->next) {
+                Worker *w = i->data;
+
+                if (worker_takes_job(w) && (!found || w->idle_usec > found->idle_usec))
+                        found = w;
+        }
+        return found;
+}
+
+static int send_job(Group *g, Run *run) {
+        Message m = job_message(run);
+        int pipe_fd = run->pipe ? run->pipe->write_fd : -1;
+        Worker *w = find_idle_worker(g);
+
+        if (w && message_send(w->control_fd, &m, pipe_fd) >= 0)
+                return run_on_taken(run, w);
+        int r = message_send(g->job_fd, &m, pipe_fd);
+        if (r >= 0)
+                move_to_sent(g, run);
+        return r;
+}
+
 /* Sends what waits, as far as the socket takes it. */
 static void pump(Group *g) {
         g_autoptr(Group) guard G_GNUC_UNUSED = group_ref(g); /* runs that end let go of it */
@@ -292,16 +319,13 @@ static void pump(Group *g) {
 
         while (r >= 0 && g->waiting.head) {
                 Run *run = g->waiting.head->data;
-                Message m = job_message(run);
 
                 if (run->pipe && run->pipe->write_fd < 0) { /* broken since */
                         run_lost(run);
                         continue;
                 }
-                r = message_send(g->job_fd, &m, run->pipe ? run->pipe->write_fd : -1);
-                if (r >= 0)
-                        move_to_sent(g, run);
-                else if (r != -EAGAIN) {
+                r = send_job(g, run);
+                if (r < 0 && r != -EAGAIN) {
                         log_full(LOG_WARNING, database_name(g->database), NULL, "A job cannot be sent: %s", strerror(-r));
                         run_fail(run, &(Failure) {
                                 .error = r == -E2BIG ? ERROR_LIMITS_EXCEEDED : ERROR_INTERNAL,

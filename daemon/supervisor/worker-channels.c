@@ -92,7 +92,6 @@ void worker_add_channel(Worker *w, Channel *c) {
         bool first = !w->channels.head;
 
         g_queue_push_tail_link(&w->channels, &c->worker_link);
-        worker_on_work_begun(w);
         worker_ping(w);
         if (first)
                 watch(w);

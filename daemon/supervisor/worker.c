@@ -177,10 +177,6 @@ static bool is_idle(const Worker *w) {
         return !w->runs.head && !w->channels.head;
 }
 
-void worker_on_work_begun(Worker *w) {
-        (void) sd_event_source_set_enabled(w->idle_timer, SD_EVENT_OFF);
-}
-
 /* A job that lies in the socket could be taken by it just now. */
 static bool may_have_job(const Worker *w) {
         return w->runs.head || w->group->sent.head || w->group->waiting.head;
@@ -189,20 +185,24 @@ static bool may_have_job(const Worker *w) {
 void worker_on_work_over(Worker *w) {
         if (!is_idle(w) || w->control_fd < 0)
                 return;
-        w->idle_usec = manager_now();
-        watch_idle(w, w->idle_usec + (w->ending ? EXIT_USEC : w->manager->config->limits.worker_idle_usec));
+        w->idle_usec = manager_now(); /* the timer looks at it when it fires: no query sets it */
+        if (w->ending)
+                watch_idle(w, w->idle_usec + EXIT_USEC);
         if (w->manager->stopping || (w->outdated && !may_have_job(w)))
                 worker_end(w);
 }
 
 void worker_add_run(Worker *w, Run *run) {
         g_queue_push_tail_link(&w->runs, &run->worker_link);
-        worker_on_work_begun(w);
 }
 
 void worker_remove_run(Worker *w, Run *run) {
         g_queue_unlink(&w->runs, &run->worker_link);
         worker_on_work_over(w);
+}
+
+bool worker_takes_job(const Worker *w) {
+        return worker_stays(w) && w->spoke && !w->outdated && is_idle(w);
 }
 
 void worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sentence) {
@@ -241,13 +241,16 @@ static bool may_end(const Worker *w) {
 
 static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
         Worker *w = userdata;
+        uint64_t wait_usec = w->manager->config->limits.worker_idle_usec, now = manager_now();
 
         if (w->ending)
                 worker_kill(w, "it was told to end, and goes on");
+        else if (is_idle(w) && now < w->idle_usec + wait_usec)
+                watch_idle(w, w->idle_usec + wait_usec);
         else if (may_end(w))
                 worker_end(w);
-        else if (worker_stays(w) && is_idle(w))
-                watch_idle(w, usec + w->manager->config->limits.worker_idle_usec + 1000);
+        else
+                watch_idle(w, now + wait_usec);
         return 0;
 }
 
@@ -475,7 +478,7 @@ void worker_process(Worker *w) {
         size_t budget = MESSAGE_BYTES_AT_ONCE;
 
         for (int i = 0; i < MESSAGES_AT_ONCE && budget > 0 && w->control_fd >= 0 && !w->distrusted; i++)
-                if (receive(w, &budget) <= 0)
+                if (receive(w, &budget) <= 0 || is_idle(w)) /* who has nothing to do has nothing to say: no look in vain */
                         return;
 }
 

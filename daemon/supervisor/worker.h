@@ -49,9 +49,11 @@ void worker_process(Worker *w);
 void worker_add_run(Worker *w, Run *run);
 void worker_remove_run(Worker *w, Run *run);
 
-/* It has something to do; one thing less: its idle time is over, or may begin. */
-void worker_on_work_begun(Worker *w);
+/* One thing less to do: its idle time may begin. */
 void worker_on_work_over(Worker *w);
+
+/* It is up and has nothing to do: a job for it need not wait in the job socket for who comes first. */
+bool worker_takes_job(const Worker *w);
 
 /* Tells it to end a run, or that of a channel. A worker that does not listen is killed by the run's timer. */
 void worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sentence);

@@ -147,8 +147,38 @@ static int cancel(JobQueue *q, const Cancel *c) {
         return settle(q, run);
 }
 
+/* A job that there is no memory for fails alone: other runs go on. */
+static int refuse_job(JobQueue *q, uint64_t number) {
+        return report_send(q->control_fd, &(Message) {
+                .kind = MESSAGE_ENDED,
+                .ended = {
+                        .number = number,
+                        .failure = {
+                                .error = ERROR_OUT_OF_MEMORY,
+                                .sql_offset = -1,
+                                .message = "the worker is out of memory",
+                        },
+                        .drained = true,
+                },
+        });
+}
+
+/* It is ours; a run takes over what it needs of `m`. */
+static int begin_job(JobQueue *q, ReceivedMessage *m) {
+        uint64_t number = m->message.job.number;
+        Run *run;
+
+        if (run_new(&q->context, m, &run) < 0)
+                return refuse_job(q, number);
+        prepend(q, run);
+        return 0;
+}
+
 static int handle_control(JobQueue *q, ReceivedMessage *m) {
         switch (m->message.kind) {
+        case MESSAGE_PREPARE:
+        case MESSAGE_RUN:
+                return begin_job(q, m);
         case MESSAGE_CANCEL:
                 return cancel(q, &m->message.cancel);
         case MESSAGE_CHANNEL:
@@ -184,27 +214,9 @@ static int read_control(JobQueue *q) {
         }
 }
 
-/* A job that there is no memory for fails alone: other runs go on. */
-static int refuse_job(JobQueue *q, uint64_t number) {
-        return report_send(q->control_fd, &(Message) {
-                .kind = MESSAGE_ENDED,
-                .ended = {
-                        .number = number,
-                        .failure = {
-                                .error = ERROR_OUT_OF_MEMORY,
-                                .sql_offset = -1,
-                                .message = "the worker is out of memory",
-                        },
-                        .drained = true,
-                },
-        });
-}
-
 /* One job, if nobody else of the group was faster. */
 static int take_job(JobQueue *q) {
         ReceivedMessage m = RECEIVED_MESSAGE_INIT;
-        Run *run = NULL;
-        uint64_t number;
         int r = message_receive(q->job_fd, &m);
 
         if (r == -EAGAIN)
@@ -217,13 +229,10 @@ static int take_job(JobQueue *q) {
                 received_message_done(&m);
                 return -EBADMSG;
         }
-        number = m.message.job.number;
         /* first of all: whatever happens to us from here on, the supervisor knows whose job was lost */
-        r = report_send(q->control_fd, &(Message) { .kind = MESSAGE_TAKEN, .number = number });
-        if (r == 0 && run_new(&q->context, &m, &run) == 0)
-                prepend(q, run);
-        else if (r == 0)
-                r = refuse_job(q, number);
+        r = report_send(q->control_fd, &(Message) { .kind = MESSAGE_TAKEN, .number = m.message.job.number });
+        if (r == 0)
+                r = begin_job(q, &m);
         received_message_done(&m); /* what a run took over is no longer in it */
         return r;
 }

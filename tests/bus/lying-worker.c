@@ -156,26 +156,32 @@ static void lie_of_channel(uint64_t number, int fd) {
         say_rested(number, strcmp(what, "busy") == 0);
 }
 
+static void work(const ReceivedMessage *m) {
+        if (strcmp(m->message.job.sql, "pages") == 0 || strcmp(m->message.job.sql, "flood") == 0)
+                say_started(m->message.job.number);
+        lie(&m->message.job, m->pipe_fd);
+        say_ended(m->message.job.number);
+}
+
+static void take(ReceivedMessage *m) {
+        if (message_receive(WORKER_JOB_FD, m) <= 0)
+                return;
+        say(&(Message) { .kind = MESSAGE_TAKEN, .number = m->message.job.number });
+        work(m);
+        received_message_done(m);
+}
+
 /* False: whatever else it is told is its end. */
 static bool obey(const ReceivedMessage *m) {
         if (m->message.kind == MESSAGE_PING)
                 say(&(Message) { .kind = MESSAGE_PONG, .number = m->message.number });
         else if (m->message.kind == MESSAGE_CHANNEL)
                 lie_of_channel(m->message.channel.number, m->pipe_fd);
+        else if (m->message.kind == MESSAGE_PREPARE || m->message.kind == MESSAGE_RUN)
+                work(m);
         else
                 return false;
         return true;
-}
-
-static void work(ReceivedMessage *m) {
-        if (message_receive(WORKER_JOB_FD, m) <= 0)
-                return;
-        say(&(Message) { .kind = MESSAGE_TAKEN, .number = m->message.job.number });
-        if (strcmp(m->message.job.sql, "pages") == 0 || strcmp(m->message.job.sql, "flood") == 0)
-                say_started(m->message.job.number);
-        lie(&m->message.job, m->pipe_fd);
-        say_ended(m->message.job.number);
-        received_message_done(m);
 }
 
 int main(void) {
@@ -188,7 +194,7 @@ int main(void) {
         received_message_done(&m);
         while (poll(fds, 2, -1) >= 0) {
                 if (fds[0].revents)
-                        work(&m);
+                        take(&m);
                 if (!fds[1].revents)
                         continue;
                 bool goes_on = message_receive(WORKER_CONTROL_FD, &m) > 0 && obey(&m);
