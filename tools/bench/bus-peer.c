@@ -4,18 +4,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <systemd/sd-id128.h>
 #include <unistd.h>
 
+#include "bus-link.h"
 #include "passing.h"
-#include "service.h"
 
 #define PEER_INTERFACE "org.sqlipc1.BenchmarkPeer"
 
-static int32_t *integers; /* of the service, made before it answers */
+static int32_t *integers; /* of the service */
 
 static int answer_echo(sd_bus_message *call) {
         __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *reply = NULL;
@@ -87,76 +85,37 @@ static int answer_number(sd_bus_message *call) {
                                                   : answer_integers(call, n);
 }
 
-static int answer(sd_bus_message *message) {
+static int answer(sd_bus_message *message, void *userdata) {
+        (void) userdata;
         if (sd_bus_message_is_method_call(message, PEER_INTERFACE, "Echo") > 0)
-                return MIN(answer_echo(message), 0);
-        return sd_bus_message_is_method_call(message, PEER_INTERFACE, NULL) > 0 ? MIN(answer_number(message), 0) : 0;
+                return answer_echo(message);
+        return sd_bus_message_is_method_call(message, PEER_INTERFACE, NULL) > 0 ? answer_number(message) : 0;
 }
 
-/* sd_bus_wait(), until `starter` hangs up, too: then 1. */
-static int wait_for_call(sd_bus *bus, int starter) {
-        int fd = sd_bus_get_fd(bus), events = sd_bus_get_events(bus);
-        struct pollfd fds[] = { { .fd = fd, .events = (short) events }, { .fd = starter } };
-
-        if (fd < 0 || events < 0)
-                return MIN(fd, events);
-        if (poll(fds, G_N_ELEMENTS(fds), -1) < 0)
-                return errno == EINTR ? 0 : -errno;
-        return fds[1].revents != 0;
-}
-
-/* Until the other end of `starter` is closed; -1: until that of the connection is. */
-static int serve(sd_bus *bus, int starter) {
-        int r = 0;
-
+/* Made before it answers. */
+static void make_integers(void) {
         integers = g_new(int32_t, BUS_PEER_INTEGERS_MAX);
         for (uint32_t i = 0; i < BUS_PEER_INTEGERS_MAX; i++)
                 integers[i] = bus_peer_integer(i);
-        while (r == 0) {
-                __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *message = NULL;
-
-                r = sd_bus_process(bus, &message);
-                if (r > 0)
-                        r = message ? answer(message) : 0;
-                else if (r == 0)
-                        r = wait_for_call(bus, starter);
-        }
-        if (starter < 0 && (r == -ECONNRESET || r == -ENOTCONN))
-                r = 0;
-        g_clear_pointer(&integers, g_free);
-        sd_bus_flush_close_unref(bus);
-        return r;
 }
 
 static int serve_on_bus(int fd, void *userdata) {
-        sd_bus *bus = NULL;
-        const char *name;
         int r;
 
-        r = service_open_bus(userdata, &bus);
-        if (r >= 0)
-                r = sd_bus_get_unique_name(bus, &name);
-        if (r >= 0)
-                r = passing_send(fd, name, strlen(name), NULL, 0);
-        return r < 0 ? r : serve(bus, fd);
+        make_integers();
+        r = bus_link_serve_on_bus(userdata, fd, answer, NULL);
+        g_clear_pointer(&integers, g_free);
+        return r;
 }
 
 static int serve_direct(int fd, void *userdata) {
-        sd_bus *bus = NULL;
-        sd_id128_t id = SD_ID128_NULL;
         int r;
 
         (void) userdata;
-        r = sd_id128_randomize(&id);
-        if (r >= 0)
-                r = sd_bus_new(&bus);
-        if (r >= 0)
-                r = sd_bus_set_fd(bus, fd, fd);
-        if (r >= 0)
-                r = sd_bus_set_server(bus, true, id);
-        if (r >= 0)
-                r = sd_bus_start(bus);
-        return r < 0 ? r : serve(bus, -1);
+        make_integers();
+        r = bus_link_serve_direct(fd, answer, NULL);
+        g_clear_pointer(&integers, g_free);
+        return r;
 }
 
 static void find_bus_daemon(BusPeer *peer) {
@@ -169,21 +128,16 @@ static void find_bus_daemon(BusPeer *peer) {
 
 int bus_peer_start_on_bus(const BenchOptions *options, BusPeer *ret) {
         BusPeer peer = { .child = CHILD_INIT };
-        char name[256];
-        ssize_t size = 0;
         int r;
 
         /* before we have a connection, which the child would inherit */
         r = child_start(SOCK_STREAM, serve_on_bus, (void *) options, &peer.child);
-        if (r >= 0) {
-                size = read(peer.child.fd, name, sizeof name);
-                r = size > 0 ? service_open_bus(options, &peer.bus) : -ENOTCONN;
-        }
+        if (r >= 0)
+                r = bus_link_connect_on_bus(options, &peer.child, &peer.bus, &peer.name);
         if (r < 0) {
                 child_stop(&peer.child);
                 return r;
         }
-        peer.name = g_strndup(name, (size_t) size);
         find_bus_daemon(&peer);
         *ret = peer;
         return 0;
@@ -194,17 +148,9 @@ int bus_peer_start_direct(BusPeer *ret) {
         int r;
 
         r = child_start(SOCK_STREAM, serve_direct, NULL, &peer.child);
-        if (r < 0)
-                return r;
-        r = sd_bus_new(&peer.bus);
         if (r >= 0)
-                r = sd_bus_set_fd(peer.bus, peer.child.fd, peer.child.fd);
-        if (r >= 0) {
-                peer.child.fd = -1; /* the connection's now */
-                r = sd_bus_start(peer.bus);
-        }
+                r = bus_link_connect_direct(&peer.child, &peer.bus);
         if (r < 0) {
-                sd_bus_close_unref(peer.bus);
                 child_stop(&peer.child);
                 return r;
         }

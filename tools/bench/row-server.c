@@ -8,11 +8,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <systemd/sd-event.h>
-#include <systemd/sd-id128.h>
 #include <unistd.h>
 
-#include "passing.h"
+#include "bus-link.h"
 #include "study-session.h"
 
 #define ROW_SERVER_INTERFACE "org.sqlipc1.BenchmarkRows"
@@ -20,7 +18,6 @@
 enum { PIPE_SIZE = 1024 * 1024 };
 
 typedef struct Server {
-        sd_event *event;
         const Transport *transport;
         Source source;
         int code;              /* of the row that comes next: SQLITE_ROW, or the end */
@@ -137,7 +134,7 @@ static int answer_fetch_pages(Server *server, sd_bus_message *call) {
         return r < 0 ? r : study_send_result(&server->source, &sink);
 }
 
-static int answer(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+static int answer(sd_bus_message *message, void *userdata) {
         static const struct {
                 const char *member;
                 int (*answer)(Server *server, sd_bus_message *call);
@@ -149,35 +146,19 @@ static int answer(sd_bus_message *message, void *userdata, sd_bus_error *error) 
         };
 
         for (size_t i = 0; i < G_N_ELEMENTS(methods); i++)
-                if (sd_bus_message_is_method_call(message, ROW_SERVER_INTERFACE, methods[i].member) > 0) {
-                        int r = methods[i].answer(userdata, message);
-
-                        return r < 0 ? r : 1;
-                }
-        if (sd_bus_message_is_signal(message, "org.freedesktop.DBus.Local", "Disconnected") > 0)
-                return sd_event_exit(((Server *) userdata)->event, 0); /* the bus has left it */
+                if (sd_bus_message_is_method_call(message, ROW_SERVER_INTERFACE, methods[i].member) > 0)
+                        return methods[i].answer(userdata, message);
         return 0;
 }
 
-static int at_hang_up(sd_event_source *source, int fd, uint32_t events, void *userdata) {
-        return sd_event_exit(sd_event_source_get_event(source), 0);
-}
-
-static int serve_bus(Server *server, sd_bus *bus, int control) {
+/* `fd`: see bus-link.h. */
+static int serve(Server *server, bool on_bus, int fd) {
+        const BenchOptions *options = server->transport->setup->options;
         int r;
 
-        r = sd_event_new(&server->event);
+        r = source_open(options->file, &server->source);
         if (r >= 0)
-                r = sd_bus_attach_event(bus, server->event, SD_EVENT_PRIORITY_NORMAL);
-        if (r >= 0)
-                r = sd_bus_add_filter(bus, NULL, answer, server);
-        if (r >= 0 && control >= 0)
-                r = sd_event_add_io(server->event, NULL, control, EPOLLIN, at_hang_up, NULL);
-        if (r >= 0)
-                r = source_open(server->transport->setup->options->file, &server->source);
-        if (r >= 0)
-                r = sd_event_loop(server->event);
-        sd_event_unref(server->event);
+                r = on_bus ? bus_link_serve_on_bus(options, fd, answer, server) : bus_link_serve_direct(fd, answer, server);
         source_close(&server->source);
         return r;
 }
@@ -191,67 +172,17 @@ static int serve_on_bus(int fd, void *userdata) {
                 .pipe = -1,
                 .buffer = buffer,
         };
-        const char *name;
-        sd_bus *bus = NULL;
-        int r;
 
-        r = service_open_bus(transport->setup->options, &bus);
-        if (r >= 0)
-                r = sd_bus_get_unique_name(bus, &name);
-        if (r >= 0)
-                r = passing_write_all(fd, name, strlen(name) + 1);
-        if (r >= 0)
-                r = serve_bus(&server, bus, fd);
-        sd_bus_flush_close_unref(bus);
-        return r;
+        return serve(&server, true, fd);
 }
 
 static int serve_peer(int fd, void *userdata) {
         Server server = { .transport = userdata, .array_size_max = ROW_SERVER_ARRAY_MAX_PEER, .pipe = -1 };
-        sd_id128_t id = SD_ID128_NULL;
-        sd_bus *bus = NULL;
-        int r;
 
-        r = sd_id128_randomize(&id);
-        if (r >= 0)
-                r = sd_bus_new(&bus);
-        if (r >= 0)
-                r = sd_bus_set_fd(bus, fd, fd);
-        if (r >= 0)
-                r = sd_bus_set_server(bus, true, id);
-        if (r >= 0)
-                r = sd_bus_start(bus);
-        if (r >= 0)
-                r = serve_bus(&server, bus, -1);
-        sd_bus_flush_close_unref(bus);
-        return r;
+        return serve(&server, false, fd);
 }
 
 /* ---- Client ------------------------------------------------------------------------------------------------------- */
-
-/* The name that the server has on the bus is the first that it says. */
-static int connect_on_bus(Transport *transport, RowServer *server) {
-        char name[256];
-        ssize_t n;
-
-        n = TEMP_FAILURE_RETRY(read(transport->child.fd, name, sizeof name));
-        if (n <= 0 || name[n - 1] != '\0')
-                return n < 0 ? -errno : -ECONNRESET;
-        server->name = g_strdup(name);
-        return service_open_bus(transport->setup->options, &server->bus);
-}
-
-static int connect_peer(Transport *transport, RowServer *server) {
-        int r, fd = transport->child.fd;
-
-        r = sd_bus_new(&server->bus);
-        if (r >= 0)
-                r = sd_bus_set_fd(server->bus, fd, fd);
-        if (r < 0)
-                return r;
-        transport->child.fd = -1; /* the connection's now */
-        return sd_bus_start(server->bus);
-}
 
 int row_server_start(Transport *transport, bool on_bus, RowServer *ret) {
         int r;
@@ -260,7 +191,8 @@ int row_server_start(Transport *transport, bool on_bus, RowServer *ret) {
         r = child_start(SOCK_STREAM, on_bus ? serve_on_bus : serve_peer, transport, &transport->child);
         if (r < 0)
                 return transport_failed(transport, r, "cannot start its server");
-        r = on_bus ? connect_on_bus(transport, ret) : connect_peer(transport, ret);
+        r = on_bus ? bus_link_connect_on_bus(transport->setup->options, &transport->child, &ret->bus, &ret->name)
+                   : bus_link_connect_direct(&transport->child, &ret->bus);
         return r < 0 ? transport_failed(transport, r, "cannot connect to its server") : 0;
 }
 
