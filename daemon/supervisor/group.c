@@ -286,7 +286,8 @@ static void move_to_sent(Group *g, Run *run) {
 }
 
 /* An idle worker, where there is one: it has the job by being sent it, and need not say so. Of several the one that was idle
- * for the shortest time: the others may end. Not while jobs lie in the socket: they came before, and it may be taking one. */
+ * for the shortest time: the others may end. Not while jobs lie in the socket: they came before, and it may be taking
+ * one. */
 static Worker *find_idle_worker(const Group *g) {
         Worker *found = NULL;
 

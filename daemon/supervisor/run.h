@@ -12,8 +12,8 @@
  *    end one that may still lie in the job socket, the socket is emptied first (group_recall), so that nobody starts what
  *    was given up.
  * 3. OVER is kept only by a RowReader that has not read to the end. It, and ENDED, last for StatementIdleSec= at most.
- * 4. It has one deadline, that which matters in its state; past a CANCEL or the run's own deadline a second is left, then the
- *    worker is killed.
+ * 4. It has one deadline, that which matters in its state; past a CANCEL or the run's own deadline a second is left, then
+ *    the worker is killed.
  */
 #ifndef SQLIPC_RUN_H
 #define SQLIPC_RUN_H

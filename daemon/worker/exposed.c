@@ -193,8 +193,8 @@ int exposed_begin(Exposed *e) {
 }
 
 void exposed_end(Exposed *e) {
-        /* After some errors SQLite has ended it already. The progress handler of a run that has failed stops the COMMIT, too,
-         * where its thousandth step falls into it; the next is far off then. */
+        /* After some errors SQLite has ended it already. The progress handler of a run that has failed stops the COMMIT,
+         * too, where its thousandth step falls into it; the next is far off then. */
         for (int i = 0; i < 2 && !sqlite3_get_autocommit(e->tables.file); i++)
                 (void) run_once(e->commit);
 }

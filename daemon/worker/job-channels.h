@@ -23,7 +23,8 @@ void channels_on_events(JobQueue *q, Channel *c, uint32_t events);
 /* From inside a step: those that something waits on go back to the supervisor, somebody else may have time for them. */
 void channels_give_away(JobQueue *q);
 
-/* Those that were quiet for long go back, those with half a request, or a last answer that nobody reads, are closed. Returns when to look again. */
+/* Those that were quiet for long go back, those with half a request, or a last answer that nobody reads, are closed.
+ * Returns when to look again. */
 uint64_t channels_expire(JobQueue *q, uint64_t now_coarse_usec);
 
 /* EXIT: their clients are not to notice; what is under way ends, and they wait for another worker. */

@@ -127,7 +127,8 @@ static void test_told_to_close(void) {
         rig_done(&rig);
 }
 
-/* CHANNEL_CLOSE with drain: the run under way is answered, whoever has to wait for it; the request behind it is not taken. */
+/* CHANNEL_CLOSE with drain: the run under way is answered, whoever has to wait for it; the request behind it is not
+ * taken. */
 static void test_told_to_drain(void) {
         Setup setup = wide;
         Client idle, parked, stuck;

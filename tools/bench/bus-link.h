@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* D-Bus between us and a child that serves there: through a bus, or straight over the socket pair that child_start() makes. */
+/* D-Bus between us and a child that serves there: through a bus, or straight over the socket pair of child_start(). */
 #ifndef BENCH_BUS_LINK_H
 #define BENCH_BUS_LINK_H
 
