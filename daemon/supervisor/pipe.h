@@ -3,7 +3,7 @@
  * A pipe that leads to a client, and its place in the budget. Supervisor.
  *
  *      pipe_new --> in use (by a statement, a run) --last unref--> retired --POLLERR: no read end is left--> gone
- *                      |                                           (rests 100 ms, or until the uid's next pipe; then watched)
+ *                      |                                           (100 ms, or until the uid's next pipe; then watched)
  *                      \--pipe_break: a worker was lost--> closed, reads end-of-file, counts no more
  *
  * 1. We own the write end and pass it along with each run. It stays open, silent, until the last read end is gone: only so
