@@ -43,9 +43,11 @@ static void log_slow(const Channel *c, uint64_t usec) {
         };
 
         if (fields.usec > c->manager->config->service.slow_query_usec)
-                log_event(LOG_EVENT_SLOW_QUERY, &fields,
-                          "A run of uid %u on channel %" PRIu64 " took %.1f s, more than SlowQuerySec=; rows: %" PRIu64 ".",
-                          (unsigned) c->user->uid, c->number, (double) fields.usec / 1e6, fields.rows);
+                /* all that is known of it is its worker's word */
+                log_event_limited(LOG_EVENT_SLOW_QUERY, "channel", &fields,
+                                  "A run of uid %u on channel %" PRIu64 " took %.1f s, more than SlowQuerySec=; rows: %" PRIu64
+                                  ".",
+                                  (unsigned) c->user->uid, c->number, (double) fields.usec / 1e6, fields.rows);
 }
 
 /* A worker may send anything, and cuts SQL where it likes. */
@@ -75,8 +77,10 @@ bool channel_run_note(Channel *c, const ChannelProgress *p) {
         uint64_t now = manager_now();
         bool goes_on = run->running && p->running && p->n_runs == 0;
 
-        if (p->running || p->n_runs > 0 || p->n_statements != c->n_statements)
+        if (p->running || p->n_runs > 0 || p->n_bytes > 0 || p->n_statements != c->n_statements) {
                 c->used_usec = now;
+                c->waits_usec = 0;
+        }
         c->n_statements = p->n_statements;
         count(c, p);
         if (run->running && run->parked)

@@ -9,8 +9,8 @@
 
 #include "channel.h"
 
-/* Counts what was done, for channel, session and service, and logs a slow run that ended. True: the run that was known
- * before is over. */
+/* Counts what was done, for channel, session and service, and logs a slow run that ended: one a minute of each uid and
+ * database. Whoever did something is no longer idle, and does not wait. True: the run that was known before is over. */
 bool channel_run_note(Channel *c, const ChannelProgress *progress);
 
 /* How long it has lasted. */

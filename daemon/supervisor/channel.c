@@ -228,7 +228,8 @@ static void rest(Channel *c) {
 }
 
 static void wait_for_worker(Channel *c) {
-        c->waits_usec = manager_now();
+        if (c->waits_usec == 0)
+                c->waits_usec = manager_now();
         enter(c, CHANNEL_WAITING, 0, c->waits_usec + quota_limits(c->user, c->database).queue_timeout_usec);
         g_queue_push_tail_link(&c->group->channels, &c->group_link);
         group_staff(c->group);
@@ -286,8 +287,8 @@ int channel_hand_over(Channel *c, Worker *w) {
         Message m = hand_over_message(c);
         int r = message_send(w->control_fd, &m, c->fd);
 
-        if (r == -EAGAIN)
-                return r;
+        if (r == -EAGAIN || r == -ETOOMANYREFS || r == -EPIPE || r == -ECONNRESET)
+                return -EAGAIN;
         if (r < 0) {
                 log_full(LOG_DEBUG, database_name(c->database), NULL, "A channel cannot be handed over: %s", strerror(-r));
                 channel_free(c);
@@ -359,6 +360,8 @@ void channel_on_rested(Channel *c, const ChannelEnd *end) {
         (void) channel_run_note(c, &end->progress);
         if (end->waiting)
                 worker_is_stuck_now(w);
+        else
+                c->waits_usec = 0;
         detach(c);
         if (c->state == CHANNEL_CLOSING || c->doomed || user_hold(c->user, end->state.size, &refusal) < 0) {
                 c->state = CHANNEL_RESTING;

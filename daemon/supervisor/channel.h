@@ -57,7 +57,9 @@ typedef struct Channel {
         GBytes *kept;               /* RESTING, WAITING: what its worker gave back; NULL: it was at none yet */
         bool doomed;                /* it closes once its run is over */
         bool patient;               /* CLOSING for the client's sake: not a reason to kill anything */
-        uint64_t opened_usec, used_usec, waits_usec, cancelled_usec; /* 0: not cancelled */
+        uint64_t opened_usec, used_usec;
+        uint64_t waits_usec;        /* since when a request waits for a worker that has time for it; 0: none does */
+        uint64_t cancelled_usec;    /* 0: not cancelled */
         uint64_t n_runs, n_rows, n_bytes;
         uint32_t n_statements;
         ChannelRun run;
@@ -81,7 +83,7 @@ void channel_doom(Channel *c);
 void channel_free(Channel *c);
 
 /* Gives it, WAITING, to the worker. 0: it is there, or was closed because it cannot be handed over; -EAGAIN: that worker
- * reads nothing now. */
+ * reads nothing now, or is dead. */
 int channel_hand_over(Channel *c, Worker *w);
 
 /* Cancels the run under way. A worker that hears nothing is killed a second later. */

@@ -358,6 +358,24 @@ def waits_no_longer_than_others():
 
 
 @test
+def waits_behind_a_scan():
+    """So does one that its worker gives back again and again, for a run that goes on there; one that is served waits anew"""
+    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1, "QueueTimeoutSec": 1}) as service:
+        client = service.client()
+        scanning, waiting, other = (Channel(client) for _ in range(3))
+        for _ in range(2):
+            run = scanning.query(SCAN)
+            wait_for(lambda: service.states() == ["running"], "the run is under way")
+            waiting.query("SELECT 1")
+            true(waiting.is_closed(), "it waits")
+            number = other.query("SELECT 2")
+            scanning.cancel(run)
+            expect("Cancelled", scanning.read, run)
+            equal(other.read(number).rows, [[2]], "rows of one that has not waited for so long")
+            waiting = Channel(client)
+
+
+@test
 def lying_workers():
     """A worker that says of channels what it may not say is killed, and its channels end; the service goes on"""
     lying = {"SQLIPC_WORKER_PATH": str(BUILD_ROOT / "tests/bus/lying-worker")}
