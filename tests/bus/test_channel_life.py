@@ -58,7 +58,14 @@ class Life(Service):
 
     def held(self):
         wait_for(lambda: self.counters()["NWorkers"] == 0 and not self.workers(), "idle workers end")
-        return sorted(target.split("[")[0] for target in fds(self.pid()).values())
+        held = []
+
+        def no_pipes():
+            held[:] = sorted(target.split("[")[0] for target in fds(self.pid()).values())
+            return not any(target.startswith("pipe:") for target in held)
+
+        wait_for(no_pipes, "pipes whose readers are gone are closed")
+        return held
 
     def state(self):
         ((_, _, _, more),) = self.driver.manager("ListChannels")[0]
