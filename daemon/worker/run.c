@@ -98,7 +98,7 @@ static void give_back(Run *run) {
         page_writer_keep_tail(&run->writer);
         connection_keep(run->connection, run->stmt);
         run->stmt = NULL;
-        if (run->keeps)
+        if (run->keeps && run->error.error == ERROR_NONE) /* after some errors SQLite has ended the transaction */
                 run->kept = run->connection;
         else
                 pool_give(run->context->pool, run->connection);
@@ -417,13 +417,15 @@ static RunState flush(Run *run) {
         return run->state = RUN_READY;
 }
 
-/* All of COLUMNS into the page, without a copy, where it is in the cache and the page has room. */
+/* All of COLUMNS into the page, without a copy, where it is in the cache and the page has room. Not behind what the progress
+ * handler began to send: that must be out first. */
 static bool encode_cached_columns(Run *run) {
         PageEncoder *e = &run->encoder;
         const uint8_t *payload;
         size_t size;
 
-        if (!connection_columns(run->connection, run->stmt, run->job->page_size, &payload, &size, &run->error) ||
+        if (!page_writer_is_idle(&run->writer) ||
+            !connection_columns(run->connection, run->stmt, run->job->page_size, &payload, &size, &run->error) ||
             !page_encoder_begin_part(e, FRAME_COLUMNS) || page_encoder_part_room(e) < size)
                 return false;
         (void) page_encoder_append(e, payload, size);
