@@ -61,7 +61,9 @@ static uint64_t look_again_usec(const Channel *c) {
 int channels_settle(JobQueue *q, Channel *c) {
         RunState state = c->run.state;
 
-        if (state == RUN_OVER || (c->dropped && !c->busy)) {
+        if (c->dropped && state != RUN_OVER) /* inside its step, which is over */
+                channel_drop(c, false);
+        if (c->dropped || state == RUN_OVER) {
                 close_channel(q, c);
                 return 0;
         }

@@ -150,25 +150,28 @@ bool client_read(Client *c) {
 }
 
 /* STATEMENT, which is no frame that the decoder of runs knows: it is taken out before that sees it. */
+static bool statement_is_next(const PageDecoder *d) {
+        return d->rows_left == 0 && d->fill - d->start >= FRAME_HEADER_SIZE && d->buffer[d->start + 4] == FRAME_STATEMENT;
+}
+
+/* Of one in parts the first tells. True: this was the last. */
 static bool take_statement(Client *c, Answer *ret) {
         PageDecoder *d = &c->decoder;
         const uint8_t *at = d->buffer + d->start;
-        size_t have = d->fill - d->start, size;
+        size_t size = load_le32(at);
 
-        if (d->rows_left > 0 || have < FRAME_HEADER_SIZE || at[4] != FRAME_STATEMENT)
-                return false;
-        size = load_le32(at);
         while (d->fill - d->start < FRAME_HEADER_SIZE + frame_padded(size))
                 g_assert_true(client_read(c));
         at = d->buffer + d->start;
-        *ret = (Answer) {
-                .number = load_le64(at + 8),
-                .statement = true,
-                .n_columns = load_le32(at + FRAME_HEADER_SIZE),
-                .n_parameters = load_le32(at + FRAME_HEADER_SIZE + 4),
-        };
+        if (!ret->statement)
+                *ret = (Answer) {
+                        .number = load_le64(at + 8),
+                        .statement = true,
+                        .n_columns = load_le32(at + FRAME_HEADER_SIZE),
+                        .n_parameters = load_le32(at + FRAME_HEADER_SIZE + 4),
+                };
         d->start += FRAME_HEADER_SIZE + frame_padded(size);
-        return true;
+        return !(load_le16(at + 6) & FRAME_MORE);
 }
 
 bool client_receive(Client *c, Answer *ret) {
@@ -178,8 +181,9 @@ bool client_receive(Client *c, Answer *ret) {
         for (;;) {
                 int r;
 
-                if (take_statement(c, ret))
-                        return true;
+                while (statement_is_next(d))
+                        if (take_statement(c, ret))
+                                return true;
                 r = page_decoder_next(d);
                 g_assert_cmpint(r, >=, 0);
                 if (r == PAGE_MORE && d->fill - d->start < FRAME_HEADER_SIZE) {
@@ -242,6 +246,18 @@ static void add(ChannelProgress *sums, const ChannelProgress *p) {
         sums->n_rows += p->n_rows;
         sums->n_bytes += p->n_bytes;
         sums->n_statements = p->n_statements;
+}
+
+ChannelProgress client_next_progress(Rig *rig) {
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+        ChannelProgress p;
+
+        wait_for(rig->control_fd);
+        g_assert_cmpint(message_receive(rig->control_fd, &m), ==, 1);
+        g_assert_cmpint(m.message.kind, ==, MESSAGE_CHANNEL_PROGRESS);
+        p = m.message.channel_progress;
+        received_message_done(&m);
+        return p;
 }
 
 ReceivedMessage client_expect_end(Rig *rig, Client *c, MessageKind kind, ChannelProgress *sums) {

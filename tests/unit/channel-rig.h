@@ -67,6 +67,9 @@ Answer client_expect(Client *c, uint64_t number, ErrorNumber error);
 /* Sends a QUERY, and what came of it. */
 Answer client_query(Client *c, const char *sql);
 
+/* The next report, which must be CHANNEL_PROGRESS; its SQL is gone. */
+ChannelProgress client_next_progress(Rig *rig);
+
 /* The worker gives the channel back, CHANNEL_CLOSED or CHANNEL_RESTED; progress passes by, its sums into `sums` (NULL:
  * nowhere). To be freed. */
 ReceivedMessage client_expect_end(Rig *rig, Client *c, MessageKind kind, ChannelProgress *sums);

@@ -511,19 +511,6 @@ static void test_cancel_at_once(void) {
         rig_done(&rig);
 }
 
-/* The next report, which must be of this kind; its SQL is gone. */
-static ChannelProgress next_progress(Rig *rig) {
-        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
-        ChannelProgress p;
-
-        wait_for(rig->control_fd);
-        g_assert_cmpint(message_receive(rig->control_fd, &m), ==, 1);
-        g_assert_cmpint(m.message.kind, ==, MESSAGE_CHANNEL_PROGRESS);
-        p = m.message.channel_progress;
-        received_message_done(&m);
-        return p;
-}
-
 /* One that is parked, because its answer is not read. */
 static void test_cancel_parked(void) {
         uint64_t number;
@@ -535,7 +522,7 @@ static void test_cancel_parked(void) {
         client_start(&rig, &c);
         number = client_add_query(&c, MANY, 0, NULL);
         client_send(&c);
-        while (!next_progress(&rig).parked)
+        while (!client_next_progress(&rig).parked)
                 ;
         client_add_cancel(&c, number);
         client_send(&c);
@@ -560,9 +547,9 @@ static void test_slow_reader(void) {
         client_start(&rig, &c);
         number = client_add_query(&c, MANY, 0, NULL);
         client_send(&c);
-        while (!next_progress(&rig).parked)
+        while (!client_next_progress(&rig).parked)
                 ;
-        while (next_progress(&rig).parked) /* its end is news, too: then it holds up writers no more */
+        while (client_next_progress(&rig).parked) /* its end is news, too: then it holds up writers no more */
                 ;
         exec_sql(rig.database, "INSERT INTO t(i) VALUES(77)");
         g_assert_true(client_receive(&c, &a));

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The worker's channels where something is in the way: a socket that is full at the wrong moment, a request that fails
+ * among others. */
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "channel-rig.h"
+
+/* It begins to be sent while what follows is computed, and does not fit a narrow socket. */
+#define BLOB "SELECT zeroblob(12000)"
+#define SLOW "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 300000) SELECT count(*) FROM c"
+
+/* A channel whose socket takes a few KiB. */
+static void start_narrow(Rig *rig, Client *c, uint32_t page_size) {
+        int least = 1;
+
+        client_init(rig, c);
+        c->setup.page_size = page_size;
+        g_assert_cmpint(setsockopt(c->kept_fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof least), ==, 0);
+        client_open(rig, c);
+}
+
+static void expect_closed(Rig *rig, Client *c) {
+        ReceivedMessage m = client_expect_end(rig, c, MESSAGE_CHANNEL_CLOSED, NULL);
+
+        received_message_done(&m);
+}
+
+static void wait_until_parked(Rig *rig) {
+        while (!client_next_progress(rig).parked)
+                ;
+}
+
+/* Descriptions that nobody reads: they wait as rows do, though no statement is open behind them. */
+static void test_prepare_parked(void) {
+        g_autofree char *name = g_strnfill(SQLIPC_PAGE_SIZE_MIN * 3 / 4, 'n');
+        g_autofree char *sql = g_strdup_printf("SELECT 1 AS %s", name);
+        Client c;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        start_narrow(&rig, &c, SQLIPC_PAGE_SIZE_MIN);
+        for (unsigned i = 0; i < 10; i++)
+                (void) client_add_prepare(&c, sql);
+        client_send(&c);
+        wait_until_parked(&rig);
+        for (uint64_t i = 1; i <= 10; i++)
+                g_assert_cmpuint(client_expect(&c, i, ERROR_NONE).n_columns, ==, 1);
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* The answer before it is half sent when the first row of the next is there: its COLUMNS goes out behind that. */
+static void test_columns_behind_answer(void) {
+        Client c;
+        Answer a;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        start_narrow(&rig, &c, SQLIPC_PAGE_SIZE_DEFAULT);
+        (void) client_add_query(&c, BLOB, 0, NULL);
+        (void) client_add_query(&c, SLOW, 0, NULL);
+        client_send(&c);
+        wait_until_parked(&rig);
+        g_assert_cmpuint(client_expect(&c, 1, ERROR_NONE).n_rows, ==, 1);
+        a = client_expect(&c, 2, ERROR_NONE);
+        g_assert_cmpuint(a.n_columns, ==, 1);
+        g_assert_cmpint(a.integer, ==, 300000);
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* CHANNEL_CLOSE inside a step, while the answer before it waits for a reader. */
+static void test_closed_in_step(void) {
+        Setup setup = wide;
+        Message close = { .kind = MESSAGE_CHANNEL_CLOSE };
+        Client c;
+        Rig rig;
+
+        setup.park_usec = LATER;
+        rig_init(&rig, setup);
+        start_narrow(&rig, &c, SQLIPC_PAGE_SIZE_DEFAULT);
+        (void) client_add_query(&c, BLOB, 0, NULL);
+        (void) client_add_query(&c, ENDLESS, 0, NULL);
+        client_send(&c);
+        wait_for(c.fd);
+        close.channel_close.number = c.number;
+        g_assert_cmpint(message_send(rig.control_fd, &close, -1), ==, 0);
+        expect_closed(&rig, &c);
+        client_done(&c);
+        rig_done(&rig);
+}
+
+/* SQLite ends the transaction of a run that found no memory. Those behind it, which came with it, read in another, and not
+ * in none: all of a run is of one state of the file. */
+static void test_batch_with_failure(void) {
+        static const char failing[] = "SELECT length(b || 'x') FROM big";
+        Bytes exposed[] = { { "t", 1 }, { "big", 3 } };
+        Setup setup = wide;
+        Client c;
+        Rig rig;
+
+        setup.heap_size_max = 16 << 20;
+        setup.exposed = exposed;
+        setup.n_exposed = G_N_ELEMENTS(exposed);
+        rig_init(&rig, setup);
+        exec_sql(rig.database, "PRAGMA journal_mode = WAL; CREATE TABLE big(b); INSERT INTO big VALUES(zeroblob(30000000))");
+        client_start(&rig, &c);
+        g_assert_cmpint(client_query(&c, failing).error, ==, ERROR_OUT_OF_MEMORY); /* from now on it is quick */
+        for (unsigned round = 0; round < 5; round++) {
+                (void) client_add_query(&c, failing, 0, NULL);
+                (void) client_add_query(&c, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 50000) "
+                                            "SELECT count(DISTINCT (SELECT max(n) + 0 * x FROM t)) FROM c", 0, NULL);
+                (void) client_add_query(&c, "SELECT 1", 0, NULL);
+                client_send(&c);
+                for (unsigned i = 0; i < 20; i++)
+                        exec_sql(rig.database, "UPDATE t SET n = coalesce(n, 0) + 1");
+                (void) client_expect(&c, c.request - 2, ERROR_OUT_OF_MEMORY);
+                g_assert_cmpint(client_expect(&c, c.request - 1, ERROR_NONE).integer, ==, 1);
+                (void) client_expect(&c, c.request, ERROR_NONE);
+        }
+        client_done(&c);
+        rig_done(&rig);
+}
+
+int main(int argc, char **argv) {
+        rig_main_init(&argc, &argv);
+        g_test_add_func("/channel/prepare-parked", test_prepare_parked);
+        g_test_add_func("/channel/columns-behind-answer", test_columns_behind_answer);
+        g_test_add_func("/channel/closed-in-step", test_closed_in_step);
+        g_test_add_func("/channel/batch-with-failure", test_batch_with_failure);
+        return g_test_run();
+}
