@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The worker's channels: how they end, rest and move to another worker. */
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -167,7 +168,14 @@ static void test_told_to_drain(void) {
         rig_done(&rig);
 }
 
-/* CANCEL by the supervisor names the channel. */
+/* Whether there is something for the client within that time. */
+static bool is_readable(Client *c, int msec) {
+        struct pollfd p = { .fd = c->fd, .events = POLLIN };
+
+        return poll(&p, 1, msec) > 0;
+}
+
+/* CANCEL by the supervisor names the channel. What comes before the run is about nothing. */
 static void test_cancelled_by_supervisor(void) {
         Client c;
         Rig rig;
@@ -175,13 +183,16 @@ static void test_cancelled_by_supervisor(void) {
         rig_init(&rig, wide);
         client_start(&rig, &c);
         begin_endless(&rig, &c);
-        send_cancel(&rig, c.number);
+        do
+                send_cancel(&rig, c.number);
+        while (!is_readable(&c, 100));
         (void) client_expect(&c, c.request, ERROR_CANCELLED);
         send_cancel(&rig, c.number); /* nothing is under way */
+        expect_pong(&rig);
         g_assert_cmpuint(client_query(&c, "SELECT * FROM t").n_rows, ==, 2);
         (void) client_add_query(&c, MANY, 0, NULL);
         client_send(&c);
-        g_usleep(IN_STEP_USEC);
+        g_assert_true(is_readable(&c, -1));
         send_cancel(&rig, c.number);
         (void) client_expect(&c, c.request, ERROR_CANCELLED);
         g_assert_cmpuint(client_query(&c, "SELECT * FROM t").n_rows, ==, 2);
