@@ -45,8 +45,8 @@ static void log_slow(const Channel *c, uint64_t usec) {
         if (fields.usec > c->manager->config->service.slow_query_usec)
                 /* all that is known of it is its worker's word */
                 log_event_limited(LOG_EVENT_SLOW_QUERY, "channel", &fields,
-                                  "A run of uid %u on channel %" PRIu64 " took %.1f s, more than SlowQuerySec=; rows: %" PRIu64
-                                  ".",
+                                  "A run of uid %u on channel %" PRIu64 " took %.1f s, more than SlowQuerySec=; "
+                                  "rows: %" PRIu64 ".",
                                   (unsigned) c->user->uid, c->number, (double) fields.usec / 1e6, fields.rows);
 }
 
