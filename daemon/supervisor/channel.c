@@ -159,17 +159,30 @@ void channel_check_idle(Channel *c) {
                 channel_close(c);
 }
 
+/* The worker is to let go of it. Where its socket is full it is told later. */
+static void tell_to_close(Channel *c) {
+        int r = message_send(c->worker->control_fd, &(Message) {
+                .kind = MESSAGE_CHANNEL_CLOSE,
+                .channel_close = { .number = c->number },
+        }, -1);
+
+        c->told = r >= 0;
+        c->close_ping = worker_ping(c->worker);
+        arm(c, manager_now() + GRACE_USEC);
+}
+
 /* It was told to go, and is still there. Where another's work keeps the worker from hearing that, the client at least is
  * free. */
 static void on_close_timeout(Channel *c) {
-        bool is_excused = c->patient || worker_is_held_up_by_others(c->worker, c);
+        Worker *w = c->worker;
 
-        if (!is_excused || !worker_is_deaf(c->worker, GRACE_USEC / 2)) {
-                worker_kill(c->worker, "it does not let go of a channel that closes");
-                return;
-        }
+        if (!c->told)
+                tell_to_close(c);
+        else if (worker_has_answered(w, c->close_ping) || !(c->patient || worker_is_held_up_by_others(w, c)))
+                worker_kill(w, "it does not let go of a channel that closes");
+        else
+                arm(c, manager_now() + GRACE_USEC);
         (void) shutdown(c->fd, SHUT_RDWR);
-        arm(c, manager_now() + GRACE_USEC);
 }
 
 /* The rest of an answer that the client has not read yet; the worker may hold more of it. */
@@ -187,12 +200,12 @@ static void close_if_drained(Channel *c) {
 }
 
 static void on_cancel_timeout(Channel *c) {
-        if (c->cancelled_usec == 0 || !worker_is_deaf(c->worker, 0))
+        if (c->cancelled_usec == 0 || worker_has_answered(c->worker, c->cancel_ping))
                 return;
-        if (worker_is_deaf(c->worker, GRACE_USEC))
-                worker_kill(c->worker, "a run on a channel that was cancelled goes on");
-        else
+        if (worker_is_held_up_by_others(c->worker, c))
                 arm(c, manager_now() + GRACE_USEC);
+        else
+                worker_kill(c->worker, "a run on a channel that was cancelled goes on");
 }
 
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -308,14 +321,9 @@ void channel_close(Channel *c) {
         case CHANNEL_RESTING:
         case CHANNEL_WAITING: channel_free(c); return;
         case CHANNEL_AT_WORKER:
-                (void) message_send(c->worker->control_fd, &(Message) {
-                        .kind = MESSAGE_CHANNEL_CLOSE,
-                        .channel_close = { .number = c->number },
-                }, -1);
-                worker_ping(c->worker);
                 (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF);
                 c->state = CHANNEL_CLOSING;
-                arm(c, manager_now() + GRACE_USEC);
+                tell_to_close(c);
                 return;
         case CHANNEL_CLOSING: return;
         }
@@ -340,7 +348,7 @@ void channel_cancel(Channel *c, const char *sentence) {
                 return;
         worker_cancel(c->worker, c->number, ERROR_CANCELLED, sentence);
         c->cancelled_usec = manager_now();
-        worker_ping(c->worker);
+        c->cancel_ping = worker_ping(c->worker);
         arm(c, c->cancelled_usec + GRACE_USEC);
 }
 

@@ -10,8 +10,8 @@
  * 1. We keep a descriptor of the worker's end, so a channel outlives its worker's idleness: while it rests nobody reads it,
  *    and what the worker knew of it (its statements, what it had read) lies here and counts as held by the user.
  * 2. A worker that has it answers by itself. We hear of its runs twice a second at most, and look at nothing but hang-ups.
- * 3. Who closes waits a second for the worker, then kills it: unless something else holds the worker up, which has a
- *    deadline of its own; the client's end is shut down then.
+ * 3. Who closes waits a second for the worker, then kills it: unless something else may hold the worker up, which has a
+ *    deadline of its own, as the worker has (worker-channels.h); the client's end is shut down then.
  * 4. Its requests are no Runs of ours. One that lasts is listed under the channel's number, and CANCEL names it by that.
  */
 #ifndef SQLIPC_CHANNEL_H_SUPERVISOR
@@ -57,6 +57,8 @@ typedef struct Channel {
         GBytes *kept;               /* RESTING, WAITING: what its worker gave back; NULL: it was at none yet */
         bool doomed;                /* it closes once its run is over */
         bool patient;               /* CLOSING for the client's sake: not a reason to kill anything */
+        bool told;                  /* CLOSING: the worker's socket took that */
+        uint64_t close_ping, cancel_ping; /* once the worker has answered these it has read CHANNEL_CLOSE, CANCEL */
         uint64_t opened_usec, used_usec;
         uint64_t waits_usec;        /* since when a request waits for a worker that has time for it; 0: none does */
         uint64_t cancelled_usec;    /* 0: not cancelled */

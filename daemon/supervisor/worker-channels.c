@@ -20,13 +20,22 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata);
 
 /* ---- Whether it is there ---- */
 
-void worker_ping(Worker *w) {
-        if (w->control_fd < 0 || w->ping_sent)
-                return;
+uint64_t worker_ping(Worker *w) {
+        if (w->control_fd < 0)
+                return w->ping_number;
+        if (w->ping_sent) {
+                w->ping_again = true;
+                return w->ping_number + 1;
+        }
         if (w->ping_usec == 0)
                 w->ping_usec = manager_now();
         /* a full socket is no answer either */
         w->ping_sent = message_send(w->control_fd, &(Message) { .kind = MESSAGE_PING, .number = w->ping_number }, -1) >= 0;
+        return w->ping_number;
+}
+
+bool worker_has_answered(const Worker *w, uint64_t ping) {
+        return w->ping_number > ping;
 }
 
 static int on_pong(Worker *w, uint64_t number) {
@@ -35,6 +44,9 @@ static int on_pong(Worker *w, uint64_t number) {
         w->ping_number++;
         w->ping_sent = false;
         w->ping_usec = 0;
+        if (w->ping_again)
+                (void) worker_ping(w);
+        w->ping_again = false;
         return 0;
 }
 
@@ -63,7 +75,14 @@ bool worker_has_busy_channels(const Worker *w) {
 }
 
 bool worker_is_held_up_by_others(const Worker *w, const Channel *c) {
-        return worker_n_runnable(w) > channel_is_runnable(c);
+        if (worker_n_runnable(w) > channel_is_runnable(c))
+                return true;
+        if (channel_is_runnable(c))
+                return false;
+        for (GList *i = w->channels.head; i; i = i->next)
+                if (i->data != c && ((const Channel *) i->data)->state == CHANNEL_AT_WORKER)
+                        return true;
+        return false;
 }
 
 bool worker_may_give_way(const Worker *w) {
@@ -92,7 +111,7 @@ void worker_add_channel(Worker *w, Channel *c) {
         bool first = !w->channels.head;
 
         g_queue_push_tail_link(&w->channels, &c->worker_link);
-        worker_ping(w);
+        (void) worker_ping(w);
         if (first)
                 watch(w);
 }
@@ -153,7 +172,7 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
                 check_idle(w);
         if (w->outdated) /* it has what had no other place: once nothing runs they get one */
                 worker_outdate(w);
-        worker_ping(w);
+        (void) worker_ping(w);
         if (w->channels.head)
                 watch(w);
         return 0;

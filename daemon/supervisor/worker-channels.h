@@ -27,8 +27,10 @@ void worker_lose_channels(Worker *w);
 /* They close, each after its run. */
 void worker_doom_channels(Worker *w);
 
-/* Asks whether it is there, unless that is asked already. */
-void worker_ping(Worker *w);
+/* Asks whether it is there; where that is asked already, once more as soon as it answers. Returns the question's number: once
+ * it is answered, all that was said before has been read. */
+uint64_t worker_ping(Worker *w);
+bool worker_has_answered(const Worker *w, uint64_t ping);
 
 /* It has owed an answer for longer than that. */
 bool worker_is_deaf(const Worker *w, uint64_t usec);
@@ -41,7 +43,7 @@ void worker_is_not_stuck(Worker *w);
 /* New channels do better elsewhere. */
 bool worker_is_stuck(const Worker *w);
 
-/* Something that is not `c` runs there, as far as we know. */
+/* Something that is not `c` may run there: what lasts is known, and of the rest that it may be any channel's. */
 bool worker_is_held_up_by_others(const Worker *w, const Channel *c);
 
 /* Something runs on a channel there, as far as we know; or waits for its reader. */

@@ -31,8 +31,8 @@ struct Worker {
         uint64_t started_usec;
         uint64_t idle_usec;       /* since when it has had no run and no channel */
         /* worker-channels.h */
-        bool ping_sent;
-        uint64_t ping_number;
+        bool ping_sent, ping_again;
+        uint64_t ping_number;     /* of the one that is owed an answer, or of the next */
         uint64_t ping_usec;       /* when it was asked; 0: it owes no answer */
         uint64_t stuck_until_usec;
         sd_event_source *io, *child, *idle_timer, *watch;

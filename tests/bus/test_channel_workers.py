@@ -3,6 +3,7 @@
 """Which worker has a channel, what it costs while nothing comes, and what becomes of it when its worker is stuck or dies."""
 import multiprocessing
 import os
+import pathlib
 import random
 import signal
 import threading
@@ -25,6 +26,8 @@ STUCK_LATER = (
     "SELECT instr(hex(zeroblob(5000000 + c % 2)), hex(zeroblob(2500000)) || 'b') FROM "
     f"(SELECT count(*) AS c FROM ({ENDLESS} x FROM n LIMIT 8000000))"
 )
+# The same for a few seconds.
+STUCK_SHORTLY = "SELECT instr(hex(zeroblob(600000)), hex(zeroblob(300000)) || 'b')"
 N_CPUS = len(os.sched_getaffinity(0))
 
 
@@ -136,6 +139,30 @@ def beside_what_cannot_be_interrupted():
         none_left(service)
         equal(workers & set(service.workers()), set(), "workers that nobody waits for")
         client.point()
+
+
+def cpu_ticks(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+@test
+def closed_beside_what_cannot_be_interrupted():
+    """A channel that closes costs no other its answer, though the worker hears of it only when that is computed"""
+    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}) as service:
+        closing, computing = Channel(service.client()), Channel(service.client())
+        for channel in (closing, computing):
+            channel.ask("SELECT 1")
+        (pid,) = service.workers()
+        before = cpu_ticks(pid)
+        run = computing.query(STUCK_SHORTLY)
+        wait_for(lambda: cpu_ticks(pid) > before + 10, "it computes")
+        closing.close()
+        equal(computing.read(run).rows, [[0]], "rows")
+        wait_for(lambda: service.counters()["NChannels"] == 1, "the other is closed")
+        equal(service.workers(), [pid], "the worker")
+        computing.close()
+        none_left(service)
 
 
 def cancel_late(service, wait):
