@@ -110,7 +110,8 @@ static void test_batch_with_failure(void) {
         for (unsigned round = 0; round < 5; round++) {
                 (void) client_add_query(&c, failing, 0, NULL);
                 (void) client_add_query(&c, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c "
-                                            "WHERE x < 50000) SELECT count(DISTINCT (SELECT max(n) + 0 * x FROM t)) FROM c", 0, NULL);
+                                            "WHERE x < 50000) SELECT count(DISTINCT (SELECT max(n) + 0 * x FROM t)) FROM c",
+                                        0, NULL);
                 (void) client_add_query(&c, "SELECT 1", 0, NULL);
                 client_send(&c);
                 for (unsigned i = 0; i < 20; i++)
