@@ -399,6 +399,10 @@ static RunState slice(Channel *c) {
         return state;
 }
 
+static bool may_begin(const Channel *c) {
+        return !c->closing && !c->run.context->leaving;
+}
+
 static RunState take_turn(Channel *c) {
         Run *run = &c->run;
         uint64_t until = UINT64_MAX;
@@ -406,7 +410,7 @@ static RunState take_turn(Channel *c) {
         c->used_usec = now_coarse_usec();
         if (!c->busy && !page_writer_is_idle(&run->writer) && channel_flush(c) != RUN_READY && run->state != RUN_IDLE)
                 return run->state;
-        while (!run->reader_left && (c->busy || (!c->closing && begin_next(c)))) {
+        while (!run->reader_left && (c->busy || (may_begin(c) && begin_next(c)))) {
                 RunState state = slice(c);
 
                 if (state == RUN_RETRY && channel_flush(c) == RUN_OVER)
@@ -435,11 +439,12 @@ RunState channel_turn(Channel *c) {
         return state;
 }
 
-bool channel_can_move(const Channel *c) {
-        const Run *run = &c->run;
+bool channel_is_answered(const Channel *c) {
+        return !c->busy && page_writer_is_idle(&c->run.writer) && page_encoder_is_empty(&c->run.encoder);
+}
 
-        return !c->busy && !c->closing && !run->reader_left && !c->input.invalid && page_writer_is_idle(&run->writer) &&
-               page_encoder_is_empty(&run->encoder) &&
+bool channel_can_move(const Channel *c) {
+        return channel_is_answered(c) && !c->closing && !c->run.reader_left && !c->input.invalid &&
                channel_state_size(&c->input, &c->statements) <= CHANNEL_STATE_SIZE_MAX;
 }
 

@@ -81,6 +81,9 @@ RunState channel_flush(Channel *c);
 void channel_on_time(Channel *c, uint64_t now_usec);
 
 /* No request is under way, and all is sent. */
+bool channel_is_answered(const Channel *c);
+
+/* The same, and another worker can go on with it. */
 bool channel_can_move(const Channel *c);
 
 /* A request waits, or bytes that nobody has looked at. */

@@ -57,6 +57,15 @@ static uint64_t look_again_usec(const Channel *c) {
         return quiet < due ? quiet : due;
 }
 
+/* EXIT: it goes on elsewhere; where it cannot, it ends. */
+static void leave(JobQueue *q, Channel *c) {
+        if (c->queued)
+                job_queue_take_out(q, &c->run);
+        if (!channel_can_move(c) || channel_report_rested(c, channel_waits(c)) < 0)
+                channel_report_closed(c);
+        forget_channel(q, c);
+}
+
 /* A channel after its turn. */
 int channels_settle(JobQueue *q, Channel *c) {
         RunState state = c->run.state;
@@ -65,6 +74,10 @@ int channels_settle(JobQueue *q, Channel *c) {
                 channel_drop(c, false);
         if (c->dropped || state == RUN_OVER) {
                 close_channel(q, c);
+                return 0;
+        }
+        if (q->context.leaving && channel_is_answered(c)) {
+                leave(q, c);
                 return 0;
         }
         if (state != RUN_IDLE)
@@ -160,19 +173,22 @@ uint64_t channels_expire(JobQueue *q, uint64_t now) {
         return first;
 }
 
-/* Their clients are not to notice: what is under way ends, and they wait for another worker. */
 void channels_leave(JobQueue *q) {
+        for (Channel *c = q->channels, *next; c; c = next) {
+                next = c->next;
+                if (&c->run != q->current && channel_is_answered(c))
+                        leave(q, c);
+        }
+}
+
+void channels_end(JobQueue *q) {
         while (q->channels) {
                 Channel *c = q->channels;
 
-                if (c->queued)
-                        job_queue_take_out(q, &c->run);
                 channel_cancel(c, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
                 if (!c->busy && c->run.state != RUN_IDLE)
                         (void) channel_flush(c);
-                if (!channel_can_move(c) || channel_report_rested(c, channel_waits(c)) < 0)
-                        channel_report_closed(c);
-                forget_channel(q, c);
+                leave(q, c);
         }
 }
 

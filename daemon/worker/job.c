@@ -17,6 +17,7 @@
 #include "report.h"
 
 #define LOOK_USEC (5 * USEC_PER_MSEC) /* between two looks of the progress handler at the world outside */
+#define LEAVE_USEC (4 * USEC_PER_SEC) /* what is under way at EXIT has so long; the supervisor kills soon after */
 #define N_EVENTS 32
 
 /* epoll's user data: a run, or one of these. */
@@ -174,6 +175,15 @@ static int begin_job(JobQueue *q, ReceivedMessage *m) {
         return 0;
 }
 
+static int leave(JobQueue *q) {
+        if (q->context.leaving)
+                return 0;
+        q->context.leaving = true;
+        q->leave_usec = now_usec() + LEAVE_USEC;
+        channels_leave(q);
+        return epoll_ctl(q->epoll_fd, EPOLL_CTL_DEL, q->job_fd, NULL) < 0 ? -errno : 0;
+}
+
 static int handle_control(JobQueue *q, ReceivedMessage *m) {
         switch (m->message.kind) {
         case MESSAGE_PREPARE:
@@ -188,8 +198,7 @@ static int handle_control(JobQueue *q, ReceivedMessage *m) {
         case MESSAGE_PING:
                 return report_send(q->control_fd, &(Message) { .kind = MESSAGE_PONG, .number = m->message.number });
         case MESSAGE_EXIT:
-                q->exiting = true;
-                return 0;
+                return leave(q);
         default:
                 return -EBADMSG;
         }
@@ -305,6 +314,7 @@ static int on_progress(void *userdata) {
                 q->looked_usec = now;
                 look_around(q);
         }
+        q->exiting |= now >= q->leave_usec;
         if (q->exiting && q->current->error.error == ERROR_NONE)
                 (void) sql_error_set(&q->current->error, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
         return run_on_progress(q->current, now, look);
@@ -334,7 +344,7 @@ static int handle_times(JobQueue *q, uint64_t now) {
 
 /* Milliseconds for epoll_wait(): 0 if a run can go on. */
 static int wait_msec(const JobQueue *q) {
-        uint64_t next = UINT64_MAX, now;
+        uint64_t next = q->leave_usec, now;
 
         for (const Run *run = q->first; run; run = run->next) {
                 uint64_t t = run_next_usec(run);
@@ -428,26 +438,31 @@ static int turn(JobQueue *q) {
         now = now_usec();
         if (r == 0 && woken.control)
                 r = read_control(q);
+        q->exiting |= now >= q->leave_usec;
         if (r == 0 && !q->exiting)
                 r = handle_times(q, now);
         if (r == 0 && !q->exiting && woken.timer)
                 on_timer(q);
-        if (r == 0 && !q->exiting && woken.job)
+        if (r == 0 && !q->exiting && !q->context.leaving && woken.job)
                 r = take_job(q);
         if (r == 0 && !q->exiting)
                 r = run_one(q, now);
         return r == 0 ? q->context.report_error : r;
 }
 
+static bool is_over(const JobQueue *q) {
+        return q->exiting || (q->context.leaving && !q->first && !q->channels);
+}
+
 int job_queue_run(JobQueue *q) {
         int r = 0;
 
-        while (!q->exiting && r == 0)
+        while (!is_over(q) && r == 0)
                 r = turn(q);
         if (r == -EPIPE || r == -ECONNRESET) /* the supervisor is gone */
                 r = 0;
         if (r == 0)
-                channels_leave(q);
+                channels_end(q);
         return r;
 }
 
@@ -467,6 +482,7 @@ int job_queue_init(JobQueue *q, int job_fd, int control_fd, ReceivedMessage *set
                 .setup = *setup,
                 .last = &q->first,
                 .armed_usec = UINT64_MAX,
+                .leave_usec = UINT64_MAX,
         };
         *setup = RECEIVED_MESSAGE_INIT;
         q->context = (RunContext) { .setup = &q->setup.message.setup, .pool = &q->pool, .control_fd = control_fd };

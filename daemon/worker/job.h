@@ -6,6 +6,9 @@
  * Order: a new job goes before continued ones, runs that can go on take turns page by page, channels with requests a
  * millisecond each. Between two slices the sockets are looked at, so a job waits for one page at most, unless SQLite sits in
  * one long step: then a sibling of this worker takes it, and channels with requests are given back for another to take.
+ *
+ * EXIT: nothing is begun any more. Channels go back as soon as all that was begun is answered; then, or after some seconds,
+ * the worker ends.
  */
 #ifndef JOB_H
 #define JOB_H
@@ -29,7 +32,8 @@ typedef struct JobQueue {
         uint64_t looked_usec;  /* when the progress handler last made system calls */
         uint64_t armed_usec;   /* when the timer fires, UINT64_MAX: it does not */
         Looking looking;
-        bool exiting;          /* EXIT came, or the supervisor is gone */
+        uint64_t leave_usec;   /* EXIT came: when what is under way then has had its time; UINT64_MAX: it did not */
+        bool exiting;          /* that is over, or the supervisor is gone */
 } JobQueue;
 
 /* Takes over `setup`, borrows the sockets. SQLite must be set up. -errno of epoll. */

@@ -40,6 +40,7 @@ typedef struct RunContext {
         const Setup *setup;
         Pool *pool;
         int control_fd;      /* borrowed: where reports go */
+        bool leaving;        /* EXIT came: channels begin no request any more */
         int report_error;    /* -errno: something was not reported, so the supervisor waits for it; the worker must end */
         uint8_t *spare_page; /* a page buffer of the default size that is kept for the next run; owned */
 } RunContext;

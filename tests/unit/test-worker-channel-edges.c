@@ -124,11 +124,43 @@ static void test_batch_with_failure(void) {
         rig_done(&rig);
 }
 
+/* EXIT while rows go out: the answer is whole, and what waits behind it goes on elsewhere; others go there at once. */
+static void test_exit_is_unseen(void) {
+        static const char rows[] = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 300000) "
+                                   "SELECT x FROM c WHERE x % 10000 = 0 OR x = 1";
+        Client c, idle;
+        ReceivedMessage m;
+        Rig rig;
+
+        rig_init(&rig, wide);
+        client_start(&rig, &idle);
+        g_assert_cmpuint(client_query(&idle, "SELECT * FROM t").n_rows, ==, 2);
+        client_start(&rig, &c);
+        (void) client_add_query(&c, rows, 0, NULL);
+        (void) client_add_query(&c, "SELECT 2", 0, NULL);
+        client_send(&c);
+        wait_for(c.fd);
+        g_assert_cmpint(message_send(rig.control_fd, &(Message) { .kind = MESSAGE_EXIT }, -1), ==, 0);
+        m = client_expect_end(&rig, &idle, MESSAGE_CHANNEL_RESTED, NULL);
+        received_message_done(&m);
+        m = client_expect_end(&rig, &c, MESSAGE_CHANNEL_RESTED, NULL);
+        g_assert_cmpuint(client_expect(&c, 1, ERROR_NONE).n_rows, ==, 31);
+        rig_gone(&rig);
+        rig_start(&rig, wide);
+        client_take_up(&rig, &c, &m);
+        received_message_done(&m);
+        g_assert_cmpint(client_expect(&c, 2, ERROR_NONE).integer, ==, 2);
+        client_done(&c);
+        client_done(&idle);
+        rig_done(&rig);
+}
+
 int main(int argc, char **argv) {
         rig_main_init(&argc, &argv);
         g_test_add_func("/channel/prepare-parked", test_prepare_parked);
         g_test_add_func("/channel/columns-behind-answer", test_columns_behind_answer);
         g_test_add_func("/channel/closed-in-step", test_closed_in_step);
         g_test_add_func("/channel/batch-with-failure", test_batch_with_failure);
+        g_test_add_func("/channel/exit-is-unseen", test_exit_is_unseen);
         return g_test_run();
 }
