@@ -312,7 +312,7 @@ static void test_move_anywhere(void) {
         rig_done(&rig);
 }
 
-/* EXIT in the middle of a request: that ends, and the channel goes on elsewhere. */
+/* EXIT in the middle of a request that takes too long: that ends, and the channel goes on elsewhere. */
 static void test_exit(void) {
         uint64_t statement;
         ReceivedMessage m;
