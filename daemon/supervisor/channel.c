@@ -2,10 +2,8 @@
 /* A private socket between a client and a worker. Supervisor. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sockios.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,7 +19,6 @@
 #include "worker-channels.h"
 
 #define GRACE_USEC UINT64_C(1000000) /* between CHANNEL_CLOSE or CANCEL, and SIGKILL */
-#define DRAIN_USEC UINT64_C(100000)  /* between looks whether the last answer was read */
 #define ACCURACY_USEC UINT64_C(1000)
 
 static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata);
@@ -156,19 +153,18 @@ static uint64_t expires(const Channel *c) {
 
 void channel_check_idle(Channel *c) {
         if (!c->run.running && manager_now() >= expires(c))
-                channel_close(c);
+                channel_doom(c);
 }
 
-/* The worker is to let go of it. Where its socket is full it is told later. */
+/* The worker is to let go of it, at once or when it has answered. Where its socket is full it is told later. */
 static void tell_to_close(Channel *c) {
         int r = message_send(c->worker->control_fd, &(Message) {
                 .kind = MESSAGE_CHANNEL_CLOSE,
-                .channel_close = { .number = c->number },
+                .channel_close = { .number = c->number, .drain = c->state != CHANNEL_CLOSING },
         }, -1);
 
         c->told = r >= 0;
         c->close_ping = worker_ping(c->worker);
-        arm(c, manager_now() + GRACE_USEC);
 }
 
 /* It was told to go, and is still there. Where another's work keeps the worker from hearing that, the client at least is
@@ -180,32 +176,37 @@ static void on_close_timeout(Channel *c) {
                 tell_to_close(c);
         else if (worker_has_answered(w, c->close_ping) || !(c->patient || worker_is_held_up_by_others(w, c)))
                 worker_kill(w, "it does not let go of a channel that closes");
-        else
-                arm(c, manager_now() + GRACE_USEC);
         (void) shutdown(c->fd, SHUT_RDWR);
+        arm(c, manager_now() + GRACE_USEC);
 }
 
-/* The rest of an answer that the client has not read yet; the worker may hold more of it. */
-static bool is_drained(const Channel *c) {
-        int size = 0;
+/* When to look again at one that its worker has: whether a CANCEL was heard, and whether it is told, and leaves. */
+static void arm_at_worker(Channel *c) {
+        uint64_t usec = c->doomed && c->told ? c->leaves_usec : UINT64_MAX;
 
-        return ioctl(c->fd, SIOCOUTQ, &size) >= 0 && size == 0;
+        if (c->cancelled_usec > 0 || (c->doomed && !c->told))
+                usec = MIN(usec, manager_now() + GRACE_USEC);
+        arm(c, usec);
 }
 
-static void close_if_drained(Channel *c) {
-        if (is_drained(c))
-                channel_close(c);
-        else
-                arm(c, manager_now() + DRAIN_USEC);
-}
-
-static void on_cancel_timeout(Channel *c) {
-        if (c->cancelled_usec == 0 || worker_has_answered(c->worker, c->cancel_ping))
+static void check_cancelled(Channel *c) {
+        if (c->cancelled_usec == 0 || manager_now() < c->cancelled_usec + GRACE_USEC)
                 return;
-        if (worker_is_held_up_by_others(c->worker, c))
-                arm(c, manager_now() + GRACE_USEC);
-        else
+        if (worker_has_answered(c->worker, c->cancel_ping))
+                c->cancelled_usec = 0;
+        else if (!worker_is_held_up_by_others(c->worker, c))
                 worker_kill(c->worker, "a run on a channel that was cancelled goes on");
+}
+
+static void on_time_at_worker(Channel *c) {
+        if (c->doomed && manager_now() >= c->leaves_usec) {
+                channel_close(c);
+                return;
+        }
+        if (c->doomed && !c->told)
+                tell_to_close(c);
+        check_cancelled(c);
+        arm_at_worker(c);
 }
 
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -217,12 +218,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
                 channel_check_idle(c);
                 break;
         case CHANNEL_WAITING: channel_close(c); break; /* over the bus its client learns that it is Busy */
-        case CHANNEL_AT_WORKER:
-                if (c->doomed && !c->run.running)
-                        close_if_drained(c);
-                else
-                        on_cancel_timeout(c);
-                break;
+        case CHANNEL_AT_WORKER: on_time_at_worker(c); break;
         case CHANNEL_CLOSING: on_close_timeout(c); break;
         }
         return 0;
@@ -312,6 +308,8 @@ int channel_hand_over(Channel *c, Worker *w) {
         drop_kept(c);
         c->worker = w;
         c->used_usec = manager_now();
+        c->answer_usec = MAX(m.channel.run_timeout_usec, m.channel.prepare_timeout_usec) +
+                         quota_limits(c->user, c->database).park_timeout_usec;
         worker_add_channel(w, c);
         return 0;
 }
@@ -324,6 +322,7 @@ void channel_close(Channel *c) {
                 (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF);
                 c->state = CHANNEL_CLOSING;
                 tell_to_close(c);
+                arm(c, manager_now() + GRACE_USEC);
                 return;
         case CHANNEL_CLOSING: return;
         }
@@ -338,9 +337,16 @@ void channel_give_up(Channel *c) {
 }
 
 void channel_doom(Channel *c) {
-        c->doomed = true;
-        if (!c->run.running)
+        if (c->state != CHANNEL_AT_WORKER) {
                 channel_close(c);
+                return;
+        }
+        if (c->doomed)
+                return;
+        c->doomed = true;
+        c->leaves_usec = manager_now() + c->answer_usec + GRACE_USEC;
+        tell_to_close(c);
+        arm_at_worker(c);
 }
 
 void channel_cancel(Channel *c, const char *sentence) {
@@ -349,7 +355,7 @@ void channel_cancel(Channel *c, const char *sentence) {
         worker_cancel(c->worker, c->number, ERROR_CANCELLED, sentence);
         c->cancelled_usec = manager_now();
         c->cancel_ping = worker_ping(c->worker);
-        arm(c, c->cancelled_usec + GRACE_USEC);
+        arm_at_worker(c);
 }
 
 /* ---- What a worker says ---- */
@@ -357,8 +363,6 @@ void channel_cancel(Channel *c, const char *sentence) {
 void channel_on_progress(Channel *c, const ChannelProgress *progress) {
         if (channel_run_note(c, progress))
                 c->cancelled_usec = 0; /* another run, or none */
-        if (c->doomed && c->state == CHANNEL_AT_WORKER && !progress->running)
-                arm(c, manager_now() + DRAIN_USEC);
 }
 
 void channel_on_rested(Channel *c, const ChannelEnd *end) {

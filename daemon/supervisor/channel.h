@@ -3,16 +3,18 @@
  * A private socket between a client and a worker, for many small queries (sqlipc-channel.h). Supervisor.
  *
  *      RESTING --it is readable--> WAITING --placement.h--> AT_WORKER --CHANNEL_CLOSE--> CLOSING --> gone: CHANNEL_CLOSED,
- *        |  ^                         |                         |                                    its worker is dead
- *        |  \------CHANNEL_RESTED-----/<------------------------/\--CHANNEL_CLOSED, its worker is dead--> gone
- *        \--hang-up, told to close, StatementIdleSec=; WAITING: QueueTimeoutSec=--> gone
+ *        |  ^                         |                      |  |                                    its worker is dead
+ *        |  \------CHANNEL_RESTED-----/<---------------------/  \--CHANNEL_CLOSED, its worker is dead--> gone
+ *        \--hang-up, told to close, StatementIdleSec=--> gone <--the same, QueueTimeoutSec=-- WAITING
  *
  * 1. We keep a descriptor of the worker's end, so a channel outlives its worker's idleness: while it rests nobody reads it,
  *    and what the worker knew of it (its statements, what it had read) lies here and counts as held by the user.
  * 2. A worker that has it answers by itself. We hear of its runs twice a second at most, and look at nothing but hang-ups.
  * 3. Who closes waits a second for the worker, then kills it: unless something else may hold the worker up, which has a
  *    deadline of its own, as the worker has (worker-channels.h); the client's end is shut down then.
- * 4. Its requests are no Runs of ours. One that lasts is listed under the channel's number, and CANCEL names it by that.
+ * 4. Where its rights or limits are past it is doomed: its worker begins nothing more, and closes it when what is under way is
+ *    answered and read. That a run lasts is known late, so only the worker can tell.
+ * 5. Its requests are no Runs of ours. One that lasts is listed under the channel's number, and CANCEL names it by that.
  */
 #ifndef SQLIPC_CHANNEL_H_SUPERVISOR
 #define SQLIPC_CHANNEL_H_SUPERVISOR
@@ -55,13 +57,15 @@ typedef struct Channel {
         int fd;                     /* of the worker's end */
         uint32_t page_size;
         GBytes *kept;               /* RESTING, WAITING: what its worker gave back; NULL: it was at none yet */
-        bool doomed;                /* it closes once its run is over */
+        bool doomed;                /* AT_WORKER: it takes no more requests, and closes once it has answered */
         bool patient;               /* CLOSING for the client's sake: not a reason to kill anything */
-        bool told;                  /* CLOSING: the worker's socket took that */
+        bool told;                  /* doomed, CLOSING: the worker's socket took that */
         uint64_t close_ping, cancel_ping; /* once the worker has answered these it has read CHANNEL_CLOSE, CANCEL */
         uint64_t opened_usec, used_usec;
         uint64_t waits_usec;        /* since when a request waits for a worker that has time for it; 0: none does */
         uint64_t cancelled_usec;    /* 0: not cancelled */
+        uint64_t answer_usec;       /* how long a run may take as it was handed over, with the reading of its answer */
+        uint64_t leaves_usec;       /* doomed: when it closes, answered or not */
         uint64_t n_runs, n_rows, n_bytes;
         uint32_t n_statements;
         ChannelRun run;
@@ -78,7 +82,7 @@ void channel_close(Channel *c);
 /* The same where a worker cannot serve it and the client does better with another channel: that nothing is killed for. */
 void channel_give_up(Channel *c);
 
-/* Ends it when its run is over. May free it. */
+/* Ends it when what runs on it is over, and its answer read; nothing else is begun. May free it. */
 void channel_doom(Channel *c);
 
 /* The loop ends, or its worker is dead. */

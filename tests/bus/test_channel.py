@@ -347,6 +347,38 @@ def reload():
 
 
 @test
+def takes_no_more():
+    """What was asked before a reload took the database away is answered, and what waits behind it is not begun"""
+    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}) as changing:
+        one = changing.client()
+        with opened(one) as other, opened(one) as busy:
+            other.query(STREAM)
+            run = busy.query(STREAM)
+            wait_for(lambda: changing.states() == ["parked", "parked"], "the runs park")
+            (changing.config_dir / "databases.d/chinook.conf").unlink()
+            one.manager("Reload")
+            for _ in range(3):
+                busy.query("SELECT 'swordfish'")
+            busy.cancel(run)
+            expect("Cancelled", busy.read, run)
+            true(busy.is_closed(), "it goes on")
+
+
+@test
+def answers_that_nobody_reads():
+    """A channel whose database was taken away waits ParkTimeoutSec= for who does not read, and no longer"""
+    with Service({"chinook": CHINOOK}, limits={"ParkTimeoutSec": 1, "ParkTimeoutRollbackSec": 1}) as changing:
+        one = changing.client()
+        with opened(one) as parked, opened(one) as ended:
+            ended.query("SELECT zeroblob(1000000)")
+            parked.query(STREAM)
+            wait_for(lambda: "parked" in changing.states(), "a run parks")
+            (changing.config_dir / "databases.d/chinook.conf").unlink()
+            one.manager("Reload")
+            none_left(changing)
+
+
+@test
 def reload_of_limits():
     """New limits hold for channels beside a run that goes on: they close, it ends as it began, and its worker with it"""
     with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}) as changing:
@@ -417,8 +449,14 @@ def polkit_takes_back():
             with opened(one, "asked") as asked, opened(one, "open") as free, opened(guarded.driver, "asked") as roots:
                 for channel in (asked, free, roots):
                     equal(channel.ask("SELECT 1"), [[1]], "rows")
+                run = asked.query(STREAM)
+                wait_for(lambda: guarded.states() == ["parked"], "the run parks")
                 fake.rules["asked"] = "no"
                 fake.changed()
+                guarded.driver.manager("ListDatabases")  # it has heard of that
+                asked.query("SELECT 'swordfish'")
+                asked.cancel(run)
+                expect("Cancelled", asked.read, run)
                 true(asked.is_closed(), "the channel outlived the right to it")
                 for channel in (free, roots):
                     equal(channel.ask("SELECT 1"), [[1]], "rows of who needs no polkit")
