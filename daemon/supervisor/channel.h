@@ -12,8 +12,8 @@
  * 2. A worker that has it answers by itself. We hear of its runs twice a second at most, and look at nothing but hang-ups.
  * 3. Who closes waits a second for the worker, then kills it: unless something else may hold the worker up, which has a
  *    deadline of its own, as the worker has (worker-channels.h); the client's end is shut down then.
- * 4. Where its rights or limits are past it is doomed: its worker begins nothing more, and closes it when what is under way is
- *    answered and read. That a run lasts is known late, so only the worker can tell.
+ * 4. Where its rights or limits are past it is doomed: its worker begins nothing more, and closes it when what is under way
+ *    is answered and read. That a run lasts is known late, so only the worker can tell.
  * 5. Its requests are no Runs of ours. One that lasts is listed under the channel's number, and CANCEL names it by that.
  */
 #ifndef SQLIPC_CHANNEL_H_SUPERVISOR

@@ -171,7 +171,7 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
         else
                 check_idle(w);
         if (w->outdated) /* it has what had no other place: once nothing runs they get one */
-                worker_outdate(w);
+                (void) worker_end_unless_busy(w);
         (void) worker_ping(w);
         if (w->channels.head)
                 watch(w);

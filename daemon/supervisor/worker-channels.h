@@ -27,8 +27,8 @@ void worker_lose_channels(Worker *w);
 /* They close, each after its run. */
 void worker_doom_channels(Worker *w);
 
-/* Asks whether it is there; where that is asked already, once more as soon as it answers. Returns the question's number: once
- * it is answered, all that was said before has been read. */
+/* Asks whether it is there; where that is asked already, once more as soon as it answers. Returns the question's number:
+ * once it is answered, all that was said before has been read. */
 uint64_t worker_ping(Worker *w);
 bool worker_has_answered(const Worker *w, uint64_t ping);
 

@@ -21,7 +21,7 @@
 #define MESSAGE_BYTES_AT_ONCE ((size_t) 1024 * 1024)
 #define LAST_WORDS_SIZE_MAX (2 * MESSAGE_MEMFD_SIZE_MAX)
 #define SOCKET_BUFFER_SIZE (256 * 1024)
-#define EXIT_USEC UINT64_C(5000000) /* for an idle worker to close its connections and end */
+#define EXIT_USEC UINT64_C(5000000) /* to answer what is under way on channels (4 s at most), and end */
 #define FD_MIN 10 /* away from the numbers that workers are started with */
 
 /* ---- Start ---- */
@@ -225,13 +225,17 @@ void worker_end(Worker *w) {
                 watch_idle(w, manager_now() + EXIT_USEC);
 }
 
+bool worker_end_unless_busy(Worker *w) {
+        if (may_have_job(w) || worker_has_busy_channels(w))
+                return false;
+        worker_end(w);
+        return true;
+}
+
 void worker_outdate(Worker *w) {
-        if (!may_have_job(w) && !worker_has_busy_channels(w)) {
-                worker_end(w);
+        if (worker_end_unless_busy(w))
                 return;
-        }
-        if (!w->outdated)
-                worker_doom_channels(w);
+        worker_doom_channels(w);
         w->outdated = true;
 }
 

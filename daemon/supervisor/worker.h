@@ -60,8 +60,12 @@ void worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *se
 
 void worker_kill(Worker *w, const char *why);
 
-/* Lets it end by itself; channels come back before. */
+/* Lets it end by itself. Channels come back before, those on which something is under way when that is answered; what lasts
+ * is ended, since something may have begun that we have not heard of yet. */
 void worker_end(Worker *w);
+
+/* The same, unless a job may be on its way there or a run is known to be under way. */
+bool worker_end_unless_busy(Worker *w);
 
 /* What it was started with holds no longer: it ends, at once or when what runs there is over, and its channels go on
  * elsewhere; in the second case they are closed first, so that no run on them begins under what is past. */

@@ -388,9 +388,14 @@ def reload_of_limits():
             run = busy.query(STREAM)
             wait_for(lambda: changing.states() == ["parked"], "the run parks")
             (pid,) = {more.get("worker-pid") for more in channels(of=changing).values()}
-            changing.limits(WorkersMax=1, RowSizeMax=1000, SQLSizeMax=100)
+            changing.limits(WorkersMax=1, RowSizeMax=5000, SQLSizeMax=100)
             one.manager("Reload")
             true(used.is_closed(), "what was closed did not end between answers")
+            with opened(one) as between:
+                between.ask("SELECT 1")
+                changing.limits(WorkersMax=1, RowSizeMax=1000, SQLSizeMax=100)
+                one.manager("Reload")
+                true(between.is_closed(), "one reload changed limits, and a second did not")
             with opened(one) as again:
                 statement = again.prepare("SELECT 40 + 2")
                 again.statement(statement)
