@@ -34,6 +34,28 @@ static int end_entry(sd_bus_message *reply) {
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
+typedef bool (*Sees)(const Peer *p, const void *entry);
+typedef int (*Append)(sd_bus_message *reply, const void *entry, bool with_pid);
+
+/* Those of `all` that the caller sees, as far as the list goes: `*n` counts what is in it. */
+static int append_all(sd_bus_message *reply, GHashTable *all, const Peer *peer, Sees sees, Append append, unsigned *n,
+                      bool *ret_truncated) {
+        GHashTableIter i;
+        void *entry;
+        int r = 0;
+
+        g_hash_table_iter_init(&i, all);
+        while (r >= 0 && !*ret_truncated && g_hash_table_iter_next(&i, NULL, &entry)) {
+                if (!sees(peer, entry))
+                        continue;
+                if ((*n)++ < LIST_LENGTH_MAX)
+                        r = append(reply, entry, peer->uid == 0);
+                else
+                        *ret_truncated = true;
+        }
+        return r;
+}
+
 static const char *owner_of(const Channel *c) {
         return c->session ? c->session->name : "";
 }
@@ -44,7 +66,8 @@ static int append_sql(sd_bus_message *reply, GBytes *sql) {
         return sd_bus_message_append(reply, "{sv}", "sql", "s", excerpt);
 }
 
-static int append_statement(sd_bus_message *reply, const Statement *s) {
+static int append_statement(sd_bus_message *reply, const void *entry, bool with_pid) {
+        const Statement *s = entry;
         int r = begin_entry(reply, s->number, s->database, s->session->name, s->session->user->uid);
 
         if (r >= 0)
@@ -56,23 +79,18 @@ static int append_statement(sd_bus_message *reply, const Statement *s) {
         return r < 0 ? r : end_entry(reply);
 }
 
+static bool sees_statement(const Peer *p, const void *entry) {
+        const Statement *s = entry;
+
+        return s->state != STATEMENT_PREPARING && may_see(p, s->session->user->uid);
+}
+
 int lists_bus_append_statements(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
-        GHashTableIter i;
-        void *value;
         unsigned n = 0;
         int r = sd_bus_message_open_container(reply, 'a', "(tosa{sv})");
 
-        g_hash_table_iter_init(&i, m->statements);
-        while (r >= 0 && !*ret_truncated && g_hash_table_iter_next(&i, NULL, &value)) {
-                const Statement *s = value;
-
-                if (s->state == STATEMENT_PREPARING || !may_see(peer, s->session->user->uid))
-                        continue;
-                if (n++ < LIST_LENGTH_MAX)
-                        r = append_statement(reply, s);
-                else
-                        *ret_truncated = true;
-        }
+        if (r >= 0)
+                r = append_all(reply, m->statements, peer, sees_statement, append_statement, &n, ret_truncated);
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
@@ -88,7 +106,8 @@ static const char *state_name(const Run *run) {
         return "";
 }
 
-static int append_run(sd_bus_message *reply, const Run *run, bool with_pid) {
+static int append_run(sd_bus_message *reply, const void *entry, bool with_pid) {
+        const Run *run = entry;
         int r = begin_entry(reply, run->number, run->database, run->session ? run->session->name : "", run->user->uid);
 
         if (r >= 0)
@@ -104,7 +123,8 @@ static int append_run(sd_bus_message *reply, const Run *run, bool with_pid) {
         return r < 0 ? r : end_entry(reply);
 }
 
-static int append_run_of_channel(sd_bus_message *reply, const Channel *c, bool with_pid) {
+static int append_run_of_channel(sd_bus_message *reply, const void *entry, bool with_pid) {
+        const Channel *c = entry;
         int r = begin_entry(reply, c->number, c->database, owner_of(c), c->user->uid);
 
         if (r >= 0)
@@ -118,34 +138,26 @@ static int append_run_of_channel(sd_bus_message *reply, const Channel *c, bool w
         return r < 0 ? r : end_entry(reply);
 }
 
+static bool sees_run(const Peer *p, const void *entry) {
+        const Run *run = entry;
+
+        return run->kind != RUN_PREPARE && may_see(p, run->user->uid);
+}
+
+static bool sees_run_of_channel(const Peer *p, const void *entry) {
+        const Channel *c = entry;
+
+        return c->run.running && may_see(p, c->user->uid);
+}
+
 int lists_bus_append_runs(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
-        GHashTableIter i;
-        void *value;
         unsigned n = 0;
         int r = sd_bus_message_open_container(reply, 'a', "(tosa{sv})");
 
-        g_hash_table_iter_init(&i, m->runs);
-        while (r >= 0 && !*ret_truncated && g_hash_table_iter_next(&i, NULL, &value)) {
-                const Run *run = value;
-
-                if (run->kind == RUN_PREPARE || !may_see(peer, run->user->uid))
-                        continue;
-                if (n++ < LIST_LENGTH_MAX)
-                        r = append_run(reply, run, peer->uid == 0);
-                else
-                        *ret_truncated = true;
-        }
-        g_hash_table_iter_init(&i, m->channels);
-        while (r >= 0 && !*ret_truncated && g_hash_table_iter_next(&i, NULL, &value)) {
-                const Channel *c = value;
-
-                if (!c->run.running || !may_see(peer, c->user->uid))
-                        continue;
-                if (n++ < LIST_LENGTH_MAX)
-                        r = append_run_of_channel(reply, c, peer->uid == 0);
-                else
-                        *ret_truncated = true;
-        }
+        if (r >= 0)
+                r = append_all(reply, m->runs, peer, sees_run, append_run, &n, ret_truncated);
+        if (r >= 0)
+                r = append_all(reply, m->channels, peer, sees_run_of_channel, append_run_of_channel, &n, ret_truncated);
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
@@ -153,15 +165,16 @@ static const char *name_of_state(const Channel *c) {
         if (c->run.running)
                 return c->run.parked ? "parked" : "running";
         switch (c->state) {
-        case CHANNEL_RESTING:
-        case CHANNEL_WAITING: return "resting";
+        case CHANNEL_RESTING: return "resting";
+        case CHANNEL_WAITING: return "queued";
         case CHANNEL_AT_WORKER:
         case CHANNEL_CLOSING: return "idle";
         }
         return "";
 }
 
-static int append_channel(sd_bus_message *reply, const Channel *c, bool with_pid) {
+static int append_channel(sd_bus_message *reply, const void *entry, bool with_pid) {
+        const Channel *c = entry;
         int r = begin_entry(reply, c->number, c->database, owner_of(c), c->user->uid);
 
         if (r >= 0)
@@ -177,22 +190,15 @@ static int append_channel(sd_bus_message *reply, const Channel *c, bool with_pid
         return r < 0 ? r : end_entry(reply);
 }
 
+static bool sees_channel(const Peer *p, const void *entry) {
+        return may_see(p, ((const Channel *) entry)->user->uid);
+}
+
 int lists_bus_append_channels(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
-        GHashTableIter i;
-        void *value;
         unsigned n = 0;
         int r = sd_bus_message_open_container(reply, 'a', "(tosa{sv})");
 
-        g_hash_table_iter_init(&i, m->channels);
-        while (r >= 0 && !*ret_truncated && g_hash_table_iter_next(&i, NULL, &value)) {
-                const Channel *c = value;
-
-                if (!may_see(peer, c->user->uid))
-                        continue;
-                if (n++ < LIST_LENGTH_MAX)
-                        r = append_channel(reply, c, peer->uid == 0);
-                else
-                        *ret_truncated = true;
-        }
+        if (r >= 0)
+                r = append_all(reply, m->channels, peer, sees_channel, append_channel, &n, ret_truncated);
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }

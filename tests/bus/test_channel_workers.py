@@ -387,13 +387,14 @@ def waits_no_longer_than_others():
 @test
 def waits_behind_a_scan():
     """So does one that its worker gives back again and again, for a run that goes on there; one that is served waits anew"""
-    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1, "QueueTimeoutSec": 1}) as service:
+    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1, "QueueTimeoutSec": 2}) as service:
         client = service.client()
         scanning, waiting, other = (Channel(client) for _ in range(3))
         for _ in range(2):
             run = scanning.query(SCAN)
             wait_for(lambda: service.states() == ["running"], "the run is under way")
             waiting.query("SELECT 1")
+            wait_for(lambda: "queued" in [more["state"] for more in channels(service)], "its state")
             true(waiting.is_closed(), "it waits")
             number = other.query("SELECT 2")
             scanning.cancel(run)
