@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "channel-report.h"
@@ -85,12 +86,24 @@ Channel *channel_free(Channel *c) {
 
 /* ---- what comes in ---- */
 
+/* Like read(). *ret_more: all the same there may be more behind, since what comes with descriptors, which nobody asked for, is
+ * read by itself. */
+static ssize_t read_some(Channel *c, uint8_t *room, size_t size, bool *ret_more) {
+        struct iovec part = { .iov_base = room, .iov_len = size };
+        struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
+        ssize_t n = recvmsg(c->fd, &m, 0);
+
+        *ret_more = n > 0 && ((size_t) n == size || m.msg_flags & MSG_CTRUNC);
+        return n;
+}
+
 /* What there is, as far as there is room. False: nothing came. */
 static bool read_more(Channel *c) {
         while (c->readable && !c->run.reader_left) {
                 uint8_t *room;
                 size_t size;
                 ssize_t n;
+                bool more;
 
                 if (channel_input_reserve(&c->input, &room, &size) < 0) {
                         c->run.reader_left = true; /* nobody can be served without memory: the client opens another */
@@ -98,15 +111,16 @@ static bool read_more(Channel *c) {
                 }
                 if (size == 0)
                         return false;
-                n = read(c->fd, room, size);
+                n = read_some(c, room, size, &more);
                 if (n < 0 && errno == EINTR)
                         continue;
-                c->readable = n > 0 && (size_t) n == size; /* less: it is empty, and epoll says when it is not */
+                c->readable = more; /* else it is empty, and epoll says when it is not */
                 if (n > 0) {
                         channel_input_commit(&c->input, (size_t) n);
                         return true;
                 }
-                c->run.reader_left = n == 0 || errno != EAGAIN;
+                c->ended = n == 0;
+                c->run.reader_left = n < 0 && errno != EAGAIN;
         }
         return false;
 }
@@ -118,7 +132,7 @@ void channel_look(Channel *c) {
 bool channel_on_events(Channel *c, uint32_t events) {
         const Run *run = &c->run;
 
-        if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+        if (events & (EPOLLHUP | EPOLLERR))
                 c->run.reader_left = true;
         if (events & EPOLLIN)
                 c->readable = true;
@@ -307,7 +321,9 @@ static bool begin_next(Channel *c) {
                         channel_input_done(&c->input);
                 }
         while (r == 0 && read_more(c));
-        if (r == -EBADMSG)
+        if (r == 0 && c->ended)
+                c->closing = true;
+        else if (r == -EBADMSG)
                 begin_invalid(c);
         else if (r < 0)
                 c->run.reader_left = true;

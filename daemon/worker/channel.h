@@ -6,14 +6,15 @@
  *        ^                 |                                                        supervisor, with its state
  *        |                 +--as a run of its own does (run.h)--> PARKED, RETRY
  *        +--socket drains--+--answers do not fit the socket-----> DRAINING
- *                          +--client left, spoke nonsense, told to go--> OVER
+ *                          +--client left or sends no more, spoke nonsense, told to go--> OVER
  *
  * 1. Answers collect in one page, which goes out when it is full, when no request is left, or at the end of a turn.
  * 2. While a request is under way the socket is read on for CANCEL, as far as CHANNEL_AHEAD_SIZE.
  * 3. A query that was prepared costs no allocation: run, page and buffers are the channel's, its statement lies compiled in
  *    the pool.
  * 4. Requests that were there together share a connection and a read transaction: what was committed before one of them was
- *    sent, it sees.
+ *    sent, it sees. One that fails ends that transaction, and those behind it have another. Whether the file was replaced is
+ *    looked at every few milliseconds (pool.c): for so long queries go on in the old one.
  * 5. Between two requests, with all answers out, it can go to another worker: channel_can_move().
  */
 #ifndef CHANNEL_H
@@ -39,6 +40,7 @@ struct Channel {
         uint64_t batch;           /* number of the last request that had come when the turn's read transaction began */
         bool busy;                /* a request is under way */
         bool readable;            /* the socket may hold something */
+        bool ended;               /* the client sends no more: it is over when what it sent is answered */
         bool closing;             /* nothing is read any more: it is over when its answers are out */
         bool dropped;             /* the supervisor wants it closed now: not even that is waited for */
 
@@ -86,9 +88,9 @@ bool channel_is_answered(const Channel *c);
 /* The same, and another worker can go on with it. */
 bool channel_can_move(const Channel *c);
 
-/* A request waits, or bytes that nobody has looked at. */
+/* A request waits, or bytes that nobody has looked at, or their end. */
 static inline bool channel_waits(const Channel *c) {
-        return c->readable || channel_input_waits(&c->input);
+        return c->readable || c->ended || channel_input_waits(&c->input);
 }
 
 /* When, by the coarse clock, it was quiet for so long that no worker needs to have it; or, where a part of a request came,
