@@ -24,7 +24,7 @@ static int report(Channel *c, const Message *m) {
 }
 
 void channel_count_run(Channel *c) {
-        c->progress.n_runs += !c->run.is_prepare;
+        c->progress.n_runs += !c->run.is_prepare && !c->run.refused;
         c->progress.n_rows += c->run.n_rows;
         c->progress.n_bytes += run_bytes(&c->run);
         if (!c->run.is_prepare && c->run.counters.usec > c->progress.usec)

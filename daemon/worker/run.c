@@ -166,7 +166,7 @@ void run_begin(Run *run, const Job *job, bool is_prepare, StatementHint *hint) {
         run->hint = hint;
         run->is_prepare = is_prepare;
         run->state = RUN_READY;
-        run->started = run->row_waits = run->rows_ended = run->big_row = false;
+        run->refused = run->started = run->row_waits = run->rows_ended = run->big_row = false;
         run->ending = run->end_encoded = run->ended_said = run->drained_said = run->parked_said = false;
         (void) page_encoder_finish(&run->encoder);
         run->encoder.run = job->number;
@@ -183,7 +183,7 @@ void run_begin(Run *run, const Job *job, bool is_prepare, StatementHint *hint) {
 
 SqlError *run_refuse(Run *run, const Job *job) {
         run_begin(run, job, false, NULL);
-        run->ending = true;
+        run->ending = run->refused = true;
         return &run->error;
 }
 

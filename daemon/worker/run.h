@@ -16,7 +16,8 @@
  * A run has a job, a page and a descriptor. Those of a job from the supervisor are its own, and what becomes of it is
  * reported (run-report.h). A channel (channel.h) has one Run for all of its requests: they follow each other through one
  * page, which the channel sends; a run of it is over as soon as its end is in that page, is never reported by itself, and an
- * error goes where rows would. What differs asks for run->channel.
+ * error goes where rows would; a PREPARE of it gives its connection back before its description is sent. What differs asks
+ * for run->channel.
  */
 #ifndef RUN_H
 #define RUN_H
@@ -58,6 +59,7 @@ struct Run {
         const Job *job;
         StatementHint *hint;      /* borrowed; NULL: none */
         bool is_prepare;
+        bool refused;             /* it is not run: its answer is an error */
         bool reader_left;         /* of a channel: seen by its epoll */
         bool watched;             /* the pipe is in the worker's epoll (job.c) */
         RunState state;

@@ -45,7 +45,7 @@ static void test_requests(void) {
         (void) client_expect(&c, number, ERROR_UNKNOWN_STATEMENT);
         client_leave(&c);
         m = client_expect_end(&rig, &c, MESSAGE_CHANNEL_CLOSED, &sums);
-        g_assert_cmpuint(sums.n_runs, ==, 5); /* what is refused was a run, too; what is prepared is none */
+        g_assert_cmpuint(sums.n_runs, ==, 4); /* what is refused was no run, and what is prepared is none */
         g_assert_cmpuint(sums.n_rows, ==, 5);
         g_assert_cmpuint(sums.n_statements, ==, 0);
         received_message_done(&m);
