@@ -36,8 +36,8 @@
  * number out of order is answered by ERROR (InvalidRequest) and the end of the channel, since nothing behind it can be
  * believed. One that is whole, but wrong inside, is answered by ERROR alone.
  *
- * A client that shuts its socket down for writing is answered what it had sent, and then the channel ends; where it closes its
- * socket, or shuts it down whole, what is under way ends at once. Descriptors have no meaning here, and are closed.
+ * A client that shuts its socket down for writing is answered what it had sent, and then the channel ends; where it closes
+ * its socket, or shuts it down whole, what is under way ends at once. Descriptors mean nothing here, and are closed.
  *
  * End-of-file between two answers says that the service closed the channel (it was reloaded, or stops, or the channel was
  * idle for StatementIdleSec=): open another. Inside an answer it says that the worker was lost.

@@ -86,8 +86,7 @@ Channel *channel_free(Channel *c) {
 
 /* ---- what comes in ---- */
 
-/* Like read(). *ret_more: all the same there may be more behind, since what comes with descriptors, which nobody asked for, is
- * read by itself. */
+/* Like read(). *ret_more: more may lie behind. What comes with descriptors, which nobody asked for, is read by itself. */
 static ssize_t read_some(Channel *c, uint8_t *room, size_t size, bool *ret_more) {
         struct iovec part = { .iov_base = room, .iov_len = size };
         struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };

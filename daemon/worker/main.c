@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
         }
         (void) prctl(PR_SET_DUMPABLE, 0); /* else other users' workers could open its memory: /proc is files, too */
         (void) prctl(PR_SET_NAME, "sqlipc-worker"); /* else that of the descriptor which it was started by */
-        (void) signal(SIGALRM, SIG_DFL); /* ends a compile that takes too long (compile-limit.h), whatever we were started by */
+        (void) signal(SIGALRM, SIG_DFL); /* ends a compile (compile-limit.h), whatever was ignored before */
         (void) signal(SIGPIPE, SIG_IGN); /* a reader that left is EPIPE, and no more */
         r = set_up(&setup);
         if (r <= 0) {
