@@ -86,13 +86,14 @@ Channel *channel_free(Channel *c) {
 
 /* ---- what comes in ---- */
 
-/* Like read(). *ret_more: more may lie behind. What comes with descriptors, which nobody asked for, is read by itself. */
+/* Like read(). *ret_more: more may lie behind, of which no other event tells. What comes with descriptors, which nobody asked
+ * for, is read by itself; so is the end of a half-closed socket. */
 static ssize_t read_some(Channel *c, uint8_t *room, size_t size, bool *ret_more) {
         struct iovec part = { .iov_base = room, .iov_len = size };
         struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
         ssize_t n = recvmsg(c->fd, &m, 0);
 
-        *ret_more = n > 0 && ((size_t) n == size || m.msg_flags & MSG_CTRUNC);
+        *ret_more = n > 0 && ((size_t) n == size || m.msg_flags & MSG_CTRUNC || c->half_closed);
         return n;
 }
 
@@ -135,6 +136,8 @@ bool channel_on_events(Channel *c, uint32_t events) {
                 c->run.reader_left = true;
         if (events & EPOLLIN)
                 c->readable = true;
+        if (events & EPOLLRDHUP)
+                c->half_closed = true;
         if (c->busy)
                 channel_look(c);
         if (run->reader_left || (c->busy && c->input.cancelled))

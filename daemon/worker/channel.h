@@ -40,7 +40,8 @@ struct Channel {
         uint64_t batch;           /* number of the last request that had come when the turn's read transaction began */
         bool busy;                /* a request is under way */
         bool readable;            /* the socket may hold something */
-        bool ended;               /* the client sends no more: it is over when what it sent is answered */
+        bool half_closed;         /* the client sends no more: there is an end to be read */
+        bool ended;               /* it was read: the channel is over when what came before is answered */
         bool closing;             /* nothing is read any more: it is over when its answers are out */
         bool dropped;             /* the supervisor wants it closed now: not even that is waited for */
 

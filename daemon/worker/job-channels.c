@@ -15,7 +15,7 @@
 /* By edges: a request that cannot be read yet must not wake us again and again. Room is asked for only while it is waited
  * for, since each answer that the client reads makes some. */
 static int watch_channel(JobQueue *q, Channel *c, bool for_room) {
-        struct epoll_event e = { .events = EPOLLIN | EPOLLET | (for_room ? EPOLLOUT : 0), .data.ptr = &c->run };
+        struct epoll_event e = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET | (for_room ? EPOLLOUT : 0), .data.ptr = &c->run };
 
         if (c->watched == e.events)
                 return 0;

@@ -170,24 +170,33 @@ static void test_exit_is_unseen(void) {
         rig_done(&rig);
 }
 
-/* The client sends no more, but reads on: all that it sent is answered, a part of a request is dropped. */
+/* The client sends no more, but reads on: all that it sent is answered, a part of a request is dropped. The end comes by
+ * itself, or together with what is before it. */
 static void test_half_closed(void) {
+        Setup setup = wide;
         Client c;
         Rig rig;
 
-        rig_init(&rig, wide);
-        for (unsigned n = 0; n < 3; n++) {
+        setup.park_usec = LATER; /* half a request is not waited for either */
+        rig_init(&rig, setup);
+        for (unsigned round = 0; round < 6; round++) {
+                unsigned n = round / 2;
+
                 client_start(&rig, &c);
+                g_assert_cmpuint(client_query(&c, "SELECT 1").n_rows, ==, 1);
                 for (unsigned i = 0; i < n; i++)
                         (void) client_add_query(&c, i == 0 ? SLOW : "SELECT 1", 0, NULL);
-                client_add_frame(&c, REQUEST_QUERY, 0, n + 1, "", 1);
+                client_add_frame(&c, REQUEST_QUERY, 0, n + 2, "", 1);
                 g_byte_array_set_size(c.output, c.output->len - n);
+                if (round % 2 == 0)
+                        g_assert_cmpint(kill(rig.pid, SIGSTOP), ==, 0);
                 client_send(&c);
                 g_assert_cmpint(shutdown(c.fd, SHUT_WR), ==, 0);
+                g_assert_cmpint(kill(rig.pid, SIGCONT), ==, 0);
                 for (unsigned i = 0; i < n; i++)
-                        g_assert_cmpuint(client_expect(&c, i + 1, ERROR_NONE).n_rows, ==, 1);
+                        g_assert_cmpuint(client_expect(&c, i + 2, ERROR_NONE).n_rows, ==, 1);
                 if (n == 0)
-                        (void) client_expect(&c, 1, ERROR_INVALID_REQUEST);
+                        (void) client_expect(&c, 2, ERROR_INVALID_REQUEST);
                 expect_closed(&rig, &c);
                 client_done(&c);
         }
@@ -228,6 +237,7 @@ static void test_descriptors(void) {
 /* PrepareTimeoutSec= ends a compile, whatever the worker's parents ignored. */
 static void test_compile_limit(void) {
         g_autoptr(GString) sql = g_string_new("WITH c0(x) AS (SELECT 1)");
+        Setup setup = wide;
         int status;
         Client c;
         Rig rig;
@@ -236,7 +246,8 @@ static void test_compile_limit(void) {
                 g_string_append_printf(sql, ", c%u(x) AS (SELECT x FROM c%u UNION ALL SELECT x FROM c%u)", n, n - 1, n - 1);
         g_string_append(sql, " SELECT count(*) FROM c25");
         g_assert_true(signal(SIGALRM, SIG_IGN) != SIG_ERR);
-        rig_init(&rig, wide);
+        setup.heap_size_max = UINT64_C(4) << 30; /* far off */
+        rig_init(&rig, setup);
         g_assert_true(signal(SIGALRM, SIG_DFL) != SIG_ERR);
         client_init(&rig, &c);
         c.setup.prepare_timeout_usec = 1;
