@@ -194,7 +194,7 @@ def cancel_where_nothing_hears():
 def compiles_too_long():
     """PrepareTimeoutSec= ends a worker that compiles a channel's SQL past it"""
     slow = "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})" for n in range(1, 26))
-    with Service({"chinook": CHINOOK}, limits={"PrepareTimeoutSec": "0.2"}) as service:
+    with Service({"chinook": CHINOOK}, limits={"PrepareTimeoutSec": "0.2", "HeapMax": "4G"}) as service:
         client = service.client()
         expect("TimedOut", client.query, "chinook", f"WITH c0(x) AS (SELECT 1){slow} SELECT count(*) FROM c25")
         channel = Channel(client)
