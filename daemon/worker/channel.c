@@ -86,8 +86,8 @@ Channel *channel_free(Channel *c) {
 
 /* ---- what comes in ---- */
 
-/* Like read(). *ret_more: more may lie behind, of which no other event tells. What comes with descriptors, which nobody asked
- * for, is read by itself; so is the end of a half-closed socket. */
+/* Like read(). *ret_more: more may lie behind, of which no other event tells. What comes with descriptors, which nobody
+ * asked for, is read by itself; so is the end of a half-closed socket. */
 static ssize_t read_some(Channel *c, uint8_t *room, size_t size, bool *ret_more) {
         struct iovec part = { .iov_base = room, .iov_len = size };
         struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
