@@ -5,6 +5,7 @@
 #
 # What docs/performance.md says of Expose=, measured on this machine, where tools/bench.sh would measure everything: the
 # study's table (ROWS, 300,000) published whole and exposed, by a daemon on a private bus, in ROUNDS (5) alternating rounds.
+# shellcheck disable=SC2154 # bench-setup.sh sets folder, bench and the servers
 set -eu
 cd "$(dirname "$0")/.."
 . tools/bench-setup.sh

@@ -9,6 +9,7 @@
 #
 # Takes ten minutes and 3 GB of memory and of ${TMPDIR:-/tmp}; at the published sizes (--full) an hour and 12 GB.
 # Exit code: 0 measured, 1 something failed (the page shows what), 2 wrong usage.
+# shellcheck disable=SC2154 # bench-setup.sh sets folder, bench and the servers
 set -eu
 cd "$(dirname "$0")/.."
 . tools/bench-setup.sh
