@@ -3,10 +3,8 @@
 #include "child.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -44,12 +42,14 @@ int child_start(int type, int (*serve)(int fd, void *userdata), void *userdata, 
 
 /* Ends a child that does not end by itself. */
 static void wait_or_kill(pid_t pid) {
-        struct pollfd ended = { .fd = pidfd_open(pid, 0), .events = POLLIN };
+        for (int msec = 0; msec < PATIENCE_MSEC; msec++) {
+                siginfo_t info = {};
 
-        if (ended.fd < 0 || poll(&ended, 1, PATIENCE_MSEC) <= 0)
-                (void) kill(pid, SIGKILL);
-        if (ended.fd >= 0)
-                close(ended.fd);
+                if (waitid(P_PID, (id_t) pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == pid)
+                        return;
+                (void) usleep(1000);
+        }
+        (void) kill(pid, SIGKILL);
 }
 
 int child_stop(Child *child) {
