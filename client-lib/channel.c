@@ -482,4 +482,3 @@ void channels_process(sqlipc_connection *c) {
                         channel_drop(ch);
         }
 }
-
