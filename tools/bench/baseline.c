@@ -7,6 +7,8 @@
 #include <sqlite3.h>
 #include <stdio.h>
 
+#include "copy-sqlite.h"
+
 struct Baseline {
         sqlite3 *db;
         sqlite3 *alone; /* the same file, without the locks that threads would need: for the fastest way */
@@ -47,61 +49,6 @@ void baseline_closep(Baseline **baseline) {
         *baseline = baseline_close(*baseline);
 }
 
-static void copy_row_usual(sqlite3_stmt *statement, int n_columns, Copy *copy) {
-        for (int i = 0; i < n_columns; i++)
-                switch (sqlite3_column_type(statement, i)) {
-                case SQLITE_INTEGER:
-                        copy_integer(copy, sqlite3_column_int64(statement, i));
-                        break;
-                case SQLITE_FLOAT:
-                        copy_real(copy, sqlite3_column_double(statement, i));
-                        break;
-                case SQLITE_TEXT: {
-                        const void *text = sqlite3_column_text(statement, i);
-
-                        copy_bytes(copy, SQLIPC_TEXT, text, (size_t) sqlite3_column_bytes(statement, i));
-                        break;
-                }
-                case SQLITE_BLOB: {
-                        const void *blob = sqlite3_column_blob(statement, i);
-
-                        copy_bytes(copy, SQLIPC_BLOB, blob, (size_t) sqlite3_column_bytes(statement, i));
-                        break;
-                }
-                default:
-                        copy_null(copy);
-                }
-}
-
-static void copy_row_fastest(sqlite3_stmt *statement, int n_columns, Copy *copy) {
-        for (int i = 0; i < n_columns; i++) {
-                sqlite3_value *value = sqlite3_column_value(statement, i);
-
-                switch (sqlite3_value_type(value)) {
-                case SQLITE_INTEGER:
-                        copy_integer(copy, sqlite3_value_int64(value));
-                        break;
-                case SQLITE_FLOAT:
-                        copy_real(copy, sqlite3_value_double(value));
-                        break;
-                case SQLITE_TEXT: {
-                        const void *text = sqlite3_value_text(value);
-
-                        copy_bytes(copy, SQLIPC_TEXT, text, (size_t) sqlite3_value_bytes(value));
-                        break;
-                }
-                case SQLITE_BLOB: {
-                        const void *blob = sqlite3_value_blob(value);
-
-                        copy_bytes(copy, SQLIPC_BLOB, blob, (size_t) sqlite3_value_bytes(value));
-                        break;
-                }
-                default:
-                        copy_null(copy);
-                }
-        }
-}
-
 int baseline_copy(Baseline *baseline, const char *sql, BaselineMethod method, Copy *copy) {
         sqlite3 *db = method == BASELINE_FASTEST ? baseline->alone : baseline->db;
         sqlite3_stmt *statement;
@@ -112,9 +59,11 @@ int baseline_copy(Baseline *baseline, const char *sql, BaselineMethod method, Co
         n_columns = sqlite3_column_count(statement);
         while ((r = sqlite3_step(statement)) == SQLITE_ROW) {
                 if (method == BASELINE_USUAL)
-                        copy_row_usual(statement, n_columns, copy);
+                        for (int i = 0; i < n_columns; i++)
+                                copy_sqlite_column(copy, statement, i);
                 else
-                        copy_row_fastest(statement, n_columns, copy);
+                        for (int i = 0; i < n_columns; i++)
+                                copy_sqlite_value(copy, sqlite3_column_value(statement, i));
                 copy->n_rows++;
         }
         if (r != SQLITE_DONE)

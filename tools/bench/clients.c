@@ -51,6 +51,19 @@ static Client *get_client(const Clients *clients, unsigned i) {
         return (Client *) (void *) (clients->shared + i * clients->client_size);
 }
 
+int clients_ask_each(int (*ask_one)(void *client, int64_t key, Copy *copy), void *client, const int64_t *keys, unsigned n,
+                     double *ret_usec, Copy *copy) {
+        int r = 0;
+
+        for (unsigned i = 0; r >= 0 && i < n; i++) {
+                double start = sampler_now_usec();
+
+                r = ask_one(client, keys[i], copy);
+                ret_usec[i] = sampler_now_usec() - start;
+        }
+        return r;
+}
+
 /* ---- The client's process ----------------------------------------------------------------------------------------- */
 
 static int wait_at(const Clients *clients, unsigned barrier) {

@@ -28,6 +28,10 @@ typedef struct ClientKind {
         bool answers_rows; /* one for each key */
 } ClientKind;
 
+/** An `ask` for clients that wait for each answer before they ask again: ask_one() for each key, timed. */
+int clients_ask_each(int (*ask_one)(void *client, int64_t key, Copy *copy), void *client, const int64_t *keys, unsigned n,
+                     double *ret_usec, Copy *copy);
+
 typedef struct ClientsFindings {
         double per_second;    /* answers of all clients together, from the first start to the last end */
         GArray *usec;         /* of double: how long each answer took */

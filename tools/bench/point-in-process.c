@@ -4,8 +4,8 @@
 #include <sqlite3.h>
 #include <stdio.h>
 
+#include "copy-sqlite.h"
 #include "point.h"
-#include "sampler.h"
 
 typedef struct InProcess {
         sqlite3 *db;
@@ -50,52 +50,24 @@ static int in_process_open(void *userdata, void **ret_client) {
         return r;
 }
 
-static void copy_row(sqlite3_stmt *statement, Copy *copy) {
-        int n_columns = sqlite3_column_count(statement);
-
-        for (int i = 0; i < n_columns; i++)
-                switch (sqlite3_column_type(statement, i)) {
-                case SQLITE_INTEGER:
-                        copy_integer(copy, sqlite3_column_int64(statement, i));
-                        break;
-                case SQLITE_FLOAT:
-                        copy_real(copy, sqlite3_column_double(statement, i));
-                        break;
-                case SQLITE_NULL:
-                        copy_null(copy);
-                        break;
-                default: { /* TEXT, BLOB */
-                        sqlipc_type type = (sqlipc_type) sqlite3_column_type(statement, i);
-                        const void *bytes = sqlite3_column_blob(statement, i);
-
-                        copy_bytes(copy, type, bytes, (size_t) sqlite3_column_bytes(statement, i));
-                }
-                }
-        copy->n_rows++;
-}
-
-static int ask_one(InProcess *in_process, int64_t key, Copy *copy) {
-        int r = SQLITE_OK;
+static int ask_one(void *client, int64_t key, Copy *copy) {
+        InProcess *in_process = client;
+        int n_columns = sqlite3_column_count(in_process->statement), r;
 
         if (sqlite3_bind_int64(in_process->statement, 1, key) != SQLITE_OK)
                 return failed(in_process->db);
-        while ((r = sqlite3_step(in_process->statement)) == SQLITE_ROW)
-                copy_row(in_process->statement, copy);
+        while ((r = sqlite3_step(in_process->statement)) == SQLITE_ROW) {
+                for (int i = 0; i < n_columns; i++)
+                        copy_sqlite_column(copy, in_process->statement, i);
+                copy->n_rows++;
+        }
         if (r != SQLITE_DONE || sqlite3_reset(in_process->statement) != SQLITE_OK)
                 return failed(in_process->db);
         return 0;
 }
 
 static int in_process_ask(void *client, const int64_t *keys, unsigned n, double *ret_usec, Copy *copy) {
-        int r = 0;
-
-        for (unsigned i = 0; r >= 0 && i < n; i++) {
-                double start = sampler_now_usec();
-
-                r = ask_one(client, keys[i], copy);
-                ret_usec[i] = sampler_now_usec() - start;
-        }
-        return r;
+        return clients_ask_each(ask_one, client, keys, n, ret_usec, copy);
 }
 
 ClientKind point_in_process(const Point *point) {

@@ -81,8 +81,9 @@ static int pipelined_open(void *userdata, void **ret_client) {
 
 /* ---- One after the other ------------------------------------------------------------------------------------------ */
 
-static int fetch_one(LibraryClient *client, int64_t key, Copy *copy) {
+static int fetch_one(void *userdata, int64_t key, Copy *copy) {
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
+        LibraryClient *client = userdata;
         sqlipc_statement *statement = client->in_flight[0].statement;
         int r;
 
@@ -94,8 +95,9 @@ static int fetch_one(LibraryClient *client, int64_t key, Copy *copy) {
         return r < 0 ? library_failed(client->connection, r, POINT_SQL) : 0;
 }
 
-static int query_one(LibraryClient *client, int64_t key, Copy *copy) {
+static int query_one(void *userdata, int64_t key, Copy *copy) {
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
+        LibraryClient *client = userdata;
         int r;
 
         r = sqlipc_query(client->connection, client->point->options->database, POINT_SQL, &cursor, "i", key);
@@ -104,25 +106,12 @@ static int query_one(LibraryClient *client, int64_t key, Copy *copy) {
         return r < 0 ? library_failed(client->connection, r, POINT_SQL) : 0;
 }
 
-static int ask_each(int (*ask)(LibraryClient *, int64_t, Copy *), LibraryClient *client, const int64_t *keys, unsigned n,
-                    double *ret_usec, Copy *copy) {
-        int r = 0;
-
-        for (unsigned i = 0; r >= 0 && i < n; i++) {
-                double start = sampler_now_usec();
-
-                r = ask(client, keys[i], copy);
-                ret_usec[i] = sampler_now_usec() - start;
-        }
-        return r;
-}
-
 static int fetch_ask(void *client, const int64_t *keys, unsigned n, double *ret_usec, Copy *copy) {
-        return ask_each(fetch_one, client, keys, n, ret_usec, copy);
+        return clients_ask_each(fetch_one, client, keys, n, ret_usec, copy);
 }
 
 static int query_ask(void *client, const int64_t *keys, unsigned n, double *ret_usec, Copy *copy) {
-        return ask_each(query_one, client, keys, n, ret_usec, copy);
+        return clients_ask_each(query_one, client, keys, n, ret_usec, copy);
 }
 
 /* ---- Many at once ------------------------------------------------------------------------------------------------- */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "point.h"
-#include "sampler.h"
 #include "service.h"
 
 typedef struct MessagesClient {
@@ -100,7 +99,8 @@ static int copy_rows(sd_bus_message *reply, Copy *copy) {
         return r;
 }
 
-static int ask_one(MessagesClient *client, int64_t key, Copy *copy) {
+static int ask_one(void *userdata, int64_t key, Copy *copy) {
+        MessagesClient *client = userdata;
         __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *reply = NULL;
         __attribute__((cleanup(sd_bus_error_free))) sd_bus_error error = SD_BUS_ERROR_NULL;
         int r;
@@ -113,15 +113,7 @@ static int ask_one(MessagesClient *client, int64_t key, Copy *copy) {
 }
 
 static int messages_ask(void *client, const int64_t *keys, unsigned n, double *ret_usec, Copy *copy) {
-        int r = 0;
-
-        for (unsigned i = 0; r >= 0 && i < n; i++) {
-                double start = sampler_now_usec();
-
-                r = ask_one(client, keys[i], copy);
-                ret_usec[i] = sampler_now_usec() - start;
-        }
-        return r;
+        return clients_ask_each(ask_one, client, keys, n, ret_usec, copy);
 }
 
 ClientKind point_messages(const Point *point) {

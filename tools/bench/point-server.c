@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Point queries of a database server: prepared once, a round trip each, see point.h. */
 #include "point.h"
-#include "sampler.h"
 
 typedef struct ServerClient {
         const DatabaseServer *server;
@@ -34,17 +33,14 @@ static int server_open(void *userdata, void **ret_client) {
         return r;
 }
 
+static int ask_one(void *userdata, int64_t key, Copy *copy) {
+        const ServerClient *client = userdata;
+
+        return client->server->copy_prepared(client->connection, key, copy);
+}
+
 static int server_ask(void *client, const int64_t *keys, unsigned n, double *ret_usec, Copy *copy) {
-        const ServerClient *server_client = client;
-        int r = 0;
-
-        for (unsigned i = 0; r >= 0 && i < n; i++) {
-                double start = sampler_now_usec();
-
-                r = server_client->server->copy_prepared(server_client->connection, keys[i], copy);
-                ret_usec[i] = sampler_now_usec() - start;
-        }
-        return r;
+        return clients_ask_each(ask_one, client, keys, n, ret_usec, copy);
 }
 
 ClientKind point_server(const Point *point) {

@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 #include <stdio.h>
 
+#include "copy-sqlite.h"
 #include "transport.h"
 
 static int open_direct(Transport *transport) {
@@ -43,36 +44,11 @@ typedef struct Function {
         Copy *copy; /* of the run under way */
 } Function;
 
-static void copy_value(sqlite3_value *value, Copy *copy) {
-        switch (sqlite3_value_type(value)) {
-        case SQLITE_INTEGER:
-                copy_integer(copy, sqlite3_value_int64(value));
-                break;
-        case SQLITE_FLOAT:
-                copy_real(copy, sqlite3_value_double(value));
-                break;
-        case SQLITE_TEXT: {
-                const void *text = sqlite3_value_text(value);
-
-                copy_bytes(copy, SQLIPC_TEXT, text, (size_t) sqlite3_value_bytes(value));
-                break;
-        }
-        case SQLITE_BLOB: {
-                const void *blob = sqlite3_value_blob(value);
-
-                copy_bytes(copy, SQLIPC_BLOB, blob, (size_t) sqlite3_value_bytes(value));
-                break;
-        }
-        default:
-                copy_null(copy);
-        }
-}
-
 static void take_row(sqlite3_context *context, int n_values, sqlite3_value **values) {
         const Function *function = sqlite3_user_data(context);
 
         for (int i = 0; i < n_values; i++)
-                copy_value(values[i], function->copy);
+                copy_sqlite_value(function->copy, values[i]);
         function->copy->n_rows++;
 }
 

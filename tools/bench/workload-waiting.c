@@ -201,23 +201,23 @@ static int look(int fd, const Policy *policy, uint8_t *bytes) {
         return -EAGAIN;
 }
 
-static int client_ask(void *userdata, const int64_t *keys, unsigned n, double *ret_usec, Copy *copy) {
+static int ask_one(void *userdata, int64_t key, Copy *copy) {
         const WaitingClient *client = userdata;
         const Policy *policy = &policies[client->waiting->policy];
+        Request request = { .key = key, .cpu = sched_getcpu(), .policy = client->waiting->policy };
         uint8_t bytes[POINT_ANSWER_SIZE];
-        int r = 0;
+        int r;
 
-        for (unsigned i = 0; r >= 0 && i < n; i++) {
-                double start = sampler_now_usec();
-                Request request = { .key = keys[i], .cpu = sched_getcpu(), .policy = client->waiting->policy };
-
-                r = passing_write_all(client->fd, &request, sizeof request);
-                if (r >= 0 && (!policy->client_looks || look(client->fd, policy, bytes) < 0))
-                        r = passing_read_all(client->fd, bytes, sizeof bytes);
+        r = passing_write_all(client->fd, &request, sizeof request);
+        if (r >= 0 && (!policy->client_looks || look(client->fd, policy, bytes) < 0))
+                r = passing_read_all(client->fd, bytes, sizeof bytes);
+        if (r >= 0)
                 copy_bytes(copy, SQLIPC_BLOB, bytes, sizeof bytes);
-                ret_usec[i] = sampler_now_usec() - start;
-        }
         return r;
+}
+
+static int client_ask(void *client, const int64_t *keys, unsigned n, double *ret_usec, Copy *copy) {
+        return clients_ask_each(ask_one, client, keys, n, ret_usec, copy);
 }
 
 /* ---- Measuring ---------------------------------------------------------------------------------------------------- */

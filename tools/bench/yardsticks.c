@@ -8,7 +8,6 @@
 #include "child.h"
 #include "passing.h"
 #include "point.h"
-#include "sampler.h"
 
 /* ---- A socket pair ------------------------------------------------------------------------------------------------ */
 
@@ -63,20 +62,17 @@ static int byte_sized_open(void *userdata, void **ret_client) {
         return pair_open(&byte_sizes, ret_client);
 }
 
-static int pair_ask(void *client, const int64_t *keys, unsigned n, double *ret_usec, Copy *copy) {
+static int pair_ask_one(void *client, int64_t key, Copy *copy) {
         const Pair *pair = client;
         uint8_t bytes[MAX(POINT_REQUEST_SIZE, POINT_ANSWER_SIZE)] = {};
-        int r = 0;
+        int r;
 
-        for (unsigned i = 0; r >= 0 && i < n; i++) {
-                double start = sampler_now_usec();
+        r = passing_write_all(pair->child.fd, bytes, pair->sizes->request);
+        return r < 0 ? r : passing_read_all(pair->child.fd, bytes, pair->sizes->answer);
+}
 
-                r = passing_write_all(pair->child.fd, bytes, pair->sizes->request);
-                if (r >= 0)
-                        r = passing_read_all(pair->child.fd, bytes, pair->sizes->answer);
-                ret_usec[i] = sampler_now_usec() - start;
-        }
-        return r;
+static int pair_ask(void *client, const int64_t *keys, unsigned n, double *ret_usec, Copy *copy) {
+        return clients_ask_each(pair_ask_one, client, keys, n, ret_usec, copy);
 }
 
 /* A round trip is two wake-ups. */
@@ -120,17 +116,14 @@ static int fd_call_open(void *userdata, void **ret_client) {
         return r;
 }
 
-static int fd_call_ask(void *client, const int64_t *keys, unsigned n, double *ret_usec, Copy *copy) {
+static int fd_call_ask_one(void *client, int64_t key, Copy *copy) {
         int32_t nothing;
-        int r = 0;
 
-        for (unsigned i = 0; r >= 0 && i < n; i++) {
-                double start = sampler_now_usec();
+        return bus_peer_get_integers(client, 0, true, &nothing);
+}
 
-                r = bus_peer_get_integers(client, 0, true, &nothing);
-                ret_usec[i] = sampler_now_usec() - start;
-        }
-        return r;
+static int fd_call_ask(void *client, const int64_t *keys, unsigned n, double *ret_usec, Copy *copy) {
+        return clients_ask_each(fd_call_ask_one, client, keys, n, ret_usec, copy);
 }
 
 ClientKind yardstick_fd_call(const Point *point) {
