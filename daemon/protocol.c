@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "page-decoder.h"
+#include "page-payload.h"
 #include "sqlipc-errors.h"
 
 #define STRING_ABSENT UINT32_MAX
@@ -350,7 +350,7 @@ bool job_parameters_are_valid(const Job *j) {
                 return false;
         if (n == 0)
                 return j->parameters_size == 0;
-        if (page_decoder_check_row(j->parameters, j->parameters_size, (unsigned) n, &size) < 0 || size != j->parameters_size)
+        if (page_check_row(j->parameters, j->parameters_size, (unsigned) n, &size) < 0 || size != j->parameters_size)
                 return false;
         for (size_t i = j->n_positional; i < n; i += 2)
                 if (j->parameters[i] != VALUE_TEXT)

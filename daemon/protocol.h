@@ -110,7 +110,7 @@ typedef struct Job {
         uint64_t result_rows_max;
         uint64_t result_size_max;    /* bytes down the pipe */
         /* The parameters as one row (sqlipc-page.h) of n_positional + 2*n_named values: the positional ones, then name
-         * (TEXT) and value in turn. Checked by page_decoder_check_row() on decode. */
+         * (TEXT) and value in turn. Checked by page_check_row() on decode. */
         uint32_t n_positional, n_named;
         const uint8_t *parameters;
         size_t parameters_size;

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 
 #include "page-decoder.h"
+#include "page-payload.h"
 
 /* Room that is worth a read() where nothing better is known: as much as a pipe holds by default. */
 #define READ_SIZE ((size_t) 65536)
@@ -34,7 +35,6 @@
 /* What is read with the rest of an open part: its padding, and the header behind it. */
 #define BEHIND_PART (FRAME_ALIGN + FRAME_HEADER_SIZE)
 
-#define COLUMNS_HEAD_SIZE ((size_t) 8)
 #define ROWS_HEAD_SIZE ((size_t) 4)
 
 /* Payload of STATEMENT, joined: names of columns and parameters of one statement, and the columns' declared types. */
@@ -210,53 +210,6 @@ void page_decoder_commit(PageDecoder *d, size_t size) {
         d->fill += size;
 }
 
-/* A NUL is the last byte of a string, and nothing else is asked of it. */
-static bool string_is_terminated(const uint8_t *strings, uint32_t start, uint32_t end) {
-        return end > start && strings[end - 1] == 0;
-}
-
-/* `ends` and `strings` of COLUMNS or STATEMENT: names and declared types in turn up to `n_columns_ends`, then names of
- * parameters. All but the names of columns may be absent. */
-static int check_strings(const uint8_t *ends, size_t n, size_t n_columns_ends, size_t size) {
-        const uint8_t *strings = ends + 4 * n;
-        uint32_t start = 0;
-
-        for (size_t i = 0; i < n; i++) {
-                uint32_t end = load_le32(ends + 4 * i);
-                bool absent = (i % 2 == 1 || i >= n_columns_ends) && end == start;
-
-                if (end > size || (!absent && !string_is_terminated(strings, start, end)))
-                        return -EBADMSG;
-                start = end;
-        }
-        return start == size ? 0 : -EBADMSG;
-}
-
-static int check_columns(const uint8_t *payload, size_t size, size_t page_size_max, uint32_t *ret_n_columns,
-                         uint32_t *ret_page_size) {
-        uint32_t n_columns, page_size;
-        int r;
-
-        if (size < COLUMNS_HEAD_SIZE)
-                return -EBADMSG;
-        n_columns = load_le32(payload);
-        page_size = load_le32(payload + 4);
-        if (n_columns < 1 || n_columns > SQLIPC_N_COLUMNS_MAX)
-                return -EBADMSG;
-        if (page_size < SQLIPC_PAGE_SIZE_MIN || page_size > page_size_max || (page_size & (page_size - 1)) != 0)
-                return -EBADMSG;
-        if ((size - COLUMNS_HEAD_SIZE) / 8 < n_columns)
-                return -EBADMSG;
-        r = check_strings(payload + COLUMNS_HEAD_SIZE, (size_t) 2 * n_columns, (size_t) 2 * n_columns,
-                          size - COLUMNS_HEAD_SIZE - (size_t) 8 * n_columns);
-        if (r < 0)
-                return r;
-
-        *ret_n_columns = n_columns;
-        *ret_page_size = page_size;
-        return 0;
-}
-
 /* Checks the payload, copies it into the room of the columns before, and begins the run. */
 static int take_columns(PageDecoder *d, const uint8_t *payload, size_t size) {
         uint32_t n_columns, page_size;
@@ -264,7 +217,7 @@ static int take_columns(PageDecoder *d, const uint8_t *payload, size_t size) {
 
         if (size > SQLIPC_COLUMNS_SIZE_MAX)
                 return -EBADMSG;
-        r = check_columns(payload, size, d->page_size_max, &n_columns, &page_size);
+        r = payload_check_columns(payload, size, d->page_size_max, &n_columns, &page_size);
         if (r < 0)
                 return r;
         if (size > d->columns_capacity) {
@@ -282,26 +235,11 @@ static int take_columns(PageDecoder *d, const uint8_t *payload, size_t size) {
 
 static int take_statement(PageDecoder *d, const uint8_t *payload, size_t size) {
         uint32_t n_columns, n_parameters, flags;
-        size_t n;
         int r;
 
-        if (size < CHANNEL_STATEMENT_HEAD_SIZE)
-                return -EBADMSG;
-        n_columns = load_le32(payload);
-        n_parameters = load_le32(payload + 4);
-        flags = load_le32(payload + 8);
-        if (n_columns > SQLIPC_N_COLUMNS_MAX || n_parameters > SQLIPC_N_COLUMNS_MAX)
-                return -EBADMSG;
-        if ((flags & ~(uint32_t) STATEMENT_READ_ONLY) != 0 || load_le32(payload + 12) != 0)
-                return -EBADMSG;
-        n = (size_t) 2 * n_columns + n_parameters;
-        if ((size - CHANNEL_STATEMENT_HEAD_SIZE) / 4 < n)
-                return -EBADMSG;
-        r = check_strings(payload + CHANNEL_STATEMENT_HEAD_SIZE, n, (size_t) 2 * n_columns,
-                          size - CHANNEL_STATEMENT_HEAD_SIZE - 4 * n);
+        r = payload_check_statement(payload, size, &n_columns, &n_parameters, &flags);
         if (r < 0)
                 return r;
-
         d->statement = payload;
         d->statement_n_columns = n_columns;
         d->statement_n_parameters = n_parameters;
@@ -309,56 +247,11 @@ static int take_statement(PageDecoder *d, const uint8_t *payload, size_t size) {
         return PAGE_STATEMENT;
 }
 
-int page_decoder_check_row(const uint8_t *bytes, size_t size, unsigned n_columns, size_t *ret_size) {
-        const uint8_t *ends, *data;
-        uint32_t start = 0;
-
-        if (n_columns > size / ROW_HEAD_SIZE(1))
-                return -EBADMSG;
-        if (n_columns == 0) {
-                *ret_size = 0;
-                return 0;
-        }
-        ends = bytes + n_columns;
-        data = bytes + ROW_HEAD_SIZE(n_columns);
-        size -= ROW_HEAD_SIZE(n_columns);
-
-        for (size_t i = 0; i < n_columns; i++) {
-                uint32_t end = load_le32(ends + 4 * i);
-                bool valid = false;
-
-                if (end < start || end > size)
-                        return -EBADMSG;
-
-                switch ((ValueType) bytes[i]) {
-                case VALUE_TEXT:
-                        valid = end > start && data[end - 1] == 0;
-                        break;
-                case VALUE_INTEGER:
-                case VALUE_REAL:
-                        valid = end - start == 8;
-                        break;
-                case VALUE_BLOB:
-                        valid = true;
-                        break;
-                case VALUE_NULL:
-                        valid = end == start;
-                        break;
-                }
-                if (!valid)
-                        return -EBADMSG;
-                start = end;
-        }
-
-        *ret_size = ROW_HEAD_SIZE(n_columns) + start;
-        return 0;
-}
-
 /* Checks the row at `bytes` and makes it the current one. */
 static int take_row(PageDecoder *d, const uint8_t *bytes, size_t size, size_t *ret_size) {
         int r;
 
-        r = page_decoder_check_row(bytes, size, d->n_columns, ret_size);
+        r = page_check_row(bytes, size, d->n_columns, ret_size);
         if (r < 0)
                 return r;
         if (*ret_size > d->row_size_max)
@@ -710,16 +603,8 @@ int page_decoder_end_of_file(const PageDecoder *d) {
         return d->in_run || d->joining != 0 || d->start != d->fill ? -ECONNRESET : 0;
 }
 
-/* String `i` behind the `n` offsets at `ends`: its bytes, and its size with the NUL; 0 where it is absent. */
-static const char *string_at(const uint8_t *ends, size_t n, size_t i, size_t *ret_size) {
-        uint32_t start = i == 0 ? 0 : load_le32(ends + 4 * (i - 1));
-
-        *ret_size = load_le32(ends + 4 * i) - start;
-        return (const char *) ends + 4 * n + start;
-}
-
 static const char *columns_string(const PageDecoder *d, size_t i, size_t *ret_size) {
-        return string_at(d->columns + COLUMNS_HEAD_SIZE, (size_t) 2 * d->n_columns, i, ret_size);
+        return payload_string(d->columns + COLUMNS_HEAD_SIZE, (size_t) 2 * d->n_columns, i, ret_size);
 }
 
 void page_decoder_column(const PageDecoder *d, unsigned i, const char **ret_name, const char **ret_declared_type) {
@@ -745,7 +630,7 @@ void page_decoder_column_name(const PageDecoder *d, unsigned i, const char **ret
 /* String `i` of STATEMENT, NULL where it is absent. */
 static const char *statement_string(const PageDecoder *d, size_t i) {
         size_t n = (size_t) 2 * d->statement_n_columns + d->statement_n_parameters, size;
-        const char *string = string_at(d->statement + CHANNEL_STATEMENT_HEAD_SIZE, n, i, &size);
+        const char *string = payload_string(d->statement + CHANNEL_STATEMENT_HEAD_SIZE, n, i, &size);
 
         return size > 0 ? string : NULL;
 }

@@ -128,8 +128,4 @@ static inline PageValue page_decoder_value(const PageDecoder *d, unsigned i) {
         return (PageValue) { .type = type, .bytes = d->data + start, .size = end - start - (type == VALUE_TEXT) };
 }
 
-/* Checks one row of `n_columns` values in `bytes`, as it stands in ROWS; `*ret_size` is what it takes, maybe less than
- * `size`. -EBADMSG. Used for parameters too (daemon/protocol.h): they travel as a row, of no values where there are none. */
-int page_decoder_check_row(const uint8_t *bytes, size_t size, unsigned n_columns, size_t *ret_size);
-
 #endif

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "page-decoder.h"
+#include "page-payload.h"
 #include "replay.h"
 
 #define ROW_SIZE_LIMIT ((size_t) 1048576)
@@ -126,7 +127,7 @@ static void check_row(const uint8_t *bytes, size_t size) {
         if (size > 0)
                 memcpy(copy + 1, bytes, size);
         for (unsigned n_columns = 0; n_columns < 4; n_columns++)
-                if (page_decoder_check_row(copy + 1, size, n_columns, &row_size) == 0 && row_size > size)
+                if (page_check_row(copy + 1, size, n_columns, &row_size) == 0 && row_size > size)
                         abort();
         free(copy);
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "decode.h"
+#include "page-payload.h"
 
 #define PAGE SQLIPC_PAGE_SIZE_MIN
 #define ROW_SIZE_LIMIT ((size_t) 64 * 1024 * 1024)
@@ -161,7 +162,7 @@ static void check_row_refused(const char *what, unsigned n, const char *bytes, s
         check_refused(what, &s, size > 0 ? -EBADMSG : -ECONNRESET);
 
         if (strcmp(what, "bytes behind the row") != 0)
-                CHECK_INT(page_decoder_check_row(row.bytes, size, n, &row_size), -EBADMSG);
+                CHECK_INT(page_check_row(row.bytes, size, n, &row_size), -EBADMSG);
         stream_done(&row);
 }
 #define CHECK_ROW_REFUSED(what, n, bytes) check_row_refused(what, n, bytes, sizeof bytes - 1)
@@ -302,12 +303,12 @@ static void test_bad_ends(void) {
 static void test_check_row(void) {
         size_t size = 99;
 
-        CHECK_INT(page_decoder_check_row(NULL, 0, 0, &size), 0);
+        CHECK_INT(page_check_row(NULL, 0, 0, &size), 0);
         CHECK_INT(size, 0);
-        CHECK_INT(page_decoder_check_row((const uint8_t *) "\3\2\0\0\0a\0more", 11, 1, &size), 0);
+        CHECK_INT(page_check_row((const uint8_t *) "\3\2\0\0\0a\0more", 11, 1, &size), 0);
         CHECK_INT(size, 7);
-        CHECK_INT(page_decoder_check_row((const uint8_t *) "\5", 1, UINT32_MAX, &size), -EBADMSG);
-        CHECK_INT(page_decoder_check_row(NULL, 0, 1, &size), -EBADMSG);
+        CHECK_INT(page_check_row((const uint8_t *) "\5", 1, UINT32_MAX, &size), -EBADMSG);
+        CHECK_INT(page_check_row(NULL, 0, 1, &size), -EBADMSG);
 }
 
 /* ---- limits ---------- */

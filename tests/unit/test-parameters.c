@@ -11,6 +11,7 @@
 #include "dbus-text.h"
 #include "options.h"
 #include "page-decoder.h"
+#include "page-payload.h"
 #include "parameters.h"
 #include "sd-autoptr.h"
 #include "test.h"
@@ -54,7 +55,7 @@ static PageValue value(const Parameters *p, unsigned n, unsigned i) {
         size_t size;
         PageDecoder d = { .types = p->row, .ends = p->row + n, .data = p->row + ROW_HEAD_SIZE(n) };
 
-        CHECK_INT(page_decoder_check_row(p->row, p->row_size, n, &size), 0);
+        CHECK_INT(page_check_row(p->row, p->row_size, n, &size), 0);
         CHECK_INT(size, p->row_size);
         return page_decoder_value(&d, i);
 }
