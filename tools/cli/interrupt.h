@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Ctrl-C. A thread of its own waits for SIGINT, so nothing runs in a signal handler, and the main thread may block in
- * the library or in a write as long as it likes.
+ * Ctrl-C and what else reaches the shell as a signal, as a descriptor that can be polled. Nothing runs in a handler but the note
+ * that it came, so that whoever waits decides what it means:
  *
- *      no cursor yet       leave at once: the daemon ends what a vanished client asked for
- *      cursor, first time  cancel the run; the rows that are on their way still come, then the main thread leaves
- *      second time         leave at once
- *
- * Leaving is exit code EXIT_INTERRUPTED.
+ *      at the prompt         the line is dropped; a second one at an empty prompt leaves (editor.c, shell.c)
+ *      while a query runs    it is cancelled on the server (query.c); not interactive: and the program leaves
+ *      twice in a query      the rows that are still on their way are not waited for
  */
 #ifndef CLI_INTERRUPT_H
 #define CLI_INTERRUPT_H
 
 #include <stdbool.h>
 
-#include "sqlipc.h"
-
 enum { EXIT_INTERRUPTED = 130 };
 
-/** Starts to watch; before any other thread exists. Does nothing where SIGINT is ignored, as under nohup. */
+/** Starts to watch SIGINT (not where it is ignored, as under nohup), SIGTERM, SIGHUP and SIGWINCH. 0 or -errno. */
 int interrupt_begin(void);
-/** The cursor to cancel, borrowed until this is called with NULL. */
-void interrupt_set_cursor(sqlipc_cursor *cursor);
-/** Whether there was one. */
-bool interrupt_happened(void);
+/** Readable once a signal came that was not taken yet. */
+int interrupt_fd(void);
+/** How many SIGINT came since the last call; empties the descriptor. */
+unsigned interrupt_take(void);
+/** Whether there was one that nobody took. */
+bool interrupt_pending(void);
+/** SIGTERM or SIGHUP came: end what runs and leave. The signal's number, else 0. */
+int interrupt_leave(void);
 
 #endif

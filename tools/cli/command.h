@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Dot-commands: tables of them (command-*.c), found by name, by unambiguous beginning as in sqlite3, or by psql's alias.
+ */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include "shell.h"
+
+/* What completion offers for an argument. */
+typedef enum ArgumentKind {
+        ARGUMENT_NONE,
+        ARGUMENT_FILE,
+        ARGUMENT_TABLE,
+        ARGUMENT_DATABASE,
+        ARGUMENT_SETTING, /* the values of the setting of the command's name */
+        ARGUMENT_SQL,
+        ARGUMENT_WORDS,   /* Command.words */
+        ARGUMENT_QUERY,   /* a saved one */
+        ARGUMENT_COMMAND,
+} ArgumentKind;
+
+typedef struct Command Command;
+
+struct Command {
+        const char *name;           /* ".tables" without its dot */
+        const char *aliases;        /* psql's, separated by blanks, without backslash: "dt d"; NULL: none */
+        const char *arguments;      /* as .help shows them: "[LIKE]" */
+        const char *summary;        /* a line */
+        const char *details;        /* what `.help NAME` adds; NULL: nothing */
+        int n_min, n_max;           /* arguments, the name not counted; n_max -1: any */
+        bool takes_rest;            /* not split: arguments[1] is the rest of the line as it stands, "" if there is none */
+        ArgumentKind kinds[3];      /* of the first arguments; the last holds for those that follow */
+        const char *const *words;   /* ARGUMENT_WORDS */
+        /** `arguments[0]` is the name as it was typed (with "." or "\"), NULL-terminated. 0, or a negative code that was told. */
+        int (*run)(Shell *shell, const Command *command, char **arguments);
+};
+
+/* NULL-terminated by a command without name. */
+extern const Command commands_data[], commands_export[], commands_shell[], commands_output[], commands_query[];
+
+/** All of them, sorted by name; `*ret_n` many. */
+const Command *const *command_list(size_t *ret_n);
+/** By name with its "." or "\". NULL: none, or not one alone; then `ret_message`, to be freed, says so and what is nearest. */
+const Command *command_find(const char *name, char **ret_message);
+/** Splits a line as sqlite3 does: blanks, '...' and "..." (with C's escapes in the latter). -EINVAL: a quote is open. To be freed. */
+int command_split(const char *line, char ***ret_arguments);
+/** Runs a line. -EINVAL with a complaint where it is none of ours or has the wrong arguments. */
+int command_run(Shell *shell, const Unit *unit);
+/** A complaint about how it was used. Returns -EINVAL. */
+int command_misuse(const Shell *shell, const Command *command);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The shell: what it runs on, and the loop that takes units (a statement, a dot-command) from a script or from the prompt.
+ *
+ *      options ──> shell ──> script.c: units of -c, -f, words, stdin, prompt (editor.c)
+ *                    ├──> command.c: dot-commands, a table of each room command-*.c
+ *                    └──> query.c: SQL ──> libsqlipc ──> render.c ──> output.c
+ *
+ * stdout is data, stderr is talk. Of ours the shell knows sqlipc.h, and org.sqlipc1.Manager over the library's bus, only.
+ */
+#ifndef CLI_SHELL_H
+#define CLI_SHELL_H
+
+#include <glib.h>
+#include <stdbool.h>
+
+#include "output.h"
+#include "parameter.h"
+#include "script.h"
+#include "session.h"
+#include "settings.h"
+
+typedef struct Catalog Catalog;
+typedef struct Editor Editor;
+
+typedef struct Shell {
+        Session session;
+        Settings settings;
+        Output *output;
+        ParameterList *parameters; /* .parameter, --param */
+        Catalog *catalog;          /* names of the open database, for completion */
+        Editor *editor;            /* NULL: not interactive */
+        bool interactive;          /* a user at a prompt */
+        Unit unit;                 /* what is run now: file and line of complaints. Borrowed */
+        char *statement;           /* owned; the last SQL, without its ";": \g, .edit, .watch, .save */
+        unsigned depth;            /* of .read and .run within each other */
+        bool quit;
+        int exit_code;             /* of the first failure, or of .quit; options.h */
+} Shell;
+
+/* .read within .read ends there. */
+enum { SHELL_DEPTH_MAX = 32 };
+
+/** Everything off, nothing open. */
+int shell_init(Shell *shell);
+void shell_done(Shell *shell);
+
+/** Runs all units of `script`. 0, or the first failure, if `.bail` is on at once. Takes the script (frees it). */
+int shell_run_script(Shell *shell, Script *script);
+
+/** Runs one statement or dot-command as if it were typed. */
+int shell_run_unit(Shell *shell, const Unit *unit);
+
+/** "ipcq-cli: ", file and line where it was not typed, and the sentence, made harmless, to stderr. */
+void shell_complain(const Shell *shell, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+/** Talk (not data) to stderr where a user is there to read it. */
+void shell_say(const Shell *shell, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+/** Remembers the exit code of the first failure. */
+void shell_note_failure(Shell *shell, int exit_code);
+
+#endif
