@@ -35,7 +35,8 @@ typedef struct Shell {
         char *statement;           /* owned; the last SQL, without its ";": \g, .edit, .watch, .save */
         unsigned depth;            /* of .read and .run within each other */
         bool quit;
-        int exit_code;             /* of the first failure, or of .quit; options.h */
+        int quit_code;             /* of .quit CODE */
+        int exit_code;             /* of the first failure; options.h */
 } Shell;
 
 /* .read within .read ends there. */

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The bus and the database of the shell (session.h). */
+#include "session.h"
+
+#include <errno.h>
+#include <glib.h>
+
+void session_init(Session *session) {
+        *session = (Session) {};
+}
+
+static void forget_bus(BusChoice *choice) {
+        g_clear_pointer(&choice->address, g_free);
+        g_clear_pointer(&choice->host, g_free);
+}
+
+void session_done(Session *session) {
+        session->connection = sqlipc_close(session->connection);
+        forget_bus(&session->bus);
+        g_clear_pointer(&session->database, g_free);
+}
+
+static int open_connection(const BusChoice *bus, sqlipc_connection **ret) {
+        if (bus->kind == BUS_ADDRESS)
+                return sqlipc_open_address(bus->address, ret);
+        if (bus->host)
+                return bus->kind == BUS_SYSTEM ? sqlipc_open_system_remote(bus->host, ret)
+                                               : sqlipc_open_user_remote(bus->host, ret);
+        return bus->kind == BUS_SYSTEM ? sqlipc_open_system(ret) : sqlipc_open_user(ret);
+}
+
+int session_connect(Session *session, sqlipc_connection **ret) {
+        int r;
+
+        if (!session->connection) {
+                r = open_connection(&session->bus, &session->connection);
+                if (r < 0)
+                        return r;
+                (void) sqlipc_set_allow_interactive_authorization(session->connection, session->interactive_authorization);
+                r = sqlipc_set_transport(session->connection, session->transport);
+                if (r < 0) { /* of another bus, which passed descriptors */
+                        session->transport = SQLIPC_TRANSPORT_AUTO;
+                        (void) sqlipc_set_transport(session->connection, session->transport);
+                }
+        }
+        *ret = session->connection;
+        return 0;
+}
+
+void session_change_bus(Session *session, BusChoice *choice) {
+        session->connection = sqlipc_close(session->connection);
+        forget_bus(&session->bus);
+        session->bus = *choice;
+        *choice = (BusChoice) {};
+        session->generation++;
+}
+
+static int is_wanted(const char *name, const char *description, void *userdata) {
+        (void) description;
+        return g_str_equal(name, userdata);
+}
+
+int session_open(Session *session, const char *name) {
+        g_autofree char *wanted = g_strdup(name);
+        sqlipc_connection *connection;
+        int r;
+
+        r = session_connect(session, &connection);
+        if (r < 0)
+                return r;
+        r = sqlipc_list_databases(connection, is_wanted, wanted);
+        if (r < 0)
+                return r;
+        if (r == 0)
+                return -ENOENT;
+        g_free(session->database);
+        session->database = g_steal_pointer(&wanted);
+        session->generation++;
+        return 0;
+}
+
+int session_set_transport(Session *session, sqlipc_transport transport) {
+        sqlipc_connection *connection;
+        int r;
+
+        r = session_connect(session, &connection);
+        if (r >= 0)
+                r = sqlipc_set_transport(connection, transport);
+        if (r >= 0)
+                session->transport = transport;
+        return r;
+}
+
+char *session_describe_bus(const Session *session) {
+        const BusChoice *bus = &session->bus;
+        const char *whose = bus->kind == BUS_SYSTEM ? "the system bus" : "the user's bus";
+
+        if (bus->kind == BUS_ADDRESS)
+                return g_strdup_printf("the bus at %s", bus->address);
+        return bus->host ? g_strdup_printf("%s of %s", whose, bus->host) : g_strdup(whose);
+}

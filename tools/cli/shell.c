@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The loop over units, and what the shell says (shell.h). */
+#include "shell.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "catalog.h"
+#include "command.h"
+#include "editor.h"
+#include "format.h"
+#include "interrupt.h"
+#include "options.h"
+#include "query.h"
+
+int shell_init(Shell *shell) {
+        *shell = (Shell) {};
+        session_init(&shell->session);
+        settings_init(&shell->settings);
+        shell->parameters = parameter_list_new();
+        shell->output = output_new();
+        shell->catalog = catalog_new(&shell->session);
+        return shell->output && shell->catalog ? 0 : -ENOMEM;
+}
+
+void shell_done(Shell *shell) {
+        shell->editor = editor_free(shell->editor);
+        shell->catalog = catalog_free(shell->catalog);
+        shell->output = output_free(shell->output);
+        shell->parameters = parameter_list_free(shell->parameters);
+        g_clear_pointer(&shell->statement, g_free);
+        settings_done(&shell->settings);
+        session_done(&shell->session);
+}
+
+/* ---- Talk --------------------------------------------------------------------------------------------------------- */
+
+static void tell(const char *before, const char *format, va_list arguments) {
+        g_autofree char *message = g_strdup_vprintf(format, arguments);
+        g_autoptr(GString) shown = g_string_new(NULL);
+
+        format_shown_text(shown, message, strlen(message), SIZE_MAX);
+        fprintf(stderr, "%s%s\n", before, shown->str);
+}
+
+void shell_complain(const Shell *shell, const char *format, ...) {
+        const Unit *unit = &shell->unit;
+        g_autofree char *before = NULL;
+        g_autoptr(GString) file = g_string_new(NULL);
+        va_list arguments;
+
+        if (unit->file) {
+                format_shown_text(file, unit->file, strlen(unit->file), SIZE_MAX);
+                before = g_strdup_printf("ipcq-cli: %s:%u: ", file->str, unit->line);
+        } else
+                before = g_strdup(shell->interactive ? "Error: " : "ipcq-cli: ");
+        va_start(arguments, format);
+        tell(before, format, arguments);
+        va_end(arguments);
+}
+
+void shell_say(const Shell *shell, const char *format, ...) {
+        va_list arguments;
+
+        if (!shell->interactive)
+                return;
+        va_start(arguments, format);
+        tell("", format, arguments);
+        va_end(arguments);
+}
+
+void shell_note_failure(Shell *shell, int exit_code) {
+        if (shell->exit_code == EXIT_OK)
+                shell->exit_code = exit_code;
+}
+
+/* ---- Units -------------------------------------------------------------------------------------------------------- */
+
+int shell_run_unit(Shell *shell, const Unit *unit) {
+        const Unit before = shell->unit;
+        int r;
+
+        shell->unit = *unit;
+        if (shell->settings.echo) {
+                printf("%s%s\n", unit->text, unit->type == UNIT_SQL ? ";" : "");
+                (void) fflush(stdout);
+        }
+        if (unit->type == UNIT_SQL) {
+                g_free(shell->statement);
+                shell->statement = g_strdup(unit->text);
+                r = query_print(shell, shell->statement);
+        } else
+                r = command_run(shell, unit);
+        shell->unit = before;
+        return r;
+}
+
+/* Whether what failed leaves nothing to go on with. */
+static bool must_stop(const Shell *shell, int r) {
+        if (interrupt_leave() != 0)
+                return true;
+        if (shell->interactive)
+                return false;
+        return shell->settings.bail || shell->exit_code == EXIT_OUTPUT || r == -ECANCELED;
+}
+
+/* A first Ctrl-C at an empty prompt says how to leave, the next one leaves. */
+static void on_interrupt(Shell *shell, const Script *script, unsigned *n_idle) {
+        if (script_was_typing(script)) {
+                *n_idle = 0;
+                return;
+        }
+        if ((*n_idle)++ == 0)
+                shell_say(shell, "Ctrl-C again, Ctrl-D or .quit leaves.");
+        else
+                shell->quit = true;
+}
+
+static int run_next(Shell *shell, Script *script, unsigned *n_idle) {
+        Unit unit;
+        int r = script_next(script, &unit);
+
+        if (r == -EINTR) {
+                on_interrupt(shell, script, n_idle);
+                return 1;
+        }
+        *n_idle = 0;
+        if (r == 0)
+                return 0;
+        if (r > 0)
+                r = shell_run_unit(shell, &unit);
+        else {
+                shell_complain(shell, "%s", r == -EILSEQ ? "What is read here is no UTF-8 text." : g_strerror(-r));
+                if (r != -EILSEQ)
+                        shell->quit = true;
+        }
+        if (r < 0) {
+                shell_note_failure(shell, query_exit_code(shell, r));
+                if (must_stop(shell, r))
+                        return r;
+        }
+        return 1;
+}
+
+int shell_run_script(Shell *shell, Script *script) {
+        unsigned n_idle = 0;
+        int r = 1;
+
+        while (r > 0 && !shell->quit && interrupt_leave() == 0)
+                r = run_next(shell, script, &n_idle);
+        script_free(script);
+        return r < 0 ? r : 0;
+}
