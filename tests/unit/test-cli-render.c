@@ -155,9 +155,9 @@ static void test_sqlite3(void) {
         compare(RENDER_CSV, "-csv", "", path, "SELECT * FROM doubles");
         compare(RENDER_CSV, "-csv", "", path, "SELECT 1 AS \"\", NULL AS n");
         compare(RENDER_CSV, "-csv", "", path, "SELECT 1 WHERE 0");
-        compare(RENDER_TABS, "-tabs", "\\N", path, "SELECT * FROM t");
-        compare(RENDER_TABS, "-tabs", "\\N", path, "SELECT * FROM bytes");
-        compare(RENDER_TABS, "-tabs", "\\N", path, "SELECT 1 WHERE 0");
+        compare(RENDER_TSV, "-tabs", "\\N", path, "SELECT * FROM t");
+        compare(RENDER_TSV, "-tabs", "\\N", path, "SELECT * FROM bytes");
+        compare(RENDER_TSV, "-tabs", "\\N", path, "SELECT 1 WHERE 0");
         compare(RENDER_JSON, "-json", "", path,
                 "SELECT * FROM t WHERE typeof(a) <> 'blob' AND typeof(\"c\"\"q\") <> 'blob'");
         compare(RENDER_JSON, "-json", "", path, "SELECT * FROM doubles");
@@ -263,7 +263,7 @@ static void test_null_option(void) {
                 [RENDER_JSON] = "[{\"v\":null}]\n",
                 [RENDER_JSONL] = "{\"v\":null}\n",
                 [RENDER_LINE] = "    v = -\n",
-                [RENDER_TABS] = "v\n-\n",
+                [RENDER_TSV] = "v\n-\n",
         };
 
         for (RenderMode mode = 0; mode < _RENDER_MODE_MAX; mode++) {

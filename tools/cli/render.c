@@ -11,7 +11,7 @@ static const struct {
         [RENDER_JSON] = { "json", &render_json_ops },
         [RENDER_JSONL] = { "jsonl", &render_jsonl_ops },
         [RENDER_LINE] = { "line", &render_line_ops },
-        [RENDER_TABS] = { "tabs", &render_tabs_ops },
+        [RENDER_TSV] = { "tsv", &render_tabs_ops },
 };
 
 const char *render_mode_to_string(RenderMode mode) {
@@ -20,7 +20,7 @@ const char *render_mode_to_string(RenderMode mode) {
 
 RenderMode render_mode_from_string(const char *name) {
         for (RenderMode mode = 0; mode < _RENDER_MODE_MAX; mode++)
-                if (g_str_equal(modes[mode].name, name))
+                if (modes[mode].name && g_str_equal(modes[mode].name, name))
                         return mode;
         return _RENDER_MODE_INVALID;
 }
@@ -28,7 +28,7 @@ RenderMode render_mode_from_string(const char *name) {
 int renderer_new(RenderMode mode, const RenderOptions *options, const char *const *names, size_t n_columns, Renderer **ret) {
         Renderer *renderer;
 
-        if (mode < 0 || mode >= _RENDER_MODE_MAX || n_columns == 0)
+        if (mode < 0 || mode >= _RENDER_MODE_MAX || !modes[mode].ops || n_columns == 0)
                 return -EINVAL;
 
         renderer = g_new(Renderer, 1);
@@ -97,4 +97,8 @@ Renderer *renderer_free(Renderer *renderer) {
 
 void renderer_freep(Renderer **renderer) {
         *renderer = renderer_free(*renderer);
+}
+
+int renderer_flush(Renderer *renderer) {
+        return renderer->error;
 }
