@@ -9,7 +9,7 @@
 #   build-asan     gcc with ASan and UBSan            all suites
 #   build-clang    clang, warnings are errors         compiled only
 #
-# --suite NAME   only this suite (unit, bus, lint, system, fuzz), again for another one
+# --suite NAME   only this suite (unit, bus, cli, lint, system, fuzz), again for another one
 # --quick        only build-gcc
 #
 # The last line is "N passed, N failed", with ", N skipped" where something was. Exit code: 0 if something ran and nothing

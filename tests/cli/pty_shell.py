@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""ipcq-cli on a pseudo-terminal of its own: keystrokes in, what a terminal would show out.
+
+    with Shell("chinook", on=service) as shell:      waits for the first prompt
+        lines = shell.run("SELECT 1;")               types, presses Enter, waits for the next prompt; what came between
+        shell.type("SEL"); shell.send(TAB)
+        shell.wait_for("SELECT")                     on the screen, or a function that holds; never a pause
+        shell.cell(3, 0).fg                          colours as pyte names them
+
+Every wait ends with what it waits for, or fails after harness.PATIENCE seconds with the screen as it is then. Everything the program
+wrote is in `shell.raw`. HOME is a folder of the shell's own, unless two share one (`home=`).
+"""
+import contextlib
+import fcntl
+import os
+import pathlib
+import re
+import select
+import shutil
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
+from harness import CLI, PATIENCE  # noqa: E402
+
+try:
+    import pyte
+except ImportError:
+    sys.exit("python3-pyte is missing: tools/install-dependencies.sh test")
+
+ENTER, TAB, ESCAPE, BACKSPACE = "\r", "\t", "\x1b", "\x7f"
+UP, DOWN, RIGHT, LEFT = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D"
+HISTORY_MAX = 200000  # lines that scrolled away and are remembered
+
+
+def control(letter):
+    """Ctrl with a letter."""
+    return chr(ord(letter.upper()) - ord("@"))
+
+
+def paste(text):
+    """As a terminal sends it that knows of bracketed paste."""
+    return f"\x1b[200~{text}\x1b[201~"
+
+
+class Terminal:
+    """A program on a terminal; ends with it."""
+
+    def __init__(self, command, environment, size=(24, 80), cwd="/"):
+        self.raw = b""
+        self.screen = pyte.HistoryScreen(size[1], size[0], history=HISTORY_MAX)
+        self.stream = pyte.ByteStream(self.screen)
+        self.terminal, slave = os.openpty()
+        self._set_size(*size)
+        self.process = subprocess.Popen(
+            list(map(str, command)),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env=environment,
+            cwd=cwd,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C is a signal
+        )
+        os.close(slave)
+        os.set_blocking(self.terminal, False)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _set_size(self, rows, columns):
+        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    # ---- keys ----
+
+    def send(self, keys):
+        """Presses keys; does not wait for what they do."""
+        data = keys.encode() if isinstance(keys, str) else keys
+        while data:
+            try:
+                data = data[os.write(self.terminal, data) :]
+            except BlockingIOError:
+                self.pump(0.05)
+
+    def type(self, text):
+        """Types what is shown as it is typed, and waits until it is."""
+        self.send(text)
+        seen = re.sub(r"\s", "", text)[-40:]
+        self.wait_for(lambda: self.before_cursor().endswith(seen), f"{text!r} is shown")
+
+    def resize(self, rows, columns):
+        """The window changes; the kernel tells the program."""
+        self.screen.resize(rows, columns)
+        self._set_size(rows, columns)
+
+    # ---- screen ----
+
+    def pump(self, seconds=0.0):
+        """Reads what the program wrote, waiting for it so long. False once its side is closed."""
+        readable, _, _ = select.select([self.terminal], [], [], seconds)
+        if not readable:
+            return True
+        try:
+            data = os.read(self.terminal, 65536)
+        except BlockingIOError:
+            return True
+        except OSError:  # nobody has the terminal open any more
+            data = b""
+        self.raw += data
+        self.stream.feed(data)
+        return bool(data)
+
+    def lines(self):
+        """The lines of the screen, without blanks at their ends."""
+        return [line.rstrip() for line in self.screen.display]
+
+    def text(self):
+        return "\n".join(self.lines())
+
+    def all_lines(self):
+        """The same with what scrolled away."""
+        width = self.screen.columns
+        gone = ["".join(line[x].data for x in range(width)).rstrip() for line in self.screen.history.top]
+        return gone + self.lines()
+
+    def before_cursor(self):
+        """What stands before the cursor, all blanks and line ends left out."""
+        y, x = self.screen.cursor.y, self.screen.cursor.x
+        return re.sub(r"\s", "", "".join(self.screen.display[:y]) + self.screen.display[y][:x])
+
+    def cursor_line(self):
+        return self.screen.display[self.screen.cursor.y].rstrip()
+
+    def cell(self, row, column):
+        """With .data, .fg, .bg, .bold, .reverse."""
+        return self.screen.buffer[row][column]
+
+    def find(self, text):
+        """Row and column of the first place where the screen shows it."""
+        for row, line in enumerate(self.screen.display):
+            if text in line:
+                return row, line.index(text)
+        raise AssertionError(f"{text!r} is not shown:\n{self.text()}")
+
+    # ---- waiting ----
+
+    def wait_for(self, what, describe=None, seconds=PATIENCE):
+        """Until the screen shows this text, or this function holds; returns what it returned."""
+        condition = what if callable(what) else lambda: what in self.text()
+        end = time.monotonic() + seconds
+        while True:
+            result = condition()
+            if result:
+                return result
+            if time.monotonic() > end:
+                raise AssertionError(f"waited {seconds} s in vain: {describe or what}; the screen:\n{self.text()}")
+            if not self.pump(0.05):
+                if condition():
+                    return condition()
+                raise AssertionError(f"it ended before: {describe or what}; the screen:\n{self.text()}")
+
+    def wait_exit(self, seconds=PATIENCE):
+        """Its exit code, once it left; what it wrote until then is read."""
+        end = time.monotonic() + seconds
+        while self.process.poll() is None:
+            if time.monotonic() > end:
+                raise AssertionError(f"it did not leave in {seconds} s; the screen:\n{self.text()}")
+            self.pump(0.05)
+        while self.pump():
+            if not select.select([self.terminal], [], [], 0)[0]:
+                break
+        return self.process.returncode
+
+    def foreground(self):
+        """The process group that the terminal's keys signal: the program's own, or that of a pager."""
+        return os.tcgetpgrp(self.terminal)
+
+    def close(self):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.wait()
+        os.close(self.terminal)
+
+
+class Shell(Terminal):
+    """ipcq-cli at its prompt."""
+
+    PROMPT = re.compile(r"^\S*> ?$")
+    CONTINUATION = re.compile(r"^ *\.\.\.> ?$")
+
+    def __init__(self, *arguments, on, home=None, environment=None, address=True, prompt=True, size=(24, 80)):
+        """`address`: False where the arguments, or the environment, say which bus. `prompt`: wait for it."""
+        self.own_home = None if home else tempfile.mkdtemp(prefix="sqlipc-home-")
+        self.home = pathlib.Path(home or self.own_home)
+        everything = on.environment | {
+            "HOME": str(self.home),
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+            "PAGER": "",
+            "DBUS_SESSION_BUS_ADDRESS": on.address,
+        }
+        everything |= environment or {}
+        which = [f"--address={on.address}"] if address else []
+        wanted = {name: value for name, value in everything.items() if value is not None}
+        super().__init__([CLI, *which, *arguments], wanted, size, self.home)
+        if prompt:
+            self.wait_prompt()
+
+    def at_prompt(self):
+        """The cursor stands behind a prompt, nothing is typed."""
+        line, x = self.cursor_line(), self.screen.cursor.x
+        return x >= len(line) and bool(self.PROMPT.match(line)) and not self.CONTINUATION.match(line)
+
+    def wait_prompt(self):
+        self.wait_for(self.at_prompt, "a prompt")
+
+    def wait_continuation(self):
+        self.wait_for(lambda: self.CONTINUATION.match(self.cursor_line()), "a continuation prompt")
+
+    def run(self, line):
+        """Types a line, presses Enter, waits for the next prompt; the lines that were shown in between."""
+        self.type(line)
+        first = len(self.screen.history.top) + self.screen.cursor.y + 1
+        self.send(ENTER)
+        self.wait_prompt()
+        return self.all_lines()[first : len(self.screen.history.top) + self.screen.cursor.y]
+
+    def leave(self):
+        """Ctrl-D at an empty prompt; its exit code."""
+        self.send(control("D"))
+        return self.wait_exit()
+
+    def close(self):
+        super().close()
+        if self.own_home:
+            shutil.rmtree(self.own_home, ignore_errors=True)
+
+
+# What a database must not be able to do to a terminal: colours, title, another charset, cursor, keys typed back, C1 codes.
+HOSTILE = "\x1b[31mred\x1b]0;title\x07\x1b(0\x1b[2J\x1b[5n\x9b31m\x0e\x08\x7f\u202eright\u2028end"
+
+
+def generate(path):
+    """A database of odd names and values: tables odd, hostile, "two words", empty, big; view recent."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            """
+            CREATE TABLE odd(id INTEGER PRIMARY KEY, value);
+            CREATE TABLE hostile(id INTEGER PRIMARY KEY, value TEXT);
+            CREATE TABLE "two words"("a column" TEXT, "select" INTEGER);
+            CREATE TABLE empty(nothing TEXT);
+            CREATE TABLE big(id INTEGER PRIMARY KEY, text TEXT);
+            CREATE INDEX big_text ON big(text);
+            CREATE VIEW recent AS SELECT * FROM big WHERE id > 9990;
+            INSERT INTO "two words" VALUES ('x', 1);
+            WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n WHERE x < 10000)
+                INSERT INTO big SELECT x, 'text of row ' || x FROM n;
+            """
+        )
+        values = [None, 0, -(2**63), 2**63 - 1, 0.1, 1e308, float("inf"), float("-inf"), "", "it's", "a\nb", "漢字", "e\u0301"]
+        values += [b"", b"\x00\xff" * 100, "a\0b", "\U0001f469\u200d\U0001f469\u200d\U0001f467"]
+        connection.executemany("INSERT INTO odd(value) VALUES (?)", [(value,) for value in values])
+        connection.execute("INSERT INTO hostile(value) VALUES (?)", (HOSTILE,))
+        connection.commit()
