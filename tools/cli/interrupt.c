@@ -1,63 +1,78 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Ctrl-C, see interrupt.h. The lock keeps the cursor alive while the watching thread cancels it. */
+/*
+ * Signals as a descriptor (interrupt.h): the self-pipe trick. Handlers, unlike a blocked mask and a signalfd, do not outlive
+ * exec(), so that children need no care. No SA_RESTART: who waits in a system call shall see that a signal came.
+ */
 #include "interrupt.h"
 
-#include <pthread.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <unistd.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static sqlipc_cursor *current; /* under the lock */
-static bool happened;          /* under the lock */
+static int wake[2] = { -1, -1 };
+static volatile sig_atomic_t n_interrupts; /* that nobody took */
+static volatile sig_atomic_t leave_signal;
 
-static void on_interrupt(void) {
-        pthread_mutex_lock(&lock);
-        if (happened || !current || sqlipc_cursor_cancel(current) < 0)
-                _exit(EXIT_INTERRUPTED); /* not exit(): the main thread may hold a stream's lock for ever */
-        happened = true;
-        pthread_mutex_unlock(&lock);
+static void on_signal(int signal) {
+        int saved = errno;
+
+        if (signal == SIGINT)
+                n_interrupts++;
+        else if (signal == SIGTERM || signal == SIGHUP)
+                leave_signal = signal;
+        if (write(wake[1], "", 1) < 0)
+                errno = saved; /* the pipe is full: it wakes all the same */
+        errno = saved;
 }
 
-static void *watch(void *userdata) {
-        const sigset_t *signals = userdata;
-        int signal;
+static int watch(int signal) {
+        struct sigaction action;
 
-        while (sigwait(signals, &signal) == 0)
-                on_interrupt();
-        return NULL;
+        if (sigaction(signal, NULL, &action) < 0)
+                return -errno;
+        if (action.sa_handler == SIG_IGN)
+                return 0;
+        action = (struct sigaction) { .sa_handler = on_signal };
+        return sigaction(signal, &action, NULL) < 0 ? -errno : 0;
 }
 
 int interrupt_begin(void) {
-        static sigset_t signals;
-        struct sigaction action;
-        pthread_t thread;
-        int r;
+        static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGWINCH };
+        int r = 0;
 
-        if (sigaction(SIGINT, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
-                return 0;
-
-        sigemptyset(&signals);
-        sigaddset(&signals, SIGINT);
-        r = pthread_sigmask(SIG_BLOCK, &signals, NULL);
-        if (r == 0)
-                r = pthread_create(&thread, NULL, watch, &signals);
-        if (r == 0)
-                r = pthread_detach(thread);
-        return -r;
+        if (wake[0] < 0 && pipe2(wake, O_CLOEXEC | O_NONBLOCK) < 0)
+                return -errno;
+        for (size_t i = 0; i < sizeof signals / sizeof *signals && r >= 0; i++)
+                r = watch(signals[i]);
+        return r;
 }
 
-void interrupt_set_cursor(sqlipc_cursor *cursor) {
-        pthread_mutex_lock(&lock);
-        current = cursor;
-        pthread_mutex_unlock(&lock);
+int interrupt_fd(void) {
+        return wake[0];
 }
 
-bool interrupt_happened(void) {
-        bool result;
+unsigned interrupt_take(void) {
+        char bytes[64];
+        sigset_t interrupt, before;
+        unsigned n;
 
-        pthread_mutex_lock(&lock);
-        result = happened;
-        pthread_mutex_unlock(&lock);
-        return result;
+        while (wake[0] >= 0 && read(wake[0], bytes, sizeof bytes) > 0)
+                ;
+        sigemptyset(&interrupt);
+        sigaddset(&interrupt, SIGINT);
+        (void) sigprocmask(SIG_BLOCK, &interrupt, &before); /* none is lost between the two lines */
+        n = (unsigned) n_interrupts;
+        n_interrupts = 0;
+        (void) sigprocmask(SIG_SETMASK, &before, NULL);
+        return n;
+}
+
+bool interrupt_pending(void) {
+        return n_interrupts > 0;
+}
+
+int interrupt_leave(void) {
+        return leave_signal;
 }
