@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Finding, splitting and running dot-commands, see command.h. */
+#include "command.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- The list ----------------------------------------------------------------------------------------------------- */
+
+static gint compare_commands(gconstpointer a, gconstpointer b) {
+        return strcmp((*(const Command *const *) a)->name, (*(const Command *const *) b)->name);
+}
+
+static GPtrArray *make_list(void) {
+        const Command *const tables[] = { commands_data, commands_export, commands_shell, commands_output, commands_query };
+        GPtrArray *list = g_ptr_array_new();
+
+        for (size_t i = 0; i < G_N_ELEMENTS(tables); i++)
+                for (const Command *command = tables[i]; command->name; command++)
+                        g_ptr_array_add(list, (gpointer) command);
+        g_ptr_array_sort(list, compare_commands);
+        return list;
+}
+
+const Command *const *command_list(size_t *ret_n) {
+        static GPtrArray *list;
+
+        if (!list)
+                list = make_list();
+        *ret_n = list->len;
+        return (const Command *const *) list->pdata;
+}
+
+/* ---- What was meant ----------------------------------------------------------------------------------------------- */
+
+enum { NAME_MAX_COMPARED = 32 };
+
+/* Single keys to change `a` into `b`, two that changed places counted as one. Of long words the beginnings. */
+static unsigned edit_distance(const char *a, const char *b) {
+        size_t n_a = MIN(strlen(a), NAME_MAX_COMPARED), n_b = MIN(strlen(b), NAME_MAX_COMPARED);
+        unsigned cost[NAME_MAX_COMPARED + 1][NAME_MAX_COMPARED + 1];
+
+        for (size_t i = 0; i <= n_a; i++)
+                for (size_t j = 0; j <= n_b; j++) {
+                        if (i == 0 || j == 0) {
+                                cost[i][j] = (unsigned) (i + j);
+                                continue;
+                        }
+                        cost[i][j] = MIN(cost[i - 1][j], cost[i][j - 1]) + 1;
+                        cost[i][j] = MIN(cost[i][j], cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+                        if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                                cost[i][j] = MIN(cost[i][j], cost[i - 2][j - 2] + 1);
+                }
+        return cost[n_a][n_b];
+}
+
+typedef struct Nearest {
+        const char *word;   /* what was typed, without its first character */
+        unsigned distance;  /* a candidate must be nearer */
+        char *name;         /* owned; the best so far, with its "." or "\" */
+} Nearest;
+
+static void consider(Nearest *nearest, char prefix, const char *candidate) {
+        unsigned distance = edit_distance(nearest->word, candidate);
+
+        if (distance >= nearest->distance)
+                return;
+        nearest->distance = distance;
+        g_free(nearest->name);
+        nearest->name = g_strdup_printf("%c%s", prefix, candidate);
+}
+
+/* The command or alias that is nearest to `name`; NULL where nothing is near. Aliases of a letter or two are near to
+ * everything, so they must be hit. */
+static char *nearest_name(const char *name) {
+        Nearest nearest = { .word = name + 1, .distance = strlen(name + 1) < 4 ? 2 : 3 };
+        size_t n;
+        const Command *const *commands = command_list(&n);
+
+        for (size_t i = 0; i < n; i++) {
+                g_auto(GStrv) aliases = g_strsplit(commands[i]->aliases ?: "", " ", -1);
+
+                consider(&nearest, '.', commands[i]->name);
+                for (char **alias = aliases; *alias; alias++)
+                        if (strlen(*alias) > 2 || g_str_equal(*alias, nearest.word))
+                                consider(&nearest, '\\', *alias);
+        }
+        return nearest.name;
+}
+
+static char *unknown(const char *name) {
+        g_autofree char *nearest = nearest_name(name);
+
+        if (nearest)
+                return g_strdup_printf("there is no command %s; did you mean %s?", name, nearest);
+        return g_strdup_printf("there is no command %s; .help lists them all", name);
+}
+
+/* ---- Finding ------------------------------------------------------------------------------------------------------ */
+
+static const Command *find_alias(const char *alias) {
+        size_t n;
+        const Command *const *commands = command_list(&n);
+
+        for (size_t i = 0; i < n; i++) {
+                g_auto(GStrv) aliases = g_strsplit(commands[i]->aliases ?: "", " ", -1);
+
+                if (*alias && g_strv_contains((const char *const *) aliases, alias))
+                        return commands[i];
+        }
+        return NULL;
+}
+
+/* By its beginning; `candidates` gets the names of all that begin so, with their dots. */
+static const Command *find_name(const char *name, GString *candidates) {
+        const Command *found = NULL;
+        size_t n, n_found = 0;
+        const Command *const *commands = command_list(&n);
+
+        for (size_t i = 0; i < n; i++) {
+                if (g_str_equal(commands[i]->name, name))
+                        return commands[i];
+                if (!*name || !g_str_has_prefix(commands[i]->name, name))
+                        continue;
+                found = commands[i];
+                g_string_append_printf(candidates, "%s.%s", n_found++ ? ", " : "", commands[i]->name);
+        }
+        return n_found == 1 ? found : NULL;
+}
+
+const Command *command_find(const char *name, char **ret_message) {
+        g_autoptr(GString) candidates = g_string_new(NULL);
+        const Command *command;
+
+        *ret_message = NULL;
+        command = *name == '\\' ? find_alias(name + 1) : find_name(name + 1, candidates);
+        if (command)
+                return command;
+        *ret_message = candidates->len > 0 ? g_strdup_printf("%s could be any of %s", name, candidates->str) : unknown(name);
+        return NULL;
+}
+
+/* ---- Splitting ---------------------------------------------------------------------------------------------------- */
+
+static bool is_blank(char c) {
+        return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* Up to three octal digits; a NUL cannot be in an argument, and stays away. */
+static const char *append_octal(GString *word, const char *p) {
+        unsigned value = 0;
+
+        for (int i = 0; i < 3 && *p >= '0' && *p <= '7'; i++)
+                value = value * 8 + (unsigned) (*p++ - '0');
+        if (value & 0xff)
+                g_string_append_c(word, (char) value);
+        return p;
+}
+
+/* What a backslash means within "...": `p` is behind it. Returns what follows. */
+static const char *append_escape(GString *word, const char *p) {
+        static const char letters[] = "abfnrtv", meanings[] = "\a\b\f\n\r\t\v";
+        const char *letter = strchr(letters, *p);
+
+        if (*p >= '0' && *p <= '7')
+                return append_octal(word, p);
+        g_string_append_c(word, letter ? meanings[letter - letters] : *p);
+        return p + 1;
+}
+
+/* `*p` is the opening quote. Returns what follows the closing one, NULL where there is none. */
+static const char *append_quoted(GString *word, const char *p) {
+        char quote = *p++;
+
+        while (*p) {
+                if (*p == quote && p[1] != quote)
+                        return p + 1;
+                if (*p == quote)
+                        p++; /* doubled, as in SQL */
+                else if (quote == '"' && *p == '\\' && p[1]) {
+                        p = append_escape(word, p + 1);
+                        continue;
+                }
+                g_string_append_c(word, *p++);
+        }
+        return NULL;
+}
+
+int command_split(const char *line, char ***ret_arguments) {
+        g_autoptr(GStrvBuilder) arguments = g_strv_builder_new();
+        const char *p = line;
+
+        for (;;) {
+                g_autoptr(GString) word = g_string_new(NULL);
+
+                while (is_blank(*p))
+                        p++;
+                if (!*p)
+                        break;
+                if (*p == '\'' || *p == '"')
+                        p = append_quoted(word, p);
+                else
+                        while (*p && !is_blank(*p))
+                                g_string_append_c(word, *p++);
+                if (!p)
+                        return -EINVAL;
+                g_strv_builder_add(arguments, word->str);
+        }
+        *ret_arguments = g_strv_builder_end(arguments);
+        return 0;
+}
+
+/* The name, and the rest of the line as it stands but for blanks around it. */
+static char **split_name(const char *line) {
+        size_t n_name = 0;
+        char **arguments = g_new0(char *, 3);
+
+        while (line[n_name] && !is_blank(line[n_name]))
+                n_name++;
+        arguments[0] = g_strndup(line, n_name);
+        arguments[1] = g_strstrip(g_strdup(line + n_name));
+        return arguments;
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------------------ */
+
+int command_misuse(const Shell *shell, const Command *command) {
+        shell_complain(shell, "usage: .%s%s%s", command->name, command->arguments ? " " : "", command->arguments ?: "");
+        return -EINVAL;
+}
+
+static bool takes_number(const Command *command, char **arguments) {
+        int n = (int) g_strv_length(arguments) - 1;
+
+        if (command->takes_rest)
+                n = *arguments[1] ? 1 : 0;
+        return n >= command->n_min && (command->n_max < 0 || command->takes_rest || n <= command->n_max);
+}
+
+int command_run(Shell *shell, const Unit *unit) {
+        g_auto(GStrv) arguments = split_name(unit->text);
+        g_autofree char *message = NULL;
+        const Command *command = command_find(arguments[0], &message);
+
+        if (!command) {
+                shell_complain(shell, "%s", message);
+                return -EINVAL;
+        }
+        if (!command->takes_rest) {
+                g_clear_pointer(&arguments, g_strfreev);
+                if (command_split(unit->text, &arguments) < 0) {
+                        shell_complain(shell, "a quote is open in %s", unit->text);
+                        return -EINVAL;
+                }
+        }
+        return takes_number(command, arguments) ? command->run(shell, command, arguments) : command_misuse(shell, command);
+}
