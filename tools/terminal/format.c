@@ -1,121 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Values as text, see format.h. Pure. */
+/* Text and BLOBs that may be shown, see format.h. Pure. */
 #include "format.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
-
-/* ---- Doubles ------------------------------------------------------------------------------------------------------ */
-
-/* SQLite does not print doubles with the C library: it scales in long double and takes digit by digit, which differs from
- * correct rounding in the last place now and then (one double in 250 at 15 digits). Output that shall equal its
- * shell's byte by byte has to go the same way, so these functions follow its printf.c (etGENERIC) up to the order of
- * operations and the constants being double. */
-
-/* 1.0 <= result < 10.0, result * 10^ret_exponent == value. */
-static long double normalize(long double value, int *ret_exponent) {
-        long double scale = 1.0;
-        int exponent = 0;
-
-        for (; value >= 1e100 * scale && exponent <= 350; exponent += 100)
-                scale *= 1e100;
-        for (; value >= 1e10 * scale && exponent <= 350; exponent += 10)
-                scale *= 1e10;
-        for (; value >= 10.0 * scale && exponent <= 350; exponent++)
-                scale *= 10.0;
-
-        value /= scale;
-        for (; value < 1e-8; exponent -= 8)
-                value *= 1e8;
-        for (; value < 1.0; exponent--)
-                value *= 10.0;
-
-        *ret_exponent = exponent;
-        return value;
-}
-
-/* The next digit of value, which then holds the rest. After 26 digits SQLite gives zeros. */
-static char next_digit(long double *value, int *n_left) {
-        if (*n_left <= 0)
-                return '0';
-        (*n_left)--;
-
-        int digit = (int) *value;
-        *value = (*value - digit) * 10.0;
-        return (char) ('0' + digit);
-}
-
-static char *put_exponent(char *p, int exponent) {
-        *p++ = 'e';
-        *p++ = exponent < 0 ? '-' : '+';
-        exponent = abs(exponent);
-        if (exponent >= 100)
-                *p++ = (char) ('0' + exponent / 100);
-        *p++ = (char) ('0' + exponent / 10 % 10);
-        *p++ = (char) ('0' + exponent % 10);
-        return p;
-}
-
-size_t format_double(char ret_buffer[static FORMAT_NUMBER_SIZE], double value, int digits) {
-        long double rest = value < 0 ? -(long double) value : value;
-        int exponent = 0, n_left = 26, precision = digits - 1;
-        char *p = ret_buffer;
-        double rounder = 0.5;
-
-        if (isnan(value) || isinf(value)) {
-                strcpy(ret_buffer, isnan(value) ? "NaN" : value < 0 ? "-Inf" : "Inf");
-                return strlen(ret_buffer);
-        }
-
-        if (rest > 0)
-                rest = normalize(rest, &exponent);
-        for (int i = precision; i > 0; i--)
-                rounder *= 0.1;
-        rest += rounder;
-        if (rest >= 10.0) {
-                rest *= 0.1;
-                exponent++;
-        }
-
-        bool scientific = exponent < -4 || exponent > precision;
-        int place = scientific ? 0 : exponent;
-        if (!scientific)
-                precision -= exponent;
-
-        if (value < 0)
-                *p++ = '-';
-        if (place < 0)
-                *p++ = '0';
-        for (; place >= 0; place--)
-                *p++ = next_digit(&rest, &n_left);
-        *p++ = '.';
-        for (place++; place < 0; place++, precision--)
-                *p++ = '0';
-        for (; precision > 0; precision--)
-                *p++ = next_digit(&rest, &n_left);
-
-        while (p[-1] == '0')
-                p--;
-        if (p[-1] == '.')
-                *p++ = '0';
-        if (scientific)
-                p = put_exponent(p, exponent);
-        *p = '\0';
-        return (size_t) (p - ret_buffer);
-}
-
-size_t format_number(char ret_buffer[static FORMAT_NUMBER_SIZE], const Value *value) {
-        if (value->type == SQLIPC_REAL)
-                return format_double(ret_buffer, value->real, FORMAT_DIGITS_SHORT);
-        return (size_t) snprintf(ret_buffer, FORMAT_NUMBER_SIZE, "%" PRId64, value->integer);
-}
-
-/* ---- Text --------------------------------------------------------------------------------------------------------- */
 
 /* Decodes one character; false where `text` does not start with a valid one (NUL is a character here). */
 static bool next_character(const char *text, size_t size, gunichar *ret_character, size_t *ret_size) {
@@ -160,30 +50,54 @@ static int escape(char ret_buffer[static 12], gunichar c) {
         return snprintf(ret_buffer, 12, c < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned) c);
 }
 
-size_t format_shown_text(GString *output, const char *text, size_t size, size_t max) {
+/* Printable ASCII at the beginning of `text`. */
+static size_t plain_run(const char *text, size_t size) {
+        size_t n = 0;
+
+        while (n < size && text[n] >= ' ' && text[n] < 0x7f)
+                n++;
+        return n;
+}
+
+/* `layout`: characters of ASCII that may stay although they are controls. */
+static size_t append_shown(GString *output, const char *text, size_t size, size_t max, const char *layout) {
         size_t done = 0, start = output->len;
 
         while (done < size) {
                 const char *piece = text + done;
-                size_t taken = 1, n;
+                size_t taken = 1, n, room = max - (output->len - start);
                 char buffer[12];
                 gunichar c;
 
+                n = plain_run(piece, MIN(size - done, room));
+                if (n > 0) {
+                        g_string_append_len(output, piece, (gssize) n);
+                        done += n;
+                        continue;
+                }
                 if (!next_character(piece, size - done, &c, &taken)) {
                         n = (size_t) snprintf(buffer, sizeof buffer, "\\x%02x", (unsigned char) *piece);
                         piece = buffer;
-                } else if (is_harmful(c)) {
+                } else if (is_harmful(c) && !(c > 0 && c < 0x80 && strchr(layout, (int) c))) {
                         n = (size_t) escape(buffer, c);
                         piece = buffer;
                 } else
                         n = taken;
 
-                if (n > max - (output->len - start))
+                if (n > room)
                         break;
                 g_string_append_len(output, piece, (gssize) n);
                 done += taken;
         }
         return done;
+}
+
+size_t format_shown_text(GString *output, const char *text, size_t size, size_t max) {
+        return append_shown(output, text, size, max, "");
+}
+
+size_t format_shown_lines(GString *output, const char *text, size_t size, size_t max) {
+        return append_shown(output, text, size, max, "\n\t");
 }
 
 void format_shown_blob(GString *output, const void *blob, size_t size) {
@@ -230,6 +144,10 @@ size_t format_shown_width(const char *text, size_t size) {
                 gunichar c;
                 int w;
 
+                taken = plain_run(text + done, size - done);
+                width += taken;
+                if (taken > 0)
+                        continue;
                 if (!next_character(text + done, size - done, &c, &taken)) {
                         taken = 1;
                         continue;

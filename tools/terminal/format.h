@@ -28,12 +28,22 @@ enum { FORMAT_BLOB_SHOWN_MAX = 32 };
 /** Writes `value` as SQLite's printf("%!.*g") does, "1.0e+300", "0.3", "-Inf". Returns the length. */
 size_t format_double(char ret_buffer[static FORMAT_NUMBER_SIZE], double value, int digits);
 
+/** Writes an integer in decimal. Returns the length. */
+size_t format_integer(char ret_buffer[static FORMAT_NUMBER_SIZE], int64_t value);
+
+/** Writes `value` with the fewest digits, FORMAT_DIGITS_SHORT or more, that SQLite and strtod() read as the same double, laid out as
+ * format_double() does; an infinity as 1e999 or -1e999, and nothing for NaN. Returns the length. */
+size_t format_double_exact(char ret_buffer[static FORMAT_NUMBER_SIZE], double value);
+
 /** Writes INTEGER or REAL in decimal, REAL with FORMAT_DIGITS_SHORT. Returns the length. */
 size_t format_number(char ret_buffer[static FORMAT_NUMBER_SIZE], const Value *value);
 
 /** Appends text that may be shown. Stops before the first character that would take the output past `max` bytes
  * (SIZE_MAX: none). Returns the bytes of `text` that were shown. */
 size_t format_shown_text(GString *output, const char *text, size_t size, size_t max);
+
+/** The same, but newlines and tabs stay as they are. */
+size_t format_shown_lines(GString *output, const char *text, size_t size, size_t max);
 
 /** Appends x'0123', or x'0123...' (n bytes) where it is longer than FORMAT_BLOB_SHOWN_MAX. */
 void format_shown_blob(GString *output, const void *blob, size_t size);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Values as SQL that gives the same value back, bit by bit, when sqlite3's shell reads it. Pure.
+ *
+ *      INTEGER  -12
+ *      REAL     1.5  0.10000000000000000555  1e999  -0.0    as sqlite3 has it, 20 digits, where these read back as the same
+ *      TEXT     'it''s'
+ *               CAST(x'610062' AS TEXT)                     with a NUL, or where it is no UTF-8
+ *               replace('one\ntwo','\n',char(10))           what a script would lose: the shell strips CR at the end of a line
+ *      BLOB     X'00ff'
+ *      NULL     NULL
+ */
+#ifndef TERMINAL_SQL_LITERAL_H
+#define TERMINAL_SQL_LITERAL_H
+
+#include "sink.h"
+#include "value.h"
+
+typedef enum SqlLiteralFlags {
+        SQL_LITERAL_ONE_LINE = 1 << 0, /* no newline in it, as sqlite3's .dump; else only CR is replaced */
+} SqlLiteralFlags;
+
+/** Writes any value. */
+void sql_literal_write(Sink *sink, const Value *value, SqlLiteralFlags flags);
+
+/** Writes a text in `quote` ('), with each of these doubled. */
+void sql_literal_quoted(Sink *sink, const char *text, size_t size, char quote);
+
+/** Writes CAST(x'...' AS TEXT). */
+void sql_literal_cast_text(Sink *sink, const char *text, size_t size);
+
+/** Writes REAL as SQLite's shell does (see above). */
+void sql_literal_real(Sink *sink, double value);
+
+#endif
