@@ -222,6 +222,20 @@ static char **split_name(const char *line) {
         return arguments;
 }
 
+int command_target(const char *rest, char **ret) {
+        g_auto(GStrv) words = NULL;
+
+        *ret = NULL;
+        if (*rest == '|') {
+                *ret = g_strdup(rest);
+                return 0;
+        }
+        if (command_split(rest, &words) < 0 || g_strv_length(words) > 1)
+                return -EINVAL;
+        *ret = g_strdup(words[0]);
+        return 0;
+}
+
 /* ---- Running ------------------------------------------------------------------------------------------------------ */
 
 int command_misuse(const Shell *shell, const Command *command) {

@@ -45,6 +45,9 @@ const Command *const *command_list(size_t *ret_n);
 const Command *command_find(const char *name, char **ret_message);
 /** Splits a line as sqlite3 does: blanks, '...' and "..." (with C's escapes in the latter). -EINVAL: a quote is open. To be freed. */
 int command_split(const char *line, char ***ret_arguments);
+/** What .read, .output and their like take as the rest of their line: a file, maybe in quotes, or "|command" with or without them.
+ * To be freed; NULL: nothing was said. -EINVAL: a quote is open, or there is more than one word. */
+int command_target(const char *rest, char **ret);
 /** Runs a line. -EINVAL with a complaint where it is none of ours or has the wrong arguments. */
 int command_run(Shell *shell, const Unit *unit);
 /** A complaint about how it was used. Returns -EINVAL. */

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* NAME=VALUE on the command line to what the library binds, see parameter.h. Pure. */
+/* NAME=VALUE to what the library binds, see parameter.h. Pure. */
 #include "parameter.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
+
+#include "sql-scan.h"
 
 /* Positions above are names that SQLite would refuse as well (SQLITE_MAX_VARIABLE_NUMBER). */
 enum { POSITION_MAX = 32766 };
 
 typedef struct Parameter {
-        char *name;       /* as it is sent: with its prefix where it was given, "?N" for a position */
+        char *name;        /* with its prefix where it was given, "?N" for a position */
         unsigned position; /* 0: none */
+        bool used;         /* by a statement */
         sqlipc_type type;
         int64_t integer;
         double real;
-        char *bytes;      /* TEXT, BLOB */
+        char *bytes;       /* TEXT, BLOB */
         size_t size;
 } Parameter;
 
@@ -178,14 +180,32 @@ static int read_name(Parameter *parameter, const char *name, size_t size, char *
         return 0;
 }
 
-static const Parameter *find_name(const ParameterList *list, const char *name) {
+/* Position in the list; -1: none. */
+static int find_name(const ParameterList *list, const char *name) {
         for (guint i = 0; i < list->parameters->len; i++) {
                 const Parameter *parameter = list->parameters->pdata[i];
 
                 if (g_str_equal(parameter->name, name))
-                        return parameter;
+                        return (int) i;
         }
-        return NULL;
+        return -1;
+}
+
+/* ---- The list ----------------------------------------------------------------------------------------------------- */
+
+static int parameter_read(const char *name, size_t name_size, const char *value, Parameter **ret, char **ret_message) {
+        Parameter *parameter = g_new0(Parameter, 1);
+        int r;
+
+        r = read_name(parameter, name, name_size, ret_message);
+        if (r >= 0)
+                r = read_value(parameter, value, ret_message);
+        if (r < 0) {
+                parameter_free(parameter);
+                return r;
+        }
+        *ret = parameter;
+        return 0;
 }
 
 int parameter_list_add(ParameterList *list, const char *argument, char **ret_message) {
@@ -197,21 +217,75 @@ int parameter_list_add(ParameterList *list, const char *argument, char **ret_mes
                 *ret_message = g_strdup("NAME=VALUE is expected");
                 return -EINVAL;
         }
-
-        parameter = g_new0(Parameter, 1);
-        r = read_name(parameter, argument, (size_t) (equals - argument), ret_message);
-        if (r >= 0)
-                r = read_value(parameter, equals + 1, ret_message);
-        if (r >= 0 && find_name(list, parameter->name)) {
-                *ret_message = g_strdup("it was given before");
-                r = -EINVAL;
-        }
-        if (r < 0) {
-                parameter_free(parameter);
+        r = parameter_read(argument, (size_t) (equals - argument), equals + 1, &parameter, ret_message);
+        if (r < 0)
                 return r;
+        if (find_name(list, parameter->name) >= 0) {
+                *ret_message = g_strdup("it was given before");
+                parameter_free(parameter);
+                return -EINVAL;
         }
         g_ptr_array_add(list->parameters, parameter);
         return 0;
+}
+
+int parameter_list_set(ParameterList *list, const char *name, const char *value, char **ret_message) {
+        Parameter *parameter;
+        int r, before;
+
+        r = parameter_read(name, strlen(name), value, &parameter, ret_message);
+        if (r < 0)
+                return r;
+        before = find_name(list, parameter->name);
+        if (before < 0)
+                g_ptr_array_add(list->parameters, parameter);
+        else {
+                parameter_free(list->parameters->pdata[before]);
+                list->parameters->pdata[before] = parameter;
+        }
+        return 0;
+}
+
+bool parameter_list_unset(ParameterList *list, const char *name) {
+        Parameter wanted = {};
+        g_autofree char *message = NULL;
+        int r, found = -1;
+
+        r = read_name(&wanted, name, strlen(name), &message);
+        if (r >= 0)
+                found = find_name(list, wanted.name);
+        if (found >= 0)
+                g_ptr_array_remove_index(list->parameters, (guint) found);
+        g_free(wanted.name);
+        return found >= 0;
+}
+
+void parameter_list_clear(ParameterList *list) {
+        g_ptr_array_set_size(list->parameters, 0);
+}
+
+ParameterList *parameter_list_copy(const ParameterList *list) {
+        ParameterList *copy = parameter_list_new();
+
+        for (guint i = 0; i < list->parameters->len; i++) {
+                Parameter *parameter = g_memdup2(list->parameters->pdata[i], sizeof *parameter);
+
+                parameter->name = g_strdup(parameter->name);
+                parameter->bytes = parameter->bytes ? g_memdup2(parameter->bytes, parameter->size + 1) : NULL;
+                parameter->used = false;
+                g_ptr_array_add(copy->parameters, parameter);
+        }
+        return copy;
+}
+
+const char *parameter_list_unused(const ParameterList *list) {
+        for (guint i = 0; i < list->parameters->len; i++) {
+                const Parameter *parameter = list->parameters->pdata[i];
+
+                if (!parameter->used)
+                        return parameter->name;
+        }
+        return NULL;
 }
 
 /* ---- For the library ---------------------------------------------------------------------------------------------- */
@@ -223,25 +297,106 @@ static int compare_positions(gconstpointer a, gconstpointer b) {
         return p < q ? -1 : p > q;
 }
 
+/* `value` NULL: SQL's. */
+static void publish(ParameterList *list, const char *name, const Parameter *value) {
+        static const Parameter null = { .type = SQLIPC_NULL };
+        const Parameter *parameter = value ?: &null;
+        sqlipc_parameter public = {
+                .name = name,
+                .type = parameter->type,
+                .integer = parameter->integer,
+                .real = parameter->real,
+                .bytes = parameter->bytes,
+                .size = parameter->size,
+        };
+
+        g_array_append_val(list->public, public);
+}
+
+static const sqlipc_parameter *published(const ParameterList *list, size_t *ret_n) {
+        *ret_n = list->public->len;
+        return (const sqlipc_parameter *) (void *) list->public->data;
+}
+
 const sqlipc_parameter *parameter_list_get(ParameterList *list, size_t *ret_n) {
         g_ptr_array_sort(list->parameters, compare_positions); /* stable, so names stay in the order given */
         g_array_set_size(list->public, 0);
-
         for (guint i = 0; i < list->parameters->len; i++) {
                 const Parameter *parameter = list->parameters->pdata[i];
-                /* A position behind a gap can still be the name of a ?5. */
-                bool nameless = parameter->position == i + 1;
-                sqlipc_parameter public = {
-                        .name = nameless ? NULL : parameter->name,
-                        .type = parameter->type,
-                        .integer = parameter->integer,
-                        .real = parameter->real,
-                        .bytes = parameter->bytes,
-                        .size = parameter->size,
-                };
 
-                g_array_append_val(list->public, public);
+                publish(list, parameter->name, parameter);
         }
-        *ret_n = list->public->len;
-        return (const sqlipc_parameter *) (void *) list->public->data;
+        return published(list, ret_n);
+}
+
+/* ---- For a statement ---------------------------------------------------------------------------------------------- */
+
+/* A parameter's index as SQLite counts it: "?" is one past the largest so far, "?N" is N, a name the same wherever it
+ * stands. 0: SQLite will refuse it. */
+static unsigned index_of(GHashTable *indices, const char *token, unsigned largest) {
+        guint64 position;
+        unsigned known;
+
+        if (token[0] == '?' && token[1] == '\0')
+                return largest + 1;
+        if (token[0] == '?')
+                return g_ascii_string_to_unsigned(token + 1, 10, 1, POSITION_MAX, &position, NULL) ? (unsigned) position : 0;
+        known = GPOINTER_TO_UINT(g_hash_table_lookup(indices, token));
+        if (known == 0) {
+                known = largest + 1;
+                g_hash_table_insert(indices, g_strdup(token), GUINT_TO_POINTER(known));
+        }
+        return known;
+}
+
+/* By name with its prefix, by name without it, by position. */
+static Parameter *find_value(const ParameterList *list, const char *token, unsigned position) {
+        g_autofree char *number = g_strdup_printf("?%u", position);
+        int found = token[0] == '?' ? -1 : find_name(list, token);
+
+        if (found < 0 && token[0] != '?')
+                found = find_name(list, token + 1);
+        if (found < 0)
+                found = find_name(list, number);
+        return found < 0 ? NULL : list->parameters->pdata[found];
+}
+
+/* What each index is called: its name, or "?N". Index i is at i - 1; NULL: a gap. */
+static GPtrArray *names_in(const char *sql) {
+        g_autoptr(GHashTable) indices = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+        GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+        size_t size = strlen(sql), position = 0;
+        SqlToken token;
+
+        while (sql_scan_next(sql, size, &position, &token)) {
+                g_autofree char *name = NULL;
+                unsigned index;
+
+                if (token.type != SQL_PARAMETER)
+                        continue;
+                name = g_strndup(sql + token.start, token.size);
+                index = index_of(indices, name, names->len);
+                if (index == 0 || index > POSITION_MAX)
+                        continue;
+                if (index > names->len)
+                        g_ptr_array_set_size(names, (int) index);
+                if (!names->pdata[index - 1])
+                        names->pdata[index - 1] = g_steal_pointer(&name);
+        }
+        return names;
+}
+
+const sqlipc_parameter *parameter_list_for(ParameterList *list, const char *sql, size_t *ret_n) {
+        g_autoptr(GPtrArray) names = names_in(sql);
+
+        g_array_set_size(list->public, 0);
+        for (guint i = 0; i < names->len; i++) {
+                const char *name = names->pdata[i];
+                Parameter *parameter = name ? find_value(list, name, i + 1) : NULL;
+
+                if (parameter)
+                        parameter->used = true;
+                publish(list, NULL, parameter); /* by position: each index has a value, gaps too */
+        }
+        return published(list, ret_n);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Parameters of a query, as they stand on a command line: NAME=VALUE. Pure.
+ * Parameters of queries: as they stand on a command line, NAME=VALUE, and as a statement wants them. Pure.
  *
  * NAME is a parameter's name with or without its prefix (:id, @id, $id, id), or a number for its position (2, the same
- * as ?2).
+ * as ?2). Given both with and without prefix, the one with it counts.
  *
  * VALUE is read the way SQL reads a literal, and everything else is text, so that ordinary words need no quotes:
  *
@@ -18,6 +18,7 @@
 #define CLI_PARAMETER_H
 
 #include <glib.h>
+#include <stdbool.h>
 
 #include "sqlipc.h"
 
@@ -32,8 +33,26 @@ void parameter_list_freep(ParameterList **list);
  * before. */
 int parameter_list_add(ParameterList *list, const char *argument, char **ret_message);
 
-/** What sqlipc_query_with() takes: positions 1..n first and nameless as far as they are complete, then the rest by
- * name. Borrowed until the list changes or goes. */
+/** Sets NAME to VALUE, whatever it was before. -EINVAL, and a sentence in `ret_message` to be freed, where either cannot be read. */
+int parameter_list_set(ParameterList *list, const char *name, const char *value, char **ret_message);
+
+/** Forgets NAME, which is said as it was set or by its position. False: there was none. */
+bool parameter_list_unset(ParameterList *list, const char *name);
+
+void parameter_list_clear(ParameterList *list);
+
+/** The same parameters once more, none of them used. */
+ParameterList *parameter_list_copy(const ParameterList *list);
+
+/** All of them, in the order of their positions, and then as they were set; each has its name, "?2" for a position. Borrowed until
+ * the list changes or goes, or the next call of this or of parameter_list_for(). */
 const sqlipc_parameter *parameter_list_get(ParameterList *list, size_t *ret_n);
+
+/** What sqlipc_query_with() takes for `sql`: a value for each parameter that it names; NULL for what is not in the list, as in
+ * sqlite3's shell. Borrowed as from parameter_list_get(). Who was found counts as used. */
+const sqlipc_parameter *parameter_list_for(ParameterList *list, const char *sql, size_t *ret_n);
+
+/** The first that parameter_list_for() has not found in any statement, borrowed; NULL: there is none. */
+const char *parameter_list_unused(const ParameterList *list);
 
 #endif

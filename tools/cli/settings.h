@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the user can turn on the shell: by option, in the configuration file, by dot-command. One table of names, values and
- * docs (settings.c) serves all three, `.show` and completion. Pure.
+ * What the user can turn on the shell: by option, in the configuration file, by dot-command. One table of names and values
+ * (settings.c) serves all three, `.show` and completion. For a text, and for .pager, "auto" is what holds where nobody said
+ * anything. Pure.
  */
 #ifndef CLI_SETTINGS_H
 #define CLI_SETTINGS_H
@@ -21,7 +22,6 @@ typedef enum Toggle {
 
 typedef struct Settings {
         RenderMode mode;
-        bool mode_is_chosen;        /* false: box on a terminal that shows UTF-8, else table */
         Toggle headers;             /* AUTO: as the mode has it */
         Toggle vertical;            /* AUTO: where a row is wider than the screen */
         char *null;                 /* owned; NULL: the mode's own */
@@ -47,7 +47,7 @@ void settings_init(Settings *settings);
 void settings_done(Settings *settings);
 
 /** Sets `name` ("mode", "headers", "nullvalue", ...; `.help` lists them) from its text. -ENOENT: no such name, -EINVAL: not a value
- * for it; both with a sentence in `ret_message`, to be freed. */
+ * for it, nothing changed; both with a sentence in `ret_message`, to be freed. */
 int settings_set(Settings *settings, const char *name, const char *value, char **ret_message);
 
 /** The text that settings_set() would take for what holds now, to be freed. NULL: no such name. */

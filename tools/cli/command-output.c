@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Commands about what results look like, and where they go. */
+#include <errno.h>
+
+#include "answer.h"
+#include "command-setting.h"
+#include "command.h"
+
+/* ---- .mode, .width ------------------------------------------------------------------------------------------------ */
+
+static int run_mode(Shell *shell, const Command *command, char **arguments) {
+        if (!arguments[1])
+                return command_setting(shell, command, arguments);
+        if (arguments[2] && !g_str_equal(arguments[1], "insert"))
+                return command_misuse(shell, command);
+        if (arguments[2] && command_set(shell, "insert-table", arguments[2]) < 0)
+                return -EINVAL;
+        return command_set(shell, "mode", arguments[1]);
+}
+
+static int run_width(Shell *shell, const Command *command, char **arguments) {
+        g_autofree char *widths = g_strjoinv(" ", arguments + 1);
+
+        (void) command;
+        return command_set(shell, "width", widths);
+}
+
+/* ---- .output, .once ----------------------------------------------------------------------------------------------- */
+
+static int redirect(Shell *shell, const Command *command, const char *rest, bool once) {
+        g_autofree char *target = NULL, *message = NULL;
+        int r;
+
+        if (command_target(rest, &target) < 0 || (once && !target))
+                return command_misuse(shell, command);
+        r = output_redirect(shell->output, target ?: "", once, &message);
+        if (r < 0)
+                shell_complain(shell, "%s", message);
+        return r;
+}
+
+static int run_output(Shell *shell, const Command *command, char **arguments) {
+        return redirect(shell, command, arguments[1], false);
+}
+
+static int run_once(Shell *shell, const Command *command, char **arguments) {
+        return redirect(shell, command, arguments[1], true);
+}
+
+/* ---- The table ---------------------------------------------------------------------------------------------------- */
+
+const Command commands_output[] = {
+        { .name = "mode", .arguments = "[MODE | insert TABLE]", .summary = "How results are written",
+          .details = "For people: table, box, markdown, column, line, vertical. For programs: csv, tsv, json, jsonl, list, html,\n"
+                     "insert, quote. TABLE is what INSERT statements name, \"table\" where nobody said.",
+          .n_max = 2, .kinds = { ARGUMENT_SETTING, ARGUMENT_TABLE }, .run = run_mode },
+        { .name = "headers", .arguments = "on|off|auto", .summary = "Write the names of columns",
+          .details = "auto: as the mode has it.", .n_max = 1, .kinds = { ARGUMENT_SETTING }, .run = command_setting },
+        { .name = "nullvalue", .arguments = "TEXT|auto", .summary = "What stands for NULL",
+          .details = "auto: what the mode has for it. JSON and SQL have their own.", .n_max = 1, .run = command_setting },
+        { .name = "separator", .arguments = "TEXT|auto", .summary = "What stands between the values of mode list",
+          .details = "auto: |. Within \"...\", \\t is a tab.", .n_max = 1, .run = command_setting },
+        { .name = "width", .arguments = "[N...]", .summary = "How wide the first columns of a grid are",
+          .details = "Negative: flushed right. 0: as wide as the values. Without N each column is.",
+          .n_max = -1, .run = run_width },
+        { .name = "vertical", .aliases = "x", .arguments = "on|off|auto", .summary = "Write a line for each value instead of a grid",
+          .details = "auto: where a row is wider than the screen. \\x turns it.", .n_max = 1,
+          .kinds = { ARGUMENT_SETTING }, .run = command_setting },
+        { .name = "output", .aliases = "o", .arguments = "[FILE | \"|COMMAND\"]", .summary = "Where results go from now on",
+          .details = "Without an argument to where they went at first.",
+          .takes_rest = true, .kinds = { ARGUMENT_FILE }, .run = run_output },
+        { .name = "once", .arguments = "FILE | \"|COMMAND\"", .summary = "Where the next result goes",
+          .n_min = 1, .takes_rest = true, .kinds = { ARGUMENT_FILE }, .run = run_once },
+        {},
+};

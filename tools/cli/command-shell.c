@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Commands about the shell itself: help, settings, parameters, scripts, programs. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "child.h"
+#include "command-setting.h"
+#include "command.h"
+#include "format.h"
+#include "help.h"
+#include "options.h"
+
+/* ---- .help, .show, .quit, .print ---------------------------------------------------------------------------------- */
+
+static int run_help(Shell *shell, const Command *command, char **arguments) {
+        g_autofree char *text = NULL, *message = NULL;
+
+        (void) command;
+        if (!arguments[1])
+                text = help_list();
+        else
+                text = g_str_equal(arguments[1], "--all") ? help_everything() : help_topic(arguments[1], &message);
+        if (text)
+                return answer_text(shell, text);
+        shell_complain(shell, "%s", message);
+        return -EINVAL;
+}
+
+static void append_shown(GString *text, const char *name, const char *value) {
+        g_string_append_printf(text, "%12s: ", name);
+        format_shown_text(text, value, strlen(value), SIZE_MAX);
+        g_string_append_c(text, '\n');
+}
+
+static int run_show(Shell *shell, const Command *command, char **arguments) {
+        g_autofree char *bus = session_describe_bus(&shell->session);
+        g_autoptr(GString) text = g_string_new(NULL);
+
+        (void) command, (void) arguments;
+        append_shown(text, "bus", bus);
+        append_shown(text, "database", shell->session.database ?: "none");
+        append_shown(text, "output", output_target(shell->output));
+        for (const char *const *name = settings_names(); *name; name++) {
+                g_autofree char *value = settings_get(&shell->settings, *name);
+
+                append_shown(text, *name, value);
+        }
+        return answer_text(shell, text->str);
+}
+
+static int run_quit(Shell *shell, const Command *command, char **arguments) {
+        guint64 code;
+
+        if (arguments[1]) {
+                if (!g_ascii_string_to_unsigned(arguments[1], 10, 0, 255, &code, NULL))
+                        return command_misuse(shell, command);
+                shell->quit_code = (int) code;
+                shell->exit_code = (int) code;
+        }
+        shell->quit = true;
+        return 0;
+}
+
+static int run_print(Shell *shell, const Command *command, char **arguments) {
+        g_autofree char *words = g_strjoinv(" ", arguments + 1);
+        g_autofree char *line = g_strconcat(words, "\n", NULL);
+
+        (void) command;
+        return answer_text(shell, line);
+}
+
+/* ---- .parameter --------------------------------------------------------------------------------------------------- */
+
+/* As parameter.h reads it. */
+static void append_literal(GString *text, const sqlipc_parameter *parameter) {
+        Value value = {
+                .type = parameter->type,
+                .integer = parameter->integer,
+                .real = parameter->real,
+                .bytes = parameter->bytes,
+                .size = parameter->size,
+        };
+
+        if (value.type == SQLIPC_TEXT) {
+                g_auto(GStrv) pieces = g_strsplit(value.bytes, "'", -1);
+                g_autofree char *doubled = g_strjoinv("''", pieces);
+
+                g_string_append_c(text, '\'');
+                format_shown_text(text, doubled, strlen(doubled), RENDER_TABLE_VALUE_MAX);
+                g_string_append_c(text, '\'');
+        } else
+                format_shown_value(text, &value, "NULL", SIZE_MAX);
+}
+
+static int list_parameters(Shell *shell) {
+        size_t n;
+        const sqlipc_parameter *parameters = parameter_list_get(shell->parameters, &n);
+        g_autoptr(GString) text = g_string_new(NULL);
+
+        if (n == 0) {
+                shell_say(shell, "No parameter is set.");
+                return 0;
+        }
+        for (size_t i = 0; i < n; i++) {
+                format_shown_text(text, parameters[i].name, strlen(parameters[i].name), SIZE_MAX);
+                g_string_append_c(text, ' ');
+                append_literal(text, &parameters[i]);
+                g_string_append_c(text, '\n');
+        }
+        return answer_text(shell, text->str);
+}
+
+/* `value` stands as it was typed: '12' is text, as on the command line. sqlite3's habit "'12'" is read as well. */
+static int set_parameter(Shell *shell, const char *name, const char *value) {
+        g_auto(GStrv) words = NULL;
+        g_autofree char *message = NULL;
+
+        if (*value == '"' && command_split(value, &words) >= 0 && g_strv_length(words) == 1)
+                value = words[0];
+        if (parameter_list_set(shell->parameters, name, value, &message) >= 0)
+                return 0;
+        shell_complain(shell, "parameter %s: %s", name, message);
+        return -EINVAL;
+}
+
+static int unset_parameter(Shell *shell, const char *name) {
+        if (parameter_list_unset(shell->parameters, name))
+                return 0;
+        shell_complain(shell, "there is no parameter %s", name);
+        return -EINVAL;
+}
+
+/* The next word of `rest`, cut off; what follows it stays. */
+static char *take_word(char **rest) {
+        char *word = *rest;
+
+        *rest += strcspn(*rest, " \t");
+        if (**rest)
+                *(*rest)++ = '\0';
+        *rest += strspn(*rest, " \t");
+        return word;
+}
+
+static int run_parameter(Shell *shell, const Command *command, char **arguments) {
+        char *rest = arguments[1];
+        const char *verb = take_word(&rest), *name = take_word(&rest);
+
+        if (g_str_equal(verb, "set") && *name && *rest)
+                return set_parameter(shell, name, rest);
+        if (g_str_equal(verb, "unset") && *name && !*rest)
+                return unset_parameter(shell, name);
+        if (*name)
+                return command_misuse(shell, command);
+        if (g_str_equal(verb, "list"))
+                return list_parameters(shell);
+        if (!g_str_equal(verb, "clear"))
+                return command_misuse(shell, command);
+        parameter_list_clear(shell->parameters);
+        return 0;
+}
+
+static const char *const parameter_verbs[] = { "set", "unset", "list", "clear", NULL };
+
+/* ---- .read -------------------------------------------------------------------------------------------------------- */
+
+static int read_script(Shell *shell, FILE *file, const char *name) {
+        int r;
+
+        shell->depth++;
+        r = shell_run_script(shell, script_new_file(file, true, name));
+        shell->depth--;
+        return r;
+}
+
+static int read_file(Shell *shell, const char *path) {
+        FILE *file = fopen(path, "re");
+        int r = -errno;
+
+        if (file)
+                return read_script(shell, file, path);
+        shell_complain(shell, "%s: %s", path, g_strerror(-r));
+        return r;
+}
+
+static int start_writer(const char *command, FILE **ret, pid_t *ret_pid) {
+        const char *const argv[] = { "sh", "-c", command, NULL };
+        ChildFiles files = CHILD_FILES_OURS;
+        int pipe_fds[2], r;
+
+        if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+                return -errno;
+        files.output = pipe_fds[1];
+        r = child_start(argv, &files, ret_pid);
+        (void) close(pipe_fds[1]);
+        if (r < 0) {
+                (void) close(pipe_fds[0]);
+                return r;
+        }
+        *ret = fdopen(pipe_fds[0], "r"); /* GLib ends programs that have no memory, and nothing else can fail here */
+        g_assert(*ret);
+        return 0;
+}
+
+/* `target` is "|command". */
+static int read_command(Shell *shell, const char *target) {
+        FILE *file = NULL;
+        pid_t pid;
+        int r, status;
+
+        r = start_writer(target + 1, &file, &pid);
+        if (r < 0) {
+                shell_complain(shell, "%s: %s", target, g_strerror(-r));
+                return r;
+        }
+        r = read_script(shell, file, target);
+        status = child_wait(pid);
+        if (status == 0 || r < 0)
+                return r;
+        shell_complain(shell, "%s: it ended with exit code %d", target, status);
+        return -EIO;
+}
+
+static int run_read(Shell *shell, const Command *command, char **arguments) {
+        g_autofree char *target = NULL;
+
+        if (command_target(arguments[1], &target) < 0 || !target)
+                return command_misuse(shell, command);
+        if (shell->depth >= SHELL_DEPTH_MAX) {
+                shell_complain(shell, "%s: scripts read each other more than %d deep", target, SHELL_DEPTH_MAX);
+                return -ELOOP;
+        }
+        return *target == '|' ? read_command(shell, target) : read_file(shell, target);
+}
+
+/* ---- .cd, .shell -------------------------------------------------------------------------------------------------- */
+
+static int run_cd(Shell *shell, const Command *command, char **arguments) {
+        const char *folder = arguments[1] ?: g_get_home_dir();
+        int r;
+
+        (void) command;
+        if (chdir(folder) == 0)
+                return 0;
+        r = -errno;
+        shell_complain(shell, "%s: %s", folder, g_strerror(-r));
+        return r;
+}
+
+static int run_shell(Shell *shell, const Command *command, char **arguments) {
+        const char *user_shell = g_getenv("SHELL");
+        int r;
+
+        (void) command;
+        r = child_run_shell(*arguments[1] ? arguments[1] : user_shell && *user_shell ? user_shell : "sh", NULL);
+        if (r == 0)
+                return 0;
+        if (r < 0)
+                shell_complain(shell, "cannot start it: %s", g_strerror(-r));
+        else
+                shell_complain(shell, "it ended with exit code %d", r);
+        return r < 0 ? r : -EIO;
+}
+
+/* ---- The table ---------------------------------------------------------------------------------------------------- */
+
+#define SETTING(its_name, its_aliases, its_arguments, its_summary, its_details)                                   \
+        { .name = its_name, .aliases = its_aliases, .arguments = its_arguments, .summary = its_summary,           \
+          .details = its_details, .n_max = 1, .kinds = { ARGUMENT_SETTING }, .run = command_setting }
+
+const Command commands_shell[] = {
+        { .name = "help", .aliases = "?", .arguments = "[TOPIC | --all]", .summary = "What commands there are, or all about one",
+          .details = "TOPIC is a command, or a word that its description has.", .n_max = 1, .kinds = { ARGUMENT_COMMAND },
+          .run = run_help },
+        { .name = "quit", .aliases = "q", .arguments = "[CODE]", .summary = "Leave",
+          .details = "CODE is what ipcq-cli ends with, 0 to 255.", .n_max = 1, .run = run_quit },
+        { .name = "exit", .arguments = "[CODE]", .summary = "Leave", .details = "As .quit.", .n_max = 1, .run = run_quit },
+        { .name = "show", .summary = "What the settings are, each named as in the configuration file", .run = run_show },
+        { .name = "print", .aliases = "echo qecho", .arguments = "TEXT...", .summary = "Write the text to where results go",
+          .n_max = -1, .run = run_print },
+        SETTING("timer", "timing", "on|off", "Have the line below results say how long it took",
+                "Time is split: what the service needed, and what passed until the last row was here."),
+        SETTING("footer", NULL, "on|off", "Write a line below results on a terminal: rows, time", NULL),
+        SETTING("stats", NULL, "on|off", "Write what is known of each run below its result", NULL),
+        SETTING("progress", NULL, "on|off", "Say on a terminal how far a long result is", NULL),
+        SETTING("echo", NULL, "on|off", "Write each statement and command before it runs", NULL),
+        SETTING("bail", NULL, "on|off", "Stop scripts at the first failure", "The prompt stays open in any case."),
+        SETTING("eqp", NULL, "on|off", "Show the plan before each result", "As EXPLAIN QUERY PLAN tells it, drawn as a tree."),
+        SETTING("color", NULL, "on|off", "Use colours on the terminal",
+                "Off from the start where NO_COLOR is set, where TERM is dumb, and where nobody looks at a terminal."),
+        SETTING("timeout", NULL, "SECONDS|off", "Cancel statements that run longer",
+                "SECONDS may have a fraction. Limits of the service's own hold in any case, see .limit."),
+        { .name = "pager", .arguments = "COMMAND|off|auto", .summary = "Show results that are taller than the screen by COMMAND",
+          .details = "auto: $PAGER, or else less -SR. Quitting the pager ends the query.", .n_max = -1,
+          .kinds = { ARGUMENT_SETTING }, .run = command_setting },
+        { .name = "transport", .arguments = "auto|pipe|channel|dbus", .summary = "How requests and rows travel",
+          .details = "pipe: asked over the bus, rows down a pipe. channel: over a private socket to the worker, faster for small\n"
+                     "results. dbus: all of it as messages of the bus, the only way to another host. auto chooses.",
+          .n_max = 1, .kinds = { ARGUMENT_SETTING }, .run = command_setting },
+        { .name = "parameter", .arguments = "set NAME VALUE | unset NAME | list | clear",
+          .summary = "Values for the parameters of statements, as ?1, :name, @name, $name",
+          .details = "NAME stands with or without its prefix, or is a number: the position. VALUE is 12 INTEGER, 1.5 REAL,\n"
+                     "x'00ff' BLOB, null NULL; 'text' or anything else is TEXT. A parameter that has no value is NULL.",
+          .n_min = 1, .takes_rest = true, .kinds = { ARGUMENT_WORDS, ARGUMENT_NONE }, .words = parameter_verbs,
+          .run = run_parameter },
+        { .name = "read", .aliases = "i", .arguments = "FILE | \"|COMMAND\"", .summary = "Run the statements and commands of a file",
+          .details = "Or those that COMMAND writes. Complaints have the file's name and the line.",
+          .n_min = 1, .takes_rest = true, .kinds = { ARGUMENT_FILE }, .run = run_read },
+        { .name = "cd", .aliases = "cd", .arguments = "[FOLDER]", .summary = "Change the folder that names of files start from",
+          .n_max = 1, .kinds = { ARGUMENT_FILE }, .run = run_cd },
+        { .name = "shell", .aliases = "!", .arguments = "[COMMAND]", .summary = "Run a command of the system's shell, or open one",
+          .takes_rest = true, .kinds = { ARGUMENT_FILE }, .run = run_shell },
+        { .name = "system", .arguments = "[COMMAND]", .summary = "Run a command of the system's shell, or open one",
+          .details = "As .shell.", .takes_rest = true, .kinds = { ARGUMENT_FILE }, .run = run_shell },
+        {},
+};

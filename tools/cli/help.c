@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What .help shows (help.h). */
+#include "help.h"
+
+#include <string.h>
+
+#include "command.h"
+
+enum { NAMES_WIDTH = 24 };
+
+static char *names_of(const Command *command) {
+        g_auto(GStrv) aliases = g_strsplit(command->aliases ?: "", " ", -1);
+        GString *names = g_string_new(".");
+
+        g_string_append(names, command->name);
+        for (char **alias = aliases; *alias; alias++)
+                if (**alias)
+                        g_string_append_printf(names, ", \\%s", *alias);
+        return g_string_free(names, FALSE);
+}
+
+static void append_line(GString *text, const Command *command) {
+        g_autofree char *names = names_of(command);
+
+        g_string_append_printf(text, "%-*s %s\n", NAMES_WIDTH, names, command->summary);
+}
+
+static void append_topic(GString *text, const Command *command) {
+        g_autofree char *names = names_of(command);
+
+        g_string_append_printf(text, ".%s%s%s\n", command->name, command->arguments ? " " : "", command->arguments ?: "");
+        if (command->aliases)
+                g_string_append_printf(text, "    Also %s.\n", strchr(names, '\\'));
+        g_string_append_printf(text, "    %s.\n", command->summary);
+        if (command->details) {
+                g_auto(GStrv) lines = g_strsplit(command->details, "\n", -1);
+
+                for (char **line = lines; *line; line++)
+                        g_string_append_printf(text, "%s%s\n", **line ? "    " : "", *line);
+        }
+}
+
+char *help_list(void) {
+        GString *text = g_string_new(NULL);
+        size_t n;
+        const Command *const *commands = command_list(&n);
+
+        for (size_t i = 0; i < n; i++)
+                append_line(text, commands[i]);
+        g_string_append(text, "\n.help NAME says more about one of them, .help --all about each.\n");
+        return g_string_free(text, FALSE);
+}
+
+char *help_everything(void) {
+        GString *text = g_string_new(NULL);
+        size_t n;
+        const Command *const *commands = command_list(&n);
+
+        for (size_t i = 0; i < n; i++) {
+                if (i > 0)
+                        g_string_append_c(text, '\n');
+                append_topic(text, commands[i]);
+        }
+        return g_string_free(text, FALSE);
+}
+
+/* With "." or "\" it is that name; a bare word may be either. */
+static const Command *find(const char *topic, char **ret_message) {
+        g_autofree char *dotted = g_strconcat(".", topic, NULL), *backslashed = g_strconcat("\\", topic, NULL);
+        g_autofree char *ignored = NULL;
+        const Command *command;
+
+        if (*topic == '.' || *topic == '\\')
+                return command_find(topic, ret_message);
+        command = command_find(dotted, ret_message);
+        if (!command)
+                command = command_find(backslashed, &ignored);
+        return command;
+}
+
+static bool says(const char *text, const char *word) {
+        g_autofree char *folded_text = g_utf8_casefold(text ?: "", -1), *folded_word = g_utf8_casefold(word, -1);
+
+        return strstr(folded_text, folded_word);
+}
+
+char *help_topic(const char *topic, char **ret_message) {
+        g_autofree char *message = NULL;
+        const Command *command = find(topic, &message);
+        g_autoptr(GString) text = g_string_new(NULL);
+        size_t n;
+        const Command *const *commands = command_list(&n);
+
+        if (command)
+                append_topic(text, command);
+        for (size_t i = 0; i < n && !command; i++)
+                if (says(commands[i]->summary, topic) || says(commands[i]->details, topic))
+                        append_line(text, commands[i]);
+        if (text->len > 0)
+                return g_string_free(g_steal_pointer(&text), FALSE);
+        *ret_message = g_steal_pointer(&message);
+        return NULL;
+}
