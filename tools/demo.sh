@@ -5,8 +5,8 @@
 #
 # sqlipc from a bare checkout to rows, in a minute or two: installs what is missing (Debian), builds, makes two real
 # databases in a temporary folder, starts a private bus that starts the daemon on the first call, and queries it in the
-# ways that there are. Prints each command before it runs. Leaves nothing but the build folder, build-demo, also after
-# Ctrl-C.
+# ways that there are. Prints each command before it runs. On a terminal it ends in the shell, if one likes. Leaves nothing but
+# the build folder, build-demo, also after Ctrl-C.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -84,5 +84,19 @@ run sqlipcctl --user runs
 kill "$reader"
 run sqlipcctl --user --config-dir="$folder/config" security study
 run sqlipcctl --user --config-dir="$folder/config" check
+
+title "The shell"
+if [ -t 0 ] && [ -t 1 ]; then
+    read -r -p "Open the shell on these databases? [Y/n] " answer || answer=n
+    case $answer in
+    [nN]*) ;;
+    *)
+        trap : INT # Ctrl-C is the shell's now
+        run ipcq-cli --user packages || true
+        ;;
+    esac
+else
+    echo "On a terminal, tools/demo.sh offers it here: ipcq-cli --user packages"
+fi
 
 title "That was it. Bus, daemon and databases go now; tests/run.sh runs the tests."

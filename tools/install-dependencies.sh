@@ -3,9 +3,9 @@
 #
 # tools/install-dependencies.sh GROUP...
 #
-# Installs the Debian packages that a group of work needs and that are not there: build, test, demo, package, gate, bench
-# (each with what it builds on). With sudo where you are not root; fetches package lists only when something is missing and
-# cannot be installed from those that are there. Says what it installs, and nothing where nothing is missing.
+# Installs the Debian packages that a group of work needs and that are not there: build, test, demo, package, gate, bench,
+# screenshots (each with what it builds on). With sudo where you are not root; fetches package lists only when something is
+# missing and cannot be installed from those that are there. Says what it installs, and nothing where nothing is missing.
 #
 # Exit code: 0 everything is there, 1 it is not and cannot be installed, 2 wrong usage.
 set -eu
@@ -27,6 +27,8 @@ bench=("${demo[@]}" gnuplot-nox postgresql libpq-dev mariadb-server-core libmari
 # What .ci/run does beyond the tests, and the servers that a test measures beside us: elsewhere it skips them, rather than
 # have a test start services on somebody's machine.
 gate=("${test[@]}" "${bench[@]}" shellcheck valgrind)
+# A terminal on an X server without a screen, keys for it, pictures of it.
+screenshots=("${demo[@]}" sqlite3 gnuplot-nox xvfb xterm xdotool imagemagick fonts-dejavu-core)
 
 usage() {
     sed -n '4,10s/^# \{0,1\}//p' "$0" >&2
@@ -42,6 +44,7 @@ for group; do
     demo) wanted+=("${demo[@]}") ;;
     gate) wanted+=("${gate[@]}") ;;
     package) wanted+=("${package[@]}") ;;
+    screenshots) wanted+=("${screenshots[@]}") ;;
     test) wanted+=("${test[@]}") ;;
     *) usage ;;
     esac
