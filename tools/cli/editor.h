@@ -25,6 +25,9 @@ int editor_new(const EditorOptions *options, Editor **ret);
 /** Writes the history, and gives the terminal back. NULL is allowed. Returns NULL. */
 Editor *editor_free(Editor *editor);
 
+/** What stands before the first line of a statement: which database it is about. Safe to show. To be freed. */
+char *editor_prompt(const Editor *editor);
+
 /** Lets the user type a line. `before`: the lines of the statement so far, "" for none (completion, colours). 1: `*ret`, to be
  * freed, without newline; 0: Ctrl-D or end of file; -EINTR: Ctrl-C, `*ret_typed` whether the line had text; SIGTERM, SIGHUP: 0. */
 int editor_read_line(Editor *editor, const char *prompt, const char *before, char **ret, bool *ret_typed);

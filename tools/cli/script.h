@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Lines to units. A unit is a statement up to its ";" (several may stand on a line, one may take many lines) or a command: a
- * line that begins with "." where no statement is under way, or what a backslash begins anywhere outside of strings.
- * A statement without ";" at the end of a file is a unit too. Blanks, comments and empty statements are none.
+ * Lines to units. A unit is a statement up to its ";" (several may stand on a line, one may take many lines) or a command: what
+ * begins with "." where no statement is under way, or with a backslash anywhere outside of strings, up to the end of its line.
+ * A statement without ";" at the end of a file is a unit too. Blanks, comments and empty statements are none; those before
+ * a statement do not belong to it. A byte order mark and a first line "#!..." of a file are passed over.
  */
 #ifndef CLI_SCRIPT_H
 #define CLI_SCRIPT_H
@@ -35,7 +36,8 @@ Script *script_new_prompt(Editor *editor);
 Script *script_free(Script *script);
 
 /** 1: a unit; 0: no more; -EINTR: Ctrl-C at the prompt (what was typed of a statement is dropped; the caller goes on);
- * -EILSEQ: what follows is not UTF-8 or holds a NUL, and is passed over up to its line's end; else what reading gave. */
+ * -EILSEQ: a unit that is not UTF-8 or holds a NUL, and is passed over; `ret` says where. -ECANCELED: Ctrl-C while a file was read;
+ * else what reading gave. */
 int script_next(Script *script, Unit *ret);
 
 /** Whether a statement was under way when -EINTR came: else the prompt was empty. */

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Lines to units, see script.h.
+ *
+ *      buffer:  done already | statement under way ... | lines not looked at (a text, a paste)
+ *                            ^ begin                   ^ begin + split.position
+ *
+ * Each byte is looked at once (sql_split()), and moved at most once.
+ */
+#include "script.h"
+
+#include <errno.h>
+#include <glib.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "editor.h"
+#include "format.h"
+#include "interrupt.h"
+#include "sql-scan.h"
+
+struct Script {
+        Editor *editor;   /* borrowed; NULL: a text or a file */
+        FILE *file;       /* NULL: a text, or the prompt */
+        bool close;       /* .file is ours */
+        bool ended;       /* nothing more comes */
+        bool begun;       /* of .file: its first line is behind us */
+        bool was_typing;
+        char *name;       /* owned */
+        GString *line;    /* of .file */
+        char *piece;      /* owned; getline()'s: a line, or what a signal left of it */
+        size_t piece_size;
+        GString *buffer;
+        size_t begin;     /* of what is not done */
+        SqlSplit split;   /* of what begins there */
+        unsigned line_number; /* of .begin */
+        GString *typed;   /* the lines that will be an entry of the history once no statement is under way */
+        char *text, *pending; /* owned; the last unit's */
+};
+
+static Script *script_new(const char *name) {
+        Script *script = g_new0(Script, 1);
+
+        script->name = g_strdup(name);
+        script->buffer = g_string_new(NULL);
+        script->line = g_string_new(NULL);
+        script->typed = g_string_new(NULL);
+        script->line_number = 1;
+        return script;
+}
+
+Script *script_new_text(const char *text, const char *name) {
+        Script *script = script_new(name);
+
+        g_string_append(script->buffer, text);
+        script->ended = true;
+        return script;
+}
+
+Script *script_new_file(FILE *file, int close, const char *name) {
+        Script *script = script_new(name);
+
+        script->file = file;
+        script->close = close;
+        return script;
+}
+
+Script *script_new_prompt(Editor *editor) {
+        Script *script = script_new(NULL);
+
+        script->editor = editor;
+        return script;
+}
+
+Script *script_free(Script *script) {
+        if (!script)
+                return NULL;
+        if (script->file && script->close)
+                (void) fclose(script->file);
+        g_free(script->name);
+        g_string_free(script->line, true);
+        free(script->piece);
+        g_string_free(script->buffer, true);
+        g_string_free(script->typed, true);
+        g_free(script->text);
+        g_free(script->pending);
+        g_free(script);
+        return NULL;
+}
+
+/* ---- What is there ------------------------------------------------------------------------------------------------ */
+
+static const char *rest(const Script *script, size_t *ret_size) {
+        *ret_size = script->buffer->len - script->begin;
+        return script->buffer->str + script->begin;
+}
+
+static unsigned count_lines(const char *text, size_t size) {
+        unsigned n = 0;
+
+        for (const char *end = text + size; (text = memchr(text, '\n', (size_t) (end - text))); text++)
+                n++;
+        return n;
+}
+
+/* Is done with so many bytes. */
+static void pass(Script *script, size_t size) {
+        script->line_number += count_lines(script->buffer->str + script->begin, size);
+        script->begin += size;
+        script->split = (SqlSplit) {};
+}
+
+/* Takes the text of a unit, [start, end) of what is left, without the blanks at its end. -EILSEQ: nobody could send that. */
+static int take_text(const Script *script, size_t start, size_t end, char **ret) {
+        const char *text = script->buffer->str + script->begin;
+
+        while (end > start && g_ascii_isspace(text[end - 1]))
+                end--;
+        g_free(*ret);
+        *ret = g_strndup(text + start, end - start);
+        return g_utf8_validate_len(text + start, end - start, NULL) ? 0 : -EILSEQ;
+}
+
+static void set_unit(const Script *script, UnitType type, size_t start, Unit *ret) {
+        *ret = (Unit) {
+                .type = type,
+                .text = script->text,
+                .pending = "",
+                .file = script->name,
+                .line = script->line_number + count_lines(script->buffer->str + script->begin, start),
+        };
+}
+
+/* The statement that the next `size` bytes hold; `end`: without its semicolon. */
+static int take_statement(Script *script, size_t end, size_t size, Unit *ret) {
+        size_t start = script->split.start;
+        int r;
+
+        r = take_text(script, start, end, &script->text);
+        set_unit(script, UNIT_SQL, start, ret);
+        pass(script, size);
+        return r < 0 ? r : 1;
+}
+
+/* The command that begins `start` bytes further and ends with its line. */
+static int take_command(Script *script, size_t start, Unit *ret) {
+        size_t size, end;
+        const char *text = rest(script, &size), *newline = memchr(text + start, '\n', size - start);
+        int r, p;
+
+        end = newline ? (size_t) (newline - text) : size;
+        r = take_text(script, start, end, &script->text);
+        p = take_text(script, script->split.started ? script->split.start : start, start, &script->pending);
+        set_unit(script, UNIT_COMMAND, start, ret);
+        ret->pending = script->pending;
+        pass(script, newline ? end + 1 : end);
+        return r < 0 || p < 0 ? -EILSEQ : 1;
+}
+
+/* 1: a unit; 0: none without more text; -EILSEQ. */
+static int take_unit(Script *script, Unit *ret) {
+        for (;;) {
+                size_t all, size;
+                const char *text = rest(script, &all);
+                SqlExtent extent = sql_split(&script->split, text, all, &size);
+
+                if (extent == SQL_EXTENT_COMMAND)
+                        return take_command(script, size, ret);
+                if (extent == SQL_EXTENT_COMPLETE && script->split.started)
+                        return take_statement(script, size - 1, size, ret);
+                if (extent == SQL_EXTENT_COMPLETE)
+                        pass(script, size);
+                else if (script->ended && script->split.started)
+                        return take_statement(script, size, size, ret);
+                else
+                        return 0;
+        }
+}
+
+/* ---- More of it --------------------------------------------------------------------------------------------------- */
+
+/* Makes room: what is done goes, so that each byte that stays moves at most once for each line that is read. */
+static void forget_done(Script *script) {
+        g_string_erase(script->buffer, 0, (gssize) script->begin);
+        script->begin = 0;
+}
+
+/* Takes the line that was read; the first one of a file may be the kernel's "#!". CR LF ends a line as in sqlite3. */
+static void append_file_line(Script *script) {
+        GString *line = script->line;
+        bool first = !script->begun;
+
+        script->begun = true;
+        if (first && g_str_has_prefix(line->str, "#!")) {
+                script->line_number++;
+                return;
+        }
+        if (line->str[line->len - 1] == '\n')
+                g_string_truncate(line, line->len - 1);
+        if (line->len > 0 && line->str[line->len - 1] == '\r')
+                g_string_truncate(line, line->len - 1);
+        g_string_append_len(script->buffer, line->str, (gssize) line->len);
+        g_string_append_c(script->buffer, '\n');
+}
+
+/* 1: what is there of a line was added to it; 0: the end of the file; -EINTR, -ECANCELED after Ctrl-C; else what reading gave. */
+static int read_piece(Script *script) {
+        ssize_t n;
+        int r;
+
+        errno = 0;
+        n = getline(&script->piece, &script->piece_size, script->file);
+        r = ferror(script->file) ? (errno != 0 ? -errno : -EIO) : n > 0;
+        clearerr(script->file);
+        if (n > 0)
+                g_string_append_len(script->line, script->piece, n);
+        if (r != -EINTR)
+                return r;
+        if (interrupt_leave() != 0)
+                return 0;
+        return interrupt_take() > 0 ? -ECANCELED : -EINTR;
+}
+
+/* 1: a line more; 0: the end; negative as above. */
+static int read_file_line(Script *script) {
+        int r;
+
+        g_string_truncate(script->line, 0);
+        do
+                r = read_piece(script);
+        while (r == -EINTR || (r > 0 && script->line->str[script->line->len - 1] != '\n'));
+        if (r < 0 || script->line->len == 0)
+                return r;
+        append_file_line(script);
+        return 1;
+}
+
+/* How far the first prompt reaches, the ones below it reach, too: "chinook> ", "    ...> "; with what is open: "    '..> ". */
+static char *continuation_prompt(const Script *script, const char *first) {
+        static const char signs[] = { [SQL_STRING] = '\'', [SQL_QUOTED] = '"', [SQL_COMMENT] = '*' };
+        char sign = script->split.open < sizeof signs ? signs[script->split.open] : '\0';
+        size_t width = format_shown_width(first, strlen(first));
+
+        return g_strdup_printf("%*s%c..> ", (int) (width > 5 ? width - 5 : 0), "", sign ? sign : '.');
+}
+
+/* Whether a statement is under way behind all that is there; looks further than the unit that comes next. */
+static bool is_unfinished(const Script *script) {
+        SqlSplit split = script->split;
+        size_t size, all;
+        const char *text = rest(script, &all);
+        SqlExtent extent;
+
+        while ((extent = sql_split(&split, text, all, &size)) == SQL_EXTENT_COMPLETE || extent == SQL_EXTENT_COMMAND) {
+                if (extent == SQL_EXTENT_COMMAND) {
+                        const char *newline = memchr(text + size, '\n', all - size);
+
+                        size = newline ? (size_t) (newline + 1 - text) : all;
+                }
+                text += size;
+                all -= size;
+                split = (SqlSplit) {};
+        }
+        return extent == SQL_EXTENT_INCOMPLETE;
+}
+
+/* A line, or more if they were pasted, that was typed. */
+static void append_typed(Script *script, const char *line) {
+        g_string_append(script->buffer, line);
+        g_string_append_c(script->buffer, '\n');
+        if (script->typed->len > 0)
+                g_string_append_c(script->typed, '\n');
+        g_string_append(script->typed, line);
+        if (script->editor && !is_unfinished(script)) {
+                editor_add_history(script->editor, script->typed->str);
+                g_string_truncate(script->typed, 0);
+        }
+}
+
+static int read_prompt_line(Script *script) {
+        size_t size;
+        const char *before = rest(script, &size);
+        bool fresh = !script->split.started && script->split.open == SQL_SPACE;
+        g_autofree char *first = editor_prompt(script->editor), *next = continuation_prompt(script, first);
+        g_autofree char *line = NULL;
+        bool typed = false;
+        int r;
+
+        r = editor_read_line(script->editor, fresh ? first : next, fresh ? "" : before, &line, &typed);
+        if (r > 0)
+                append_typed(script, line);
+        else { /* Ctrl-D leaves as Ctrl-C does: what is not finished is not meant to run */
+                script->was_typing = typed || !fresh;
+                pass(script, size);
+                g_string_truncate(script->typed, 0);
+        }
+        return r;
+}
+
+/* ---- Units -------------------------------------------------------------------------------------------------------- */
+
+/* 1: there is more; 0: that was all; negative. */
+static int read_more(Script *script) {
+        int r = 0;
+
+        forget_done(script);
+        if (script->file)
+                r = read_file_line(script);
+        else if (script->editor)
+                r = read_prompt_line(script);
+        if (r == 0)
+                script->ended = true;
+        return r;
+}
+
+int script_next(Script *script, Unit *ret) {
+        int r;
+
+        while ((r = take_unit(script, ret)) == 0) {
+                if (script->ended)
+                        return 0;
+                r = read_more(script);
+                if (r < 0)
+                        return r;
+        }
+        return r;
+}
+
+int script_was_typing(const Script *script) {
+        return script->was_typing;
+}
+
+void script_push(Script *script, const char *text) {
+        g_autofree char *later = g_strdup(script->buffer->str + script->begin);
+
+        g_string_truncate(script->buffer, script->begin);
+        script->split = (SqlSplit) {};
+        append_typed(script, text);
+        g_string_append(script->buffer, later);
+}
