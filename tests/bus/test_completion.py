@@ -18,7 +18,6 @@ from tap import Skip, equal, test, true
 
 CTL = BUILD_ROOT / "tools/ctl/sqlipcctl"
 COMPLETION = SOURCE_ROOT / "tools/completion"
-MODES = ["csv", "json", "jsonl", "line", "table", "tabs"]
 
 service = Service({"chinook": {"Path": CHINOOK}, "other": {"Path": CHINOOK}})
 TO_SERVICE = f"--address={service.address}"
@@ -83,7 +82,7 @@ class Shell:
         script.write_text((ZSH if name == "zsh" else BASH).format(completion=COMPLETION, out=self.out))
         command = [program, "-d", "-i"] if name == "zsh" else [program, "--noprofile", "--rcfile", script, "-i"]
         environment = service.environment | {
-            "PATH": f"{CTL.parent}:{CLI.parent}:{os.environ['PATH']}",
+            "PATH": f"{self.folder.name}:{CTL.parent}:{CLI.parent}:{os.environ['PATH']}",
             "TERM": "dumb",
             "ZDOTDIR": self.folder.name,
             "DBUS_SESSION_BUS_ADDRESS": service.address,
@@ -148,7 +147,14 @@ def help_of(*command):
 
 
 def options_of(*command):
-    return re.findall(r"^  (?:-[a-z], )?(--[a-z-]+)", help_of(*command), re.M)
+    return re.findall(r"^  (?:-[A-Za-z], )?(--[a-z-]+)", help_of(*command), re.M)
+
+
+def modes():
+    """Of ipcq-cli."""
+    listed = re.findall(r"^  ([a-z]+) ", help_of(CLI).split("Modes:")[1].split("\n\n")[0], re.M)
+    true(len(listed) > 10, f"--help lists the modes {listed}")
+    return sorted(listed)
 
 
 @in_both
@@ -202,14 +208,34 @@ def tables(shell):
         equal(shell.complete(line)[0].rstrip(quote), line + "um", "line")
     offered = shell.complete(f"ipcq-cli {TO_SERVICE} chinook 'SELECT * FROM Al")[1]
     equal([text.split()[-1] for text in offered], ["Album"], "offered")
+    line = f"ipcq-cli {TO_SERVICE} chinook --mode=csv -c 'SELECT * FROM Alb"
+    equal(shell.complete(line)[0].rstrip("'"), line + "um", "line with -c")
+    line = f"ipcq-cli {TO_SERVICE} chinook 'SELECT 1' 'SELECT * FROM Alb"
+    equal(shell.complete(line)[0].rstrip("'"), line + "um", "line with two statements")
+    line = f"ipcq-cli --address {service.address} chinook '.schema Alb"
+    equal(shell.complete(line)[0].rstrip("'"), line + "um", "line with a command")
+
+
+@in_both
+def commands(shell):
+    """Commands of the shell, in the place of SQL: all that .help lists"""
+    listed = re.findall(r"^(\.[a-z]+)", service.run(CLI, "-c", ".help").stdout.decode(), re.M)
+    true(len(listed) > 20, f".help lists {listed}")
+    offered = shell.complete(f"ipcq-cli {TO_SERVICE} chinook .")[1]
+    equal(offered, sorted(set(listed)), "offered")
+    equal(shell.complete("ipcq-cli chinook .tabl")[0], "ipcq-cli chinook .tables ", "line")
+    equal(shell.complete("ipcq-cli chinook '.tabl")[0].rstrip(" '"), "ipcq-cli chinook '.tables", "line with a quote")
+    equal(shell.complete("ipcq-cli --mode=csv chinook -c .tabl")[0], "ipcq-cli --mode=csv chinook -c .tables ", "line with -c")
 
 
 @in_both
 def values(shell):
-    """Values of options: modes, users, folders, keys"""
-    equal(shell.complete("ipcq-cli --mode=")[1], MODES, "modes")
-    equal(shell.complete("ipcq-cli -m ")[1], MODES, "modes behind -m")
-    equal(shell.complete("ipcq-cli --mode=ta")[1], ["table", "tabs"], "modes with ta")
+    """Values of options: modes, words that --help lists, files, users, folders, keys"""
+    equal(shell.complete("ipcq-cli --mode=")[1], modes(), "modes")
+    equal(shell.complete("ipcq-cli -m ")[1], modes(), "modes behind -m")
+    equal(shell.complete("ipcq-cli chinook --mode=ta")[1], ["table"], "modes with ta")
+    equal(shell.complete("ipcq-cli --headers=")[1], ["auto", "off", "on"], "values of --headers")
+    equal(shell.complete("ipcq-cli --transport ch")[0], "ipcq-cli --transport channel ", "line with --transport")
     keys = shell.complete("sqlipcctl top --sort=")[1]
     true(len(keys) > 5, f"keys {keys}")
     for key in keys:
@@ -220,6 +246,8 @@ def values(shell):
     (folder / "a-file").touch()
     true(shell.complete("sqlipcctl --config-dir=a-f")[0].startswith("sqlipcctl --config-dir=a-folder"), "folders alone")
     equal(shell.complete("sqlipcctl check a-fi")[0], "sqlipcctl check a-file ", "files")
+    for option in ("--output=", "--output ", "-o ", "-f ", "--file="):
+        equal(shell.complete(f"ipcq-cli {option}a-fi")[0], f"ipcq-cli {option}a-file ", f"files of {option}")
     equal(shell.complete("sqlipcctl add name a-fi")[0], "sqlipcctl add name a-file ", "files of add")
 
 
@@ -229,6 +257,19 @@ def nobody_there(shell):
     nowhere = "--address=unix:path=/nonexistent"
     for line in (f"sqlipcctl {nowhere} status x", f"ipcq-cli {nowhere} x", f"ipcq-cli {nowhere} x 'SELECT * FROM x"):
         equal(shell.complete(line), (line, []), "line and offers")
+
+
+@in_both
+def another_machine(shell):
+    """Another machine is not asked: ssh might want a password"""
+    ssh = pathlib.Path(shell.folder.name) / "ssh"
+    ssh.write_text(f"#!/bin/sh\ntouch {shell.folder.name}/asked\n")
+    ssh.chmod(0o755)
+    for option in ("--host=somewhere", "--host somewhere", "-H somewhere"):
+        for rest in ("ch", "chinook 'SELECT * FROM Alb"):
+            line = f"ipcq-cli {option} {rest}"
+            equal(shell.complete(line), (line, []), "line and offers")
+    true(not (ssh.parent / "asked").exists(), "it asked")
 
 
 main(service)

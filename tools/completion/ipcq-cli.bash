@@ -1,51 +1,81 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# Completion of ipcq-cli in bash. Options and modes are those that --help shows, so a new one needs nothing here; databases,
-# and the tables at the end of the SQL, are the service's, which the bus may start for that. What does not answer in two
-# seconds completes nothing.
+# Completion of ipcq-cli in bash. Options, their values and modes are those that --help shows, commands those of .help, so a new
+# one needs nothing here; databases, and the tables at the end of the SQL, are the service's, which the bus may start for that.
+# What does not answer in two seconds completes nothing, and another machine is not asked, since ssh may want a password.
 
 _ipcq_cli_ask() {
-    timeout 2 ipcq-cli --mode=tabs "$@" 2>/dev/null | tail -n +2
+    [ -n "$elsewhere" ] || timeout 2 ipcq-cli --mode=tsv "$@" </dev/null 2>/dev/null
 }
 
-# Options as --help shows them, "--mode=" where a value follows.
+# Reads --help: `options` as they stand there, "--mode=" where a value follows; `takes` and `says`, by option, are the name of
+# its value, and its sentence.
 _ipcq_cli_options() {
-    ipcq-cli --help 2>/dev/null | sed -nE 's/^  (-[a-z], )?(--[a-z-]+=?).*/\2/p'
+    local line name
+    while IFS= read -r line; do
+        [[ $line =~ ^\ \ (-([A-Za-z]),\ )?(--[a-z-]+)(=([^ ]+))?\ +(.*)$ ]] || continue
+        options+=("${BASH_REMATCH[3]}${BASH_REMATCH[4]:+=}")
+        for name in "${BASH_REMATCH[3]}" ${BASH_REMATCH[2]:+"-${BASH_REMATCH[2]}"}; do
+            takes[$name]=${BASH_REMATCH[5]}
+            says[$name]=${BASH_REMATCH[6]}
+        done
+    done < <(ipcq-cli --help 2>/dev/null)
 }
 
 _ipcq_cli_modes() {
     ipcq-cli --help 2>/dev/null | sed -nE '/^Modes:/,/^$/s/^  ([a-z]+) .*/\1/p'
 }
 
-# Tables and views of database $1, as a word of SQL.
-_ipcq_cli_tables() {
-    local database=$1
-    shift
-    _ipcq_cli_ask "$@" "$database" "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')
-        AND name GLOB '[A-Za-z_]*' AND name NOT GLOB '*[^A-Za-z0-9_]*'"
+# The value of option $1 that begins with $2.
+_ipcq_cli_value() {
+    case ${takes[$1]} in
+    MODE) mapfile -t COMPREPLY < <(compgen -W "$(_ipcq_cli_modes)" -- "$2") ;;
+    FILE) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
+    USER@HOST) mapfile -t COMPREPLY < <(compgen -A hostname -- "${2#@}") ;;
+    SQL) _ipcq_cli_sql "$2" ;;
+    *) # "How rows come: auto, pipe, channel, dbus"
+        [[ ${says[$1]} =~ :\ ([a-z]+(, [a-z]+)+)$ ]] || return 0
+        mapfile -t COMPREPLY < <(compgen -W "${BASH_REMATCH[1]//,/}" -- "$2")
+        ;;
+    esac
 }
 
-# The last word of the SQL under the cursor is completed, and what stands before it is kept.
+# The last word of the SQL under the cursor is completed, and what stands before it is kept; or a command.
 _ipcq_cli_sql() {
-    local sql=$1 database=$2 before last table
-    shift 2
+    local sql=$1 before last table
     sql=${sql#[\"\']}
+    if [[ $sql == .* && $sql != *[[:space:]]* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(ipcq-cli -c .help 2>/dev/null | sed -nE 's/^ *(\.[a-z]+).*/\1/p')" -- "$sql")
+        return
+    fi
     last=${sql##*[!A-Za-z0-9_]}
     before=${sql%"$last"}
-    [ -n "$before" ] || return 0
+    [ -n "$before" ] && [ -n "$database" ] || return 0
     while read -r table; do
         [[ $table == "$last"* ]] && COMPREPLY+=("$before$table")
-    done < <(_ipcq_cli_tables "$database" "$@")
+    done < <(_ipcq_cli_ask "${bus[@]}" "$database" "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')
+        AND name GLOB '[A-Za-z_]*' AND name NOT GLOB '*[^A-Za-z0-9_]*'" | tail -n +2)
     compopt -o nospace
 }
 
+# The words of the line up to the cursor, which bash has broken at "=", ":" and "@" as well.
+_ipcq_cli_words() {
+    local rest=${COMP_LINE:0:COMP_POINT} i
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        [[ $i != 0 && $rest != [[:space:]]* ]] || words+=('')
+        rest=${rest#"${rest%%[![:space:]]*}"}
+        words[-1]+=${COMP_WORDS[i]}
+        rest=${rest#"${COMP_WORDS[i]}"}
+    done
+}
+
 _ipcq_cli() {
-    # bash breaks words at "=" and ":" as well: what is completed is the piece, what was said before are whole words
-    local piece=${COMP_WORDS[COMP_CWORD]} line=${COMP_LINE:0:COMP_POINT} word database='' option='' i
-    local -a words bus=()
-    read -ra words <<<"$line"
-    [[ $line == *[[:space:]] ]] && words+=('')
+    local piece=${COMP_WORDS[COMP_CWORD]} word database='' option='' elsewhere='' i
+    local -a words=() bus=() options=()
+    local -A takes=() says=()
+    _ipcq_cli_words
+    _ipcq_cli_options
     word=${words[-1]}
     [[ $piece == = ]] && piece=''
     COMPREPLY=()
@@ -54,31 +84,28 @@ _ipcq_cli() {
         option=''
         case ${words[i]} in
         --system | --user | --address=*) bus+=("${words[i]}") ;;
-        --address)
-            bus+=("--address=${words[i + 1]}")
-            ((i++))
-            ;;
-        --mode | -m | --parameter | -p | --null)
+        --host | --host=* | -H*) elsewhere=yes ;;&
+        -*)
+            [ -n "${takes[${words[i]}]}" ] || continue
             option=${words[i]}
             ((i++))
+            [ "$option" != --address ] || bus+=("--address=${words[i]}")
             ;;
-        -*) ;;
-        *) # what follows the database is SQL, of any number of words
-            database=${words[i]}
-            break
-            ;;
+        *) [ -n "$database" ] || database=${words[i]} ;;
         esac
     done
 
-    if [ -n "$database" ]; then
-        _ipcq_cli_sql "$piece" "$database" "${bus[@]}"
-    elif [[ $option == --mode || $option == -m ]] && ((i == ${#words[@]})) || [[ $word == --mode=* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$(_ipcq_cli_modes)" -- "$piece")
+    if [ -n "$option" ] && ((i == ${#words[@]})); then # its value is the word under the cursor
+        _ipcq_cli_value "$option" "$piece"
+    elif [[ $word == --*=* ]]; then
+        _ipcq_cli_value "${word%%=*}" "$piece"
     elif [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$(_ipcq_cli_options)" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "${options[*]}" -- "$word")
         [[ ${#COMPREPLY[@]} != 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace
-    elif [ -z "$option" ] || ((i < ${#words[@]})); then
-        mapfile -t COMPREPLY < <(compgen -W "$(_ipcq_cli_ask "${bus[@]}" --list | cut -f1)" -- "$piece")
+    elif [ -n "$database" ]; then
+        _ipcq_cli_sql "$piece"
+    else
+        mapfile -t COMPREPLY < <(compgen -W "$(_ipcq_cli_ask "${bus[@]}" --list | tail -n +2 | cut -f1)" -- "$piece")
     fi
 }
 
