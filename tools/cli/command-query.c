@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Commands that run statements: again, over and over, from a file, from an editor, as a picture. */
 #include <errno.h>
+#include <string.h>
 
+#include "answer.h"
 #include "command.h"
+#include "edit.h"
+#include "editor.h"
+#include "format.h"
+#include "saved.h"
+#include "watch.h"
+
+/* Of a saved query in a list. */
+enum { QUERY_SHOWN_MAX = 200 };
 
 /* ---- \g, \gx, \r -------------------------------------------------------------------------------------------------- */
 
@@ -15,6 +25,14 @@ static char *current_statement(Shell *shell) {
         if (!shell->statement)
                 shell_complain(shell, "there is no statement yet");
         return g_strdup(shell->statement);
+}
+
+/* For the commands that take the last statement. */
+static void remember(Shell *shell, const char *sql) {
+        char *copy = g_strdup(sql);
+
+        g_free(shell->statement);
+        shell->statement = copy;
 }
 
 static int run_statement(Shell *shell, const char *sql) {
@@ -60,14 +78,224 @@ static int run_reset(Shell *shell, const Command *command, char **arguments) {
         return 0;
 }
 
+/* ---- .watch ------------------------------------------------------------------------------------------------------- */
+
+/* The next word of `rest`, cut off; what follows it stays. */
+static char *take_word(char **rest) {
+        char *word = *rest;
+
+        *rest += strcspn(*rest, " \t");
+        if (**rest)
+                *(*rest)++ = '\0';
+        *rest += strspn(*rest, " \t");
+        return word;
+}
+
+static bool starts_with_word(const char *rest, const char *word) {
+        size_t size = strlen(word);
+
+        return strncmp(rest, word, size) == 0 && (rest[size] == '\0' || strchr(" \t", rest[size]));
+}
+
+/* A tenth of a second to a day. */
+static int take_seconds(char **rest, uint64_t *ret_usec) {
+        double seconds;
+        char *end;
+
+        if (!g_ascii_isdigit(**rest) && **rest != '.')
+                return 0;
+        seconds = g_ascii_strtod(*rest, &end);
+        if ((*end && !strchr(" \t", *end)) || !(seconds >= 0.1 && seconds <= 86400))
+                return -EINVAL;
+        *ret_usec = (uint64_t) (seconds * 1e6);
+        *rest = end + strspn(end, " \t");
+        return 0;
+}
+
+static int take_count(char **rest, uint64_t *ret_n) {
+        guint64 n;
+
+        if (!starts_with_word(*rest, "--count"))
+                return 0;
+        (void) take_word(rest);
+        if (!g_ascii_string_to_unsigned(take_word(rest), 10, 1, G_MAXUINT32, &n, NULL))
+                return -EINVAL;
+        *ret_n = n;
+        return 0;
+}
+
+static int run_watch(Shell *shell, const Command *command, char **arguments) {
+        WatchOptions options = { .interval_usec = WATCH_USEC_DEFAULT };
+        g_autofree char *sql = NULL;
+        char *rest = arguments[1];
+
+        if (take_count(&rest, &options.n_rounds) < 0 || take_seconds(&rest, &options.interval_usec) < 0 ||
+            take_count(&rest, &options.n_rounds) < 0)
+                return command_misuse(shell, command);
+        sql = *rest ? g_strdup(rest) : current_statement(shell);
+        if (!sql)
+                return -EINVAL;
+        remember(shell, sql);
+        options.sql = sql;
+        return watch_run(shell, &options);
+}
+
+/* ---- .save, .run, .queries, .forget ------------------------------------------------------------------------------- */
+
+static int complain_of(Shell *shell, int r, const char *name, const char *message) {
+        if (r < 0)
+                shell_complain(shell, "%s: %s", name, message);
+        return r;
+}
+
+static int run_save(Shell *shell, const Command *command, char **arguments) {
+        char *rest = arguments[1];
+        const char *name = take_word(&rest);
+        g_autofree char *sql = *rest ? g_strdup(rest) : current_statement(shell), *message = NULL;
+
+        (void) command;
+        return sql ? complain_of(shell, saved_write(name, sql, &message), name, message) : -EINVAL;
+}
+
+/* Words of NAME=VALUE: a value in quotes may have blanks. '...' keeps its quotes, for parameter.h; "..." loses them. To be
+ * freed; NULL: a quote is open. */
+static char *take_assignment(char **rest) {
+        g_autoptr(GString) word = g_string_new(NULL);
+        char quote = '\0', *p = *rest;
+
+        for (; *p && (quote || !strchr(" \t", *p)); p++) {
+                if (quote ? *p == quote : *p == '\'' || *p == '"')
+                        quote = quote ? '\0' : *p;
+                if (*p != '"' || quote == '\'')
+                        g_string_append_c(word, *p);
+        }
+        *rest = p + strspn(p, " \t");
+        return quote ? NULL : g_string_free(g_steal_pointer(&word), FALSE);
+}
+
+static int take_parameters(Shell *shell, const Command *command, char *rest, ParameterList *parameters) {
+        while (*rest) {
+                g_autofree char *word = take_assignment(&rest), *message = NULL;
+                char *equals = word ? strchr(word, '=') : NULL;
+
+                if (!equals)
+                        return command_misuse(shell, command);
+                *equals = '\0';
+                if (parameter_list_set(parameters, word, equals + 1, &message) < 0)
+                        return complain_of(shell, -EINVAL, word, message);
+        }
+        return 0;
+}
+
+/* The parameters hold for this run alone. */
+static int run_text(Shell *shell, const char *sql, const char *path, ParameterList *parameters) {
+        ParameterList *before = shell->parameters;
+        int r;
+
+        shell->parameters = parameters;
+        shell->depth++;
+        r = shell_run_script(shell, script_new_text(sql, path));
+        shell->depth--;
+        shell->parameters = before;
+        return r;
+}
+
+static int run_run(Shell *shell, const Command *command, char **arguments) {
+        char *rest = arguments[1];
+        const char *name = take_word(&rest);
+        __attribute__((cleanup(parameter_list_freep))) ParameterList *parameters = parameter_list_copy(shell->parameters);
+        g_autofree char *sql = NULL, *path = NULL, *message = NULL;
+        int r;
+
+        if (shell->depth >= SHELL_DEPTH_MAX) {
+                shell_complain(shell, "%s: scripts run each other more than %d deep", name, SHELL_DEPTH_MAX);
+                return -ELOOP;
+        }
+        r = take_parameters(shell, command, rest, parameters);
+        if (r < 0)
+                return r;
+        r = saved_read(name, &sql, &path, &message);
+        if (r < 0)
+                return complain_of(shell, r, name, message);
+        return run_text(shell, sql, path, parameters);
+}
+
+static int run_queries(Shell *shell, const Command *command, char **arguments) {
+        g_auto(GStrv) names = saved_list();
+        g_autoptr(GString) text = g_string_new(NULL);
+
+        (void) command, (void) arguments;
+        if (!*names)
+                shell_say(shell, "No query is saved.");
+        for (char **name = names; *name; name++) {
+                g_autofree char *sql = NULL, *path = NULL, *message = NULL;
+
+                if (saved_read(*name, &sql, &path, &message) < 0)
+                        sql = g_strdup(message);
+                g_string_append_printf(text, "%-20s ", *name);
+                format_shown_text(text, sql, strcspn(sql, "\n"), QUERY_SHOWN_MAX);
+                g_string_append_c(text, '\n');
+        }
+        return *names ? answer_text(shell, text->str) : 0;
+}
+
+static int run_forget(Shell *shell, const Command *command, char **arguments) {
+        g_autofree char *message = NULL;
+
+        (void) command;
+        return complain_of(shell, saved_remove(arguments[1], &message), arguments[1], message);
+}
+
+/* ---- .edit -------------------------------------------------------------------------------------------------------- */
+
+static int run_edit(Shell *shell, const Command *command, char **arguments) {
+        bool is_pending = shell->unit.pending && *shell->unit.pending;
+        const char *before = is_pending ? shell->unit.pending : shell->statement ?: "";
+        g_autofree char *text = g_strconcat(before, *before && !is_pending ? ";\n" : "\n", NULL), *after = NULL, *message = NULL;
+        int r;
+
+        (void) command, (void) arguments;
+        r = edit_text(text, &after, &message);
+        if (r < 0) {
+                shell_complain(shell, "%s", message);
+                return r;
+        }
+        if (!is_pending && g_str_equal(text, after)) {
+                shell_say(shell, "Nothing was changed, so nothing runs.");
+                return 0;
+        }
+        g_strchomp(after);
+        if (shell->editor && *after)
+                editor_add_history(shell->editor, after);
+        return shell_run_script(shell, script_new_text(after, NULL));
+}
+
 /* ---- The table ---------------------------------------------------------------------------------------------------- */
 
 const Command commands_query[] = {
-        { .name = "go", .aliases = "g", .arguments = "[FILE | \"|COMMAND\"]", .summary = "Run what was typed, or the last statement again",
+        { .name = "go", .aliases = "g", .arguments = "[FILE | \"|COMMAND\"]",
+          .summary = "Run what was typed, or the last statement again",
           .details = "With FILE or COMMAND the result goes there.",
           .takes_rest = true, .kinds = { ARGUMENT_FILE }, .run = run_go },
         { .name = "gox", .aliases = "gx", .arguments = "[FILE | \"|COMMAND\"]", .summary = "As .go, a line for each value",
           .takes_rest = true, .kinds = { ARGUMENT_FILE }, .run = run_go_vertical },
         { .name = "reset", .aliases = "r", .summary = "Drop what was typed of a statement", .run = run_reset },
+        { .name = "watch", .aliases = "watch", .arguments = "[SECONDS] [--count N] [SQL]",
+          .summary = "Run a statement over and over, and show what changes",
+          .details = "Every 2 seconds, and the last statement, where nothing else is said. Ctrl-C or q ends it. What changed\n"
+                     "stands out. Rows are known again by their first column, or else by their position.",
+          .takes_rest = true, .kinds = { ARGUMENT_SQL }, .run = run_watch },
+        { .name = "save", .arguments = "NAME [SQL]", .summary = "Keep the last statement, or SQL, under a name",
+          .details = "In ~/.config/ipcq/queries/NAME.sql; .run runs it, .queries lists all, .forget removes it.",
+          .n_min = 1, .takes_rest = true, .kinds = { ARGUMENT_QUERY, ARGUMENT_SQL }, .run = run_save },
+        { .name = "run", .arguments = "NAME [PARAMETER=VALUE...]", .summary = "Run what was saved under a name",
+          .details = "Parameters are as .parameter has them, and hold for this run.",
+          .n_min = 1, .takes_rest = true, .kinds = { ARGUMENT_QUERY, ARGUMENT_NONE }, .run = run_run },
+        { .name = "queries", .summary = "What was saved by .save", .run = run_queries },
+        { .name = "forget", .arguments = "NAME", .summary = "Remove what was saved under a name",
+          .n_min = 1, .n_max = 1, .kinds = { ARGUMENT_QUERY }, .run = run_forget },
+        { .name = "edit", .aliases = "e", .summary = "Edit what was typed, or the last statement, and run it",
+          .details = "By $VISUAL, $EDITOR, or what the system has. What comes back unchanged of an old statement is not run.",
+          .takes_rest = true, .run = run_edit },
         {},
 };
