@@ -3,27 +3,38 @@
 #include "answer.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "options.h"
 
-int answer_text(Shell *shell, const char *text) {
-        const OutputOptions options = { .interactive = shell->interactive, .pager = shell->settings.pager };
-        FILE *file;
-        int r, end;
-
-        r = output_begin(shell->output, &options, &file);
-        if (r >= 0) {
-                if (fputs(text, file) < 0)
-                        r = -errno;
-                end = output_end(shell->output);
-                r = r < 0 ? r : end;
-        }
-        if (r == -EPIPE && shell->interactive)
-                return 0;
-        if (r < 0 && r != -EPIPE) /* who left knows */
+static int tell(Shell *shell, int r) {
+        if (r != -EPIPE) /* who left knows */
                 shell_complain(shell, "cannot write: %s", g_strerror(-r));
-        if (r < 0)
-                shell_note_failure(shell, EXIT_OUTPUT);
+        shell_note_failure(shell, EXIT_OUTPUT);
         return r;
+}
+
+int answer_begin(Shell *shell, FILE **ret) {
+        const OutputOptions options = { .interactive = shell->interactive, .pager = shell->settings.pager };
+        int r = output_begin(shell->output, &options, ret);
+
+        return r < 0 ? tell(shell, r) : 0;
+}
+
+int answer_end(Shell *shell, int r) {
+        int end = output_end(shell->output);
+
+        if (end == -EPIPE && shell->interactive)
+                return 0;
+        return end < 0 ? tell(shell, end) : r;
+}
+
+int answer_text(Shell *shell, const char *text) {
+        FILE *file;
+        int r = answer_begin(shell, &file);
+
+        if (r < 0)
+                return r;
+        if (fputs(text, file) < 0)
+                r = -errno;
+        return answer_end(shell, r);
 }

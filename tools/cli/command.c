@@ -186,27 +186,37 @@ static const char *append_quoted(GString *word, const char *p) {
         return NULL;
 }
 
+int command_take_word(const char **line, char **ret) {
+        g_autoptr(GString) word = g_string_new(NULL);
+        const char *p = *line;
+
+        while (is_blank(*p))
+                p++;
+        if (!*p)
+                return 0;
+        if (*p == '\'' || *p == '"')
+                p = append_quoted(word, p);
+        else
+                while (*p && !is_blank(*p))
+                        g_string_append_c(word, *p++);
+        if (!p)
+                return -EINVAL;
+        *line = p;
+        *ret = g_string_free(g_steal_pointer(&word), FALSE);
+        return 1;
+}
+
 int command_split(const char *line, char ***ret_arguments) {
-        g_autoptr(GStrvBuilder) arguments = g_strv_builder_new();
-        const char *p = line;
+        g_autoptr(GPtrArray) words = g_ptr_array_new_with_free_func(g_free);
+        char *word;
+        int r;
 
-        for (;;) {
-                g_autoptr(GString) word = g_string_new(NULL);
-
-                while (is_blank(*p))
-                        p++;
-                if (!*p)
-                        break;
-                if (*p == '\'' || *p == '"')
-                        p = append_quoted(word, p);
-                else
-                        while (*p && !is_blank(*p))
-                                g_string_append_c(word, *p++);
-                if (!p)
-                        return -EINVAL;
-                g_strv_builder_add(arguments, word->str);
-        }
-        *ret_arguments = g_strv_builder_end(arguments);
+        while ((r = command_take_word(&line, &word)) > 0)
+                g_ptr_array_add(words, word);
+        if (r < 0)
+                return r;
+        g_ptr_array_add(words, NULL);
+        *ret_arguments = (char **) g_ptr_array_free(g_steal_pointer(&words), FALSE);
         return 0;
 }
 

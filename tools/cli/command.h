@@ -43,6 +43,8 @@ extern const Command commands_data[], commands_export[], commands_shell[], comma
 const Command *const *command_list(size_t *ret_n);
 /** By name with its "." or "\". NULL: none, or not one alone; then `ret_message`, to be freed, says so and what is nearest. */
 const Command *command_find(const char *name, char **ret_message);
+/** Takes the first word off a line, as command_split() does it; `*line` is then what follows. 1; 0: none is left; -EINVAL. */
+int command_take_word(const char **line, char **ret);
 /** Splits a line as sqlite3 does: blanks, '...' and "..." (with C's escapes in the latter). -EINVAL: a quote is open. To be freed. */
 int command_split(const char *line, char ***ret_arguments);
 /** What .read, .output and their like take as the rest of their line: a file, maybe in quotes, or "|command" with or without them.
