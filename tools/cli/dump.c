@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Copies a database into a sink, see dump.h. */
+#include "dump.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <string.h>
+
+#include "cursor-values.h"
+#include "query.h"
+#include "service.h"
+#include "sql-literal.h"
+
+/* The schema is read, and then what it describes: so often it may change in between. */
+enum { ATTEMPTS_MAX = 5 };
+
+typedef struct Dump {
+        Shell *shell;
+        const DumpSink *sink;
+        void *userdata;
+        Schema *schema;
+        GPtrArray *tables;    /* of SnapshotTable */
+        guint n_created;      /* of them, so far */
+        guint n_seen;         /* objects of the schema that came again, in the statement under way */
+        bool begun;           /* the sink has something */
+        bool writable_schema; /* that it was told to let it be written */
+        const SnapshotStatement *statement; /* under way */
+        Value *values;        /* of its columns: whose row it is, and its width */
+        size_t n_values;      /* that came of a row of several pieces */
+} Dump;
+
+/* ---- Objects ------------------------------------------------------------------------------------------------------ */
+
+/* What stands before the ";": SQL may end within a comment. */
+static const char *before_semicolon(const SchemaObject *object) {
+        static const char *const ends[] = { "", "\n", "*/" };
+        bool is_table = g_str_equal(object->type, "table");
+
+        if (!is_table && strstr(object->sql, "--")) /* so does sqlite3's shell */
+                return "\n";
+        for (size_t i = 0; i < G_N_ELEMENTS(ends); i++) {
+                g_autofree char *complete = g_strconcat(object->sql, ends[i], ";", NULL);
+
+                if (sqlite3_complete(complete))
+                        return ends[i];
+        }
+        return "";
+}
+
+static int give_statement(Dump *dump, const char *sql) {
+        return dump->sink->statement(dump->userdata, sql);
+}
+
+static void append_literal(GString *sql, const char *text) {
+        char buffer[SINK_SIZE_MIN];
+        Sink sink = { .string = sql, .buffer = buffer, .size = sizeof buffer };
+        const Value value = { .type = SQLIPC_TEXT, .bytes = text, .size = strlen(text) };
+
+        sql_literal_write(&sink, &value, 0);
+        sink_finish(&sink);
+}
+
+/* Not by CREATE, which would make its tables, too; those come by themselves. */
+static int create_virtual_table(Dump *dump, const SchemaObject *object) {
+        g_autoptr(GString) sql = g_string_new("INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql)VALUES('table',");
+        int r = 0;
+
+        if (!dump->writable_schema)
+                r = give_statement(dump, "PRAGMA writable_schema=ON");
+        if (r < 0)
+                return r;
+        dump->writable_schema = true;
+        append_literal(sql, object->name);
+        g_string_append_c(sql, ',');
+        append_literal(sql, object->name);
+        g_string_append(sql, ",0,");
+        append_literal(sql, object->sql);
+        g_string_append_c(sql, ')');
+        return give_statement(dump, sql->str);
+}
+
+/* Names in quotes are those that a virtual table makes for its tables, so another version may have made it already. */
+static int create_object(Dump *dump, const SchemaObject *object) {
+        static const char create_table[] = "CREATE TABLE ";
+        bool quoted = g_str_has_prefix(object->sql, "CREATE TABLE '") || g_str_has_prefix(object->sql, "CREATE TABLE \"");
+        g_autofree char *sql = NULL;
+
+        sql = g_strconcat(quoted ? "CREATE TABLE IF NOT EXISTS " : "",
+                          quoted ? object->sql + strlen(create_table) : object->sql, before_semicolon(object), NULL);
+        return give_statement(dump, sql);
+}
+
+static int create_table(Dump *dump, const SchemaObject *object) {
+        if (g_str_equal(object->name, "sqlite_sequence"))
+                return give_statement(dump, "DELETE FROM sqlite_sequence");
+        if (g_str_has_prefix(object->name, "sqlite_stat"))
+                return give_statement(dump, "ANALYZE sqlite_schema");
+        if (g_ascii_strncasecmp(object->sql, "CREATE VIRTUAL TABLE", strlen("CREATE VIRTUAL TABLE")) == 0)
+                return create_virtual_table(dump, object);
+        return create_object(dump, object);
+}
+
+static int create_tables(Dump *dump, guint until) {
+        while (dump->n_created < until) {
+                const SnapshotTable *table = g_ptr_array_index(dump->tables, dump->n_created++);
+                int r = create_table(dump, table->object);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Behind the rows: a trigger would fire, and an index is made faster of all at once. */
+static int create_others(Dump *dump) {
+        for (guint i = 0; i < dump->schema->objects->len; i++) {
+                const SchemaObject *object = g_ptr_array_index(dump->schema->objects, i);
+                int r;
+
+                if (!object->wanted || !object->sql || g_str_equal(object->type, "table"))
+                        continue;
+                r = create_object(dump, object);
+                if (r < 0)
+                        return r;
+        }
+        return dump->writable_schema ? give_statement(dump, "PRAGMA writable_schema=OFF") : 0;
+}
+
+/* ---- Rows --------------------------------------------------------------------------------------------------------- */
+
+static bool is_text(sqlipc_cursor *cursor, unsigned column, const char *text) {
+        return g_strcmp0(sqlipc_column_text(cursor, column, NULL), text) == 0;
+}
+
+static int check_object(Dump *dump, sqlipc_cursor *cursor) {
+        const SchemaObject *object;
+
+        if (dump->n_seen >= dump->schema->objects->len)
+                return -ESTALE;
+        object = g_ptr_array_index(dump->schema->objects, dump->n_seen++);
+        if (!is_text(cursor, 1, object->type) || !is_text(cursor, 2, object->name) || !is_text(cursor, 3, object->table))
+                return -ESTALE;
+        /* what is exposed has SQL of ours */
+        return dump->schema->is_exposed || is_text(cursor, 4, object->sql) ? 0 : -ESTALE;
+}
+
+static int take_header(Dump *dump, sqlipc_cursor *cursor) {
+        const DumpHeader header = {
+                .application_id = sqlipc_column_int64(cursor, 1),
+                .user_version = sqlipc_column_int64(cursor, 2),
+                .encoding = sqlipc_column_text(cursor, 3, NULL) ?: "UTF-8",
+                .page_size = sqlipc_column_int64(cursor, 4),
+        };
+
+        dump->begun = true;
+        return dump->sink->begin(dump->userdata, &header);
+}
+
+static int take_values(Dump *dump, sqlipc_cursor *cursor, guint number) {
+        const SnapshotTable *table = g_ptr_array_index(dump->tables, number - 1);
+        size_t first = dump->n_values, n = MIN(dump->statement->width, table->n_values - first);
+        int r = 0;
+
+        if (dump->n_created < number)
+                r = create_tables(dump, number);
+        if (r < 0)
+                return r;
+        cursor_values(cursor, dump->values, n + 1);
+        dump->n_values = first + n < table->n_values ? first + n : 0;
+        return dump->sink->values(dump->userdata, table, dump->values + 1, first, n);
+}
+
+static bool schema_is_complete(const Dump *dump) {
+        return !dump->statement->has_schema || dump->n_seen == dump->schema->objects->len;
+}
+
+static int take_row(sqlipc_cursor *cursor, bool is_row, void *userdata) {
+        Dump *dump = userdata;
+        int64_t number;
+
+        if (!is_row)
+                return 0;
+        number = sqlipc_column_int64(cursor, 0);
+        if (number == SNAPSHOT_SCHEMA)
+                return check_object(dump, cursor);
+        if (!schema_is_complete(dump))
+                return -ESTALE;
+        if (number == SNAPSHOT_HEADER)
+                return take_header(dump, cursor);
+        if (number < (int64_t) dump->n_created || number > (int64_t) dump->tables->len)
+                return -EBADMSG; /* no order that was asked for */
+        return take_values(dump, cursor, (guint) number);
+}
+
+/* ---- Statements --------------------------------------------------------------------------------------------------- */
+
+static int run_statement(Dump *dump, const SnapshotStatement *statement) {
+        g_autofree Value *values = g_new0(Value, statement->width + 1);
+        int r;
+
+        dump->statement = statement;
+        dump->values = values;
+        dump->n_seen = 0;
+        r = query_run(dump->shell, statement->sql, NULL, 0, take_row, dump, NULL);
+        dump->values = NULL;
+        if (r >= 0 && !schema_is_complete(dump))
+                r = -ESTALE;
+        return r;
+}
+
+static int run_statements(Dump *dump, const GPtrArray *statements) {
+        int r = 0;
+
+        if (statements->len > 1)
+                shell_complain(dump->shell, "not one snapshot: the service's limits make it %u queries; what is written "
+                               "meanwhile may be in one and not in another", statements->len);
+        for (guint i = 0; i < statements->len && r >= 0; i++)
+                r = run_statement(dump, g_ptr_array_index(statements, i));
+        if (r >= 0)
+                r = create_tables(dump, dump->tables->len);
+        return r < 0 ? r : create_others(dump);
+}
+
+static SnapshotLimits get_limits(Shell *shell) {
+        return (SnapshotLimits) {
+                .sql_size = service_limit(shell, "sql-size-max", 1000000),
+                .compound_selects = service_limit(shell, "compound-selects-max", 500),
+                .vdbe_ops = service_limit(shell, "vdbe-ops-max", 1000000),
+        };
+}
+
+static int attempt(Dump *dump, const DumpOptions *options, const SnapshotLimits *limits) {
+        g_autoptr(GPtrArray) statements = NULL;
+        int r;
+
+        r = schema_read(dump->shell, options->pattern, &dump->schema);
+        if (r < 0)
+                return r;
+        dump->tables = snapshot_tables(dump->schema, options->with_rowids);
+        dump->n_created = 0;
+        statements = snapshot_plan(dump->tables, limits);
+        r = run_statements(dump, statements);
+        g_clear_pointer(&dump->tables, g_ptr_array_unref);
+        dump->schema = schema_free(dump->schema);
+        return r;
+}
+
+int dump_run(Shell *shell, const DumpOptions *options, const DumpSink *sink, void *userdata) {
+        Dump dump = { .shell = shell, .sink = sink, .userdata = userdata };
+        const SnapshotLimits limits = get_limits(shell);
+        int r, n = 0;
+
+        do
+                r = attempt(&dump, options, &limits);
+        while (r == -ESTALE && !dump.begun && ++n < ATTEMPTS_MAX);
+        if (r == -ESTALE)
+                shell_complain(shell, "the schema changes while the database is read; try again");
+        if (r == -EBADMSG)
+                shell_complain(shell, "the service's rows came in another order than was asked for");
+        return r;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Calls to the service beside queries, see service.h. */
+#include "service.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define _cleanup_(function) __attribute__((cleanup(function)))
+
+static const char name[] = "org.sqlipc1", manager_path[] = "/org/sqlipc1", manager[] = "org.sqlipc1.Manager";
+
+int service_bus(Shell *shell, sd_bus **ret) {
+        sqlipc_connection *connection;
+        int r = session_connect(&shell->session, &connection);
+
+        if (r < 0)
+                return r;
+        *ret = sqlipc_get_bus(connection);
+        return *ret ? 0 : -ENOTCONN;
+}
+
+static int call(sd_bus *bus, sd_bus_message *message, sd_bus_message **ret) {
+        return sd_bus_call(bus, message, SERVICE_WAIT_USEC, NULL, ret);
+}
+
+int service_call(Shell *shell, const char *method, sd_bus_message **ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        sd_bus *bus;
+        int r = service_bus(shell, &bus);
+
+        if (r >= 0)
+                r = sd_bus_message_new_method_call(bus, &message, name, manager_path, manager, method);
+        if (r >= 0)
+                r = sd_bus_message_append(message, "a{sv}", 0);
+        return r < 0 ? r : call(bus, message, ret);
+}
+
+static int database_path(const Shell *shell, char **ret) {
+        return shell->session.database ? sd_bus_path_encode("/org/sqlipc1/database", shell->session.database, ret) : -ENODATA;
+}
+
+int service_property(Shell *shell, bool of_database, const char *property, const char *type, sd_bus_message **ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL, *reply = NULL;
+        g_autofree char *path = NULL;
+        sd_bus *bus;
+        int r = of_database ? database_path(shell, &path) : 0;
+
+        if (r >= 0)
+                r = service_bus(shell, &bus);
+        if (r >= 0)
+                r = sd_bus_message_new_method_call(bus, &message, name, path ?: manager_path, "org.freedesktop.DBus.Properties",
+                                                   "Get");
+        if (r >= 0)
+                r = sd_bus_message_append(message, "ss", of_database ? "org.sqlipc1.Database" : manager, property);
+        if (r >= 0)
+                r = call(bus, message, &reply);
+        if (r >= 0)
+                r = sd_bus_message_enter_container(reply, 'v', type);
+        if (r < 0)
+                return r;
+        *ret = g_steal_pointer(&reply);
+        return 0;
+}
+
+uint64_t service_limit(Shell *shell, const char *key, uint64_t otherwise) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        const char *found;
+        uint64_t value;
+
+        if (service_property(shell, true, "Limits", "a{st}", &reply) < 0 ||
+            sd_bus_message_enter_container(reply, 'a', "{st}") < 0)
+                return otherwise;
+        while (sd_bus_message_read(reply, "{st}", &found, &value) > 0)
+                if (g_str_equal(found, key))
+                        return value;
+        return otherwise;
+}
