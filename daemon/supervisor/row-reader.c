@@ -103,13 +103,51 @@ static int begin_reply(RowReader *r) {
         return k < 0 ? k : sd_bus_message_open_container(r->reply, 'a', "av");
 }
 
+/* The columns as the run has them, which may be others than the compiler's: the schema may have changed in between. */
+static int append_columns(RowReader *r) {
+        int k = sd_bus_message_open_container(r->reply, 'e', "sv");
+
+        if (k >= 0)
+                k = sd_bus_message_append(r->reply, "s", "columns");
+        if (k >= 0)
+                k = sd_bus_message_open_container(r->reply, 'v', "a(ssa{sv})");
+        if (k >= 0)
+                k = rows_append_columns_of_run(r->reply, &r->decoder);
+        for (int i = 0; i < 2 && k >= 0; i++)
+                k = sd_bus_message_close_container(r->reply);
+        r->columns_told = true;
+        return k;
+}
+
+static int append_totals(RowReader *r) {
+        const EndCounters *end = &r->decoder.end_counters;
+        int k = sd_bus_message_append(r->reply, "{sv}", "rows", "t", end->n_rows);
+
+        if (k >= 0)
+                k = sd_bus_message_append(r->reply, "{sv}", "bytes", "t", end->n_bytes);
+        return k < 0 ? k : sd_bus_message_append(r->reply, "{sv}", "usec", "t", end->usec);
+}
+
+/* What NextRows says behind the rows. */
+static int append_more(RowReader *r, bool more) {
+        int k = sd_bus_message_append(r->reply, "b", more);
+
+        if (k >= 0)
+                k = sd_bus_message_open_container(r->reply, 'a', "{sv}");
+        if (k >= 0 && !r->columns_told)
+                k = append_columns(r);
+        if (k >= 0 && !more)
+                k = append_totals(r);
+        return k < 0 ? k : sd_bus_message_close_container(r->reply);
+}
+
 static int finish_reply(RowReader *r, bool more) {
         int k = sd_bus_message_close_container(r->reply);
 
         if (k >= 0 && r->one_shot)
                 k = sd_bus_message_append(r->reply, "a{sv}", 2, "truncated", "b", more, "rows", "t", r->n_rows);
         else if (k >= 0)
-                k = sd_bus_message_append(r->reply, "ba{sv}", more, 0);
+                k = append_more(r, more);
         return k < 0 ? k : sd_bus_send(NULL, r->reply, NULL);
 }
 

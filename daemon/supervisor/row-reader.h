@@ -26,6 +26,7 @@ typedef struct RowReader {
         Run *run;               /* not owned; run->reader is this */
         int fd;                 /* read end, non-blocking */
         bool one_shot;          /* QueryRows: one reply with the columns, then over */
+        bool columns_told;      /* NextRows: by the first reply */
         PageDecoder decoder;
         sd_event_source *io;
         sd_bus_message *call;   /* waits for rows; NULL: none */

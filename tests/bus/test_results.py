@@ -110,6 +110,26 @@ def open_rows_and_next_rows():
 
 
 @test
+def info_of_next_rows():
+    """NextRows tells the columns once, and the totals of the run at its end, the same as END"""
+    run, columns, _ = client.open_rows("chinook", "SELECT * FROM Track")
+    infos, more = [], True
+    while more:
+        _, more, info = client.next_rows("chinook", run, {"max-bytes": 65536})
+        infos.append(info)
+    true(len(infos) > 2, f"{len(infos)} replies")
+    equal(infos[0], {"columns": columns}, "info of the first reply")
+    equal([info for info in infos[1:-1] if info], [], "info of those between")
+    equal(sorted(infos[-1]), ["bytes", "rows", "usec"], "info of the last")
+    end = client.query("chinook", "SELECT * FROM Track", options={"page-size": 65536}).read().end
+    equal((infos[-1]["rows"], infos[-1]["bytes"]), (end.n_rows, end.n_bytes), "totals")
+    true(infos[-1]["usec"] > 0, "no time passed")
+    run, columns, _ = client.open_rows("chinook", "SELECT 1 AS one WHERE 0")
+    rows, more, info = client.next_rows("chinook", run)
+    equal((rows, more, info["columns"], info["rows"]), ([], False, columns, 0), "an empty result")
+
+
+@test
 def query_rows():
     """QueryRows gives the rows that fit, and says whether there were more"""
 
