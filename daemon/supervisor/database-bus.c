@@ -12,6 +12,7 @@
 #include "bus-error.h"
 #include "channel.h"
 #include "database.h"
+#include "limits-bus.h"
 #include "manager.h"
 #include "options.h"
 #include "parameters.h"
@@ -411,6 +412,14 @@ static int property_mode(sd_bus *bus, const char *path, const char *interface, c
         return sd_bus_message_append(reply, "s", "read-only");
 }
 
+static int property_limits(sd_bus *bus, const char *path, const char *interface, const char *property,
+                           sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Database *d = userdata;
+        g_autoptr(User) user = user_get(d->manager, peer_of(d->manager, sd_bus_get_current_message(bus))->uid);
+
+        return limits_append(reply, user, d);
+}
+
 static const sd_bus_vtable database_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD_WITH_ARGS("Prepare", SD_BUS_ARGS("s", sql, "a{sv}", options),
@@ -440,6 +449,7 @@ static const sd_bus_vtable database_vtable[] = {
         SD_BUS_PROPERTY("Name", "s", property_name, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Description", "s", property_description, 0, 0),
         SD_BUS_PROPERTY("Mode", "s", property_mode, 0, 0),
+        SD_BUS_PROPERTY("Limits", "a{st}", property_limits, 0, 0),
         SD_BUS_VTABLE_END,
 };
 

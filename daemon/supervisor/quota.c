@@ -39,6 +39,19 @@ Limits quota_limits(const User *u, const Database *d) {
         return l;
 }
 
+Limits quota_caller_limits(const User *u, const Database *d) {
+        const DatabaseLimits *shared = &d->config->limits;
+        Limits l = quota_limits(u, d);
+
+        l.temp_size_max /= l.workers_max;
+        if (!is_exempt(u)) {
+                l.statements_max = MIN(l.statements_max, shared->statements_max);
+                l.runs_max = MIN(l.runs_max, shared->runs_max);
+                l.channels_max = MIN(l.channels_max, shared->channels_max);
+        }
+        return l;
+}
+
 uint64_t quota_pipe_pages(const User *u) {
         return is_exempt(u) ? UINT64_MAX : u->manager->config->limits.pipe_pages_max;
 }

@@ -19,6 +19,10 @@
  * statement_idle_usec may be UINT64_MAX: never. */
 Limits quota_limits(const User *u, const Database *d);
 
+/* The same as a client meets it: counts that the database shares out among all, where they are smaller, and the part of
+ * TempSizeMax= that one run can have. */
+Limits quota_caller_limits(const User *u, const Database *d);
+
 /* PipePagesMax=. */
 uint64_t quota_pipe_pages(const User *u);
 

@@ -3,7 +3,7 @@
 """The live objects are what dbus-interfaces/*.xml says, and they enumerate."""
 import xml.etree.ElementTree as ElementTree
 
-from client import DATABASE, MANAGER, MANAGER_PATH
+from client import DATABASE, MANAGER, MANAGER_PATH, object_path
 from harness import CHINOOK, SOURCE_ROOT, Service, expect, main
 from tap import equal, test, true
 
@@ -87,6 +87,23 @@ def properties_read():
     path, _ = client.manager("GetDatabase", "(sa{sv})", "with-dash")
     equal(client.properties(DATABASE, path)["Name"], "with-dash", "Name of an escaped path")
     equal(client.properties(DATABASE, path)["Mode"], "read-only", "Mode")
+
+
+@test
+def limits_told():
+    """Limits says what holds for the caller: sqlipcd.conf, what a database has in its place, and shared counts"""
+    with Service(
+        {"chinook": CHINOOK, "narrow": {"Path": CHINOOK}}, limits={"RunTimeoutSec": 90, "RunsMax": 7, "RowSizeMax": "2M"}
+    ) as service:
+        path = service.config_dir / "databases.d/narrow.conf"
+        path.write_text(path.read_text() + "[Limits]\nRunTimeoutSec=2\nRunsMax=3\nResultRowsMax=10\n")
+        service.driver.manager("Reload")
+        wide, narrow = (service.client().properties(DATABASE, object_path(name))["Limits"] for name in ("chinook", "narrow"))
+        equal((wide["run-timeout-usec"], wide["runs-max"], wide["row-size-max"]), (90000000, 7, 2097152), "of sqlipcd.conf")
+        equal(wide["result-rows-max"], 2**64 - 1, "none")
+        equal((narrow["run-timeout-usec"], narrow["runs-max"], narrow["result-rows-max"]), (2000000, 3, 10), "of NAME.conf")
+        equal(narrow["row-size-max"], 2097152, "what NAME.conf does not say")
+        equal(wide.keys(), narrow.keys(), "keys")
 
 
 main(service)
