@@ -44,36 +44,6 @@ unsigned process_forks(void) {
         return n_forks;
 }
 
-static int open_system_bus(sd_bus **ret, const char *address) {
-        (void) address;
-        return sd_bus_open_system_with_description(ret, "sqlipc");
-}
-
-static int open_user_bus(sd_bus **ret, const char *address) {
-        (void) address;
-        return sd_bus_open_user_with_description(ret, "sqlipc");
-}
-
-static int open_address_bus(sd_bus **ret, const char *address) {
-        _cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
-        int r;
-
-        r = sd_bus_new(&bus);
-        if (r < 0)
-                return r;
-        r = sd_bus_set_address(bus, address);
-        if (r < 0)
-                return r;
-        r = sd_bus_set_bus_client(bus, true);
-        if (r < 0)
-                return r;
-        r = sd_bus_start(bus);
-        if (r < 0)
-                return r;
-        *ret = steal(bus);
-        return 0;
-}
-
 static int connection_new(sqlipc_connection **ret) {
         _cleanup_(sqlipc_closep) sqlipc_connection *c = malloc(sizeof *c);
 
@@ -118,6 +88,7 @@ static int open_own(int (*open_bus)(sd_bus **, const char *), const char *addres
         r = open_bus(&c->bus, c->address);
         if (r < 0)
                 return r;
+        connection_look_at_address(c);
         *ret = steal(c);
         return 0;
 }
@@ -144,6 +115,7 @@ _public_ int sqlipc_open_bus(sd_bus *bus, sqlipc_connection **ret_connection) {
         if (r < 0)
                 return r;
         c->bus = sd_bus_ref(bus);
+        connection_look_at_address(c);
         *ret_connection = c;
         return 0;
 }
@@ -220,6 +192,7 @@ int connection_ensure_bus(sqlipc_connection *c) {
         statements_on_bus_lost(c);
         sd_bus_close_unref(c->bus);
         c->bus = bus;
+        c->bus_generation++;
         connection_update_events(c);
         return 0;
 }

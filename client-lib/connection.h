@@ -14,10 +14,19 @@
 
 #include "error.h"
 
+/* Whether the bus passes descriptors. */
+typedef enum Descriptors {
+        DESCRIPTORS_UNKNOWN, /* as long as a bus of the caller's is not ready */
+        DESCRIPTORS_PASS,
+        DESCRIPTORS_NONE,
+} Descriptors;
+
 struct sqlipc_connection {
         sd_bus *bus;               /* owned, or a reference on the caller's */
         int (*open_bus)(sd_bus **ret, const char *address); /* opens another after a loss; NULL: the bus is the caller's */
         char *address;             /* for open_bus, may be NULL */
+        uint64_t bus_generation;   /* counts the buses that were opened after a loss */
+        Descriptors descriptors;   /* connection_descriptors() */
         bool blocking;
         bool dispatching;          /* connection_process() has the bus call handlers */
         uint64_t timeout_usec;     /* of one blocking call, UINT64_MAX: none */
@@ -40,6 +49,20 @@ struct sqlipc_connection {
 
 /* A usable bus: opens another one if ours was lost. Statements of the lost one are then to be compiled again. */
 int connection_ensure_bus(sqlipc_connection *c);
+
+/* For open_bus. An sd-bus error. */
+int open_system_bus(sd_bus **ret, const char *address);
+int open_user_bus(sd_bus **ret, const char *address);
+int open_address_bus(sd_bus **ret, const char *address);
+
+/* It leads through what carries bytes alone, no descriptors. */
+bool is_relayed_address(const char *address);
+
+/* Once the connection has its bus: what its address alone tells of descriptors. */
+void connection_look_at_address(sqlipc_connection *c);
+
+/* UNKNOWN only in a call that waits: it shall wait until the bus is ready, and ask again. */
+Descriptors connection_descriptors(sqlipc_connection *c);
 
 /* Whether the bus is still there. */
 bool connection_is_open(sqlipc_connection *c);

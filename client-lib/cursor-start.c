@@ -185,6 +185,25 @@ static void start_on_channel(sqlipc_cursor *c, const ParametersRow *row) {
         c->transport = SQLIPC_TRANSPORT_CHANNEL;
 }
 
+/* Compiled anew with each run: no descriptor is held for it meanwhile. */
+static void start_as_rows(sqlipc_cursor *c) {
+        sqlipc_statement *s = c->statement;
+        const Bindings *b = c->bindings;
+        Error e;
+        int r;
+
+        statement_leave_bus(s);
+        s->state = STATEMENT_READY;
+        r = rows_open(&s->run, c, s->sql, b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters);
+        if (r < 0) {
+                (void) error_set_send(&e, r);
+                cursor_fail(c, &e);
+                return;
+        }
+        c->state = CURSOR_RUNNING;
+        c->transport = SQLIPC_TRANSPORT_DBUS;
+}
+
 /* The statement is known: parameters are checked here, whichever way they go. */
 static void start_described(sqlipc_cursor *c) {
         sqlipc_statement *s = c->statement;
@@ -209,6 +228,9 @@ static void start_described(sqlipc_cursor *c) {
                 return;
         case WAY_CHANNEL:
                 start_on_channel(c, &row);
+                return;
+        case WAY_ROWS:
+                start_as_rows(c);
                 return;
         case WAY_WAIT:
                 return;

@@ -87,7 +87,7 @@ void cursor_fail_errno(sqlipc_cursor *c, int r) {
         sqlipc_statement *s = c->statement;
 
         if (r == -EBADMSG)
-                (void) error_set_errno(&c->error, r, "What came down the pipe is not sqlipc's page format.");
+                (void) error_set_errno(&c->error, r, "What came is not what sqlipc's interface and page format describe.");
         else
                 (void) error_set_send(&c->error, r);
         finish(c);
@@ -249,6 +249,18 @@ static void on_end_of_file(sqlipc_cursor *c) {
                 c->state = CURSOR_ASKING;
 }
 
+/* NextRows failed. */
+static void on_failure_reply(sqlipc_cursor *c) {
+        (void) error_set_reply(&c->error, c->run->rows.failure);
+        c->run->under_way = false;
+        if (is_cancelled(c) && (c->error.number == ERROR_CANCELLED || c->error.number == ERROR_UNKNOWN_RUN))
+                fail_cancelled(c);
+        else if (c->error.number == ERROR_DAEMON_LOST && connection_is_open(c->connection))
+                fail_lost(c, false);
+        else
+                finish(c);
+}
+
 /* An answer that is not read, and too large to be kept, stands before ours: one of the two goes by pipe. */
 static void on_crowded(sqlipc_cursor *c) {
         Run *first = channel_first_run(c->run->channel);
@@ -289,7 +301,10 @@ static int take_event(sqlipc_cursor *c, int event) {
         case -ECONNRESET:
                 if (c->run->call) /* the reply that is still to come knows better */
                         return -EAGAIN;
-                on_end_of_file(c);
+                if (c->run->as_rows && c->run->rows.failure)
+                        on_failure_reply(c);
+                else
+                        on_end_of_file(c);
                 return 0;
         case -ENOBUFS:
                 on_crowded(c);

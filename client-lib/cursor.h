@@ -3,7 +3,7 @@
  * One run, row by row. Library.
  *
  *      WAITING  the statement is being compiled, its pipe still holds an earlier run, or a channel is being opened
- *         |  Fetch or Query sent, over the bus or a channel
+ *         |  Fetch, Query or OpenRows sent, over the bus or a channel
  *      RUNNING  rows come, maybe before the reply; an error reply means that none do
  *         |  END, ERROR, cancelled ------------------------------> DONE
  *         |  a channel closed that gave no row ------------------> WAITING
@@ -73,6 +73,14 @@ void cursor_start(sqlipc_cursor *c);
 
 /* The same for a query whose payload is kept. */
 void query_start(sqlipc_cursor *c);
+
+/* METHOD, Query or OpenRows, on the database of `run`, over a bus that is open: SQL, parameters (padded with NULL to
+ * `n_positional_min` positional ones) and options. */
+int query_new_call(Run *run, sd_bus_message **ret, const char *method, const char *sql, const sqlipc_parameter *parameters,
+                   size_t n_parameters, size_t n_positional_min);
+
+/* Gives back the run in a late reply to one of them. */
+void query_undo(sd_bus_message *reply, const char *path);
 
 /* RUNNING on a channel that does not serve it: to WAITING. `bus_only`: for the bus. */
 void cursor_restart(sqlipc_cursor *c, bool bus_only);

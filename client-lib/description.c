@@ -127,6 +127,19 @@ static int read_parameters(Description *d, sd_bus_message *reply) {
         return r < 0 ? r : 1;
 }
 
+int description_read_columns(Description *d, sd_bus_message *reply) {
+        int r;
+
+        r = sd_bus_message_enter_container(reply, 'v', "a(ssa{sv})");
+        if (r < 0)
+                return r;
+        r = read_columns(d, reply);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_exit_container(reply);
+        return r < 0 ? r : 1;
+}
+
 static int read_info(sd_bus_message *reply, const char *key, const char *type, void *userdata) {
         Description *d = userdata;
 

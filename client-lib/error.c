@@ -119,12 +119,24 @@ int error_set_errno(Error *e, int r, const char *format, ...) {
         return r;
 }
 
+/* sd-bus answers what was under way when the connection closed, by itself. */
+static int set_bus_lost(Error *e, sd_bus *bus) {
+        const char *address;
+
+        if (sd_bus_get_address(bus, &address) >= 0 && is_relayed_address(address))
+                return error_set(e, ERROR_DAEMON_LOST, "The connection to the bus was lost, or never came about: what leads "
+                                 "there (ssh, as a rule) ended, and may have said why on standard error.");
+        return error_set(e, ERROR_DAEMON_LOST, "The connection to the bus was lost.");
+}
+
 int error_set_reply(Error *e, sd_bus_message *reply) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
         const char *signature = sd_bus_message_get_signature(reply, true), *message = NULL;
 
         if (!error)
                 return error_set_errno(e, -EBADMSG, "The service sent a reply that its interface does not describe.");
+        if (strcmp(error->name, SD_BUS_ERROR_NO_REPLY) == 0 && sd_bus_is_open(sd_bus_message_get_bus(reply)) <= 0)
+                return set_bus_lost(e, sd_bus_message_get_bus(reply));
 
         set_row(e, row_by_name(error->name));
         (void) snprintf(e->name, sizeof e->name, "%s", error->name);
@@ -184,6 +196,11 @@ int error_set_send(Error *e, int r) {
 
 int connection_fail_send(sqlipc_connection *connection, int r) {
         return error_set_send(&connection->error, r);
+}
+
+int error_set_no_descriptors(Error *e) {
+        return error_set(e, ERROR_NO_DESCRIPTORS, "This bus connection passes no descriptors, as over ssh, and so there are no "
+                         "prepared statements, pipes and channels: query with SQLIPC_TRANSPORT_AUTO or _DBUS.");
 }
 
 int connection_fail_wait(sqlipc_connection *connection, int r) {

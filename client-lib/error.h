@@ -45,6 +45,9 @@ int connection_fail_errno(sqlipc_connection *connection, int r);
 int error_set_send(Error *e, int r);
 int connection_fail_send(sqlipc_connection *connection, int r);
 
+/* The bus passes no descriptors, and what was asked for needs one. */
+int error_set_no_descriptors(Error *e);
+
 /* connection_wait() failed: -ETIMEDOUT gets its sentence. */
 int connection_fail_wait(sqlipc_connection *connection, int r);
 

@@ -8,8 +8,8 @@
 #include "parameters-row.h"
 #include "statement.h"
 
-/* The run has a pipe, which is closed with the reply: its worker finds that out when it writes, or earlier by this. */
-static void undo_query(sd_bus_message *reply, const char *path) {
+/* A pipe of it is closed with the reply: its worker finds that out when it writes, or earlier by this. */
+void query_undo(sd_bus_message *reply, const char *path) {
         uint64_t number;
 
         if (sd_bus_message_read(reply, "t", &number) > 0)
@@ -51,8 +51,32 @@ static void on_query_reply(sd_bus_message *reply, void *userdata) {
                 (void) error_set_errno(&e, r, NULL);
                 cursor_fail(c, &e);
                 (void) sd_bus_message_rewind(reply, true);
-                undo_query(reply, c->run->path);
+                query_undo(reply, c->run->path);
         }
+}
+
+int query_new_call(Run *run, sd_bus_message **ret, const char *method, const char *sql, const sqlipc_parameter *parameters,
+                   size_t n_parameters, size_t n_positional_min) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        int r;
+
+        r = connection_ensure_bus(run->connection);
+        if (r < 0)
+                return r;
+        r = connection_new_call(run->connection, &m, NULL, run->path, method);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "s", sql);
+        if (r < 0)
+                return r;
+        r = append_parameters(m, parameters, n_parameters, n_positional_min);
+        if (r < 0)
+                return r;
+        r = call_append_options(m);
+        if (r < 0)
+                return r;
+        *ret = steal(m);
+        return 0;
 }
 
 static int send_query(sqlipc_cursor *c, const char *sql, const sqlipc_parameter *parameters, size_t n_parameters) {
@@ -60,35 +84,32 @@ static int send_query(sqlipc_cursor *c, const char *sql, const sqlipc_parameter 
         Call *call;
         int r;
 
-        r = connection_ensure_bus(c->connection);
+        r = query_new_call(c->run, &m, "Query", sql, parameters, n_parameters, 0);
         if (r < 0)
                 return r;
-        r = connection_new_call(c->connection, &m, NULL, c->run->path, "Query");
-        if (r < 0)
-                return r;
-        r = sd_bus_message_append(m, "s", sql);
-        if (r < 0)
-                return r;
-        r = append_parameters(m, parameters, n_parameters, 0);
-        if (r < 0)
-                return r;
-        r = call_append_options(m);
-        if (r < 0)
-                return r;
-        r = call_new(&call, c->connection, m, on_query_reply, undo_query, c, UINT64_MAX);
+        r = call_new(&call, c->connection, m, on_query_reply, query_undo, c, UINT64_MAX);
         if (r < 0)
                 return r;
         run_begin(c->run, c, call);
-        c->state = CURSOR_RUNNING;
-        c->transport = SQLIPC_TRANSPORT_PIPE;
         return 0;
 }
 
-/* Over the bus, which is opened again if sending finds out that it is gone. */
-static int send_query_again(sqlipc_cursor *c, const char *sql, const sqlipc_parameter *parameters, size_t n_parameters) {
-        int r = send_query(c, sql, parameters, n_parameters);
+/* `way`: WAY_BUS or WAY_ROWS. */
+static int send_on_bus(sqlipc_cursor *c, Way way, const char *sql, const sqlipc_parameter *parameters, size_t n_parameters) {
+        int r;
 
-        return r < 0 && !connection_is_open(c->connection) ? send_query(c, sql, parameters, n_parameters) : r;
+        if (way == WAY_ROWS)
+                r = rows_open(c->run, c, sql, parameters, n_parameters, 0);
+        else {
+                r = send_query(c, sql, parameters, n_parameters);
+                if (r < 0 && !connection_is_open(c->connection)) /* sending found out that it is gone: it is opened again */
+                        r = send_query(c, sql, parameters, n_parameters);
+        }
+        if (r < 0)
+                return r;
+        c->state = CURSOR_RUNNING;
+        c->transport = way == WAY_ROWS ? SQLIPC_TRANSPORT_DBUS : SQLIPC_TRANSPORT_PIPE;
+        return 0;
 }
 
 /* ---- On a channel ------------------------------------------------------------------------------------------------- */
@@ -130,7 +151,7 @@ static int send_on_channel(sqlipc_cursor *c) {
 }
 
 /* What was kept for a channel goes over the bus after all. */
-static int send_kept_on_bus(sqlipc_cursor *c) {
+static int send_kept_on_bus(sqlipc_cursor *c, Way way) {
         size_t sql_size = load_le32(c->query + 16);
         unsigned n_positional = load_le32(c->query + 8), n_named = load_le32(c->query + 12);
         const uint8_t *text = c->query + CHANNEL_QUERY_HEAD_SIZE;
@@ -143,7 +164,7 @@ static int send_kept_on_bus(sqlipc_cursor *c) {
         r = parameters_row_read(text + sql_size, n_positional, n_named, &parameters);
         if (r < 0)
                 return r;
-        return send_query_again(c, sql, parameters, (size_t) n_positional + n_named);
+        return send_on_bus(c, way, sql, parameters, (size_t) n_positional + n_named);
 }
 
 static Way choose(sqlipc_cursor *c, size_t parameters_size) {
@@ -154,12 +175,14 @@ static Way choose(sqlipc_cursor *c, size_t parameters_size) {
 }
 
 void query_start(sqlipc_cursor *c) {
+        Way way = choose(c, c->query_size - CHANNEL_QUERY_HEAD_SIZE - load_le32(c->query + 16));
         Error e;
         int r = 0;
 
-        switch (choose(c, c->query_size - CHANNEL_QUERY_HEAD_SIZE - load_le32(c->query + 16))) {
+        switch (way) {
         case WAY_BUS:
-                r = send_kept_on_bus(c);
+        case WAY_ROWS:
+                r = send_kept_on_bus(c, way);
                 break;
         case WAY_CHANNEL:
                 r = send_on_channel(c);
@@ -179,14 +202,16 @@ void query_start(sqlipc_cursor *c) {
 /* Sends it, or keeps it until it can be. */
 static int begin_query(sqlipc_cursor *c, const char *sql, const sqlipc_parameter *parameters, size_t n_parameters) {
         ParametersRow row;
+        Way way;
         int r;
 
         r = parameters_row_init(&row, parameters, n_parameters, 0);
         if (r < 0)
                 return r;
         c->sql_sum = transport_sql_sum(sql);
-        if (choose(c, row.size) == WAY_BUS)
-                return send_query_again(c, sql, parameters, n_parameters);
+        way = choose(c, row.size);
+        if (way == WAY_BUS || way == WAY_ROWS)
+                return send_on_bus(c, way, sql, parameters, n_parameters);
         r = keep_query(c, sql, &row);
         if (r < 0)
                 return r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What comes down pipes and channels (run.h). Library. */
+/* What comes down pipes and channels, or in replies (run.h). Library. */
 #include <fcntl.h>
 #include <string.h>
 
@@ -20,9 +20,19 @@ void run_leave_channel(Run *run) {
         run->on_channel = run->channel_lost = false;
 }
 
+static void leave_rows(Run *run) {
+        if (!run->as_rows)
+                return;
+        run->call = call_free(run->call);
+        rows_stop(run);
+        page_decoder_reset(&run->decoder);
+        run->as_rows = run->under_way = false;
+}
+
 void run_done(Run *run) {
         run->call = call_free(run->call);
         run_leave_channel(run);
+        leave_rows(run);
         buffer_done(&run->backlog);
         run_close_pipe(run);
         page_decoder_done(&run->decoder);
@@ -60,6 +70,7 @@ int run_open_pipe(Run *run, sd_bus_message *reply, int fd, uint32_t page_size) {
         }
 
         run_leave_channel(run);
+        leave_rows(run);
         run_close_pipe(run);
         page_decoder_done(&run->decoder);
         page_decoder_init(&run->decoder, page_size, SQLIPC_ROW_SIZE_MAX);
@@ -70,8 +81,19 @@ int run_open_pipe(Run *run, sd_bus_message *reply, int fd, uint32_t page_size) {
         return 0;
 }
 
+void run_enter_rows(Run *run) {
+        run_leave_channel(run);
+        leave_rows(run);
+        run_close_pipe(run);
+        page_decoder_done(&run->decoder);
+        page_decoder_init(&run->decoder, SQLIPC_PAGE_SIZE_MAX, SQLIPC_ROW_SIZE_MAX);
+        run->rows = (Rows) { .more = false };
+        run->as_rows = true;
+}
+
 void run_enter_channel(Run *run) {
         run_leave_channel(run);
+        leave_rows(run);
         run_close_pipe(run);
         if (!run->decoder.statements || run->decoder.page_size_max != run->channel->page_size) {
                 page_decoder_done(&run->decoder);
@@ -142,7 +164,8 @@ static int fill(Run *run) {
         r = page_decoder_reserve(&run->decoder, &room, &size);
         if (r < 0)
                 return r;
-        n = run->on_channel ? read_channel(run, room, size) : read_pipe(run, room, size);
+        n = run->as_rows ? rows_read(run, room, size) :
+            run->on_channel ? read_channel(run, room, size) : read_pipe(run, room, size);
         if (n < 0)
                 return (int) n;
         if (n == 0) {
@@ -171,7 +194,7 @@ int run_next(Run *run) {
                 r = take(run);
                 if (r != PAGE_MORE)
                         return r;
-                if (!run->on_channel) {
+                if (!run->on_channel && !run->as_rows) {
                         if (run->fd < 0)
                                 return -EAGAIN;
                         if (run->at_end_of_file)
@@ -207,6 +230,8 @@ int run_abandon(Run *run) {
                 run_cancel(run);
         if (run->on_channel)
                 channel_forget(run->channel, run);
+        if (run->as_rows)
+                rows_stop(run);
         return was_under_way && !run->under_way ? r : PAGE_MORE;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A run, and what its pages come through: a pipe, or the database's channel. Library.
+ * A run, and what its pages come through: a pipe, the database's channel, or replies with rows (rows.h). Library.
  *
  * A statement has one pipe for all of its runs, one after the other; a query has one for its only run. A run that nobody
  * wants any more (its cursor was closed, its statement executed again) is cancelled and *drained*: its frames are read up
@@ -12,6 +12,7 @@
 
 #include "channel.h"
 #include "page-decoder.h"
+#include "rows.h"
 #include "sqlipc.h"
 
 struct Run {
@@ -19,7 +20,9 @@ struct Run {
         Channel *channel;      /* the database's, which may be closed; not owned, NULL: never looked for */
         bool on_channel;       /* what is under way, or was last, came through it, not down the pipe */
         bool channel_lost;     /* it closed before the answer was whole */
-        Buffer backlog;        /* what came of it while another run was read */
+        bool as_rows;          /* what is under way, or was last, comes by `rows` */
+        Rows rows;
+        Buffer backlog;        /* what came of it while another run was read, or the program did something else */
         uint64_t waits_since;  /* the turn of connection_process() in which the program was told to wait */
         sqlipc_cursor *cursor; /* who reads; NULL: nobody, what comes is drained. Not owned */
         char *path;            /* database object; owned */
@@ -27,7 +30,7 @@ struct Run {
         int fd;                /* read end; -1: no pipe yet, or no more */
         bool at_end_of_file;
         PageDecoder decoder;
-        Call *call;            /* Fetch, Query, or the question whether the daemon still lives */
+        Call *call;            /* Fetch, Query, OpenRows, or the question whether the daemon still lives */
         uint64_t number;       /* 0: not known yet; on a channel the request's */
         bool under_way;        /* asked for, and neither END nor ERROR was read */
         bool cancel_wanted, cancel_sent;
@@ -49,6 +52,9 @@ void run_begin(Run *run, sqlipc_cursor *cursor, Call *call);
  * requests follow, and then run_begin() without a call. */
 void run_enter_channel(Run *run);
 
+/* The same for what comes by OpenRows and NextRows. */
+void run_enter_rows(Run *run);
+
 /* What came through the channel and was not taken, or still comes, is of no use. */
 void run_leave_channel(Run *run);
 
@@ -59,7 +65,8 @@ void run_on_channel_lost(Run *run, const char *owner);
 int run_put_aside(Run *run, const uint8_t *bytes, size_t size);
 
 /* The next thing in pipe or channel: PAGE_COLUMNS, PAGE_ROW, PAGE_END, PAGE_ERROR; on a channel PAGE_STATEMENT too; -EAGAIN:
- * nothing yet; -ECONNRESET: end-of-file; -ENOBUFS: see channel_read(); or what the decoder found wrong. */
+ * nothing yet; -ECONNRESET: end-of-file, or see rows_read(); -ENOBUFS: see channel_read(); or what the decoder found
+ * wrong. */
 int run_next(Run *run);
 
 /* Nobody reads this run any more: cancel it, unless its end is here, and drain or forget it. PAGE_END or PAGE_ERROR: that

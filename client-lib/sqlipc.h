@@ -58,11 +58,33 @@ int sqlipc_open_user(sqlipc_connection **ret_connection);
 int sqlipc_open_address(const char *address, sqlipc_connection **ret_connection);
 
 /**
+ * The same for the system bus, or the user's bus, of another machine, over ssh as `busctl --host` does it: `host` is
+ * [USER@]HOST[:PORT], HOST in brackets where it holds colons, or a name that ssh's configuration knows. ssh (found by PATH)
+ * asks on the terminal and complains on standard error; SIGINT does not end it. The other machine needs
+ * systemd-stdio-bridge. Returns before anything is connected: a host that is not reached is SQLIPC_ERROR_DAEMON_LOST from
+ * the first call. What ssh waits for, a password, counts for that call's timeout.
+ *
+ * Nothing but bytes comes through: see "Buses without descriptors" at sqlipc_set_transport().
+ *
+ * Errors: -EINVAL (no such host can be), -EAGAIN, -EMFILE (no process, no descriptor). Since: 0.1
+ */
+int sqlipc_open_system_remote(const char *host, sqlipc_connection **ret_connection);
+int sqlipc_open_user_remote(const char *host, sqlipc_connection **ret_connection);
+
+/**
  * Uses the caller's bus connection, and takes a reference on it. Our blocking calls dispatch whatever arrives on it; the
  * caller's loop may dispatch it too. If it is lost the library cannot open another: calls then fail with
  * SQLIPC_ERROR_DAEMON_LOST. The bus connection and all that uses it belong to one thread. Since: 0.1
  */
 int sqlipc_open_bus(struct sd_bus *bus, sqlipc_connection **ret_connection);
+
+/**
+ * The bus connection, for calls of the program's own (org.sqlipc1.Manager). Opens another one if it was lost. Stays the
+ * connection's: it is valid until the next call on that, which may do the same; who keeps it longer takes a reference, and
+ * has a dead bus then. NULL where there is none, with the details in the connection: SQLIPC_ERROR_DAEMON_LOST as a rule.
+ * Since: 0.1
+ */
+struct sd_bus *sqlipc_get_bus(sqlipc_connection *connection);
 
 /**
  * Closes the connection; runs under way end, statements and cursors that are still open are freed with it, and must not
@@ -139,7 +161,8 @@ typedef enum sqlipc_error {
         SQLIPC_ERROR_SHUTTING_DOWN = 34,
         SQLIPC_ERROR_INTERNAL = 35,
         SQLIPC_ERROR_ACCESS_DENIED = 36,
-        SQLIPC_ERROR_INVALID_REQUEST = 37
+        SQLIPC_ERROR_INVALID_REQUEST = 37,
+        SQLIPC_ERROR_NO_DESCRIPTORS = 38
 } sqlipc_error;
 
 /**
@@ -185,7 +208,8 @@ int sqlipc_error_sql_offset(const sqlipc_connection *connection);
  * the statement executed meanwhile.
  *
  * Errors: -ENOENT (no such database), -EINVAL (the SQL is wrong: SQLIPC_ERROR_SQL with an offset, EMPTY_STATEMENT,
- * SEVERAL_STATEMENTS, MISSING_...), -EROFS, -EPERM, -EHOSTDOWN, -ETIMEDOUT, -ECONNRESET; all of them: sqlipc_error(3).
+ * SEVERAL_STATEMENTS, MISSING_...), -EROFS, -EPERM, -EHOSTDOWN, -ETIMEDOUT, -ECONNRESET, -EOPNOTSUPP (a bus that passes no
+ * descriptors: use sqlipc_query()); all of them: sqlipc_error(3).
  * Since: 0.1
  */
 int sqlipc_prepare(sqlipc_connection *connection, const char *database, const char *sql, sqlipc_statement **ret_statement);
@@ -378,21 +402,27 @@ void sqlipc_cursor_get_totals(sqlipc_cursor *cursor, uint64_t *ret_rows, uint64_
  * reads from a pipe, which suits large results, and moves to a channel (a private socket to the worker, one for each
  * database) once a program keeps asking for small ones; back where it is lost, and on for results that turn out to be large.
  * Parameters of more than 1 MiB need a channel, and have it opened.
+ *
+ * Buses without descriptors. Pipes and channels are descriptors, and some buses pass none: those behind a program
+ * ("unixexec:" in their address, as over ssh) or TCP, and those that say so. AUTO is DBUS there; sqlipc_prepare(), PIPE and
+ * CHANNEL are refused with SQLIPC_ERROR_NO_DESCRIPTORS. A row of more than 16 MiB does not come through, nor do parameters
+ * of more than 1 MiB. Elsewhere DBUS is slower than all others; each execution of a statement compiles it again.
  */
 typedef enum sqlipc_transport {
         SQLIPC_TRANSPORT_AUTO = 0,
         SQLIPC_TRANSPORT_PIPE = 1,    /* over the bus and down a pipe, always */
-        SQLIPC_TRANSPORT_CHANNEL = 2  /* over a channel from the first run on, but for what would wait there without end */
+        SQLIPC_TRANSPORT_CHANNEL = 2, /* over a channel from the first run on, but for what would wait there without end */
+        SQLIPC_TRANSPORT_DBUS = 3     /* over the bus alone, with the rows in replies */
 } sqlipc_transport;
 
 /**
- * Chooses it for the runs that start from now on. Errors: -EINVAL.
+ * Chooses it for the runs that start from now on. Errors: -EINVAL; -EOPNOTSUPP with SQLIPC_ERROR_NO_DESCRIPTORS.
  * Since: 0.1
  */
 int sqlipc_set_transport(sqlipc_connection *connection, sqlipc_transport transport);
 
 /**
- * What carries this run: SQLIPC_TRANSPORT_PIPE or _CHANNEL; _AUTO as long as it is not decided.
+ * What carries this run: SQLIPC_TRANSPORT_PIPE, _CHANNEL or _DBUS; _AUTO as long as it is not decided.
  * Since: 0.1
  */
 sqlipc_transport sqlipc_cursor_get_transport(sqlipc_cursor *cursor);

@@ -55,6 +55,12 @@ static int choose(sqlipc_statement *s) {
         switch (transport_choose(ch, s->habit.large, s->bus_only, &s->opened, 0)) {
         case WAY_BUS:
                 return statement_prepare(s);
+        case WAY_ROWS: /* but Prepare replies a pipe */
+                if (connection_descriptors(s->connection) == DESCRIPTORS_PASS)
+                        return statement_prepare(s);
+                s->state = STATEMENT_FAILED;
+                (void) error_set_no_descriptors(&s->error);
+                return 0;
         case WAY_CHANNEL:
                 run_enter_channel(&s->run);
                 s->state = STATEMENT_PREPARING;

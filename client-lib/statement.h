@@ -7,7 +7,7 @@
  *
  * It is compiled either by the daemon, which then holds a pipe for it (`number`), or on the database's channel
  * (`channel_number`); each execution may change sides (transport.h). What was compiled before is compiled again on a channel
- * in one go with the run: READY and LOST are the same there.
+ * in one go with the run: READY and LOST are the same there. With rows in replies (rows.h) each run compiles it itself.
  *
  * A statement has at most one cursor that is current; executing again ends the earlier one.
  */
@@ -96,6 +96,8 @@ unsigned statement_look_up(void *statement, const char *name);
 
 /* Reads (a(ssa{sv}) columns, a{sv} info). */
 int description_read(Description *ret, sd_bus_message *reply);
+/* Reads a variant of columns into `d`, which has none yet. 1, or what is wrong with it. */
+int description_read_columns(Description *d, sd_bus_message *reply);
 /* Copies what stands in the STATEMENT under `decoder`. */
 int description_copy(Description *ret, const PageDecoder *decoder);
 void description_done(Description *d);

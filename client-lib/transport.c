@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Bus or channel (transport.h). Library. */
+/* Bus, channel or replies (transport.h). Library. */
 #include "connection.h"
 #include "parameters.h"
 #include "transport.h"
@@ -49,10 +49,31 @@ bool transport_needs_channel(const Channel *ch, size_t parameters_size) {
                (transport == SQLIPC_TRANSPORT_AUTO && parameters_size > BUS_PARAMETERS_SIZE_MAX);
 }
 
+static bool needs_descriptors(sqlipc_transport transport) {
+        return transport == SQLIPC_TRANSPORT_PIPE || transport == SQLIPC_TRANSPORT_CHANNEL;
+}
+
+static Way choose_without_descriptors(Channel *ch) {
+        if (!needs_descriptors(ch->connection->transport))
+                return WAY_ROWS;
+        (void) error_set_no_descriptors(&ch->error);
+        return WAY_NONE;
+}
+
 Way transport_choose(Channel *ch, bool large, bool bus_only, bool *opened, size_t parameters_size) {
         bool only_channel = ch->connection->transport == SQLIPC_TRANSPORT_CHANNEL;
         int r;
 
+        switch (connection_descriptors(ch->connection)) {
+        case DESCRIPTORS_UNKNOWN:
+                return WAY_WAIT;
+        case DESCRIPTORS_NONE:
+                return choose_without_descriptors(ch);
+        case DESCRIPTORS_PASS:
+                break;
+        }
+        if (ch->connection->transport == SQLIPC_TRANSPORT_DBUS)
+                return WAY_ROWS;
         if (ch->connection->transport == SQLIPC_TRANSPORT_PIPE || bus_only)
                 return WAY_BUS;
         if (!transport_needs_channel(ch, parameters_size))
@@ -148,9 +169,10 @@ void transport_on_channel_answered(Channel *ch) {
 _public_ int sqlipc_set_transport(sqlipc_connection *connection, sqlipc_transport transport) {
         if (!connection)
                 return -EINVAL;
-        if (transport != SQLIPC_TRANSPORT_AUTO && transport != SQLIPC_TRANSPORT_PIPE &&
-            transport != SQLIPC_TRANSPORT_CHANNEL)
+        if (transport != SQLIPC_TRANSPORT_AUTO && transport != SQLIPC_TRANSPORT_DBUS && !needs_descriptors(transport))
                 return connection_fail_errno(connection, -EINVAL);
+        if (needs_descriptors(transport) && connection_descriptors(connection) == DESCRIPTORS_NONE)
+                return error_set_no_descriptors(&connection->error);
         connection->transport = transport;
         return 0;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which way a run goes: over the bus and down a pipe, or over the database's channel. Library.
+ * Which way a run goes: over the bus and down a pipe, over the database's channel, or all of it over the bus. Library.
  *
  * A channel saves a small, quick query most of its time, and is nothing for others: a large result goes faster down a
  * pipe, and what comes behind a slow one waits for it. So with SQLIPC_TRANSPORT_AUTO a database's channel is opened once
  * small, quick results come in quick succession, and from then on carries all runs but those of statements and queries
  * whose last result was large or slow, and those that would have to wait there for another. Nothing waits until a channel
  * is open, but parameters that no bus carries.
+ *
+ * Where the bus passes no descriptors there are neither pipes nor channels, and rows come in replies.
  */
 #ifndef SQLIPC_TRANSPORT_H
 #define SQLIPC_TRANSPORT_H
@@ -22,8 +24,9 @@ typedef struct Habit {
 typedef enum Way {
         WAY_BUS,
         WAY_CHANNEL,
-        WAY_WAIT,   /* for the channel to open */
-        WAY_NONE,   /* the channel does not open: its error */
+        WAY_ROWS,   /* over the bus, with the rows in replies */
+        WAY_WAIT,   /* for the channel to open, or the bus to be ready */
+        WAY_NONE,   /* the channel does not open, or no descriptor comes through: its error */
 } Way;
 
 /* `bus_only`: the run was on the channel, and may not be again; `opened`: it has had a channel opened for it, kept by

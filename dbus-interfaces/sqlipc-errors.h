@@ -56,7 +56,9 @@
         X(35, INTERNAL, Internal, EBADE)                                                                              \
         X(36, ACCESS_DENIED, AccessDenied, EACCES)                                                                    \
         /* What came over a channel is no request. */                                                                 \
-        X(37, INVALID_REQUEST, InvalidRequest, EPROTO)
+        X(37, INVALID_REQUEST, InvalidRequest, EPROTO)                                                                \
+        /* The bus passes no descriptors, and what was asked for needs one. */                                        \
+        X(38, NO_DESCRIPTORS, NoDescriptors, EOPNOTSUPP) /* only ever made by the library */
 
 /* X(SQLITE_SYMBOL, SYMBOL): SQLite's primary result code -> row of the table above, where the code alone decides;
  * daemon/worker/sql-error.c looks closer at SQLITE_ERROR, SQLITE_READONLY and SQLITE_CANTOPEN. */

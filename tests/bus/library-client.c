@@ -5,9 +5,11 @@
  *
  *      open ADDRESS            query DATABASE SQL      rows N (0: all)       bind INDEX i|r|t|b|n VALUE
  *      timeout USEC            prepare DATABASE SQL    cancel                name NAME HEX
- *      interactive 0|1         transport auto|pipe|channel                   which: "via auto|pipe|channel", of the cursor
+ *      interactive 0|1         transport auto|pipe|channel|dbus              which: "via ...", of the cursor
  *                              execute                 cancel-later          finalize
  *                              columns: of the statement, each a row of name and declared type
+ *      remote system|user HOST     totals: "totals ROWS BYTES USEC"      bus: "bus NAME" of sqlipc_get_bus()
+ *      names: of the cursor's columns, as columns
  *
  * Answers, one line each: "ok", "row VALUE...", "end ROWS", "error ERRNO CODE EXTENDED OFFSET NAME MESSAGE". A value is n,
  * i:DECIMAL, r:BITS, t:HEX or b:HEX. `cancel-later` reads rows while a second thread cancels.
@@ -19,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <systemd/sd-bus.h>
 #include <unistd.h>
 
 #include "sqlipc.h"
@@ -167,10 +170,40 @@ static void columns(void) {
         answer(0);
 }
 
-static const char *const transports[] = { "auto", "pipe", "channel" };
+static void names(void) {
+        for (unsigned i = 0; i < sqlipc_column_count(cursor); i++) {
+                printf("row");
+                print_string(sqlipc_column_name(cursor, i));
+                print_string(sqlipc_column_decltype(cursor, i));
+                printf("\n");
+        }
+        answer(0);
+}
+
+static void totals(void) {
+        uint64_t n_rows, bytes, usec;
+
+        sqlipc_cursor_get_totals(cursor, &n_rows, &bytes, &usec);
+        printf("totals %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", n_rows, bytes, usec);
+}
+
+/* A call of the program's own goes over the connection's bus. */
+static void bus(void) {
+        sd_bus *b = sqlipc_get_bus(connection);
+        const char *name;
+
+        if (!b)
+                answer(-ENOTCONN);
+        else if (sd_bus_get_unique_name(b, &name) < 0)
+                puts("bus");
+        else
+                printf("bus %s\n", name);
+}
+
+static const char *const transports[] = { "auto", "pipe", "channel", "dbus" };
 
 static int set_transport(const char *name) {
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 4; i++)
                 if (!strcmp(name, transports[i]))
                         return sqlipc_set_transport(connection, (sqlipc_transport) i);
         return -EINVAL;
@@ -190,6 +223,14 @@ static void obey(char *line) {
 
         if (!strcmp(verb, "open")) {
                 answer(sqlipc_open_address(word, &connection));
+        } else if (!strcmp(verb, "remote")) {
+                answer((!strcmp(word, "user") ? sqlipc_open_user_remote : sqlipc_open_system_remote)(line, &connection));
+        } else if (!strcmp(verb, "bus")) {
+                bus();
+        } else if (!strcmp(verb, "totals")) {
+                totals();
+        } else if (!strcmp(verb, "names")) {
+                names();
         } else if (!strcmp(verb, "timeout")) {
                 answer(sqlipc_set_timeout(connection, strtoull(word, NULL, 10)));
         } else if (!strcmp(verb, "interactive")) {

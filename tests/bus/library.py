@@ -12,7 +12,7 @@ PROGRAM = reachable(BUILD_ROOT / "tests/bus/library-client")
 
 def each_way(function):
     """A test for each transport; it is given to the function."""
-    for transport in ("auto", "channel"):
+    for transport in ("auto", "channel", "dbus"):
 
         def one(transport=transport):
             function(transport)
@@ -26,11 +26,17 @@ def each_way(function):
 class Library:
     """A library-client that is told what to do."""
 
-    def __init__(self, service, transport=None, **keywords):
+    def __init__(self, service, transport=None, opening=None, environment=None, **keywords):
+        """`opening`: the line that opens the connection, in place of one to the service's bus."""
         self.process = subprocess.Popen(
-            [PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=service.environment, text=True, **keywords
+            [PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=service.environment | (environment or {}),
+            text=True,
+            **keywords,
         )
-        self.ok(f"open {service.address}")
+        self.ok(opening or f"open {service.address}")
         if transport:
             self.ok(f"transport {transport}")
 

@@ -39,6 +39,7 @@ def results(transport):
                     rows, end = library.ask("rows 0")
                     equal(end, f"end {len(expected)}", sql)
                     same_rows(rows, expected)
+                    true(transport == "auto" or library.via() == transport, f"{sql} came via {library.via()}")
 
 
 @each_way

@@ -501,7 +501,7 @@ static void test_refused(void) {
                 CHECK_INT(sqlipc_cursor_get_transport(c), SQLIPC_TRANSPORT_PIPE);
                 sqlipc_cursor_close(c);
         }
-        CHECK_INT(sqlipc_set_transport(f.connection, (sqlipc_transport) 3), -EINVAL);
+        CHECK_INT(sqlipc_set_transport(f.connection, (sqlipc_transport) 4), -EINVAL);
         CHECK_INT(sqlipc_set_transport(NULL, SQLIPC_TRANSPORT_AUTO), -EINVAL);
         CHECK_INT(sqlipc_cursor_get_transport(NULL), SQLIPC_TRANSPORT_AUTO);
         stop();

@@ -4,6 +4,7 @@
  * details, and sentences of any length.
  */
 #include <errno.h>
+#include <sys/socket.h>
 
 #include "error.h"
 #include "test.h"
@@ -157,6 +158,19 @@ static void test_own(void) {
         CHECK_INT(e.number, ERROR_LIMITS_EXCEEDED);
 }
 
+/* What sd-bus answers by itself once the connection is gone. */
+static void test_bus_lost(void) {
+        sd_bus_message *reply;
+        Error e;
+
+        sd_bus_close(bus);
+        reply = new_reply("org.freedesktop.DBus.Error.NoReply", "a sentence", false);
+        CHECK_INT(error_set_reply(&e, reply), -ECONNRESET);
+        CHECK_STRING(e.name, "org.sqlipc1.Error.DaemonLost");
+        CHECK_STRING(e.message, "The connection to the bus was lost.");
+        sd_bus_message_unref(reply);
+}
+
 int main(void) {
         static const Test tests[] = {
                 TEST(test_table_by_name),
@@ -165,11 +179,14 @@ int main(void) {
                 TEST(test_unknown_number),
                 TEST(test_long_message),
                 TEST(test_own),
+                TEST(test_bus_lost), /* the last */
         };
+        int fds[2];
 
-        /* Messages are made and read here, never sent: a bus that does not connect is enough. */
+        /* Messages are made and read here, never sent: a bus whose other side says nothing is enough. */
+        CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) >= 0);
         CHECK(sd_bus_new(&bus) >= 0);
-        CHECK(sd_bus_set_address(bus, "unix:path=/nonexistent/bus") >= 0);
-        (void) sd_bus_start(bus);
+        CHECK(sd_bus_set_fd(bus, fds[0], fds[0]) >= 0);
+        CHECK(sd_bus_start(bus) >= 0);
         return test_main(tests, N_ELEMENTS(tests));
 }

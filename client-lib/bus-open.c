@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Which bus, how it is opened, and whether it passes descriptors (connection.h). Library.
+ *
+ * A bus behind a program (unixexec:), as over ssh, passes none, whatever both ends negotiate: each of them talks to a socket
+ * of its own machine, and what lies between carries bytes alone. sd-bus may believe otherwise, and a call that returns a
+ * descriptor there is answered by nobody. So that is told from the address, and not asked.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "connection.h"
+#include "cursor.h"
+
+/* Entries of an address that name what carries bytes alone. */
+static const char *const relays[] = { "unixexec:", "tcp:" };
+
+/* ssh ignores SIGINT when it is started so: else a Ctrl-C at the terminal, meant for a query, would end the connection. */
+#define SSH_PREFIX "unixexec:path=/bin/sh,argv1=-c,argv2=trap%20%27%27%20INT%3b%20exec%20%22%24%40%22,argv3=sh,argv4=ssh"
+
+int open_system_bus(sd_bus **ret, const char *address) {
+        (void) address;
+        return sd_bus_open_system_with_description(ret, "sqlipc");
+}
+
+int open_user_bus(sd_bus **ret, const char *address) {
+        (void) address;
+        return sd_bus_open_user_with_description(ret, "sqlipc");
+}
+
+bool is_relayed_address(const char *address) {
+        for (; address; address = strchr(address, ';')) {
+                address += *address == ';';
+                for (size_t i = 0; i < sizeof relays / sizeof relays[0]; i++)
+                        if (strncmp(address, relays[i], strlen(relays[i])) == 0)
+                                return true;
+        }
+        return false;
+}
+
+int open_address_bus(sd_bus **ret, const char *address) {
+        _cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
+        int r;
+
+        r = sd_bus_new(&bus);
+        if (r < 0)
+                return r;
+        r = sd_bus_set_address(bus, address);
+        if (r < 0)
+                return r;
+        r = sd_bus_set_bus_client(bus, true);
+        if (r < 0)
+                return r;
+        r = sd_bus_negotiate_fds(bus, !is_relayed_address(address));
+        if (r < 0)
+                return r;
+        r = sd_bus_start(bus);
+        if (r < 0)
+                return r;
+        *ret = steal(bus);
+        return 0;
+}
+
+void connection_look_at_address(sqlipc_connection *c) {
+        const char *address;
+
+        if (sd_bus_get_address(c->bus, &address) >= 0 && is_relayed_address(address))
+                c->descriptors = DESCRIPTORS_NONE;
+}
+
+Descriptors connection_descriptors(sqlipc_connection *c) {
+        if (c->descriptors == DESCRIPTORS_UNKNOWN && sd_bus_is_ready(c->bus) > 0)
+                c->descriptors = sd_bus_can_send(c->bus, SD_BUS_TYPE_UNIX_FD) > 0 ? DESCRIPTORS_PASS : DESCRIPTORS_NONE;
+        if (c->descriptors != DESCRIPTORS_UNKNOWN)
+                return c->descriptors;
+        /* Ours is a local bus, and they pass descriptors; what the caller's is shows once it is ready, which only a call that
+         * waits can wait for. */
+        return c->open_bus || !c->blocking || !connection_is_open(c) ? DESCRIPTORS_PASS : DESCRIPTORS_UNKNOWN;
+}
+
+/* ---- Over ssh ----------------------------------------------------------------------------------------------------- */
+
+/* A value of an address, as the D-Bus specification escapes them. */
+static void put_escaped(FILE *f, const char *value, size_t size) {
+        static const char plain[] = "-_/.\\*0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+        for (size_t i = 0; i < size; i++)
+                if (value[i] != 0 && strchr(plain, value[i]))
+                        (void) putc(value[i], f);
+                else
+                        (void) fprintf(f, "%%%02x", (uint8_t) value[i]);
+}
+
+/* [USER@]HOST[:PORT], HOST in brackets where it holds colons, taken apart. */
+typedef struct RemoteHost {
+        const char *user, *name, *port; /* user with its '@'; NULL: none */
+        size_t user_size, name_size, port_size;
+} RemoteHost;
+
+static int parse_host(const char *host, RemoteHost *ret) {
+        const char *at = strrchr(host, '@'), *end;
+
+        *ret = (RemoteHost) { .name = at ? at + 1 : host };
+        if (at) {
+                ret->user = host;
+                ret->user_size = (size_t) (at + 1 - host);
+        }
+        if (*ret->name == '[') {
+                ret->name++;
+                end = strchr(ret->name, ']');
+                if (!end)
+                        return -EINVAL;
+                ret->name_size = (size_t) (end++ - ret->name);
+        } else {
+                ret->name_size = strcspn(ret->name, ":");
+                end = ret->name + ret->name_size;
+        }
+        if (*end == ':') {
+                ret->port = end + 1;
+                ret->port_size = strspn(ret->port, "0123456789");
+                end = ret->port + ret->port_size;
+        }
+        /* ssh takes no word with a dash before it for a host */
+        if (*end || ret->name_size == 0 || *ret->name == '-' || *host == '-' || ret->user_size == 1 ||
+            (ret->port && ret->port_size == 0))
+                return -EINVAL;
+        return 0;
+}
+
+static void put_remote(FILE *f, const RemoteHost *host, bool user) {
+        unsigned n = 6;
+
+        fputs(SSH_PREFIX ",argv5=-xT", f);
+        if (host->port) {
+                fprintf(f, ",argv6=-p,argv7=%.*s", (int) host->port_size, host->port);
+                n = 8;
+        }
+        fprintf(f, ",argv%u=--,argv%u=", n, n + 1);
+        put_escaped(f, host->user, host->user_size);
+        put_escaped(f, host->name, host->name_size);
+        fprintf(f, ",argv%u=systemd-stdio-bridge", n + 2);
+        if (user)
+                fprintf(f, ",argv%u=--user", n + 3);
+}
+
+/* The address of the bus of `host`; the caller frees it. */
+static int remote_address(const char *host, bool user, char **ret) {
+        _cleanup_free_ char *address = NULL;
+        RemoteHost parts;
+        size_t size;
+        FILE *f;
+        int r;
+
+        r = parse_host(host, &parts);
+        if (r < 0)
+                return r;
+        f = open_memstream(&address, &size);
+        if (!f)
+                return -ENOMEM;
+        put_remote(f, &parts, user);
+        if (fclose(f) != 0)
+                return -ENOMEM;
+        *ret = steal(address);
+        return 0;
+}
+
+static int open_remote(const char *host, bool user, sqlipc_connection **ret) {
+        _cleanup_free_ char *address = NULL;
+        int r;
+
+        if (!host || !ret)
+                return -EINVAL;
+        r = remote_address(host, user, &address);
+        return r < 0 ? r : sqlipc_open_address(address, ret);
+}
+
+_public_ int sqlipc_open_system_remote(const char *host, sqlipc_connection **ret_connection) {
+        return open_remote(host, false, ret_connection);
+}
+
+_public_ int sqlipc_open_user_remote(const char *host, sqlipc_connection **ret_connection) {
+        return open_remote(host, true, ret_connection);
+}
+
+_public_ sd_bus *sqlipc_get_bus(sqlipc_connection *connection) {
+        int r;
+
+        if (!connection)
+                return NULL;
+        if (connection->open_bus)
+                (void) connection_process(connection); /* finds out whether it was lost since */
+        r = connection_ensure_bus(connection);
+        if (r >= 0 && !connection_is_open(connection))
+                r = -ENOTCONN;
+        if (r < 0) {
+                (void) connection_fail_send(connection, r);
+                return NULL;
+        }
+        return connection->bus;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* OpenRows and NextRows (rows.h). Library. */
+#include <string.h>
+
+#include "connection.h"
+#include "cursor.h"
+#include "row-frames.h"
+#include "rows.h"
+
+void rows_stop(Run *run) {
+        run->rows.next = call_free(run->rows.next);
+        run->rows.failure = sd_bus_message_unref(run->rows.failure);
+        buffer_done(&run->backlog);
+}
+
+/* ---- Blocks ------------------------------------------------------------------------------------------------------- */
+
+/* The service forgets the number with its last answer. */
+static void set_over(Run *run) {
+        run->rows.more = false;
+        run->number = 0;
+}
+
+static void on_next_reply(sd_bus_message *reply, void *userdata) {
+        Run *run = userdata;
+        bool more;
+        int r;
+
+        run->rows.next = call_free(run->rows.next);
+        if (sd_bus_message_get_error(reply)) {
+                run->rows.failure = sd_bus_message_ref(reply);
+                set_over(run);
+                return;
+        }
+        r = row_frames_append(&run->backlog, reply, &run->rows.n_columns, &more);
+        if (r < 0)
+                run->rows.error = r == -ENOMEM ? r : -EBADMSG;
+        else if (!more)
+                set_over(run);
+}
+
+/* Asks the instance that has the run for its next block. */
+static int ask(Run *run) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        int r;
+
+        if (run->rows.bus_generation != run->connection->bus_generation)
+                return -ENOTCONN; /* the service has forgotten who we were */
+        r = connection_new_call(run->connection, &m, run->owner, run->path, "NextRows");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "ta{sv}", run->number, 0);
+        if (r < 0)
+                return r;
+        return call_new(&run->rows.next, run->connection, m, on_next_reply, NULL, run, UINT64_MAX);
+}
+
+ssize_t rows_read(Run *run, uint8_t *room, size_t size) {
+        size_t n = buffer_size(&run->backlog);
+        bool idle = run->rows.more && !run->rows.next && !run->cancel_sent && run->rows.error >= 0;
+
+        if (n == 0) {
+                if (run->rows.error < 0)
+                        return run->rows.error;
+                if (idle) {
+                        int r = ask(run);
+
+                        return r < 0 ? r : -EAGAIN;
+                }
+                return run->call || run->rows.next ? -EAGAIN : -ECONNRESET;
+        }
+        n = n < size ? n : size;
+        memcpy(room, run->backlog.bytes + run->backlog.start, n);
+        buffer_drop(&run->backlog, n);
+        if (idle && buffer_size(&run->backlog) == 0)
+                (void) ask(run); /* where it fails, it does so again once these are read */
+        return (ssize_t) n;
+}
+
+/* ---- Opening ------------------------------------------------------------------------------------------------------ */
+
+static int read_reply(Run *run, sd_bus_message *reply) {
+        const char *sender = sd_bus_message_get_sender(reply);
+        char *owner = NULL;
+        int r;
+
+        r = sd_bus_message_read(reply, "t", &run->number);
+        if (r < 0)
+                return r;
+        if (sender && !(owner = strdup(sender)))
+                return -ENOMEM;
+        free(run->owner);
+        run->owner = owner;
+        run->rows.more = true;
+        return 0;
+}
+
+static void on_open_reply(sd_bus_message *reply, void *userdata) {
+        Run *run = userdata;
+        Error e;
+        int r;
+
+        run->call = call_free(run->call);
+        if (sd_bus_message_get_error(reply)) {
+                run->under_way = false;
+                r = error_set_reply(&e, reply);
+        } else {
+                r = read_reply(run, reply);
+                if (r < 0)
+                        (void) error_set_errno(&e, r, NULL);
+        }
+        if (r < 0 && run->cursor)
+                cursor_fail(run->cursor, &e);
+        else if (r >= 0 && run->cancel_wanted)
+                run_cancel(run);
+        else if (r >= 0)
+                (void) ask(run); /* where it fails, it does so again once somebody reads */
+}
+
+static int open_once(Run *run, sqlipc_cursor *cursor, const char *sql, const sqlipc_parameter *parameters,
+                     size_t n_parameters, size_t n_positional_min) {
+        _cleanup_message_ sd_bus_message *m = NULL;
+        Call *call;
+        int r;
+
+        r = query_new_call(run, &m, "OpenRows", sql, parameters, n_parameters, n_positional_min);
+        if (r < 0)
+                return r;
+        r = call_new(&call, run->connection, m, on_open_reply, query_undo, run, UINT64_MAX);
+        if (r < 0)
+                return r;
+        run_begin(run, cursor, call);
+        return 0;
+}
+
+int rows_open(Run *run, sqlipc_cursor *cursor, const char *sql, const sqlipc_parameter *parameters, size_t n_parameters,
+              size_t n_positional_min) {
+        int r;
+
+        run_enter_rows(run);
+        r = open_once(run, cursor, sql, parameters, n_parameters, n_positional_min);
+        if (r < 0 && !connection_is_open(run->connection)) /* sending found out that the bus is gone */
+                r = open_once(run, cursor, sql, parameters, n_parameters, n_positional_min);
+        run->rows.bus_generation = run->connection->bus_generation;
+        return r;
+}
