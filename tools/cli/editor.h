@@ -20,19 +20,27 @@ typedef struct EditorOptions {
         Shell *shell;             /* for completion; borrowed */
 } EditorOptions;
 
-/** Reads the history; one that cannot be read is said and not written. 0, -ENOMEM. */
+/* The lines of a statement before the one that is typed. */
+typedef struct EditorLines {
+        const char *text; /* "": none */
+        const char *open; /* in .text: the string, name or comment that it ends within; NULL: none */
+        bool started;     /* more than blanks and comments */
+} EditorLines;
+
+/** Reads the history; one that cannot be read is said and not written. 0, -ENOMEM. There can be one at a time. */
 int editor_new(const EditorOptions *options, Editor **ret);
-/** Writes the history, and gives the terminal back. NULL is allowed. Returns NULL. */
+/** NULL is allowed. Returns NULL. */
 Editor *editor_free(Editor *editor);
 
 /** What stands before the first line of a statement: which database it is about. Safe to show. To be freed. */
 char *editor_prompt(const Editor *editor);
 
-/** Lets the user type a line. `before`: the lines of the statement so far, "" for none (completion, colours). 1: `*ret`, to be
- * freed, without newline; 0: Ctrl-D or end of file; -EINTR: Ctrl-C, `*ret_typed` whether the line had text; SIGTERM, SIGHUP: 0. */
-int editor_read_line(Editor *editor, const char *prompt, const char *before, char **ret, bool *ret_typed);
+/** Lets the user type a line; what was pasted may be several. 1: `*ret`, to be freed, without newline; 0: Ctrl-D or end of file, SIGTERM,
+ * SIGHUP; -EINTR: Ctrl-C, `*ret_typed` whether the line had text; else what waiting gave. */
+int editor_read_line(Editor *editor, const char *prompt, const EditorLines *before, char **ret, bool *ret_typed);
 
-/** Takes a whole statement or command into the history, lines and all; again what was there moves to its end. */
+/** Takes a whole statement or command into the history, lines and all; again what was there moves to its end. Not what a blank
+ * begins. */
 void editor_add_history(Editor *editor, const char *text);
 
 /** Colours from now on or not (NO_COLOR, .color). */

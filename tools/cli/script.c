@@ -280,14 +280,19 @@ static void append_typed(Script *script, const char *line) {
 
 static int read_prompt_line(Script *script) {
         size_t size;
-        const char *before = rest(script, &size);
+        const char *text = rest(script, &size);
+        const EditorLines before = {
+                .text = text,
+                .open = script->split.open != SQL_SPACE ? text + script->split.position : NULL,
+                .started = script->split.started,
+        };
         bool fresh = !script->split.started && script->split.open == SQL_SPACE;
         g_autofree char *first = editor_prompt(script->editor), *next = continuation_prompt(script, first);
         g_autofree char *line = NULL;
         bool typed = false;
         int r;
 
-        r = editor_read_line(script->editor, fresh ? first : next, fresh ? "" : before, &line, &typed);
+        r = editor_read_line(script->editor, fresh ? first : next, &before, &line, &typed);
         if (r > 0)
                 append_typed(script, line);
         else { /* Ctrl-D leaves as Ctrl-C does: what is not finished is not meant to run */
