@@ -59,7 +59,8 @@ END
   </policy>
 </busconfig>
 END
-    dbus-daemon --config-file="$folder/bus.conf" --nofork --nopidfile 2>"$folder/bus.log" &
+    # In a session of its own: Ctrl-C on the terminal is for the script and what it runs, not for bus and daemon.
+    setsid dbus-daemon --config-file="$folder/bus.conf" --nofork --nopidfile 2>"$folder/bus.log" &
     private_bus_pid=$!
     for _ in {1..100}; do
         [ -S "$folder/bus" ] && break
