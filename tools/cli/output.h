@@ -22,6 +22,7 @@ typedef struct Output Output;
 
 typedef struct OutputOptions {
         bool interactive; /* a user before a terminal: pager, held back first screen */
+        bool harmless;    /* what is written may be shown as it is, colours and all. Else a terminal gets controls as \x1b */
         const char *pager; /* borrowed for each begin; NULL: $PAGER, else less -SR; "": none */
 } OutputOptions;
 

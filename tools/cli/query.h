@@ -32,8 +32,11 @@ int query_run(Shell *shell, const char *sql, const sqlipc_parameter *parameters,
               void *userdata, QueryTotals *ret_totals);
 
 /** Runs `sql` with the shell's parameters as far as it has them, and writes the result to its output in its mode. Returns as
- * query_run(); -EPIPE where the reader left is 0. */
+ * query_run(); 0 where a pager was quit, -EPIPE where the reader of standard output left, which ends the shell. */
 int query_print(Shell *shell, const char *sql);
+
+/** How the settings have results written to `file`, which is the shell's output. */
+RenderOptions query_render_options(const Shell *shell, FILE *file);
 
 /** The same to a stream and in a mode of the caller's (.export, .watch); no pager, no footer. */
 int query_write(Shell *shell, const char *sql, RenderMode mode, const RenderOptions *options, QueryTotals *ret_totals);

@@ -47,6 +47,10 @@ int session_connect(Session *session, sqlipc_connection **ret) {
         return 0;
 }
 
+void session_disconnect(Session *session) {
+        session->connection = sqlipc_close(session->connection);
+}
+
 void session_change_bus(Session *session, BusChoice *choice) {
         session->connection = sqlipc_close(session->connection);
         forget_bus(&session->bus);

@@ -29,6 +29,7 @@ typedef struct Session {
         sqlipc_connection *connection; /* owned; NULL: not connected */
         sqlipc_transport transport;
         bool interactive_authorization;
+        bool lost;                     /* the service went away under a query, and no other one has worked since */
         unsigned generation;           /* changes with bus and database: what was learnt of the old one is void */
 } Session;
 
@@ -38,6 +39,9 @@ void session_done(Session *session);
 /** The connection, which is opened where there is none; borrowed until the next session_*(). Non-blocking is the caller's
  * business, and is set back. 0, or what opening gave (the sentence for it: session_describe_bus()). */
 int session_connect(Session *session, sqlipc_connection **ret);
+
+/** Closes the connection, and so ends on the service all that came over it; the next session_connect() opens another one. */
+void session_disconnect(Session *session);
 
 /** Takes another bus; the choice is taken over (stolen), the database stays named and is looked up there when first used. */
 void session_change_bus(Session *session, BusChoice *choice);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Amounts as people read them. Pure. What is returned is to be freed. */
+#ifndef CLI_HUMAN_H
+#define CLI_HUMAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** "1 row", "12,345 rows". */
+char *human_rows(uint64_t n);
+/** "999 B", "1.2 kB", "34.5 MB": three digits, by thousands. */
+char *human_size(uint64_t n_bytes);
+/** "0.3 ms", "12.1 ms", "1.25 s", "2:05 min". */
+char *human_time(uint64_t usec);
+/** "12,345 rows, 3.4 MB, 12.1 MB/s, 0:03", or as much of it as `width` columns hold. Without bytes where there are none. */
+char *human_progress(uint64_t n_rows, uint64_t n_bytes, uint64_t usec, size_t width);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the user is told of a query that failed, and what the program ends with (query.h). */
+#include <errno.h>
+#include <glib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "human.h"
+#include "interrupt.h"
+#include "options.h"
+#include "query-private.h"
+#include "sql-caret.h"
+
+static size_t stderr_width(void) {
+        struct winsize size;
+
+        return isatty(STDERR_FILENO) && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) >= 0 ? size.ws_col : 0;
+}
+
+/* Who did not say which service is meant may mean the other one. */
+static void suggest_other_bus(const Shell *shell) {
+        const BusChoice *bus = &shell->session.bus;
+        bool system = bus->kind == BUS_SYSTEM;
+
+        if (bus->chosen || bus->kind == BUS_ADDRESS)
+                return;
+        shell_complain(shell, "This was about %s; %s is for %s.", system ? "the system's service" : "your own service",
+                       system ? "--user" : "--system", system ? "your own" : "the system's");
+}
+
+/* The error's line, where the statement has several. */
+static Shell at_line_of(const Shell *shell, const char *sql, int offset) {
+        Shell at = *shell;
+
+        if (!sql || offset < 0 || shell->unit.type != UNIT_SQL || !shell->unit.text || strcmp(sql, shell->unit.text) != 0)
+                return at;
+        for (const char *p = sql; *p && p < sql + offset; p++)
+                at.unit.line += *p == '\n';
+        return at;
+}
+
+static void complain_of_service(Shell *shell, int r, const char *sql) {
+        sqlipc_connection *connection = shell->session.connection;
+        const char *name = sqlipc_error_name(connection), *sentence = sqlipc_error_message(connection);
+        int offset = sqlipc_error_sql_offset(connection);
+        Shell at = at_line_of(shell, sql, offset);
+        g_autofree char *caret = NULL;
+
+        if (*sentence)
+                shell_complain(&at, name ? "%s (%s)" : "%s", sentence, name);
+        else
+                shell_complain(&at, "%s", g_strerror(-r));
+        if (sql && offset >= 0)
+                caret = sql_caret(sql, (size_t) offset, stderr_width());
+        if (caret)
+                fputs(caret, stderr);
+        if (r == -EHOSTDOWN || sqlipc_error_code(connection) == SQLIPC_ERROR_UNKNOWN_DATABASE)
+                suggest_other_bus(shell);
+}
+
+void query_complain(Shell *shell, int r, const char *sql) {
+        g_autofree char *bus = NULL;
+
+        if (shell->session.connection) {
+                complain_of_service(shell, r, sql);
+                return;
+        }
+        bus = session_describe_bus(&shell->session);
+        shell_complain(shell, "Cannot reach %s: %s", bus, g_strerror(-r));
+        suggest_other_bus(shell);
+}
+
+/* ---- Queries that ended early ------------------------------------------------------------------------------------- */
+
+static int settle_output(Query *query, int r) {
+        Shell *shell = query->shell;
+
+        if (r == -EFBIG || (r == -EPIPE && !query->last_reader)) /* the pager says so; it was quit, or a command had enough */
+                return 0;
+        if (r == -EPIPE)
+                shell->quit = true; /* nobody reads on, which is nothing to tell */
+        else
+                shell_complain(shell, "Cannot write: %s", g_strerror(-r));
+        shell_note_failure(shell, EXIT_OUTPUT);
+        return r;
+}
+
+static void tell_cancelled(Query *query, int r) {
+        Shell *shell = query->shell;
+
+        if (interrupt_leave())
+                shell_note_failure(shell, 128 + interrupt_leave());
+        else if (query->is_over)
+                query_complain(shell, r, query->sql); /* it was not us */
+        else {
+                shell_say(shell, "Cancelled.");
+                shell_note_failure(shell, EXIT_INTERRUPTED);
+        }
+}
+
+static void tell_timeout(Query *query) {
+        g_autofree char *time = human_time(query->shell->settings.timeout_usec);
+
+        shell_complain(query->shell, "The query was ended after %s (.timeout).", time);
+        shell_note_failure(query->shell, EXIT_QUERY);
+}
+
+int query_settle(Query *query, int r) {
+        Shell *shell = query->shell;
+
+        if (r >= 0)
+                return r;
+        if (r == -ECANCELED)
+                tell_cancelled(query, r);
+        else if (query->from_output)
+                return settle_output(query, r);
+        else if (query->timed_out)
+                tell_timeout(query);
+        else if (!shell->session.database)
+                shell_complain(shell, "No database is open; .open NAME opens one, .databases lists them.");
+        else if (query->is_over || !query->has_columns) /* else it is the visitor's */
+                query_complain(shell, r, query->sql);
+        return r;
+}
+
+int query_exit_code(Shell *shell, int r) {
+        sqlipc_connection *connection = shell->session.connection;
+
+        switch (r) {
+        case -ECANCELED:
+                return EXIT_INTERRUPTED;
+        case -EHOSTDOWN: /* nobody owns the name, and nobody can be started */
+                return EXIT_UNREACHABLE;
+        case -ECONNRESET:
+        case -ENOTCONN:
+        case -EPIPE:
+        case -EBADMSG:
+                return EXIT_LOST;
+        }
+        if (!connection)
+                return EXIT_UNREACHABLE;
+        if (sqlipc_error_code(connection) == SQLIPC_ERROR_NONE && (r == -ETIMEDOUT || r == -EACCES))
+                return EXIT_UNREACHABLE; /* the bus, or nobody, answered */
+        return EXIT_QUERY;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Results through a renderer: as a typed statement has them, or to a stream of the caller's (query.h). */
+#include <errno.h>
+#include <glib.h>
+#include <inttypes.h>
+
+#include "cursor-values.h"
+#include "footer.h"
+#include "options.h"
+#include "plan.h"
+#include "query-private.h"
+
+/* What is held back for a moment is written once no row came for so long: a grid's first rows, which decide about widths for
+ * good, and what stands in a buffer only. */
+enum { PAUSE_GRID_MSEC = 200, PAUSE_MSEC = 20 };
+
+typedef struct Print {
+        Query *query;
+        RenderMode mode;
+        RenderOptions options;
+        uint64_t rows_max;  /* 0: all */
+        bool limited;       /* there are more */
+        Renderer *renderer; /* NULL: no columns yet, or none at all */
+        Value *values;
+        size_t n_columns;
+} Print;
+
+static void print_done(Print *print) {
+        print->renderer = renderer_free(print->renderer);
+        g_clear_pointer(&print->values, g_free);
+}
+
+/* ---- Rows --------------------------------------------------------------------------------------------------------- */
+
+static int writing(Print *print, int r) {
+        print->query->from_output |= r < 0;
+        return r;
+}
+
+static int on_columns(Print *print, sqlipc_cursor *cursor) {
+        g_autofree const char **names = cursor_names(cursor, &print->n_columns);
+
+        if (print->n_columns == 0)
+                return 0;
+        print->values = g_new0(Value, print->n_columns);
+        return renderer_new(print->mode, &print->options, names, print->n_columns, &print->renderer);
+}
+
+static uint64_t bytes_of(const Value *values, size_t n) {
+        uint64_t bytes = 0;
+
+        for (size_t i = 0; i < n; i++)
+                bytes += values[i].type == SQLIPC_TEXT || values[i].type == SQLIPC_BLOB ? values[i].size : 8;
+        return bytes;
+}
+
+static int on_row(sqlipc_cursor *cursor, bool is_row, void *userdata) {
+        Print *print = userdata;
+
+        if (!is_row)
+                return on_columns(print, cursor);
+        if (!print->renderer)
+                return 0;
+        if (print->rows_max > 0 && print->query->totals.n_rows >= print->rows_max) {
+                print->limited = true;
+                return -ENOBUFS;
+        }
+        cursor_values(cursor, print->values, print->n_columns);
+        if (print->query->progress.wanted)
+                print->query->n_bytes += bytes_of(print->values, print->n_columns);
+        return writing(print, renderer_row(print->renderer, print->values));
+}
+
+static int on_pause(void *userdata) {
+        Print *print = userdata;
+
+        print->query->pause_msec = PAUSE_MSEC;
+        return print->renderer ? writing(print, renderer_flush(print->renderer)) : 0;
+}
+
+/* Runs it, and writes all rows that came, whatever became of the rest. */
+static int print_rows(Print *print) {
+        int r = query_execute(print->query), w;
+
+        if (print->limited)
+                r = 0;
+        if (!print->renderer || print->query->from_output)
+                return r;
+        w = renderer_finish(print->renderer, r >= 0 && !print->limited);
+        return w < 0 && r >= 0 ? writing(print, w) : r;
+}
+
+static bool is_grid(RenderMode mode) {
+        return mode == RENDER_TABLE || mode == RENDER_BOX || mode == RENDER_MARKDOWN || mode == RENDER_COLUMN;
+}
+
+static bool is_for_people(RenderMode mode) {
+        return is_grid(mode) || mode == RENDER_LINE || mode == RENDER_VERTICAL || mode == RENDER_LIST;
+}
+
+static Query query_for(Shell *shell, const char *sql, Print *print) {
+        Query query = query_init(shell, sql, on_row, print);
+
+        query.pause = on_pause;
+        query.pause_msec = is_grid(print->mode) ? PAUSE_GRID_MSEC : PAUSE_MSEC;
+        query.parameters = parameter_list_for(shell->parameters, sql, &query.n_parameters);
+        return query;
+}
+
+int query_write(Shell *shell, const char *sql, RenderMode mode, const RenderOptions *options, QueryTotals *ret_totals) {
+        Print print = { .mode = mode, .options = *options };
+        Query query = query_for(shell, sql, &print);
+        int r;
+
+        print.query = &query;
+        query.on_terminal = options->terminal;
+        query.last_reader = false; /* the stream is the caller's */
+        r = print_rows(&print);
+        print_done(&print);
+        if (ret_totals)
+                *ret_totals = query.totals;
+        return query_settle(&query, r);
+}
+
+/* ---- Plans -------------------------------------------------------------------------------------------------------- */
+
+static int on_plan_row(sqlipc_cursor *cursor, bool is_row, void *userdata) {
+        const char *detail;
+        size_t size;
+
+        if (!is_row)
+                return 0;
+        detail = sqlipc_column_text(cursor, 3, &size);
+        plan_add(userdata, sqlipc_column_int64(cursor, 0), sqlipc_column_int64(cursor, 1), detail ?: "", size);
+        return 0;
+}
+
+/* Runs EXPLAIN QUERY PLAN, and writes what came as a tree. */
+static int print_plan(Query *query, FILE *file) {
+        g_autoptr(GString) text = g_string_new(NULL);
+        Plan *plan = plan_new();
+        int r;
+
+        query->visit = on_plan_row;
+        query->userdata = plan;
+        query->pause = NULL;
+        r = query_execute(query);
+        plan_append(plan, text);
+        plan_free(plan);
+        (void) fwrite(text->str, 1, text->len, file); /* output_end() knows of failures */
+        return r;
+}
+
+/* .eqp: what the statement itself will say of a failure needs no second voice. A program that reads rows wants no tree. */
+static int print_plan_before(const Print *print, FILE *file) {
+        g_autofree char *sql = g_strconcat("EXPLAIN QUERY PLAN ", print->query->sql, NULL);
+        Query plan = *print->query;
+        int r;
+
+        plan.sql = sql;
+        r = print_plan(&plan, print->options.terminal || is_for_people(print->mode) ? file : stderr);
+        return r == -ECANCELED ? r : 0;
+}
+
+/* ---- Statements --------------------------------------------------------------------------------------------------- */
+
+/* As sqlite3's shell has its columns. */
+static const int explain_widths[] = { 4, 13, 4, 4, 4, 13, 2, 13 };
+
+RenderOptions query_render_options(const Shell *shell, FILE *file) {
+        static const RenderHeaders headers[] = {
+                [TOGGLE_OFF] = RENDER_HEADERS_OFF,
+                [TOGGLE_ON] = RENDER_HEADERS_ON,
+                [TOGGLE_AUTO] = RENDER_HEADERS_BY_MODE,
+        };
+        const Settings *settings = &shell->settings;
+        bool terminal = output_is_terminal(shell->output);
+
+        return (RenderOptions) {
+                .output = file,
+                .null = settings->null,
+                .headers = headers[settings->headers],
+                .widths = settings->widths,
+                .n_widths = settings->n_widths,
+                .separator = settings->separator,
+                .table_name = settings->insert_table,
+                .terminal_width = output_width(shell->output),
+                .vertical_when_wide = settings->vertical == TOGGLE_AUTO,
+                .terminal = terminal,
+                .colors = settings->colors && terminal,
+        };
+}
+
+static void prepare(Print *print, Shell *shell, FILE *file, Explain explain) {
+        print->mode = shell->settings.vertical == TOGGLE_ON ? RENDER_VERTICAL : shell->settings.mode;
+        print->options = query_render_options(shell, file);
+        print->rows_max = shell->settings.rows_max;
+        if (explain == EXPLAIN_CODE && is_grid(print->mode)) {
+                print->mode = RENDER_COLUMN;
+                print->options.widths = explain_widths;
+                print->options.n_widths = G_N_ELEMENTS(explain_widths);
+                print->options.null = "";
+                print->options.vertical_when_wide = false;
+        }
+}
+
+/* Everything between output_begin() and output_end(). */
+static int print_answer(Print *print, FILE *file, Explain explain) {
+        Query *query = print->query;
+        int r = 0;
+
+        if (explain == EXPLAIN_PLAN && is_for_people(print->mode))
+                return print_plan(query, file);
+        if (explain == EXPLAIN_NOT && query->shell->settings.explain)
+                r = print_plan_before(print, file);
+        if (r >= 0)
+                r = print_rows(print);
+        if (print->renderer && !query->from_output)
+                footer_write(query, r >= 0 && !print->limited, file);
+        return r;
+}
+
+static int begin_output(Shell *shell, FILE **ret) {
+        const OutputOptions options = { .interactive = shell->interactive, .harmless = true,
+                                        .pager = shell->settings.pager };
+        int r = output_begin(shell->output, &options, ret);
+
+        if (r < 0) {
+                shell_complain(shell, "Cannot write to %s: %s", output_target(shell->output), g_strerror(-r));
+                shell_note_failure(shell, EXIT_OUTPUT);
+        }
+        return r;
+}
+
+int query_print(Shell *shell, const char *sql) {
+        Explain explain = explain_of(sql);
+        Print print = {};
+        Query query;
+        FILE *file;
+        int r, w;
+
+        r = begin_output(shell, &file);
+        if (r < 0)
+                return r;
+        prepare(&print, shell, file, explain);
+        query = query_for(shell, sql, &print);
+        print.query = &query;
+        r = print_answer(&print, file, explain);
+        print_done(&print);
+        w = output_end(shell->output);
+        if (w < 0 && r >= 0) {
+                query.from_output = true;
+                r = w;
+        }
+        if (print.limited && r >= 0)
+                shell_complain(shell, "These are the first %" PRIu64 " rows; there are more (.limit rows).", print.rows_max);
+        return query_settle(&query, r);
+}

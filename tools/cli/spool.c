@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A queue in a file without name (spool.h). */
+#include "spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Space is given back in pieces of this size. */
+#define FREED_AT_ONCE ((uint64_t) 4 * 1024 * 1024)
+
+/* File systems without O_TMPFILE have a name for a moment. */
+static int open_named(const char *folder) {
+        g_autofree char *path = g_build_filename(folder, "ipcq-cli-XXXXXX", NULL);
+        int fd = mkostemp(path, O_CLOEXEC);
+
+        if (fd < 0)
+                return -errno;
+        (void) unlink(path);
+        return fd;
+}
+
+int spool_open(Spool *ret, uint64_t max) {
+        const char *folder = g_get_tmp_dir(); /* $TMPDIR */
+        int fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+
+        if (fd < 0)
+                fd = open_named(folder);
+        if (fd < 0)
+                return fd;
+        *ret = (Spool) { .fd = fd, .max = max, .freed = SPOOL_KEPT };
+        return 0;
+}
+
+void spool_close(Spool *spool) {
+        if (spool->fd >= 0)
+                (void) close(spool->fd);
+        *spool = SPOOL_NONE;
+}
+
+int spool_write(Spool *spool, const char *bytes, size_t size) {
+        size_t done = 0;
+
+        if (spool->written - spool->read + size > spool->max)
+                return -EFBIG;
+        while (done < size) {
+                ssize_t n = pwrite(spool->fd, bytes + done, size - done, (off_t) (spool->written + done));
+
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                done += n > 0 ? (size_t) n : 0;
+        }
+        spool->written += size;
+        return 0;
+}
+
+ssize_t spool_peek(const Spool *spool, uint64_t offset, char *buffer, size_t size) {
+        uint64_t left = spool->written - offset;
+        ssize_t n;
+
+        do
+                n = pread(spool->fd, buffer, left < size ? left : size, (off_t) offset);
+        while (n < 0 && errno == EINTR);
+        return n < 0 ? -errno : n;
+}
+
+void spool_advance(Spool *spool, size_t n) {
+        spool->read += n;
+        if (spool->read < spool->freed + FREED_AT_ONCE)
+                return;
+        /* Where the file system cannot, the file keeps them. */
+        (void) fallocate(spool->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) spool->freed,
+                         (off_t) (spool->read - spool->freed));
+        spool->freed = spool->read;
+}
