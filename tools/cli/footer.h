@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What stands below a result: rows, times, .stats. Below the rows on a terminal; else on stderr, what was asked for alone. */
+/* What stands below a result: rows, times, .stats. Below the rows on a terminal; else on stderr, what was asked for alone.
+ * */
 #ifndef CLI_FOOTER_H
 #define CLI_FOOTER_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Ctrl-C and what else reaches the shell as a signal, as a descriptor that can be polled. Nothing runs in a handler but the note
- * that it came, so that whoever waits decides what it means:
+ * Ctrl-C and what else reaches the shell as a signal, as a descriptor that can be polled. Nothing runs in a handler but the
+ * note that it came, so that whoever waits decides what it means:
  *
  *      at the prompt         the line is dropped; a second one at an empty prompt leaves (editor.c, shell.c)
  *      while a query runs    it is cancelled on the server (query.c); not interactive: and the program leaves

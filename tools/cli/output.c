@@ -9,16 +9,12 @@
 #include "output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <glib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "feed.h"
-#include "format.h"
 #include "interrupt.h"
+#include "output-target.h"
 #include "pager.h"
 #include "screen.h"
 #include "sink.h"
@@ -32,15 +28,6 @@ typedef enum Way {
         WAY_HELD,
         WAY_PAGER,
 } Way;
-
-/* What a name of output_redirect() leads to. */
-typedef struct Target {
-        char *name;       /* owned; NULL: there is no such target */
-        int fd;           /* owned; -1: a command that was not started yet */
-        Feed feed;        /* of a command */
-        bool is_terminal;
-        bool tells_end;   /* a pipe: poll() says when its reader left */
-} Target;
 
 struct Output {
         Target first, redirected, once;
@@ -62,108 +49,28 @@ struct Output {
         char filter_buffer[SINK_SIZE_MIN];
 };
 
-static void say(const char *format, ...) G_GNUC_PRINTF(1, 2);
-
-static void say(const char *format, ...) {
-        g_autoptr(GString) shown = g_string_new("ipcq-cli: ");
-        g_autofree char *message = NULL;
-        va_list arguments;
-
-        va_start(arguments, format);
-        message = g_strdup_vprintf(format, arguments);
-        va_end(arguments);
-        format_shown_text(shown, message, strlen(message), SIZE_MAX);
-        g_string_append_c(shown, '\n');
-        fputs(shown->str, stderr);
-}
-
 /* ---- Targets ------------------------------------------------------------------------------------------------------ */
 
-/* Standard output is others' as well, and not to be made non-blocking for them: a pipe and a terminal are opened again, where that
- * goes. What cannot be written at once then never keeps us from seeing Ctrl-C. */
-static int open_again(int fd) {
-        char path[32];
-
-        g_snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-        return open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-}
-
-static void open_standard_output(Target *target) {
-        struct stat st;
-        bool is_pipe = fstat(STDOUT_FILENO, &st) >= 0 && S_ISFIFO(st.st_mode);
-
-        *target = (Target) { .name = g_strdup("stdout"), .fd = -1, .feed = FEED_NONE,
-                             .is_terminal = isatty(STDOUT_FILENO), .tells_end = is_pipe };
-        if (is_pipe || target->is_terminal)
-                target->fd = open_again(STDOUT_FILENO);
-        if (target->fd < 0)
-                target->fd = STDOUT_FILENO;
-}
-
-/* Ends it; -errno of what was still to be written. */
-static int close_target(Target *target) {
-        int r = 0, status;
-
-        if (target->fd > STDERR_FILENO && close(target->fd) < 0)
-                r = -errno;
-        if (target->feed.pid > 0) {
-                target->feed.fd = -1;
-                status = feed_wait(&target->feed, -1);
-                if (status > 0 && status != 128 + SIGPIPE)
-                        say("The command of .output ended with status %d: %s", status, target->name + 1);
-        }
-        g_free(target->name);
-        *target = (Target) { .fd = -1 };
-        return r;
-}
-
-static int open_target(Target *target, const char *name) {
-        struct stat st;
-
-        *target = (Target) { .fd = -1, .feed = FEED_NONE };
-        if (*name != '|') {
-                target->fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-                if (target->fd < 0)
-                        return -errno;
-                target->is_terminal = isatty(target->fd);
-                target->tells_end = fstat(target->fd, &st) >= 0 && S_ISFIFO(st.st_mode);
-        }
-        target->name = g_strdup(name);
-        return 0;
-}
-
-/* A command starts with the first answer: a pager of the user's own would take the terminal before. */
-static int start_command(Target *target) {
-        int r;
-
-        if (target->fd >= 0)
-                return 0;
-        r = feed_start(target->name + 1, &target->feed);
-        if (r < 0)
-                return r;
-        target->fd = target->feed.fd;
-        target->tells_end = true;
-        return 0;
-}
-
 static Target *next_target(const Output *output) {
-        return (Target *) (output->once.name ? &output->once : output->redirected.name ? &output->redirected : &output->first);
+        const Target *lasting = output->redirected.name ? &output->redirected : &output->first;
+
+        return (Target *) (output->once.name ? &output->once : lasting);
 }
 
 int output_redirect(Output *output, const char *target, bool once, char **ret_message) {
-        Target new = { .fd = -1, .feed = FEED_NONE };
+        Target new = TARGET_NONE;
         int r;
 
         if (*target != '\0' && !g_str_equal(target, "stdout")) {
-                r = open_target(&new, target);
+                r = target_open(&new, target);
                 if (r < 0) {
                         *ret_message = g_strdup_printf("%s: %s", target, g_strerror(-r));
                         return r;
                 }
         }
-        r = output->once.name ? close_target(&output->once) : 0;
+        r = output->once.name ? target_close(&output->once) : 0;
         if (!once && output->redirected.name) {
-                int q = close_target(&output->redirected);
+                int q = target_close(&output->redirected);
 
                 r = r < 0 ? r : q;
         }
@@ -180,11 +87,11 @@ const char *output_target(const Output *output) {
 Output *output_new(void) {
         Output *output = g_new0(Output, 1);
 
-        output->redirected = output->once = (Target) { .fd = -1, .feed = FEED_NONE };
+        output->redirected = output->once = TARGET_NONE;
         output->held = g_string_new(NULL);
         output->escaped = g_string_new(NULL);
         output->stream_buffer = g_malloc(STREAM_BUFFER_SIZE);
-        open_standard_output(&output->first);
+        target_open_stdout(&output->first);
         return output;
 }
 
@@ -193,9 +100,9 @@ Output *output_free(Output *output) {
                 return NULL;
         if (output->file)
                 (void) output_end(output);
-        close_target(&output->once);
-        close_target(&output->redirected);
-        close_target(&output->first);
+        target_close(&output->once);
+        target_close(&output->redirected);
+        target_close(&output->first);
         g_string_free(output->held, TRUE);
         g_string_free(output->escaped, TRUE);
         g_free(output->stream_buffer);
@@ -265,7 +172,7 @@ static int replay(Output *output) {
 static int settle_pager(Output *output, int r) {
         if (r != -ENOEXEC)
                 return r;
-        say("There is no pager %s; .pager names another one.", pager_command(output->options.pager));
+        output_say("There is no pager %s; .pager names another one.", pager_command(output->options.pager));
         return replay(output);
 }
 
@@ -279,7 +186,7 @@ static int start_pager(Output *output) {
 
         output->due = 0;
         if (r < 0) {
-                say("The pager cannot be started: %s", g_strerror(-r));
+                output_say("The pager cannot be started: %s", g_strerror(-r));
                 output->way = WAY_DIRECT;
                 return show_held(output);
         }
@@ -350,7 +257,7 @@ int output_begin(Output *output, const OutputOptions *options, FILE **ret) {
 
         (void) fflush(stdout); /* what others wrote there comes before */
         output->target = next_target(output);
-        r = start_command(output->target);
+        r = target_start(output->target);
         if (r < 0) {
                 output->target = NULL;
                 return r;
@@ -441,7 +348,7 @@ int output_end(Output *output) {
         g_string_truncate(output->escaped, 0);
         output->due = 0;
         if (output->target == &output->once)
-                q = close_target(&output->once);
+                q = target_close(&output->once);
         output->target = NULL;
         return r < 0 ? r : q;
 }

@@ -5,8 +5,8 @@
  *      output_begin ──> write to the FILE, output_wait()/output_pump() in between ──> output_end
  *
  * On a terminal the first screen is held back for a moment; what is taller goes to the pager, through an unlinked temporary
- * file: so the result is read to its end (or OUTPUT_SPOOL_MAX) however long the pager stays open, and the service is done with
- * it. Elsewhere the stream is the file itself.
+ * file: so the result is read to its end (or OUTPUT_SPOOL_MAX) however long the pager stays open, and the service is done
+ * with it. Elsewhere the stream is the file itself.
  */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
@@ -31,8 +31,8 @@ Output *output_new(void);
 /** Closes files, waits for commands. NULL is allowed. Returns NULL. */
 Output *output_free(Output *output);
 
-/** From now on (`once`: for the next answer) to `target`: a file, "|command", "" or "stdout" for where it went at first. -errno of
- * opening it, with a sentence in `ret_message` to be freed. */
+/** From now on (`once`: for the next answer) to `target`: a file, "|command", "" or "stdout" for where it went at first.
+ * -errno of opening it, with a sentence in `ret_message` to be freed. */
 int output_redirect(Output *output, const char *target, bool once, char **ret_message);
 /** What it goes to, as output_redirect() takes it; borrowed. */
 const char *output_target(const Output *output);
@@ -43,13 +43,14 @@ int output_begin(Output *output, const OutputOptions *options, FILE **ret);
 size_t output_width(const Output *output);
 /** Colours and footers make sense there: a terminal, or the pager of one. */
 bool output_is_terminal(const Output *output);
-/** To be polled while nothing is written; .fd is -1 where there is nothing to wait for. `*timeout_msec` is lowered to when the held
- * back first screen is due. */
+/** To be polled while nothing is written; .fd is -1 where there is nothing to wait for. `*timeout_msec` is lowered to when
+ * the held back first screen is due. */
 struct pollfd output_pollfd(Output *output, int *timeout_msec);
-/** Moves what is due. 0; -EPIPE: the reader left (the pager was quit): end the query, no error; -EFBIG: OUTPUT_SPOOL_MAX; else
+/** Moves what is due. 0; -EPIPE: the reader left, or the pager has OUTPUT_SPOOL_MAX to read: end the query, no error; else
  * what writing gave. */
 int output_pump(Output *output);
-/** The answer is over: writes the rest, waits for pager or command (while SIGINT is theirs). The first error, as output_pump(). */
+/** The answer is over: writes the rest, waits for pager or command (while SIGINT is theirs). The first error, as
+ * output_pump(). */
 int output_end(Output *output);
 
 #endif

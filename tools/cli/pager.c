@@ -127,23 +127,6 @@ int pager_pump(Pager *pager) {
         return note_end(pager, END_MSEC);
 }
 
-int pager_write(Pager *pager, const char *bytes, size_t size) {
-        int r;
-
-        if (pager->error < 0)
-                return pager->error;
-        r = spool_write(&pager->spool, bytes, size);
-        if (r < 0)
-                return pager->error = r;
-        return pager_pump(pager);
-}
-
-struct pollfd pager_pollfd(const Pager *pager) {
-        bool waits = pager->spool.read < pager->spool.written;
-
-        return (struct pollfd) { .fd = pager->feed.fd, .events = waits ? POLLOUT : 0 };
-}
-
 /* The last line that is read says that it is not the result's. */
 static void tell_too_much(Pager *pager) {
         g_autofree char *line = g_strdup_printf("\n[The query was ended here: %" PRIu64 " MiB wait for the pager.]\n",
@@ -153,20 +136,37 @@ static void tell_too_much(Pager *pager) {
         (void) spool_write(&pager->spool, line, strlen(line));
 }
 
+int pager_write(Pager *pager, const char *bytes, size_t size) {
+        int r;
+
+        if (pager->error < 0)
+                return pager->error;
+        r = spool_write(&pager->spool, bytes, size);
+        if (r == -EFBIG) {
+                tell_too_much(pager);
+                r = -EPIPE;
+        }
+        return r < 0 ? pager->error = r : pager_pump(pager);
+}
+
+struct pollfd pager_pollfd(const Pager *pager) {
+        bool waits = pager->spool.read < pager->spool.written;
+
+        return (struct pollfd) { .fd = pager->feed.fd, .events = waits ? POLLOUT : 0 };
+}
+
 int pager_end(Pager *pager) {
         struct pollfd fds[2] = { {}, { .fd = interrupt_fd(), .events = POLLIN } };
-        int r = pager->error == -EPIPE || pager->error == -ENOEXEC ? pager->error : 0;
+        int r = 0;
 
-        if (pager->error == -EFBIG)
-                tell_too_much(pager);
         /* What could not be written to the spool does not keep the rest from being read. */
-        while (r == 0 && pager->spool.read < pager->spool.written && !interrupt_leave()) {
+        while (r >= 0 && pager->feed.fd >= 0 && pager->spool.read < pager->spool.written && !interrupt_leave()) {
                 fds[0] = pager_pollfd(pager);
                 if (poll(fds, 2, -1) > 0 && fds[1].revents)
                         (void) interrupt_take(); /* the pager's */
-                r = MIN(hand_on(pager), 0);
+                r = hand_on(pager);
         }
-        if (r < 0)
+        if (r < 0 && pager->error == 0)
                 pager->error = r;
         return note_end(pager, -1);
 }

@@ -22,8 +22,8 @@ int pager_start(const char *command, uint64_t ahead_max, Pager **ret);
 /** Frees it; ended or not. NULL is allowed. Returns NULL. */
 Pager *pager_free(Pager *pager);
 
-/** Takes bytes. -EPIPE: it was quit; -EFBIG: too much waits; -ENOEXEC: it could not be started, and nothing was read; else what
- * writing to the spool gave. */
+/** Takes bytes. -EPIPE: it was quit, or too much waits, which its last line says; -ENOEXEC: it could not be started, and
+ * nothing was read; else what writing to the spool gave. */
 int pager_write(Pager *pager, const char *bytes, size_t size);
 struct pollfd pager_pollfd(const Pager *pager);
 /** Hands on what it takes. -EPIPE, -ENOEXEC as pager_write(). */

@@ -76,7 +76,7 @@ void query_complain(Shell *shell, int r, const char *sql) {
 static int settle_output(Query *query, int r) {
         Shell *shell = query->shell;
 
-        if (r == -EFBIG || (r == -EPIPE && !query->last_reader)) /* the pager says so; it was quit, or a command had enough */
+        if (r == -EPIPE && !query->last_reader) /* a pager was quit, or a command had enough */
                 return 0;
         if (r == -EPIPE)
                 shell->quit = true; /* nobody reads on, which is nothing to tell */
@@ -91,7 +91,7 @@ static void tell_cancelled(Query *query, int r) {
 
         if (interrupt_leave())
                 shell_note_failure(shell, 128 + interrupt_leave());
-        else if (query->is_over)
+        else if (query->is_over && !query->from_output)
                 query_complain(shell, r, query->sql); /* it was not us */
         else {
                 shell_say(shell, "Cancelled.");

@@ -17,7 +17,7 @@ typedef struct Query {
         int (*pause)(void *userdata);
         unsigned pause_msec; /* the while */
         bool on_terminal;    /* rows go to the terminal that progress would be shown on */
-        bool last_reader;    /* they go to standard output, which is a program's: without its reader there is nothing to do */
+        bool last_reader;    /* they go to standard output, and to a program: without it there is nothing to do */
 
         uint64_t n_bytes;    /* of values, which `visit` counts */
 
@@ -43,8 +43,8 @@ Query query_init(Shell *shell, const char *sql, QueryVisitor visit, void *userda
 /** Runs it to its end, tells nothing. As query_run(). */
 int query_execute(Query *query);
 
-/** Tells why query_execute() gave `r`, and notes the exit code where `r` would not tell that. Returns `r`; 0 where a pager was
- * quit, or a command of .output had enough. */
+/** Tells why query_execute() gave `r`, and notes the exit code where `r` would not tell that. Returns `r`; 0 where a pager
+ * was quit, or a command of .output had enough. */
 int query_settle(Query *query, int r);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The loop in which the shell waits (query.h). The library is told not to block, so that one poll() hears of rows, of Ctrl-C and of
- * the pager; whatever ends a run before its end goes down one path, end_run().
+ * The loop in which the shell waits (query.h). The library is told not to block, so that one poll() hears of rows, of
+ * Ctrl-C and of the pager; whatever ends a run before its end goes down one path, end_run().
  */
 #include <errno.h>
 #include <glib.h>
@@ -10,7 +10,8 @@
 #include "output.h"
 #include "query-private.h"
 
-/* The end of a run that was cancelled is waited for, so that the next one finds the service as the user thinks that it is. */
+/* The end of a run that was cancelled is waited for, so that the next one finds the service as the user thinks that it is.
+ * */
 #define CANCEL_USEC ((uint64_t) 1000 * 1000)
 /* So many rows may pass without a look at the clock. */
 enum { ROWS_UNWATCHED = 256 };
@@ -156,8 +157,8 @@ static bool is_unheard_of(const Query *query, int next) {
                sqlipc_cursor_get_transport(query->cursor) != SQLIPC_TRANSPORT_CHANNEL;
 }
 
-/* Cancels the run, and waits for its end on the server; rows that are on their way are not wanted any more. Another Ctrl-C, and
- * it is not waited for. */
+/* Cancels the run, and waits for its end on the server; rows that are on their way are not wanted any more. Another Ctrl-C,
+ * and it is not waited for. */
 static void end_run(Query *query) {
         uint64_t until = now_usec() + CANCEL_USEC;
         int next;
@@ -254,5 +255,6 @@ int query_run(Shell *shell, const char *sql, const sqlipc_parameter *parameters,
         r = query_execute(&query);
         if (ret_totals)
                 *ret_totals = query.totals;
-        return query_settle(&query, r);
+        (void) query_settle(&query, r);
+        return r;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs SQL and takes its rows: the one loop in which the shell waits. It waits for rows, the pager, Ctrl-C and time limits at once.
+ * Runs SQL and takes its rows: the one loop in which the shell waits. It waits for rows, the pager, Ctrl-C and time limits
+ * at once.
  *
  *      query_run      rows to a function, for the commands (.tables, .dump, .watch, ...)
  *      query_print    rows through a renderer to the shell's output, with plan, footer and all, as a typed statement
@@ -21,13 +22,13 @@ typedef struct QueryTotals {
         sqlipc_transport transport;
 } QueryTotals;
 
-/** `row`: called for each; negative ends the query, and is returned. Before the first row, and for a result without any, with
- * `cursor` at its columns and `is_row` false. */
+/** `row`: called for each; negative ends the query, and is returned. Before the first row, and for a result without any,
+ * with `cursor` at its columns and `is_row` false. */
 typedef int (*QueryVisitor)(sqlipc_cursor *cursor, bool is_row, void *userdata);
 
-/** Runs `sql` on the open database with these parameters (NULL, 0: none). 0; -ECANCELED after Ctrl-C; -ENODATA where no database is
- * open; the visitor's; or the service's failure. Tells failures, but not the visitor's. If the daemon or the bus is lost the
- * next query connects again, and says so. `totals` may be NULL. */
+/** Runs `sql` on the open database with these parameters (NULL, 0: none). 0; -ECANCELED after Ctrl-C; -ENODATA where no
+ * database is open; the visitor's; the output's, -EPIPE where its reader left; or the service's failure. Tells failures,
+ * but not the visitor's. If the service is lost the next query connects again, and says so. `ret_totals` may be NULL. */
 int query_run(Shell *shell, const char *sql, const sqlipc_parameter *parameters, size_t n_parameters, QueryVisitor visit,
               void *userdata, QueryTotals *ret_totals);
 

@@ -13,8 +13,8 @@ typedef struct Screen {
         bool in_escape;       /* within the sequence of a colour */
 } Screen;
 
-/** Takes text that may be shown, colours included; wide characters count as one column. False once it fills the screen, where
- * the next prompt needs a line. */
+/** Takes text that may be shown, colours included; wide characters count as one column. False once it fills the screen,
+ * where the next prompt needs a line. */
 bool screen_take(Screen *screen, const char *bytes, size_t size);
 
 #endif

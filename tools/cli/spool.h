@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A queue of bytes in a temporary file that has no name: what a pager has not read yet. Its disk space is given back as it is read,
- * but for the first SPOOL_KEPT bytes, which can be read again.
+ * A queue of bytes in a temporary file that has no name: what a pager has not read yet. Its disk space is given back as it
+ * is read, but for the first SPOOL_KEPT bytes, which can be read again.
  */
 #ifndef CLI_SPOOL_H
 #define CLI_SPOOL_H
@@ -27,7 +27,8 @@ typedef struct Spool {
 int spool_open(Spool *ret, uint64_t max);
 void spool_close(Spool *spool);
 
-/** Adds bytes behind all others, all of them or none. -EFBIG where more than `max` would wait; what writing gave, -ENOSPC. */
+/** Adds bytes behind all others, all of them or none. -EFBIG where more than `max` would wait; what writing gave, -ENOSPC.
+ * */
 int spool_write(Spool *spool, const char *bytes, size_t size);
 /** Bytes from `offset` (spool->read: the next ones) on, as many as are there; 0: none. */
 ssize_t spool_peek(const Spool *spool, uint64_t offset, char *buffer, size_t size);
