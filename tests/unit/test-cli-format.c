@@ -96,10 +96,10 @@ static void test_cut(void) {
         g_assert_cmpstr(output->str, ==, "ab\\ncd");
         g_string_truncate(output, 0);
         format_shown_value(output, &value, "NULL", 5);
-        g_assert_cmpstr(output->str, ==, "ab\\nc... (5 bytes)");
+        g_assert_cmpstr(output->str, ==, "ab\\nc" FORMAT_ELLIPSIS " (5 bytes)");
         g_string_truncate(output, 0);
         format_shown_value(output, &value, "NULL", 3);
-        g_assert_cmpstr(output->str, ==, "ab... (5 bytes)"); /* an escape is shown whole or not at all */
+        g_assert_cmpstr(output->str, ==, "ab" FORMAT_ELLIPSIS " (5 bytes)"); /* an escape is shown whole or not at all */
 }
 
 static void test_blob(void) {
@@ -107,7 +107,7 @@ static void test_blob(void) {
         const uint8_t bytes[FORMAT_BLOB_SHOWN_MAX + 1] = { 0x00, 0xff, 0x27 };
         g_autofree char *zeros = g_strnfill(2 * (FORMAT_BLOB_SHOWN_MAX - 3), '0');
         g_autofree char *longest = g_strdup_printf("x'00ff27%s'", zeros);
-        g_autofree char *cut = g_strdup_printf("x'00ff27%s...' (33 bytes)", zeros);
+        g_autofree char *cut = g_strdup_printf("x'00ff27%s" FORMAT_ELLIPSIS "' (33 bytes)", zeros);
 
         format_shown_blob(output, bytes, 0);
         g_assert_cmpstr(output->str, ==, "x''");

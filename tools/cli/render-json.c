@@ -4,97 +4,120 @@
  *
  * As sqlite3's own shell writes it (REAL with 20 digits, which read back as the same double; infinities as 1e999), but
  * for what would not be JSON or would lose something there: an empty result is [], text goes on behind a NUL (\u0000),
- * bytes that are no UTF-8 become U+FFFD, and a BLOB is {"base64": "..."}, to tell it from text.
+ * bytes that are no UTF-8 become U+FFFD, and a BLOB is {"base64": "..."}, to tell it from text. Characters that act on a
+ * terminal are \u009b, which is the same JSON.
  */
 #include <math.h>
-#include <string.h>
 
 #include "format.h"
 #include "json.h"
 #include "render-private.h"
 
-static void append_real(GString *output, double value) {
-        char number[FORMAT_NUMBER_SIZE];
+static void write_real(Sink *sink, double value) {
+        char *number = sink_reserve(sink, FORMAT_NUMBER_SIZE);
 
         if (isinf(value))
-                g_string_append(output, value < 0 ? "-1e999" : "1e999");
+                sink_string(sink, value < 0 ? "-1e999" : "1e999");
         else if (isnan(value)) /* SQLite has none; a stream might */
-                g_string_append(output, "null");
+                sink_string(sink, "null");
         else
-                g_string_append_len(output, number, (gssize) format_double(number, value, FORMAT_DIGITS_EXACT));
+                sink_advance(sink, format_double(number, value, FORMAT_DIGITS_EXACT));
 }
 
-static void append_blob(GString *output, const void *blob, size_t size) {
+static void write_blob(Sink *sink, const char *blob, size_t size) {
+        enum { PIECE = 3072 };
+        char encoded[(PIECE / 3 + 1) * 4 + 4];
         gint state = 0, save = 0;
-        size_t start, room = (size / 3 + 1) * 4 + 4;
-        gsize n;
 
-        g_string_append(output, "{\"base64\":\"");
-        start = output->len;
-        g_string_set_size(output, start + room);
-        n = g_base64_encode_step(blob, size, FALSE, output->str + start, &state, &save);
-        n += g_base64_encode_close(FALSE, output->str + start + n, &state, &save);
-        g_string_truncate(output, start + n);
-        g_string_append(output, "\"}");
+        sink_string(sink, "{\"base64\":\"");
+        for (size_t done = 0; done < size; done += PIECE)
+                sink_write(sink, encoded,
+                           g_base64_encode_step((const guchar *) blob + done, MIN(size - done, (size_t) PIECE), FALSE,
+                                                encoded, &state, &save));
+        sink_write(sink, encoded, g_base64_encode_close(FALSE, encoded, &state, &save));
+        sink_string(sink, "\"}");
 }
 
-static void append_value(GString *output, const Value *value) {
+static void write_value(Sink *sink, const Value *value) {
         switch (value->type) {
         case SQLIPC_INTEGER:
-                g_string_append_printf(output, "%" G_GINT64_FORMAT, value->integer);
+                sink_advance(sink, format_integer(sink_reserve(sink, FORMAT_NUMBER_SIZE), value->integer));
                 return;
         case SQLIPC_REAL:
-                append_real(output, value->real);
+                write_real(sink, value->real);
                 return;
         case SQLIPC_TEXT:
-                json_append_string(output, value->bytes, value->size);
+                json_write_string(sink, value->bytes, value->size);
                 return;
         case SQLIPC_BLOB:
-                append_blob(output, value->bytes, value->size);
+                write_blob(sink, value->bytes, value->size);
                 return;
         case SQLIPC_NULL:
                 break;
         }
-        g_string_append(output, "null");
+        sink_string(sink, "null");
 }
 
-static void append_object(Renderer *renderer, const Value *values) {
-        GString *output = renderer->buffer;
+/* What stands in front of each value, from "{" or "," to ":", one behind the other; a name is made ready once. */
+typedef struct Keys {
+        GString *text;
+        size_t *end; /* n_columns */
+} Keys;
 
-        g_string_append_c(output, '{');
+static void keys_begin(Renderer *renderer) {
+        Keys *keys = renderer->state = g_new(Keys, 1);
+
+        keys->text = g_string_new(NULL);
+        keys->end = g_new(size_t, renderer->n_columns);
         for (size_t i = 0; i < renderer->n_columns; i++) {
-                if (i > 0)
-                        g_string_append_c(output, ',');
-                json_append_string(output, renderer->names[i], strlen(renderer->names[i]));
-                g_string_append_c(output, ':');
-                append_value(output, &values[i]);
+                g_string_append_c(keys->text, i == 0 ? '{' : ',');
+                json_append_string(keys->text, renderer->names[i], strlen(renderer->names[i]));
+                g_string_append_c(keys->text, ':');
+                keys->end[i] = keys->text->len;
         }
-        g_string_append_c(output, '}');
 }
 
-static int json_row(Renderer *renderer, const Value *values) {
-        g_string_append(renderer->buffer, renderer->n_rows == 0 ? "[" : ",\n");
-        append_object(renderer, values);
-        renderer_write_buffer(renderer);
-        return 0;
+static void keys_done(Renderer *renderer) {
+        Keys *keys = renderer->state;
+
+        if (!keys)
+                return;
+        g_string_free(keys->text, TRUE);
+        g_free(keys->end);
+        g_free(keys);
 }
 
-static int json_finish(Renderer *renderer, bool complete) {
+static void write_object(Renderer *renderer, const Value *values) {
+        const Keys *keys = renderer->state;
+        size_t start = 0;
+
+        for (size_t i = 0; i < renderer->n_columns; i++) {
+                sink_write(&renderer->sink, keys->text->str + start, keys->end[i] - start);
+                write_value(&renderer->sink, &values[i]);
+                start = keys->end[i];
+        }
+        sink_char(&renderer->sink, '}');
+}
+
+static void json_row(Renderer *renderer, const Value *values) {
+        sink_string(&renderer->sink, renderer->n_rows == 0 ? "[" : ",\n");
+        write_object(renderer, values);
+}
+
+static void json_finish(Renderer *renderer, bool complete) {
         if (complete)
-                g_string_append(renderer->buffer, renderer->n_rows == 0 ? "[]\n" : "]\n");
+                sink_string(&renderer->sink, renderer->n_rows == 0 ? "[]\n" : "]\n");
         else if (renderer->n_rows > 0)
-                g_string_append(renderer->buffer, "\n");
-        renderer_write_buffer(renderer);
-        return 0;
+                sink_char(&renderer->sink, '\n');
 }
 
-const RenderOps render_json_ops = { .row = json_row, .finish = json_finish };
+const RenderOps render_json_ops = {
+        .null = "null", .begin = keys_begin, .row = json_row, .finish = json_finish, .done = keys_done,
+};
 
-static int jsonl_row(Renderer *renderer, const Value *values) {
-        append_object(renderer, values);
-        g_string_append_c(renderer->buffer, '\n');
-        renderer_write_buffer(renderer);
-        return 0;
+static void jsonl_row(Renderer *renderer, const Value *values) {
+        write_object(renderer, values);
+        sink_char(&renderer->sink, '\n');
 }
 
-const RenderOps render_jsonl_ops = { .row = jsonl_row };
+const RenderOps render_jsonl_ops = { .null = "null", .begin = keys_begin, .row = jsonl_row, .done = keys_done };

@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The list of modes, and what they share: names, scratch buffer, sticky errors. See render.h. */
+/* The list of modes, and what they share: names, the sink, sticky errors. See render.h. */
 #include "render-private.h"
+
+/* Large enough that a write costs little beside what it writes, small enough to stay in a processor's cache. */
+enum { BUFFER_SIZE = 64 * 1024 };
 
 static const struct {
         const char *name;
         const RenderOps *ops;
 } modes[_RENDER_MODE_MAX] = {
-        [RENDER_TABLE] = { "table", &render_table_ops },
+        [RENDER_TABLE] = { "table", &render_grid_ops },
+        [RENDER_BOX] = { "box", &render_grid_ops },
+        [RENDER_MARKDOWN] = { "markdown", &render_grid_ops },
+        [RENDER_COLUMN] = { "column", &render_grid_ops },
         [RENDER_CSV] = { "csv", &render_csv_ops },
+        [RENDER_TSV] = { "tsv", &render_tsv_ops },
         [RENDER_JSON] = { "json", &render_json_ops },
         [RENDER_JSONL] = { "jsonl", &render_jsonl_ops },
         [RENDER_LINE] = { "line", &render_line_ops },
-        [RENDER_TSV] = { "tsv", &render_tabs_ops },
+        [RENDER_LIST] = { "list", &render_list_ops },
+        [RENDER_HTML] = { "html", &render_html_ops },
+        [RENDER_INSERT] = { "insert", &render_insert_ops },
+        [RENDER_QUOTE] = { "quote", &render_quote_ops },
+        [RENDER_VERTICAL] = { "vertical", &render_vertical_ops },
 };
 
 const char *render_mode_to_string(RenderMode mode) {
@@ -19,86 +30,149 @@ const char *render_mode_to_string(RenderMode mode) {
 }
 
 RenderMode render_mode_from_string(const char *name) {
+        if (g_str_equal(name, "tabs")) /* what sqlite3 calls it */
+                return RENDER_TSV;
         for (RenderMode mode = 0; mode < _RENDER_MODE_MAX; mode++)
-                if (modes[mode].name && g_str_equal(modes[mode].name, name))
+                if (g_str_equal(modes[mode].name, name))
                         return mode;
         return _RENDER_MODE_INVALID;
 }
 
+static RenderOptions copy_options(const RenderOptions *options, const RenderOps *ops) {
+        RenderOptions copy = *options;
+
+        copy.null = g_strdup(options->null ? options->null : ops->null);
+        copy.separator = g_strdup(options->separator ? options->separator : "|");
+        copy.table_name = g_strdup(options->table_name ? options->table_name : "table");
+        copy.widths = options->n_widths > 0 ? g_memdup2(options->widths, options->n_widths * sizeof(int)) : NULL;
+        return copy;
+}
+
 int renderer_new(RenderMode mode, const RenderOptions *options, const char *const *names, size_t n_columns, Renderer **ret) {
+        const RenderOps *ops;
         Renderer *renderer;
 
-        if (mode < 0 || mode >= _RENDER_MODE_MAX || !modes[mode].ops || n_columns == 0)
+        if (mode < 0 || mode >= _RENDER_MODE_MAX || n_columns == 0)
                 return -EINVAL;
 
+        ops = modes[mode].ops;
         renderer = g_new(Renderer, 1);
         *renderer = (Renderer) {
-                .ops = modes[mode].ops,
-                .options = *options,
+                .ops = ops,
+                .mode = mode,
+                .options = copy_options(options, ops),
+                .headers = options->headers == RENDER_HEADERS_BY_MODE ? ops->headers
+                                                                      : options->headers == RENDER_HEADERS_ON,
                 .names = g_new0(char *, n_columns + 1),
                 .n_columns = n_columns,
-                .buffer = g_string_new(NULL),
+                .sink = { .stream = options->output, .buffer = g_malloc(BUFFER_SIZE), .size = BUFFER_SIZE,
+                          .harmless = options->terminal && !ops->harmless },
+                .scratch = g_string_new(NULL),
         };
         for (size_t i = 0; i < n_columns; i++)
                 renderer->names[i] = g_strdup(names[i]);
-        if (!renderer->options.null)
-                renderer->options.null = renderer->ops->null;
         *ret = renderer;
         return 0;
 }
 
-void renderer_write_buffer(Renderer *renderer) {
-        /* ferror() is asked later. */
-        (void) fwrite(renderer->buffer->str, 1, renderer->buffer->len, renderer->options.output);
-        g_string_truncate(renderer->buffer, 0);
+/* ---- Rows --------------------------------------------------------------------------------------------------------- */
+
+static void begin(Renderer *renderer) {
+        if (renderer->begun)
+                return;
+        renderer->begun = true;
+        if (renderer->ops->begin)
+                renderer->ops->begin(renderer);
 }
 
-/* Keeps the first failure: the mode's, or the stream's, whose errno is only known right after the write that met it. */
+/* Keeps the stream's first failure, whose errno is only known right after the write that met it. */
 static int settle(Renderer *renderer, int r) {
         if (r >= 0 && ferror(renderer->options.output))
                 r = errno > 0 ? -errno : -EIO;
-        if (r < 0)
+        if (r < 0 && renderer->error == 0)
                 renderer->error = r;
         return renderer->error;
 }
 
 int renderer_row(Renderer *renderer, const Value *values) {
-        int r;
-
         if (renderer->error < 0)
                 return renderer->error;
-        r = settle(renderer, renderer->ops->row(renderer, values));
+        begin(renderer);
+        renderer->ops->row(renderer, values);
         renderer->n_rows++;
-        return r;
+        return settle(renderer, 0);
+}
+
+static int flush_stream(Renderer *renderer) {
+        sink_flush(&renderer->sink);
+        return settle(renderer, fflush(renderer->options.output) == 0 ? 0 : -errno);
+}
+
+int renderer_flush(Renderer *renderer) {
+        if (renderer->error < 0)
+                return renderer->error;
+        if (renderer->ops->flush)
+                renderer->ops->flush(renderer);
+        return flush_stream(renderer);
 }
 
 int renderer_finish(Renderer *renderer, bool complete) {
-        int r = 0;
-
         if (renderer->error < 0)
                 return renderer->error;
+        if (complete)
+                begin(renderer);
+        if (renderer->ops->flush)
+                renderer->ops->flush(renderer);
         if (renderer->ops->finish)
-                r = renderer->ops->finish(renderer, complete);
-        if (r >= 0 && fflush(renderer->options.output) != 0)
-                r = -errno;
-        return settle(renderer, r);
+                renderer->ops->finish(renderer, complete);
+        sink_finish(&renderer->sink);
+        return flush_stream(renderer);
 }
+
+/* ---- Colours ------------------------------------------------------------------------------------------------------ */
+
+const char *renderer_color(const Renderer *renderer, sqlipc_type type) {
+        if (!renderer->options.colors)
+                return "";
+        switch (type) {
+        case SQLIPC_INTEGER:
+        case SQLIPC_REAL:
+                return "\033[36m";
+        case SQLIPC_BLOB:
+                return "\033[35m";
+        case SQLIPC_NULL:
+                return "\033[2m";
+        case SQLIPC_TEXT:
+                break;
+        }
+        return "";
+}
+
+void renderer_write_colored(Renderer *renderer, const char *color, const char *text, size_t size) {
+        sink_string(&renderer->sink, color);
+        sink_write(&renderer->sink, text, size);
+        if (*color)
+                sink_string(&renderer->sink, RENDER_COLOR_OFF);
+}
+
+/* ---- The end ------------------------------------------------------------------------------------------------------ */
 
 Renderer *renderer_free(Renderer *renderer) {
         if (!renderer)
                 return NULL;
         if (renderer->ops->done)
                 renderer->ops->done(renderer);
-        g_string_free(renderer->buffer, TRUE);
+        g_string_free(renderer->scratch, TRUE);
         g_strfreev(renderer->names);
+        g_free(renderer->sink.buffer);
+        g_free((char *) renderer->options.null);
+        g_free((char *) renderer->options.separator);
+        g_free((char *) renderer->options.table_name);
+        g_free((int *) renderer->options.widths);
         g_free(renderer);
         return NULL;
 }
 
 void renderer_freep(Renderer **renderer) {
         *renderer = renderer_free(*renderer);
-}
-
-int renderer_flush(Renderer *renderer) {
-        return renderer->error;
 }

@@ -161,66 +161,69 @@ static long double scale(long double value, int exponent) {
         return exponent >= 0 ? value * power_of_ten(exponent) : value / power_of_ten(-exponent);
 }
 
-/* Whether the decimal that is `distance` away from a double reads back as it, where half the way to the next one is
- * `half`. What is known of both is certain but for a hair; so is how SQLite's own reader rounds. */
-typedef enum Nearness { NEAR, FAR, UNSURE } Nearness;
+/* A decimal in the making: `digits` 15, 16 or 17 and an integer of so many, whose first stands for 10^exponent. */
+typedef struct Decimal {
+        int digits, exponent;
+        uint64_t number;
+} Decimal;
 
-static Nearness nearness(long double distance, long double half) {
-        const long double hair = 0.02L * half + 0.03L;
-
-        return distance <= half - hair ? NEAR : distance >= half + hair ? FAR : UNSURE;
-}
-
-/* The digits that `value`, positive and normal, needs: 15, 16 or 17, as an integer of so many. 0 where that is a matter of
- * the last bit. */
-static int fewest_digits(double value, uint64_t *ret_digits, int *ret_exponent) {
+/* The fewest digits that `value`, positive and normal, needs; false where that is a matter of the last bit. A decimal
+ * reads back where it is nearer than half the way to the next double, by more than the errors here and those of SQLite's
+ * reader. */
+static bool fewest_digits(double value, Decimal *ret) {
         int binary, exponent;
         double fraction = frexp(value, &binary);
-        long double scaled, half;
+        long double scaled, half, hair;
 
         exponent = (int) floor((binary - 1) * 0.30102999566398120);
         scaled = scale(value, 16 - exponent);
         if (scaled >= 1e17L)
                 scaled = scale(value, 16 - ++exponent);
-        if (scaled < 1e16L || scaled >= 1e17L)
-                return 0;
+        if (scaled < 1e16L || scaled >= 1e17L || fraction == 0.5) /* below a power of two the next one is nearer */
+                return false;
         half = scaled / ((long double) fraction * 0x1p54L);
-        if (fraction == 0.5) /* the next one below is nearer */
-                half /= 2;
+        hair = scaled * (abs(16 - exponent) <= 27 ? 0x1p-62L : 0x1p-57L);
 
-        for (int digits = 15, unit = 100; digits <= 17; digits++, unit /= 10) {
-                uint64_t rounded = (uint64_t) (scaled / unit + 0.5L);
-                Nearness near = nearness(fabsl(scaled - (long double) (rounded * (unsigned) unit)), half);
+        for (unsigned digits = 15, unit = 100; digits <= 17; digits++, unit /= 10) {
+                uint64_t number = (unit > 1 ? (uint64_t) scaled + unit / 2 : (uint64_t) (scaled + 0.5L)) / unit;
+                long double distance = fabsl((long double) (number * unit) - scaled);
+                bool carried = number * unit == UINT64_C(100000000000000000);
 
-                if (near == UNSURE)
-                        return 0;
-                if (near == NEAR) {
-                        bool carried = rounded * (unsigned) unit == UINT64_C(100000000000000000);
-
-                        *ret_digits = carried ? rounded / 10 : rounded;
-                        *ret_exponent = exponent + carried;
-                        return digits;
-                }
+                if (distance > half + hair)
+                        continue;
+                *ret = (Decimal) { (int) digits, exponent + carried, carried ? number / 10 : number };
+                return distance < half - hair;
         }
-        return 0;
+        return false;
 }
 
-/* The same by trying, with the C library, which rounds correctly. */
-static int fewest_digits_by_trying(double value, uint64_t *ret_digits, int *ret_exponent) {
-        char text[FORMAT_NUMBER_SIZE], plain[20];
+/* What sqlite3AtoF() makes of it: it multiplies or divides by a power of ten, and rounds more than once. */
+static double read_as_sqlite(Decimal decimal) {
+        long double power = 1, square = 10;
+        int exponent = decimal.exponent - decimal.digits + 1;
+
+        for (; decimal.number % 10 == 0; exponent++)
+                decimal.number /= 10;
+        for (unsigned rest = (unsigned) abs(exponent); rest > 0; rest /= 2, square *= square)
+                if (rest % 2)
+                        power *= square;
+        return (double) (exponent < 0 ? (long double) decimal.number / power : (long double) decimal.number * power);
+}
+
+/* The same by trying: the C library rounds correctly. 17 digits are always enough for it. */
+static void fewest_digits_by_trying(double value, Decimal *ret) {
+        char text[FORMAT_NUMBER_SIZE], plain[20] = "";
 
         for (int digits = 15; digits <= 17; digits++) {
                 g_ascii_formatd(text, sizeof text, digits == 15 ? "%.14e" : digits == 16 ? "%.15e" : "%.16e", value);
-                if (digits < 17 && g_ascii_strtod(text, NULL) != value)
-                        continue;
                 plain[0] = text[0];
                 memcpy(plain + 1, text + 2, (size_t) digits - 1);
-                plain[digits] = '\0';
-                *ret_digits = g_ascii_strtoull(plain, NULL, 10);
-                *ret_exponent = (int) g_ascii_strtoll(strchr(text, 'e') + 1, NULL, 10);
-                return digits;
+                *ret = (Decimal) {
+                        digits, (int) g_ascii_strtoll(strchr(text, 'e') + 1, NULL, 10), g_ascii_strtoull(plain, NULL, 10),
+                };
+                if (g_ascii_strtod(text, NULL) == value && read_as_sqlite(*ret) == value)
+                        return;
         }
-        g_assert_not_reached();
 }
 
 /* Digits and exponent the way SQLite lays them out. */
@@ -255,8 +258,7 @@ static size_t lay_out(char *buffer, const char *digits, int n_digits, int expone
 size_t format_double_exact(char ret_buffer[static FORMAT_NUMBER_SIZE], double value) {
         char digits[20], *end = digits + sizeof digits;
         size_t sign = signbit(value) != 0;
-        int n_digits = 0, exponent;
-        uint64_t number;
+        Decimal decimal;
 
         if (isnan(value)) /* SQLite has none, and reads this as NULL */
                 return g_strlcpy(ret_buffer, "", FORMAT_NUMBER_SIZE);
@@ -266,10 +268,8 @@ size_t format_double_exact(char ret_buffer[static FORMAT_NUMBER_SIZE], double va
                 return g_strlcpy(ret_buffer, sign ? "-0.0" : "0.0", FORMAT_NUMBER_SIZE);
 
         value = fabs(value);
-        if (LDBL_MANT_DIG >= 64 && value >= DBL_MIN)
-                n_digits = fewest_digits(value, &number, &exponent);
-        if (n_digits == 0)
-                n_digits = fewest_digits_by_trying(value, &number, &exponent);
+        if (LDBL_MANT_DIG < 64 || value < DBL_MIN || !fewest_digits(value, &decimal))
+                fewest_digits_by_trying(value, &decimal);
         ret_buffer[0] = '-';
-        return sign + lay_out(ret_buffer + sign, put_digits(end, number), n_digits, exponent);
+        return sign + lay_out(ret_buffer + sign, put_digits(end, decimal.number), decimal.digits, decimal.exponent);
 }

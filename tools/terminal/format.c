@@ -7,8 +7,7 @@
 #include <string.h>
 #include <wchar.h>
 
-/* Decodes one character; false where `text` does not start with a valid one (NUL is a character here). */
-static bool next_character(const char *text, size_t size, gunichar *ret_character, size_t *ret_size) {
+bool format_next_character(const char *text, size_t size, gunichar *ret_character, size_t *ret_size) {
         gunichar c;
 
         if (*text == '\0') {
@@ -24,8 +23,7 @@ static bool next_character(const char *text, size_t size, gunichar *ret_characte
         return true;
 }
 
-/* Characters that act on a terminal or on the order of what stands beside them, instead of being seen. */
-static bool is_harmful(gunichar c) {
+bool format_is_harmful(gunichar c) {
         switch (g_unichar_type(c)) {
         case G_UNICODE_CONTROL:
         case G_UNICODE_LINE_SEPARATOR:
@@ -59,7 +57,7 @@ static size_t plain_run(const char *text, size_t size) {
         return n;
 }
 
-/* `layout`: characters of ASCII that may stay although they are controls. */
+/* `layout`: controls that may stay; then a CR goes that is in front of a newline. */
 static size_t append_shown(GString *output, const char *text, size_t size, size_t max, const char *layout) {
         size_t done = 0, start = output->len;
 
@@ -75,10 +73,13 @@ static size_t append_shown(GString *output, const char *text, size_t size, size_
                         done += n;
                         continue;
                 }
-                if (!next_character(piece, size - done, &c, &taken)) {
+                if (!format_next_character(piece, size - done, &c, &taken)) {
                         n = (size_t) snprintf(buffer, sizeof buffer, "\\x%02x", (unsigned char) *piece);
                         piece = buffer;
-                } else if (is_harmful(c) && !(c > 0 && c < 0x80 && strchr(layout, (int) c))) {
+                } else if (c == '\r' && *layout && done + 1 < size && piece[1] == '\n') {
+                        done++;
+                        continue;
+                } else if (format_is_harmful(c) && !(c > 0 && c < 0x80 && strchr(layout, (int) c))) {
                         n = (size_t) escape(buffer, c);
                         piece = buffer;
                 } else
@@ -110,7 +111,7 @@ void format_shown_blob(GString *output, const void *blob, size_t size) {
                 g_string_append_c(output, hex[bytes[i] & 15]);
         }
         if (size > FORMAT_BLOB_SHOWN_MAX)
-                g_string_append_printf(output, "...' (%zu bytes)", size);
+                g_string_append_printf(output, FORMAT_ELLIPSIS "' (%zu bytes)", size);
         else
                 g_string_append_c(output, '\'');
 }
@@ -125,7 +126,7 @@ void format_shown_value(GString *output, const Value *value, const char *null, s
                 return;
         case SQLIPC_TEXT:
                 if (format_shown_text(output, value->bytes, value->size, max) < value->size)
-                        g_string_append_printf(output, "... (%zu bytes)", value->size);
+                        g_string_append_printf(output, FORMAT_ELLIPSIS " (%zu bytes)", value->size);
                 return;
         case SQLIPC_BLOB:
                 format_shown_blob(output, value->bytes, value->size);
@@ -148,7 +149,7 @@ size_t format_shown_width(const char *text, size_t size) {
                 width += taken;
                 if (taken > 0)
                         continue;
-                if (!next_character(text + done, size - done, &c, &taken)) {
+                if (!format_next_character(text + done, size - done, &c, &taken)) {
                         taken = 1;
                         continue;
                 }
@@ -156,17 +157,4 @@ size_t format_shown_width(const char *text, size_t size) {
                 width += w > 0 ? (size_t) w : 0;
         }
         return width;
-}
-
-void format_valid_utf8(GString *output, const char *text, size_t size) {
-        for (size_t done = 0, taken; done < size; done += taken) {
-                gunichar c;
-
-                if (next_character(text + done, size - done, &c, &taken))
-                        g_string_append_len(output, text + done, (gssize) taken);
-                else {
-                        g_string_append(output, "\357\277\275");
-                        taken = 1;
-                }
-        }
 }

@@ -12,6 +12,7 @@
 #define TERMINAL_FORMAT_H
 
 #include <glib.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "value.h"
@@ -22,6 +23,9 @@
 /* Significant digits of REAL: sqlite3 shows 15, and writes 20 into JSON, which read back as the same double. */
 enum { FORMAT_DIGITS_SHORT = 15, FORMAT_DIGITS_EXACT = 20 };
 
+/* The sign that something was cut. */
+#define FORMAT_ELLIPSIS "\342\200\246"
+
 /* Bytes of a BLOB that are shown before it is cut and its length told. */
 enum { FORMAT_BLOB_SHOWN_MAX = 32 };
 
@@ -31,8 +35,9 @@ size_t format_double(char ret_buffer[static FORMAT_NUMBER_SIZE], double value, i
 /** Writes an integer in decimal. Returns the length. */
 size_t format_integer(char ret_buffer[static FORMAT_NUMBER_SIZE], int64_t value);
 
-/** Writes `value` with the fewest digits, FORMAT_DIGITS_SHORT or more, that SQLite and strtod() read as the same double, laid out as
- * format_double() does; an infinity as 1e999 or -1e999, and nothing for NaN. Returns the length. */
+/** Writes `value` with the fewest digits, FORMAT_DIGITS_SHORT or more, that strtod() reads as the same double, and SQLite
+ * too (but below 1e-290, where it has no such digits), laid out as format_double() does; an infinity as 1e999 or -1e999, and
+ * nothing for NaN. Returns the length. */
 size_t format_double_exact(char ret_buffer[static FORMAT_NUMBER_SIZE], double value);
 
 /** Writes INTEGER or REAL in decimal, REAL with FORMAT_DIGITS_SHORT. Returns the length. */
@@ -42,10 +47,10 @@ size_t format_number(char ret_buffer[static FORMAT_NUMBER_SIZE], const Value *va
  * (SIZE_MAX: none). Returns the bytes of `text` that were shown. */
 size_t format_shown_text(GString *output, const char *text, size_t size, size_t max);
 
-/** The same, but newlines and tabs stay as they are. */
+/** The same, but newlines and tabs stay as they are, and CR LF is a newline. */
 size_t format_shown_lines(GString *output, const char *text, size_t size, size_t max);
 
-/** Appends x'0123', or x'0123...' (n bytes) where it is longer than FORMAT_BLOB_SHOWN_MAX. */
+/** Appends x'0123', or x'0123' with an ellipsis and its length where it is longer than FORMAT_BLOB_SHOWN_MAX. */
 void format_shown_blob(GString *output, const void *blob, size_t size);
 
 /** Appends any value so that it may be shown; `null` stands for NULL. A text that takes more than `max` bytes is cut
@@ -55,7 +60,10 @@ void format_shown_value(GString *output, const Value *value, const char *null, s
 /** Columns that shown text takes on a terminal. */
 size_t format_shown_width(const char *text, size_t size);
 
-/** Appends UTF-8: each byte that is no part of a valid sequence becomes U+FFFD. */
-void format_valid_utf8(GString *output, const char *text, size_t size);
+/** Decodes the character that `text`, of at least a byte, starts with; false where it is none. NUL is one here. */
+bool format_next_character(const char *text, size_t size, gunichar *ret_character, size_t *ret_size);
+
+/** Whether it acts on a terminal, or on the order of what stands beside it, instead of being seen. */
+bool format_is_harmful(gunichar c);
 
 #endif

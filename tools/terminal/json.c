@@ -4,31 +4,71 @@
 
 #include "format.h"
 
-static void append_escaped(GString *output, unsigned char c) {
-        static const char letters[0x20] = { ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't' };
+/* Bytes that stand for themselves, alone. */
+static const bool plain[256] = {
+        [' ' ... '!'] = true,
+        ['#' ... '['] = true,
+        [']' ... '~'] = true,
+};
 
-        if (c == '"' || c == '\\')
-                g_string_append_printf(output, "\\%c", c);
-        else if (letters[c])
-                g_string_append_printf(output, "\\%c", letters[c]);
-        else
-                g_string_append_printf(output, "\\u%04x", c);
+static const char hex[] = "0123456789abcdef";
+
+/* A unit of UTF-16. */
+static void write_unit(Sink *sink, unsigned unit) {
+        const char escaped[6] = { '\\', 'u', hex[unit >> 12], hex[unit >> 8 & 15], hex[unit >> 4 & 15], hex[unit & 15] };
+
+        sink_write(sink, escaped, sizeof escaped);
 }
 
-/* Runs of characters that need nothing are most of any text, so they go over in one piece each. */
-void json_append_string(GString *output, const char *text, size_t size) {
-        size_t plain = 0, i;
+static void write_escaped(Sink *sink, gunichar c) {
+        static const char letters[0x80] = {
+                ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't', ['"'] = '"', ['\\'] = '\\',
+        };
 
-        g_string_append_c(output, '"');
-        for (i = 0; i < size; i++) {
-                unsigned char c = (unsigned char) text[i];
-
-                if (c >= 0x20 && c != '"' && c != '\\')
-                        continue;
-                format_valid_utf8(output, text + plain, i - plain);
-                append_escaped(output, c);
-                plain = i + 1;
+        if (c < 0x80 && letters[c]) {
+                sink_char(sink, '\\');
+                sink_char(sink, letters[c]);
+        } else if (c < 0x10000)
+                write_unit(sink, c);
+        else {
+                write_unit(sink, 0xd800 + ((c - 0x10000) >> 10));
+                write_unit(sink, 0xdc00 + ((c - 0x10000) & 0x3ff));
         }
-        format_valid_utf8(output, text + plain, i - plain);
-        g_string_append_c(output, '"');
+}
+
+/* Writes the character at `text`, which is not plain; returns its bytes. */
+static size_t write_character(Sink *sink, const char *text, size_t size) {
+        size_t taken;
+        gunichar c;
+
+        if (!format_next_character(text, size, &c, &taken)) {
+                sink_write(sink, "\357\277\275", 3);
+                return 1;
+        }
+        if (c == '"' || c == '\\' || format_is_harmful(c))
+                write_escaped(sink, c);
+        else
+                sink_write(sink, text, taken);
+        return taken;
+}
+
+void json_write_string(Sink *sink, const char *text, size_t size) {
+        sink_char(sink, '"');
+        for (size_t done = 0; done < size;) {
+                size_t n = done;
+
+                while (n < size && plain[(unsigned char) text[n]])
+                        n++;
+                sink_write(sink, text + done, n - done);
+                done = n < size ? n + write_character(sink, text + n, size - n) : n;
+        }
+        sink_char(sink, '"');
+}
+
+void json_append_string(GString *output, const char *text, size_t size) {
+        char buffer[SINK_SIZE_MIN];
+        Sink sink = { .string = output, .buffer = buffer, .size = sizeof buffer };
+
+        json_write_string(&sink, text, size);
+        sink_flush(&sink);
 }

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Text as JSON writes it. Pure: bytes in, bytes out. */
+/*
+ * Text as JSON writes it: always valid JSON in UTF-8, whatever the bytes were. A NUL is \u0000, a byte that is no UTF-8 is
+ * U+FFFD, and what could drive a terminal or reorder a line is \u009b. Pure.
+ */
 #ifndef TERMINAL_JSON_H
 #define TERMINAL_JSON_H
 
 #include <glib.h>
 
-/** Appends a string with its quotes: always valid JSON in UTF-8, whatever the bytes were. A NUL is \u0000, a byte that is no
- * UTF-8 U+FFFD. */
+#include "sink.h"
+
+/** Writes a string with its quotes. */
+void json_write_string(Sink *sink, const char *text, size_t size);
+
+/** The same, appended. */
 void json_append_string(GString *output, const char *text, size_t size);
 
 #endif

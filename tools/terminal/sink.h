@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Where bytes go that are written in small pieces: a buffer before a stream, or before a string. Memory is the buffer's: what
- * does not fit goes through it, or past it. Failures are the stream's own (ferror()).
+ * Where bytes go that are written in small pieces: a buffer before a stream, or before a string. Memory is the buffer's:
+ * what does not fit goes through it, or past it. Failures are the stream's own (ferror()).
  *
  *      char buffer[SINK_SIZE_MIN];
  *      Sink sink = { .stream = file, .buffer = buffer, .size = sizeof buffer };

@@ -97,15 +97,22 @@ static void write_text(Sink *sink, const char *text, size_t size, SqlLiteralFlag
                 sql_literal_quoted(sink, text, size, '\'');
 }
 
+/* Smaller ones SQLite 3.40 reads with an error in the last bit, however many digits they have. */
+#define SMALLEST_THAT_IS_READ 1e-280
+
 void sql_literal_real(Sink *sink, double value) {
         char *number = sink_reserve(sink, FORMAT_NUMBER_SIZE);
 
-        if (isfinite(value) && !(value == 0 && signbit(value)))
-                sink_advance(sink, format_double(number, value, FORMAT_DIGITS_EXACT));
-        else if (isnan(value)) /* SQLite has none; a stream might */
+        if (isnan(value)) /* SQLite has none; a stream might */
                 sink_string(sink, "NULL");
-        else
+        else if (isinf(value) || value == 0)
                 sink_advance(sink, format_double_exact(number, value));
+        else if (fabs(value) >= SMALLEST_THAT_IS_READ)
+                sink_advance(sink, format_double(number, value, FORMAT_DIGITS_EXACT));
+        else {
+                sink_advance(sink, format_double(number, ldexp(value, 1074), FORMAT_DIGITS_EXACT));
+                sink_string(sink, "*5e-324"); /* 2^-1074 */
+        }
 }
 
 void sql_literal_write(Sink *sink, const Value *value, SqlLiteralFlags flags) {

@@ -3,10 +3,11 @@
  * Values as SQL that gives the same value back, bit by bit, when sqlite3's shell reads it. Pure.
  *
  *      INTEGER  -12
- *      REAL     1.5  0.10000000000000000555  1e999  -0.0    as sqlite3 has it, 20 digits, where these read back as the same
+ *      REAL     1.5  0.10000000000000000555  1e999  -0.0   20 digits, as sqlite3's shell has it
+ *               22517998136852480.0*5e-324                 below 1e-280, where SQLite 3.40 reads no decimal exactly
  *      TEXT     'it''s'
- *               CAST(x'610062' AS TEXT)                     with a NUL, or where it is no UTF-8
- *               replace('one\ntwo','\n',char(10))           what a script would lose: the shell strips CR at the end of a line
+ *               CAST(x'610062' AS TEXT)                    with a NUL, or where it is no UTF-8
+ *               replace('one\ntwo','\n',char(10))          what a script loses: the shell strips CR at the end of a line
  *      BLOB     X'00ff'
  *      NULL     NULL
  */

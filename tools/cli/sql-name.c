@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Names as SQL, see sql-name.h. Pure. */
+#include "sql-name.h"
+
+#include "sql-keyword.h"
+#include "sql-literal.h"
+
+static bool is_plain(const char *name) {
+        if (!g_ascii_isalpha(*name) && *name != '_')
+                return false;
+        for (const char *p = name; *p; p++)
+                if (!g_ascii_isalnum(*p) && *p != '_')
+                        return false;
+        return !sql_is_keyword(name, strlen(name));
+}
+
+void sql_name_write(Sink *sink, const char *name) {
+        if (is_plain(name))
+                sink_string(sink, name);
+        else
+                sql_literal_quoted(sink, name, strlen(name), '"');
+}
