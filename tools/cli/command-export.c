@@ -1,5 +1,271 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Commands that take data away: .dump, .export, .backup. */
-#include "command.h"
+#include <errno.h>
+#include <string.h>
 
-const Command commands_export[] = { { 0 } };
+#include "answer.h"
+#include "backup.h"
+#include "command.h"
+#include "dump-text.h"
+#include "options.h"
+#include "query.h"
+#include "target-file.h"
+
+/* ---- .dump -------------------------------------------------------------------------------------------------------- */
+
+/* What is not exposed cannot be told from what is not there: who copies it should know. 1, 0, or a failure that was told. */
+static int say_exposed(Shell *shell) {
+        int r = schema_is_exposed(shell);
+
+        if (r > 0)
+                shell_complain(shell, "only parts of %s are exposed; these are all that is copied", shell->session.database);
+        return r;
+}
+
+static int run_dump(Shell *shell, const Command *command, char **arguments) {
+        DumpOptions options = {};
+        FILE *file;
+        int r;
+
+        for (char **argument = arguments + 1; *argument; argument++)
+                if (g_str_equal(*argument, "--preserve-rowids"))
+                        options.with_rowids = true;
+                else if (**argument == '-' || options.pattern)
+                        return command_misuse(shell, command);
+                else
+                        options.pattern = *argument;
+        r = say_exposed(shell);
+        if (r >= 0)
+                r = answer_begin(shell, &file);
+        if (r < 0)
+                return r;
+        return answer_end(shell, dump_text(shell, &options, file, output_is_terminal(shell->output)));
+}
+
+/* ---- Files -------------------------------------------------------------------------------------------------------- */
+
+static int begin_file(Shell *shell, TargetFile *target, const char *path, bool force) {
+        int r = target_file_begin(target, path, force);
+
+        if (r == -EEXIST)
+                shell_complain(shell, "%s is there already; --force replaces it", path);
+        else if (r == -EINVAL)
+                shell_complain(shell, "%s is no regular file; .once writes there", path);
+        else if (r < 0)
+                shell_complain(shell, "cannot make %s: %s", path, g_strerror(-r));
+        if (r < 0)
+                shell_note_failure(shell, EXIT_OUTPUT);
+        return r;
+}
+
+/* `r`: how writing it went. */
+static int end_file(Shell *shell, TargetFile *target, const char *path, int r) {
+        if (r < 0) {
+                target_file_drop(target);
+                return r;
+        }
+        r = target_file_keep(target);
+        if (r < 0) {
+                shell_complain(shell, "cannot write %s: %s", path, g_strerror(-r));
+                shell_note_failure(shell, EXIT_OUTPUT);
+        }
+        return r;
+}
+
+/* The stream of a target, which stays open. */
+static FILE *open_stream(const TargetFile *target) {
+        return fopen(target->temporary, "we");
+}
+
+static int close_stream(Shell *shell, FILE *file, const char *path, int r) {
+        int w = ferror(file) ? -EIO : 0;
+
+        if (fclose(file) != 0)
+                w = -errno;
+        if (w < 0) {
+                shell_complain(shell, "cannot write %s: %s", path, g_strerror(-w));
+                shell_note_failure(shell, EXIT_OUTPUT);
+        }
+        return w < 0 ? w : r;
+}
+
+/* ---- .backup ------------------------------------------------------------------------------------------------------ */
+
+static int write_database(Shell *shell, const char *path, bool force, const DumpOptions *options) {
+        TargetFile target;
+        int r = begin_file(shell, &target, path, force);
+
+        if (r < 0)
+                return r;
+        return end_file(shell, &target, path, backup_write(shell, options, target.temporary));
+}
+
+static int run_backup(Shell *shell, const Command *command, char **arguments) {
+        const DumpOptions options = { .with_rowids = true };
+        bool force = g_str_equal(arguments[1], "--force");
+        const char *path = arguments[force ? 2 : 1];
+        int r;
+
+        if (!path || *path == '-' || (!force && arguments[2]))
+                return command_misuse(shell, command);
+        r = schema_is_exposed(shell);
+        if (r > 0) {
+                shell_complain(shell, "only parts of %s are exposed, which is no backup; .export sqlite copies these",
+                               shell->session.database);
+                return -EPERM;
+        }
+        return r < 0 ? r : write_database(shell, path, force, &options);
+}
+
+/* ---- .export ------------------------------------------------------------------------------------------------------ */
+
+typedef struct Export {
+        char *format, *path, *table; /* owned; table NULL: none was named */
+        char *sql;                   /* owned; NULL: a table, or everything */
+        bool force;
+} Export;
+
+static void export_done(Export *export) {
+        g_free(export->format);
+        g_free(export->path);
+        g_free(export->table);
+        g_free(export->sql);
+}
+
+/* One word names a table; more are SQL. */
+static int read_source(Export *export, const char *rest) {
+        const char *after = rest;
+        int r = command_take_word(&after, &export->table);
+
+        if (r <= 0)
+                return r;
+        while (g_ascii_isspace(*after))
+                after++;
+        if (*after) {
+                g_clear_pointer(&export->table, g_free);
+                export->sql = g_strdup(rest);
+        }
+        return 0;
+}
+
+static int read_export(Export *export, const char *rest) {
+        int r = command_take_word(&rest, &export->format);
+
+        if (r > 0 && g_str_equal(export->format, "--force")) {
+                export->force = true;
+                g_clear_pointer(&export->format, g_free);
+                r = command_take_word(&rest, &export->format);
+        }
+        if (r > 0)
+                r = command_take_word(&rest, &export->path);
+        return r <= 0 || *export->path == '-' ? -EINVAL : read_source(export, rest);
+}
+
+static char *make_pattern(const char *table) {
+        g_autoptr(GString) pattern = g_string_new(NULL);
+
+        for (const char *p = table; *p; p++) {
+                if (strchr("%_\\", *p))
+                        g_string_append_c(pattern, '\\');
+                g_string_append_c(pattern, *p);
+        }
+        return g_string_free(g_steal_pointer(&pattern), FALSE);
+}
+
+static int export_dump(Shell *shell, const Export *export, bool as_database) {
+        g_autofree char *pattern = export->table ? make_pattern(export->table) : NULL;
+        const DumpOptions options = { .pattern = pattern, .with_rowids = as_database };
+        TargetFile target;
+        FILE *file;
+        int r = say_exposed(shell);
+
+        if (r < 0)
+                return r;
+        if (as_database)
+                return write_database(shell, export->path, export->force, &options);
+        r = begin_file(shell, &target, export->path, export->force);
+        if (r < 0)
+                return r;
+        file = open_stream(&target);
+        r = file ? close_stream(shell, file, export->path, dump_text(shell, &options, file, false)) : -errno;
+        return end_file(shell, &target, export->path, r);
+}
+
+static int export_rows(Shell *shell, const Export *export, RenderMode mode, const char *sql) {
+        RenderOptions options = { .table_name = export->table };
+        QueryTotals totals = {};
+        TargetFile target;
+        int r = begin_file(shell, &target, export->path, export->force);
+
+        if (r < 0)
+                return r;
+        options.output = open_stream(&target);
+        if (options.output)
+                r = close_stream(shell, options.output, export->path, query_write(shell, sql, mode, &options, &totals));
+        else
+                r = -errno;
+        r = end_file(shell, &target, export->path, r);
+        if (r >= 0)
+                shell_say(shell, "%" G_GUINT64_FORMAT " rows to %s", totals.n_rows, export->path);
+        return r;
+}
+
+static int export_query(Shell *shell, const Command *command, const Export *export) {
+        RenderMode mode = render_mode_from_string(export->format);
+        g_autoptr(GString) sql = g_string_new(NULL);
+
+        if (mode < 0)
+                return command_misuse(shell, command);
+        if (export->table) {
+                g_string_append(sql, "SELECT * FROM ");
+                schema_append_quoted(sql, export->table);
+        } else if (export->sql || shell->statement)
+                g_string_append(sql, export->sql ?: shell->statement);
+        else
+                return command_misuse(shell, command);
+        return export_rows(shell, export, mode, sql->str);
+}
+
+static int run_export(Shell *shell, const Command *command, char **arguments) {
+        __attribute__((cleanup(export_done))) Export export = {};
+        bool as_database;
+
+        if (read_export(&export, arguments[1]) < 0)
+                return command_misuse(shell, command);
+        as_database = g_str_equal(export.format, "sqlite");
+        if (!as_database && !g_str_equal(export.format, "sql"))
+                return export_query(shell, command, &export);
+        if (export.sql)
+                return command_misuse(shell, command);
+        return export_dump(shell, &export, as_database);
+}
+
+static const char *const formats[] = { "--force", "csv",   "tsv",   "json", "jsonl", "html", "markdown", "insert", "list",
+                                       "line",    "quote", "table", "box",  "sql",   "sqlite", NULL };
+
+const Command commands_export[] = {
+        { .name = "backup",
+          .arguments = "[--force] FILE",
+          .summary = "Copy the database into an SQLite file",
+          .details = "The file holds the same tables, values and rowids, as one moment of the database saw them, in pages of its own.\n"
+                     "It is there once it is complete. A file that exists is replaced with --force only. A database of which only\n"
+                     "parts are exposed is refused.",
+          .n_min = 1, .n_max = 2, .kinds = { ARGUMENT_FILE, ARGUMENT_FILE }, .run = run_backup },
+        { .name = "dump",
+          .arguments = "[--preserve-rowids] [TABLE]",
+          .summary = "Write the database, or a table, as SQL that sqlite3 reads back",
+          .details = "TABLE may have % and _, as LIKE takes them (\\ before one that stands for itself): these tables, their indexes\n"
+                     "and triggers. All is of one moment: where the service's limits do not allow that, it is said. Every value\n"
+                     "comes back bit by bit; rowids that are no column only with --preserve-rowids. What breaks off ends with\n"
+                     "ROLLBACK.",
+          .n_min = 0, .n_max = 2, .kinds = { ARGUMENT_TABLE, ARGUMENT_TABLE }, .run = run_dump },
+        { .name = "export",
+          .arguments = "[--force] FORMAT FILE [TABLE|SQL]",
+          .summary = "Write a table or a result into a file",
+          .details = "FORMAT is a mode (.help mode), sql as of .dump, or sqlite for a database of its own; these two take a table or,\n"
+                     "without one, everything. The others take what ran last where nothing is named. The file is there once it\n"
+                     "is complete. One that exists is replaced with --force only.",
+          .n_min = 1, .n_max = 1, .takes_rest = true,
+          .kinds = { ARGUMENT_WORDS, ARGUMENT_FILE, ARGUMENT_SQL }, .words = formats, .run = run_export },
+        {},
+};
