@@ -1,5 +1,229 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Commands about data: which databases and tables there are, and what they look like. */
-#include "command.h"
+/* Commands about data: what tables there are, and what they look like. */
+#include <errno.h>
+#include <string.h>
 
-const Command commands_data[] = { { 0 } };
+#include "answer.h"
+#include "command.h"
+#include "describe.h"
+#include "format.h"
+#include "query-private.h"
+#include "schema-text.h"
+#include "schema.h"
+
+/* ---- Lists of names ----------------------------------------------------------------------------------------------- */
+
+/* Where nobody says how wide the screen is. */
+enum { SCREEN_WIDTH = 80, GAP = 2 };
+
+static int take_name(sqlipc_cursor *cursor, bool is_row, void *userdata) {
+        g_autoptr(GString) shown = g_string_new(NULL);
+        const char *name;
+        size_t size;
+
+        if (!is_row)
+                return 0;
+        name = sqlipc_column_text(cursor, 0, &size);
+        format_shown_text(shown, name ?: "", size, SIZE_MAX);
+        g_ptr_array_add(userdata, g_string_free(g_steal_pointer(&shown), FALSE));
+        return 0;
+}
+
+static size_t name_width(const char *name) {
+        return format_shown_width(name, strlen(name));
+}
+
+/* In columns from top to bottom, each as wide as the longest name: as sqlite3's .tables. */
+static void append_columns(GString *text, const GPtrArray *names, size_t screen) {
+        size_t widest = 0, n_columns, n_lines;
+
+        for (guint i = 0; i < names->len; i++)
+                widest = MAX(widest, name_width(g_ptr_array_index(names, i)));
+        n_columns = MAX(screen / (widest + GAP), 1);
+        n_lines = (names->len + n_columns - 1) / n_columns;
+        for (size_t line = 0; line < n_lines; line++) {
+                for (size_t i = line; i < names->len; i += n_lines) {
+                        const char *name = g_ptr_array_index(names, i);
+
+                        g_string_append_printf(text, "%s%s%*s", i == line ? "" : "  ", name, (int) (widest - name_width(name)), "");
+                }
+                g_string_append_c(text, '\n');
+        }
+}
+
+/* `sql` takes the pattern, and gives names. */
+static int list_names(Shell *shell, const char *sql, const char *pattern) {
+        const sqlipc_parameter parameter = { .type = SQLIPC_TEXT, .bytes = pattern ?: "%", .size = strlen(pattern ?: "%") };
+        g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+        g_autoptr(GString) text = g_string_new(NULL);
+        int r = query_run(shell, sql, &parameter, 1, take_name, names, NULL);
+
+        if (r < 0)
+                return r;
+        append_columns(text, names, output_width(shell->output) ?: SCREEN_WIDTH);
+        return answer_text(shell, text->str);
+}
+
+static int run_tables(Shell *shell, const Command *command, char **arguments) {
+        (void) command;
+        return list_names(shell, "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' "
+                          "AND name LIKE ?1 ORDER BY 1", arguments[1]);
+}
+
+static int run_views(Shell *shell, const Command *command, char **arguments) {
+        (void) command;
+        return list_names(shell, "SELECT name FROM sqlite_schema WHERE type = 'view' AND name LIKE ?1 ORDER BY 1", arguments[1]);
+}
+
+static int run_indexes(Shell *shell, const Command *command, char **arguments) {
+        (void) command;
+        return list_names(shell, "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name LIKE ?1 ORDER BY 1",
+                          arguments[1]);
+}
+
+/* ---- .schema ------------------------------------------------------------------------------------------------------ */
+
+typedef struct SchemaItem {
+        char *sql, *name; /* owned */
+} SchemaItem;
+
+static void clear_item(gpointer data) {
+        SchemaItem *item = data;
+
+        g_free(item->sql);
+        g_free(item->name);
+}
+
+static int take_item(sqlipc_cursor *cursor, bool is_row, void *userdata) {
+        if (is_row) {
+                const SchemaItem item = {
+                        .sql = g_strdup(sqlipc_column_text(cursor, 0, NULL)),
+                        .name = g_strdup(sqlipc_column_text(cursor, 1, NULL)),
+                };
+
+                g_array_append_val(userdata, item);
+        }
+        return 0;
+}
+
+static int take_column(sqlipc_cursor *cursor, bool is_row, void *userdata) {
+        GString *columns = userdata;
+
+        if (is_row) {
+                g_string_append_c(columns, columns->len > 0 ? ',' : '(');
+                schema_append_name(columns, sqlipc_column_text(cursor, 0, NULL) ?: "");
+        }
+        return 0;
+}
+
+/* What a view or a virtual table has for columns stands in no SQL. One that is broken has none: nothing to complain about. */
+static int append_fake_columns(Shell *shell, GString *sql, const char *name) {
+        const sqlipc_parameter parameter = { .type = SQLIPC_TEXT, .bytes = name, .size = strlen(name) };
+        g_autoptr(GString) columns = g_string_new(NULL);
+        Query query = query_init(shell, "SELECT name FROM pragma_table_info(?1)", take_column, columns);
+        int r;
+
+        query.parameters = &parameter;
+        query.n_parameters = 1;
+        r = query_execute(&query);
+        if (r == -ECANCELED)
+                return query_settle(&query, r);
+        if (r < 0 || columns->len == 0)
+                return 0;
+        g_string_append(sql, "\n/* ");
+        schema_append_name(sql, name);
+        g_string_append_printf(sql, "%s) */", columns->str);
+        return 0;
+}
+
+static int append_item(Shell *shell, GString *text, const SchemaItem *item, bool indent) {
+        g_autoptr(GString) sql = g_string_new(item->sql);
+        int r = 0;
+
+        if (g_str_has_prefix(item->sql, "CREATE VIEW ") || g_str_has_prefix(item->sql, "CREATE VIRTUAL TABLE "))
+                r = append_fake_columns(shell, sql, item->name);
+        if (r >= 0)
+                schema_text_append(text, sql->str, indent);
+        return r;
+}
+
+/* As it is, but to a terminal. */
+static int write_lines(Shell *shell, const GString *text) {
+        g_autoptr(GString) shown = g_string_new(NULL);
+
+        if (!output_is_terminal(shell->output))
+                return answer_text(shell, text->str);
+        format_shown_lines(shown, text->str, text->len, SIZE_MAX);
+        return answer_text(shell, shown->str);
+}
+
+static int write_schema(Shell *shell, const char *pattern, bool indent) {
+        const sqlipc_parameter parameter = { .type = pattern ? SQLIPC_TEXT : SQLIPC_NULL,
+                                             .bytes = pattern,
+                                             .size = pattern ? strlen(pattern) : 0 };
+        bool is_glob = pattern && strpbrk(pattern, "*?[");
+        g_autofree char *sql = g_strdup_printf("SELECT sql, name FROM sqlite_schema WHERE sql IS NOT NULL AND (?1 IS NULL OR %s) "
+                                               "ORDER BY rowid",
+                                               is_glob ? "lower(tbl_name) GLOB lower(?1)" : "tbl_name LIKE ?1 ESCAPE '\\'");
+        g_autoptr(GArray) items = g_array_new(FALSE, FALSE, sizeof(SchemaItem));
+        g_autoptr(GString) text = g_string_new(NULL);
+        int r;
+
+        g_array_set_clear_func(items, clear_item);
+        r = query_run(shell, sql, &parameter, 1, take_item, items, NULL);
+        for (guint i = 0; i < items->len && r >= 0; i++)
+                r = append_item(shell, text, &g_array_index(items, SchemaItem, i), indent);
+        return r < 0 ? r : write_lines(shell, text);
+}
+
+static int run_schema(Shell *shell, const Command *command, char **arguments) {
+        const char *pattern = NULL;
+        bool indent = false;
+
+        for (char **argument = arguments + 1; *argument; argument++)
+                if (g_str_equal(*argument, "--indent"))
+                        indent = true;
+                else if (**argument == '-' || pattern)
+                        return command_misuse(shell, command);
+                else
+                        pattern = *argument;
+        return write_schema(shell, pattern, indent);
+}
+
+/* ---- The others --------------------------------------------------------------------------------------------------- */
+
+static int run_describe(Shell *shell, const Command *command, char **arguments) {
+        (void) command;
+        return arguments[1] ? describe_relation(shell, arguments[1]) : describe_all(shell);
+}
+
+static int run_explain(Shell *shell, const Command *command, char **arguments) {
+        g_autofree char *sql = g_strconcat("EXPLAIN QUERY PLAN ", arguments[1], NULL);
+
+        (void) command;
+        return query_print(shell, sql);
+}
+
+const Command commands_data[] = {
+        { .name = "describe", .aliases = "d", .arguments = "[NAME]",
+          .summary = "Show columns, indexes and keys of a table or view; without NAME, what there is",
+          .n_max = 1, .kinds = { ARGUMENT_TABLE }, .run = run_describe },
+        { .name = "explain", .arguments = "SQL",
+          .summary = "Show how SQLite would run a statement, as a tree",
+          .details = "The statement is not run. .eqp on shows the plan before each result.",
+          .n_min = 1, .n_max = 1, .takes_rest = true, .kinds = { ARGUMENT_SQL }, .run = run_explain },
+        { .name = "indexes", .aliases = "di", .arguments = "[TABLE]",
+          .summary = "List indexes, of all tables or of those like TABLE",
+          .n_max = 1, .kinds = { ARGUMENT_TABLE }, .run = run_indexes },
+        { .name = "schema", .arguments = "[NAME] [--indent]",
+          .summary = "Show the CREATE statements, of all objects or of those like NAME",
+          .details = "NAME may be a pattern of LIKE, or of GLOB where it has *, ? or [. --indent gives columns of long tables a line each.",
+          .n_max = 2, .kinds = { ARGUMENT_TABLE, ARGUMENT_TABLE }, .run = run_schema },
+        { .name = "tables", .aliases = "dt", .arguments = "[LIKE]",
+          .summary = "List tables and views, all or those like LIKE",
+          .n_max = 1, .kinds = { ARGUMENT_TABLE }, .run = run_tables },
+        { .name = "views", .aliases = "dv", .arguments = "[LIKE]",
+          .summary = "List views, all or those like LIKE",
+          .n_max = 1, .kinds = { ARGUMENT_TABLE }, .run = run_views },
+        {},
+};

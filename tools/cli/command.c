@@ -12,7 +12,8 @@ static gint compare_commands(gconstpointer a, gconstpointer b) {
 }
 
 static GPtrArray *make_list(void) {
-        const Command *const tables[] = { commands_data, commands_export, commands_shell, commands_output, commands_query };
+        const Command *const tables[] = { commands_data,  commands_export, commands_session,
+                                           commands_shell, commands_output, commands_query };
         GPtrArray *list = g_ptr_array_new();
 
         for (size_t i = 0; i < G_N_ELEMENTS(tables); i++)

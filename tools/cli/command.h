@@ -37,7 +37,8 @@ struct Command {
 };
 
 /* NULL-terminated by a command without name. */
-extern const Command commands_data[], commands_export[], commands_shell[], commands_output[], commands_query[];
+extern const Command commands_data[], commands_export[], commands_session[], commands_shell[], commands_output[],
+        commands_query[];
 
 /** All of them, sorted by name; `*ret_n` many. */
 const Command *const *command_list(size_t *ret_n);

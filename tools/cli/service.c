@@ -62,6 +62,15 @@ int service_property(Shell *shell, bool of_database, const char *property, const
         return 0;
 }
 
+void service_complain(Shell *shell, int r) {
+        g_autofree char *bus = session_describe_bus(&shell->session);
+
+        if (r == -EHOSTUNREACH || r == -ENXIO)
+                shell_complain(shell, "nobody serves databases on %s", bus);
+        else
+                shell_complain(shell, "cannot ask the service on %s: %s", bus, g_strerror(-r));
+}
+
 uint64_t service_limit(Shell *shell, const char *key, uint64_t otherwise) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         const char *found;

@@ -20,6 +20,9 @@ int service_call(Shell *shell, const char *method, sd_bus_message **ret);
  * caller's. Nothing is told. */
 int service_property(Shell *shell, bool of_database, const char *name, const char *type, sd_bus_message **ret);
 
+/** Says why the last of these calls gave `r`. */
+void service_complain(Shell *shell, int r);
+
 /** A limit of the open database, by its key in the property Limits; `otherwise` where the service does not say. */
 uint64_t service_limit(Shell *shell, const char *key, uint64_t otherwise);
 

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What a table or view looks like, see describe.h. */
+#include "describe.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "answer.h"
+#include "format.h"
+#include "query.h"
+#include "sql-literal.h"
+
+/* ---- What it is --------------------------------------------------------------------------------------------------- */
+
+#define RELATION_SQL                                                                                                    \
+        "SELECT name, CASE WHEN type = 'view' THEN 'View'"                                                              \
+        " WHEN sql LIKE 'CREATE VIRTUAL TABLE%' THEN 'Virtual table' ELSE 'Table' END"                                  \
+        " FROM sqlite_schema WHERE type IN ('table', 'view') AND name = ?1 COLLATE NOCASE"
+
+typedef struct Relation {
+        char *name, *kind; /* owned */
+} Relation;
+
+static void relation_done(Relation *relation) {
+        g_free(relation->name);
+        g_free(relation->kind);
+}
+
+static int take_relation(sqlipc_cursor *cursor, bool is_row, void *userdata) {
+        Relation *relation = userdata;
+
+        if (is_row) {
+                relation_done(relation);
+                relation->name = g_strdup(sqlipc_column_text(cursor, 0, NULL));
+                relation->kind = g_strdup(sqlipc_column_text(cursor, 1, NULL));
+        }
+        return 0;
+}
+
+static int find_relation(Shell *shell, const char *name, Relation *ret) {
+        const sqlipc_parameter parameter = { .type = SQLIPC_TEXT, .bytes = name, .size = strlen(name) };
+        int r = query_run(shell, RELATION_SQL, &parameter, 1, take_relation, ret, NULL);
+
+        if (r < 0 || ret->name)
+                return r;
+        shell_complain(shell, "there is no table or view %s; .tables lists them", name);
+        return -ENOENT;
+}
+
+/* ---- Its columns -------------------------------------------------------------------------------------------------- */
+
+static void append_literal(GString *sql, const char *text) {
+        char buffer[SINK_SIZE_MIN];
+        Sink sink = { .string = sql, .buffer = buffer, .size = sizeof buffer };
+        const Value value = { .type = SQLIPC_TEXT, .bytes = text, .size = strlen(text) };
+
+        sql_literal_write(&sink, &value, 0);
+        sink_finish(&sink);
+}
+
+static char *columns_sql(const char *name) {
+        g_autoptr(GString) sql = g_string_new(
+                        "SELECT name AS \"column\", type, iif(\"notnull\", 'not null', '') AS \"null\", dflt_value AS \"default\","
+                        " iif(pk, 'primary key' || iif(max(pk) OVER () > 1, ' ' || pk, ''), '') AS \"key\","
+                        " CASE hidden WHEN 1 THEN 'hidden' WHEN 2 THEN 'computed' WHEN 3 THEN 'stored' ELSE '' END AS \"generated\""
+                        " FROM pragma_table_xinfo(");
+
+        append_literal(sql, name);
+        g_string_append(sql, ") ORDER BY cid");
+        return g_string_free(g_steal_pointer(&sql), FALSE);
+}
+
+/* ---- What hangs on it --------------------------------------------------------------------------------------------- */
+
+/* Heading, line, both text; in the order in which they are shown. */
+#define SECTIONS_SQL                                                                                                    \
+        "SELECT 'Indexes', i.name || ' (' || (SELECT group_concat(coalesce(name, iif(cid = -1, 'rowid', 'an expression'))" \
+        "  || iif(desc, ' DESC', '') || iif(coll <> 'BINARY', ' ' || coll, ''), ', ')"                                  \
+        "  FROM (SELECT * FROM pragma_index_xinfo(i.name) WHERE key ORDER BY seqno)) || ')'"                            \
+        " || CASE origin WHEN 'pk' THEN ', primary key' WHEN 'u' THEN ', UNIQUE'"                                       \
+        "    ELSE iif(\"unique\", ', unique', '') END || iif(partial, ', partial', '')"                                 \
+        " FROM pragma_index_list(?1) AS i "                                                                             \
+        "UNION ALL SELECT 'Foreign keys', line FROM (SELECT '(' || group_concat(\"from\", ', ') || ') refers to '"      \
+        "  || \"table\" || coalesce(' (' || group_concat(\"to\", ', ') || ')', '')"                                     \
+        "  || iif(on_update <> 'NO ACTION', ', on update ' || lower(on_update), '')"                                    \
+        "  || iif(on_delete <> 'NO ACTION', ', on delete ' || lower(on_delete), '') AS line"                            \
+        "  FROM pragma_foreign_key_list(?1) GROUP BY id ORDER BY id) "                                                  \
+        "UNION ALL SELECT 'Referred to by', line FROM (SELECT s.name || ' (' || group_concat(k.\"from\", ', ') || ')' AS line" \
+        "  FROM sqlite_schema AS s, pragma_foreign_key_list(s.name) AS k"                                               \
+        "  WHERE s.type = 'table' AND s.rootpage > 0 AND k.\"table\" = ?1 COLLATE NOCASE GROUP BY s.name, k.id ORDER BY 1) " \
+        "UNION ALL SELECT 'Triggers', name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE " \
+        "UNION ALL SELECT 'Definition', sql FROM sqlite_schema WHERE type = 'view' AND name = ?1 COLLATE NOCASE"
+
+typedef struct Sections {
+        GString *text;
+        char *heading; /* owned; the last one */
+} Sections;
+
+static int take_line(sqlipc_cursor *cursor, bool is_row, void *userdata) {
+        Sections *sections = userdata;
+        const char *heading, *line;
+        size_t size;
+
+        if (!is_row)
+                return 0;
+        heading = sqlipc_column_text(cursor, 0, NULL);
+        line = sqlipc_column_text(cursor, 1, &size);
+        if (g_strcmp0(heading, sections->heading) != 0) {
+                g_free(sections->heading);
+                sections->heading = g_strdup(heading);
+                g_string_append_printf(sections->text, "%s:\n", heading);
+        }
+        g_string_append(sections->text, "  ");
+        format_shown_lines(sections->text, line ?: "", size, SIZE_MAX);
+        g_string_append_c(sections->text, '\n');
+        return 0;
+}
+
+static int append_sections(Shell *shell, const char *name, GString *text) {
+        const sqlipc_parameter parameter = { .type = SQLIPC_TEXT, .bytes = name, .size = strlen(name) };
+        Sections sections = { .text = text };
+        int r = query_run(shell, SECTIONS_SQL, &parameter, 1, take_line, &sections, NULL);
+
+        g_free(sections.heading);
+        return r;
+}
+
+/* ---- All of it ---------------------------------------------------------------------------------------------------- */
+
+static bool is_grid(RenderMode mode) {
+        return mode == RENDER_TABLE || mode == RENDER_BOX || mode == RENDER_MARKDOWN || mode == RENDER_COLUMN;
+}
+
+static int write_relation(Shell *shell, const Relation *relation, FILE *file) {
+        RenderOptions options = query_render_options(shell, file);
+        g_autofree char *sql = columns_sql(relation->name);
+        g_autoptr(GString) text = g_string_new(NULL);
+        int r;
+
+        options.null = "";
+        options.widths = NULL;
+        options.n_widths = 0;
+        g_string_append_printf(text, "%s ", relation->kind);
+        format_shown_text(text, relation->name, strlen(relation->name), SIZE_MAX);
+        fprintf(file, "%s\n", text->str);
+        g_string_truncate(text, 0);
+        r = query_write(shell, sql, shell->settings.mode, &options, NULL);
+        if (r >= 0)
+                r = append_sections(shell, relation->name, text);
+        (void) fputs(text->str, file); /* answer_end() knows of failures */
+        return r;
+}
+
+int describe_relation(Shell *shell, const char *name) {
+        __attribute__((cleanup(relation_done))) Relation relation = {};
+        FILE *file;
+        int r = find_relation(shell, name, &relation);
+
+        if (r < 0)
+                return r;
+        if (!is_grid(shell->settings.mode)) {
+                g_autofree char *sql = columns_sql(relation.name);
+
+                return query_print(shell, sql);
+        }
+        r = answer_begin(shell, &file);
+        return r < 0 ? r : answer_end(shell, write_relation(shell, &relation, file));
+}
+
+int describe_all(Shell *shell) {
+        return query_print(shell, "SELECT name, type, ncol AS columns,"
+                           " trim(iif(wr, 'without rowid ', '') || iif(strict, 'strict', '')) AS \"kind\""
+                           " FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name");
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* SQL of a schema as text, see schema-text.h. */
+#include "schema-text.h"
+
+#include <sqlite3.h>
+#include <string.h>
+
+/* A shorter one stays on its line. */
+enum { LONG = 79 };
+
+static bool is_blank(char c) {
+        return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* A comment that reaches to the end of the SQL would swallow the ";". */
+static const char *close_comment(const char *sql) {
+        static const char *const ends[] = { "", "*/", "\n" };
+
+        if (!strstr(sql, "/*") && !strstr(sql, "--"))
+                return "";
+        for (size_t i = 0; i < G_N_ELEMENTS(ends); i++) {
+                g_autofree char *complete = g_strconcat(sql, ends[i], ";", NULL);
+
+                if (sqlite3_complete(complete))
+                        return ends[i];
+        }
+        return "";
+}
+
+/* A line, or a piece of one. Tables with their names in quotes are mostly those that belong to a virtual table. */
+static void append_piece(GString *text, const char *sql, const char *end) {
+        static const char create[] = "CREATE TABLE ";
+        const char *name = sql + strlen(create);
+
+        if (g_str_has_prefix(sql, create) && (*name == '\'' || *name == '"'))
+                g_string_append_printf(text, "CREATE TABLE IF NOT EXISTS %s%s", name, end);
+        else
+                g_string_append_printf(text, "%s%s", sql, end);
+}
+
+static void append_end(GString *text, const char *sql) {
+        append_piece(text, sql, close_comment(sql));
+        g_string_append(text, ";\n");
+}
+
+/* One blank where there were several, none inside of a parenthesis. */
+static char *squeeze(const char *sql) {
+        g_autoptr(GString) line = g_string_new(NULL);
+
+        while (is_blank(*sql))
+                sql++;
+        for (const char *p = sql; *p; p++) {
+                char *last = line->len > 0 ? &line->str[line->len - 1] : NULL;
+
+                if (is_blank(*p)) {
+                        if (last && *last == '\r')
+                                *last = '\n';
+                        if (last && (is_blank(*last) || *last == '('))
+                                continue;
+                } else if ((*p == '(' || *p == ')') && last && is_blank(*last))
+                        g_string_truncate(line, line->len - 1);
+                g_string_append_c(line, *p);
+        }
+        while (line->len > 0 && is_blank(line->str[line->len - 1]))
+                g_string_truncate(line, line->len - 1);
+        return g_string_free(g_steal_pointer(&line), FALSE);
+}
+
+/* Only blanks, or a comment, up to the end of the line. */
+static bool line_ends(const char *p) {
+        for (; *p && *p != '\n'; p++)
+                if (!is_blank(*p))
+                        return p[0] == '-' && p[1] == '-';
+        return true;
+}
+
+typedef struct Breaker {
+        char quote;          /* what ends the string, name or comment that we are in; 0: none */
+        int depth;           /* of parentheses */
+        unsigned n_lines;
+        GString *line;       /* since the last break */
+} Breaker;
+
+static void break_line(Breaker *breaker, GString *text, const char *end) {
+        append_piece(text, breaker->line->str, end);
+        g_string_truncate(breaker->line, 0);
+}
+
+static void take_character(Breaker *breaker, GString *text, const char *p) {
+        if (*p == breaker->quote)
+                breaker->quote = 0;
+        else if (*p == '"' || *p == '\'' || *p == '`')
+                breaker->quote = *p;
+        else if (*p == '[')
+                breaker->quote = ']';
+        else if (p[0] == '-' && p[1] == '-')
+                breaker->quote = '\n';
+        else if (*p == '(')
+                breaker->depth++;
+        else if (*p == ')' && --breaker->depth == 0 && breaker->n_lines > 0 && breaker->line->len > 0)
+                break_line(breaker, text, "\n");
+}
+
+/* Columns and constraints are what stands between commas inside of one parenthesis. */
+static void append_indented(GString *text, const char *sql) {
+        g_autoptr(GString) line = g_string_new(NULL);
+        Breaker breaker = { .line = line };
+
+        for (const char *p = sql; *p; p++) {
+                take_character(&breaker, text, p);
+                if (*p != '\n' || breaker.depth != 1 || breaker.quote)
+                        g_string_append_c(line, *p);
+                if (breaker.depth != 1 || breaker.quote || !(*p == '(' || *p == '\n' || (*p == ',' && !line_ends(p + 1))))
+                        continue;
+                break_line(&breaker, text, "\n  ");
+                breaker.n_lines++;
+                while (is_blank(p[1]))
+                        p++;
+        }
+        append_end(text, line->str);
+}
+
+void schema_text_append(GString *text, const char *sql, bool indent) {
+        g_autofree char *line = NULL;
+
+        if (!indent) {
+                append_end(text, sql);
+                return;
+        }
+        if (g_ascii_strncasecmp(sql, "CREATE VIEW", 11) == 0 || g_ascii_strncasecmp(sql, "CREATE TRIG", 11) == 0) {
+                g_string_append_printf(text, "%s;\n", sql);
+                return;
+        }
+        line = squeeze(sql);
+        if (strlen(line) >= LONG)
+                append_indented(text, line);
+        else
+                append_end(text, line);
+}

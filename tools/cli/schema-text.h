@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The SQL of an object as .schema of sqlite3's shell writes it, byte for byte. Pure. */
+#ifndef CLI_SCHEMA_TEXT_H
+#define CLI_SCHEMA_TEXT_H
+
+#include <glib.h>
+#include <stdbool.h>
+
+/** Appends `sql` with ";" and a newline. `indent`: a long table has a line for each of its columns and constraints. */
+void schema_text_append(GString *text, const char *sql, bool indent);
+
+#endif
