@@ -30,11 +30,11 @@ char *human_size(uint64_t n_bytes) {
 }
 
 char *human_time(uint64_t usec) {
-        uint64_t seconds = usec / SECOND;
+        uint64_t seconds = (usec + SECOND / 2) / SECOND;
 
-        if (usec < SECOND)
+        if (usec < 999950) /* and not 1000.0 ms */
                 return g_strdup_printf("%.1f ms", (double) usec / 1000);
-        if (seconds < 60)
+        if (usec < 59995000)
                 return g_strdup_printf("%.2f s", (double) usec / SECOND);
         return g_strdup_printf("%" PRIu64 ":%02" PRIu64 " min", seconds / 60, seconds % 60);
 }
