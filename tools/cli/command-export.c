@@ -44,17 +44,22 @@ static int run_dump(Shell *shell, const Command *command, char **arguments) {
 
 /* ---- Files -------------------------------------------------------------------------------------------------------- */
 
+static int tell_unwritten(Shell *shell, const char *path, int r) {
+        shell_complain(shell, "cannot write %s: %s", path, g_strerror(-r));
+        shell_note_failure(shell, EXIT_OUTPUT);
+        return r;
+}
+
 static int begin_file(Shell *shell, TargetFile *target, const char *path, bool force) {
         int r = target_file_begin(target, path, force);
 
+        if (r != -EEXIST && r != -EINVAL)
+                return r < 0 ? tell_unwritten(shell, path, r) : 0;
         if (r == -EEXIST)
                 shell_complain(shell, "%s is there already; --force replaces it", path);
-        else if (r == -EINVAL)
+        else
                 shell_complain(shell, "%s is no regular file; .once writes there", path);
-        else if (r < 0)
-                shell_complain(shell, "cannot make %s: %s", path, g_strerror(-r));
-        if (r < 0)
-                shell_note_failure(shell, EXIT_OUTPUT);
+        shell_note_failure(shell, EXIT_OUTPUT);
         return r;
 }
 
@@ -65,28 +70,31 @@ static int end_file(Shell *shell, TargetFile *target, const char *path, int r) {
                 return r;
         }
         r = target_file_keep(target);
-        if (r < 0) {
-                shell_complain(shell, "cannot write %s: %s", path, g_strerror(-r));
-                shell_note_failure(shell, EXIT_OUTPUT);
-        }
-        return r;
+        return r < 0 ? tell_unwritten(shell, path, r) : 0;
 }
 
-/* The stream of a target, which stays open. */
-static FILE *open_stream(const TargetFile *target) {
-        return fopen(target->temporary, "we");
+static int begin_stream(Shell *shell, TargetFile *target, const char *path, bool force, FILE **ret) {
+        int r = begin_file(shell, target, path, force);
+
+        if (r < 0)
+                return r;
+        *ret = fopen(target->temporary, "we");
+        if (*ret)
+                return 0;
+        r = -errno;
+        target_file_drop(target);
+        return tell_unwritten(shell, path, r);
 }
 
-static int close_stream(Shell *shell, FILE *file, const char *path, int r) {
+/* `r`: how it went, told if it is a failure. */
+static int end_stream(Shell *shell, TargetFile *target, const char *path, FILE *file, int r) {
         int w = ferror(file) ? -EIO : 0;
 
         if (fclose(file) != 0)
                 w = -errno;
-        if (w < 0) {
-                shell_complain(shell, "cannot write %s: %s", path, g_strerror(-w));
-                shell_note_failure(shell, EXIT_OUTPUT);
-        }
-        return w < 0 ? w : r;
+        if (w < 0 && r >= 0)
+                r = tell_unwritten(shell, path, w);
+        return end_file(shell, target, path, r);
 }
 
 /* ---- .backup ------------------------------------------------------------------------------------------------------ */
@@ -183,28 +191,20 @@ static int export_dump(Shell *shell, const Export *export, bool as_database) {
                 return r;
         if (as_database)
                 return write_database(shell, export->path, export->force, &options);
-        r = begin_file(shell, &target, export->path, export->force);
-        if (r < 0)
-                return r;
-        file = open_stream(&target);
-        r = file ? close_stream(shell, file, export->path, dump_text(shell, &options, file, false)) : -errno;
-        return end_file(shell, &target, export->path, r);
+        r = begin_stream(shell, &target, export->path, export->force, &file);
+        return r < 0 ? r : end_stream(shell, &target, export->path, file, dump_text(shell, &options, file, false));
 }
 
 static int export_rows(Shell *shell, const Export *export, RenderMode mode, const char *sql) {
         RenderOptions options = { .table_name = export->table };
         QueryTotals totals = {};
         TargetFile target;
-        int r = begin_file(shell, &target, export->path, export->force);
+        int r = begin_stream(shell, &target, export->path, export->force, &options.output);
 
         if (r < 0)
                 return r;
-        options.output = open_stream(&target);
-        if (options.output)
-                r = close_stream(shell, options.output, export->path, query_write(shell, sql, mode, &options, &totals));
-        else
-                r = -errno;
-        r = end_file(shell, &target, export->path, r);
+        r = query_write(shell, sql, mode, &options, &totals);
+        r = end_stream(shell, &target, export->path, options.output, r);
         if (r >= 0)
                 shell_say(shell, "%" G_GUINT64_FORMAT " rows to %s", totals.n_rows, export->path);
         return r;

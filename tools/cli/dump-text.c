@@ -107,5 +107,5 @@ int dump_text(Shell *shell, const DumpOptions *options, FILE *stream, bool harml
         int r = dump_run(shell, options, &sink, &text);
 
         end(&text, r);
-        return r;
+        return ferror(stream) ? 0 : r;
 }
