@@ -73,8 +73,8 @@ Descriptors connection_descriptors(sqlipc_connection *c) {
                 c->descriptors = sd_bus_can_send(c->bus, SD_BUS_TYPE_UNIX_FD) > 0 ? DESCRIPTORS_PASS : DESCRIPTORS_NONE;
         if (c->descriptors != DESCRIPTORS_UNKNOWN)
                 return c->descriptors;
-        /* Ours is a local bus, and they pass descriptors; what the caller's is shows once it is ready, which only a call that
-         * waits can wait for. */
+        /* Ours is a local bus, and they pass descriptors; what the caller's is shows once it is ready, which only a call
+         * that waits can wait for. */
         return c->open_bus || !c->blocking || !connection_is_open(c) ? DESCRIPTORS_PASS : DESCRIPTORS_UNKNOWN;
 }
 

@@ -199,8 +199,8 @@ int connection_fail_send(sqlipc_connection *connection, int r) {
 }
 
 int error_set_no_descriptors(Error *e) {
-        return error_set(e, ERROR_NO_DESCRIPTORS, "This bus connection passes no descriptors, as over ssh, and so there are no "
-                         "prepared statements, pipes and channels: query with SQLIPC_TRANSPORT_AUTO or _DBUS.");
+        return error_set(e, ERROR_NO_DESCRIPTORS, "This bus connection passes no descriptors, as over ssh, and so there are "
+                         "no prepared statements, pipes and channels: query with SQLIPC_TRANSPORT_AUTO or _DBUS.");
 }
 
 int connection_fail_wait(sqlipc_connection *connection, int r) {

@@ -303,7 +303,7 @@ static int begin(Buffer *frames, sd_bus_message *m, unsigned *n_columns) {
         return r < 0 ? r : sd_bus_message_rewind(m, true);
 }
 
-int row_frames_append(Buffer *frames, sd_bus_message *reply, unsigned *n_columns, bool *ret_more) {
+static int append_reply(Buffer *frames, sd_bus_message *reply, unsigned *n_columns, bool *ret_more) {
         _cleanup_(info_done) Info info = { .end = { 0 } };
         int r;
 
@@ -319,4 +319,13 @@ int row_frames_append(Buffer *frames, sd_bus_message *reply, unsigned *n_columns
         if (r < 0)
                 return r;
         return *ret_more ? 0 : append_end(frames, &info.end);
+}
+
+int row_frames_append(Buffer *frames, sd_bus_message *reply, unsigned *n_columns, bool *ret_more) {
+        size_t before = buffer_size(frames);
+        int r = append_reply(frames, reply, n_columns, ret_more);
+
+        if (r < 0)
+                frames->fill = frames->start + before;
+        return r;
 }

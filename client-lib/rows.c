@@ -7,6 +7,10 @@
 #include "row-frames.h"
 #include "rows.h"
 
+/* The first rows shall come soon, however slow the way; and few round trips shall be waited for where there are many. */
+#define BLOCK_SIZE_MIN ((uint32_t) 64 * 1024)
+#define BLOCK_SIZE_MAX ((uint32_t) 1024 * 1024)
+
 void rows_stop(Run *run) {
         run->rows.next = call_free(run->rows.next);
         run->rows.failure = sd_bus_message_unref(run->rows.failure);
@@ -49,10 +53,13 @@ static int ask(Run *run) {
         r = connection_new_call(run->connection, &m, run->owner, run->path, "NextRows");
         if (r < 0)
                 return r;
-        r = sd_bus_message_append(m, "ta{sv}", run->number, 0);
+        r = sd_bus_message_append(m, "ta{sv}", run->number, 1, "max-bytes", "u", run->rows.block_size);
         if (r < 0)
                 return r;
-        return call_new(&run->rows.next, run->connection, m, on_next_reply, NULL, run, UINT64_MAX);
+        r = call_new(&run->rows.next, run->connection, m, on_next_reply, NULL, run, UINT64_MAX);
+        if (r >= 0 && run->rows.block_size < BLOCK_SIZE_MAX)
+                run->rows.block_size *= 2;
+        return r;
 }
 
 ssize_t rows_read(Run *run, uint8_t *room, size_t size) {
@@ -142,5 +149,6 @@ int rows_open(Run *run, sqlipc_cursor *cursor, const char *sql, const sqlipc_par
         if (r < 0 && !connection_is_open(run->connection)) /* sending found out that the bus is gone */
                 r = open_once(run, cursor, sql, parameters, n_parameters, n_positional_min);
         run->rows.bus_generation = run->connection->bus_generation;
+        run->rows.block_size = BLOCK_SIZE_MIN;
         return r;
 }

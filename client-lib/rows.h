@@ -4,8 +4,8 @@
  *
  *      OpenRows --its number--> NextRows --rows, more--> NextRows ... --rows, no more, or an error--> over
  *
- * One NextRows is under way at a time. It is sent as soon as what the last one brought goes into the decoder, so that the next
- * block is on its way while the program reads; at most one block waits in `backlog`.
+ * One NextRows is under way at a time. It is sent as soon as what the last one brought goes into the decoder, so that the
+ * next block is on its way while the program reads; at most one block waits in `backlog`. Blocks grow with the result.
  */
 #ifndef SQLIPC_CLIENT_ROWS_H
 #define SQLIPC_CLIENT_ROWS_H
@@ -19,13 +19,15 @@ typedef struct Rows {
         bool more;                /* the number is known, and NextRows was not told that it is over */
         Call *next;               /* NextRows */
         unsigned n_columns;       /* 0: the first reply is still to come */
+        uint32_t block_size;      /* bytes of rows that the next reply may have */
         uint64_t bus_generation;  /* of the bus connection that the run lives on */
         sd_bus_message *failure;  /* what ended it, behind what is in `backlog`: an error reply, owned */
         int error;                /* the same: negative, a reply that cannot be */
 } Rows;
 
 /* Asks for a run of `sql`, whose answer goes to `cursor`; positional parameters are padded with NULL to
- * `n_positional_min`. What was under way in `run` is forgotten. Negative: it could not be asked, and nothing is under way. */
+ * `n_positional_min`. What was under way in `run` is forgotten. Negative: it could not be asked, and nothing is under
+ * way. */
 int rows_open(Run *run, sqlipc_cursor *cursor, const char *sql, const sqlipc_parameter *parameters, size_t n_parameters,
               size_t n_positional_min);
 

@@ -187,6 +187,12 @@ static void totals(void) {
         printf("totals %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", n_rows, bytes, usec);
 }
 
+static int open_remote(const char *which, const char *host) {
+        if (!strcmp(which, "user"))
+                return sqlipc_open_user_remote(host, &connection);
+        return sqlipc_open_system_remote(host, &connection);
+}
+
 /* A call of the program's own goes over the connection's bus. */
 static void bus(void) {
         sd_bus *b = sqlipc_get_bus(connection);
@@ -224,7 +230,7 @@ static void obey(char *line) {
         if (!strcmp(verb, "open")) {
                 answer(sqlipc_open_address(word, &connection));
         } else if (!strcmp(verb, "remote")) {
-                answer((!strcmp(word, "user") ? sqlipc_open_user_remote : sqlipc_open_system_remote)(line, &connection));
+                answer(open_remote(word, line ? line : ""));
         } else if (!strcmp(verb, "bus")) {
                 bus();
         } else if (!strcmp(verb, "totals")) {

@@ -160,7 +160,7 @@ static inline void *fake_thread(void *userdata) {
 }
 
 /* Both ends, talking; the library blocks, for five seconds at most. */
-static inline void fake_start(FakeService *f) {
+static inline void fake_start_with(FakeService *f, bool descriptors) {
         sd_id128_t id;
         int fds[2];
 
@@ -175,10 +175,15 @@ static inline void fake_start(FakeService *f) {
         CHECK(sd_bus_add_filter(f->bus, NULL, fake_on_message, f) >= 0);
         CHECK(sd_bus_new(&f->client_bus) >= 0);
         CHECK(sd_bus_set_fd(f->client_bus, fds[1], fds[1]) >= 0);
+        CHECK(sd_bus_negotiate_fds(f->client_bus, descriptors) >= 0);
         CHECK(sd_bus_start(f->client_bus) >= 0);
         CHECK_INT(sqlipc_open_bus(f->client_bus, &f->connection), 0);
         CHECK_INT(sqlipc_set_timeout(f->connection, 5000000), 0);
         CHECK_INT(pthread_create(&f->thread, NULL, fake_thread, f), 0);
+}
+
+static inline void fake_start(FakeService *f) {
+        fake_start_with(f, true);
 }
 
 /* The service's end is over: it read all that we sent, or was told to stop. */
