@@ -19,9 +19,10 @@ demo=("${build[@]}" systemd dbus-daemon)
 package=("${build[@]}" build-essential debhelper lintian systemd)
 # The second compiler; C++ for the public header; sqlite3's shell, whose output ours is compared with; the container of
 # the system suite, with polkit and a bus for each user in it; the second shell that completes; what draws charts; a
-# terminal's screen for what is typed at a prompt.
+# terminal's screen for what is typed at a prompt; ssh and its server, of which a test starts one of its own on the loopback.
 test=("${demo[@]}" "${package[@]}" clang g++ binutils git sqlite3 util-linux python3-gi dbus dbus-broker systemd-container
-    systemd-sysv polkitd dbus-user-session libpam-systemd zsh gnuplot-nox python3-pyte)
+    systemd-sysv polkitd dbus-user-session libpam-systemd zsh gnuplot-nox python3-pyte
+    openssh-client openssh-server)
 # What is measured beside us; of MariaDB the programs without a service, which PostgreSQL has not apart. strace counts calls.
 bench=("${demo[@]}" gnuplot-nox postgresql libpq-dev mariadb-server-core libmariadb-dev strace)
 # What .ci/run does beyond the tests, and the servers that a test measures beside us: elsewhere it skips them, rather than
