@@ -34,15 +34,49 @@ struct Editor {
         bool done;                  /* readline has a line */
         char *line;                 /* that line, owned; NULL: Ctrl-D */
         bool painted;               /* colours are on the screen */
+        FILE *stream;               /* readline's: collects in .output */
+        GString *output;            /* what the screen is to show before the next wait */
+        int screen;                 /* borrowed; the terminal */
 };
 
 /* Readline's hooks take no userdata, and there is one terminal. */
 static Editor *current;
 
+/* ---- The screen --------------------------------------------------------------------------------------------------- */
+
+/* Readline flushes whenever it has drawn a bit; a screen that gets a key's whole work at once does not flicker. */
+static ssize_t collect(void *userdata, const char *bytes, size_t size) {
+        Editor *editor = userdata;
+
+        g_string_append_len(editor->output, bytes, (gssize) size);
+        return (ssize_t) size;
+}
+
+static void show(Editor *editor) {
+        (void) fflush(editor->stream);
+        for (size_t done = 0; done < editor->output->len;) {
+                ssize_t n = write(editor->screen, editor->output->str + done, editor->output->len - done);
+
+                if (n < 0 && errno != EINTR)
+                        break; /* it hung up: reading tells */
+                done += n > 0 ? (size_t) n : 0;
+        }
+        g_string_truncate(editor->output, 0);
+}
+
+static int open_screen(Editor *editor) {
+        editor->output = g_string_new(NULL);
+        editor->screen = isatty(STDOUT_FILENO) ? STDOUT_FILENO : STDERR_FILENO;
+        editor->stream = fopencookie(editor, "w", (cookie_io_functions_t) { .write = collect });
+        return editor->stream ? 0 : -ENOMEM;
+}
+
 /* ---- Keys --------------------------------------------------------------------------------------------------------- */
 
-/* Waits for a key or a signal. 1: a key, or the end of input; 0: a signal that is to be looked at; -errno. */
-static int wait_for_key(void) {
+/* Waits for a key or a signal. 1: a key, or the end of input; 0: a signal that is to be looked at; -errno. Where both are there
+ * the signal came first, for the terminal forgets with it what was typed before; `key_first`: all the same. */
+static int wait_for_key(bool key_first) {
+        show(current);
         for (;;) {
                 struct pollfd fds[] = {
                         { .fd = STDIN_FILENO, .events = POLLIN },
@@ -52,19 +86,20 @@ static int wait_for_key(void) {
                 if (poll(fds, G_N_ELEMENTS(fds), -1) < 0) {
                         if (errno != EINTR)
                                 return -errno;
-                } else if (fds[0].revents != 0) /* first, so that a signal never looks like the end of input */
-                        return 1;
-                else if (fds[1].revents != 0)
+                } else if (fds[1].revents != 0 && !(key_first && fds[0].revents != 0))
                         return 0;
+                else
+                        return 1;
         }
 }
 
-/* Readline reads on by itself within a paste, a question, a quoted key. EOF ends that. */
+/* Readline reads on by itself within a paste, a question, a quoted key. EOF ends that; and it must not come where there was a key,
+ * as of an empty line it is Ctrl-D. */
 static int read_key(FILE *stream) {
         for (;;) {
                 unsigned char key;
                 ssize_t n;
-                int r = wait_for_key();
+                int r = wait_for_key(true);
 
                 if (r == 0 && !interrupt_pending() && interrupt_leave() == 0) {
                         (void) interrupt_take();
@@ -93,6 +128,7 @@ static void prepare_terminal(int meta) {
 
 static int on_suspend(int count, int key) {
         rl_deprep_terminal();
+        show(current);
         (void) kill(0, SIGTSTP);
         prepare_terminal(1);
         rl_resize_terminal();
@@ -133,7 +169,6 @@ static bool paint(const Editor *editor) {
         if (!shows_plain_line() || !highlight_paint(&text, output))
                 return false;
         (void) fwrite(output->str, 1, output->len, rl_outstream);
-        (void) fflush(rl_outstream);
         return true;
 }
 
@@ -234,7 +269,7 @@ static int edit_line(Editor *editor, const char *prompt, bool *ret_typed) {
         editor->line = NULL;
         rl_callback_handler_install(prompt, on_line);
         while (r >= 0 && !editor->done) {
-                r = wait_for_key();
+                r = wait_for_key(false);
                 if (r > 0)
                         rl_callback_read_char();
                 else if (r == 0 && (interrupt_pending() || interrupt_leave() != 0))
@@ -270,19 +305,18 @@ static char *next_plain_line(Editor *editor, bool all) {
 
 /* The terminal edits the line as far as it can by itself. */
 static int read_plain_line(Editor *editor, const char *prompt) {
-        fputs(prompt, rl_outstream);
-        (void) fflush(rl_outstream);
+        fputs(prompt, editor->stream);
         while (!(editor->line = next_plain_line(editor, false))) {
                 char bytes[4096];
                 ssize_t n;
-                int r = wait_for_key();
+                int r = wait_for_key(false);
 
                 if (r < 0)
                         return r;
                 if (r == 0 && interrupt_leave() != 0)
                         return 0;
                 if (r == 0 && interrupt_take() > 0) {
-                        fputc('\n', rl_outstream);
+                        fputc('\n', editor->stream);
                         return -EINTR;
                 }
                 if (r == 0)
@@ -318,6 +352,7 @@ int editor_read_line(Editor *editor, const char *prompt, const EditorLines *befo
         editor_completion_begin(editor->options.shell, before->text);
         r = editor->plain ? read_plain_line(editor, prompt) : edit_line(editor, prompt, ret_typed);
         editor_completion_end();
+        show(editor);
         if (r > 0)
                 *ret = g_steal_pointer(&editor->line);
         return r;
@@ -332,17 +367,17 @@ static bool can_edit(void) {
         return up && *up && right && strstr(right, "\033[C");
 }
 
-static void set_up_readline(void) {
+static void set_up_readline(FILE *stream) {
         rl_readline_name = "ipcq-cli";
         rl_instream = stdin;
-        rl_outstream = isatty(STDOUT_FILENO) ? stdout : stderr;
+        rl_outstream = stream;
         rl_catch_signals = 0;
         rl_catch_sigwinch = 0;
         rl_change_environment = 0;
         rl_getc_function = read_key;
         rl_prep_term_function = prepare_terminal;
-        rl_redisplay_function = on_redisplay;
         (void) rl_initialize();
+        rl_redisplay_function = on_redisplay; /* not before: whose own function draws is taken for one without a terminal */
         (void) rl_bind_key_in_map('Z' & 0x1f, on_suspend, emacs_standard_keymap);
         (void) rl_bind_key_in_map('Z' & 0x1f, on_suspend, vi_insertion_keymap);
         (void) rl_bind_key_in_map('Z' & 0x1f, on_suspend, vi_movement_keymap);
@@ -350,14 +385,20 @@ static void set_up_readline(void) {
 
 int editor_new(const EditorOptions *options, Editor **ret) {
         Editor *editor = g_new0(Editor, 1);
+        int r;
 
         editor->options = *options;
         editor->history_path = g_strdup(options->history_path);
         editor->input = g_string_new(NULL);
-        set_up_readline();
+        current = editor;
+        r = open_screen(editor);
+        if (r < 0) {
+                editor_free(editor);
+                return r;
+        }
+        set_up_readline(editor->stream);
         editor->plain = !can_edit();
         read_history_file(editor);
-        current = editor;
         *ret = editor;
         return 0;
 }
@@ -367,6 +408,9 @@ Editor *editor_free(Editor *editor) {
                 return NULL;
         current = NULL;
         clear_history();
+        if (editor->stream)
+                (void) fclose(editor->stream);
+        g_string_free(editor->output, true);
         g_free(editor->history_path);
         g_string_free(editor->input, true);
         g_free(editor);

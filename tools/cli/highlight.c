@@ -23,7 +23,7 @@ typedef enum Color {
 static const char *const sequences[] = {
         [COLOR_PLAIN] = "\033[0m",     [COLOR_KEYWORD] = "\033[0;1;34m", [COLOR_STRING] = "\033[0;32m",
         [COLOR_NUMBER] = "\033[0;35m", [COLOR_QUOTED] = "\033[0;33m",    [COLOR_PARAMETER] = "\033[0;36m",
-        [COLOR_COMMENT] = "\033[0;2m", [COLOR_COMMAND] = "\033[0;1;36m", [COLOR_OPEN] = "\033[0;31m",
+        [COLOR_COMMENT] = "\033[0;90m",  [COLOR_COMMAND] = "\033[0;1;36m", [COLOR_OPEN] = "\033[0;31m",
 };
 
 static Color color_of(const SqlToken *token) {

@@ -236,13 +236,11 @@ static int read_file_line(Script *script) {
         return 1;
 }
 
-/* How far the first prompt reaches, the ones below it reach, too: "chinook> ", "    ...> "; with what is open: "    '..> ". */
-static char *continuation_prompt(const Script *script, const char *first) {
-        static const char signs[] = { [SQL_STRING] = '\'', [SQL_QUOTED] = '"', [SQL_COMMENT] = '*' };
-        char sign = script->split.open < sizeof signs ? signs[script->split.open] : '\0';
+/* As wide as the first one: "chinook> ", "    ...> ". */
+static char *continuation_prompt(const char *first) {
         size_t width = format_shown_width(first, strlen(first));
 
-        return g_strdup_printf("%*s%c..> ", (int) (width > 5 ? width - 5 : 0), "", sign ? sign : '.');
+        return g_strdup_printf("%*s...> ", (int) (width > 5 ? width - 5 : 0), "");
 }
 
 /* Whether a statement is under way behind all that is there; looks further than the unit that comes next. */
@@ -287,7 +285,7 @@ static int read_prompt_line(Script *script) {
                 .started = script->split.started,
         };
         bool fresh = !script->split.started && script->split.open == SQL_SPACE;
-        g_autofree char *first = editor_prompt(script->editor), *next = continuation_prompt(script, first);
+        g_autofree char *first = editor_prompt(script->editor), *next = continuation_prompt(first);
         g_autofree char *line = NULL;
         bool typed = false;
         int r;
