@@ -14,7 +14,11 @@ static int tell(Shell *shell, int r) {
 }
 
 int answer_begin(Shell *shell, FILE **ret) {
-        const OutputOptions options = { .interactive = shell->interactive, .pager = shell->settings.pager };
+        const OutputOptions options = {
+                .interactive = shell->interactive,
+                .harmless = true,
+                .pager = shell->settings.pager,
+        };
         int r = output_begin(shell->output, &options, ret);
 
         return r < 0 ? tell(shell, r) : 0;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "answer.h"
+#include "chart.h"
 #include "command.h"
 #include "edit.h"
 #include "editor.h"
@@ -246,6 +247,52 @@ static int run_forget(Shell *shell, const Command *command, char **arguments) {
         return complain_of(shell, saved_remove(arguments[1], &message), arguments[1], message);
 }
 
+/* ---- .chart ------------------------------------------------------------------------------------------------------- */
+
+static const char *const chart_kinds[] = { "bar", "line", "hist", NULL }; /* by ChartKind */
+
+static ChartKind take_kind(char **rest) {
+        for (int kind = 0; chart_kinds[kind]; kind++)
+                if (starts_with_word(*rest, chart_kinds[kind])) {
+                        (void) take_word(rest);
+                        return (ChartKind) kind;
+                }
+        return CHART_BAR;
+}
+
+/* A name with blanks stands in quotes. */
+static int take_path(char **rest, char **ret) {
+        size_t size = 0;
+        char quote;
+
+        if (!starts_with_word(*rest, "--output"))
+                return 0;
+        (void) take_word(rest);
+        quote = **rest == '\'' || **rest == '"' ? *(*rest)++ : '\0';
+        while ((*rest)[size] && (quote ? (*rest)[size] != quote : !strchr(" \t", (*rest)[size])))
+                size++;
+        if (size == 0 || (quote && (*rest)[size] != quote))
+                return -EINVAL;
+        *ret = g_strndup(*rest, size);
+        *rest += size + (quote != '\0');
+        *rest += strspn(*rest, " \t");
+        return 0;
+}
+
+static int run_chart(Shell *shell, const Command *command, char **arguments) {
+        g_autofree char *path = NULL, *sql = NULL;
+        char *rest = arguments[1];
+        ChartKind kind = take_kind(&rest);
+
+        if (take_path(&rest, &path) < 0)
+                return command_misuse(shell, command);
+        sql = *rest ? g_strdup(rest) : current_statement(shell);
+        if (!sql)
+                return -EINVAL;
+        remember(shell, sql);
+        return chart_run(shell, kind, sql, path);
+}
+
 /* ---- .edit -------------------------------------------------------------------------------------------------------- */
 
 static int run_edit(Shell *shell, const Command *command, char **arguments) {
@@ -285,6 +332,11 @@ const Command commands_query[] = {
           .details = "Every 2 seconds, and the last statement, where nothing else is said. Ctrl-C or q ends it. What changed\n"
                      "stands out. Rows are known again by their first column, or else by their position.",
           .takes_rest = true, .kinds = { ARGUMENT_SQL }, .run = run_watch },
+        { .name = "chart", .arguments = "[bar|line|hist] [--output FILE] [SQL]", .summary = "Draw a result as a picture",
+          .details = "bar, if nothing is said: a label and numbers, a bar for each number. line: x, and a line for each column\n"
+                     "of y. hist: how often the numbers of one column fall into which class. In the terminal, or into FILE, a\n"
+                     ".png or .svg. The last statement, where there is no SQL. NULL is left out. Needs gnuplot.",
+          .takes_rest = true, .kinds = { ARGUMENT_WORDS, ARGUMENT_SQL }, .words = chart_kinds, .run = run_chart },
         { .name = "save", .arguments = "NAME [SQL]", .summary = "Keep the last statement, or SQL, under a name",
           .details = "In ~/.config/ipcq/queries/NAME.sql; .run runs it, .queries lists all, .forget removes it.",
           .n_min = 1, .takes_rest = true, .kinds = { ARGUMENT_QUERY, ARGUMENT_SQL }, .run = run_save },

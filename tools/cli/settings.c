@@ -192,9 +192,9 @@ static char *write_count(const Settings *settings, const Setting *setting) {
         return count == 0 ? g_strdup("off") : g_strdup_printf("%" G_GUINT64_FORMAT, count);
 }
 
-/* All or none of them: a list with a mistake changes nothing. */
+/* All or none of them: a list with a mistake changes nothing. None is "auto". */
 static int read_widths(Settings *settings, const Setting *setting, const char *value) {
-        g_auto(GStrv) words = g_strsplit_set(value, " \t", -1);
+        g_auto(GStrv) words = g_strsplit_set(g_str_equal(value, "auto") ? "" : value, " \t", -1);
         g_autofree int *widths = g_new(int, g_strv_length(words) + 1);
         size_t n = 0;
 
@@ -215,7 +215,7 @@ static int read_widths(Settings *settings, const Setting *setting, const char *v
 }
 
 static char *write_widths(const Settings *settings, const Setting *setting) {
-        GString *text = g_string_new(NULL);
+        GString *text = g_string_new(settings->n_widths > 0 ? NULL : "auto");
 
         (void) setting;
         for (size_t i = 0; i < settings->n_widths; i++)

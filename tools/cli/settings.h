@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What the user can turn on the shell: by option, in the configuration file, by dot-command. One table of names and values
- * (settings.c) serves all three, `.show` and completion. For a text, and for .pager, "auto" is what holds where nobody said
- * anything. Pure.
+ * (settings.c) serves all three, `.show` and completion. "auto" is what holds where nobody said
+ * anything, of texts, too. Pure.
  */
 #ifndef CLI_SETTINGS_H
 #define CLI_SETTINGS_H

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "format.h"
+#include "render-cell.h"
 
 #define SGR_BOLD "\033[1m"
 #define SGR_REVERSE "\033[7m"
@@ -170,19 +171,6 @@ WatchChanges watch_table_compare(WatchTable *table, const WatchTable *before) {
 
 /* ---- Drawing ------------------------------------------------------------------------------------------------------ */
 
-size_t watch_fit(const char *text, size_t width) {
-        size_t size = 0;
-
-        while (text[size]) {
-                size_t next = (size_t) (g_utf8_next_char(text + size) - text);
-
-                if (format_shown_width(text, next) > width)
-                        break;
-                size = next;
-        }
-        return size;
-}
-
 /* A * stands behind what changed where colours do not tell. */
 static size_t cell_width(const Cell *cell, bool colors) {
         return format_shown_width(cell->text, strlen(cell->text)) + (cell->changed && !colors);
@@ -229,10 +217,8 @@ static void append_cell(GString *output, const char *text, size_t width, bool ri
         size_t room = width - (starred ? 1 : 0), taken = format_shown_width(text, strlen(text)), size = strlen(text);
         bool cut = taken > room;
 
-        if (cut) {
-                size = watch_fit(text, room - 1);
-                taken = format_shown_width(text, size) + 1;
-        }
+        if (cut)
+                taken = render_cell_prefix(text, room - 1, &size) + 1;
         if (right)
                 g_string_append_printf(output, "%*s", (int) (room - taken), "");
         g_string_append_printf(output, "%s%.*s%s%s%s", style, (int) size, text, cut ? ELLIPSIS : "", starred ? "*" : "",

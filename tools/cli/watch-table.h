@@ -41,7 +41,4 @@ WatchChanges watch_table_compare(WatchTable *table, const WatchTable *before);
  * changed is shown in reverse, without `colors` with a * behind it. To be freed. */
 char *watch_table_draw(const WatchTable *table, size_t width, size_t height, bool colors);
 
-/** The longest beginning of shown text that takes at most `width` columns, in bytes. */
-size_t watch_fit(const char *text, size_t width);
-
 #endif

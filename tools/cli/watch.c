@@ -15,6 +15,7 @@
 #include "interrupt.h"
 #include "options.h"
 #include "query.h"
+#include "render-cell.h"
 #include "watch-table.h"
 
 #define GO_HOME "\033[H"
@@ -115,7 +116,10 @@ static void screen_end(Screen *screen) {
 }
 
 static void append_cut(GString *text, const char *line, size_t width) {
-        g_string_append_len(text, line, (gssize) watch_fit(line, width));
+        size_t size;
+
+        (void) render_cell_prefix(line, width, &size);
+        g_string_append_len(text, line, (gssize) size);
         g_string_append_c(text, '\n');
 }
 
