@@ -19,7 +19,7 @@ static const char description[] =
         "  line      a line for each value\n"
         "  list      values between separators, |\n"
         "  csv       comma-separated values, with a line of names\n"
-        "  tsv       tab-separated values, with a line of names; NULL is \\N\n"
+        "  tsv       tab-separated values, with a line of names; quoted as in csv where they must be\n"
         "  json      one array of objects; a BLOB is {\"base64\": \"...\"}\n"
         "  jsonl     one object a line\n"
         "  html      rows of an HTML table\n"
