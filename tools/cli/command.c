@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "options.h"
+
 /* ---- The list ----------------------------------------------------------------------------------------------------- */
 
 static gint compare_commands(gconstpointer a, gconstpointer b) {
@@ -249,9 +251,14 @@ int command_target(const char *rest, char **ret) {
 
 /* ---- Running ------------------------------------------------------------------------------------------------------ */
 
-int command_misuse(const Shell *shell, const Command *command) {
-        shell_complain(shell, "usage: .%s%s%s", command->name, command->arguments ? " " : "", command->arguments ?: "");
+static int misused(Shell *shell) {
+        shell_note_failure(shell, EXIT_USAGE);
         return -EINVAL;
+}
+
+int command_misuse(Shell *shell, const Command *command) {
+        shell_complain(shell, "usage: .%s%s%s", command->name, command->arguments ? " " : "", command->arguments ?: "");
+        return misused(shell);
 }
 
 static bool takes_number(const Command *command, char **arguments) {
@@ -269,13 +276,13 @@ int command_run(Shell *shell, const Unit *unit) {
 
         if (!command) {
                 shell_complain(shell, "%s", message);
-                return -EINVAL;
+                return misused(shell);
         }
         if (!command->takes_rest) {
                 g_clear_pointer(&arguments, g_strfreev);
                 if (command_split(unit->text, &arguments) < 0) {
                         shell_complain(shell, "a quote is open in %s", unit->text);
-                        return -EINVAL;
+                        return misused(shell);
                 }
         }
         return takes_number(command, arguments) ? command->run(shell, command, arguments) : command_misuse(shell, command);

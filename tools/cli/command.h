@@ -53,7 +53,7 @@ int command_split(const char *line, char ***ret_arguments);
 int command_target(const char *rest, char **ret);
 /** Runs a line. -EINVAL with a complaint where it is none of ours or has the wrong arguments. */
 int command_run(Shell *shell, const Unit *unit);
-/** A complaint about how it was used. Returns -EINVAL. */
-int command_misuse(const Shell *shell, const Command *command);
+/** A complaint about how it was used, for which the program ends with EXIT_USAGE. Returns -EINVAL. */
+int command_misuse(Shell *shell, const Command *command);
 
 #endif
