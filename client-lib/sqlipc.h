@@ -74,7 +74,8 @@ int sqlipc_open_user_remote(const char *host, sqlipc_connection **ret_connection
 /**
  * Uses the caller's bus connection, and takes a reference on it. Our blocking calls dispatch whatever arrives on it; the
  * caller's loop may dispatch it too. If it is lost the library cannot open another: calls then fail with
- * SQLIPC_ERROR_DAEMON_LOST. The bus connection and all that uses it belong to one thread. Since: 0.1
+ * SQLIPC_ERROR_DAEMON_LOST. The bus connection and all that uses it belong to one thread. One that passes no descriptors
+ * shall be ready (sd_bus_is_ready()) where no call waits: before, that cannot be seen but from its address. Since: 0.1
  */
 int sqlipc_open_bus(struct sd_bus *bus, sqlipc_connection **ret_connection);
 

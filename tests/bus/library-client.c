@@ -9,7 +9,7 @@
  *                              execute                 cancel-later          finalize
  *                              columns: of the statement, each a row of name and declared type
  *      remote system|user HOST     totals: "totals ROWS BYTES USEC"      bus: "bus NAME" of sqlipc_get_bus()
- *      names: of the cursor's columns, as columns
+ *      names: of the cursor's columns, as columns                        lend ADDRESS: open with a bus of our own
  *
  * Answers, one line each: "ok", "row VALUE...", "end ROWS", "error ERRNO CODE EXTENDED OFFSET NAME MESSAGE". A value is n,
  * i:DECIMAL, r:BITS, t:HEX or b:HEX. `cancel-later` reads rows while a second thread cancels.
@@ -193,6 +193,24 @@ static int open_remote(const char *which, const char *host) {
         return sqlipc_open_system_remote(host, &connection);
 }
 
+/* A bus connection of the program's own, set up as sd-bus does it by itself. */
+static int lend(const char *address) {
+        sd_bus *b = NULL;
+        int r;
+
+        r = sd_bus_new(&b);
+        if (r >= 0)
+                r = sd_bus_set_address(b, address);
+        if (r >= 0)
+                r = sd_bus_set_bus_client(b, true);
+        if (r >= 0)
+                r = sd_bus_start(b);
+        if (r >= 0)
+                r = sqlipc_open_bus(b, &connection);
+        sd_bus_unref(b);
+        return r;
+}
+
 /* A call of the program's own goes over the connection's bus. */
 static void bus(void) {
         sd_bus *b = sqlipc_get_bus(connection);
@@ -231,6 +249,8 @@ static void obey(char *line) {
                 answer(sqlipc_open_address(word, &connection));
         } else if (!strcmp(verb, "remote")) {
                 answer(open_remote(word, line ? line : ""));
+        } else if (!strcmp(verb, "lend")) {
+                answer(lend(word));
         } else if (!strcmp(verb, "bus")) {
                 bus();
         } else if (!strcmp(verb, "totals")) {

@@ -147,7 +147,7 @@ def refused_at_once():
             refused(library)
             library.ok("transport dbus")
             refused(library)
-        with Library(service, opening=relay(service)) as library:
+        with Library(service, opening=relay(service).replace("open", "lend")) as library:  # and here it may believe in them
             refused(library)
         wait_for(service.is_idle, "nothing is left")
 
@@ -168,13 +168,14 @@ def relay_lost():
                 library.ok("query chinook SELECT 6 * 7")
                 equal(library.ask("rows 0"), ([[42]], "end 1"), "rows from the next one")
                 true(bridge not in children(library.process.pid), "the old relay was not waited for")
-            (bridge,) = children(library.process.pid)
-            os.kill(bridge, signal.SIGKILL)
-            wait_for(lambda: not executable(bridge), "it is dead")
-            true(library.ask("bus")[1].startswith("bus"), "sqlipc_get_bus() opens another one")
-            true(bridge not in children(library.process.pid), "the old relay was not waited for")
-            library.ok("query chinook SELECT 1")
-            equal(library.ask("rows 0"), ([[1]], "end 1"), "rows over it")
+            for line in ("bus", "query chinook SELECT 1"):
+                (bridge,) = children(library.process.pid)
+                os.kill(bridge, signal.SIGKILL)
+                wait_for(lambda pid=bridge: not executable(pid), "it is dead")
+                true(library.ask(line)[1].split()[0] in ("bus", "ok"), f"{line} opens another one")
+                true(bridge not in children(library.process.pid), "the old relay was not waited for")
+                library.ok("query chinook SELECT 1")
+                equal(library.ask("rows 0"), ([[1]], "end 1"), "rows over it")
         wait_for(service.is_idle, "nothing is left")
 
 
