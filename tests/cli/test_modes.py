@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""ipcq-cli beside sqlite3 on the same files: the same bytes in every mode that sqlite3 has, where it loses nothing; and what it
-would lose comes back whole: into a typed table by .import, and into a database by the SQL of insert, quote and .dump.
+"""ipcq-cli beside sqlite3 on the same files: the same bytes in every mode that sqlite3 has, where it loses nothing; and what
+it would lose comes back whole: into a typed table by .import, and into a database by the SQL of insert and quote.
 
 What the modes are apart from that is for tests/unit/test-cli-render*.c.
 """
@@ -44,9 +44,11 @@ DOUBLES = [0.1, -0.0, 1 / 3, 1e300, -1.5e-7, 2.0**53, 123456789012345680.0, 1.79
 DOUBLES += [5e-324, 2.5e-310, -1e-290, math.inf, -math.inf, 218.11, 9.999999999999999e22, 1e23]
 DOUBLES += [math.ldexp(1 + i / 1048573, (i * 7919) % 2000 - 1000) for i in range(1, 500)]
 INTEGERS = [0, 1, -1, 2**63 - 1, -(2**63), 10**15, -999]
-TEXTS = ["", "plain", "it's", '"', '""', 'a "word"', "a,b", "a|b", "a\tb", "\t", "\n", "one\ntwo\n", "\r", "\r\n", "end\r", '"\r\n']
-TEXTS += ['x"\n', "\\", "\\n", "\\n\n", "\\r\r\n\\015\\012", "(\\n0)\n\\n\\012", ";", "--", "/*", ".quit", " ", "é", "日本", "\ufeffbom"]
-TEXTS += ["\x01\x7f\x1b[2J", "\u009b1m", "\u202e", "NULL", "x'00'", "1e999", "12", "e\u0301", "👨\u200d👩", "'\n--", "\U0010ffff"]
+TEXTS = ["", "plain", "it's", '"', '""', 'a "word"', "a,b", "a|b", "a\tb", "\t", "\n", "one\ntwo\n", "\r", "\r\n"]
+TEXTS += ["end\r", '"\r\n', 'x"\n', "\\", "\\n", "\\n\n", "\\r\r\n\\015\\012", "(\\n0)\n\\n\\012", ";"]
+TEXTS += ["--", "/*", ".quit", " ", "é", "日本", "\ufeffbom"]
+TEXTS += ["\x01\x7f\x1b[2J", "\u009b1m", "\u202e"]
+TEXTS += ["NULL", "x'00'", "1e999", "12", "e\u0301", "👨\u200d👩", "'\n--", "\U0010ffff"]
 ODD_TEXTS = [b"\xff", b"a\xffb", b"\xc3", b"\xed\xa0\x80", b"\xf8\x88\x80\x80\x80"]
 NULS = [b"\0", b"a\0b", b"\0\n'\r", b"a\0\xff"]
 BLOBS = [b"", b"\0", b"\x00\xff'", bytes(range(256))]
