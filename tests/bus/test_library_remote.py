@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 
 from client import Text, reference, same_rows
-from harness import CHINOOK, Service, children, executable, main, needs_root, wait_for
+from harness import CHINOOK, Service, children, main, needs_root, wait_for
 from library import Library
 from results import EXTREME_QUERIES, QUERIES, TABLES, make_extremes
 from tap import Skip, equal, test, true
@@ -41,6 +41,13 @@ def fake_ssh(service, script):
     program.write_text("#!/bin/sh\n" + script)
     program.chmod(0o755)
     return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def kill(pid):
+    """Ends a process; its descriptors are closed once it waits to be waited for."""
+    os.kill(pid, signal.SIGKILL)
+    state = pathlib.Path(f"/proc/{pid}/stat")
+    wait_for(lambda: state.read_text().rpartition(")")[2].split()[0] == "Z", "it is dead")
 
 
 def refused(library):
@@ -170,9 +177,9 @@ def relay_lost():
                 true(bridge not in children(library.process.pid), "the old relay was not waited for")
             for line in ("bus", "query chinook SELECT 1"):
                 (bridge,) = children(library.process.pid)
-                os.kill(bridge, signal.SIGKILL)
-                wait_for(lambda pid=bridge: not executable(pid), "it is dead")
-                true(library.ask(line)[1].split()[0] in ("bus", "ok"), f"{line} opens another one")
+                kill(bridge)
+                answer = library.ask(line)[1]
+                true(answer.split()[0] in ("bus", "ok"), f"{line} opens no other one: {answer}")
                 true(bridge not in children(library.process.pid), "the old relay was not waited for")
                 library.ok("query chinook SELECT 1")
                 equal(library.ask("rows 0"), ([[1]], "end 1"), "rows over it")

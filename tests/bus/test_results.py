@@ -111,7 +111,7 @@ def open_rows_and_next_rows():
 
 @test
 def info_of_next_rows():
-    """NextRows tells the columns once, and the totals of the run at its end, the same as END"""
+    """NextRows tells the columns once, and the totals of the run at its end"""
     run, columns, _ = client.open_rows("chinook", "SELECT * FROM Track")
     infos, more = [], True
     while more:
@@ -122,7 +122,8 @@ def info_of_next_rows():
     equal([info for info in infos[1:-1] if info], [], "info of those between")
     equal(sorted(infos[-1]), ["bytes", "rows", "usec"], "info of the last")
     end = client.query("chinook", "SELECT * FROM Track", options={"page-size": 65536}).read().end
-    equal((infos[-1]["rows"], infos[-1]["bytes"]), (end.n_rows, end.n_bytes), "totals")
+    equal(infos[-1]["rows"], end.n_rows, "rows in all")
+    at_most(abs(infos[-1]["bytes"] - end.n_bytes), 4096, "difference in bytes: a page may go out before it is full")
     true(infos[-1]["usec"] > 0, "no time passed")
     run, columns, _ = client.open_rows("chinook", "SELECT 1 AS one WHERE 0")
     rows, more, info = client.next_rows("chinook", run)
