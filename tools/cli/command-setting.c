@@ -7,6 +7,7 @@
 #include "answer.h"
 #include "editor.h"
 #include "format.h"
+#include "options.h"
 
 static int set_transport(Shell *shell, sqlipc_transport before) {
         int r = session_set_transport(&shell->session, shell->settings.transport);
@@ -29,6 +30,7 @@ int command_set(Shell *shell, const char *name, const char *value) {
         r = settings_set(&shell->settings, name, value, &message);
         if (r < 0) {
                 shell_complain(shell, "%s %s: %s", name, value, message);
+                shell_note_failure(shell, EXIT_USAGE);
                 return r;
         }
         if (g_str_equal(name, "color") && shell->editor)
