@@ -334,6 +334,14 @@ int script_was_typing(const Script *script) {
         return script->was_typing;
 }
 
+void script_drop(Script *script) {
+        size_t size;
+
+        (void) rest(script, &size);
+        pass(script, size);
+        g_string_truncate(script->typed, 0);
+}
+
 void script_push(Script *script, const char *text) {
         g_autofree char *later = g_strdup(script->buffer->str + script->begin);
 

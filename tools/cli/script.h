@@ -43,6 +43,9 @@ int script_next(Script *script, Unit *ret);
 /** Whether a statement was under way when -EINTR came: else the prompt was empty. */
 int script_was_typing(const Script *script);
 
+/** Drops what stands behind the last unit on the lines that were read: after Ctrl-C it is not meant to run either. */
+void script_drop(Script *script);
+
 /** Puts text before what is read next, as if it were typed (.edit). */
 void script_push(Script *script, const char *text);
 

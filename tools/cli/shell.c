@@ -95,13 +95,13 @@ int shell_run_unit(Shell *shell, const Unit *unit) {
         return r;
 }
 
-/* Whether what failed leaves nothing to go on with. */
+/* Whether what failed leaves nothing to go on with. The prompt stays; what it reads by .read ends as a script does. */
 static bool must_stop(const Shell *shell, int r) {
         if (interrupt_leave() != 0)
                 return true;
-        if (shell->interactive)
+        if (shell->interactive && shell->depth == 0)
                 return false;
-        return shell->settings.bail || shell->exit_code == EXIT_OUTPUT || r == -ECANCELED;
+        return shell->settings.bail || r == -ECANCELED || (!shell->interactive && shell->exit_code == EXIT_OUTPUT);
 }
 
 /* A first Ctrl-C at an empty prompt says how to leave, the next one leaves. */
@@ -138,6 +138,8 @@ static int run_next(Shell *shell, Script *script, unsigned *n_idle) {
                 shell_note_failure(shell, query_exit_code(shell, r));
                 if (must_stop(shell, r))
                         return r;
+                if (r == -ECANCELED)
+                        script_drop(script);
         }
         return 1;
 }
