@@ -42,9 +42,9 @@ static void append_terminal(GString *script, const ChartPlot *plot) {
                         "set tics nomirror noenhanced\n");
 }
 
-/* A bar is a box: in text one that is flat, a row of characters. The borders of the picture are a place away from the bars. */
+/* A bar is a box: in text one that is flat, a row of characters. The borders are a place away from the bars. */
 static void append_bars(GString *script, const ChartPlot *plot) {
-        const char *bottom = plot->form == CHART_TEXT ? "2" : "($2-0.4)", *top = plot->form == CHART_TEXT ? "2" : "($2+0.4)";
+        bool flat = plot->form == CHART_TEXT;
 
         append_extent(script, "x", plot->minimum, plot->maximum);
         append_range(script, "y", (double) plot->n_places, -1);
@@ -52,7 +52,7 @@ static void append_bars(GString *script, const ChartPlot *plot) {
         g_string_append_printf(script,
                                "plot for [i=0:%zu] '/dev/fd/3' index i using 1:2:(0):1:%s:%s:ytic(stringcolumn(3)) "
                                "with boxxyerror title columnheader(1)\n",
-                               plot->n_series - 1, bottom, top);
+                               plot->n_series - 1, flat ? "2" : "($2-0.4)", flat ? "2" : "($2+0.4)");
 }
 
 static void append_lines(GString *script, const ChartPlot *plot) {

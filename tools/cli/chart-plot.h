@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * gnuplot, as a process. Its script holds nothing but words of ours and numbers: what is data comes to it in a file, as its
- * descriptor 3, and the picture leaves by its standard output.
+ * gnuplot, as a process. Its script holds nothing but words of ours and numbers: what is data comes to it in a file,
+ * as its descriptor 3, and the picture leaves by its standard output.
  */
 #ifndef CLI_CHART_PLOT_H
 #define CLI_CHART_PLOT_H
@@ -28,8 +28,8 @@ typedef struct ChartPlot {
         size_t label_step;      /* lines with text for x: each so many rows one is shown */
 } ChartPlot;
 
-/** Has gnuplot draw what `data` holds into `picture`, files both. 0; -ENOENT: there is no gnuplot; -EIO: it failed, and said why on
- * stderr; or -errno. */
+/** Has gnuplot draw what `data` holds into `picture`, files both. 0; -ENOENT: there is no gnuplot; -EIO: it failed,
+ * and said why on stderr; or -errno. */
 int chart_plot(const ChartPlot *plot, FILE *data, FILE *picture);
 
 #endif

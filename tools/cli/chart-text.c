@@ -106,7 +106,7 @@ static double round_up(double step) {
         for (size_t i = 0; i < 3; i++) {
                 static const double factors[] = { 1, 2, 5 };
 
-                if (factors[i] * power >= step)
+                if (factors[i] * power >= step * (1 - 1e-9)) /* what is not exact in binary rounds to itself */
                         return factors[i] * power;
         }
         return 10 * power;
@@ -124,6 +124,8 @@ ChartClasses chart_classes(double minimum, double maximum, bool whole) {
         if (whole && classes.width < 1)
                 classes.width = 1;
         classes.start = floor(minimum / classes.width) * classes.width;
+        if (!isfinite(classes.start))
+                classes.start = minimum;
         classes.n = 1;
         while (classes.n < CHART_CLASSES + 2 && classes.start + (double) classes.n * classes.width <= maximum)
                 classes.n++;

@@ -9,8 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "answer.h"
 #include "chart-plot.h"
 #include "chart-text.h"
+#include "command.h"
 #include "cursor-values.h"
 #include "format.h"
 #include "query.h"
@@ -131,8 +133,8 @@ static int take_number(Chart *chart, size_t column, double *ret) {
         if (value->type != SQLIPC_TEXT && value->type != SQLIPC_BLOB)
                 return 0;
         format_shown_value(text, value, "NULL", LABEL_WIDTH_PICTURE);
-        return give_up(chart, "row %" G_GUINT64_FORMAT " has %s where a number belongs, in column %zu", chart->n_rows, text->str,
-                       column + 1);
+        return give_up(chart, "row %" G_GUINT64_FORMAT " has %s where a number belongs, in column %zu", chart->n_rows,
+                       text->str, column + 1);
 }
 
 static int take_series(Chart *chart, size_t series, double *ret) {
@@ -264,16 +266,14 @@ static int read_rows(Chart *chart, const char *sql) {
 
         r = query_run(chart->shell, sql, parameters, n_parameters, on_row, chart, NULL);
         if (chart->problem)
-                shell_complain(chart->shell, "%s", chart->problem);
-        else if (r == -E2BIG) {
+                return command_fail(chart->shell, -EBADE, "%s", chart->problem);
+        if (r == -E2BIG) {
                 shell_complain(chart->shell, "there are more rows than a chart can show: these are the first %d",
                                chart->kind == CHART_BAR ? CHART_BARS_MAX : CHART_POINTS_MAX);
                 r = 0;
         }
-        if (r >= 0 && chart->n_numbers == 0) {
-                shell_complain(chart->shell, chart->n_rows == 0 ? "there are no rows to draw" : "there are no numbers to draw");
-                r = -ENODATA;
-        }
+        if (r >= 0 && chart->n_numbers == 0)
+                return command_fail(chart->shell, -EBADE, "there are no %s to draw", chart->n_rows == 0 ? "rows" : "numbers");
         return r;
 }
 
@@ -386,13 +386,13 @@ static int draw(Chart *chart, size_t width, FILE *picture) {
 }
 
 static int complain_of(Chart *chart, int r, const char *path) {
+        Shell *shell = chart->shell;
+
         if (r == -ENOENT && !path)
-                shell_complain(chart->shell, "charts are drawn by gnuplot, which is not installed (Debian: gnuplot-nox)");
-        else if (path)
-                shell_complain(chart->shell, "%s: %s", path, g_strerror(-r));
-        else
-                shell_complain(chart->shell, "the chart cannot be drawn: %s", g_strerror(-r));
-        return r;
+                return command_fail(shell, r, "charts are drawn by gnuplot, which is not installed (Debian: gnuplot-nox)");
+        if (path)
+                return command_fail(shell, r, "%s: %s", path, g_strerror(-r));
+        return command_fail(shell, r, "the chart cannot be drawn: %s", g_strerror(-r));
 }
 
 /* ---- To where it belongs ------------------------------------------------------------------------------------------ */
@@ -442,23 +442,16 @@ static int draw_text(Chart *chart, size_t width, FILE *to) {
 }
 
 static int show_text(Chart *chart) {
-        const OutputOptions options = {
-                .interactive = chart->shell->interactive,
-                .harmless = true,
-                .pager = chart->shell->settings.pager,
-        };
-        Output *output = chart->shell->output;
         FILE *file;
-        int r, end;
+        int r;
 
-        r = output_begin(output, &options, &file);
+        r = answer_begin(chart->shell, &file);
         if (r < 0)
-                return complain_of(chart, r, NULL);
-        r = draw_text(chart, output_width(output) ?: WIDTH_TEXT, file);
+                return r;
+        r = draw_text(chart, output_width(chart->shell->output) ?: WIDTH_TEXT, file);
         if (r < 0)
                 (void) complain_of(chart, r, NULL);
-        end = output_end(output);
-        return r < 0 ? r : end == -EPIPE ? 0 : end;
+        return answer_end(chart->shell, r);
 }
 
 /* Into the file that replaces the one of that name once it is whole. */
@@ -516,7 +509,7 @@ int chart_run(Shell *shell, ChartKind kind, const char *sql, const char *path) {
 
         r = form_of(path, &chart.form);
         if (r < 0)
-                shell_complain(shell, "%s: a picture is a .png or a .svg", path);
+                (void) command_fail(shell, r, "%s: a picture is a .png or a .svg", path);
         else {
                 r = open_scratch(&chart.data);
                 if (r >= 0)

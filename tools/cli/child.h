@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Programs that the shell runs and waits for: an editor, gnuplot, what .shell names. They get the signals that we watch or ignore as
- * any program does; a Ctrl-C while we wait is theirs alone.
+ * Programs that the shell runs and waits for: an editor, gnuplot, what .shell names. They get the signals that we
+ * watch or ignore as any program does; a Ctrl-C while we wait is theirs alone.
  */
 #ifndef CLI_CHILD_H
 #define CLI_CHILD_H

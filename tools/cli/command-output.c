@@ -34,9 +34,7 @@ static int redirect(Shell *shell, const Command *command, const char *rest, bool
         if (command_target(rest, &target) < 0 || (once && !target))
                 return command_misuse(shell, command);
         r = output_redirect(shell->output, target ?: "", once, &message);
-        if (r < 0)
-                shell_complain(shell, "%s", message);
-        return r;
+        return r < 0 ? command_fail(shell, r, "%s", message) : 0;
 }
 
 static int run_output(Shell *shell, const Command *command, char **arguments) {
@@ -51,8 +49,8 @@ static int run_once(Shell *shell, const Command *command, char **arguments) {
 
 const Command commands_output[] = {
         { .name = "mode", .arguments = "[MODE | insert TABLE]", .summary = "How results are written",
-          .details = "For people: table, box, markdown, column, line, vertical. For programs: csv, tsv, json, jsonl, list, html,\n"
-                     "insert, quote. TABLE is what INSERT statements name, \"table\" where nobody said.",
+          .details = "For people: table, box, markdown, column, line, vertical. For programs: csv, tsv, json, jsonl, list,\n"
+                     "html, insert, quote. TABLE is what INSERT statements name, \"table\" where nobody said.",
           .n_max = 2, .kinds = { ARGUMENT_SETTING, ARGUMENT_TABLE }, .run = run_mode },
         { .name = "headers", .arguments = "on|off|auto", .summary = "Write the names of columns",
           .details = "auto: as the mode has it.", .n_max = 1, .kinds = { ARGUMENT_SETTING }, .run = command_setting },
@@ -63,7 +61,8 @@ const Command commands_output[] = {
         { .name = "width", .arguments = "[N...]", .summary = "How wide the first columns of a grid are",
           .details = "Negative: flushed right. 0: as wide as the values. Without N each column is.",
           .n_max = -1, .run = run_width },
-        { .name = "vertical", .aliases = "x", .arguments = "on|off|auto", .summary = "Write a line for each value instead of a grid",
+        { .name = "vertical", .aliases = "x", .arguments = "on|off|auto",
+          .summary = "Write a line for each value instead of a grid",
           .details = "auto: where a row is wider than the screen. \\x turns it.", .n_max = 1,
           .kinds = { ARGUMENT_SETTING }, .run = command_setting },
         { .name = "output", .aliases = "o", .arguments = "[FILE | \"|COMMAND\"]", .summary = "Where results go from now on",

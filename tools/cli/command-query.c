@@ -24,7 +24,7 @@ static char *current_statement(Shell *shell) {
         if (pending && *pending)
                 return g_strdup(pending);
         if (!shell->statement)
-                shell_complain(shell, "there is no statement yet");
+                (void) command_fail(shell, -EINVAL, "there is no statement yet");
         return g_strdup(shell->statement);
 }
 
@@ -55,10 +55,8 @@ static int run_go(Shell *shell, const Command *command, char **arguments) {
                 return command_misuse(shell, command);
         if (target) {
                 r = output_redirect(shell->output, target, true, &message);
-                if (r < 0) {
-                        shell_complain(shell, "%s", message);
-                        return r;
-                }
+                if (r < 0)
+                        return command_fail(shell, r, "%s", message);
         }
         return run_statement(shell, sql);
 }
@@ -81,25 +79,18 @@ static int run_reset(Shell *shell, const Command *command, char **arguments) {
 
 /* ---- .watch ------------------------------------------------------------------------------------------------------- */
 
-/* The next word of `rest`, cut off; what follows it stays. */
-static char *take_word(char **rest) {
-        char *word = *rest;
-
-        *rest += strcspn(*rest, " \t");
-        if (**rest)
-                *(*rest)++ = '\0';
-        *rest += strspn(*rest, " \t");
-        return word;
-}
-
 static bool starts_with_word(const char *rest, const char *word) {
         size_t size = strlen(word);
 
         return strncmp(rest, word, size) == 0 && (rest[size] == '\0' || strchr(" \t", rest[size]));
 }
 
+static const char *skip_blanks(const char *text) {
+        return text + strspn(text, " \t");
+}
+
 /* A tenth of a second to a day. */
-static int take_seconds(char **rest, uint64_t *ret_usec) {
+static int take_seconds(const char **rest, uint64_t *ret_usec) {
         double seconds;
         char *end;
 
@@ -109,17 +100,30 @@ static int take_seconds(char **rest, uint64_t *ret_usec) {
         if ((*end && !strchr(" \t", *end)) || !(seconds >= 0.1 && seconds <= 86400))
                 return -EINVAL;
         *ret_usec = (uint64_t) (seconds * 1e6);
-        *rest = end + strspn(end, " \t");
+        *rest = skip_blanks(end);
         return 0;
 }
 
-static int take_count(char **rest, uint64_t *ret_n) {
-        guint64 n;
-
-        if (!starts_with_word(*rest, "--count"))
+/* The word behind an option. 1; 0: the option does not stand there; -EINVAL: there is no word. */
+static int take_option(const char **rest, const char *option, char **ret) {
+        if (!starts_with_word(*rest, option))
                 return 0;
-        (void) take_word(rest);
-        if (!g_ascii_string_to_unsigned(take_word(rest), 10, 1, G_MAXUINT32, &n, NULL))
+        *rest += strlen(option);
+        if (command_take_word(rest, ret) <= 0)
+                return -EINVAL;
+        *rest = skip_blanks(*rest);
+        return 1;
+}
+
+static int take_count(const char **rest, uint64_t *ret_n) {
+        g_autofree char *word = NULL;
+        guint64 n;
+        int r;
+
+        r = take_option(rest, "--count", &word);
+        if (r <= 0)
+                return r;
+        if (!g_ascii_string_to_unsigned(word, 10, 1, G_MAXUINT32, &n, NULL))
                 return -EINVAL;
         *ret_n = n;
         return 0;
@@ -128,7 +132,7 @@ static int take_count(char **rest, uint64_t *ret_n) {
 static int run_watch(Shell *shell, const Command *command, char **arguments) {
         WatchOptions options = { .interval_usec = WATCH_USEC_DEFAULT };
         g_autofree char *sql = NULL;
-        char *rest = arguments[1];
+        const char *rest = arguments[1];
 
         if (take_count(&rest, &options.n_rounds) < 0 || take_seconds(&rest, &options.interval_usec) < 0 ||
             take_count(&rest, &options.n_rounds) < 0)
@@ -144,25 +148,26 @@ static int run_watch(Shell *shell, const Command *command, char **arguments) {
 /* ---- .save, .run, .queries, .forget ------------------------------------------------------------------------------- */
 
 static int complain_of(Shell *shell, int r, const char *name, const char *message) {
-        if (r < 0)
-                shell_complain(shell, "%s: %s", name, message);
-        return r;
+        return r < 0 ? command_fail(shell, r, "%s: %s", name, message) : 0;
 }
 
 static int run_save(Shell *shell, const Command *command, char **arguments) {
-        char *rest = arguments[1];
-        const char *name = take_word(&rest);
-        g_autofree char *sql = *rest ? g_strdup(rest) : current_statement(shell), *message = NULL;
+        g_autofree char *name = NULL, *sql = NULL, *message = NULL;
+        const char *rest = arguments[1];
 
-        (void) command;
+        if (command_take_word(&rest, &name) <= 0)
+                return command_misuse(shell, command);
+        rest = skip_blanks(rest);
+        sql = *rest ? g_strdup(rest) : current_statement(shell);
         return sql ? complain_of(shell, saved_write(name, sql, &message), name, message) : -EINVAL;
 }
 
 /* Words of NAME=VALUE: a value in quotes may have blanks. '...' keeps its quotes, for parameter.h; "..." loses them. To be
  * freed; NULL: a quote is open. */
-static char *take_assignment(char **rest) {
+static char *take_assignment(const char **rest) {
         g_autoptr(GString) word = g_string_new(NULL);
-        char quote = '\0', *p = *rest;
+        const char *p = *rest;
+        char quote = '\0';
 
         for (; *p && (quote || !strchr(" \t", *p)); p++) {
                 if (quote ? *p == quote : *p == '\'' || *p == '"')
@@ -170,11 +175,11 @@ static char *take_assignment(char **rest) {
                 if (*p != '"' || quote == '\'')
                         g_string_append_c(word, *p);
         }
-        *rest = p + strspn(p, " \t");
+        *rest = skip_blanks(p);
         return quote ? NULL : g_string_free(g_steal_pointer(&word), FALSE);
 }
 
-static int take_parameters(Shell *shell, const Command *command, char *rest, ParameterList *parameters) {
+static int take_parameters(Shell *shell, const Command *command, const char *rest, ParameterList *parameters) {
         while (*rest) {
                 g_autofree char *word = take_assignment(&rest), *message = NULL;
                 char *equals = word ? strchr(word, '=') : NULL;
@@ -202,17 +207,16 @@ static int run_text(Shell *shell, const char *sql, const char *path, ParameterLi
 }
 
 static int run_run(Shell *shell, const Command *command, char **arguments) {
-        char *rest = arguments[1];
-        const char *name = take_word(&rest);
         __attribute__((cleanup(parameter_list_freep))) ParameterList *parameters = parameter_list_copy(shell->parameters);
-        g_autofree char *sql = NULL, *path = NULL, *message = NULL;
+        g_autofree char *name = NULL, *sql = NULL, *path = NULL, *message = NULL;
+        const char *rest = arguments[1];
         int r;
 
-        if (shell->depth >= SHELL_DEPTH_MAX) {
-                shell_complain(shell, "%s: scripts run each other more than %d deep", name, SHELL_DEPTH_MAX);
-                return -ELOOP;
-        }
-        r = take_parameters(shell, command, rest, parameters);
+        if (command_take_word(&rest, &name) <= 0)
+                return command_misuse(shell, command);
+        if (shell->depth >= SHELL_DEPTH_MAX)
+                return command_fail(shell, -ELOOP, "%s: scripts run each other more than %d deep", name, SHELL_DEPTH_MAX);
+        r = take_parameters(shell, command, skip_blanks(rest), parameters);
         if (r < 0)
                 return r;
         r = saved_read(name, &sql, &path, &message);
@@ -251,40 +255,21 @@ static int run_forget(Shell *shell, const Command *command, char **arguments) {
 
 static const char *const chart_kinds[] = { "bar", "line", "hist", NULL }; /* by ChartKind */
 
-static ChartKind take_kind(char **rest) {
+static ChartKind take_kind(const char **rest) {
         for (int kind = 0; chart_kinds[kind]; kind++)
                 if (starts_with_word(*rest, chart_kinds[kind])) {
-                        (void) take_word(rest);
+                        *rest = skip_blanks(*rest + strlen(chart_kinds[kind]));
                         return (ChartKind) kind;
                 }
         return CHART_BAR;
 }
 
-/* A name with blanks stands in quotes. */
-static int take_path(char **rest, char **ret) {
-        size_t size = 0;
-        char quote;
-
-        if (!starts_with_word(*rest, "--output"))
-                return 0;
-        (void) take_word(rest);
-        quote = **rest == '\'' || **rest == '"' ? *(*rest)++ : '\0';
-        while ((*rest)[size] && (quote ? (*rest)[size] != quote : !strchr(" \t", (*rest)[size])))
-                size++;
-        if (size == 0 || (quote && (*rest)[size] != quote))
-                return -EINVAL;
-        *ret = g_strndup(*rest, size);
-        *rest += size + (quote != '\0');
-        *rest += strspn(*rest, " \t");
-        return 0;
-}
-
 static int run_chart(Shell *shell, const Command *command, char **arguments) {
         g_autofree char *path = NULL, *sql = NULL;
-        char *rest = arguments[1];
+        const char *rest = arguments[1];
         ChartKind kind = take_kind(&rest);
 
-        if (take_path(&rest, &path) < 0)
+        if (take_option(&rest, "--output", &path) < 0)
                 return command_misuse(shell, command);
         sql = *rest ? g_strdup(rest) : current_statement(shell);
         if (!sql)
@@ -298,15 +283,14 @@ static int run_chart(Shell *shell, const Command *command, char **arguments) {
 static int run_edit(Shell *shell, const Command *command, char **arguments) {
         bool is_pending = shell->unit.pending && *shell->unit.pending;
         const char *before = is_pending ? shell->unit.pending : shell->statement ?: "";
-        g_autofree char *text = g_strconcat(before, *before && !is_pending ? ";\n" : "\n", NULL), *after = NULL, *message = NULL;
+        g_autofree char *text = g_strconcat(before, *before && !is_pending ? ";\n" : "\n", NULL);
+        g_autofree char *after = NULL, *message = NULL;
         int r;
 
         (void) command, (void) arguments;
         r = edit_text(text, &after, &message);
-        if (r < 0) {
-                shell_complain(shell, "%s", message);
-                return r;
-        }
+        if (r < 0)
+                return command_fail(shell, r, "%s", message);
         if (!is_pending && g_str_equal(text, after)) {
                 shell_say(shell, "Nothing was changed, so nothing runs.");
                 return 0;
@@ -329,13 +313,15 @@ const Command commands_query[] = {
         { .name = "reset", .aliases = "r", .summary = "Drop what was typed of a statement", .run = run_reset },
         { .name = "watch", .aliases = "watch", .arguments = "[SECONDS] [--count N] [SQL]",
           .summary = "Run a statement over and over, and show what changes",
-          .details = "Every 2 seconds, and the last statement, where nothing else is said. Ctrl-C or q ends it. What changed\n"
-                     "stands out. Rows are known again by their first column, or else by their position.",
+          .details = "Every 2 seconds, and the last statement, where nothing else is said. Ctrl-C or q ends it. What\n"
+                     "changed stands out. Rows are known again by their first column, or else by their position.",
           .takes_rest = true, .kinds = { ARGUMENT_SQL }, .run = run_watch },
-        { .name = "chart", .arguments = "[bar|line|hist] [--output FILE] [SQL]", .summary = "Draw a result as a picture",
-          .details = "bar, if nothing is said: a label and numbers, a bar for each number. line: x, and a line for each column\n"
-                     "of y. hist: how often the numbers of one column fall into which class. In the terminal, or into FILE, a\n"
-                     ".png or .svg. The last statement, where there is no SQL. NULL is left out. Needs gnuplot.",
+        { .name = "chart", .arguments = "[bar|line|hist] [--output FILE] [SQL]",
+          .summary = "Draw a result as a picture",
+          .details = "bar, if nothing is said: a label and numbers, a bar for each number. line: x, and a line for\n"
+                     "each column of y. hist: how often the numbers of one column fall into which class. In the\n"
+                     "terminal, or into FILE, a .png or .svg. The last statement, where there is no SQL. NULL is left\n"
+                     "out. Needs gnuplot.",
           .takes_rest = true, .kinds = { ARGUMENT_WORDS, ARGUMENT_SQL }, .words = chart_kinds, .run = run_chart },
         { .name = "save", .arguments = "NAME [SQL]", .summary = "Keep the last statement, or SQL, under a name",
           .details = "In ~/.config/ipcq/queries/NAME.sql; .run runs it, .queries lists all, .forget removes it.",
@@ -347,7 +333,7 @@ const Command commands_query[] = {
         { .name = "forget", .arguments = "NAME", .summary = "Remove what was saved under a name",
           .n_min = 1, .n_max = 1, .kinds = { ARGUMENT_QUERY }, .run = run_forget },
         { .name = "edit", .aliases = "e", .summary = "Edit what was typed, or the last statement, and run it",
-          .details = "By $VISUAL, $EDITOR, or what the system has. What comes back unchanged of an old statement is not run.",
+          .details = "By $VISUAL, $EDITOR, or what the system has. An old statement that comes back unchanged is not run.",
           .takes_rest = true, .run = run_edit },
         {},
 };

@@ -7,7 +7,6 @@
 #include "answer.h"
 #include "editor.h"
 #include "format.h"
-#include "options.h"
 
 static int set_transport(Shell *shell, sqlipc_transport before) {
         int r = session_set_transport(&shell->session, shell->settings.transport);
@@ -16,10 +15,8 @@ static int set_transport(Shell *shell, sqlipc_transport before) {
                 return 0;
         shell->settings.transport = before;
         if (r == -EOPNOTSUPP)
-                shell_complain(shell, "this bus passes no descriptors: dbus is the only way there");
-        else
-                shell_complain(shell, "cannot change the transport: %s", g_strerror(-r));
-        return r;
+                return command_fail(shell, r, "this bus passes no descriptors: dbus is the only way there");
+        return command_fail(shell, r, "cannot change the transport: %s", g_strerror(-r));
 }
 
 int command_set(Shell *shell, const char *name, const char *value) {
@@ -28,11 +25,8 @@ int command_set(Shell *shell, const char *name, const char *value) {
         int r;
 
         r = settings_set(&shell->settings, name, value, &message);
-        if (r < 0) {
-                shell_complain(shell, "%s %s: %s", name, value, message);
-                shell_note_failure(shell, EXIT_USAGE);
-                return r;
-        }
+        if (r < 0)
+                return command_fail(shell, r, "%s %s: %s", name, value, message);
         if (g_str_equal(name, "color") && shell->editor)
                 editor_set_colors(shell->editor, shell->settings.colors);
         if (g_str_equal(name, "transport"))

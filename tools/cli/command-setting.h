@@ -5,8 +5,8 @@
 
 #include "command.h"
 
-/** Command.run: sets the setting of the command's name to the arguments. Without any it shows what holds; as a backslash command, of
- * what is on or off, it turns to the other. */
+/** Command.run: sets the setting of the command's name to the arguments. Without any it shows what holds; as a
+ * backslash command, of what is on or off, it turns to the other. */
 int command_setting(Shell *shell, const Command *command, char **arguments);
 
 /** Sets one, as settings_set(), and has the shell follow. A refusal is told. */

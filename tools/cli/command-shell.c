@@ -25,8 +25,7 @@ static int run_help(Shell *shell, const Command *command, char **arguments) {
                 text = g_str_equal(arguments[1], "--all") ? help_everything() : help_topic(arguments[1], &message);
         if (text)
                 return answer_text(shell, text);
-        shell_complain(shell, "%s", message);
-        return -EINVAL;
+        return command_fail(shell, -EINVAL, "%s", message);
 }
 
 static void append_shown(GString *text, const char *name, const char *value) {
@@ -122,37 +121,27 @@ static int set_parameter(Shell *shell, const char *name, const char *value) {
                 value = words[0];
         if (parameter_list_set(shell->parameters, name, value, &message) >= 0)
                 return 0;
-        shell_complain(shell, "parameter %s: %s", name, message);
-        return -EINVAL;
+        return command_fail(shell, -EINVAL, "parameter %s: %s", name, message);
 }
 
 static int unset_parameter(Shell *shell, const char *name) {
         if (parameter_list_unset(shell->parameters, name))
                 return 0;
-        shell_complain(shell, "there is no parameter %s", name);
-        return -EINVAL;
-}
-
-/* The next word of `rest`, cut off; what follows it stays. */
-static char *take_word(char **rest) {
-        char *word = *rest;
-
-        *rest += strcspn(*rest, " \t");
-        if (**rest)
-                *(*rest)++ = '\0';
-        *rest += strspn(*rest, " \t");
-        return word;
+        return command_fail(shell, -EINVAL, "there is no parameter %s", name);
 }
 
 static int run_parameter(Shell *shell, const Command *command, char **arguments) {
-        char *rest = arguments[1];
-        const char *verb = take_word(&rest), *name = take_word(&rest);
+        g_autofree char *verb = NULL, *name = NULL;
+        const char *rest = arguments[1];
 
-        if (g_str_equal(verb, "set") && *name && *rest)
+        if (command_take_word(&rest, &verb) <= 0 || command_take_word(&rest, &name) < 0)
+                return command_misuse(shell, command);
+        rest += strspn(rest, " \t");
+        if (g_str_equal(verb, "set") && name && *rest)
                 return set_parameter(shell, name, rest);
-        if (g_str_equal(verb, "unset") && *name && !*rest)
+        if (g_str_equal(verb, "unset") && name && !*rest)
                 return unset_parameter(shell, name);
-        if (*name)
+        if (name)
                 return command_misuse(shell, command);
         if (g_str_equal(verb, "list"))
                 return list_parameters(shell);
@@ -179,10 +168,7 @@ static int read_file(Shell *shell, const char *path) {
         FILE *file = fopen(path, "re");
         int r = -errno;
 
-        if (file)
-                return read_script(shell, file, path);
-        shell_complain(shell, "%s: %s", path, g_strerror(-r));
-        return r;
+        return file ? read_script(shell, file, path) : command_fail(shell, r, "%s: %s", path, g_strerror(-r));
 }
 
 static int start_writer(const char *command, FILE **ret, pid_t *ret_pid) {
@@ -211,16 +197,13 @@ static int read_command(Shell *shell, const char *target) {
         int r, status;
 
         r = start_writer(target + 1, &file, &pid);
-        if (r < 0) {
-                shell_complain(shell, "%s: %s", target, g_strerror(-r));
-                return r;
-        }
+        if (r < 0)
+                return command_fail(shell, r, "%s: %s", target, g_strerror(-r));
         r = read_script(shell, file, target);
         status = child_wait(pid);
         if (status == 0 || r < 0)
                 return r;
-        shell_complain(shell, "%s: it ended with exit code %d", target, status);
-        return -EIO;
+        return command_fail(shell, -EIO, "%s: it ended with exit code %d", target, status);
 }
 
 static int run_read(Shell *shell, const Command *command, char **arguments) {
@@ -228,10 +211,8 @@ static int run_read(Shell *shell, const Command *command, char **arguments) {
 
         if (command_target(arguments[1], &target) < 0 || !target)
                 return command_misuse(shell, command);
-        if (shell->depth >= SHELL_DEPTH_MAX) {
-                shell_complain(shell, "%s: scripts read each other more than %d deep", target, SHELL_DEPTH_MAX);
-                return -ELOOP;
-        }
+        if (shell->depth >= SHELL_DEPTH_MAX)
+                return command_fail(shell, -ELOOP, "%s: scripts read each other more than %d deep", target, SHELL_DEPTH_MAX);
         return *target == '|' ? read_command(shell, target) : read_file(shell, target);
 }
 
@@ -239,14 +220,9 @@ static int run_read(Shell *shell, const Command *command, char **arguments) {
 
 static int run_cd(Shell *shell, const Command *command, char **arguments) {
         const char *folder = arguments[1] ?: g_get_home_dir();
-        int r;
 
         (void) command;
-        if (chdir(folder) == 0)
-                return 0;
-        r = -errno;
-        shell_complain(shell, "%s: %s", folder, g_strerror(-r));
-        return r;
+        return chdir(folder) == 0 ? 0 : command_fail(shell, -errno, "%s: %s", folder, g_strerror(errno));
 }
 
 static int run_shell(Shell *shell, const Command *command, char **arguments) {
@@ -258,10 +234,8 @@ static int run_shell(Shell *shell, const Command *command, char **arguments) {
         if (r == 0)
                 return 0;
         if (r < 0)
-                shell_complain(shell, "cannot start it: %s", g_strerror(-r));
-        else
-                shell_complain(shell, "it ended with exit code %d", r);
-        return r < 0 ? r : -EIO;
+                return command_fail(shell, r, "cannot start it: %s", g_strerror(-r));
+        return command_fail(shell, -EIO, "it ended with exit code %d", r);
 }
 
 /* ---- The table ---------------------------------------------------------------------------------------------------- */
@@ -271,9 +245,10 @@ static int run_shell(Shell *shell, const Command *command, char **arguments) {
           .details = its_details, .n_max = 1, .kinds = { ARGUMENT_SETTING }, .run = command_setting }
 
 const Command commands_shell[] = {
-        { .name = "help", .aliases = "?", .arguments = "[TOPIC | --all]", .summary = "What commands there are, or all about one",
-          .details = "TOPIC is a command, or a word that its description has.", .n_max = 1, .kinds = { ARGUMENT_COMMAND },
-          .run = run_help },
+        { .name = "help", .aliases = "?", .arguments = "[TOPIC | --all]",
+          .summary = "What commands there are, or all about one",
+          .details = "TOPIC is a command, or a word that its description has.",
+          .n_max = 1, .kinds = { ARGUMENT_COMMAND }, .run = run_help },
         { .name = "quit", .aliases = "q", .arguments = "[CODE]", .summary = "Leave",
           .details = "CODE is what ipcq-cli ends with, 0 to 255.", .n_max = 1, .run = run_quit },
         { .name = "exit", .arguments = "[CODE]", .summary = "Leave", .details = "As .quit.", .n_max = 1, .run = run_quit },
@@ -287,17 +262,19 @@ const Command commands_shell[] = {
         SETTING("progress", NULL, "on|off", "Say on a terminal how far a long result is", NULL),
         SETTING("echo", NULL, "on|off", "Write each statement and command before it runs", NULL),
         SETTING("bail", NULL, "on|off", "Stop scripts at the first failure", "The prompt stays open in any case."),
-        SETTING("eqp", NULL, "on|off", "Show the plan before each result", "As EXPLAIN QUERY PLAN tells it, drawn as a tree."),
+        SETTING("eqp", NULL, "on|off", "Show the plan before each result",
+                "As EXPLAIN QUERY PLAN tells it, drawn as a tree."),
         SETTING("color", NULL, "on|off", "Use colours on the terminal",
                 "Off from the start where NO_COLOR is set, where TERM is dumb, and where nobody looks at a terminal."),
         SETTING("timeout", NULL, "SECONDS|off", "Cancel statements that run longer",
                 "SECONDS may have a fraction. Limits of the service's own hold in any case, see .limit."),
-        { .name = "pager", .arguments = "COMMAND|off|auto", .summary = "Show results that are taller than the screen by COMMAND",
+        { .name = "pager", .arguments = "COMMAND|off|auto",
+          .summary = "Show results that are taller than the screen by COMMAND",
           .details = "auto: $PAGER, or else less -SR. Quitting the pager ends the query.", .n_max = -1,
           .kinds = { ARGUMENT_SETTING }, .run = command_setting },
         { .name = "transport", .arguments = "auto|pipe|channel|dbus", .summary = "How requests and rows travel",
-          .details = "pipe: asked over the bus, rows down a pipe. channel: over a private socket to the worker, faster for small\n"
-                     "results. dbus: all of it as messages of the bus, the only way to another host. auto chooses.",
+          .details = "pipe: asked over the bus, rows down a pipe. channel: over a private socket to the worker, faster for\n"
+                     "small results. dbus: all of it as messages of the bus, the only way to another host. auto chooses.",
           .n_max = 1, .kinds = { ARGUMENT_SETTING }, .run = command_setting },
         { .name = "parameter", .arguments = "set NAME VALUE | unset NAME | list | clear",
           .summary = "Values for the parameters of statements, as ?1, :name, @name, $name",
@@ -305,12 +282,15 @@ const Command commands_shell[] = {
                      "x'00ff' BLOB, null NULL; 'text' or anything else is TEXT. A parameter that has no value is NULL.",
           .n_min = 1, .takes_rest = true, .kinds = { ARGUMENT_WORDS, ARGUMENT_NONE }, .words = parameter_verbs,
           .run = run_parameter },
-        { .name = "read", .aliases = "i", .arguments = "FILE | \"|COMMAND\"", .summary = "Run the statements and commands of a file",
+        { .name = "read", .aliases = "i", .arguments = "FILE | \"|COMMAND\"",
+          .summary = "Run the statements and commands of a file",
           .details = "Or those that COMMAND writes. Complaints have the file's name and the line.",
           .n_min = 1, .takes_rest = true, .kinds = { ARGUMENT_FILE }, .run = run_read },
-        { .name = "cd", .aliases = "cd", .arguments = "[FOLDER]", .summary = "Change the folder that names of files start from",
+        { .name = "cd", .aliases = "cd", .arguments = "[FOLDER]",
+          .summary = "Change the folder that names of files start from",
           .n_max = 1, .kinds = { ARGUMENT_FILE }, .run = run_cd },
-        { .name = "shell", .aliases = "!", .arguments = "[COMMAND]", .summary = "Run a command of the system's shell, or open one",
+        { .name = "shell", .aliases = "!", .arguments = "[COMMAND]",
+          .summary = "Run a command of the system's shell, or open one",
           .takes_rest = true, .kinds = { ARGUMENT_FILE }, .run = run_shell },
         { .name = "system", .arguments = "[COMMAND]", .summary = "Run a command of the system's shell, or open one",
           .details = "As .shell.", .takes_rest = true, .kinds = { ARGUMENT_FILE }, .run = run_shell },

@@ -261,6 +261,18 @@ int command_misuse(Shell *shell, const Command *command) {
         return misused(shell);
 }
 
+int command_fail(Shell *shell, int r, const char *format, ...) {
+        g_autofree char *message = NULL;
+        va_list arguments;
+
+        va_start(arguments, format);
+        message = g_strdup_vprintf(format, arguments);
+        va_end(arguments);
+        shell_complain(shell, "%s", message);
+        shell_note_failure(shell, r == -EINVAL ? EXIT_USAGE : EXIT_QUERY);
+        return r;
+}
+
 static bool takes_number(const Command *command, char **arguments) {
         int n = (int) g_strv_length(arguments) - 1;
 

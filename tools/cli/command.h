@@ -55,5 +55,8 @@ int command_target(const char *rest, char **ret);
 int command_run(Shell *shell, const Unit *unit);
 /** A complaint about how it was used, for which the program ends with EXIT_USAGE. Returns -EINVAL. */
 int command_misuse(Shell *shell, const Command *command);
+/** A complaint about why it failed, which was nobody else's to tell. -EINVAL, what it was given is wrong, counts as misuse, the rest
+ * as a failure: EXIT_QUERY. Returns `r`. */
+int command_fail(Shell *shell, int r, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
 #endif

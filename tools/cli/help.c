@@ -6,7 +6,7 @@
 
 #include "command.h"
 
-enum { NAMES_WIDTH = 24 };
+enum { NAMES_WIDTH = 24, TEXT_WIDTH = 78 };
 
 static char *names_of(const Command *command) {
         g_auto(GStrv) aliases = g_strsplit(command->aliases ?: "", " ", -1);
@@ -25,19 +25,33 @@ static void append_line(GString *text, const Command *command) {
         g_string_append_printf(text, "%-*s %s\n", NAMES_WIDTH, names, command->summary);
 }
 
+/* A paragraph, indented. Newlines are blanks, as they stand in the table of commands. */
+static void append_wrapped(GString *text, const char *paragraph) {
+        g_auto(GStrv) words = g_strsplit_set(paragraph, " \n", -1);
+        size_t column = 0;
+
+        for (char **word = words; *word; word++) {
+                size_t width = (size_t) g_utf8_strlen(*word, -1);
+
+                if (column > 0 && column + 1 + width > TEXT_WIDTH) {
+                        g_string_append_c(text, '\n');
+                        column = 0;
+                }
+                g_string_append_printf(text, "%s%s", column == 0 ? "    " : " ", *word);
+                column += column == 0 ? 4 + width : 1 + width;
+        }
+        if (column > 0)
+                g_string_append_c(text, '\n');
+}
+
 static void append_topic(GString *text, const Command *command) {
-        g_autofree char *names = names_of(command);
+        g_autofree char *names = names_of(command), *summary = g_strconcat(command->summary, ".", NULL);
 
         g_string_append_printf(text, ".%s%s%s\n", command->name, command->arguments ? " " : "", command->arguments ?: "");
         if (command->aliases)
                 g_string_append_printf(text, "    Also %s.\n", strchr(names, '\\'));
-        g_string_append_printf(text, "    %s.\n", command->summary);
-        if (command->details) {
-                g_auto(GStrv) lines = g_strsplit(command->details, "\n", -1);
-
-                for (char **line = lines; *line; line++)
-                        g_string_append_printf(text, "%s%s\n", **line ? "    " : "", *line);
-        }
+        append_wrapped(text, summary);
+        append_wrapped(text, command->details ?: "");
 }
 
 char *help_list(void) {

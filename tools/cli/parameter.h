@@ -33,7 +33,8 @@ void parameter_list_freep(ParameterList **list);
  * before. */
 int parameter_list_add(ParameterList *list, const char *argument, char **ret_message);
 
-/** Sets NAME to VALUE, whatever it was before. -EINVAL, and a sentence in `ret_message` to be freed, where either cannot be read. */
+/** Sets NAME to VALUE, whatever it was before. -EINVAL, and a sentence in `ret_message` to be freed, where either
+ * cannot be read. */
 int parameter_list_set(ParameterList *list, const char *name, const char *value, char **ret_message);
 
 /** Forgets NAME, which is said as it was set or by its position. False: there was none. */
@@ -44,12 +45,12 @@ void parameter_list_clear(ParameterList *list);
 /** The same parameters once more, none of them used. */
 ParameterList *parameter_list_copy(const ParameterList *list);
 
-/** All of them, in the order of their positions, and then as they were set; each has its name, "?2" for a position. Borrowed until
- * the list changes or goes, or the next call of this or of parameter_list_for(). */
+/** All of them, in the order of their positions, and then as they were set; each has its name, "?2" for a position.
+ * Borrowed until the list changes or goes, or the next call of this or of parameter_list_for(). */
 const sqlipc_parameter *parameter_list_get(ParameterList *list, size_t *ret_n);
 
-/** What sqlipc_query_with() takes for `sql`: a value for each parameter that it names; NULL for what is not in the list, as in
- * sqlite3's shell. Borrowed as from parameter_list_get(). Who was found counts as used. */
+/** What sqlipc_query_with() takes for `sql`: a value for each parameter that it names; NULL for what is not in the
+ * list, as in sqlite3's shell. Borrowed as from parameter_list_get(). Who was found counts as used. */
 const sqlipc_parameter *parameter_list_for(ParameterList *list, const char *sql, size_t *ret_n);
 
 /** The first that parameter_list_for() has not found in any statement, borrowed; NULL: there is none. */

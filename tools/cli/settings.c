@@ -39,7 +39,8 @@ static const void *const_field(const Settings *settings, const Setting *setting)
 
 /* -EINVAL: neither on nor off. */
 static int read_on_off(const char *value) {
-        static const char *const on[] = { "on", "yes", "true", "1", NULL }, *const off[] = { "off", "no", "false", "0", NULL };
+        static const char *const on[] = { "on", "yes", "true", "1", NULL };
+        static const char *const off[] = { "off", "no", "false", "0", NULL };
         g_autofree char *word = g_ascii_strdown(value, -1);
 
         if (g_strv_contains(on, word))
@@ -223,7 +224,8 @@ static char *write_widths(const Settings *settings, const Setting *setting) {
         return g_string_free(text, FALSE);
 }
 
-static const SettingKind kind_seconds = { "a number of seconds, or off", read_seconds, write_seconds, .values = or_off_values };
+static const SettingKind kind_seconds = { "a number of seconds, or off", read_seconds, write_seconds,
+                                          .values = or_off_values };
 static const SettingKind kind_count = { "a number, or off", read_count, write_count, .values = or_off_values };
 static const SettingKind kind_widths = { "numbers of characters, negative to flush right, 0 for as wide as the values",
                                          read_widths, write_widths };

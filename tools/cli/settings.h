@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the user can turn on the shell: by option, in the configuration file, by dot-command. One table of names and values
- * (settings.c) serves all three, `.show` and completion. "auto" is what holds where nobody said
+ * What the user can turn on the shell: by option, in the configuration file, by dot-command. One table of names and
+ * values (settings.c) serves all three, `.show` and completion. "auto" is what holds where nobody said
  * anything, of texts, too. Pure.
  */
 #ifndef CLI_SETTINGS_H
@@ -46,8 +46,8 @@ typedef struct Settings {
 void settings_init(Settings *settings);
 void settings_done(Settings *settings);
 
-/** Sets `name` ("mode", "headers", "nullvalue", ...; `.help` lists them) from its text. -ENOENT: no such name, -EINVAL: not a value
- * for it, nothing changed; both with a sentence in `ret_message`, to be freed. */
+/** Sets `name` ("mode", "headers", "nullvalue", ...; `.help` lists them) from its text. -ENOENT: no such name,
+ * -EINVAL: not a value for it, nothing changed; both with a sentence in `ret_message`, to be freed. */
 int settings_set(Settings *settings, const char *name, const char *value, char **ret_message);
 
 /** The text that settings_set() would take for what holds now, to be freed. NULL: no such name. */

@@ -2,8 +2,9 @@
 /*
  * What .watch shows of a result, and what is different from the one before. Pure.
  *
- * Rows are known again by their first column, where it is different in each row of both results and there are other columns; else
- * by their position. Of a long result the first rows are held, WATCH_BYTES_MAX of them; then only the number of rows is compared.
+ * Rows are known again by their first column, where it is different in each row of both results and there are other
+ * columns; else by their position. Of a long result the first rows are held, WATCH_BYTES_MAX of them; then only the
+ * number of rows is compared.
  */
 #ifndef CLI_WATCH_TABLE_H
 #define CLI_WATCH_TABLE_H
@@ -37,8 +38,8 @@ uint64_t watch_table_count(const WatchTable *table);
 /** Marks what is not as it was in `before`; NULL, or other columns: nothing. */
 WatchChanges watch_table_compare(WatchTable *table, const WatchTable *before);
 
-/** Lines of at most `width` columns, `height` of them, each with its newline: names, and as many rows as there is room for. What
- * changed is shown in reverse, without `colors` with a * behind it. To be freed. */
+/** Lines of at most `width` columns, `height` of them, each with its newline: names, and as many rows as there is
+ * room for. What changed is shown in reverse, without `colors` with a * behind it. To be freed. */
 char *watch_table_draw(const WatchTable *table, size_t width, size_t height, bool colors);
 
 #endif

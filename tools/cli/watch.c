@@ -128,8 +128,8 @@ static char *title(const Watch *watch) {
         GString *text = g_string_new(NULL);
         uint64_t n = watch_table_count(watch->table);
 
-        g_string_append_printf(text, "Every %g s  %s  %" G_GUINT64_FORMAT " row%s", (double) watch->options->interval_usec / 1e6,
-                               watch->time, n, n == 1 ? "" : "s");
+        g_string_append_printf(text, "Every %g s  %s  %" G_GUINT64_FORMAT " row%s",
+                               (double) watch->options->interval_usec / 1e6, watch->time, n, n == 1 ? "" : "s");
         if (changes->n_changed > 0)
                 g_string_append_printf(text, ", %" G_GUINT64_FORMAT " changed", changes->n_changed);
         if (changes->n_new > 0)
