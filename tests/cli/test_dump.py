@@ -1,0 +1,445 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+""".dump, .backup and .export: what comes back is the database, of one moment; and what breaks off leaves nothing behind.
+
+A copy is compared object by object, row by row, by the bits of each value, by Python's own sqlite3.
+"""
+import os
+import pathlib
+import resource
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
+from harness import CHINOOK, CLI, Service, main, wait_for  # noqa: E402
+from tap import equal, test, true  # noqa: E402
+
+OK, QUERY, USAGE, LOST, OUTPUT = 0, 1, 2, 4, 5
+N_MANY, N_COLUMNS_MAX = 500, 2000
+SECONDS = 120
+
+folder = tempfile.TemporaryDirectory(prefix="sqlipc-dump-")
+os.chmod(folder.name, 0o755)
+HERE = pathlib.Path(folder.name)
+
+ODD = r"""
+CREATE TABLE "we""ird 'name"("sel ect" TEXT, [b c] INT, x, "group" REAL, "rowid" BLOB);
+CREATE TABLE "select"(a);
+CREATE TABLE "new
+line"(a, b);
+CREATE TABLE [brackets and, commas](a);
+CREATE TABLE größe(maß, "日本");
+CREATE TABLE plain(a, b COLLATE NOCASE DEFAULT 'it''s', c NOT NULL DEFAULT (1 + 1), CHECK (c > 0));
+CREATE TABLE counted(id INTEGER PRIMARY KEY AUTOINCREMENT, twice AS (id * 2), more AS (id + 1) STORED, text);
+CREATE TABLE clustered(a PRIMARY KEY, b) WITHOUT ROWID;
+CREATE TABLE strict(a INT, b ANY, c TEXT) STRICT;
+CREATE TABLE descending(id INTEGER PRIMARY KEY DESC, a);
+CREATE TABLE child(a REFERENCES plain(a) ON DELETE CASCADE);
+CREATE TABLE commented(a -- the first
+ , b /* the second */);
+CREATE TABLE ended(a) -- a comment to the end
+;
+CREATE VIEW "a view" AS SELECT * FROM plain -- with a comment
+;
+CREATE VIEW missing AS SELECT * FROM counted;
+CREATE VIRTUAL TABLE words USING fts5(title, body);
+CREATE VIRTUAL TABLE places USING rtree(id, x0, x1, y0, y1);
+CREATE INDEX "index of plain" ON plain(a, b DESC) WHERE a > 1;
+CREATE INDEX computed ON counted(twice, id + 1);
+CREATE UNIQUE INDEX "unique" ON clustered(b);
+CREATE TRIGGER changed AFTER INSERT ON counted BEGIN INSERT INTO plain VALUES (new.id, ';', 1); DELETE FROM child; END;
+INSERT INTO counted(text) VALUES ('one'), ('two'), ('three');
+DELETE FROM counted WHERE id = 3;
+INSERT INTO clustered VALUES (2, 'b'), (1, 'a');
+INSERT INTO strict VALUES (1, 1, '1'), (2, x'01', '2'), (3, '3', '3');
+INSERT INTO descending VALUES (7, 'seven'), (3, 'three');
+INSERT INTO words VALUES ('one', 'some words'), ('two', 'it''s other
+words');
+INSERT INTO places VALUES (1, 0, 1, 0, 1), (2, -1.5, 2.5, 3, 4);
+ANALYZE;
+PRAGMA user_version = 77;
+PRAGMA application_id = -5;
+"""
+
+VALUES = [
+    None, 0, 1, -1, 2**63 - 1, -(2**63), 0.0, -0.0, 0.1, 1e300, -1e-300, 5e-324, 1.7976931348623157e308, 2.0**53, 9007199254740993.0,
+    3.0, float("inf"), float("-inf"), b"", b"\0", bytes(range(256)), "", "it's", 'say "so"', "a\nb", "a\r\nb\r", "\r", "\\n\\r", "tab\t",
+    "größe 日本 \U0001f600", "\x1b[2J\x07", "-- no comment", "/*", ";", ".quit", "char(10)", "12", "1e5", "NULL", " ", "x" * 100000,
+]  # fmt: skip
+ODD_TEXTS = [b"a\0b", b"\0", b"\xff\xfe", b"a\xc3", b"\xed\xa0\x80", b"one\0two\nthree\r"]
+
+
+def make(name, script=ODD, fill=None):
+    """A database of this script; the path."""
+    path = HERE / name
+    connection = sqlite3.connect(path)
+    connection.executescript(script)
+    if fill:
+        fill(connection)
+    connection.commit()
+    connection.close()
+    return path
+
+
+def fill_odd(connection):
+    for value in VALUES:
+        connection.execute("INSERT INTO \"we\"\"ird 'name\" VALUES (?1, ?1, ?1, ?1, ?1)", (value,))
+        connection.execute("INSERT INTO größe VALUES (?1, ?1)", (value,))
+    for text in ODD_TEXTS:
+        for table in ("\"we\"\"ird 'name\"(x)", '"select"', "strict(c)"):
+            connection.execute(f"INSERT INTO {table} VALUES (CAST(? AS TEXT))", (text,))
+    connection.execute('INSERT INTO "new\nline" VALUES (?, ?)', ("a\nb", 2))
+    connection.execute("DELETE FROM größe WHERE rowid % 3 = 0")
+    connection.execute("INSERT INTO größe(rowid, maß) VALUES (-9, 'early'), (9223372036854775807, 'late')")
+
+
+def fill_many(connection):
+    for i in range(N_MANY):
+        connection.execute(f"CREATE TABLE t{i}(a, b)")
+        connection.execute(f"INSERT INTO t{i} VALUES (?, ?)", (i, f"row of {i}"))
+
+
+def fill_wide(connection):
+    names = ", ".join(f"c{i}" for i in range(N_COLUMNS_MAX))
+    for table in ("wide", "as_wide"):
+        connection.execute(f"CREATE TABLE {table}({names})")
+        for row in range(3):
+            connection.execute(f"INSERT INTO {table} VALUES ({', '.join(str(row * 10000 + i) for i in range(N_COLUMNS_MAX))})")
+    connection.execute("CREATE TABLE narrow(a)")
+    connection.execute("INSERT INTO narrow VALUES (1)")
+
+
+def quoted(name):
+    return b'"' + name.replace(b'"', b'""') + b'"'
+
+
+class Text(bytes):
+    """TEXT with its bytes, which is no BLOB of the same."""
+
+    def __eq__(self, other):
+        return isinstance(other, Text) and bytes(self) == bytes(other)
+
+    __hash__ = bytes.__hash__
+
+
+def exact(value):
+    return ("REAL", struct.pack(">d", value)) if isinstance(value, float) else value
+
+
+def content(path, rowids=False):
+    """Everything that a database holds, to be compared."""
+    connection = sqlite3.connect(path)
+    connection.text_factory = bytes
+    pragmas = ("user_version", "application_id", "encoding")
+    everything = {pragma: connection.execute(f"PRAGMA {pragma}").fetchone() for pragma in pragmas}
+    schema = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema").fetchall()
+    everything["schema"] = sorted((*row[:3], row[3] or b"") for row in schema)
+    without = {name for name, in connection.execute("SELECT name FROM pragma_table_list WHERE wr OR type = 'virtual'")}
+    tables = [(name, columns_of(connection, name)) for kind, name, *_ in schema if kind == b"table"]
+    connection.text_factory = Text
+    for name, columns in tables:
+        if rowids and name not in without and b"rowid" not in columns and len(columns) < N_COLUMNS_MAX:
+            columns.append(b"rowid")
+        wanted = b", ".join(column if column == b"rowid" else quoted(column) for column in columns)
+        rows = connection.execute((b"SELECT " + wanted + b" FROM " + quoted(name)).decode()).fetchall()
+        everything[name] = [tuple(exact(value) for value in row) for row in rows]
+        if name.startswith(b"sqlite_stat"):
+            everything[name].sort(key=repr)
+    connection.close()
+    return everything
+
+
+def columns_of(connection, table):
+    return [name for name, in connection.execute("SELECT name FROM pragma_table_xinfo(?)", (table.decode(),))]
+
+
+def check_copy(copy, original, rowids=False):
+    got, expected = content(copy, rowids), content(original, rowids)
+    equal(sorted(map(str, got)), sorted(map(str, expected)), "what there is")
+    for key, value in expected.items():
+        equal(got[key], value, f"{key!r} of the copy")
+    equal(sqlite3.connect(copy).execute("PRAGMA integrity_check").fetchall(), [("ok",)], "integrity_check")
+
+
+service = Service(
+    {
+        "chinook": CHINOOK,
+        "odd": make("odd.sqlite", fill=fill_odd),
+        "utf16": make("utf16.sqlite", "PRAGMA encoding = 'UTF-16le'; CREATE TABLE t(a); INSERT INTO t VALUES ('größe'), (1.5);"),
+        "empty": make("empty.sqlite", ""),
+        "many": make("many.sqlite", "", fill_many),
+        "wide": make("wide.sqlite", "", fill_wide),
+        "part": {"Path": CHINOOK, "Expose": "Album Artist"},
+    }
+)
+
+
+def start(*arguments, on=service, **keywords):
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | keywords
+    return subprocess.Popen([CLI, f"--address={on.address}", *map(str, arguments)], env=on.environment, cwd=HERE, **streams)
+
+
+def ask(*arguments, code=OK, says=b"", **keywords):
+    """What it writes; it must end with `code`, and say on stderr what is given, or nothing."""
+    process = start(*arguments, **keywords)
+    out, err = process.communicate(timeout=SECONDS)
+    equal(process.returncode, code, f"exit code of {arguments}, which said {err!r}")
+    if says:
+        true(says in err, f"{arguments} said {err!r}, expected {says!r}")
+    else:
+        equal(err, b"", f"what {arguments} said")
+    return out
+
+
+def load(sql, name):
+    """A database of what sqlite3 makes of a dump, which must please it."""
+    copy = HERE / name
+    copy.unlink(missing_ok=True)
+    done = subprocess.run(["sqlite3", "-bail", copy], input=sql, capture_output=True, timeout=SECONDS, check=False)
+    equal((done.returncode, done.stdout, done.stderr), (0, b"", b""), "sqlite3 reading the dump")
+    return copy
+
+
+def original(database):
+    return {"chinook": CHINOOK}.get(database, HERE / f"{database}.sqlite")
+
+
+def only_files(*names):
+    """Nothing but databases and these lies in the folder: no temporary file stayed."""
+    found = {path.name for path in HERE.iterdir() if not path.name.startswith(("odd", "many", "wide"))}
+    return sorted(name for name in found if "copy" in name and name not in names)
+
+
+@test
+def as_sqlite3():
+    """A dump of Chinook, and of each of its tables, is sqlite3's by the byte"""
+    reference = subprocess.run(["sqlite3", CHINOOK, ".dump"], capture_output=True, check=True).stdout
+    equal(ask("chinook", ".dump") == reference, True, "the same bytes")
+    reference = subprocess.run(["sqlite3", CHINOOK, ".dump --preserve-rowids"], capture_output=True, check=True).stdout
+    equal(ask("chinook", ".dump --preserve-rowids") == reference, True, "the same bytes with rowids")
+
+
+@test
+def round_trips():
+    """sqlite3 reads a dump back to an equal database: names, values by their bits, indexes, triggers, virtual tables"""
+    for database in ("chinook", "odd", "utf16", "empty", "many", "wide"):
+        check_copy(load(ask(database, ".dump"), "copy.sqlite"), original(database))
+
+
+@test
+def rowids():
+    """Rowids that are no column come back with --preserve-rowids, and in a backup"""
+    copy = load(ask("odd", ".dump --preserve-rowids"), "copy.sqlite")
+    check_copy(copy, original("odd"), rowids=True)
+    copy = load(ask("odd", ".dump"), "copy.sqlite")
+    true(content(copy, True)["größe".encode()] != content(original("odd"), True)["größe".encode()], "without it they do not")
+
+
+@test
+def by_name():
+    """A table by its name has its indexes and triggers; a pattern is LIKE's; a virtual table has its own tables"""
+    out = ask("odd", ".dump counted")
+    true(b"CREATE INDEX computed" in out and b"CREATE TRIGGER changed" in out and b"plain(" not in out, "what belongs to it")
+    equal(ask("chinook", ".dump 'Playlist%'").count(b"CREATE TABLE"), 2, "tables")
+    equal(ask("odd", ".dump words").count(b"CREATE TABLE"), 5, "tables of a virtual one")
+    equal(ask("chinook", ".dump nosuch"), b"PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCOMMIT;\n", "none")
+    ask("chinook", ".dump --nosuch", code=USAGE, says=b"usage: .dump")
+
+
+@test
+def backups():
+    """A backup is an SQLite file with the same content, rowids too"""
+    for database in ("chinook", "odd", "utf16", "empty", "many", "wide"):
+        copy = HERE / "copy.sqlite"
+        copy.unlink(missing_ok=True)
+        ask(database, ".backup copy.sqlite")
+        check_copy(copy, original(database), rowids=True)
+
+
+@test
+def small_limits():
+    """Limits that one statement fits, nested or in pieces, leave one snapshot; others are several, and that is said"""
+    for limits, database in (({"CompoundSelectsMax": 2}, "many"), ({"VdbeOpsMax": 42000}, "wide"), ({"SQLSizeMax": 100000}, "wide")):
+        with Service({"limited": original(database)}, limits=limits) as own:
+            check_copy(load(ask("limited", ".dump", on=own), "copy.sqlite"), original(database))
+    for limits in ({"CompoundSelectsMax": 1}, {"SQLSizeMax": 2000}):
+        with Service({"limited": original("many")}, limits=limits) as own:
+            out = ask("limited", ".dump", on=own, says=b"not one snapshot")
+            check_copy(load(out, "copy.sqlite"), original("many"))
+
+
+@test
+def one_moment():
+    """What is committed while a dump runs is in none of its tables, or in all"""
+    path = make("moment.sqlite", "PRAGMA journal_mode = WAL; CREATE TABLE a(x, filler); CREATE TABLE z(x); INSERT INTO z VALUES ('old');")
+    connection = sqlite3.connect(path)
+    connection.executemany("INSERT INTO a VALUES ('old', ?)", [("." * 1000,)] * 20000)
+    connection.commit()
+    with Service({"moment": path}) as own:
+        process = start("moment", ".dump", on=own)
+        begun = process.stdout.read(65536)  # its table is larger than all pipes in between, so it stands still in it
+        true(b"INSERT INTO a VALUES('old'" in begun, "it reads the first table")
+        connection.executescript("BEGIN; UPDATE a SET x = 'new'; UPDATE z SET x = 'new'; CREATE TABLE later(x); COMMIT;")
+        out, err = process.communicate(timeout=SECONDS)
+        equal((process.returncode, err), (OK, b""), "its end")
+        equal((begun + out).count(b"'old'"), 20001, "rows of the old moment")
+        equal(b"'new'" in out or b"later" in out, False, "rows of the new one")
+        out = ask("moment", ".dump", on=own)
+        true(b"'old'" not in out and b"CREATE TABLE later" in out, "the next dump has all of it")
+    connection.close()
+
+
+@test
+def changing_schema():
+    """A schema that changes all the time: each dump is one that was, or says that there was none"""
+    path = make("restless.sqlite", "PRAGMA journal_mode = WAL; CREATE TABLE t(a); INSERT INTO t VALUES (0); CREATE TABLE versions(n);")
+    stop, problems = threading.Event(), []
+
+    def change():
+        connection = sqlite3.connect(path, timeout=SECONDS)
+        n = 0
+        while not stop.is_set() and n < 1000:
+            n += 1
+            connection.executescript(
+                f"BEGIN; ALTER TABLE t ADD COLUMN c{n} DEFAULT {n}; DELETE FROM versions; INSERT INTO versions VALUES ({n}); COMMIT;"
+            )
+        connection.close()
+
+    with Service({"restless": path}) as own:
+        writer = threading.Thread(target=change)
+        writer.start()
+        try:
+            for _ in range(30):
+                process = start("restless", ".dump", on=own)
+                out, err = process.communicate(timeout=SECONDS)
+                if process.returncode != OK:
+                    true(b"the schema changes" in err and b"COMMIT" not in out, f"{err!r} for {out[-200:]!r}")
+                    continue
+                copy = sqlite3.connect(":memory:")
+                copy.executescript(out.decode())
+                n = (copy.execute("SELECT n FROM versions").fetchone() or (0,))[0]
+                rows = copy.execute("SELECT * FROM t").fetchall()
+                if rows != [tuple(range(n + 1))]:
+                    problems.append((n, rows))
+        finally:
+            stop.set()
+            writer.join()
+    equal(problems, [], "dumps of no moment")
+
+
+@test
+def broken_off():
+    """The daemon dies in the middle: what was written ends with ROLLBACK, and sqlite3 makes nothing of it"""
+    path = make("mortal.sqlite", "CREATE TABLE a(x, filler);")
+    connection = sqlite3.connect(path)
+    connection.executemany("INSERT INTO a VALUES (1, ?)", [("." * 1000,)] * 20000)
+    connection.commit()
+    connection.close()
+    with Service({"mortal": path}) as own:
+        process = start("mortal", ".dump", on=own)
+        begun = process.stdout.read(65536)
+        own.kill()
+        out, err = process.communicate(timeout=SECONDS)
+        equal(process.returncode, LOST, f"exit code, with {err!r}")
+        true(out.endswith(b"ROLLBACK; -- due to errors\n") and b"COMMIT" not in out, f"its end: {out[-200:]!r}")
+        copy = HERE / "copy.sqlite"
+        copy.unlink(missing_ok=True)
+        subprocess.run(["sqlite3", copy], input=begun + out, capture_output=True, check=False)
+        equal(sqlite3.connect(copy).execute("SELECT count(*) FROM sqlite_schema").fetchone(), (0,), "objects")
+
+
+@test
+def wrong_page():
+    """A damaged table: the dump says so, and ends with ROLLBACK; a backup leaves no file"""
+    path = make("damaged.sqlite", "CREATE TABLE a(x); CREATE TABLE z(x);", lambda c: c.executemany(
+        "INSERT INTO a VALUES (?)", [("." * 500,)] * 1000))  # fmt: skip
+    with open(path, "r+b") as file:
+        file.seek(4096 * 20)
+        file.write(b"\xff" * 4096 * 20)
+    with Service({"damaged": path}) as own:
+        out = ask("damaged", ".dump", on=own, code=QUERY, says=b"org.sqlipc1.Error.Corrupt")
+        true(out.endswith(b"ROLLBACK; -- due to errors\n"), f"its end: {out[-100:]!r}")
+        for command in (".backup none.sqlite", ".export csv none.csv a", ".export sql none.sql"):
+            ask("damaged", command, on=own, code=QUERY, says=b"org.sqlipc1.Error.Corrupt")
+        equal([p.name for p in HERE.glob("none*")], [], "files")
+
+
+@test
+def exports():
+    """.export writes tables, statements and databases; a name that is taken is refused without --force"""
+    ask("chinook", ".export csv genre.csv Genre")
+    equal((HERE / "genre.csv").read_bytes(), ask("--mode=csv", "chinook", "SELECT * FROM Genre"), "csv")
+    ask("chinook", ".export json genre.json SELECT count(*) AS \"n m\" FROM Genre WHERE Name <> 'Rock; '")
+    equal((HERE / "genre.json").read_bytes(), b'[{"n m":25}]\n', "json of a statement")
+    ask("chinook", "SELECT 1 AS one", ".export jsonl last.jsonl")
+    equal((HERE / "last.jsonl").read_bytes(), b'{"one":1}\n', "what ran last")
+    ask("odd", ".export sqlite all.sqlite")
+    check_copy(HERE / "all.sqlite", original("odd"), rowids=True)
+    ask("odd", ".export sql all.sql")
+    equal((HERE / "all.sql").read_bytes(), ask("odd", ".dump"), "sql")
+    ask("odd", """.export insert names.sql "we""ird 'name" """)
+    true((HERE / "names.sql").read_bytes().startswith(b"INSERT INTO \"we\"\"ird 'name\" VALUES("), "insert names its table")
+    ask("chinook", ".export csv genre.csv Album", code=OUTPUT, says=b"is there already; --force replaces it")
+    ask("chinook", ".backup genre.csv", code=OUTPUT, says=b"is there already")
+    ask("chinook", ".export --force csv genre.csv Album")
+    true((HERE / "genre.csv").read_bytes().startswith(b"AlbumId,"), "--force replaces")
+    ask("chinook", ".export csv /dev/null Album", code=OUTPUT, says=b"no regular file")
+    for wrong in (".export", ".export csv", ".export xls file Album", ".export sql file SELECT 1", ".backup", ".backup a b"):
+        ask("chinook", wrong, code=USAGE, says=b"usage: ")
+    equal((HERE / "genre.csv").stat().st_mode & 0o777, 0o666 & ~current_umask(), "rights")
+
+
+def current_umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def small_files():
+    """In the child: no file may pass 8 KiB, as on a full disk."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+
+
+@test
+def no_space():
+    """A file that cannot be written whole is not there, nor is what was to become it; what it should replace stays"""
+    (HERE / "kept.csv").write_bytes(b"kept")
+    for command in (".backup none.sqlite", ".export csv none.csv Track", ".export sql none.sql", ".export --force csv kept.csv Track"):
+        process = start("chinook", command, preexec_fn=small_files)
+        _, err = process.communicate(timeout=SECONDS)
+        true(process.returncode not in (OK, -signal.SIGXFSZ) and err.count(b"\n") == 1, f"{command}: {process.returncode}, {err!r}")
+    equal([p.name for p in HERE.glob("none*")] + [p.name for p in HERE.glob("kept.csv?*")], [], "files")
+    equal((HERE / "kept.csv").read_bytes(), b"kept", "what was there")
+
+
+@test
+def exposed_parts():
+    """Where only parts are exposed a dump has these, and says so; a backup is refused"""
+    copy = load(ask("part", ".dump", says=b"only parts of part are exposed"), "copy.sqlite")
+    chinook, part = sqlite3.connect(CHINOOK), sqlite3.connect(copy)
+    equal(sorted(name for name, in part.execute("SELECT name FROM sqlite_schema")), ["Album", "Artist"], "tables")
+    for table in ("Album", "Artist"):
+        equal(*(c.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for c in (part, chinook)), table)
+    ask("part", ".backup none.sqlite", code=QUERY, says=b"which is no backup")
+    ask("part", ".export sqlite part.sqlite", says=b"only parts of part are exposed")
+    equal(sqlite3.connect(HERE / "part.sqlite").execute("SELECT count(*) FROM Album").fetchone(), (347,), "rows")
+    equal((HERE / "none.sqlite").exists(), False, "a file")
+
+
+@test
+def reader_leaves():
+    """A reader that has enough ends the dump quietly"""
+    process = start("chinook", ".dump")
+    process.stdout.read(10)
+    process.stdout.close()
+    process.wait(SECONDS)
+    equal((process.returncode, process.stderr.read()), (OUTPUT, b""), "its end")
+
+
+main(service)

@@ -1,0 +1,254 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Commands that look around: .tables, .schema and .indexes as sqlite3 prints them, .describe, .databases, .open, .connect, .status,
+.limit, .explain.
+"""
+import json
+import os
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
+from harness import CHINOOK, CLI, Service, UID_A, main, needs_root  # noqa: E402
+from tap import equal, test, true  # noqa: E402
+
+OK, QUERY, USAGE, UNREACHABLE = 0, 1, 2, 3
+
+folder = tempfile.TemporaryDirectory(prefix="sqlipc-schema-")
+os.chmod(folder.name, 0o755)
+
+ODD = r"""
+CREATE TABLE "we""ird 'name"("sel ect" TEXT DEFAULT 'it''s, (', [b, c] INT, x /* a , in ( a comment */, "group" REAL CHECK (x IN (1, 2)));
+CREATE TABLE "select"(a);
+CREATE TABLE größe(maß, "日本" DEFAULT 'wide');
+CREATE TABLE long(first INTEGER PRIMARY KEY AUTOINCREMENT, second TEXT NOT NULL DEFAULT 'a, b', -- the second, one
+   third NUMERIC(10, 2) CHECK (third > 0 AND third < (100 * 2)), `fo,urth` AS (first * 2), fifth GENERATED ALWAYS AS (first + 1) STORED,
+   FOREIGN KEY (second, third) REFERENCES other(a, b) ON DELETE CASCADE ON UPDATE SET NULL, UNIQUE (second, third));
+CREATE TABLE other(a TEXT, b NUMERIC, PRIMARY KEY (b, a)) WITHOUT ROWID;
+CREATE TABLE strict(a INT, b ANY) STRICT;
+CREATE TABLE ended(a) -- a comment to the end
+;
+CREATE VIEW "a view"(one, "two words") AS SELECT a, b FROM other WHERE a > 'a long condition that goes on and on, past the end of lines' -- comment
+;
+CREATE VIEW broken AS SELECT * FROM gone;
+CREATE VIRTUAL TABLE words USING fts5(title, "the body");
+CREATE INDEX "index of it" ON long(second COLLATE NOCASE DESC, length(third)) WHERE first > 10 AND second IS NOT NULL AND third <> 5;
+CREATE TRIGGER changed AFTER INSERT ON other BEGIN INSERT INTO "select" VALUES (';'); DELETE FROM größe WHERE maß = new.a; END;
+DROP TABLE IF EXISTS gone;
+"""
+
+CONTROLS = 'CREATE TABLE "new\nline\x1b[2J"("\x1b]0;title\x07" "\u202e");'
+
+
+def make(name, script):
+    path = pathlib.Path(folder.name, name)
+    connection = sqlite3.connect(path)
+    connection.executescript(script)
+    connection.close()
+    return path
+
+
+MANY = "".join(f"CREATE TABLE a_table_of_some_length_{i}(a);" for i in range(500))
+databases = {
+    "chinook": CHINOOK,
+    "odd": make("odd.sqlite", ODD),
+    "empty": make("empty.sqlite", ""),
+    "many": make("many.sqlite", MANY),
+    "controls": make("controls.sqlite", CONTROLS),
+}
+service = Service(
+    {name: {"Path": path, "Description": f"What is {name}"} for name, path in databases.items()}
+    | {"part": {"Path": CHINOOK, "Expose": "Album Artist"}},
+    limits={"RowSizeMax": "3M", "RunTimeoutSec": "90", "ResultRowsMax": "infinity"},
+)
+
+
+def ask(*arguments, code=OK, says="", on=service):
+    """What it writes; it must end with `code`, and say on stderr what is given, or nothing."""
+    done = on.run(CLI, f"--address={on.address}", *arguments)
+    out, err = done.stdout.decode(), done.stderr.decode()
+    equal(done.returncode, code, f"exit code of {arguments}, which said {err!r}")
+    if says:
+        true(says in err, f"{arguments} said {err!r}, expected {says!r}")
+    else:
+        equal(err, "", f"what {arguments} said")
+    return out
+
+
+def as_sqlite3(database, command):
+    reference = subprocess.run(["sqlite3", databases[database], command], capture_output=True, text=True, check=True).stdout
+    equal(ask(database, command), reference, f"{command} of {database}")
+    return reference
+
+
+@test
+def lists_of_names():
+    """.tables and .indexes are sqlite3's by the byte"""
+    for database in ("chinook", "empty", "many"):
+        as_sqlite3(database, ".tables")
+        as_sqlite3(database, ".indexes")
+    true(as_sqlite3("chinook", ".tables 'A%'"), "some")
+    true(as_sqlite3("chinook", ".indexes Track"), "some")
+    equal(ask("odd", ".tables größ%").split(), ["größe"], "a pattern beyond ASCII")
+    equal(ask("odd", ".views").split("  "), ["a view", "broken\n"], "views")
+    equal(ask("chinook", "\\dt A%"), ask("chinook", ".tables A%"), "its alias")
+
+
+@test
+def schemas():
+    """.schema, whole, by name, by pattern and with --indent is sqlite3's by the byte"""
+    for database in ("chinook", "odd", "empty", "many"):
+        for command in (".schema", ".schema --indent"):
+            as_sqlite3(database, command)
+    for name in ("Album", "album", "Playlist%", "nosuch"):
+        as_sqlite3("chinook", f".schema {name}")
+        as_sqlite3("chinook", f".schema {name} --indent")
+    true("CREATE TABLE [Album]" in ask("chinook", ".schema Alb*"), "a pattern of GLOB")
+    for name in ("long", "words", "'a view'", '"select"', "ended", "größe"):
+        true(as_sqlite3("odd", f".schema {name}"), "some")
+    equal(ask("part", ".schema").count("CREATE VIRTUAL TABLE"), 2, "what is exposed")
+
+
+@test
+def described():
+    """.describe has columns, defaults, keys, indexes, foreign keys and triggers; a mode for programs has the columns alone"""
+    text = ask("odd", ".describe LONG")
+    for wanted in (
+        "Table long\n",
+        "NUMERIC(10, 2)",
+        "not null",
+        "'a, b'",
+        "primary key",
+        "computed",
+        "stored",
+        "index of it (second DESC NOCASE, an expression), partial",
+        "(second, third), UNIQUE",
+        "(second, third) refers to other (a, b), on update set null, on delete cascade",
+    ):
+        true(wanted in text, f"{wanted!r} in {text}")
+    text = ask("odd", ".describe other")
+    for wanted in ("primary key 2", "Referred to by:\n  long (second, third)\n", "Triggers:\n  changed\n", "(b, a), primary key"):
+        true(wanted in text, f"{wanted!r} in {text}")
+    text = ask("odd", "\\d 'a view'")
+    for wanted in ("View a view\n", "two words", "Definition:\n  CREATE VIEW"):
+        true(wanted in text, f"{wanted!r} in {text}")
+    rows = json.loads(ask("--mode=json", "odd", '.describe "we""ird \'name"'))
+    equal([row["column"] for row in rows], ["sel ect", "b, c", "x", "group"], "columns as JSON")
+    equal(rows[0]["default"], "'it''s, ('", "default")
+    true("Album" in ask("part", ".describe Album"), "one that is exposed")
+    ask("odd", ".describe nosuch", code=QUERY, says="there is no table or view nosuch")
+    equal({row["name"]: row["type"] for row in json.loads(ask("--mode=json", "chinook", ".describe"))}["Album"], "table", "the list")
+
+
+@test
+def controls():
+    """Names that are made to drive the terminal do not: in lists they are escaped wherever they go"""
+    for command in (".tables", r'.describe "new\nline\033[2J"'):
+        out = ask("controls", command)
+        true("\x1b" not in out and "\u202e" not in out and "\x07" not in out, f"{command}: {out!r}")
+        true("new\\nline\\x1b[2J" in out, f"{command}: {out!r}")
+
+
+@test
+def databases_listed():
+    """.databases has all that are for us, with their descriptions, and marks the open one"""
+    rows = json.loads(ask("--mode=json", "odd", ".databases"))
+    equal([row["name"] for row in rows], sorted([*databases, "part"]), "names")
+    equal([row["name"] for row in rows if row["open"] == "*"], ["odd"], "the open one")
+    equal({(row["description"], row["mode"]) for row in rows if row["name"] == "many"}, {("What is many", "read-only")}, "details")
+    equal(len(json.loads(ask("--mode=json", "-c", "\\l"))), len(rows), "without any open")
+
+
+@test
+def opened():
+    """.open goes to another database; where there is none, what was open stays"""
+    equal(ask("chinook", ".open empty", ".tables", "\\c chinook", ".tables Genre"), "Genre\n", "tables of each")
+    out = ask("chinook", ".open nosuch", ".tables Genre", code=QUERY, says="there is no database nosuch")
+    equal(out, "Genre\n", "tables of what was open")
+    ask("-c", ".tables", code=QUERY, says="No database is open")
+
+
+@test
+def connected():
+    """.connect goes to another bus, keeps a database that is there too, and stays where nobody answers"""
+    with Service({"chinook": databases["empty"]}) as other, Service({}) as bare, Service(start=False) as dead:
+        out = ask("chinook", f".connect --address={other.address}", ".tables", f".connect --address={service.address}", ".tables Genre")
+        equal(out, "Genre\n", "tables of each")
+        ask("chinook", f".connect --address={bare.address}", ".tables", code=QUERY, says="No database is open")
+        for nobody in (dead.address, "unix:path=/nonexistent"):
+            done = service.run(CLI, f"--address={service.address}", "chinook", f".connect --address={nobody}", ".tables Genre")
+            equal((done.returncode, done.stdout), (UNREACHABLE, b"Genre\n"), f"after {done.stderr!r}")
+    equal(ask("chinook", ".connect", ".tables Genre"), "Genre\n", "connecting again")
+    for wrong in ("--system --user", "--host=", "--nosuch", "--address=unix:path=/x --host=y"):
+        ask("chinook", f".connect {wrong}", code=USAGE, says="usage: .connect")
+
+
+def status(*arguments, on=service):
+    lines = ask(*arguments, on=on).splitlines()
+    return {line[:12].strip(): line[13:] for line in lines if not line.startswith(" ")}, lines
+
+
+@test
+def own_status():
+    """.status: versions, bus, user, what may be read; statements and runs of ours, those of other programs too"""
+    told, _ = status("chinook", ".status")
+    true(told["Client"].startswith("ipcq-cli ") and told["Service"].startswith("sqlipcd "), "versions")
+    true(service.address in told["Bus"] and ", as :1." in told["Bus"], told["Bus"])
+    true(told["User"].startswith(f"{os.geteuid()} "), told["User"])
+    equal((told["Database"], told["May read"], told["Mode"]), ("chinook", "all of it", "read-only"), "database")
+    equal(status("part", ".status")[0]["May read"], "Album, Artist", "what is exposed")
+    equal(status("-c", ".status")[0]["Databases"], ", ".join(sorted([*databases, "part"])), "databases")
+
+    client = service.client()
+    client.database("chinook", "Prepare", "(sa{sv})", "SELECT 'of another' FROM Album", {})
+    told, lines = status("chinook", ".status")
+    equal(told["Statements"], "1", "statements")
+    true(any("on chinook, of :1." in line and line.endswith("SELECT 'of another' FROM Album") for line in lines), f"{lines}")
+    service.forget()
+
+
+@needs_root
+def statements_of_others():
+    """root sees everybody's, but .status shows our own"""
+    client = service.client(UID_A)
+    client.database("chinook", "Prepare", "(sa{sv})", "SELECT 1", {})
+    equal(status("chinook", ".status")[0]["Statements"], "0", "statements")
+    service.forget()
+
+
+@test
+def limits():
+    """.limit has what holds for us, in units; .limit rows ends results"""
+    told = dict(line.split(maxsplit=1) for line in ask("chinook", ".limit").splitlines())
+    equal((told["row-size-max"], told["run-timeout"], told["result-rows-max"]), ("3.1 MB", "1:30 min", "no limit"), "limits")
+    out = ask("--mode=csv", "chinook", ".limit rows 2", "SELECT AlbumId FROM Album ORDER BY 1", says="first 2 rows")
+    equal(out, "AlbumId\n1\n2\n", "rows")
+    equal(ask("--mode=csv", "chinook", ".limit rows 2", ".limit rows off", "SELECT AlbumId FROM Album ORDER BY 1").count("\n"), 348, "all rows")
+    for wrong in ("rows", "cols 5"):
+        ask("chinook", f".limit {wrong}", code=USAGE, says="usage: .limit")
+    ask("chinook", ".limit rows many", code=USAGE, says="many")
+
+
+@test
+def explained():
+    """.explain draws the plan as a tree, as sqlite3, and does not run it"""
+    sql = "SELECT * FROM Track JOIN Album USING (AlbumId) WHERE Track.Name LIKE 'A%' ORDER BY Title"
+    reference = subprocess.run(["sqlite3", CHINOOK, f"EXPLAIN QUERY PLAN {sql}"], capture_output=True, text=True, check=True).stdout
+    equal(ask("chinook", f".explain {sql}"), reference, "plan")
+    ask("chinook", ".explain SELECT * FROM nosuch", code=QUERY, says="no such table: nosuch")
+    ask("chinook", ".explain", code=USAGE, says="usage: .explain")
+
+
+@test
+def unknown_commands():
+    """An unknown command suggests the nearest, ends with 2, and what follows is run"""
+    out = ask("chinook", ".tabels", ".tables Genre", code=USAGE, says="there is no command .tabels; did you mean .tables?")
+    equal(out, "Genre\n", "what followed")
+    ask("chinook", ".s", code=USAGE, says=".s could be any of ")
+    ask("chinook", "\\dz", code=USAGE, says="there is no command \\dz")
+
+
+main(service)
