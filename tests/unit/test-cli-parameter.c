@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/parameter: NAME=VALUE to what the library binds. */
+/* tools/cli/parameter: NAME=VALUE to what a statement binds. */
 #include <errno.h>
 #include <glib.h>
 #include <string.h>
@@ -110,10 +110,10 @@ static void test_refused(void) {
         refuse(list, "02=1");
 }
 
-/* Positions go first and nameless as far as they are complete; ?5 of a statement without 3 and 4 is a name. */
+/* By position, and then as they were given. */
 static void test_positions(void) {
         static const char *const arguments[] = { ":b=1", "5=5", "2=2", "a=3", "1=1" };
-        static const char *const names[] = { NULL, NULL, "?5", ":b", "a" };
+        static const char *const names[] = { "?1", "?2", "?5", ":b", "a" };
         _cleanup_list_ ParameterList *list = parameter_list_new();
         const sqlipc_parameter *parameters;
         size_t n;
@@ -132,10 +132,101 @@ static void test_positions(void) {
         g_assert_cmpint(parameters[4].integer, ==, 3);
 }
 
+static void set(ParameterList *list, const char *name, const char *value) {
+        g_autofree char *message = NULL;
+
+        g_assert_cmpint(parameter_list_set(list, name, value, &message), ==, 0);
+}
+
+static void test_set(void) {
+        _cleanup_list_ ParameterList *list = parameter_list_new(), *copy = NULL;
+        const sqlipc_parameter *parameters;
+        g_autofree char *message = NULL;
+        size_t n;
+
+        set(list, "a", "1");
+        set(list, ":a", "2");
+        set(list, "3", "'x'");
+        set(list, "a", "4");
+        g_assert_cmpint(parameter_list_set(list, "a", "x'0'", &message), ==, -EINVAL);
+        parameters = parameter_list_get(list, &n);
+        g_assert_cmpuint(n, ==, 3);
+        g_assert_cmpint(parameters[1].integer, ==, 4);
+
+        copy = parameter_list_copy(list);
+        g_assert_false(parameter_list_unset(list, "b"));
+        g_assert_true(parameter_list_unset(list, "?3"));
+        g_assert_true(parameter_list_unset(list, "a"));
+        g_assert_false(parameter_list_unset(list, "a"));
+        (void) parameter_list_get(list, &n);
+        g_assert_cmpuint(n, ==, 1);
+        parameter_list_clear(list);
+        (void) parameter_list_get(list, &n);
+        g_assert_cmpuint(n, ==, 0);
+
+        parameters = parameter_list_get(copy, &n);
+        g_assert_cmpuint(n, ==, 3);
+        g_assert_cmpmem(parameters[0].bytes, parameters[0].size, "x", 1);
+}
+
+/* `expected`: the values by position, "-" for NULL. */
+static void check_for(ParameterList *list, const char *sql, const char *expected) {
+        g_autoptr(GString) found = g_string_new(NULL);
+        size_t n;
+        const sqlipc_parameter *parameters = parameter_list_for(list, sql, &n);
+
+        for (size_t i = 0; i < n; i++) {
+                g_assert_null(parameters[i].name);
+                if (parameters[i].type == SQLIPC_NULL)
+                        g_string_append(found, "- ");
+                else
+                        g_string_append_printf(found, "%d ", (int) parameters[i].integer);
+        }
+        g_assert_cmpstr(g_strchomp(found->str), ==, expected);
+}
+
+/* The positions that SQLite gives them. */
+static void test_for_statement(void) {
+        _cleanup_list_ ParameterList *list = parameter_list_new();
+
+        set(list, "1", "1");
+        set(list, "2", "2");
+        set(list, "4", "4");
+        set(list, "name", "10");
+        set(list, "$name", "11");
+        set(list, ":other", "12");
+        check_for(list, "SELECT 1", "");
+        check_for(list, "SELECT ?", "1");
+        check_for(list, "SELECT ?, ?", "1 2");
+        check_for(list, "SELECT ?2", "- 2");
+        check_for(list, "SELECT ?4, ?, ?1", "1 - - 4 -");
+        check_for(list, "SELECT :name, @name, $name, :name", "10 10 11");
+        check_for(list, "SELECT :other, @other, ?", "12 2 -");
+        check_for(list, "SELECT :unset, :also", "1 2"); /* by position, which has no other value */
+        check_for(list, "SELECT ':name', \":name\" -- :name\n /* ? */, :name", "10");
+        check_for(list, "SELECT ?99999999999999999999, ?0, :name", "10"); /* SQLite refuses the others */
+}
+
+static void test_unused(void) {
+        _cleanup_list_ ParameterList *list = parameter_list_new();
+        size_t n;
+
+        g_assert_null(parameter_list_unused(list));
+        set(list, "one", "1");
+        set(list, "two", "2");
+        (void) parameter_list_for(list, "SELECT :one", &n);
+        g_assert_cmpstr(parameter_list_unused(list), ==, "two");
+        (void) parameter_list_for(list, "SELECT @two", &n);
+        g_assert_null(parameter_list_unused(list));
+}
+
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/parameter/values", test_values);
         g_test_add_func("/parameter/refused", test_refused);
         g_test_add_func("/parameter/positions", test_positions);
+        g_test_add_func("/parameter/set", test_set);
+        g_test_add_func("/parameter/for-statement", test_for_statement);
+        g_test_add_func("/parameter/unused", test_unused);
         return g_test_run();
 }
