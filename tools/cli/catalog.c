@@ -1,39 +1,256 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Names that completion offers, see catalog.h. */
+/*
+ * Names that completion offers, see catalog.h. They come over the session's own connection, on which nothing else runs while
+ * somebody types; without blocking, so that Ctrl-C and the time limit end the wait. What could not be had counts as
+ * asked, too: else each Tab would wait.
+ */
 #include "catalog.h"
 
+#include <errno.h>
 #include <glib.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "interrupt.h"
+
+/* The library's own time limit, which holds but while a list of databases is waited for. */
+#define LIBRARY_WAIT_USEC ((uint64_t) 25 * 1000 * 1000)
+
+/* So long names are taken as they were. */
+#define FRESH_USEC ((int64_t) 5 * G_USEC_PER_SEC)
+
+typedef struct Names {
+        char **list;      /* owned; NULL: none */
+        int64_t asked;    /* monotonic; 0: never */
+} Names;
 
 struct Catalog {
-        Session *session; /* borrowed */
+        Session *session;    /* borrowed */
+        unsigned generation; /* of the session, that all below is about */
+        Names databases, tables, functions;
+        GHashTable *columns; /* of table: Names, owned */
 };
 
-static const char *const none[] = { NULL };
+static void free_names(void *userdata) {
+        Names *names = userdata;
+
+        g_strfreev(names->list);
+        g_free(names);
+}
+
+static void clear_names(Names *names) {
+        g_clear_pointer(&names->list, g_strfreev);
+        names->asked = 0;
+}
+
+static void forget_all(Catalog *catalog) {
+        clear_names(&catalog->databases);
+        clear_names(&catalog->tables);
+        clear_names(&catalog->functions);
+        g_hash_table_remove_all(catalog->columns);
+}
 
 Catalog *catalog_new(Session *session) {
         Catalog *catalog = g_new0(Catalog, 1);
 
         catalog->session = session;
+        catalog->columns = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_names);
         return catalog;
 }
 
 Catalog *catalog_free(Catalog *catalog) {
+        if (!catalog)
+                return NULL;
+        forget_all(catalog);
+        g_hash_table_unref(catalog->columns);
         g_free(catalog);
         return NULL;
 }
 
-const char *const *catalog_databases(Catalog *catalog) {
-        return none;
+/* ---- Lists -------------------------------------------------------------------------------------------------------- */
+
+/* Sorted in any case of letters, as they are looked for. */
+static int compare(const void *a, const void *b) {
+        const char *x = *(char *const *) a, *y = *(char *const *) b;
+        int order = g_ascii_strcasecmp(x, y);
+
+        return order != 0 ? order : strcmp(x, y);
+}
+
+/* Takes a name that a statement can have. */
+static void take(GPtrArray *list, const char *name, size_t size) {
+        if (size > 0 && g_utf8_validate_len(name, size, NULL))
+                g_ptr_array_add(list, g_strndup(name, size));
+}
+
+/* Names of another bus or database are none of this one's. */
+static void check_generation(Catalog *catalog) {
+        if (catalog->generation != catalog->session->generation)
+                forget_all(catalog);
+        catalog->generation = catalog->session->generation;
+}
+
+static bool is_fresh(const Names *names) {
+        return names->asked != 0 && g_get_monotonic_time() - names->asked < FRESH_USEC;
+}
+
+static const char *const *keep(Names *names, GPtrArray *list) {
+        g_ptr_array_sort(list, compare);
+        g_ptr_array_add(list, NULL);
+        g_strfreev(names->list);
+        names->list = (char **) g_ptr_array_free(list, false);
+        names->asked = g_get_monotonic_time();
+        return (const char *const *) names->list;
+}
+
+/* ---- Asking ------------------------------------------------------------------------------------------------------- */
+
+/* Nobody is to be asked for a password because of a Tab. */
+static sqlipc_connection *begin(const Catalog *catalog) {
+        sqlipc_connection *connection;
+
+        if (!catalog->session->database || session_connect(catalog->session, &connection) < 0)
+                return NULL;
+        (void) sqlipc_set_allow_interactive_authorization(connection, 0);
+        (void) sqlipc_set_blocking(connection, 0);
+        return connection;
+}
+
+static void end(const Catalog *catalog, sqlipc_connection *connection) {
+        (void) sqlipc_set_blocking(connection, 1);
+        (void) sqlipc_set_allow_interactive_authorization(connection, catalog->session->interactive_authorization);
+}
+
+/* Waits until something came. 0; -ETIMEDOUT; -EINTR: a signal. */
+static int wait_for_answer(sqlipc_connection *connection, int64_t deadline) {
+        struct pollfd fds[] = {
+                { .fd = sqlipc_get_fd(connection), .events = (short) sqlipc_get_events(connection) },
+                { .fd = interrupt_fd(), .events = POLLIN },
+        };
+        int64_t until = deadline, now = g_get_monotonic_time();
+        uint64_t wanted;
+
+        if (now >= deadline)
+                return -ETIMEDOUT;
+        if (sqlipc_get_timeout(connection, &wanted) >= 0 && wanted < (uint64_t) until)
+                until = (int64_t) wanted;
+        if (poll(fds, G_N_ELEMENTS(fds), until > now ? (int) ((until - now + 999) / 1000) : 0) < 0 && errno != EINTR)
+                return -errno;
+        if (fds[1].revents != 0)
+                return -EINTR;
+        (void) sqlipc_process(connection);
+        return 0;
+}
+
+/* The first column of the rows of `sql`. */
+static void ask_rows(sqlipc_connection *connection, const char *database, const char *sql, GPtrArray *list) {
+        int64_t deadline = g_get_monotonic_time() + (int64_t) CATALOG_WAIT_USEC;
+        sqlipc_cursor *cursor = NULL;
+        int r;
+
+        r = sqlipc_query(connection, database, sql, &cursor, NULL);
+        while (r >= 0 && (r = sqlipc_cursor_next(cursor)) != 0) {
+                const char *name;
+                size_t size;
+
+                if (r == -EAGAIN)
+                        r = wait_for_answer(connection, deadline);
+                else if (r > 0) {
+                        name = sqlipc_column_text(cursor, 0, &size);
+                        take(list, name, size);
+                }
+        }
+        (void) sqlipc_cursor_close(cursor);
+}
+
+/* The columns of `sql`, which is compiled and not run. */
+static void ask_columns(sqlipc_connection *connection, const char *database, const char *sql, GPtrArray *list) {
+        int64_t deadline = g_get_monotonic_time() + (int64_t) CATALOG_WAIT_USEC;
+        sqlipc_statement *statement = NULL;
+        int r;
+
+        r = sqlipc_prepare(connection, database, sql, &statement);
+        while (r >= 0 && (r = sqlipc_statement_is_ready(statement)) == 0)
+                r = wait_for_answer(connection, deadline);
+        for (unsigned i = 0; r > 0 && i < sqlipc_statement_column_count(statement); i++) {
+                const char *name = sqlipc_statement_column_name(statement, i);
+
+                take(list, name, strlen(name));
+        }
+        (void) sqlipc_finalize(statement);
+}
+
+static const char *const *names_of_rows(Catalog *catalog, Names *names, const char *sql) {
+        GPtrArray *list = g_ptr_array_new();
+        sqlipc_connection *connection = begin(catalog);
+
+        if (connection) {
+                ask_rows(connection, catalog->session->database, sql, list);
+                end(catalog, connection);
+        }
+        return keep(names, list);
 }
 
 const char *const *catalog_tables(Catalog *catalog) {
-        return none;
-}
-
-const char *const *catalog_columns(Catalog *catalog, const char *table) {
-        return none;
+        check_generation(catalog);
+        if (is_fresh(&catalog->tables))
+                return (const char *const *) catalog->tables.list;
+        return names_of_rows(catalog, &catalog->tables,
+                             "SELECT name FROM sqlite_schema "
+                             "WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite^_%' ESCAPE '^'");
 }
 
 const char *const *catalog_functions(Catalog *catalog) {
-        return none;
+        check_generation(catalog);
+        if (is_fresh(&catalog->functions))
+                return (const char *const *) catalog->functions.list;
+        return names_of_rows(catalog, &catalog->functions, "SELECT DISTINCT name FROM pragma_function_list");
+}
+
+const char *const *catalog_columns(Catalog *catalog, const char *table) {
+        g_autoptr(GString) sql = g_string_new("SELECT * FROM \"");
+        sqlipc_connection *connection;
+        GPtrArray *list;
+        Names *names;
+
+        check_generation(catalog);
+        names = g_hash_table_lookup(catalog->columns, table);
+        if (names && is_fresh(names))
+                return (const char *const *) names->list;
+        for (const char *p = table; *p; p++)
+                g_string_append(sql, *p == '"' ? "\"\"" : (char[2]) { *p });
+        g_string_append_c(sql, '"');
+
+        list = g_ptr_array_new();
+        connection = begin(catalog);
+        if (connection) {
+                ask_columns(connection, catalog->session->database, sql->str, list);
+                end(catalog, connection);
+        }
+        names = g_new0(Names, 1);
+        g_hash_table_replace(catalog->columns, g_strdup(table), names);
+        return keep(names, list);
+}
+
+static int on_database(const char *name, const char *description, void *userdata) {
+        (void) description;
+        take(userdata, name, strlen(name));
+        return 0;
+}
+
+const char *const *catalog_databases(Catalog *catalog) {
+        GPtrArray *list;
+        sqlipc_connection *connection;
+
+        check_generation(catalog);
+        if (is_fresh(&catalog->databases))
+                return (const char *const *) catalog->databases.list;
+        list = g_ptr_array_new();
+        if (session_connect(catalog->session, &connection) >= 0) {
+                (void) sqlipc_set_timeout(connection, CATALOG_WAIT_USEC);
+                (void) sqlipc_list_databases(connection, on_database, list);
+                (void) sqlipc_set_timeout(connection, LIBRARY_WAIT_USEC);
+        }
+        return keep(&catalog->databases, list);
 }

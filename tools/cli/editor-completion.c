@@ -109,9 +109,8 @@ static bool wants_to_see(int n) {
         if (rl_completion_query_items <= 0 || n < rl_completion_query_items)
                 return true;
         fprintf(rl_outstream, "\r\nDisplay all %d possibilities? (y or n)", n);
-        (void) fflush(rl_outstream);
         for (;;) {
-                int c = rl_read_key();
+                int c = rl_read_key(); /* shows what was printed */
 
                 if (c == 'y' || c == 'Y' || c == ' ')
                         return true;

@@ -62,7 +62,7 @@ static int is_current(int fd, const char *path) {
                 return -errno;
         if (!S_ISREG(ours.st_mode))
                 return -EINVAL;
-        if (stat(path, &there) < 0)
+        if (lstat(path, &there) < 0)
                 return errno == ENOENT ? 0 : -errno;
         if (ours.st_dev != there.st_dev || ours.st_ino != there.st_ino)
                 return 0;
@@ -74,7 +74,7 @@ static int is_current(int fd, const char *path) {
 /* Opens the file and holds its lock as long as it is open. */
 static int open_locked(const char *path, int flags) {
         for (;;) {
-                _cleanup_close_ int fd = open(path, flags | O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
+                _cleanup_close_ int fd = open(path, flags | O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
                 int r;
 
                 if (fd < 0)
