@@ -50,6 +50,96 @@ static void test_random_doubles(void) {
         }
 }
 
+/* What SQLite takes a number in SQL for. */
+static double read_by_sqlite(sqlite3 *db, const char *number) {
+        g_autofree char *sql = g_strdup_printf("SELECT %s", number);
+        sqlite3_stmt *statement;
+        double value;
+
+        g_assert_cmpint(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_step(statement), ==, SQLITE_ROW);
+        value = sqlite3_column_double(statement, 0);
+        sqlite3_finalize(statement);
+        return value;
+}
+
+/* Significant digits from the first that is no zero to the last. */
+static size_t digits_of(const char *number) {
+        size_t n = 0, zeros = 0;
+
+        for (const char *p = number; *p && *p != 'e'; p++)
+                if (g_ascii_isdigit(*p) && (n > 0 || *p != '0')) {
+                        n++;
+                        zeros = *p == '0' ? zeros + 1 : 0;
+                }
+        return n - zeros;
+}
+
+static void check_exact(sqlite3 *db, double value) {
+        char ours[FORMAT_NUMBER_SIZE], fewest[FORMAT_NUMBER_SIZE];
+
+        g_assert_cmpuint(format_double_exact(ours, value), ==, strlen(ours));
+        g_assert_true(g_ascii_strtod(ours, NULL) == value);
+        if (fabs(value) < 1e-280) /* where no decimal is read exactly by it */
+                return;
+        g_assert_true(read_by_sqlite(db, ours) == value);
+        for (int digits = 15; digits <= 17; digits++) {
+                g_snprintf(fewest, sizeof fewest, "%.*e", digits - 1, value);
+                if (g_ascii_strtod(fewest, NULL) == value && read_by_sqlite(db, fewest) == value)
+                        break;
+        }
+        g_assert_cmpuint(digits_of(ours), ==, digits_of(fewest));
+        if (digits_of(ours) <= 15) { /* SQLite's own, then */
+                sqlite3_snprintf(sizeof fewest, fewest, "%!.15g", value);
+                g_assert_cmpstr(ours, ==, fewest);
+        }
+}
+
+static void test_exact_doubles(void) {
+        static const double values[] = {
+                0.1, 0.1 + 0.2, 218.11, 1.0 / 3, 1e15, 123456789012345678.0, 9007199254740993.0, 1e22, 1e23,
+                9.999999999999999e22, 1e-5, 0.0001, 0x1p-1022, 0x1p52, 0x1p1000, 0x1p-900, 1.7976931348623157e308,
+                4.9406564584124654e-324, 2.5e-310,
+        };
+        g_autoptr(GRand) random = g_rand_new_with_seed(2);
+        char number[FORMAT_NUMBER_SIZE];
+        sqlite3 *db;
+
+        g_assert_cmpint(sqlite3_open(":memory:", &db), ==, SQLITE_OK);
+        for (size_t i = 0; i < G_N_ELEMENTS(values); i++) {
+                check_exact(db, values[i]);
+                check_exact(db, -values[i]);
+        }
+        for (int i = 0; i < 20000; i++) {
+                uint64_t bits = (uint64_t) g_rand_int(random) << 32 | g_rand_int(random);
+                double value;
+
+                memcpy(&value, &bits, sizeof value);
+                if (isfinite(value))
+                        check_exact(db, value);
+                check_exact(db, (double) (int32_t) bits / pow(10, bits >> 32 & 7)); /* what people store */
+        }
+        sqlite3_close(db);
+
+        g_assert_cmpuint(format_double_exact(number, INFINITY), ==, 5);
+        g_assert_cmpstr(number, ==, "1e999");
+        format_double_exact(number, -0.0);
+        g_assert_cmpstr(number, ==, "-0.0");
+        g_assert_cmpuint(format_double_exact(number, NAN), ==, 0);
+}
+
+static void test_integers(void) {
+        int64_t values[] = { 0, 9, 10, 99, 100, 12345, INT64_MAX, INT64_MIN, -1, -10, 1000000007 };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(values); i++) {
+                g_autofree char *expected = g_strdup_printf("%" G_GINT64_FORMAT, values[i]);
+                char number[FORMAT_NUMBER_SIZE];
+
+                g_assert_cmpuint(format_integer(number, values[i]), ==, strlen(expected));
+                g_assert_cmpstr(number, ==, expected);
+        }
+}
+
 static void assert_shown(const char *text, size_t size, const char *expected, size_t width) {
         g_autoptr(GString) output = g_string_new(NULL);
 
@@ -73,6 +163,13 @@ static void test_shown(void) {
         ASSERT_SHOWN("\355\240\200", "\\xed\\xa0\\x80", 12);                  /* a surrogate */
         ASSERT_SHOWN("\346\227\245\346\234\254", "\346\227\245\346\234\254", 4); /* two characters, two columns each */
         ASSERT_SHOWN("e\314\201", "e\314\201", 1);                            /* e and a combining accent */
+}
+
+static void test_shown_lines(void) {
+        g_autoptr(GString) output = g_string_new(NULL);
+
+        g_assert_cmpuint(format_shown_lines(output, "a\tb\r\nc\rd\n\0", 10, SIZE_MAX), ==, 10);
+        g_assert_cmpstr(output->str, ==, "a\tb\nc\\rd\n\\x00");
 }
 
 /* No byte sequence of up to three bytes leaves anything that acts on a terminal. */
@@ -127,7 +224,10 @@ int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/format/doubles", test_doubles);
         g_test_add_func("/format/random-doubles", test_random_doubles);
+        g_test_add_func("/format/exact-doubles", test_exact_doubles);
+        g_test_add_func("/format/integers", test_integers);
         g_test_add_func("/format/shown", test_shown);
+        g_test_add_func("/format/shown-lines", test_shown_lines);
         g_test_add_func("/format/shown-is-harmless", test_shown_is_harmless);
         g_test_add_func("/format/cut", test_cut);
         g_test_add_func("/format/blob", test_blob);
