@@ -2,11 +2,13 @@
 """What the bus routes to the service: a test that stops the service knows so what lies before its door."""
 from gi.repository import GLib
 
-from client import Client, NAME
+from client import Client
+
+OBJECTS = "/org/sqlipc1"
 
 
 class Overheard:
-    """Members of the calls to the service's name, in the order in which the bus routed them."""
+    """Members of the calls to the service's objects, by whichever of its names, in the order in which the bus routed them."""
 
     def __init__(self, address):
         self.members, self.client = [], Client(address)
@@ -15,12 +17,12 @@ class Overheard:
             "/org/freedesktop/DBus",
             "org.freedesktop.DBus.Monitoring",
             "BecomeMonitor",
-            GLib.Variant("(asu)", ([f"type='method_call',destination='{NAME}'"], 0)),
+            GLib.Variant("(asu)", ([f"type='method_call',path_namespace='{OBJECTS}'"], 0)),
             destination="org.freedesktop.DBus",
         )
 
     def on_message(self, _connection, message, incoming):
-        if incoming and message.get_destination() == NAME:
+        if incoming and (message.get_path() or "").startswith(OBJECTS):
             self.members.append(message.get_member())
             return None  # nothing that this client would answer
         return message

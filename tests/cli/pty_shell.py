@@ -25,6 +25,7 @@ import sys
 import tempfile
 import termios
 import time
+import unicodedata
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
 from harness import CLI, PATIENCE  # noqa: E402
@@ -94,7 +95,7 @@ class Terminal:
     def type(self, text):
         """Types what is shown as it is typed, and waits until it is."""
         self.send(text)
-        seen = re.sub(r"\s", "", text)[-40:]
+        seen = re.sub(r"\s", "", unicodedata.normalize("NFC", text))[-40:]
         self.wait_for(lambda: self.before_cursor().endswith(seen), f"{text!r} is shown")
 
     def resize(self, rows, columns):
@@ -135,7 +136,8 @@ class Terminal:
     def before_cursor(self):
         """What stands before the cursor, all blanks and line ends left out."""
         y, x = self.screen.cursor.y, self.screen.cursor.x
-        return re.sub(r"\s", "", "".join(self.screen.display[:y]) + self.screen.display[y][:x])
+        last = "".join(self.screen.buffer[y][i].data for i in range(x))
+        return re.sub(r"\s", "", "".join(self.screen.display[:y]) + last)
 
     def cursor_line(self):
         return self.screen.display[self.screen.cursor.y].rstrip()
@@ -195,8 +197,8 @@ class Terminal:
 class Shell(Terminal):
     """ipcq-cli at its prompt."""
 
-    PROMPT = re.compile(r"^\S*> ?$")
-    CONTINUATION = re.compile(r"^ *\.\.\.> ?$")
+    PROMPT = re.compile(r"[^\s<>]+>")
+    CONTINUATION = re.compile(r" *\.\.\.>")
 
     def __init__(self, *arguments, on, home=None, environment=None, address=True, prompt=True, size=(24, 80)):
         """`address`: False where the arguments, or the environment, say which bus. `prompt`: wait for it."""
@@ -218,14 +220,14 @@ class Shell(Terminal):
 
     def at_prompt(self):
         """The cursor stands behind a prompt, nothing is typed."""
-        line, x = self.cursor_line(), self.screen.cursor.x
-        return x >= len(line) and bool(self.PROMPT.match(line)) and not self.CONTINUATION.match(line)
+        line = self.cursor_line()
+        return self.screen.cursor.x == len(line) + 1 and self.PROMPT.fullmatch(line) and not self.CONTINUATION.fullmatch(line)
 
     def wait_prompt(self):
         self.wait_for(self.at_prompt, "a prompt")
 
     def wait_continuation(self):
-        self.wait_for(lambda: self.CONTINUATION.match(self.cursor_line()), "a continuation prompt")
+        self.wait_for(lambda: self.CONTINUATION.fullmatch(self.cursor_line()), "a continuation prompt")
 
     def run(self, line):
         """Types a line, presses Enter, waits for the next prompt; the lines that were shown in between."""
@@ -258,7 +260,7 @@ def generate(path):
             CREATE TABLE odd(id INTEGER PRIMARY KEY, value);
             CREATE TABLE hostile(id INTEGER PRIMARY KEY, value TEXT);
             CREATE TABLE "two words"("a column" TEXT, "select" INTEGER);
-            CREATE TABLE empty(nothing TEXT);
+            CREATE TABLE empty(value TEXT);
             CREATE TABLE big(id INTEGER PRIMARY KEY, text TEXT);
             CREATE INDEX big_text ON big(text);
             CREATE VIEW recent AS SELECT * FROM big WHERE id > 9990;

@@ -1,0 +1,131 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Values that would drive a terminal, and sizes that would burst it: nothing of a value reaches the terminal as more than text."""
+import re
+import sqlite3
+
+from pty_shell import ENTER, HOSTILE, Shell, generate  # finds what follows
+
+from harness import Service, main, rss_anon, wait_for
+from tap import at_most, equal, test, true
+
+MODES = "table box markdown column vertical line list csv tsv json jsonl html insert quote".split()
+# Of the shell itself: colours, the editor's sequences.
+OURS = re.compile(rb"\x1b\[[0-9;?]*[mKJHABCDGhlPr@]")
+# Left alone by terminals: printable characters and line ends, tabs.
+HARMLESS = re.compile(r"[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]*")
+
+service = Service(start=False, limits={"RowSizeMax": "256M"})
+generate(service.data / "odd.sqlite")
+service.database("odd", Path=service.data / "odd.sqlite")
+service.start()
+
+
+def shell_of(database="odd", pager="", **keywords):
+    keywords["environment"] = {"PAGER": pager} | keywords.get("environment", {})
+    return Shell(database, on=service, **keywords)
+
+
+def written(shell, line):
+    """The bytes that the shell writes for a line that runs, without its own sequences."""
+    shell.type(line)
+    before = len(shell.raw)
+    shell.send(ENTER)
+    shell.wait_for(lambda: len(shell.raw) > before and shell.at_prompt(), "its answer")
+    return OURS.sub(b"", shell.raw[before:])
+
+
+def harmless(data, what):
+    text = data.decode(errors="replace")
+    match = HARMLESS.fullmatch(text.replace("\r", ""))
+    true(match, f"{what} wrote {data!r}")
+
+
+@test
+def values():
+    """A value of escape sequences, in every mode, with and without colours, as value, name, text of an error and plan"""
+    for term in ("xterm-256color", "dumb"):
+        with shell_of(environment={"TERM": term}) as shell:
+            for mode in MODES:
+                shell.run(f".mode {mode}")
+                data = written(shell, "SELECT value FROM hostile;")
+                true(b"red" in data, f"mode {mode} shows no value: {data!r}")
+                harmless(data, f"mode {mode} on {term}")
+
+
+@test
+def values_in_the_pager():
+    """The same in the pager, which knows of colours"""
+    with shell_of(pager="cat", size=(8, 80)) as shell:
+        for mode in MODES:
+            shell.run(f".mode {mode}")
+            data = written(shell, "SELECT value FROM hostile, (SELECT 1 FROM big LIMIT 30);")
+            true(b"red" in data, f"mode {mode} shows no value: {data!r}")
+            harmless(data, f"mode {mode}")
+
+
+@test
+def names_and_complaints():
+    """A column's name, a wrong name in SQL, and what commands print"""
+    name = "t\x1b[31mred\x1b]0;title\x07"
+    path = service.data / "names.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute(f'CREATE TABLE "{name}"("c\x1b]2;green\x07" TEXT DEFAULT \'\x1b]2;yellow\x07\')')
+    connection.execute(f'CREATE INDEX "i\x1b]2;blue\x07" ON "{name}"("c\x1b]2;green\x07")')
+    connection.close()
+    service.database("names", Path=path, Description="a \x1b]2;description\x07")
+    service.driver.manager("Reload")
+    with shell_of("names") as shell:
+        for mode in MODES:
+            shell.run(f".mode {mode}")
+            harmless(written(shell, "SELECT * FROM (SELECT 1) LEFT JOIN [t\\x] USING (x);"), mode)
+        for line in (".tables", ".schema", ".indexes", ".describe", ".databases", ".dump", ".status", ".views"):
+            harmless(written(shell, line), line)
+
+
+@test
+def many_columns():
+    """A row of as many columns as SQLite allows, which are 2,000; one of 10,000 is refused with SQLite's sentence"""
+    many = "SELECT " + ", ".join(f"{i} AS c{i}" for i in range(2000)) + ";"
+    with shell_of() as shell:
+        (shell.home / "many.sql").write_text(many)
+        (shell.home / "more.sql").write_text("SELECT " + ", ".join("1" for i in range(10000)) + ";")
+        for mode in MODES:
+            shell.run(f".mode {mode}")
+            data = written(shell, ".read many.sql")
+            true(b"1999" in data, f"mode {mode} shows no last column: {data[-300:]!r}")
+            at_most(max(map(len, shell.lines())), 80, f"columns of mode {mode}")
+        true(b"too many columns" in written(shell, ".read more.sql"), "what it says of 10,000")
+
+
+@test
+def a_large_cell():
+    """A cell of 100 MB: cut and told where people read, whole in a file, in constant memory"""
+    sql = "SELECT replace(hex(zeroblob(50000000)), '00', 'ab') AS value;"
+    size = 100000000
+    with shell_of() as shell:
+        lines = "\n".join(shell.run(sql))
+        true("abab" in lines and len(lines) < 10000, f"{len(lines)} characters, {lines[:200]!r}")
+        true("100" in lines, f"its length is not told: {lines!r}")
+        for mode, extra in (("csv", len("value\r\n\r\n")), ("list", len("value\n\n")), ("json", 40), ("insert", 60)):
+            shell.run(f".mode {mode}")
+            shell.run(f".once {mode}.out")
+            shell.run(sql)
+            got = (shell.home / f"{mode}.out").stat().st_size
+            true(size <= got <= size + extra, f"mode {mode} wrote {got} bytes")
+        at_most(rss_anon(shell.process.pid), 16 << 20, "bytes of memory behind it")
+
+
+@test
+def nothing():
+    """An empty result in each mode: no row, the prompt again"""
+    with shell_of() as shell:
+        for mode in MODES:
+            shell.run(f".mode {mode}")
+            lines = shell.run("SELECT * FROM empty;")
+            true(len(lines) <= 7, f"mode {mode}: {lines}")
+    wait_for(service.is_idle, "nothing is left")
+    equal(service.counters()["NRuns"], 0, "runs")
+
+
+main(service)

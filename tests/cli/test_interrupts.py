@@ -1,0 +1,212 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Ctrl-C, and a daemon that dies: whatever the shell is about, the run is gone on the service and the next statement works.
+
+The aim is 100 ms from the key to the end of the run; how long it took is said, and decides nothing.
+"""
+import os
+import signal
+import time
+
+from pty_shell import ENTER, Shell, control, paste  # finds what follows
+
+from harness import CHINOOK, Service, main, wait_for
+from overheard import Overheard
+from tap import diagnose, equal, test, true
+
+ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
+STREAM = ENDLESS + "x, 'some ' || 'text' AS t FROM n;"
+SCAN = ENDLESS + "count(*) FROM n;"
+
+service = Service({"chinook": CHINOOK})
+
+
+def shell_of(*options, on=service, **keywords):
+    return Shell(*options, "chinook", on=on, **keywords)
+
+
+def runs():
+    return service.counters()["NRuns"]
+
+
+def begin(shell, sql):
+    """Types it, and returns once the service runs it."""
+    shell.type(sql)
+    shell.send(ENTER)
+    shell.wait_for(lambda: runs() == 1, "the run is under way")
+
+
+def interrupt(shell, what):
+    """Ctrl-C: the run ends, the prompt comes back, and works."""
+    start = time.monotonic()
+    shell.send(control("C"))
+    wait_for(lambda: runs() == 0, "the run is over")
+    diagnose(f"{what}: {(time.monotonic() - start) * 1000:.0f} ms from the key to the end of the run")
+    shell.wait_prompt()
+    true("42" in "\n".join(shell.run("SELECT 6 * 7;")), "the next statement")
+
+
+@test
+def while_waiting():
+    """Ctrl-C while a query computes, once it has shown nothing, and in the progress line"""
+    with shell_of() as shell:
+        begin(shell, SCAN)
+        interrupt(shell, "computing")
+        true("ancelled" in shell.text(), f"it does not say so:\n{shell.text()}")
+        begin(shell, SCAN)
+        shell.wait_for("0:0")  # the progress line
+        interrupt(shell, "computing, with a progress line")
+        true("0:0" not in shell.cursor_line(), "the progress line stays")
+    true("killed" not in service.log_text(), "a worker was killed")
+
+
+@test
+def while_streaming():
+    """Ctrl-C while rows run over the screen, in a mode for people and one for programs; rows stay shown"""
+    for mode in ("box", "csv", "json", "list"):
+        with shell_of("--no-pager") as shell:
+            shell.run(f".mode {mode}")
+            begin(shell, STREAM)
+            shell.wait_for("some text")
+            interrupt(shell, f"streaming in mode {mode}")
+            true(any("some text" in line for line in shell.all_lines()), "no row stayed")
+
+
+@test
+def while_going_to_a_file():
+    """Ctrl-C while rows go to a file ends it, with what came"""
+    with shell_of() as shell:
+        shell.run(".once rows.csv")
+        begin(shell, STREAM)
+        file = shell.home / "rows.csv"
+        shell.wait_for(lambda: file.exists() and file.stat().st_size > 100000, "rows in the file")
+        interrupt(shell, "writing a file")
+
+
+@test
+def in_the_pager():
+    """A pager shows the first screen while rows come; quit, it ends the run; Ctrl-C within it ends the run and not the shell"""
+    for first in ("", control("C")):
+        with shell_of(environment={"PAGER": "less -SR", "LESS": ""}) as shell:
+            begin(shell, STREAM)
+            shell.wait_for(lambda: shell.foreground() and "some text" in shell.text(), "the first screen")
+            shell.wait_for(lambda: shell.cursor_line().endswith(":"), "the pager's prompt")
+            if first:
+                shell.send(first)
+                wait_for(lambda: runs() == 0, "the run is over")
+                shell.wait_for(lambda: shell.cursor_line() and not shell.at_prompt(), "the pager is still there")
+            shell.send("q")
+            wait_for(lambda: runs() == 0, "the run is over")
+            shell.wait_prompt()
+            true("42" in "\n".join(shell.run("SELECT 6 * 7;")), "the next statement")
+
+
+@test
+def a_pager_left_open():
+    """A pager that is left open pins nothing: the run is over on the service while its first screen still shows"""
+    many = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n WHERE x < 300000) SELECT x, 'some ' || 'text' AS t FROM n;"
+    with shell_of(environment={"PAGER": "less -SR", "LESS": ""}) as shell:
+        shell.type(many)
+        shell.send(ENTER)
+        shell.wait_for(lambda: "some text" in shell.text() and shell.cursor_line().endswith(":"), "the pager's prompt")
+        shell.wait_for(lambda: runs() == 0, "the run is over")
+        true(shell.cursor_line().endswith(":"), f"the pager is gone:\n{shell.text()}")
+        shell.send("G")
+        shell.wait_for("300,000 rows")
+        shell.send("q")
+        shell.wait_prompt()
+
+
+@test
+def from_a_service_that_is_stuck():
+    """Ctrl-C under a query does not wait for a supervisor that answers nothing, on any transport"""
+    for transport in ("pipe", "channel", "dbus"):
+        with Service({"chinook": CHINOOK}) as mortal, shell_of(f"--transport={transport}", on=mortal) as shell:
+            shell.type(SCAN)
+            shell.send(ENTER)
+            shell.wait_for(lambda mortal=mortal: mortal.counters()["NRuns"] == 1, "the run is under way")
+            os.kill(mortal.pid(), signal.SIGSTOP)
+            try:
+                shell.send(control("C"))
+                shell.wait_prompt()
+            finally:
+                os.kill(mortal.pid(), signal.SIGCONT)
+            wait_for(lambda mortal=mortal: mortal.counters()["NRuns"] == 0, "the run is over")
+            true("42" in "\n".join(shell.run("SELECT 6 * 7;")), "the next statement")
+
+
+@test
+def before_the_service_answers():
+    """Ctrl-C while the service has not even taken the query"""
+    with Service({"chinook": CHINOOK}) as mortal, shell_of(on=mortal) as shell:
+        shell.run("SELECT 1;")
+        overheard = Overheard(mortal.address)
+        os.kill(mortal.pid(), signal.SIGSTOP)
+        try:
+            shell.type("SELECT 2;")
+            shell.send(ENTER)
+            wait_for(lambda: {"Query", "OpenChannel"} & {*overheard.members}, "it asks")
+            shell.send(control("C"))
+            shell.wait_prompt()
+        finally:
+            os.kill(mortal.pid(), signal.SIGCONT)
+            overheard.close()
+        true("42" in "\n".join(shell.run("SELECT 6 * 7;")), "the next statement")
+
+
+@test
+def with_statements_behind_it():
+    """Ctrl-C drops what stands behind the interrupted statement: on its line, pasted with it, in the file that is read"""
+    behind = SCAN + " SELECT 'beh' || 'ind';"
+    with shell_of() as shell:
+        (shell.home / "script.sql").write_text(behind)
+        for text in (behind, paste(behind.replace("; ", ";\n")), ".read script.sql"):
+            shell.send(text + ENTER)
+            shell.wait_for(lambda: runs() == 1, "the run is under way")
+            interrupt(shell, text.split()[0])
+        true("behind" not in "\n".join(shell.all_lines()), "what stood behind it ran")
+
+
+@test
+def daemon_dies_under_a_result():
+    """The daemon dies under a result: rows stay, it says that they are not all, and the next statement finds the new daemon"""
+    with Service({"chinook": CHINOOK}) as mortal, shell_of("--no-pager", on=mortal) as shell:
+        shell.type(STREAM)
+        shell.send(ENTER)
+        shell.wait_for("some text")
+        mortal.kill()
+        shell.wait_prompt()
+        true("Error" in "\n".join(shell.lines()[-8:]), f"it says nothing:\n{shell.text()}")
+        mortal.start()
+        true("42" in "\n".join(shell.run("SELECT 6 * 7;")), "the next statement")
+
+
+@test
+def bus_dies():
+    """The bus dies at the prompt and under a query: that is said, and with a new one at its address the shell goes on"""
+    for during in (False, True):
+        with Service({"chinook": CHINOOK}) as mortal, shell_of("--no-pager", on=mortal) as shell:
+            shell.run("SELECT 1;")
+            if during:
+                shell.type(SCAN)
+                shell.send(ENTER)
+                shell.wait_for(lambda mortal=mortal: mortal.counters()["NRuns"] == 1, "the run is under way")
+            daemon = mortal.daemon
+            mortal.bus.kill()
+            mortal.bus.wait()
+            mortal.bus.stdout.close()
+            daemon.wait(60)
+            mortal.daemon = None
+            if during:
+                shell.wait_prompt()
+                true("Error" in shell.text(), f"it says nothing:\n{shell.text()}")
+            lines = "\n".join(shell.run("SELECT 2;"))
+            true("Error" in lines, f"without a bus it says {lines!r}")
+            (mortal.folder / "bus").unlink(missing_ok=True)
+            mortal._start_bus()
+            mortal.start()
+            lines = "\n".join(shell.run("SELECT 6 * 7;"))
+            true("42" in lines, f"with a new bus it says {lines!r}")
+
+
+main(service)

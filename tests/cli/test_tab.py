@@ -1,0 +1,175 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Tab at the prompt: what it makes of a line, and what it offers where there are several."""
+import os
+import signal
+import sqlite3
+
+from pty_shell import ENTER, TAB, Shell, control, generate  # finds what follows
+
+from harness import CHINOOK, Service, main
+from tap import equal, test, true
+
+service = Service({"chinook": CHINOOK}, start=False)
+generate(service.data / "odd.sqlite")
+service.database("odd", Path=service.data / "odd.sqlite")
+service.start()
+
+
+def shell_of(*arguments, **keywords):
+    return Shell(*(arguments or ["chinook"]), on=service, **keywords)
+
+
+def completes(shell, typed, result):
+    """Tab behind `typed` makes the line `result`; the line is dropped."""
+    shell.type(typed)
+    shell.send(TAB)
+    shell.wait_for(lambda: shell.cursor_line().endswith("> " + result.rstrip()), f"{typed!r} becomes {result!r}")
+    if result.endswith(" "):
+        shell.wait_for(lambda: shell.screen.cursor.x == len(shell.cursor_line()) + 1, f"a blank behind {result!r}")
+    drop(shell)
+
+
+def drop(shell):
+    shell.send(control("U") + control("K"))
+    shell.wait_prompt()
+
+
+def offers(shell, typed, *names):
+    """Tabs behind `typed` (the first may add what is common) list these, among others."""
+    shell.send(control("L"))
+    shell.wait_for(lambda: shell.screen.cursor.y == 0 and shell.at_prompt(), "an empty screen")
+    shell.type(typed)
+    shell.send(TAB * 3)
+    shell.wait_for(lambda: all(name in shell.text().split() for name in names), f"{typed!r} offers {names}")
+    text = shell.text()
+    drop(shell)
+    return text
+
+
+@test
+def keywords():
+    """Keywords, in the case of what is typed"""
+    with shell_of() as shell:
+        completes(shell, "SEL", "SELECT ")
+        completes(shell, "sel", "select ")
+        completes(shell, "SELECT 1 GRO", "SELECT 1 GROUP ")
+
+
+@test
+def tables():
+    """Tables and views behind FROM, quoted where they need it"""
+    with shell_of() as shell:
+        completes(shell, "SELECT * FROM Play", "SELECT * FROM Playlist")
+        offers(shell, "SELECT * FROM Play", "Playlist", "PlaylistTrack")
+        completes(shell, "SELECT * FROM Alb", "SELECT * FROM Album ")
+    with shell_of("odd") as shell:
+        completes(shell, "SELECT * FROM rec", "SELECT * FROM recent ")
+        completes(shell, "SELECT * FROM tw", 'SELECT * FROM "two words" ')
+
+
+@test
+def columns():
+    """Columns of the tables that the statement names: by alias, by table, with FROM before and behind, on other lines"""
+    with shell_of() as shell:
+        completes(shell, "SELECT * FROM Track t WHERE t.Mill", "SELECT * FROM Track t WHERE t.Milliseconds ")
+        completes(shell, "SELECT * FROM Track AS t WHERE t.Mill", "SELECT * FROM Track AS t WHERE t.Milliseconds ")
+        completes(shell, "SELECT * FROM Track WHERE Track.Mill", "SELECT * FROM Track WHERE Track.Milliseconds ")
+        completes(shell, "SELECT * FROM Track WHERE Mill", "SELECT * FROM Track WHERE Milliseconds ")
+        shell.type("SELECT t.UnitP FROM Track t")
+        shell.send(control("A") + "\x1bf\x1bf\x1bf" + TAB)  # word by word to behind UnitP
+        shell.wait_for("SELECT t.UnitPrice FROM Track t")
+        drop(shell)
+        for line in ("SELECT *", "FROM Album a"):
+            shell.type(line)
+            shell.send(ENTER)
+            shell.wait_continuation()
+        shell.send("WHERE a.Tit" + TAB)
+        shell.wait_for("WHERE a.Title")
+        shell.send(control("C"))
+        shell.wait_prompt()
+
+
+@test
+def functions():
+    """Functions, with their parenthesis"""
+    with shell_of() as shell:
+        completes(shell, "SELECT group_c", "SELECT group_concat(")
+        completes(shell, "SELECT json_arr", "SELECT json_array")
+
+
+@test
+def databases():
+    """Databases, for .open"""
+    with shell_of() as shell:
+        completes(shell, ".open od", ".open odd ")
+        offers(shell, ".open ", "chinook", "odd")
+
+
+@test
+def commands():
+    """Dot-commands and backslash ones, and what they take: settings, modes, tables"""
+    with shell_of() as shell:
+        completes(shell, ".tab", ".tables ")
+        completes(shell, ".mode mark", ".mode markdown ")
+        completes(shell, ".schema Alb", ".schema Album ")
+        completes(shell, ".timer o", ".timer o")
+        offers(shell, ".timer o", "on", "off")
+        completes(shell, ".help tab", ".help tables ")
+        completes(shell, "\\d Alb", "\\d Album ")
+
+
+@test
+def files():
+    """Files, where a command reads or writes one; a folder goes on"""
+    with shell_of() as shell:
+        (shell.home / "folder").mkdir()
+        (shell.home / "folder/script.sql").write_text("SELECT 1;\n")
+        completes(shell, ".read fol", ".read folder/")
+        completes(shell, ".read folder/scr", ".read folder/script.sql ")
+        completes(shell, ".once folder/s", ".once folder/script.sql ")
+
+
+@test
+def names_that_are_hostile():
+    """Names of a database drive no terminal when they are offered"""
+    path = service.data / "names.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute('CREATE TABLE "zz\x1b[31mred"(x)')
+    connection.execute('CREATE TABLE "zz\x1b]0;title\x07"(x)')
+    connection.close()
+    service.database("names", Path=path)
+    service.driver.manager("Reload")
+    with shell_of("names") as shell:
+        before = len(shell.raw)
+        shell.type("SELECT * FROM zz")
+        shell.send(TAB * 3)
+        shell.wait_for("title")
+        true(b"\x1b[31mred" not in shell.raw[before:] and b"\x1b]0;" not in shell.raw[before:], "it drove the terminal")
+
+
+@test
+def nobody_answers():
+    """With the daemon gone, or stopped, Tab offers what needs no answer, and the prompt lives on"""
+    with Service({"chinook": CHINOOK}) as mortal, Shell("chinook", on=mortal) as shell:
+        pid = mortal.pid()
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            completes(shell, "SEL", "SELECT ")
+            shell.type("SELECT * FROM Alb")
+            shell.send(TAB)
+            shell.type("x")
+            equal(shell.cursor_line().split("> ")[1], "SELECT * FROM Albx", "line")
+            drop(shell)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        mortal.kill()
+        shell.type("SELECT * FROM Alb")
+        shell.send(TAB)
+        shell.type("y")
+        drop(shell)
+        mortal.start()
+        true("│ 1" in "\n".join(shell.run("SELECT 1;")), "it does not go on")
+
+
+main(service)
