@@ -70,6 +70,31 @@ static void test_reserve(void) {
         }
 }
 
+/* A text that has every mark that could stand for its newlines is a literal all the same, and soon. */
+static void test_marks(void) {
+        g_autoptr(GString) text = g_string_new("\n\\n\\012"), output = g_string_new(NULL);
+        char buffer[SINK_SIZE_MIN];
+        Sink sink = { .string = output, .buffer = buffer, .size = sizeof buffer };
+        Value value = { .type = SQLIPC_TEXT };
+
+        for (int i = 0; i < 50; i++)
+                g_string_append_printf(text, "(\\n%d)", i);
+        value.bytes = text->str;
+        value.size = text->len;
+        sql_literal_write(&sink, &value, SQL_LITERAL_ONE_LINE);
+        sink_flush(&sink);
+        g_assert_true(g_str_has_suffix(output->str, "(\\n49)','(\\n50)',char(10))"));
+
+        for (int i = 50; i < 2000000; i++)
+                g_string_append_printf(text, "(\\n%d)", i);
+        value.bytes = text->str;
+        value.size = text->len;
+        g_string_truncate(output, 0);
+        sql_literal_write(&sink, &value, SQL_LITERAL_ONE_LINE);
+        sink_flush(&sink);
+        g_assert_true(g_str_has_prefix(output->str, "CAST(x'0a5c6e"));
+}
+
 static void test_json(void) {
         g_autoptr(GString) output = g_string_new(NULL), text = mixture(5000);
 
@@ -110,6 +135,7 @@ int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/sink/pieces", test_pieces);
         g_test_add_func("/sink/reserve", test_reserve);
+        g_test_add_func("/sink/marks", test_marks);
         g_test_add_func("/sink/json", test_json);
         g_test_add_func("/sink/names", test_names);
         return g_test_run();

@@ -6,6 +6,13 @@
 
 #include "format.h"
 
+void render_name(GString *output, const char *name) {
+        size_t size = strlen(name);
+
+        if (format_shown_text(output, name, size, RENDER_TABLE_VALUE_MAX) < size)
+                g_string_append(output, FORMAT_ELLIPSIS);
+}
+
 void render_cell(GString *output, const Value *value, const char *null) {
         size_t shown;
 

@@ -8,6 +8,9 @@
 
 #include "render-private.h"
 
+/** Appends a column's name, safe to show, in one line; cut after RENDER_TABLE_VALUE_MAX bytes. */
+void render_name(GString *output, const char *name);
+
 /** Appends the value, safe to show; cut after RENDER_TABLE_VALUE_MAX bytes. Newlines and tabs are in it as they were. */
 void render_cell(GString *output, const Value *value, const char *null);
 

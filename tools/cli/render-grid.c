@@ -81,7 +81,7 @@ static void grid_begin(Renderer *renderer) {
                 int width = i < renderer->options.n_widths ? renderer->options.widths[i] : 0;
                 GString *name = g_string_new(NULL);
 
-                format_shown_text(name, renderer->names[i], strlen(renderer->names[i]), RENDER_TABLE_VALUE_MAX);
+                render_name(name, renderer->names[i]);
                 column->width = MAX(render_cell_fit(name, 0, grid->style->one_line), (size_t) 1);
                 column->name = g_string_free(name, FALSE);
                 column->given = width != 0;

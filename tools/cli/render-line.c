@@ -29,7 +29,7 @@ static void labels_begin(Renderer *renderer) {
         for (size_t i = 0; i < renderer->n_columns; i++) {
                 GString *text = g_string_new(NULL);
 
-                format_shown_text(text, renderer->names[i], strlen(renderer->names[i]), RENDER_TABLE_VALUE_MAX);
+                render_name(text, renderer->names[i]);
                 labels->width[i] = format_shown_width(text->str, text->len);
                 labels->widest = MAX(labels->widest, labels->width[i]);
                 labels->text[i] = g_string_free(text, FALSE);

@@ -29,20 +29,27 @@ void sql_literal_cast_text(Sink *sink, const char *text, size_t size) {
 
 /* ---- Text without line ends --------------------------------------------------------------------------------------- */
 
+enum { MARKS_MAX = 100 };
+
 /* What stands for a character in `text`, so that replace() finds it nowhere else. */
 typedef struct Mark {
         char text[24];
         bool used;
 } Mark;
 
-/* The first of `choice`, `other` and "(choice0)", "(choice1)" ... that is not in `text`; as sqlite3 chooses. */
-static void choose_mark(Mark *mark, const char *text, size_t size, const char *choice, const char *other) {
+/* The first of `choice`, `other` and "(choice0)", "(choice1)" ... that is not in `text`; as sqlite3 chooses. False where it
+ * has very many of them: a text that was made for that would take hours. */
+static bool choose_mark(Mark *mark, const char *text, size_t size, const char *choice, const char *other) {
         g_snprintf(mark->text, sizeof mark->text, "%s", choice);
-        if (!memmem(text, size, mark->text, strlen(mark->text)))
-                return;
+        if (!mark->used || !memmem(text, size, mark->text, strlen(mark->text)))
+                return true;
         g_snprintf(mark->text, sizeof mark->text, "%s", other);
-        for (unsigned i = 0; memmem(text, size, mark->text, strlen(mark->text)); i++)
+        for (unsigned i = 0; memmem(text, size, mark->text, strlen(mark->text)); i++) {
+                if (i == MARKS_MAX)
+                        return false;
                 g_snprintf(mark->text, sizeof mark->text, "(%s%u)", choice, i);
+        }
+        return true;
 }
 
 static void end_replace(Sink *sink, const Mark *mark, const char *with) {
@@ -59,15 +66,11 @@ static void write_replaced(Sink *sink, const char *text, size_t size, bool newli
         Mark lf = { .used = newline }, cr = { .used = carriage_return };
         const char stops[] = { '\'', newline ? '\n' : '\'', carriage_return ? '\r' : '\'' };
 
-        if (newline) {
-                sink_string(sink, "replace(");
-                choose_mark(&lf, text, size, "\\n", "\\012");
+        if (!choose_mark(&lf, text, size, "\\n", "\\012") || !choose_mark(&cr, text, size, "\\r", "\\015")) {
+                sql_literal_cast_text(sink, text, size);
+                return;
         }
-        if (carriage_return) {
-                sink_string(sink, "replace(");
-                choose_mark(&cr, text, size, "\\r", "\\015");
-        }
-        sink_char(sink, '\'');
+        sink_string(sink, newline && carriage_return ? "replace(replace('" : "replace('");
         for (size_t done = 0; done < size;) {
                 size_t n = done;
 
