@@ -67,9 +67,10 @@ PRAGMA application_id = -5;
 """
 
 VALUES = [
-    None, 0, 1, -1, 2**63 - 1, -(2**63), 0.0, -0.0, 0.1, 1e300, -1e-300, 5e-324, 1.7976931348623157e308, 2.0**53, 9007199254740993.0,
-    3.0, float("inf"), float("-inf"), b"", b"\0", bytes(range(256)), "", "it's", 'say "so"', "a\nb", "a\r\nb\r", "\r", "\\n\\r", "tab\t",
-    "größe 日本 \U0001f600", "\x1b[2J\x07", "-- no comment", "/*", ";", ".quit", "char(10)", "12", "1e5", "NULL", " ", "x" * 100000,
+    None, 0, 1, -1, 2**63 - 1, -(2**63), 0.0, -0.0, 0.1, 3.0, 1e300, -1e-300, 5e-324, 1.7976931348623157e308, 2.0**53,
+    float("inf"), float("-inf"), b"", b"\0", bytes(range(256)), "", "it's", 'say "so"', "a\nb", "a\r\nb\r", "\r", "\\n\\r",
+    "tab\t", "größe 日本 \U0001f600", "\x1b[2J\x07", "-- no comment", "/*", ";", ".quit", "char(10)", "12", "1e5", "NULL", " ",
+    "x" * 100000,
 ]  # fmt: skip
 ODD_TEXTS = [b"a\0b", b"\0", b"\xff\xfe", b"a\xc3", b"\xed\xa0\x80", b"one\0two\nthree\r"]
 
@@ -109,7 +110,8 @@ def fill_wide(connection):
     for table in ("wide", "as_wide"):
         connection.execute(f"CREATE TABLE {table}({names})")
         for row in range(3):
-            connection.execute(f"INSERT INTO {table} VALUES ({', '.join(str(row * 10000 + i) for i in range(N_COLUMNS_MAX))})")
+            values = ", ".join(str(row * 10000 + i) for i in range(N_COLUMNS_MAX))
+            connection.execute(f"INSERT INTO {table} VALUES ({values})")
     connection.execute("CREATE TABLE narrow(a)")
     connection.execute("INSERT INTO narrow VALUES (1)")
 
@@ -166,11 +168,12 @@ def check_copy(copy, original, rowids=False):
     equal(sqlite3.connect(copy).execute("PRAGMA integrity_check").fetchall(), [("ok",)], "integrity_check")
 
 
+UTF16 = "PRAGMA encoding = 'UTF-16le'; CREATE TABLE t(a); INSERT INTO t VALUES ('größe'), (1.5);"
 service = Service(
     {
         "chinook": CHINOOK,
         "odd": make("odd.sqlite", fill=fill_odd),
-        "utf16": make("utf16.sqlite", "PRAGMA encoding = 'UTF-16le'; CREATE TABLE t(a); INSERT INTO t VALUES ('größe'), (1.5);"),
+        "utf16": make("utf16.sqlite", UTF16),
         "empty": make("empty.sqlite", ""),
         "many": make("many.sqlite", "", fill_many),
         "wide": make("wide.sqlite", "", fill_wide),
@@ -264,7 +267,8 @@ def backups():
 @test
 def small_limits():
     """Limits that one statement fits, nested or in pieces, leave one snapshot; others are several, and that is said"""
-    for limits, database in (({"CompoundSelectsMax": 2}, "many"), ({"VdbeOpsMax": 42000}, "wide"), ({"SQLSizeMax": 100000}, "wide")):
+    fitting = (({"CompoundSelectsMax": 2}, "many"), ({"VdbeOpsMax": 42000}, "wide"), ({"SQLSizeMax": 100000}, "wide"))
+    for limits, database in fitting:
         with Service({"limited": original(database)}, limits=limits) as own:
             check_copy(load(ask("limited", ".dump", on=own), "copy.sqlite"), original(database))
     for limits in ({"CompoundSelectsMax": 1}, {"SQLSizeMax": 2000}):
@@ -276,7 +280,8 @@ def small_limits():
 @test
 def one_moment():
     """What is committed while a dump runs is in none of its tables, or in all"""
-    path = make("moment.sqlite", "PRAGMA journal_mode = WAL; CREATE TABLE a(x, filler); CREATE TABLE z(x); INSERT INTO z VALUES ('old');")
+    script = "PRAGMA journal_mode = WAL; CREATE TABLE a(x, filler); CREATE TABLE z(x); INSERT INTO z VALUES ('old');"
+    path = make("moment.sqlite", script)
     connection = sqlite3.connect(path)
     connection.executemany("INSERT INTO a VALUES ('old', ?)", [("." * 1000,)] * 20000)
     connection.commit()
@@ -297,7 +302,8 @@ def one_moment():
 @test
 def changing_schema():
     """A schema that changes all the time: each dump is one that was, or says that there was none"""
-    path = make("restless.sqlite", "PRAGMA journal_mode = WAL; CREATE TABLE t(a); INSERT INTO t VALUES (0); CREATE TABLE versions(n);")
+    script = "PRAGMA journal_mode = WAL; CREATE TABLE t(a); INSERT INTO t VALUES (0); CREATE TABLE versions(n);"
+    path = make("restless.sqlite", script)
     stop, problems = threading.Event(), []
 
     def change():
@@ -306,7 +312,8 @@ def changing_schema():
         while not stop.is_set() and n < 1000:
             n += 1
             connection.executescript(
-                f"BEGIN; ALTER TABLE t ADD COLUMN c{n} DEFAULT {n}; DELETE FROM versions; INSERT INTO versions VALUES ({n}); COMMIT;"
+                f"BEGIN; ALTER TABLE t ADD COLUMN c{n} DEFAULT {n};"
+                f"DELETE FROM versions; INSERT INTO versions VALUES ({n}); COMMIT;"
             )
         connection.close()
 
@@ -410,10 +417,11 @@ def small_files():
 def no_space():
     """A file that cannot be written whole is not there, nor is what was to become it; what it should replace stays"""
     (HERE / "kept.csv").write_bytes(b"kept")
-    for command in (".backup none.sqlite", ".export csv none.csv Track", ".export sql none.sql", ".export --force csv kept.csv Track"):
+    exports = [f".export {rest}" for rest in ("csv none.csv Track", "sql none.sql", "--force csv kept.csv Track")]
+    for command in [".backup none.sqlite", *exports]:
         process = start("chinook", command, preexec_fn=small_files)
         _, err = process.communicate(timeout=SECONDS)
-        true(process.returncode not in (OK, -signal.SIGXFSZ) and err.count(b"\n") == 1, f"{command}: {process.returncode}, {err!r}")
+        true(process.returncode > OK and err.count(b"\n") == 1, f"{command}: {process.returncode}, {err!r}")
     equal([p.name for p in HERE.glob("none*")] + [p.name for p in HERE.glob("kept.csv?*")], [], "files")
     equal((HERE / "kept.csv").read_bytes(), b"kept", "what was there")
 

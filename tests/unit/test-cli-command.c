@@ -154,7 +154,9 @@ static void test_run(void) {
 }
 
 int main(void) {
-        static const Test tests[] = { TEST(test_find), TEST(test_nearest), TEST(test_list), TEST(test_split), TEST(test_run) };
+        static const Test tests[] = {
+                TEST(test_find), TEST(test_nearest), TEST(test_list), TEST(test_split), TEST(test_run),
+        };
 
         return test_main(tests, N_ELEMENTS(tests));
 }

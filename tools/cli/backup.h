@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A dump into an SQLite file of our own: the same objects and values, bound rather than written as SQL, with all rowids. The file
- * is not the same by its bytes: pages are filled anew.
+ * A dump into an SQLite file of our own: the same objects and values, bound rather than written as SQL. The file is not the
+ * same by its bytes: pages are filled anew.
  */
 #ifndef CLI_BACKUP_H
 #define CLI_BACKUP_H

@@ -44,8 +44,9 @@ static void append_columns(GString *text, const GPtrArray *names, size_t screen)
         for (size_t line = 0; line < n_lines; line++) {
                 for (size_t i = line; i < names->len; i += n_lines) {
                         const char *name = g_ptr_array_index(names, i);
+                        int pad = (int) (widest - name_width(name));
 
-                        g_string_append_printf(text, "%s%s%*s", i == line ? "" : "  ", name, (int) (widest - name_width(name)), "");
+                        g_string_append_printf(text, "%s%s%*s", i == line ? "" : "  ", name, pad, "");
                 }
                 g_string_append_c(text, '\n');
         }
@@ -66,13 +67,16 @@ static int list_names(Shell *shell, const char *sql, const char *pattern) {
 
 static int run_tables(Shell *shell, const Command *command, char **arguments) {
         (void) command;
-        return list_names(shell, "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' "
-                          "AND name LIKE ?1 ORDER BY 1", arguments[1]);
+        return list_names(shell,
+                          "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' "
+                          "AND name LIKE ?1 ORDER BY 1",
+                          arguments[1]);
 }
 
 static int run_views(Shell *shell, const Command *command, char **arguments) {
         (void) command;
-        return list_names(shell, "SELECT name FROM sqlite_schema WHERE type = 'view' AND name LIKE ?1 ORDER BY 1", arguments[1]);
+        return list_names(shell, "SELECT name FROM sqlite_schema WHERE type = 'view' AND name LIKE ?1 ORDER BY 1",
+                          arguments[1]);
 }
 
 static int run_indexes(Shell *shell, const Command *command, char **arguments) {
@@ -116,7 +120,7 @@ static int take_column(sqlipc_cursor *cursor, bool is_row, void *userdata) {
         return 0;
 }
 
-/* What a view or a virtual table has for columns stands in no SQL. One that is broken has none: nothing to complain about. */
+/* What a view or a virtual table has for columns stands in no SQL. A broken one has none: nothing to complain about. */
 static int append_fake_columns(Shell *shell, GString *sql, const char *name) {
         const sqlipc_parameter parameter = { .type = SQLIPC_TEXT, .bytes = name, .size = strlen(name) };
         g_autoptr(GString) columns = g_string_new(NULL);
@@ -162,8 +166,8 @@ static int write_schema(Shell *shell, const char *pattern, bool indent) {
                                              .bytes = pattern,
                                              .size = pattern ? strlen(pattern) : 0 };
         bool is_glob = pattern && strpbrk(pattern, "*?[");
-        g_autofree char *sql = g_strdup_printf("SELECT sql, name FROM sqlite_schema WHERE sql IS NOT NULL AND (?1 IS NULL OR %s) "
-                                               "ORDER BY rowid",
+        g_autofree char *sql = g_strdup_printf("SELECT sql, name FROM sqlite_schema "
+                                               "WHERE sql IS NOT NULL AND (?1 IS NULL OR %s) ORDER BY rowid",
                                                is_glob ? "lower(tbl_name) GLOB lower(?1)" : "tbl_name LIKE ?1 ESCAPE '\\'");
         g_autoptr(GArray) items = g_array_new(FALSE, FALSE, sizeof(SchemaItem));
         g_autoptr(GString) text = g_string_new(NULL);
@@ -217,7 +221,8 @@ const Command commands_data[] = {
           .n_max = 1, .kinds = { ARGUMENT_TABLE }, .run = run_indexes },
         { .name = "schema", .arguments = "[NAME] [--indent]",
           .summary = "Show the CREATE statements, of all objects or of those like NAME",
-          .details = "NAME may be a pattern of LIKE, or of GLOB where it has *, ? or [. --indent gives columns of long tables a line each.",
+          .details = "NAME may be a pattern of LIKE, or of GLOB where it has *, ? or [. --indent gives the columns of long "
+                     "tables a line each.",
           .n_max = 2, .kinds = { ARGUMENT_TABLE, ARGUMENT_TABLE }, .run = run_schema },
         { .name = "tables", .aliases = "dt", .arguments = "[LIKE]",
           .summary = "List tables and views, all or those like LIKE",

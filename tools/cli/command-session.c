@@ -161,7 +161,8 @@ static int read_choice(char **arguments, BusChoice *ret) {
                         system = true;
                 else if (g_str_equal(*argument, "--user"))
                         user = true;
-                else if (!take_value(*argument, "--address=", &ret->address) && !take_value(*argument, "--host=", &ret->host))
+                else if (!take_value(*argument, "--address=", &ret->address) &&
+                         !take_value(*argument, "--host=", &ret->host))
                         return -EINVAL;
         if (system + user + (ret->address != NULL) > 1 || (ret->host && ret->address))
                 return -EINVAL;
@@ -233,14 +234,15 @@ static const char *const limits[] = { "rows", NULL };
 const Command commands_session[] = {
         { .name = "connect", .arguments = "[--system|--user|--address=ADDRESS] [--host=USER@HOST]",
           .summary = "Go to another bus; without any, connect again",
-          .details = "As the options of the command line. Where nobody answers on the other bus the shell stays where it is. The\n"
-                     "database stays open if there is one of its name.",
+          .details = "As the options of the command line. Where nobody answers on the other bus the shell stays where it "
+                     "is. The database stays open if there is one of its name.",
           .n_max = 2, .kinds = { ARGUMENT_WORDS, ARGUMENT_WORDS }, .words = buses, .run = run_connect },
-        { .name = "databases", .aliases = "l", .summary = "List the databases of this bus that are for you", .run = run_databases },
+        { .name = "databases", .aliases = "l",
+          .summary = "List the databases of this bus that are for you", .run = run_databases },
         { .name = "limit", .arguments = "[rows N|off]",
           .summary = "Show the service's limits, or end results after N rows",
-          .details = "The service's limits are what holds for you on the open database. rows N is the shell's own: the query is\n"
-                     "ended after N rows, and that is said.",
+          .details = "The service's limits are what holds for you on the open database. rows N is the shell's own: the "
+                     "query is ended after N rows, and that is said.",
           .n_max = 2, .kinds = { ARGUMENT_WORDS, ARGUMENT_NONE }, .words = limits, .run = run_limit },
         { .name = "open", .aliases = "c connect", .arguments = "NAME", .summary = "Open another database of this bus",
           .n_min = 1, .n_max = 1, .kinds = { ARGUMENT_DATABASE }, .run = run_open },

@@ -32,7 +32,8 @@ struct Command {
         bool takes_rest;            /* not split: arguments[1] is the rest of the line as it stands, "" if there is none */
         ArgumentKind kinds[3];      /* of the first arguments; the last holds for those that follow */
         const char *const *words;   /* ARGUMENT_WORDS */
-        /** `arguments[0]` is the name as it was typed (with "." or "\"), NULL-terminated. 0, or a negative code that was told. */
+        /** `arguments[0]` is the name as it was typed (with "." or "\"), NULL-terminated. 0, or a negative code that was
+         * told. */
         int (*run)(Shell *shell, const Command *command, char **arguments);
 };
 
@@ -42,21 +43,24 @@ extern const Command commands_data[], commands_export[], commands_session[], com
 
 /** All of them, sorted by name; `*ret_n` many. */
 const Command *const *command_list(size_t *ret_n);
-/** By name with its "." or "\". NULL: none, or not one alone; then `ret_message`, to be freed, says so and what is nearest. */
+/** By name with its "." or "\". NULL: none, or not one alone; then `ret_message`, to be freed, says so and what is
+ * nearest. */
 const Command *command_find(const char *name, char **ret_message);
-/** Takes the first word off a line, as command_split() does it; `*line` is then what follows. 1; 0: none is left; -EINVAL. */
+/** Takes the first word off a line, as command_split() does it; `*line` is then what follows. 1; 0: none is left;
+ * -EINVAL. */
 int command_take_word(const char **line, char **ret);
-/** Splits a line as sqlite3 does: blanks, '...' and "..." (with C's escapes in the latter). -EINVAL: a quote is open. To be freed. */
+/** Splits a line as sqlite3 does: blanks, '...' and "..." (with C's escapes in the latter). -EINVAL: a quote is open. To
+ * be freed. */
 int command_split(const char *line, char ***ret_arguments);
-/** What .read, .output and their like take as the rest of their line: a file, maybe in quotes, or "|command" with or without them.
- * To be freed; NULL: nothing was said. -EINVAL: a quote is open, or there is more than one word. */
+/** What .read, .output and their like take as the rest of their line: a file, maybe in quotes, or "|command" with or
+ * without them. To be freed; NULL: nothing was said. -EINVAL: a quote is open, or there is more than one word. */
 int command_target(const char *rest, char **ret);
 /** Runs a line. -EINVAL with a complaint where it is none of ours or has the wrong arguments. */
 int command_run(Shell *shell, const Unit *unit);
 /** A complaint about how it was used, for which the program ends with EXIT_USAGE. Returns -EINVAL. */
 int command_misuse(Shell *shell, const Command *command);
-/** A complaint about why it failed, which was nobody else's to tell. -EINVAL, what it was given is wrong, counts as misuse, the rest
- * as a failure: EXIT_QUERY. Returns `r`. */
+/** A complaint about why it failed, which was nobody else's to tell. -EINVAL, what it was given is wrong, counts as
+ * misuse, the rest as a failure: EXIT_QUERY. Returns `r`. */
 int command_fail(Shell *shell, int r, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
 #endif

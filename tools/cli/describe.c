@@ -8,7 +8,7 @@
 #include "answer.h"
 #include "format.h"
 #include "query.h"
-#include "sql-literal.h"
+#include "schema.h"
 
 /* ---- What it is --------------------------------------------------------------------------------------------------- */
 
@@ -49,23 +49,16 @@ static int find_relation(Shell *shell, const char *name, Relation *ret) {
 
 /* ---- Its columns -------------------------------------------------------------------------------------------------- */
 
-static void append_literal(GString *sql, const char *text) {
-        char buffer[SINK_SIZE_MIN];
-        Sink sink = { .string = sql, .buffer = buffer, .size = sizeof buffer };
-        const Value value = { .type = SQLIPC_TEXT, .bytes = text, .size = strlen(text) };
-
-        sql_literal_write(&sink, &value, 0);
-        sink_finish(&sink);
-}
-
 static char *columns_sql(const char *name) {
         g_autoptr(GString) sql = g_string_new(
-                        "SELECT name AS \"column\", type, iif(\"notnull\", 'not null', '') AS \"null\", dflt_value AS \"default\","
+                        "SELECT name AS \"column\", type, iif(\"notnull\", 'not null', '') AS \"null\","
+                        " dflt_value AS \"default\","
                         " iif(pk, 'primary key' || iif(max(pk) OVER () > 1, ' ' || pk, ''), '') AS \"key\","
-                        " CASE hidden WHEN 1 THEN 'hidden' WHEN 2 THEN 'computed' WHEN 3 THEN 'stored' ELSE '' END AS \"generated\""
+                        " CASE hidden WHEN 1 THEN 'hidden' WHEN 2 THEN 'computed' WHEN 3 THEN 'stored' ELSE '' END"
+                        " AS \"generated\""
                         " FROM pragma_table_xinfo(");
 
-        append_literal(sql, name);
+        schema_append_literal(sql, name);
         g_string_append(sql, ") ORDER BY cid");
         return g_string_free(g_steal_pointer(&sql), FALSE);
 }
@@ -85,9 +78,11 @@ static char *columns_sql(const char *name) {
         "  || iif(on_update <> 'NO ACTION', ', on update ' || lower(on_update), '')"                                    \
         "  || iif(on_delete <> 'NO ACTION', ', on delete ' || lower(on_delete), '') AS line"                            \
         "  FROM pragma_foreign_key_list(?1) GROUP BY id ORDER BY id) "                                                  \
-        "UNION ALL SELECT 'Referred to by', line FROM (SELECT s.name || ' (' || group_concat(k.\"from\", ', ') || ')' AS line" \
+        "UNION ALL SELECT 'Referred to by', line FROM ("                                                                \
+        "  SELECT s.name || ' (' || group_concat(k.\"from\", ', ') || ')' AS line"                                      \
         "  FROM sqlite_schema AS s, pragma_foreign_key_list(s.name) AS k"                                               \
-        "  WHERE s.type = 'table' AND s.rootpage > 0 AND k.\"table\" = ?1 COLLATE NOCASE GROUP BY s.name, k.id ORDER BY 1) " \
+        "  WHERE s.type = 'table' AND s.rootpage > 0 AND k.\"table\" = ?1 COLLATE NOCASE"                               \
+        "  GROUP BY s.name, k.id ORDER BY 1) "                                                                          \
         "UNION ALL SELECT 'Triggers', name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE " \
         "UNION ALL SELECT 'Definition', sql FROM sqlite_schema WHERE type = 'view' AND name = ?1 COLLATE NOCASE"
 
@@ -170,5 +165,6 @@ int describe_relation(Shell *shell, const char *name) {
 int describe_all(Shell *shell) {
         return query_print(shell, "SELECT name, type, ncol AS columns,"
                            " trim(iif(wr, 'without rowid ', '') || iif(strict, 'strict', '')) AS \"kind\""
-                           " FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name");
+                           " FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+                           " ORDER BY name");
 }

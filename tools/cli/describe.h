@@ -5,8 +5,8 @@
 
 #include "shell.h"
 
-/** Writes what `name`, a table or view, consists of, and what refers to it. In a mode for programs its columns alone. 0; -ENOENT,
- * which was told; else as query_run(). */
+/** Writes what `name`, a table or view, consists of, and what refers to it. In a mode for programs its columns alone. 0;
+ * -ENOENT, which was told; else as query_run(). */
 int describe_relation(Shell *shell, const char *name);
 
 /** Writes a list of tables and views, with their kinds, as a result. As query_print(). */

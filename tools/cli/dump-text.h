@@ -13,7 +13,8 @@
 
 #include "dump.h"
 
-/** Writes a dump. `harmless`: to a terminal, escaped. As dump_run(); a stream that fails ends the dump, and is told by ferror() alone. */
+/** Writes a dump. `harmless`: to a terminal, escaped. As dump_run(); a stream that fails ends the dump, and is told by
+ * ferror() alone. */
 int dump_text(Shell *shell, const DumpOptions *options, FILE *stream, bool harmless);
 
 #endif

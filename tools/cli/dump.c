@@ -3,13 +3,12 @@
 #include "dump.h"
 
 #include <errno.h>
-#include <sqlite3.h>
 #include <string.h>
 
 #include "cursor-values.h"
 #include "query.h"
+#include "schema-text.h"
 #include "service.h"
-#include "sql-literal.h"
 
 /* The schema is read, and then what it describes: so often it may change in between. */
 enum { ATTEMPTS_MAX = 5 };
@@ -31,33 +30,15 @@ typedef struct Dump {
 
 /* ---- Objects ------------------------------------------------------------------------------------------------------ */
 
-/* What stands before the ";": SQL may end within a comment. */
+/* What stands before the ";". As sqlite3's shell has it, a view or trigger with a comment has it on a line of its own. */
 static const char *before_semicolon(const SchemaObject *object) {
-        static const char *const ends[] = { "", "\n", "*/" };
-        bool is_table = g_str_equal(object->type, "table");
-
-        if (!is_table && strstr(object->sql, "--")) /* so does sqlite3's shell */
+        if (!g_str_equal(object->type, "table") && strstr(object->sql, "--"))
                 return "\n";
-        for (size_t i = 0; i < G_N_ELEMENTS(ends); i++) {
-                g_autofree char *complete = g_strconcat(object->sql, ends[i], ";", NULL);
-
-                if (sqlite3_complete(complete))
-                        return ends[i];
-        }
-        return "";
+        return schema_text_comment_end(object->sql);
 }
 
 static int give_statement(Dump *dump, const char *sql) {
         return dump->sink->statement(dump->userdata, sql);
-}
-
-static void append_literal(GString *sql, const char *text) {
-        char buffer[SINK_SIZE_MIN];
-        Sink sink = { .string = sql, .buffer = buffer, .size = sizeof buffer };
-        const Value value = { .type = SQLIPC_TEXT, .bytes = text, .size = strlen(text) };
-
-        sql_literal_write(&sink, &value, 0);
-        sink_finish(&sink);
 }
 
 /* Not by CREATE, which would make its tables, too; those come by themselves. */
@@ -70,11 +51,11 @@ static int create_virtual_table(Dump *dump, const SchemaObject *object) {
         if (r < 0)
                 return r;
         dump->writable_schema = true;
-        append_literal(sql, object->name);
+        schema_append_literal(sql, object->name);
         g_string_append_c(sql, ',');
-        append_literal(sql, object->name);
+        schema_append_literal(sql, object->name);
         g_string_append(sql, ",0,");
-        append_literal(sql, object->sql);
+        schema_append_literal(sql, object->sql);
         g_string_append_c(sql, ')');
         return give_statement(dump, sql->str);
 }

@@ -22,7 +22,7 @@ typedef struct DumpSink {
         int (*begin)(void *userdata, const DumpHeader *header);
         /* SQL without ";", but with the newline or the end of a comment that it needs before one. */
         int (*statement)(void *userdata, const char *sql);
-        /* Values [first, first + n) of the next row, or of the row under way: it is complete with table->n_values of them. */
+        /* Values [first, first + n) of the next row, or the one under way: it is complete with table->n_values of them. */
         int (*values)(void *userdata, const SnapshotTable *table, const Value *values, size_t first, size_t n);
 } DumpSink;
 
@@ -31,7 +31,7 @@ typedef struct DumpOptions {
         bool with_rowids;    /* of tables whose rowid is no column */
 } DumpOptions;
 
-/** Copies. 0; or what failed, which was told: -ESTALE where the schema changed in between, else as query_run(), or the sink's.
+/** Copies. 0; or what failed, which was told: -ESTALE where the schema changed in between, as query_run(), or the sink's.
  * Where limits of the service do not let all of it be read in one transaction that is said on stderr, and no failure. */
 int dump_run(Shell *shell, const DumpOptions *options, const DumpSink *sink, void *userdata);
 

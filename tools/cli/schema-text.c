@@ -2,8 +2,9 @@
 /* SQL of a schema as text, see schema-text.h. */
 #include "schema-text.h"
 
-#include <sqlite3.h>
 #include <string.h>
+
+#include "sql-scan.h"
 
 /* A shorter one stays on its line. */
 enum { LONG = 79 };
@@ -12,16 +13,16 @@ static bool is_blank(char c) {
         return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* A comment that reaches to the end of the SQL would swallow the ";". */
-static const char *close_comment(const char *sql) {
+const char *schema_text_comment_end(const char *sql) {
         static const char *const ends[] = { "", "*/", "\n" };
 
         if (!strstr(sql, "/*") && !strstr(sql, "--"))
                 return "";
         for (size_t i = 0; i < G_N_ELEMENTS(ends); i++) {
                 g_autofree char *complete = g_strconcat(sql, ends[i], ";", NULL);
+                size_t size;
 
-                if (sqlite3_complete(complete))
+                if (sql_scan_statement(complete, strlen(complete), &size) == SQL_EXTENT_COMPLETE)
                         return ends[i];
         }
         return "";
@@ -39,7 +40,7 @@ static void append_piece(GString *text, const char *sql, const char *end) {
 }
 
 static void append_end(GString *text, const char *sql) {
-        append_piece(text, sql, close_comment(sql));
+        append_piece(text, sql, schema_text_comment_end(sql));
         g_string_append(text, ";\n");
 }
 

@@ -9,4 +9,7 @@
 /** Appends `sql` with ";" and a newline. `indent`: a long table has a line for each of its columns and constraints. */
 void schema_text_append(GString *text, const char *sql, bool indent);
 
+/** What `sql` needs before a ";", which a comment that reaches to its end would swallow: static, "" for nothing. */
+const char *schema_text_comment_end(const char *sql);
+
 #endif

@@ -3,21 +3,13 @@
 #include "schema.h"
 
 #include <errno.h>
-#include <sqlite3.h>
 #include <string.h>
 
 #include "query.h"
+#include "sql-literal.h"
+#include "sql-name.h"
 
 /* ---- Names -------------------------------------------------------------------------------------------------------- */
-
-static bool is_bare(const char *name) {
-        if (!g_ascii_isalpha(*name) && *name != '_')
-                return false;
-        for (const char *p = name; *p; p++)
-                if (!g_ascii_isalnum(*p) && *p != '_')
-                        return false;
-        return !sqlite3_keyword_check(name, (int) strlen(name));
-}
 
 void schema_append_quoted(GString *sql, const char *name) {
         g_string_append_c(sql, '"');
@@ -30,10 +22,20 @@ void schema_append_quoted(GString *sql, const char *name) {
 }
 
 void schema_append_name(GString *sql, const char *name) {
-        if (is_bare(name))
-                g_string_append(sql, name);
-        else
-                schema_append_quoted(sql, name);
+        char buffer[SINK_SIZE_MIN];
+        Sink sink = { .string = sql, .buffer = buffer, .size = sizeof buffer };
+
+        sql_name_write(&sink, name);
+        sink_finish(&sink);
+}
+
+void schema_append_literal(GString *sql, const char *text) {
+        const Value value = { .type = SQLIPC_TEXT, .bytes = text, .size = strlen(text) };
+        char buffer[SINK_SIZE_MIN];
+        Sink sink = { .string = sql, .buffer = buffer, .size = sizeof buffer };
+
+        sql_literal_write(&sink, &value, 0);
+        sink_finish(&sink);
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------- */

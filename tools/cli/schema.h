@@ -32,7 +32,7 @@ typedef struct SchemaObject {
         char *sql;                 /* owned; NULL: an index that a constraint made */
         bool wanted;               /* the pattern matches it, its table, or the virtual table that it belongs to */
         bool is_stored;            /* a table with pages of its own: no view, no virtual table */
-        const char *rowid;         /* what its rowid is called, where none of its columns is it; NULL: it has none, or no name for it */
+        const char *rowid;         /* what its rowid is called, where no column is it; NULL: none, or no name for it */
         GArray *columns;           /* of SchemaColumn; of stored tables */
 } SchemaObject;
 
@@ -41,7 +41,7 @@ typedef struct Schema {
         bool is_exposed;           /* this is not the whole database */
 } Schema;
 
-/** Reads it. `pattern`: as of LIKE, "\" escapes; NULL: all objects are wanted. Returns as query_run(), which tells failures. */
+/** Reads it. `pattern`: as of LIKE, "\" escapes; NULL: all objects are wanted. As query_run(), which tells failures. */
 int schema_read(Shell *shell, const char *pattern, Schema **ret);
 /** NULL is allowed. Returns NULL. */
 Schema *schema_free(Schema *schema);
@@ -54,5 +54,7 @@ int schema_is_exposed(Shell *shell);
 void schema_append_name(GString *sql, const char *name);
 /** Appends a name in "...", always. */
 void schema_append_quoted(GString *sql, const char *name);
+/** Appends text as an SQL literal. */
+void schema_append_literal(GString *sql, const char *text);
 
 #endif

@@ -36,7 +36,9 @@ int service_call(Shell *shell, const char *method, sd_bus_message **ret) {
 }
 
 static int database_path(const Shell *shell, char **ret) {
-        return shell->session.database ? sd_bus_path_encode("/org/sqlipc1/database", shell->session.database, ret) : -ENODATA;
+        if (!shell->session.database)
+                return -ENODATA;
+        return sd_bus_path_encode("/org/sqlipc1/database", shell->session.database, ret);
 }
 
 int service_property(Shell *shell, bool of_database, const char *property, const char *type, sd_bus_message **ret) {
@@ -48,8 +50,8 @@ int service_property(Shell *shell, bool of_database, const char *property, const
         if (r >= 0)
                 r = service_bus(shell, &bus);
         if (r >= 0)
-                r = sd_bus_message_new_method_call(bus, &message, name, path ?: manager_path, "org.freedesktop.DBus.Properties",
-                                                   "Get");
+                r = sd_bus_message_new_method_call(bus, &message, name, path ?: manager_path,
+                                                   "org.freedesktop.DBus.Properties", "Get");
         if (r >= 0)
                 r = sd_bus_message_append(message, "ss", of_database ? "org.sqlipc1.Database" : manager, property);
         if (r >= 0)

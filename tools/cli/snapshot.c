@@ -7,9 +7,12 @@
 enum {
         WIDTH_MIN = 4,    /* what the schema takes */
         WIDTH_MAX = 1999, /* SQLite's 2,000 columns, less the one that says whose row it is */
-        /* Steps that a term takes beside those for its values, and those that a value takes at most. */
+        /* Steps that a term takes beside those for its values; those for a column of the result, for a value that is one
+         * piece of several, and for a piece. As EXPLAIN shows them, rounded up. */
         OPS_OF_TERM = 32,
-        OPS_OF_VALUE = 4,
+        OPS_OF_PLACE = 2,
+        OPS_OF_PIECED_VALUE = 4,
+        OPS_OF_PIECE = 4,
 };
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------- */
@@ -173,15 +176,20 @@ static char *range_sql(const Range *range, size_t width, bool with_schema) {
         return g_string_free(g_steal_pointer(&sql), FALSE);
 }
 
-static uint64_t range_ops(const Range *range, size_t width) {
-        uint64_t ops = 2 * (OPS_OF_TERM + width);
+static uint64_t term_ops(const SnapshotTable *table, size_t width) {
+        size_t n_pieces = count_pieces(table, width);
+        uint64_t ops = OPS_OF_TERM + OPS_OF_PLACE * width;
 
-        for (guint i = range->from; i < range->to; i++) {
-                const SnapshotTable *table = g_ptr_array_index(range->tables, i);
+        return n_pieces > 1 ? ops + OPS_OF_PIECED_VALUE * table->n_values + OPS_OF_PIECE * n_pieces : ops;
+}
 
-                ops += OPS_OF_TERM * count_pieces(table, width) + OPS_OF_VALUE * MAX(table->n_values, width);
-        }
-        return ops;
+/* SQLite doubles its program when that is full, and refuses what passes the limit then: half of it is sure to fit. */
+static bool range_fits(const Range *range, size_t width, const char *sql) {
+        uint64_t ops = 2 * (OPS_OF_TERM + OPS_OF_PLACE * width); /* schema and header */
+
+        for (guint i = range->from; i < range->to; i++)
+                ops += term_ops(g_ptr_array_index(range->tables, i), width);
+        return ops <= range->limits->vdbe_ops / 2 && strlen(sql) <= range->limits->sql_size;
 }
 
 static size_t range_width(const Range *range) {
@@ -204,14 +212,12 @@ static void add_statement(GPtrArray *statements, char *sql, size_t width, bool h
 
 /* One statement, of less width where it would be too large otherwise: fewer NULLs pad it. */
 static bool plan_one(GPtrArray *statements, const Range *range) {
-        const SnapshotLimits *limits = range->limits;
-
-        if (limits->compound_selects < 2)
+        if (range->limits->compound_selects < 2)
                 return false;
         for (size_t width = range_width(range);; width = MAX(width / 2, WIDTH_MIN)) {
                 g_autofree char *sql = range_sql(range, width, true);
 
-                if (strlen(sql) <= limits->sql_size && range_ops(range, width) <= limits->vdbe_ops) {
+                if (range_fits(range, width, sql)) {
                         add_statement(statements, g_steal_pointer(&sql), width, true);
                         return true;
                 }

@@ -43,8 +43,8 @@ typedef struct SnapshotStatement {
  * SnapshotTable; to be freed with g_ptr_array_unref(), before the schema. */
 GPtrArray *snapshot_tables(const Schema *schema, bool with_rowids);
 
-/** The statements that read these tables, in this order, numbered from 1. The fewest that the limits allow; one that passes them by
- * itself is there all the same. Of SnapshotStatement; to be freed with g_ptr_array_unref(). */
+/** The statements that read these tables, in this order, numbered from 1. The fewest that the limits allow; one that passes
+ * them by itself is there all the same. Of SnapshotStatement; to be freed with g_ptr_array_unref(). */
 GPtrArray *snapshot_plan(const GPtrArray *tables, const SnapshotLimits *limits);
 
 #endif

@@ -79,7 +79,8 @@ static void append_us(Shell *shell, GString *text, sd_bus *bus, uint32_t uid) {
 }
 
 static void append_service(Shell *shell, GString *text) {
-        g_autofree char *version = get_property(shell, false, "DaemonVersion"), *line = g_strdup_printf("sqlipcd %s", version);
+        g_autofree char *version = get_property(shell, false, "DaemonVersion");
+        g_autofree char *line = g_strdup_printf("sqlipcd %s", version);
 
         append_line(text, "Service", *version ? line : NULL);
 }
@@ -191,7 +192,8 @@ static void append_work(GString *text, const Work *work, const char *own_name) {
 }
 
 /* The list shows root everybody's. */
-static void append_list(Shell *shell, GString *text, const char *name, const char *method, uint32_t uid, const char *own_name) {
+static void append_list(Shell *shell, GString *text, const char *name, const char *method, uint32_t uid,
+                        const char *own_name) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         g_autoptr(GString) lines = g_string_new(NULL);
         unsigned n = 0;

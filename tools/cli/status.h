@@ -5,8 +5,8 @@
 
 #include "shell.h"
 
-/** Writes versions, bus, user, database and what we have under way there. What the service does not say is left out. 0, or a failure that was
- * told. */
+/** Writes versions, bus, user, database and what we have under way there. What the service does not say is left out. 0, or a
+ * failure that was told. */
 int status_print(Shell *shell);
 
 /** Writes the limits that hold for us on the open database, as a result of three columns. 0, or a failure that was told. */
