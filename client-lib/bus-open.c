@@ -40,6 +40,7 @@ bool is_relayed_address(const char *address) {
 
 int open_address_bus(sd_bus **ret, const char *address) {
         _cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
+        bool relayed = is_relayed_address(address);
         int r;
 
         r = sd_bus_new(&bus);
@@ -51,12 +52,12 @@ int open_address_bus(sd_bus **ret, const char *address) {
         r = sd_bus_set_bus_client(bus, true);
         if (r < 0)
                 return r;
-        r = sd_bus_negotiate_fds(bus, !is_relayed_address(address));
+        r = sd_bus_negotiate_fds(bus, !relayed);
         if (r < 0)
                 return r;
         r = sd_bus_start(bus);
-        if (r < 0)
-                return r;
+        if (r < 0 && !(relayed && (r == -EPIPE || r == -ECONNRESET))) /* a relay that ends is told by the first call, */
+                return r;                                             /* whether it ended before we wrote or after */
         *ret = steal(bus);
         return 0;
 }

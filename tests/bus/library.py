@@ -3,7 +3,7 @@
 import struct
 import subprocess
 
-from client import Text
+from client import Failure, Text
 from harness import BUILD_ROOT, reachable
 from tap import equal, test
 
@@ -21,6 +21,14 @@ def each_way(function):
         one.__doc__ = f"{function.__doc__} ({transport})"
         test(one)
     return function
+
+
+def owner_pid(service):
+    """Of who owns the service's name now, None: nobody."""
+    try:
+        return service.pid()
+    except Failure:
+        return None
 
 
 class Library:

@@ -7,7 +7,7 @@ import sqlite3
 
 from client import Text, reference, same_rows
 from harness import CHINOOK, SANITIZED, Service, main, wait_for
-from library import Library, each_way
+from library import Library, each_way, owner_pid
 from overheard import Overheard
 from results import EXTREME_QUERIES, QUERIES, TABLES, make_extremes
 from tap import equal, test, true
@@ -103,7 +103,7 @@ def restart():
             equal(library.hear(), "ok", line)
             rows, end = library.ask("rows 0") if member != "Prepare" else (None, None)
             true(rows in (None, [[3]], [[42]]) and end in (None, "end 1"), f"{line}: {rows}, {end}")
-            true(service.pid() != pid, "the same process")
+            true(owner_pid(service) != pid, "the same process")
         overheard.close()
 
 

@@ -10,9 +10,8 @@ import time
 
 from gi.repository import GLib
 
-from client import Failure
 from harness import CHINOOK, PATIENCE, SOURCE_ROOT, Service, main, wait_for
-from library import Library
+from library import Library, owner_pid
 from tap import equal, test, true
 
 SMALL = "query chinook SELECT Name FROM Artist WHERE ArtistId = 1"
@@ -29,14 +28,6 @@ def move(library):
         return via == "channel"
 
     wait_for(asked, "the library moves to a channel")
-
-
-def owner_pid(service):
-    """Of who owns the service's name now, None: nobody."""
-    try:
-        return service.pid()
-    except Failure:
-        return None
 
 
 @test

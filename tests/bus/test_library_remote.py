@@ -235,7 +235,7 @@ def ssh_fails():
                 for line in ("query chinook SELECT 1", "query chinook SELECT 2"):
                     error, name, message = library.failure(line)
                     equal((error, name), (104, "DaemonLost"), message)
-                    true("ssh" in message, f"{script}: {message}")
+                    true("connection to the bus" in message, f"{script}: {message}")
                 true(len(children(library.process.pid)) <= 1, "children of the program")
             equal(children(os.getpid()).count(library.process.pid), 0, "the program is gone")
 
