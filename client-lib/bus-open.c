@@ -56,8 +56,9 @@ int open_address_bus(sd_bus **ret, const char *address) {
         if (r < 0)
                 return r;
         r = sd_bus_start(bus);
-        if (r < 0 && !(relayed && (r == -EPIPE || r == -ECONNRESET))) /* a relay that ends is told by the first call, */
-                return r;                                             /* whether it ended before we wrote or after */
+        /* The first call tells of a relay that ended, whether that was before we wrote to it or after. */
+        if (r < 0 && !(relayed && (r == -EPIPE || r == -ECONNRESET)))
+                return r;
         *ret = steal(bus);
         return 0;
 }
