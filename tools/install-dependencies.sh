@@ -12,22 +12,21 @@ set -eu
 
 # dpkg-dev: by it meson knows in which folder this architecture keeps its libraries.
 build=(gcc libc6-dev dpkg-dev meson ninja-build pkgconf libsystemd-dev libglib2.0-dev libsqlite3-dev libseccomp-dev
-    libsmartcols-dev zlib1g-dev python3 python3-docutils)
+    libsmartcols-dev libreadline-dev zlib1g-dev python3 python3-docutils)
 # busctl is in systemd, dbus-daemon in dbus-daemon.
 demo=("${build[@]}" systemd dbus-daemon)
 # dpkg-buildpackage is in dpkg-dev. systemd.pc, by which meson knows where units go, is in systemd.
 package=("${build[@]}" build-essential debhelper lintian systemd)
 # The second compiler; C++ for the public header; sqlite3's shell, whose output ours is compared with; the container of
 # the system suite, with polkit and a bus for each user in it; the second shell that completes; what draws charts; a
-# terminal's screen for what is typed at a prompt; ssh and its server, of which a test starts one of its own on the loopback.
+# terminal's screen for what is typed at a prompt; the pager.
 test=("${demo[@]}" "${package[@]}" clang g++ binutils git sqlite3 util-linux python3-gi dbus dbus-broker systemd-container
-    systemd-sysv polkitd dbus-user-session libpam-systemd zsh gnuplot-nox python3-pyte
-    openssh-client openssh-server)
+    systemd-sysv polkitd dbus-user-session libpam-systemd zsh gnuplot-nox python3-pyte less)
 # What is measured beside us; of MariaDB the programs without a service, which PostgreSQL has not apart. strace counts calls.
 bench=("${demo[@]}" gnuplot-nox postgresql libpq-dev mariadb-server-core libmariadb-dev strace)
-# What .ci/run does beyond the tests, and the servers that a test measures beside us: elsewhere it skips them, rather than
-# have a test start services on somebody's machine.
-gate=("${test[@]}" "${bench[@]}" shellcheck valgrind)
+# What .ci/run does beyond the tests, and the servers that a test measures beside us or reaches us through (ssh): elsewhere it
+# skips them, rather than have a test start services on somebody's machine.
+gate=("${test[@]}" "${bench[@]}" shellcheck valgrind openssh-client openssh-server)
 # A terminal on an X server without a screen, keys for it, pictures of it.
 screenshots=("${demo[@]}" sqlite3 gnuplot-nox xvfb xterm xdotool imagemagick fonts-dejavu-core)
 
