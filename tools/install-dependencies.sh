@@ -24,8 +24,8 @@ test=("${demo[@]}" "${package[@]}" clang g++ binutils git sqlite3 util-linux pyt
     systemd-sysv polkitd dbus-user-session libpam-systemd zsh gnuplot-nox python3-pyte less)
 # What is measured beside us; of MariaDB the programs without a service, which PostgreSQL has not apart. strace counts calls.
 bench=("${demo[@]}" gnuplot-nox postgresql libpq-dev mariadb-server-core libmariadb-dev strace)
-# What .ci/run does beyond the tests, and the servers that a test measures beside us or reaches us through (ssh): elsewhere it
-# skips them, rather than have a test start services on somebody's machine.
+# What .ci/run does beyond the tests, and the servers that a test measures beside us, or reaches us through (ssh): elsewhere
+# it skips them, rather than have a test start services on somebody's machine.
 gate=("${test[@]}" "${bench[@]}" shellcheck valgrind openssh-client openssh-server)
 # A terminal on an X server without a screen, keys for it, pictures of it.
 screenshots=("${demo[@]}" sqlite3 gnuplot-nox xvfb xterm xdotool imagemagick fonts-dejavu-core)
