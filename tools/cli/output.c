@@ -266,8 +266,6 @@ int output_begin(Output *output, const OutputOptions *options, FILE **ret) {
         output->error = 0;
         output->screen = screen_of(output->target);
         output->way = wants_pager(output) ? WAY_HELD : WAY_DIRECT;
-        if (output->way == WAY_HELD)
-                output->screen.rows--; /* the prompt's */
         output->n_shown = 0;
         output->filter = (Sink) { .string = output->escaped, .buffer = output->filter_buffer,
                                   .size = sizeof output->filter_buffer,

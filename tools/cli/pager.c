@@ -36,9 +36,20 @@ const char *pager_command(const char *setting) {
         return command;
 }
 
+/* A plain "less" shall show our colours as well; who has options of his own keeps them. */
+static int start(const char *command, Feed *ret) {
+        bool has_options = g_getenv("LESS");
+        int r;
+
+        if (!has_options)
+                g_setenv("LESS", "SR", TRUE);
+        r = feed_start(command, ret);
+        if (!has_options)
+                g_unsetenv("LESS");
+        return r;
+}
+
 int pager_start(const char *command, uint64_t ahead_max, Pager **ret) {
-        /* A plain "less" shall show our colours as well; who has options of his own keeps them. */
-        g_autofree char *line = g_strconcat("export LESS=\"${LESS-SR}\"\n", command, NULL);
         Pager *pager = g_new0(Pager, 1);
         int r;
 
@@ -47,7 +58,7 @@ int pager_start(const char *command, uint64_t ahead_max, Pager **ret) {
         pager->has_terminal = tcgetattr(STDOUT_FILENO, &pager->terminal) >= 0;
         r = spool_open(&pager->spool, ahead_max);
         if (r >= 0)
-                r = feed_start(line, &pager->feed);
+                r = start(command, &pager->feed);
         if (r < 0) {
                 pager_free(pager);
                 return r;

@@ -124,6 +124,16 @@ int query_settle(Query *query, int r) {
         return r;
 }
 
+bool query_is_lost(sqlipc_connection *connection) {
+        switch (sqlipc_error_code(connection)) {
+        case SQLIPC_ERROR_DAEMON_LOST:
+        case SQLIPC_ERROR_SHUTTING_DOWN: /* workers say so when their supervisor is killed */
+                return true;
+        default:
+                return false;
+        }
+}
+
 int query_exit_code(Shell *shell, int r) {
         sqlipc_connection *connection = shell->session.connection;
 
@@ -138,9 +148,11 @@ int query_exit_code(Shell *shell, int r) {
         case -EBADMSG:
                 return EXIT_LOST;
         }
-        if (!connection)
+        if (shell->session.unreachable)
                 return EXIT_UNREACHABLE;
+        if (!connection)
+                return EXIT_QUERY;
         if (sqlipc_error_code(connection) == SQLIPC_ERROR_NONE && (r == -ETIMEDOUT || r == -EACCES))
                 return EXIT_UNREACHABLE; /* the bus, or nobody, answered */
-        return EXIT_QUERY;
+        return query_is_lost(connection) ? EXIT_LOST : EXIT_QUERY;
 }

@@ -47,4 +47,7 @@ int query_execute(Query *query);
  * was quit, or a command of .output had enough. */
 int query_settle(Query *query, int r);
 
+/** Whether the last failure was that the service went away. */
+bool query_is_lost(sqlipc_connection *connection);
+
 #endif

@@ -188,7 +188,7 @@ static void note_totals(Query *query) {
 }
 
 static void note_loss(Query *query, int r) {
-        if (r < 0 && query->connection && sqlipc_error_code(query->connection) == SQLIPC_ERROR_DAEMON_LOST)
+        if (r < 0 && query_is_lost(query->connection))
                 query->shell->session.lost = true;
 }
 

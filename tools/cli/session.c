@@ -34,6 +34,7 @@ int session_connect(Session *session, sqlipc_connection **ret) {
 
         if (!session->connection) {
                 r = open_connection(&session->bus, &session->connection);
+                session->unreachable = r < 0;
                 if (r < 0)
                         return r;
                 (void) sqlipc_set_allow_interactive_authorization(session->connection, session->interactive_authorization);

@@ -29,6 +29,7 @@ typedef struct Session {
         sqlipc_connection *connection; /* owned; NULL: not connected */
         sqlipc_transport transport;
         bool interactive_authorization;
+        bool unreachable;              /* the last session_connect() failed */
         bool lost;                     /* the service went away under a query, and no other one has worked since */
         unsigned generation;           /* changes with bus and database: what was learnt of the old one is void */
 } Session;

@@ -1,0 +1,322 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Where results go: files, commands, pagers, full disks; and that none of it takes memory, descriptors or the terminal.
+
+That a pager which is left open pins nothing, and one that is quit ends the query, is for test_interrupts.py.
+"""
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import termios
+
+from pty_shell import ENTER, Shell, control  # finds what follows
+
+from harness import CHINOOK, CLI, PATIENCE, SANITIZED, Service, children, main, rss_anon, wait_for
+from tap import Skip, at_most, diagnose, equal, test, true
+
+OK, QUERY, OUTPUT = 0, 1, 5
+MEMORY_MAX = 16 * 1024 * 1024
+ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
+STREAM = ENDLESS + "x, 'some text' AS t FROM n"
+GENRES = "SELECT Name FROM Genre WHERE GenreId <= 2"
+# A row, and then nothing more for ever.
+SLOW = "SELECT 'first' AS t UNION ALL SELECT * FROM (" + ENDLESS + "count(*) FROM n)"
+
+service = Service({"chinook": CHINOOK})
+
+
+def command(*arguments, on=service):
+    return [str(CLI), f"--address={on.address}", *arguments]
+
+
+def ask(*arguments, code=OK, on=service, environment=None, **keywords):
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | keywords
+    everything = on.environment | (environment or {})
+    done = subprocess.run(
+        command(*arguments, on=on), env=everything, text=True, timeout=PATIENCE * 2, check=False, **streams
+    )
+    equal(done.returncode, code, f"exit code of {arguments}, which said {done.stderr!r}")
+    return done.stdout, done.stderr
+
+
+def runs():
+    return service.counters()["NRuns"]
+
+
+def shell_of(*arguments, on=service, pager=None, **keywords):
+    """`pager`: $PAGER; the shell's own choice where it is "default"."""
+    environment = {"PAGER": None if pager == "default" else pager or "", "LESS": None} | keywords.pop("environment", {})
+    return Shell(*(arguments or ["chinook"]), on=on, environment=environment, **keywords)
+
+
+def at_less(shell):
+    """Less waits for a key."""
+    return shell.cursor_line().endswith((":", "(END)"))
+
+
+def less_of(shell):
+    """Its process, below the shell's that runs it."""
+    (sh,) = children(shell.process.pid)
+    return (children(sh) or [sh])[0]
+
+
+# ---- files and commands ------------------------------------------------------------------------------------------------
+
+
+@test
+def files():
+    """.output goes to a file until it is told otherwise, .once for one answer; --output from the start"""
+    with tempfile.TemporaryDirectory() as folder:
+        a, b, c = (pathlib.Path(folder, name) for name in "abc")
+        out, err = ask(
+            "--mode=list", "--headers=off", f"--output={a}", "chinook", "SELECT 1", f".once {b}", "SELECT 2", "SELECT 3",
+            f".output {c}", "SELECT 4", "SELECT 5", ".output", "SELECT 6", f".once {b}", "SELECT 7",
+        )  # fmt: skip
+        equal((out, err), ("6\n", ""), "standard output")
+        equal([path.read_text() for path in (a, b, c)], ["1\n3\n", "7\n", "4\n5\n"], "files")
+        out, _ = ask("--mode=list", "chinook", "-c", f".once {a}", "-c", "-- nothing", "-c", GENRES)
+        equal((out, a.read_text()), ("", "Name\nRock\nJazz\n"), "an answer is what has rows")
+
+
+@test
+def wrong_files():
+    """A file that cannot be opened is told, and what follows goes where it went before"""
+    out, err = ask("--mode=list", "chinook", ".output /nonexistent/file", "SELECT 1 AS a", code=QUERY)
+    true("/nonexistent/file: No such file" in err, f"it says {err!r}")
+    equal(out, "a\n1\n", "what follows")
+    _, err = ask("--output=/nonexistent/file", "chinook", "SELECT 1", code=OUTPUT)
+    true("/nonexistent/file: No such file" in err, f"it says {err!r}")
+
+
+@test
+def commands():
+    """.output to a command: it gets all answers, and is waited for; one that fails is told of, one that had enough is not"""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "result")
+        out, err = ask(
+            "--mode=list", "--headers=off", "chinook", f".output |sleep 0.3; cat >{path}", "SELECT 1", "SELECT 2", ".output",
+            f".shell cat {path}", "SELECT 3",
+        )  # fmt: skip
+        equal((out, err), ("1\n2\n3\n", ""), "all of it, in order")
+    out, err = ask("--mode=list", "--headers=off", "chinook", ".once |tr a-z A-Z", GENRES, "SELECT 'after'")
+    equal((out, err), ("ROCK\nJAZZ\nafter\n", ""), "one answer")
+    _, err = ask("--mode=list", "chinook", ".once |cat >/dev/null; exit 3", "SELECT 1")
+    true("status 3" in err, f"it says {err!r}")
+    _, err = ask("--mode=list", "chinook", ".once |nosuchcommand", "SELECT 1")
+    true("status 127" in err, f"it says {err!r}")
+    out, err = ask("--mode=list", "--headers=off", "chinook", ".once |head -n 2", STREAM, "SELECT 'after'")
+    equal((out, err), ("1|some text\n2|some text\nafter\n", ""), "a reader that had enough")
+    wait_for(lambda: runs() == 0, "the run is over")
+
+
+@test
+def full_disk():
+    """A file on a full disk is told of, and ends the query"""
+    _, err = ask("--mode=csv", "--output=/dev/full", "chinook", STREAM, code=OUTPUT)
+    true("No space left" in err, f"it says {err!r}")
+    wait_for(lambda: runs() == 0, "the run is over")
+    _, err = ask("--mode=csv", "chinook", ".once /dev/full", GENRES, "SELECT 1", code=OUTPUT)
+    true("No space left" in err, f"a short one says {err!r}")
+
+
+@test
+def standard_output_is_shared():
+    """Standard output is not made non-blocking for those that share it"""
+    script = 'exec 3>&1; { "$@"; /usr/bin/python3 -c "import os; print(os.get_blocking(1))"; } | cat'
+    done = subprocess.run(
+        ["/bin/sh", "-c", script, "sh", *command("--mode=list", "--headers=off", "chinook", "SELECT 1")],
+        env=service.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    equal(done.stdout, "1\nTrue\n", "what the pipe is to its next writer")
+
+
+@test
+def at_once():
+    """What is there shows, though the next row takes long: down a pipe, and on a terminal, first screen and all"""
+    process = subprocess.Popen(
+        command("--mode=table", "chinook", SLOW), env=service.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+    )
+    equal([process.stdout.readline() for _ in range(4)][3], b"| first |\n", "a row down a pipe")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=PATIENCE)
+    with shell_of(pager="default") as shell:
+        shell.type(SLOW + ";")
+        shell.send(ENTER)
+        shell.wait_for("│ first")
+        equal(runs(), 1, "queries that go on")
+        shell.send(control("C"))
+        shell.wait_prompt()
+
+
+# ---- pagers ------------------------------------------------------------------------------------------------------------
+
+
+@test
+def only_what_is_taller():
+    """What fits the screen, with the prompt, needs no pager; a line more does, and one that wraps counts as it does"""
+    with tempfile.TemporaryDirectory() as folder:
+        seen = pathlib.Path(folder, "seen")
+        with shell_of(pager=f"cat >{seen}", size=(10, 40)) as shell:
+            shell.run(".mode list")
+            shell.run(".headers off")
+            for rows, width, paged in ((8, 10, False), (9, 10, True), (4, 50, False), (5, 50, True), (8, 40, False)):
+                seen.unlink(missing_ok=True)
+                lines = shell.run(f"SELECT substr(hex(zeroblob({width})), 1, {width}) FROM Genre LIMIT {rows};")
+                equal(seen.exists(), paged, f"whether {rows} rows of {width} columns were paged")
+                if paged:
+                    equal(seen.read_text(), rows * ("0" * width + "\n") + f"{rows} rows\n", "what the pager got")
+                else:
+                    equal(lines[-1], f"{rows} rows", "what the terminal got")
+
+
+@test
+def which_pager():
+    """$PAGER by the shell, else less, with LESS as the user has it; none where that is empty or off, or the terminal dumb"""
+    tall = "SELECT Name FROM Track LIMIT 100;"
+    with shell_of(pager="default") as shell:
+        shell.type(tall)
+        shell.send(ENTER)
+        shell.wait_for(lambda: at_less(shell), "less")
+        words = pathlib.Path(f"/proc/{less_of(shell)}/cmdline").read_bytes().split(b"\0")
+        equal(words[:2], [b"less", b"-SR"], "what runs")
+        shell.send("q")
+        shell.wait_prompt()
+    told = "cat >/dev/null; echo LESS is $LESS"
+    for environment, expected in (({}, "LESS is SR"), ({"LESS": "-FX"}, "LESS is -FX"), ({"LESS": ""}, "LESS is")):
+        with shell_of(pager=told, environment=environment) as shell:
+            equal(shell.run(tall), [expected], f"with {environment}")
+    with shell_of(pager="echo paged; cat >/dev/null") as shell:
+        equal(shell.run(tall), ["paged"], "by $PAGER")
+        shell.run(".pager off")
+        equal(shell.run(tall)[-1], "100 rows", "turned off")
+        shell.run(".pager 'echo mine; cat >/dev/null'")
+        equal(shell.run(tall), ["mine"], "by .pager")
+    with shell_of(pager="echo paged; cat >/dev/null", environment={"TERM": "dumb"}) as shell:
+        equal(shell.run(tall)[-1], "100 rows", "on a dumb terminal")
+
+
+@test
+def pager_that_is_not_there():
+    """A pager that cannot be started is told of, and the rows go to the terminal, all of them, once"""
+    with shell_of(pager="nosuchpager -x") as shell:
+        for n in (100, 3503):
+            lines = shell.run(f"SELECT TrackId FROM Track LIMIT {n};")
+            true(any("There is no pager nosuchpager -x" in line for line in lines), f"it says {lines[:3]}")
+            rows = [line for line in lines if re.fullmatch(r"│ \d+ +│", line)]
+            equal(len(rows), n, "rows on the terminal")
+            equal(lines[-1], f"{n:,} rows", "the last line")
+
+
+@test
+def pager_without_room():
+    """Where the spool's disk is full that is told, and the pager shows what there was room for"""
+    if os.geteuid() != 0:
+        raise Skip("needs root, to mount a small disk")
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", folder], check=True)
+        try:
+            with shell_of(pager="default", environment={"TMPDIR": folder}) as shell:
+                shell.type(STREAM + ";")
+                shell.send(ENTER)
+                shell.wait_for(lambda: at_less(shell), "less")
+                wait_for(lambda: runs() == 0, "the query is over")
+                shell.send("q")
+                shell.wait_prompt()
+                true("No space left" in shell.text(), f"it says\n{shell.text()}")
+                shell.run("SELECT 1;")
+        finally:
+            subprocess.run(["umount", folder], check=True)
+    with shell_of(pager="cat", environment={"TMPDIR": "/nonexistent"}) as shell:
+        lines = shell.run("SELECT Name FROM Track LIMIT 100;")
+        true(any("pager cannot be started" in line for line in lines), f"without a folder: {lines[:3]}")
+        equal(lines[-1], "100 rows", "the last line")
+
+
+@test
+def pager_that_is_killed():
+    """A pager that is killed leaves a terminal as it was, and a shell that goes on"""
+    with shell_of(pager="default") as shell:
+        before = termios.tcgetattr(shell.terminal)
+        shell.type("SELECT Name FROM Track;")
+        shell.send(ENTER)
+        shell.wait_for(lambda: at_less(shell), "less")
+        true(termios.tcgetattr(shell.terminal)[3] != before[3], "less has the terminal as it was")
+        os.kill(less_of(shell), signal.SIGKILL)
+        shell.wait_prompt()
+        true("│ 42" in "\n".join(shell.run("SELECT 6 * 7;")), "the next statement")
+        shell.send("SELECT 1; -- echoed")
+        shell.wait_for("-- echoed")
+
+
+@test
+def nothing_leaks():
+    """A pager gets standard streams and no other descriptor; SIGPIPE kills it as it kills any program"""
+    inherited = "ls -l /proc/self/fd | grep -c ^l; grep -E 'Sig(Ign|Blk)' /proc/self/status; cat >/dev/null"
+    with shell_of(pager=inherited) as shell:
+        lines = shell.run("SELECT Name FROM Track LIMIT 100;")
+        equal(lines[0], "4", "descriptors, with the one that ls lists by")
+        masks = {int(line.split()[1], 16) & (1 << signal.SIGPIPE - 1) for line in lines[1:3]}
+        equal(masks, {0}, "SIGPIPE, blocked or ignored")
+        lines = shell.run(".output |" + inherited)
+        lines += shell.run("SELECT 1;") + shell.run(".output")
+        true("4" in lines, f"descriptors of a command: {lines}")
+
+
+# ---- memory ------------------------------------------------------------------------------------------------------------
+
+
+def wide():
+    """300,000 rows of 31 columns."""
+    path = service.data / "wide.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        columns = ", ".join(f"c{i}" for i in range(31))
+        values = ", ".join(f"x * {i} % 1000" if i % 3 else f"'text ' || x % 977" for i in range(31))
+        connection.execute(f"CREATE TABLE t({columns})")
+        connection.execute(
+            f"INSERT INTO t WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n WHERE x < 300000) "
+            f"SELECT {values} FROM n"
+        )
+        connection.commit()
+    service.database("wide", Path=path)
+    service.driver.manager("Reload")
+
+
+def memory_is_flat():
+    """300,000 rows of 31 columns pass in 16 MiB: down a pipe in table, CSV and JSON, and into a pager that is left open"""
+    wide()
+    for mode in ("table", "csv", "json"):
+        process = subprocess.Popen(
+            command(f"--mode={mode}", "wide", "SELECT * FROM t"),
+            env=service.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        most, total = 0, 0
+        for data in iter(lambda process=process: process.stdout.read(1 << 20), b""):
+            total += len(data)
+            with contextlib.suppress(AssertionError):  # it has written all, and is gone
+                most = max(most, rss_anon(process.pid))
+        process.stdout.close()
+        equal(process.wait(), OK, "exit code")
+        true(total > 20000000, f"{total} bytes in mode {mode}")
+        diagnose(f"{mode}: {most >> 10} KiB at most, for {total >> 20} MiB")
+        at_most(most, MEMORY_MAX, f"memory in mode {mode}")
+    with shell_of("wide", pager="default") as shell:
+        shell.type("SELECT * FROM t;")
+        shell.send(ENTER)
+        shell.wait_for(lambda: at_less(shell), "less")
+        wait_for(lambda: runs() == 0, "all is read")
+        diagnose(f"pager: {rss_anon(shell.process.pid) >> 10} KiB")
+        at_most(rss_anon(shell.process.pid), MEMORY_MAX, "memory behind a pager")
+        shell.send("q")
+        shell.wait_prompt()
+
+
+if not SANITIZED:  # which keeps what was freed
+    test(memory_is_flat)
+
+
+main(service)

@@ -1,0 +1,391 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What runs a query, in scripts and before a user: plans, what stands below the rows, limits, progress, and all the ways in
+which a query ends before its end.
+
+Ctrl-C at the prompt and in the pager is for test_interrupts.py.
+"""
+import contextlib
+import os
+import re
+import signal
+import subprocess
+
+from pty_shell import ENTER, Shell, Terminal, control  # finds what follows
+
+from fake_polkit import FakePolkit
+from harness import CHINOOK, CLI, PATIENCE, UID_A, UID_DAEMON, Service, main, wait_for
+from tap import Skip, equal, test, true
+
+OK, QUERY, USAGE, UNREACHABLE, LOST, OUTPUT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
+SCAN = ENDLESS + "count(*) FROM n"
+STREAM = ENDLESS + "x, 'some text' AS t FROM n"
+# A row, and then nothing more for ever.
+FIRST_ROW_ONLY = "SELECT 'first' AS t UNION ALL SELECT * FROM (" + SCAN + ")"
+
+service = Service({"chinook": CHINOOK})
+
+
+def command(*arguments, on=service):
+    return [str(CLI), f"--address={on.address}", *arguments]
+
+
+def start(*arguments, on=service, **keywords):
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | keywords
+    return subprocess.Popen(command(*arguments, on=on), env=on.environment, text=True, **streams)
+
+
+def ask(*arguments, code=OK, **keywords):
+    process = start(*arguments, **keywords)
+    out, err = process.communicate(timeout=PATIENCE * 2)
+    equal(process.returncode, code, f"exit code of {arguments}, which said {err!r}")
+    return out, err
+
+
+def runs(on=service):
+    return on.counters()["NRuns"]
+
+
+def is_idle():
+    wait_for(lambda: runs() == 0, "the run is over")
+
+
+@contextlib.contextmanager
+def shell_of(*arguments, on=service, **keywords):
+    with Shell(*(arguments or ["chinook"]), on=on, **keywords) as shell:
+        yield shell
+
+
+def begin(shell, sql, on=service):
+    shell.type(sql)
+    shell.send(ENTER)
+    shell.wait_for(lambda: runs(on) == 1, "the run is under way")
+
+
+# ---- plans -------------------------------------------------------------------------------------------------------------
+
+
+PLANNED = (
+    "SELECT * FROM Track",
+    "SELECT * FROM Track JOIN Album USING (AlbumId) JOIN Artist USING (ArtistId) WHERE Track.Name LIKE 'a%' ORDER BY Title",
+    "SELECT * FROM Track WHERE AlbumId IN (SELECT AlbumId FROM Album WHERE ArtistId = 1) UNION ALL SELECT * FROM Track",
+    "WITH a AS (SELECT ArtistId, count(*) AS n FROM Album GROUP BY 1) SELECT * FROM a, a AS b WHERE a.n = b.n",
+    "SELECT 1 UNION SELECT 2 EXCEPT SELECT (SELECT max(TrackId) FROM Track)",
+)
+
+
+def sqlite3(*arguments):
+    return subprocess.run(["sqlite3", str(CHINOOK), *arguments], capture_output=True, text=True, check=True).stdout
+
+
+@test
+def plans():
+    """EXPLAIN QUERY PLAN is the tree that sqlite3 draws, typed or by .eqp; for programs it is rows"""
+    for sql in PLANNED:
+        expected = sqlite3("EXPLAIN QUERY PLAN " + sql)
+        true(expected.count("\n") > 1, f"sqlite3 drew {expected!r}")
+        for mode in ("table", "list"):
+            equal(ask(f"--mode={mode}", "chinook", "EXPLAIN QUERY PLAN " + sql)[0], expected, f"tree of {sql}")
+        out, _ = ask("--mode=table", "chinook", ".eqp on", f"SELECT count(*) FROM ({sql})")
+        true(out.startswith(sqlite3(f"EXPLAIN QUERY PLAN SELECT count(*) FROM ({sql})")), f".eqp wrote {out!r}")
+    out, err = ask("--mode=csv", "chinook", ".eqp on", "SELECT 1 AS a")
+    equal(out, "a\n1\n", "rows that a program reads")
+    true(err.startswith("QUERY PLAN\n`--SCAN CONSTANT ROW"), f"the plan stands elsewhere: {err!r}")
+    out, _ = ask("--mode=csv", "chinook", "explain query plan SELECT 1")
+    true(out.startswith("id,parent,notused,detail\n"), f"rows for a program: {out!r}")
+
+
+@test
+def plan_with_parameters():
+    """.eqp has the plan of a statement with parameters, set or not"""
+    for parameters in ((), ("--param=id=3",)):
+        out, _ = ask(*parameters, "--mode=list", "chinook", ".eqp on", "SELECT Name FROM Genre WHERE GenreId = :id")
+        true("SEARCH Genre USING INTEGER PRIMARY KEY" in out, f"plan: {out!r}")
+        equal(out.endswith("Metal\n"), bool(parameters), f"row: {out!r}")
+
+
+@test
+def opcodes():
+    """EXPLAIN stands in the columns that sqlite3 has for it"""
+    mine = ask("chinook", "EXPLAIN SELECT Name FROM Genre")[0].splitlines()
+    theirs = sqlite3("EXPLAIN SELECT Name FROM Genre").splitlines()
+    equal(mine[:2], theirs[:2], "names")
+    # sqlite3 indents what is in a loop; the service may have compiled another SQLite's way
+    words = [line.split()[1] for line in mine[2:]]
+    true({"Init", "OpenRead", "Column", "ResultRow", "Halt"} <= {*words}, f"opcodes: {words}")
+    true(all(re.match(r"\d+ +\w+ +-?\d+ ", line) for line in mine[2:]), f"lines: {mine}")
+
+
+# ---- below the rows ----------------------------------------------------------------------------------------------------
+
+
+@test
+def footers():
+    """On a terminal rows stand below the result, with .timer their times; elsewhere nothing does that was not asked for"""
+    with shell_of() as shell:
+        equal(shell.run("SELECT 1;")[-1], "1 row", "one row")
+        equal(shell.run("SELECT * FROM Track WHERE TrackId < 0;")[-1], "0 rows", "none")
+        equal(shell.run("SELECT count(*) FROM Track; SELECT 1 UNION SELECT 2;")[-1], "2 rows", "two")
+        shell.run(".timer on")
+        line = shell.run("SELECT 1;")[-1]
+        true(re.fullmatch(r"1 row \(server [\d.]+ m?s, transfer [\d.]+ m?s\)", line), f"with .timer: {line!r}")
+        shell.run(".footer off")
+        line = shell.run("SELECT 1;")[-1]
+        true(re.fullmatch(r"server [\d.]+ m?s, transfer [\d.]+ m?s", line), f"the times alone: {line!r}")
+        shell.run(".timer off")
+        true(shell.run("SELECT 1;")[-1].startswith("└"), "nothing at all")
+    equal(ask("--mode=csv", "chinook", "SELECT 1 AS a"), ("a\n1\n", ""), "not on a terminal")
+    out, err = ask("--mode=csv", "chinook", ".timer on", "SELECT 1 AS a")
+    equal(out, "a\n1\n", "data with .timer")
+    true(re.fullmatch(r"server [\d.]+ m?s, transfer [\d.]+ m?s\n", err), f"times on stderr: {err!r}")
+
+
+@test
+def times():
+    """The server's time is what the server took"""
+    slow = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n WHERE x < 2000000) SELECT count(*) FROM n"
+    _, err = ask("--mode=csv", "chinook", ".timer on", slow)
+    server, unit, transfer, _ = re.match(r"server ([\d.]+) (m?s), transfer ([\d.]+) (m?s)", err).groups()
+    true(float(server) > (50 if unit == "ms" else 0), f"two million steps took the server {server} {unit}")
+    true(float(transfer) < 1000, f"one row took {transfer} to come")
+
+
+@test
+def stats():
+    """.stats has what is known of the run"""
+    out, err = ask("--mode=csv", "chinook", ".stats on", "SELECT Name FROM Genre")
+    true(out.startswith("Name\nRock\n"), f"data: {out!r}")
+    for wanted in (r"25 rows, [\d.]+ k?B of pages", r"Transport: +pipe", r"First row: +after [\d.]+ ms", r"Server: +\d"):
+        true(re.search(wanted, err), f"{wanted} is not in {err!r}")
+    _, err = ask("--mode=csv", "--transport=channel", "chinook", ".stats on", "SELECT Name FROM Genre")
+    true(re.search(r"Transport: +channel", err), f"on a channel: {err!r}")
+
+
+# ---- limits ------------------------------------------------------------------------------------------------------------
+
+
+@test
+def timeouts():
+    """.timeout ends a run, before its first row and between rows, on the service as well, and says so"""
+    for sql in (SCAN, FIRST_ROW_ONLY, STREAM):
+        with open(os.devnull, "w", encoding="ascii") as nowhere:
+            _, err = ask("--mode=csv", "chinook", ".timeout 0.3", sql, code=QUERY, stdout=nowhere)
+        true("ended after 300.0 ms" in err, f"it says {err!r}")
+        is_idle()
+    equal(ask("--mode=csv", "chinook", ".timeout 30", "SELECT 1 AS a"), ("a\n1\n", ""), "one that is quick")
+
+
+@test
+def rows_max():
+    """.limit rows ends a result, which is said; a result of just as many rows is whole"""
+    out, err = ask("--mode=csv", "chinook", ".limit rows 3", STREAM)
+    equal(out, "x,t\n1,\"some text\"\n2,\"some text\"\n3,\"some text\"\n", "rows")
+    true("first 3 rows" in err, f"it says {err!r}")
+    is_idle()
+    out, err = ask("--mode=json", "chinook", ".limit rows 25", "SELECT GenreId FROM Genre")
+    true(out.endswith("]\n"), "an array that is closed")
+    equal(err, "", "what it says of all 25 rows")
+    out, err = ask("--mode=json", "chinook", ".limit rows 24", "SELECT GenreId FROM Genre")
+    true(not out.rstrip().endswith("]"), "an array that is open: rows are missing")
+
+
+# ---- ends --------------------------------------------------------------------------------------------------------------
+
+
+@test
+def interrupted_script():
+    """SIGINT: the query ends on the service, what came is written, nothing that follows runs, 130"""
+    for sql, streams in ((SCAN, {}), (STREAM, {}), (FIRST_ROW_ONLY, {})):
+        with open(os.devnull, "w", encoding="ascii") as nowhere:
+            process = start("--mode=csv", "chinook", "-c", sql, "-c", ".print behind", stdout=nowhere, **streams)
+            wait_for(lambda: runs() == 1, "the run is under way")
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=PATIENCE)
+        equal((process.returncode, err), (INTERRUPTED, ""), f"end of {sql}")
+        is_idle()
+    process = start("--mode=json", "chinook", FIRST_ROW_ONLY)
+    equal(process.stdout.read(14), '[{"t":"first"}', "the row that there is shows, though no other follows")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=PATIENCE)
+    true("]" not in out, "the array is closed, as if it were whole")
+
+
+@test
+def terminated():
+    """SIGTERM and SIGHUP: the query ends on the service, and the program says by its exit code why"""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        process = start("--mode=csv", "chinook", SCAN)
+        wait_for(lambda: runs() == 1, "the run is under way")
+        process.send_signal(number)
+        process.communicate(timeout=PATIENCE)
+        equal(process.returncode, 128 + number, f"exit code by {number.name}")
+        is_idle()
+
+
+@test
+def reader_that_stands_still():
+    """SIGINT ends it while nobody takes what it writes"""
+    process = start("--mode=csv", "chinook", STREAM)
+    wait_for(lambda: service.counters()["NParked"] == 1, "everything is full")
+    process.send_signal(signal.SIGINT)
+    equal(process.wait(PATIENCE), INTERRUPTED, "exit code")
+    is_idle()
+    process.communicate()
+
+
+@test
+def reader_that_leaves():
+    """A reader that leaves while no row comes ends the query all the same"""
+    process = start("--mode=csv", "chinook", FIRST_ROW_ONLY)
+    equal([process.stdout.readline(), process.stdout.readline()], ["t\n", "first\n"], "what came")
+    process.stdout.close()
+    equal(process.wait(PATIENCE), OUTPUT, "exit code")
+    equal(process.stderr.read(), "", "what it says")
+    process.stderr.close()
+    is_idle()
+
+
+@test
+def cancelled_while_polkit_is_asked():
+    """Ctrl-C while somebody is asked for a password: the question is withdrawn, the shell goes on"""
+    if os.geteuid() != 0:
+        raise Skip("needs root, to be another user, since root is asked for none")
+    asked = {"Path": CHINOOK, "AllowUsers": "root", "Polkit": "yes"}
+    with Service({"chinook": CHINOOK, "asked": asked}, uid=UID_DAEMON) as guarded:
+        fake = FakePolkit(guarded.address, {"asked": ("challenge", "hang")})
+        other = ["setpriv", f"--reuid={UID_A}", f"--regid={UID_A}", "--clear-groups"]
+        environment = guarded.environment | {"TERM": "xterm", "LANG": "C.UTF-8", "PAGER": "", "HOME": "/nonexistent"}
+        with Terminal([*other, *command("--no-init", "asked", on=guarded)], environment) as shell:
+            shell.wait_for("asked>")
+            shell.send("SELECT 1;" + ENTER)
+            shell.wait_for(lambda: len(fake.open) == 1, "somebody is asked")
+            shell.send(control("C"))
+            shell.wait_for("Cancelled.")
+            wait_for(lambda: not fake.open, "the question is withdrawn")
+            shell.send(".open chinook" + ENTER)
+            shell.wait_for("chinook>")
+            shell.send("SELECT 6 * 7;" + ENTER)
+            shell.wait_for("│ 42")
+            shell.send(control("D"))
+            shell.wait_exit()
+        fake.close()
+
+
+# ---- losses ------------------------------------------------------------------------------------------------------------
+
+
+@test
+def daemon_lost():
+    """The daemon dies under a result: what came is written, 4, an array stays open; a prompt says so, and when it is back"""
+    with Service({"chinook": CHINOOK}) as mortal:
+        process = start("--mode=json", "chinook", "-c", FIRST_ROW_ONLY, on=mortal)
+        equal(process.stdout.read(14), '[{"t":"first"}', "what came")
+        mortal.kill()
+        out, err = process.communicate(timeout=PATIENCE)
+        equal(process.returncode, LOST, f"exit code, having said {err!r}")
+        true("]" not in out, "the array is closed, as if it were whole")
+        true("DaemonLost" in err or "ShuttingDown" in err, f"it says {err!r}")
+        mortal.start()
+        with shell_of(on=mortal) as shell:
+            begin(shell, FIRST_ROW_ONLY + ";", on=mortal)
+            shell.wait_for("│ first")
+            mortal.kill()
+            shell.wait_prompt()
+            true("│ first" in shell.text(), f"the row is gone:\n{shell.text()}")
+            true("1 row so far" in shell.text(), f"it does not count:\n{shell.text()}")
+            mortal.start()
+            lines = shell.run("SELECT 6 * 7;")
+            true("Connected again." in lines and any("│ 42" in line for line in lines), f"afterwards:\n{shell.text()}")
+            true("Connected again." not in shell.run("SELECT 6 * 7;"), "it says so twice")
+
+
+@test
+def nowhere():
+    """Without a database a statement says how to open one; without a service, which one it looked for"""
+    _, err = ask("-c", "SELECT 1", code=QUERY)
+    true(".open NAME" in err, f"it says {err!r}")
+    with Service({}, start=False) as empty:
+        _, err = ask("chinook", "SELECT 1", code=UNREACHABLE, on=empty)
+        true("ServiceUnknown" in err, f"it says {err!r}")
+
+
+@test
+def places():
+    """An error in a file has the line where it is, not where its statement begins"""
+    path = service.folder / "script.sql"
+    path.write_text("SELECT 1 AS a;\n\n-- about\nSELECT a,\n       nope\n  FROM (SELECT 1 AS a);\nSELECT 2 AS b;\n")
+    out, err = ask("--mode=csv", "chinook", "-f", str(path), code=QUERY)
+    equal(out, "a\n1\nb\n2\n", "the statements around it")
+    true(f"{path}:5: no such column: nope" in err, f"it says {err!r}")
+    lines = err.splitlines()
+    equal(lines[1][lines[2].index("^") :], "nope", "what the caret points to")
+    out, _ = ask("--mode=csv", "--bail", "chinook", "-f", str(path), code=QUERY)
+    equal(out, "a\n1\n", "with --bail")
+
+
+# ---- progress ----------------------------------------------------------------------------------------------------------
+
+
+PROGRESS = re.compile(rb"\r[\d,]+ rows, [\d.]+ .?B, [\d.]+ .?B/s, \d+:\d\d\x1b\[K")
+
+
+@contextlib.contextmanager
+def on_terminal(*arguments, term="xterm-256color", size=(24, 80)):
+    """Errors go to a terminal, rows do not."""
+    line = ["/bin/sh", "-c", 'exec "$@" >/dev/null', "sh", *command(*arguments)]
+    with Terminal(line, service.environment | {"TERM": term, "LANG": "C.UTF-8"}, size) as terminal:
+        yield terminal
+
+
+@test
+def progress():
+    """A long fetch to elsewhere shows rows, bytes, speed and time on the terminal, in one line that goes away"""
+    with on_terminal("--mode=csv", "chinook", STREAM) as terminal:
+        terminal.wait_for(lambda: len(PROGRESS.findall(terminal.raw)) >= 3, "three states of the line")
+        equal([bool(line) for line in terminal.lines()], [True] + 23 * [False], "lines of the screen")
+        terminal.send(control("C"))
+        equal(terminal.wait_exit(), INTERRUPTED, "exit code")
+        equal(terminal.text().strip(), "", "what stays")
+    is_idle()
+    with on_terminal("--mode=csv", "chinook", STREAM, size=(24, 24)) as terminal:
+        terminal.wait_for("rows")
+        terminal.wait_for(lambda: terminal.raw.count(b"rows") > 3, "several states of the line")
+        true(not terminal.lines()[1], f"a narrow terminal has two lines of it:\n{terminal.text()}")
+
+
+@test
+def no_progress():
+    """None on a dumb terminal, where it is off, beside rows on the same terminal, or where another program took that over"""
+    with on_terminal("--mode=csv", "chinook", ".timeout 1.5", STREAM, term="dumb") as terminal:
+        equal(terminal.wait_exit(), QUERY, "exit code")
+        true(b"B/s" not in terminal.raw, f"on a dumb terminal: {terminal.raw!r}")
+    with on_terminal("--mode=csv", "chinook", ".progress off", ".timeout 1.5", STREAM) as terminal:
+        equal(terminal.wait_exit(), QUERY, "exit code")
+        true(b"B/s" not in terminal.raw, f"turned off: {terminal.raw!r}")
+    with shell_of("--no-pager") as shell:
+        shell.run(".timeout 1.5")
+        shell.run(STREAM + ";")
+        true(b"B/s" not in shell.raw, "beside rows on the same terminal")
+    raw = "import tty, time; tty.setcbreak(2); print('taken', flush=True); time.sleep(30)"
+    mine = f"{' '.join(command('--mode=csv', 'chinook'))} '.timeout 2' \"{STREAM}\""
+    line = f'{mine} | (/usr/bin/python3 -c "{raw}" >&2; cat >/dev/null)'
+    with Terminal(["/bin/sh", "-c", line], service.environment | {"TERM": "xterm"}) as terminal:
+        terminal.wait_for("taken")
+        terminal.wait_for(lambda: runs() == 0, "it is over")
+        true(b"B/s" not in terminal.raw.split(b"taken")[1], f"in another program's screen: {terminal.raw!r}")
+
+
+@test
+def waiting():
+    """Before the first row the line shows how long it is, and gives way to it"""
+    with shell_of() as shell:
+        shell.type(FIRST_ROW_ONLY.replace("SELECT 'first' AS t UNION ALL ", "") + ";")
+        shell.send(ENTER)
+        shell.wait_for("0 rows, 0:0")
+        shell.send(control("C"))
+        shell.wait_prompt()
+        true("0 rows, 0:0" not in shell.text(), f"the line stays:\n{shell.text()}")
+
+
+main(service)
