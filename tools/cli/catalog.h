@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Names that completion offers: databases of the bus; tables, columns and functions of the open database. Asked of the service when
- * first wanted, and again once they are older than a few seconds or another database is open; never for longer than
- * CATALOG_WAIT_USEC, and never with a complaint: no answer, no names.
+ * Names that completion offers: databases of the bus; tables, columns and functions of the open database. Asked of the
+ * service when first wanted, and again once they are older than a few seconds or another database is open; never for
+ * longer than CATALOG_WAIT_USEC, and never with a complaint: no answer, no names.
  */
 #ifndef CLI_CATALOG_H
 #define CLI_CATALOG_H

@@ -2,9 +2,10 @@
 /*
  * Where in SQL a cursor is, see complete-sql.h. Pure.
  *
- * The tokens of the statement, without blanks and comments, with one of no size for the cursor: the word that is typed there is
- * none of them. What follows FROM, JOIN, INTO and UPDATE, and in a FROM clause a comma, is a table. Parentheses are told apart
- * for commas alone: a name of an inner query is offered in the outer one too, which is more than SQL allows, and no harm.
+ * The tokens of the statement, without blanks and comments, with one of no size for the cursor: the word that is typed
+ * there is none of them. What follows FROM, JOIN, INTO and UPDATE, and in a FROM clause a comma, is a table. Parentheses
+ * are told apart for commas alone: a name of an inner query is offered in the outer one too, which is more than SQL
+ * allows, and no harm.
  */
 #include "complete-sql.h"
 
@@ -36,7 +37,9 @@ static const SqlToken *token_at(const Statement *statement, size_t i) {
 static bool is_word(const Statement *statement, size_t i, const char *word) {
         const SqlToken *token = token_at(statement, i);
 
-        return token && (token->type == SQL_KEYWORD || token->type == SQL_OPERATOR) && sql_token_is(statement->text, token, word);
+        if (!token || (token->type != SQL_KEYWORD && token->type != SQL_OPERATOR))
+                return false;
+        return sql_token_is(statement->text, token, word);
 }
 
 static bool is_any_of(const Statement *statement, size_t i, const char *const *words) {
@@ -155,8 +158,8 @@ static size_t read_table(TableReader *reader, size_t i) {
 static void read_word(TableReader *reader, size_t i) {
         static const char *const before_table[] = { "FROM", "JOIN", "INTO", "UPDATE", NULL };
         static const char *const after_from[] = {
-                "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "WINDOW", "UNION", "EXCEPT", "INTERSECT", "SELECT", "SET", "VALUES",
-                "RETURNING", NULL,
+                "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "WINDOW", "UNION", "EXCEPT", "INTERSECT", "SELECT", "SET",
+                "VALUES", "RETURNING", NULL,
         };
         const Statement *statement = reader->statement;
 
@@ -194,11 +197,12 @@ static void read_tables(TableReader *reader) {
 
 /* WITH name AS (, WITH name(columns) AS ( */
 static void add_common_tables(const Statement *statement, GPtrArray *names) {
+        static const char *const before[] = { "WITH", "RECURSIVE", ",", NULL };
+
         for (size_t i = 0; i < statement->tokens->len; i++) {
                 size_t next = i + 1;
 
-                if (!is_name(statement, i) || (!is_word(statement, i - 1, "WITH") && !is_word(statement, i - 1, "RECURSIVE") &&
-                                               !is_word(statement, i - 1, ",")))
+                if (!is_name(statement, i) || !is_any_of(statement, i - 1, before))
                         continue;
                 if (is_word(statement, next, "("))
                         while (next < statement->tokens->len && !is_word(statement, next++, ")"))
@@ -216,13 +220,22 @@ static void add_common_tables(const Statement *statement, GPtrArray *names) {
 
 /* Whether a value or a name ends before the cursor: then only a keyword, or an operator, goes on. */
 static bool follows_operand(const Statement *statement) {
-        static const char *const values[] = { ")", "NULL", "END", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", NULL };
+        static const char *const values[] = {
+                ")", "NULL", "END", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", NULL,
+        };
         const SqlToken *before = token_at(statement, statement->cursor - 1);
 
-        if (!before)
-                return false;
-        return before->type == SQL_NAME || before->type == SQL_QUOTED || before->type == SQL_STRING || before->type == SQL_BLOB ||
-               before->type == SQL_NUMBER || before->type == SQL_PARAMETER || is_any_of(statement, statement->cursor - 1, values);
+        switch (before ? before->type : SQL_OTHER) {
+        case SQL_NAME:
+        case SQL_QUOTED:
+        case SQL_STRING:
+        case SQL_BLOB:
+        case SQL_NUMBER:
+        case SQL_PARAMETER:
+                return true;
+        default:
+                return is_any_of(statement, statement->cursor - 1, values);
+        }
 }
 
 static bool is_beginning(const Statement *statement) {

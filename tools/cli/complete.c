@@ -51,8 +51,9 @@ static void add_functions(Candidates *candidates, const SqlPlace *place, const c
 
 /* Words of a window's frame, which stands in parentheses. */
 static bool is_frame_word(const char *word) {
-        static const char *const words[] = { "EXCLUDE", "FOLLOWING", "GROUPS", "OTHERS", "PRECEDING", "RANGE", "ROWS", "TIES",
-                                             "UNBOUNDED", NULL };
+        static const char *const words[] = {
+                "EXCLUDE", "FOLLOWING", "GROUPS", "OTHERS", "PRECEDING", "RANGE", "ROWS", "TIES", "UNBOUNDED", NULL,
+        };
 
         return g_strv_contains(words, word);
 }
@@ -148,14 +149,16 @@ static void add_command(Candidates *candidates, const char *typed, const char *s
                 g_free(word);
 }
 
-/* With the sign that is typed: "." and "\" know the same names, and the latter those of psql too. None: as .help takes them. */
+/* With the sign that is typed: "." and "\" know the same names, and the latter those of psql too. None: as .help takes
+ * them. */
 static void add_commands(Candidates *candidates, const char *typed) {
         char sign[2] = { *typed == '.' || *typed == '\\' ? *typed : '\0' };
         size_t n;
         const Command *const *commands = command_list(&n);
 
         for (size_t i = 0; i < n; i++) {
-                g_auto(GStrv) aliases = g_strsplit(*sign == '\\' && commands[i]->aliases ? commands[i]->aliases : "", " ", -1);
+                const char *psql = *sign == '\\' && commands[i]->aliases ? commands[i]->aliases : "";
+                g_auto(GStrv) aliases = g_strsplit(psql, " ", -1);
 
                 for (char **alias = aliases; *alias; alias++)
                         if (**alias)
@@ -220,7 +223,8 @@ static void add_tables(Shell *shell, Candidates *candidates, const char *typed) 
                         add(candidates, quote_word(*names, false));
 }
 
-static void complete_argument(Shell *shell, Candidates *candidates, const Command *command, ArgumentKind kind, const char *typed) {
+static void complete_argument(Shell *shell, Candidates *candidates, const Command *command, ArgumentKind kind,
+                              const char *typed) {
         switch (kind) {
         case ARGUMENT_FILE:
                 add_files(candidates, typed, false);
@@ -347,9 +351,11 @@ char **complete(Shell *shell, const char *text, size_t cursor, size_t *ret_start
         Candidates candidates = { .list = g_ptr_array_new(), .seen = g_hash_table_new(g_str_hash, g_str_equal) };
         size_t start;
 
-        if (is_in_command(text, cursor, &start))
-                complete_command(shell, &candidates, &(CommandLine) { .text = text, .start = start, .cursor = cursor }, ret_start);
-        else {
+        if (is_in_command(text, cursor, &start)) {
+                CommandLine line = { .text = text, .start = start, .cursor = cursor };
+
+                complete_command(shell, &candidates, &line, ret_start);
+        } else {
                 complete_sql(shell, &candidates, text + start, cursor - start, ret_start);
                 *ret_start += start;
         }

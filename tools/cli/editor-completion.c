@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The hooks by which readline asks, see editor-completion.h. Readline finds the word to complete by characters that end words; what
- * a word is here only the scanner knows. So it is asked when readline wants these characters, and they are made such that
- * readline finds the same word.
+ * The hooks by which readline asks, see editor-completion.h. Readline finds the word to complete by characters that end
+ * words; what a word is here only the scanner knows. So it is asked when readline wants these characters, and they are
+ * made such that readline finds the same word.
  */
 #include "editor-completion.h"
 

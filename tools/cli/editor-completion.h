@@ -5,7 +5,8 @@
 
 typedef struct Shell Shell;
 
-/** Has readline ask. Borrowed: `shell` as long as lines are read, `before` (the lines of the statement so far) for the next line. */
+/** Has readline ask. Borrowed: `shell` as long as lines are read, `before` (the lines of the statement so far) for the
+ * next line. */
 void editor_completion_begin(Shell *shell, const char *before);
 
 /** Forgets both. */

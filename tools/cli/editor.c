@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The prompt, see editor.h. Readline has no say about signals: it is given keys when there are some, and told when a signal came, by
- * the one poll() that waits for both, also when it reads in the middle of something (read_key()).
+ * The prompt, see editor.h. Readline has no say about signals: it is given keys when there are some, and told when a
+ * signal came, by the one poll() that waits for both, also when it reads in the middle of something (read_key()).
  */
 #include "editor.h"
 
@@ -73,8 +73,8 @@ static int open_screen(Editor *editor) {
 
 /* ---- Keys --------------------------------------------------------------------------------------------------------- */
 
-/* Waits for a key or a signal. 1: a key, or the end of input; 0: a signal that is to be looked at; -errno. Where both are there
- * the signal came first, for the terminal forgets with it what was typed before; `key_first`: all the same. */
+/* Waits for a key or a signal. 1: a key, or the end of input; 0: a signal that is to be looked at; -errno. Where both are
+ * there the signal came first, for the terminal forgets with it what was typed before; `key_first`: all the same. */
 static int wait_for_key(bool key_first) {
         show(current);
         for (;;) {
@@ -93,8 +93,8 @@ static int wait_for_key(bool key_first) {
         }
 }
 
-/* Readline reads on by itself within a paste, a question, a quoted key. EOF ends that; and it must not come where there was a key,
- * as of an empty line it is Ctrl-D. */
+/* Readline reads on by itself within a paste, a question, a quoted key. EOF ends that; and it must not come where there
+ * was a key, as of an empty line it is Ctrl-D. */
 static int read_key(FILE *stream) {
         for (;;) {
                 unsigned char key;
@@ -143,7 +143,7 @@ static int on_suspend(int count, int key) {
 static bool shows_plain_line(void) {
         static const char *const spoilers[] = { "horizontal-scroll-mode", "mark-modified-lines", "show-mode-in-prompt" };
 
-        if (RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH | RL_STATE_NUMERICARG | RL_STATE_SIGHANDLER) || rl_mark_active_p())
+        if (RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH | RL_STATE_NUMERICARG) || rl_mark_active_p())
                 return false;
         for (size_t i = 0; i < G_N_ELEMENTS(spoilers); i++)
                 if (g_strcmp0(rl_variable_value(spoilers[i]), "off") != 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The prompt: GNU readline, with a history file (0600, no duplicates), bracketed paste, completion and coloured input. On a
- * terminal that can do nothing (TERM=dumb) a line is read as it is. Waits for keys and signals at once, so Ctrl-C never lands
- * in the middle of anything.
+ * The prompt: GNU readline, with a history file (0600, no duplicates), bracketed paste, completion and coloured input. On
+ * a terminal that can do nothing (TERM=dumb) a line is read as it is. Waits for keys and signals at once, so Ctrl-C never
+ * lands in the middle of anything.
  */
 #ifndef CLI_EDITOR_H
 #define CLI_EDITOR_H
@@ -35,12 +35,12 @@ Editor *editor_free(Editor *editor);
 /** What stands before the first line of a statement: which database it is about. Safe to show. To be freed. */
 char *editor_prompt(const Editor *editor);
 
-/** Lets the user type a line; what was pasted may be several. 1: `*ret`, to be freed, without newline; 0: Ctrl-D or end of file, SIGTERM,
- * SIGHUP; -EINTR: Ctrl-C, `*ret_typed` whether the line had text; else what waiting gave. */
+/** Lets the user type a line; what was pasted may be several. 1: `*ret`, to be freed, without newline; 0: Ctrl-D or end
+ * of file, SIGTERM, SIGHUP; -EINTR: Ctrl-C, `*ret_typed` whether the line had text; else what waiting gave. */
 int editor_read_line(Editor *editor, const char *prompt, const EditorLines *before, char **ret, bool *ret_typed);
 
-/** Takes a whole statement or command into the history, lines and all; again what was there moves to its end. Not what a blank
- * begins. */
+/** Takes a whole statement or command into the history, lines and all; again what was there moves to its end. Not what a
+ * blank begins. */
 void editor_add_history(Editor *editor, const char *text);
 
 /** Colours from now on or not (NO_COLOR, .color). */

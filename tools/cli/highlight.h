@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Colours for what is typed. The line editor draws it plain; this draws the same characters over it in colours, and only where
- * it is certain where they stand. Pure.
+ * Colours for what is typed. The line editor draws it plain; this draws the same characters over it in colours, and only
+ * where it is certain where they stand. Pure.
  */
 #ifndef CLI_HIGHLIGHT_H
 #define CLI_HIGHLIGHT_H
@@ -20,8 +20,9 @@ typedef struct HighlightText {
         size_t columns, rows; /* of the screen */
 } HighlightText;
 
-/** Appends what paints `text` while the terminal's cursor stands at `.cursor`, and puts it back there. False, and nothing appended,
- * where it is not certain what stands where (controls, characters without width, more rows than the screen has). */
+/** Appends what paints `text` while the terminal's cursor stands at `.cursor`, and puts it back there. False, and nothing
+ * appended, where it is not certain what stands where (controls, characters without width, more rows than the screen
+ * has). */
 bool highlight_paint(const HighlightText *text, GString *output);
 
 #endif

@@ -71,10 +71,13 @@ static int is_current(int fd, const char *path) {
         return 1;
 }
 
+/* Whatever lies in its place: no link is followed, no FIFO waited for. */
+enum { SAFELY = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY };
+
 /* Opens the file and holds its lock as long as it is open. */
 static int open_locked(const char *path, int flags) {
         for (;;) {
-                _cleanup_close_ int fd = open(path, flags | O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+                _cleanup_close_ int fd = open(path, flags | O_RDWR | O_APPEND | SAFELY, 0600);
                 int r;
 
                 if (fd < 0)

@@ -204,7 +204,8 @@ static void append_file_line(Script *script) {
         g_string_append_c(script->buffer, '\n');
 }
 
-/* 1: what is there of a line was added to it; 0: the end of the file; -EINTR, -ECANCELED after Ctrl-C; else what reading gave. */
+/* 1: what is there of a line was added to it; 0: the end of the file; -EINTR, -ECANCELED after Ctrl-C; else what reading
+ * gave. */
 static int read_piece(Script *script) {
         ssize_t n;
         int r;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Lines to units. A unit is a statement up to its ";" (several may stand on a line, one may take many lines) or a command: what
- * begins with "." where no statement is under way, or with a backslash anywhere outside of strings, up to the end of its line.
- * A statement without ";" at the end of a file is a unit too. Blanks, comments and empty statements are none; those before
- * a statement do not belong to it. A byte order mark and a first line "#!..." of a file are passed over.
+ * Lines to units. A unit is a statement up to its ";" (several may stand on a line, one may take many lines) or a
+ * command: what begins with "." where no statement is under way, or with a backslash anywhere outside of strings, up to
+ * the end of its line. A statement without ";" at the end of a file is a unit too. Blanks, comments and empty statements
+ * are none; those before a statement do not belong to it. A byte order mark and a first line "#!..." of a file are passed
+ * over.
  */
 #ifndef CLI_SCRIPT_H
 #define CLI_SCRIPT_H
@@ -21,7 +22,7 @@ typedef enum UnitType {
 typedef struct Unit {
         UnitType type;
         const char *text;    /* borrowed until the next script_next() */
-        const char *pending; /* UNIT_COMMAND: the unfinished SQL before it (\g, \e), "" if none. Is forgotten with the command */
+        const char *pending; /* UNIT_COMMAND: the unfinished SQL before it (\g, \e), "" if none; is forgotten with it */
         const char *file;    /* borrowed from the script; NULL: typed, or on the command line */
         unsigned line;       /* where it begins, from 1 */
 } Unit;
@@ -36,8 +37,8 @@ Script *script_new_prompt(Editor *editor);
 Script *script_free(Script *script);
 
 /** 1: a unit; 0: no more; -EINTR: Ctrl-C at the prompt (what was typed of a statement is dropped; the caller goes on);
- * -EILSEQ: a unit that is not UTF-8 or holds a NUL, and is passed over; `ret` says where. -ECANCELED: Ctrl-C while a file was read;
- * else what reading gave. */
+ * -EILSEQ: a unit that is not UTF-8 or holds a NUL, and is passed over; `ret` says where. -ECANCELED: Ctrl-C while a file
+ * was read; else what reading gave. */
 int script_next(Script *script, Unit *ret);
 
 /** Whether a statement was under way when -EINTR came: else the prompt was empty. */

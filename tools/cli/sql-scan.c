@@ -18,6 +18,10 @@ static char at(Input input, size_t position) {
         return position < input.size ? input.text[position] : '\0';
 }
 
+static bool is_space(char c) {
+        return c == ' ' || (c >= '\t' && c <= '\r' && c != '\v');
+}
+
 static bool is_name_byte(char c) {
         return g_ascii_isalnum(c) || c == '_' || c == '$' || (unsigned char) c >= 0x80;
 }
@@ -66,8 +70,13 @@ static size_t skip_block_comment(Input input, size_t position, bool *ret_open) {
         }
 }
 
+static bool is_hexadecimal(Input input, size_t position) {
+        return at(input, position) == '0' && (at(input, position + 1) | 0x20) == 'x' &&
+               g_ascii_isxdigit(at(input, position + 2));
+}
+
 static size_t skip_number(Input input, size_t position) {
-        if (at(input, position) == '0' && (at(input, position + 1) | 0x20) == 'x' && g_ascii_isxdigit(at(input, position + 2))) {
+        if (is_hexadecimal(input, position)) {
                 position += 2;
                 while (g_ascii_isxdigit(at(input, position)))
                         position++;
@@ -99,7 +108,7 @@ static size_t skip_parameter(Input input, size_t position, SqlTokenType *ret_typ
                         continue;
                 }
                 if (c == '(' && position > start) {
-                        while (position < input.size && !g_ascii_isspace(input.text[position]) && input.text[position] != ')')
+                        while (position < input.size && !is_space(input.text[position]) && input.text[position] != ')')
                                 position++;
                         if (at(input, position) == ')')
                                 return position + 1;
@@ -136,13 +145,10 @@ static size_t skip_sign(Input input, size_t position, SqlTokenType *ret_type) {
                 *ret_type = SQL_BACKSLASH;
                 return skip_to(input, position, '\n');
         }
-        *ret_type = c != '\0' && strchr("+-*/%(),.=<>|&~!", c) && !(c == '!' && at(input, position + 1) != '=') ? SQL_OPERATOR
-                                                                                                               : SQL_OTHER;
+        *ret_type = c != '\0' && strchr("+-*/%(),.=<>|&~", c) ? SQL_OPERATOR : SQL_OTHER;
+        if (c == '!' && at(input, position + 1) == '=')
+                *ret_type = SQL_OPERATOR;
         return skip_operator(input, position);
-}
-
-static bool is_space(char c) {
-        return c == ' ' || (c >= '\t' && c <= '\r' && c != '\v');
 }
 
 static size_t skip_space(Input input, size_t position) {
@@ -244,24 +250,25 @@ typedef enum State {
         STATE_EXPLAIN,
         STATE_CREATE,
         STATE_TRIGGER,
-        STATE_TRIGGER_SEMICOLON,
-        STATE_TRIGGER_END,
+        STATE_SEMICOLON, /* within a trigger */
+        STATE_END,       /* behind that */
         _STATE_MAX,
 } State;
 
+/* The columns: ; other EXPLAIN CREATE TEMP TRIGGER END. STATE_EXPLAIN stays for EXPLAIN QUERY PLAN CREATE TRIGGER. */
 static const uint8_t next_states[_STATE_MAX][_WORD_MAX] = {
-        /* the columns: ;  other  EXPLAIN  CREATE  TEMP  TRIGGER  END */
         [STATE_START] = { STATE_START, STATE_NORMAL, STATE_EXPLAIN, STATE_CREATE, STATE_NORMAL, STATE_NORMAL, STATE_NORMAL },
         [STATE_NORMAL] = { STATE_START, STATE_NORMAL, STATE_NORMAL, STATE_NORMAL, STATE_NORMAL, STATE_NORMAL, STATE_NORMAL },
-        /* EXPLAIN QUERY PLAN CREATE */
-        [STATE_EXPLAIN] = { STATE_START, STATE_EXPLAIN, STATE_NORMAL, STATE_CREATE, STATE_NORMAL, STATE_NORMAL, STATE_NORMAL },
-        [STATE_CREATE] = { STATE_START, STATE_NORMAL, STATE_NORMAL, STATE_NORMAL, STATE_CREATE, STATE_TRIGGER, STATE_NORMAL },
-        [STATE_TRIGGER] = { STATE_TRIGGER_SEMICOLON, STATE_TRIGGER, STATE_TRIGGER, STATE_TRIGGER, STATE_TRIGGER, STATE_TRIGGER,
+        [STATE_EXPLAIN] = { STATE_START, STATE_EXPLAIN, STATE_NORMAL, STATE_CREATE, STATE_NORMAL, STATE_NORMAL,
+                            STATE_NORMAL },
+        [STATE_CREATE] = { STATE_START, STATE_NORMAL, STATE_NORMAL, STATE_NORMAL, STATE_CREATE, STATE_TRIGGER,
+                           STATE_NORMAL },
+        [STATE_TRIGGER] = { STATE_SEMICOLON, STATE_TRIGGER, STATE_TRIGGER, STATE_TRIGGER, STATE_TRIGGER, STATE_TRIGGER,
                             STATE_TRIGGER },
-        [STATE_TRIGGER_SEMICOLON] = { STATE_TRIGGER_SEMICOLON, STATE_TRIGGER, STATE_TRIGGER, STATE_TRIGGER, STATE_TRIGGER,
-                                      STATE_TRIGGER, STATE_TRIGGER_END },
-        [STATE_TRIGGER_END] = { STATE_START, STATE_TRIGGER, STATE_TRIGGER, STATE_TRIGGER, STATE_TRIGGER, STATE_TRIGGER,
-                                STATE_TRIGGER },
+        [STATE_SEMICOLON] = { STATE_SEMICOLON, STATE_TRIGGER, STATE_TRIGGER, STATE_TRIGGER, STATE_TRIGGER, STATE_TRIGGER,
+                              STATE_END },
+        [STATE_END] = { STATE_START, STATE_TRIGGER, STATE_TRIGGER, STATE_TRIGGER, STATE_TRIGGER, STATE_TRIGGER,
+                        STATE_TRIGGER },
 };
 
 bool sql_token_is(const char *text, const SqlToken *token, const char *word) {
@@ -296,6 +303,21 @@ static void split_take(SqlSplit *split, const char *text, const SqlToken *token)
         split->state = next_states[split->state][word_of(text, token)];
 }
 
+static bool begins_command(const SqlSplit *split, const char *text, const SqlToken *token) {
+        return token->type == SQL_BACKSLASH || (!split->started && token->type == SQL_OPERATOR && text[token->start] == '.');
+}
+
+/* What the text ends within: its rest comes with the next lines, and it is taken then. */
+static void split_wait(SqlSplit *split, size_t size, const SqlToken *token) {
+        split->position = token->start;
+        split->resume = size;
+        split->open = (uint8_t) token->type;
+        if (!split->started && token->type != SQL_COMMENT) {
+                split->started = true;
+                split->start = token->start;
+        }
+}
+
 SqlExtent sql_split(SqlSplit *split, const char *text, size_t size, size_t *ret_size) {
         size_t position = split->position;
         SqlToken token;
@@ -303,18 +325,12 @@ SqlExtent sql_split(SqlSplit *split, const char *text, size_t size, size_t *ret_
         split->open = SQL_SPACE;
         while (scan_from(text, size, &position, split->resume, &token)) {
                 split->resume = 0;
-                if (token.type == SQL_BACKSLASH || (!split->started && text[token.start] == '.' && token.type == SQL_OPERATOR)) {
+                if (begins_command(split, text, &token)) {
                         *ret_size = token.start;
                         return SQL_EXTENT_COMMAND;
                 }
-                if (token.open) { /* its rest comes with the next lines: it is taken then */
-                        split->position = token.start;
-                        split->resume = size;
-                        split->open = token.type;
-                        if (!split->started && token.type != SQL_COMMENT) {
-                                split->started = true;
-                                split->start = token.start;
-                        }
+                if (token.open) {
+                        split_wait(split, size, &token);
                         *ret_size = size;
                         return SQL_EXTENT_INCOMPLETE;
                 }

@@ -54,8 +54,8 @@ typedef struct SqlSplit {
         uint8_t open;            /* SqlTokenType of what the text ended within; SQL_SPACE: nothing */
 } SqlSplit;
 
-/** sql_scan_statement() for a text that grew at its end since the last call, in time linear in what is new. After COMPLETE and
- * COMMAND it is over: a new SqlSplit looks at what follows. */
+/** sql_scan_statement() for a text that grew at its end since the last call, in time linear in what is new. After
+ * COMPLETE and COMMAND it is over: a new SqlSplit looks at what follows. */
 SqlExtent sql_split(SqlSplit *split, const char *text, size_t size, size_t *ret_size);
 
 #endif
