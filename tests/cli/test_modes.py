@@ -214,7 +214,7 @@ def come_back(mode, *how):
             equal(i, value, what)
         elif kind == b"real":
             double = struct.unpack("<d", value)[0]
-            # -0.0 is 0.0 in a column of type REAL, and SQLite 3.40 reads no decimal exactly that is so small
+            # -0.0 is 0.0 in a column of type REAL, and SQLite 3.40 misreads some decimals that are so small
             same = r == value or double == 0 or abs(double) < 1e-280
             true(same, f"{what}: got {struct.unpack('<d', r)[0]!r}")
         elif kind == b"blob":

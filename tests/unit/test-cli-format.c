@@ -80,7 +80,7 @@ static void check_exact(sqlite3 *db, double value) {
 
         g_assert_cmpuint(format_double_exact(ours, value), ==, strlen(ours));
         g_assert_true(g_ascii_strtod(ours, NULL) == value);
-        if (fabs(value) < 1e-280) /* where no decimal is read exactly by it */
+        if (fabs(value) < 1e-280) /* where it misreads some decimals */
                 return;
         g_assert_true(read_by_sqlite(db, ours) == value);
         for (int digits = 15; digits <= 17; digits++) {

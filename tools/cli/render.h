@@ -25,7 +25,7 @@
  *
  * For programs (csv, tsv, list, html, insert, quote, json, jsonl), whole, so that what reads them gets the same value:
  *   - REAL has the fewest digits, 15 or more, that read back as the same double; sqlite3 has 15 in csv, tsv, list and html.
- *     Infinities are 1e999 and -1e999;
+ *     Infinities are 1e999 and -1e999, and insert and quote have what sqlite3 misreads as a product, see sql-literal.h;
  *   - a BLOB is x'00ff' (json: {"base64": "AP8="}), text with a NUL is CAST(x'610062' AS TEXT), in insert and quote invalid
  *     UTF-8, too; sqlite3 writes the bytes, and stops at a NUL;
  *   - csv and tsv have names where nothing else is said. NULL is empty there, an empty text is "". tsv quotes as csv does

@@ -100,7 +100,7 @@ static void write_text(Sink *sink, const char *text, size_t size, SqlLiteralFlag
                 sql_literal_quoted(sink, text, size, '\'');
 }
 
-/* Smaller ones SQLite 3.40 reads with an error in the last bit, however many digits they have. */
+/* Of smaller ones SQLite 3.40 misreads some by their last bit, however many digits they have. */
 #define SMALLEST_THAT_IS_READ 1e-280
 
 void sql_literal_real(Sink *sink, double value) {

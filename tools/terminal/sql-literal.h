@@ -4,7 +4,7 @@
  *
  *      INTEGER  -12
  *      REAL     1.5  0.10000000000000000555  1e999  -0.0   20 digits, as sqlite3's shell has it
- *               22517998136852480.0*5e-324                 below 1e-280, where SQLite 3.40 reads no decimal exactly
+ *               22517998136852480.0*5e-324                 below 1e-280, where SQLite 3.40 misreads some decimals
  *      TEXT     'it''s'
  *               CAST(x'610062' AS TEXT)                    with a NUL, or where it is no UTF-8
  *               replace('one\ntwo','\n',char(10))          what a script loses: the shell strips CR at the end of a line
