@@ -3,9 +3,9 @@
 #
 # tools/bench-shell.sh [--rows=300000] [--pairs=11]
 #
-# ipcq-cli beside sqlite3 on the same file: whole processes that write a table of 31 columns to /dev/null, as CSV and as JSON, in
-# turn. Prints for each mode the medians, and the median of the pairs' ratios: below 1 ipcq-cli was faster. Builds a release, and
-# starts a private bus with the daemon on it, as another user where you are root; stops both.
+# ipcq-cli beside sqlite3 on the same file: whole processes that write a table of 31 columns to /dev/null, as CSV and as
+# JSON, in turn. Prints for each mode the medians, and the median of the pairs' ratios: below 1 ipcq-cli was faster. Builds
+# a release, and starts a private bus with the daemon on it, as another user where you are root; stops both.
 #
 # Exit code: 0 measured, 1 something failed, 2 wrong usage.
 # shellcheck disable=SC2154 # bench-setup.sh sets folder, bench and build
@@ -18,7 +18,7 @@ for argument; do
     case $argument in
     --rows=[1-9]*) rows=${argument#*=} ;;
     --pairs=[1-9]*) pairs=${argument#*=} ;;
-    *) sed -n '4,11s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+    *) sed -n '4,10s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
     esac
 done
 
@@ -31,9 +31,12 @@ seconds() {
 
 # median COLUMN FILE
 median() {
-    cut -d ' ' -f "$1" "$2" | sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+    cut -d ' ' -f "$1" "$2" | sort -g |
+        awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
+command -v sqlite3 >/dev/null || { echo "bench-shell: needs sqlite3, the shell" >&2 && exit 1; }
+tools/install-dependencies.sh demo
 build_release
 make_bench_folder
 mkdir "$folder/data"
