@@ -15,9 +15,9 @@
 
 /* ---- .databases --------------------------------------------------------------------------------------------------- */
 
-enum { COLUMN_OPEN, COLUMN_NAME, COLUMN_DESCRIPTION, COLUMN_MODE, N_COLUMNS };
+enum { COLUMN_NAME, COLUMN_DESCRIPTION, COLUMN_MODE, COLUMN_OPEN, N_COLUMNS };
 
-static const char *const database_columns[N_COLUMNS] = { "open", "name", "description", "mode" };
+static const char *const database_columns[N_COLUMNS] = { "name", "description", "mode", "open" };
 
 static Value text_value(const char *text) {
         return (Value) { .type = SQLIPC_TEXT, .bytes = text, .size = strlen(text) };

@@ -18,8 +18,7 @@ static size_t stderr_width(void) {
         return isatty(STDERR_FILENO) && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) >= 0 ? size.ws_col : 0;
 }
 
-/* Who did not say which service is meant may mean the other one. */
-static void suggest_other_bus(const Shell *shell) {
+void query_suggest_other_bus(const Shell *shell) {
         const BusChoice *bus = &shell->session.bus;
         bool system = bus->kind == BUS_SYSTEM;
 
@@ -56,7 +55,7 @@ static void complain_of_service(Shell *shell, int r, const char *sql) {
         if (caret)
                 fputs(caret, stderr);
         if (r == -EHOSTDOWN || sqlipc_error_code(connection) == SQLIPC_ERROR_UNKNOWN_DATABASE)
-                suggest_other_bus(shell);
+                query_suggest_other_bus(shell);
 }
 
 void query_complain(Shell *shell, int r, const char *sql) {
@@ -68,7 +67,7 @@ void query_complain(Shell *shell, int r, const char *sql) {
         }
         bus = session_describe_bus(&shell->session);
         shell_complain(shell, "Cannot reach %s: %s", bus, g_strerror(-r));
-        suggest_other_bus(shell);
+        query_suggest_other_bus(shell);
 }
 
 /* ---- Queries that ended early ------------------------------------------------------------------------------------- */

@@ -45,6 +45,9 @@ int query_write(Shell *shell, const char *sql, RenderMode mode, const RenderOpti
 /** Says on stderr what the connection knows about `r`, with its D-Bus name, and where in `sql` it is (NULL: none). */
 void query_complain(Shell *shell, int r, const char *sql);
 
+/** Tells who did not say which bus is meant, and may mean the other one. */
+void query_suggest_other_bus(const Shell *shell);
+
 /** The exit code that stands for `r`, as options.h documents them. */
 int query_exit_code(Shell *shell, int r);
 

@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "options.h"
+#include "query.h"
+
 #define _cleanup_(function) __attribute__((cleanup(function)))
 
 static const char name[] = "org.sqlipc1", manager_path[] = "/org/sqlipc1", manager[] = "org.sqlipc1.Manager";
@@ -67,9 +70,14 @@ int service_property(Shell *shell, bool of_database, const char *property, const
 void service_complain(Shell *shell, int r) {
         g_autofree char *bus = session_describe_bus(&shell->session);
 
-        if (r == -EHOSTUNREACH || r == -ENXIO)
+        if (!shell->session.connection || r == -EHOSTUNREACH || r == -ENXIO)
+                shell_note_failure(shell, EXIT_UNREACHABLE);
+        if (!shell->session.connection)
+                query_complain(shell, r, NULL);
+        else if (r == -EHOSTUNREACH || r == -ENXIO) {
                 shell_complain(shell, "nobody serves databases on %s", bus);
-        else
+                query_suggest_other_bus(shell);
+        } else
                 shell_complain(shell, "cannot ask the service on %s: %s", bus, g_strerror(-r));
 }
 
