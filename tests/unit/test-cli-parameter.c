@@ -208,15 +208,20 @@ static void test_for_statement(void) {
 }
 
 static void test_unused(void) {
-        _cleanup_list_ ParameterList *list = parameter_list_new();
+        _cleanup_list_ ParameterList *list = parameter_list_new(), *copy = NULL;
+        g_autofree char *message = NULL;
         size_t n;
 
         g_assert_null(parameter_list_unused(list));
-        set(list, "one", "1");
-        set(list, "two", "2");
+        g_assert_cmpint(parameter_list_add(list, "one=1", &message), ==, 0);
+        g_assert_cmpint(parameter_list_add(list, "two=2", &message), ==, 0);
+        set(list, "three", "3");
         (void) parameter_list_for(list, "SELECT :one", &n);
         g_assert_cmpstr(parameter_list_unused(list), ==, "two");
-        (void) parameter_list_for(list, "SELECT @two", &n);
+        copy = parameter_list_copy(list);
+        (void) parameter_list_for(copy, "SELECT @two", &n);
+        g_assert_cmpstr(parameter_list_unused(list), ==, "two");
+        parameter_list_note_use(list, copy);
         g_assert_null(parameter_list_unused(list));
 }
 

@@ -154,12 +154,16 @@ static int complain_of(Shell *shell, int r, const char *name, const char *messag
 static int run_save(Shell *shell, const Command *command, char **arguments) {
         g_autofree char *name = NULL, *sql = NULL, *message = NULL;
         const char *rest = arguments[1];
+        int r;
 
         if (command_take_word(&rest, &name) <= 0)
                 return command_misuse(shell, command);
         rest = skip_blanks(rest);
         sql = *rest ? g_strdup(rest) : current_statement(shell);
-        return sql ? complain_of(shell, saved_write(name, sql, &message), name, message) : -EINVAL;
+        if (!sql)
+                return -EINVAL;
+        r = saved_write(name, sql, &message);
+        return complain_of(shell, r, name, message);
 }
 
 /* Words of NAME=VALUE: a value in quotes may have blanks. '...' keeps its quotes, for parameter.h; "..." loses them. To be
@@ -203,6 +207,7 @@ static int run_text(Shell *shell, const char *sql, const char *path, ParameterLi
         r = shell_run_script(shell, script_new_text(sql, path));
         shell->depth--;
         shell->parameters = before;
+        parameter_list_note_use(before, parameters);
         return r;
 }
 
@@ -246,9 +251,10 @@ static int run_queries(Shell *shell, const Command *command, char **arguments) {
 
 static int run_forget(Shell *shell, const Command *command, char **arguments) {
         g_autofree char *message = NULL;
+        int r = saved_remove(arguments[1], &message);
 
         (void) command;
-        return complain_of(shell, saved_remove(arguments[1], &message), arguments[1], message);
+        return complain_of(shell, r, arguments[1], message);
 }
 
 /* ---- .chart ------------------------------------------------------------------------------------------------------- */

@@ -236,6 +236,7 @@ int parameter_list_set(ParameterList *list, const char *name, const char *value,
         r = parameter_read(name, strlen(name), value, &parameter, ret_message);
         if (r < 0)
                 return r;
+        parameter->used = true;
         before = find_name(list, parameter->name);
         if (before < 0)
                 g_ptr_array_add(list->parameters, parameter);
@@ -272,10 +273,19 @@ ParameterList *parameter_list_copy(const ParameterList *list) {
 
                 parameter->name = g_strdup(parameter->name);
                 parameter->bytes = parameter->bytes ? g_memdup2(parameter->bytes, parameter->size + 1) : NULL;
-                parameter->used = false;
                 g_ptr_array_add(copy->parameters, parameter);
         }
         return copy;
+}
+
+void parameter_list_note_use(ParameterList *list, const ParameterList *copy) {
+        for (guint i = 0; i < copy->parameters->len; i++) {
+                const Parameter *parameter = copy->parameters->pdata[i];
+                int found = find_name(list, parameter->name);
+
+                if (found >= 0 && parameter->used)
+                        ((Parameter *) list->parameters->pdata[found])->used = true;
+        }
 }
 
 const char *parameter_list_unused(const ParameterList *list) {

@@ -42,8 +42,11 @@ bool parameter_list_unset(ParameterList *list, const char *name);
 
 void parameter_list_clear(ParameterList *list);
 
-/** The same parameters once more, none of them used. */
+/** The same parameters once more. */
 ParameterList *parameter_list_copy(const ParameterList *list);
+
+/** What of a copy was used counts as used in the list that it is of. */
+void parameter_list_note_use(ParameterList *list, const ParameterList *copy);
 
 /** All of them, in the order of their positions, and then as they were set; each has its name, "?2" for a position.
  * Borrowed until the list changes or goes, or the next call of this or of parameter_list_for(). */
@@ -53,7 +56,8 @@ const sqlipc_parameter *parameter_list_get(ParameterList *list, size_t *ret_n);
  * list, as in sqlite3's shell. Borrowed as from parameter_list_get(). Who was found counts as used. */
 const sqlipc_parameter *parameter_list_for(ParameterList *list, const char *sql, size_t *ret_n);
 
-/** The first that parameter_list_for() has not found in any statement, borrowed; NULL: there is none. */
+/** The first of parameter_list_add() that parameter_list_for() has not found in any statement, borrowed; NULL: there is none.
+ * Those of parameter_list_set() may wait for a statement yet to come. */
 const char *parameter_list_unused(const ParameterList *list);
 
 #endif

@@ -72,6 +72,7 @@ static bool may_come_back(Shell *shell, int r) {
 typedef struct Screen {
         struct termios before; /* of the terminal, where `keys` */
         bool keys;             /* they come as they are pressed, and are not shown */
+        bool drawn;
         size_t width, height;
 } Screen;
 
@@ -97,10 +98,6 @@ static void measure(Screen *screen) {
 static void screen_begin(Screen *screen) {
         struct termios keys;
 
-        measure(screen);
-        /* What stands there moves up, into the terminal's memory. */
-        for (size_t i = 0; i < screen->height; i++)
-                putchar('\n');
         if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &screen->before) < 0)
                 return;
         keys = screen->before;
@@ -155,6 +152,10 @@ static void draw(Watch *watch) {
         g_string_append(text, rows);
 
         lines = g_strsplit(text->str, "\n", -1);
+        if (!screen->drawn) /* what stands there moves up, into the terminal's memory */
+                for (size_t i = 0; i < screen->height; i++)
+                        putchar('\n');
+        screen->drawn = true;
         fputs(GO_HOME, stdout);
         for (char **line = lines; line[1]; line++)
                 printf("%s" CLEAR_LINE "\n", *line);
