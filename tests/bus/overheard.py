@@ -8,7 +8,7 @@ OBJECTS = "/org/sqlipc1"
 
 
 class Overheard:
-    """Members of the calls to the service's objects, by whichever of its names, in the order in which the bus routed them."""
+    """Members of the calls to the service's objects, by whichever of its names, in the order of the bus."""
 
     def __init__(self, address):
         self.members, self.client = [], Client(address)

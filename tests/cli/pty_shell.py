@@ -7,8 +7,8 @@
         shell.wait_for("SELECT")                     on the screen, or a function that holds; never a pause
         shell.cell(3, 0).fg                          colours as pyte names them
 
-Every wait ends with what it waits for, or fails after harness.PATIENCE seconds with the screen as it is then. Everything the program
-wrote is in `shell.raw`. HOME is a folder of the shell's own, unless two share one (`home=`).
+Every wait ends with what it waits for, or fails after harness.PATIENCE seconds with the screen as it is then. Everything the
+program wrote is in `shell.raw`. HOME is a folder of the shell's own, unless two share one (`home=`).
 """
 import contextlib
 import fcntl
@@ -221,7 +221,8 @@ class Shell(Terminal):
     def at_prompt(self):
         """The cursor stands behind a prompt, nothing is typed."""
         line = self.cursor_line()
-        return self.screen.cursor.x == len(line) + 1 and self.PROMPT.fullmatch(line) and not self.CONTINUATION.fullmatch(line)
+        is_prompt = self.PROMPT.fullmatch(line) and not self.CONTINUATION.fullmatch(line)
+        return is_prompt and self.screen.cursor.x == len(line) + 1
 
     def wait_prompt(self):
         self.wait_for(self.at_prompt, "a prompt")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Values that would drive a terminal, and sizes that would burst it: nothing of a value reaches the terminal as more than text."""
+"""Values that would drive a terminal, and sizes that would burst it: nothing of a value reaches it as more than text."""
 import re
 import sqlite3
 

@@ -1,16 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""ipcq-cli as a program: its exit codes, where it points in wrong SQL, what Ctrl-C does, and that memory stays constant.
-
-How rows look is for tests/unit; that they are sqlite3's, for test_results.py.
+"""ipcq-cli as a program that scripts run: what it takes, its exit codes, where it points in wrong SQL, what Ctrl-C does, and
+that memory stays constant. How rows look is for test_modes.py.
 """
 import os
 import pathlib
 import signal
 import subprocess
+import sys
 
-from harness import CHINOOK, CLI, SANITIZED, Service, main, wait_for
-from tap import at_most, diagnose, equal, test, true
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
+from harness import CHINOOK, CLI, SANITIZED, Service, main, wait_for  # noqa: E402
+from tap import at_most, diagnose, equal, test, true  # noqa: E402
 
 OK, QUERY, USAGE, UNREACHABLE, LOST, OUTPUT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
@@ -22,14 +23,16 @@ service = Service({"chinook": {"Path": CHINOOK, "Description": "A store"}})
 
 def start(*arguments, on=service, **keywords):
     command = [CLI, f"--address={on.address}", *arguments]
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | keywords
-    return subprocess.Popen(list(map(str, command)), env=on.environment, stdin=subprocess.DEVNULL, text=True, **streams)
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | keywords
+    return subprocess.Popen(list(map(str, command)), env=on.environment, text=True, **streams)
 
 
-def ask(*arguments, code=OK, **keywords):
+def ask(*arguments, code=OK, given=None, **keywords):
     """What it prints on both streams; it must end with `code`, and has something to say where that is a failure."""
+    if given is not None:
+        keywords["stdin"] = subprocess.PIPE
     process = start(*arguments, **keywords)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(given, timeout=120)
     equal(process.returncode, code, f"exit code of {arguments}, which said {err!r}")
     equal(bool(err), code != OK, f"whether {arguments} said something, which was {err!r}")
     return out, err
@@ -39,10 +42,59 @@ def ask(*arguments, code=OK, **keywords):
 def rows_and_lists():
     """0: rows, and the list of databases"""
     equal(ask("--mode=csv", "chinook", "SELECT 1 AS a, NULL AS b, 'x' AS c")[0], "a,b,c\n1,,x\n", "rows")
-    equal(ask("--mode=csv", "--list")[0], 'database,description\nchinook,"A store"\n', "list")
+    equal(ask("--mode=csv", "--list")[0], 'name,description,mode,open\nchinook,"A store",read-only,""\n', "list")
     equal(ask("--mode=csv", "--null=-", "chinook", "SELECT NULL AS b")[0], "b\n-\n", "NULL")
     true(ask("--version")[0].startswith("ipcq-cli "), "--version")
     true("--mode" in ask("--help")[0], "--help")
+
+
+@test
+def what_to_run():
+    """Words, -c, -f and standard input, in the order in which they are given; several statements, commands among them"""
+    script = service.folder / "script.sql"
+    script.write_text("SELECT 3;\n.print from the file\nSELECT 4")
+    quiet = ("--mode=list", "--headers=off")
+    equal(ask(*quiet, "chinook", "SELECT 1; SELECT 2", ".print three")[0], "1\n2\nthree\n", "words")
+    out = ask(*quiet, "-c", "SELECT 2", "-f", script, "-c", "SELECT 5;", "chinook", "SELECT 6")[0]
+    equal(out, "2\n3\nfrom the file\n4\n5\n6\n", "options")
+    equal(ask(*quiet, "chinook", given="SELECT 1;\nSELECT\n2;\n.print three\n")[0], "1\n2\nthree\n", "standard input")
+    equal(ask(*quiet, "-f", "-", "chinook", given="SELECT 7;")[0], "7\n", "-f -")
+    equal(ask("chinook", given="")[0], "", "nothing")
+    equal(ask(*quiet, "-o", service.folder / "out", "chinook", "SELECT 8")[0], "", "what -o leaves")
+    equal((service.folder / "out").read_text(), "8\n", "what -o wrote")
+
+
+@test
+def failures_of_several():
+    """A failure does not stop what follows, unless --bail says so; the code is that of the first, its place file and line"""
+    script = service.folder / "script.sql"
+    script.write_text("SELECT 1;\n\nSELECT\n  wrong;\n.nonsense\nSELECT 2;\n")
+    quiet = ("--mode=list", "--headers=off", "chinook", "-f", script)
+    out, err = ask(*quiet, code=QUERY)
+    equal(out, "1\n2\n", "output")
+    lines = err.splitlines()
+    true(lines[0].startswith(f"ipcq-cli: {script}:4: ") and "wrong" in lines[0], err)
+    equal(lines[1][lines[2].index("^") :].split()[0], "wrong", "what the caret points to")
+    true(any(line.startswith(f"ipcq-cli: {script}:5: ") for line in lines), err)
+    out, err = ask("--bail", *quiet, code=QUERY)
+    equal(out, "1\n", "output with --bail")
+    true("nonsense" not in err, err)
+
+
+@test
+def nothing_but_data():
+    """Without a terminal there are neither colours nor footers nor progress, and no taste of the user's"""
+    home = service.folder / "home"
+    (home / ".config/ipcq").mkdir(parents=True)
+    (home / ".config/ipcq/config").write_text("[ipcq]\nmode=json\n")
+    (home / ".config/ipcq/init.sql").write_text("SELECT 'init';\n")
+    command = [CLI, f"--address={service.address}", "--mode=csv", "chinook", "SELECT 1 AS a"]
+    everything = service.environment | {"HOME": str(home), "TERM": "xterm-256color"}
+    done = subprocess.run(command, env=everything, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    equal((done.returncode, done.stdout, done.stderr), (0, b"a\n1\n", b""), "what it says")
+    command[2:3] = []
+    done = subprocess.run(command, env=everything, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    equal(done.stdout, b"+---+\n| a |\n+---+\n| 1 |\n+---+\n", "what it says without a mode")
 
 
 @test
@@ -57,7 +109,6 @@ def parameters():
 def wrong_queries():
     """1: the service's errors, by name; wrong SQL with its line and a caret"""
     true("no database of this name" in ask("nosuch", "SELECT 1", code=QUERY)[1], "sentence")
-    true("(org.sqlipc1.Error.ParameterCount)" in ask("chinook", "SELECT ?", code=QUERY)[1], "name")
     true("(org.sqlipc1.Error.ReadOnly)" in ask("chinook", "DELETE FROM Genre", code=QUERY)[1], "name")
     out, err = ask("chinook", "SELECT Name,\n       'ü', sise\n  FROM Track", code=QUERY)
     equal(out, "", "output")
@@ -81,22 +132,26 @@ def the_other_bus():
                 everything = service.environment | environment
                 done = subprocess.run(command, env=everything, capture_output=True, text=True, check=False)
                 equal(done.returncode, code, f"exit code of {arguments}, which said {done.stderr!r}")
-                equal("this was about" in done.stderr, not choice, f"advice with {choice} in {done.stderr!r}")
+                equal("This was about" in done.stderr, not choice, f"advice with {choice} in {done.stderr!r}")
 
 
 @test
 def wrong_usage():
     """2: the command line"""
     for arguments in (
-        (),
-        ("chinook",),
-        ("chinook", "SELECT 1", "SELECT 2"),
         ("--mode=xml", "chinook", "SELECT 1"),
         ("--user", "chinook", "SELECT 1"),  # with the --address that all have here
         ("-p", "novalue", "chinook", "SELECT 1"),
         ("--list", "chinook"),
         ("--list", "-p", "a=1"),
         ("--frobnicate", "chinook", "SELECT 1"),
+        ("--host=somewhere", "chinook", "SELECT 1"),
+        ("--host=", "chinook", "SELECT 1"),
+        ("-p", "nobody=1", "chinook", "SELECT 1"),  # no statement has it
+        ("--timeout=soon", "chinook", "SELECT 1"),
+        ("--transport=pigeon", "chinook", "SELECT 1"),
+        ("-c",),
+        ("--file=/nonexistent", "chinook"),
     ):
         ask(*arguments, code=USAGE)
 
