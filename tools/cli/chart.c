@@ -272,9 +272,9 @@ static int read_rows(Chart *chart, const char *sql) {
                                chart->kind == CHART_BAR ? CHART_BARS_MAX : CHART_POINTS_MAX);
                 r = 0;
         }
-        if (r >= 0 && chart->n_numbers == 0)
-                return command_fail(chart->shell, -EBADE, "there are no %s to draw", chart->n_rows == 0 ? "rows" : "numbers");
-        return r;
+        if (r < 0 || chart->n_numbers > 0)
+                return r;
+        return command_fail(chart->shell, -EBADE, "there are no %s to draw", chart->n_rows == 0 ? "rows" : "numbers");
 }
 
 /* ---- Bars --------------------------------------------------------------------------------------------------------- */

@@ -56,8 +56,8 @@ const sqlipc_parameter *parameter_list_get(ParameterList *list, size_t *ret_n);
  * list, as in sqlite3's shell. Borrowed as from parameter_list_get(). Who was found counts as used. */
 const sqlipc_parameter *parameter_list_for(ParameterList *list, const char *sql, size_t *ret_n);
 
-/** The first of parameter_list_add() that parameter_list_for() has not found in any statement, borrowed; NULL: there is none.
- * Those of parameter_list_set() may wait for a statement yet to come. */
+/** The first of parameter_list_add() that parameter_list_for() has not found in any statement, borrowed; NULL: there is
+ * none. Those of parameter_list_set() may wait for a statement yet to come. */
 const char *parameter_list_unused(const ParameterList *list);
 
 #endif
