@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
 from harness import CHINOOK, CLI, Service, main, wait_for  # noqa: E402
 from tap import equal, test, true  # noqa: E402
 
-OK, QUERY, USAGE, LOST, OUTPUT = 0, 1, 2, 4, 5
+OK, QUERY, USAGE, LOST, OUTPUT, INTERRUPTED = 0, 1, 2, 4, 5, 130
 N_MANY, N_COLUMNS_MAX = 500, 2000
 SECONDS = 120
 
@@ -116,6 +116,12 @@ def fill_wide(connection):
     connection.execute("INSERT INTO narrow VALUES (1)")
 
 
+def fill_large(connection):
+    """More than all pipes and buffers between service and reader hold."""
+    connection.execute("CREATE TABLE a(x, filler)")
+    connection.executemany("INSERT INTO a VALUES ('old', ?)", [("." * 1000,)] * 20000)
+
+
 def quoted(name):
     return b'"' + name.replace(b'"', b'""') + b'"'
 
@@ -177,6 +183,7 @@ service = Service(
         "empty": make("empty.sqlite", ""),
         "many": make("many.sqlite", "", fill_many),
         "wide": make("wide.sqlite", "", fill_wide),
+        "mortal": make("mortal.sqlite", "", fill_large),
         "part": {"Path": CHINOOK, "Expose": "Album Artist"},
     }
 )
@@ -212,15 +219,9 @@ def original(database):
     return {"chinook": CHINOOK}.get(database, HERE / f"{database}.sqlite")
 
 
-def only_files(*names):
-    """Nothing but databases and these lies in the folder: no temporary file stayed."""
-    found = {path.name for path in HERE.iterdir() if not path.name.startswith(("odd", "many", "wide"))}
-    return sorted(name for name in found if "copy" in name and name not in names)
-
-
 @test
 def as_sqlite3():
-    """A dump of Chinook, and of each of its tables, is sqlite3's by the byte"""
+    """A dump of Chinook is sqlite3's by the byte, with rowids and without"""
     reference = subprocess.run(["sqlite3", CHINOOK, ".dump"], capture_output=True, check=True).stdout
     equal(ask("chinook", ".dump") == reference, True, "the same bytes")
     reference = subprocess.run(["sqlite3", CHINOOK, ".dump --preserve-rowids"], capture_output=True, check=True).stdout
@@ -280,14 +281,12 @@ def small_limits():
 @test
 def one_moment():
     """What is committed while a dump runs is in none of its tables, or in all"""
-    script = "PRAGMA journal_mode = WAL; CREATE TABLE a(x, filler); CREATE TABLE z(x); INSERT INTO z VALUES ('old');"
-    path = make("moment.sqlite", script)
+    path = make("moment.sqlite", "PRAGMA journal_mode = WAL;", fill_large)
     connection = sqlite3.connect(path)
-    connection.executemany("INSERT INTO a VALUES ('old', ?)", [("." * 1000,)] * 20000)
-    connection.commit()
+    connection.executescript("CREATE TABLE z(x); INSERT INTO z VALUES ('old');")
     with Service({"moment": path}) as own:
         process = start("moment", ".dump", on=own)
-        begun = process.stdout.read(65536)  # its table is larger than all pipes in between, so it stands still in it
+        begun = process.stdout.read(65536)  # and stands still in the first table
         true(b"INSERT INTO a VALUES('old'" in begun, "it reads the first table")
         connection.executescript("BEGIN; UPDATE a SET x = 'new'; UPDATE z SET x = 'new'; CREATE TABLE later(x); COMMIT;")
         out, err = process.communicate(timeout=SECONDS)
@@ -342,12 +341,7 @@ def changing_schema():
 @test
 def broken_off():
     """The daemon dies in the middle: what was written ends with ROLLBACK, and sqlite3 makes nothing of it"""
-    path = make("mortal.sqlite", "CREATE TABLE a(x, filler);")
-    connection = sqlite3.connect(path)
-    connection.executemany("INSERT INTO a VALUES (1, ?)", [("." * 1000,)] * 20000)
-    connection.commit()
-    connection.close()
-    with Service({"mortal": path}) as own:
+    with Service({"mortal": HERE / "mortal.sqlite"}) as own:
         process = start("mortal", ".dump", on=own)
         begun = process.stdout.read(65536)
         own.kill()
@@ -358,6 +352,18 @@ def broken_off():
         copy.unlink(missing_ok=True)
         subprocess.run(["sqlite3", copy], input=begun + out, capture_output=True, check=False)
         equal(sqlite3.connect(copy).execute("SELECT count(*) FROM sqlite_schema").fetchone(), (0,), "objects")
+
+
+@test
+def interrupted():
+    """SIGINT in the middle: what was written ends with ROLLBACK, the query ends on the server, and the program with 130"""
+    process = start("mortal", ".dump")
+    begun = process.stdout.read(65536)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=SECONDS)
+    equal((process.returncode, err), (INTERRUPTED, b""), "its end")
+    true((begun + out).endswith(b"ROLLBACK; -- due to errors\n") and b"COMMIT" not in out, f"its end: {out[-200:]!r}")
+    wait_for(lambda: not service.states(), "the run ends")
 
 
 @test

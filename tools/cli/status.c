@@ -276,11 +276,12 @@ int status_print_limits(Shell *shell) {
                 r = sd_bus_message_enter_container(reply, 'a', "{st}");
         while (r >= 0 && (r = sd_bus_message_read(reply, "{st}", &key, &value)) > 0)
                 append_limit(text, key, value);
-        if (r < 0) {
-                shell_complain(shell, r == -ENODATA ? "no database is open" : "the service does not tell its limits: %s",
-                               g_strerror(-r));
+        if (r == -ENODATA)
+                shell_complain(shell, "no database is open");
+        else if (r < 0)
+                service_complain(shell, r);
+        if (r < 0)
                 return r;
-        }
         g_string_append_printf(text, "%-28s ", "rows of a result here");
         if (shell->settings.rows_max > 0)
                 g_string_append_printf(text, "%" PRIu64 "\n", shell->settings.rows_max);
