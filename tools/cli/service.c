@@ -77,7 +77,9 @@ void service_complain(Shell *shell, int r) {
         else if (r == -EHOSTUNREACH || r == -ENXIO) {
                 shell_complain(shell, "nobody serves databases on %s", bus);
                 query_suggest_other_bus(shell);
-        } else
+        } else if (r == -ETIMEDOUT || r == -ECONNRESET)
+                shell_complain(shell, "the service on %s went away, or does not answer", bus);
+        else
                 shell_complain(shell, "cannot ask the service on %s: %s", bus, g_strerror(-r));
 }
 
