@@ -361,10 +361,10 @@ static size_t resident_kib(void) {
         return (size_t) g_ascii_strtoull(line + strlen("RssAnon:") + strspn(line + strlen("RssAnon:"), " \t"), NULL, 10);
 }
 
-/* 40,000 rows of a KiB each, and then a value of 64 MiB: holding them would take as much. */
+/* 10,000 rows of a KiB each, and then a value of 16 MiB: holding them would take as much. */
 static void test_constant_memory(void) {
         static const char *const names[] = { "v" };
-        g_autofree char *text = g_strnfill(64 << 20, '"');
+        g_autofree char *text = g_strnfill(16 << 20, '"');
 
         for (RenderMode mode = 0; mode < _RENDER_MODE_MAX; mode++) {
                 __attribute__((cleanup(renderer_freep))) Renderer *renderer = NULL;
@@ -373,9 +373,9 @@ static void test_constant_memory(void) {
                 size_t before = resident_kib();
 
                 g_assert_cmpint(renderer_new(mode, &options, names, 1, &renderer), ==, 0);
-                for (int i = 0; i < 40000; i++)
+                for (int i = 0; i < 10000; i++)
                         g_assert_cmpint(renderer_row(renderer, &value), ==, 0);
-                value.size = 64 << 20;
+                value.size = 16 << 20;
                 g_assert_cmpint(renderer_row(renderer, &value), ==, 0);
                 value.type = SQLIPC_BLOB;
                 g_assert_cmpint(renderer_row(renderer, &value), ==, 0);
