@@ -236,6 +236,14 @@ def round_trips():
 
 
 @test
+def transports():
+    """However rows travel, as D-Bus values too, a dump is the same"""
+    whole = ask("odd", ".dump")
+    for transport in ("pipe", "channel", "dbus"):
+        equal(ask("odd", f".transport {transport}", ".dump") == whole, True, f"the same over {transport}")
+
+
+@test
 def rowids():
     """Rowids that are no column come back with --preserve-rowids, and in a backup"""
     copy = load(ask("odd", ".dump --preserve-rowids"), "copy.sqlite")
