@@ -343,7 +343,6 @@ char *editor_prompt(const Editor *editor) {
 }
 
 int editor_read_line(Editor *editor, const char *prompt, const EditorLines *before, char **ret, bool *ret_typed) {
-        g_autofree char *line = NULL;
         int r;
 
         *ret_typed = false;
