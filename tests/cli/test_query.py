@@ -266,9 +266,9 @@ def cancelled_while_polkit_is_asked():
             shell.send(".open chinook" + ENTER)
             shell.wait_for("chinook>")
             shell.send("SELECT 6 * 7;" + ENTER)
-            shell.wait_for("│ 42")
+            shell.wait_for(lambda: "│ 42" in shell.text() and shell.cursor_line() == "chinook>", "the result, and a prompt")
             shell.send(control("D"))
-            shell.wait_exit()
+            equal(shell.wait_exit(), OK, "exit code")
         fake.close()
 
 
