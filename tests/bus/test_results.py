@@ -167,13 +167,13 @@ def declared_types():
 
 
 @test
-def csv_of_the_shell():
-    """ipcq-cli --mode=csv prints what sqlite3 -csv -header prints, byte by byte"""
+def literals_of_the_shell():
+    """ipcq-cli --mode=quote prints what sqlite3 -quote -header prints, byte by byte; test_modes.py has what that loses"""
     for database, title, sql, parameters in ALL:
-        if parameters or sql.startswith("EXPLAIN"):  # the shell draws a tree for these
+        if parameters or sql.startswith("EXPLAIN") or database == "extremes":  # the shell draws a tree for EXPLAIN
             continue
-        shell = service.run("sqlite3", "-csv", "-header", FILES[database], sql)
-        mine = service.run(CLI, f"--address={service.address}", "--mode=csv", database, sql)
+        shell = service.run("sqlite3", "-quote", "-header", FILES[database], sql)
+        mine = service.run(CLI, f"--address={service.address}", "--mode=quote", "--headers=on", database, sql)
         equal((mine.returncode, mine.stderr), (0, b""), title)
         equal(mine.stdout, shell.stdout, title)
 
