@@ -17,6 +17,7 @@
 #include <sys/eventfd.h>
 
 #include "channel.h"
+#include "config.h"
 #include "connection.h"
 #include "cursor.h"
 #include "sqlipc-names.h"
@@ -315,4 +316,8 @@ int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline
                         return r < 0 ? r : 0;
         }
         return *deadline != UINT64_MAX && now_usec() >= *deadline ? -ETIMEDOUT : 0;
+}
+
+_public_ const char *sqlipc_version(void) {
+        return SQLIPC_VERSION;
 }

@@ -39,6 +39,12 @@ extern "C" {
 
 struct sd_bus;
 
+/**
+ * The version of the library that runs, "0.1.0"; static. The one that a program was built with may have been another.
+ * Since: 0.1
+ */
+const char *sqlipc_version(void);
+
 typedef struct sqlipc_connection sqlipc_connection;
 typedef struct sqlipc_statement sqlipc_statement;
 typedef struct sqlipc_cursor sqlipc_cursor;

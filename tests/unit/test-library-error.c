@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "config.h"
 #include "error.h"
+#include "sqlipc.h"
 #include "test.h"
 
 typedef struct Row {
@@ -171,6 +173,10 @@ static void test_bus_lost(void) {
         sd_bus_message_unref(reply);
 }
 
+static void test_version(void) {
+        CHECK_STRING(sqlipc_version(), SQLIPC_VERSION);
+}
+
 int main(void) {
         static const Test tests[] = {
                 TEST(test_table_by_name),
@@ -179,6 +185,7 @@ int main(void) {
                 TEST(test_unknown_number),
                 TEST(test_long_message),
                 TEST(test_own),
+                TEST(test_version),
                 TEST(test_bus_lost), /* the last */
         };
         int fds[2];

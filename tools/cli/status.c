@@ -2,7 +2,6 @@
 /* What the service says of itself and of us, see status.h. */
 #include "status.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
@@ -66,14 +65,13 @@ static char *describe_user(const Shell *shell, uint32_t uid) {
 
 static void append_us(Shell *shell, GString *text, sd_bus *bus, uint32_t uid) {
         g_autofree char *bus_name = session_describe_bus(&shell->session), *user = describe_user(shell, uid), *where = NULL;
+        g_autofree char *library = g_strdup_printf("libsqlipc %s", sqlipc_version());
         const char *unique = "";
-        Dl_info library = {};
 
         (void) sd_bus_get_unique_name(bus, &unique);
         where = g_strdup_printf("%s, as %s", bus_name, unique);
         append_line(text, "Client", "ipcq-cli " SQLIPC_VERSION);
-        if (dladdr((void *) sqlipc_open_user, &library) != 0)
-                append_line(text, "Library", library.dli_fname);
+        append_line(text, "Library", library);
         append_line(text, "Bus", where);
         append_line(text, "User", user);
 }
