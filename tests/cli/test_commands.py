@@ -74,10 +74,13 @@ def settings():
 
 @test
 def transports():
-    """.transport: the next run goes that way"""
+    """.transport: the next run goes that way; without an argument it shows which way the last one went"""
+    equal(ask(".transport")[0], "transport: auto\n", "before any run")
     for transport in ("pipe", "channel", "dbus"):
         out, err = ask(f".transport {transport}", ".stats on", "SELECT 1 AS a")
         true(re.search(f"Transport: +{transport}\n", out + err), f"with {transport}: {out!r}, {err!r}")
+        out, _ = ask(f".transport {transport}", "SELECT 1 AS a", ".transport auto", ".transport")
+        equal(out, f"a\n1\ntransport: auto, the last run by {transport}\n", "last run")
 
 
 @test

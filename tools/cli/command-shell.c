@@ -238,6 +238,19 @@ static int run_shell(Shell *shell, const Command *command, char **arguments) {
         return command_fail(shell, -EIO, "it ended with exit code %d", r);
 }
 
+/* ---- .transport --------------------------------------------------------------------------------------------------- */
+
+static int run_transport(Shell *shell, const Command *command, char **arguments) {
+        const char *const *names = settings_values("transport"); /* by sqlipc_transport */
+        sqlipc_transport last = shell->session.last_transport;
+        g_autofree char *line = NULL;
+
+        if (arguments[1] || last == SQLIPC_TRANSPORT_AUTO)
+                return command_setting(shell, command, arguments);
+        line = g_strdup_printf("transport: %s, the last run by %s\n", names[shell->settings.transport], names[last]);
+        return answer_text(shell, line);
+}
+
 /* ---- The table ---------------------------------------------------------------------------------------------------- */
 
 #define SETTING(its_name, its_aliases, its_arguments, its_summary, its_details)                                   \
@@ -275,7 +288,7 @@ const Command commands_shell[] = {
         { .name = "transport", .arguments = "auto|pipe|channel|dbus", .summary = "How requests and rows travel",
           .details = "pipe: asked over the bus, rows down a pipe. channel: over a private socket to the worker, faster for\n"
                      "small results. dbus: all of it as messages of the bus, the only way to another host. auto chooses.",
-          .n_max = 1, .kinds = { ARGUMENT_SETTING }, .run = command_setting },
+          .n_max = 1, .kinds = { ARGUMENT_SETTING }, .run = run_transport },
         { .name = "parameter", .arguments = "set NAME VALUE | unset NAME | list | clear",
           .summary = "Values for the parameters of statements, as ?1, :name, @name, $name",
           .details = "NAME stands with or without its prefix, or is a number: the position. VALUE is 12 INTEGER, 1.5 REAL,\n"

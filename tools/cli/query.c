@@ -184,6 +184,8 @@ static void note_totals(Query *query) {
 
         sqlipc_cursor_get_totals(query->cursor, NULL, &totals->n_bytes, &totals->server_usec);
         totals->transport = sqlipc_cursor_get_transport(query->cursor);
+        if (totals->transport != SQLIPC_TRANSPORT_AUTO)
+                query->shell->session.last_transport = totals->transport;
         totals->total_usec = now_usec() - query->begin;
 }
 

@@ -28,6 +28,7 @@ typedef struct Session {
         char *database;                /* owned; NULL: none is open */
         sqlipc_connection *connection; /* owned; NULL: not connected */
         sqlipc_transport transport;
+        sqlipc_transport last_transport; /* of the last run; AUTO: there was none */
         bool interactive_authorization;
         bool unreachable;              /* the last session_connect() failed */
         bool lost;                     /* the service went away under a query, and no other one has worked since */
