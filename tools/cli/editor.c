@@ -349,6 +349,7 @@ int editor_read_line(Editor *editor, const char *prompt, const EditorLines *befo
         editor->before = before;
         editor->prompt_width = format_shown_width(prompt, strlen(prompt));
         editor_completion_begin(editor->options.shell, before->text);
+        (void) fflush(stdout); /* what was printed stands before the prompt */
         r = editor->plain ? read_plain_line(editor, prompt) : edit_line(editor, prompt, ret_typed);
         editor_completion_end();
         show(editor);
