@@ -5,8 +5,8 @@
 #
 # sqlipc from a bare checkout to rows, in a minute or two: installs what is missing (Debian), builds, makes two real
 # databases in a temporary folder, starts a private bus that starts the daemon on the first call, and queries it in the
-# ways that there are. Prints each command before it runs. On a terminal it ends in the shell, if one likes. Leaves nothing but
-# the build folder, build-demo, also after Ctrl-C.
+# ways that there are. Prints each command before it runs. On a terminal it ends in the shell, if one likes. Leaves nothing
+# but the build folder, build-demo, also after Ctrl-C.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -225,7 +225,8 @@ def commands(shell):
     equal(offered, sorted(set(listed)), "offered")
     equal(shell.complete("ipcq-cli chinook .tabl")[0], "ipcq-cli chinook .tables ", "line")
     equal(shell.complete("ipcq-cli chinook '.tabl")[0].rstrip(" '"), "ipcq-cli chinook '.tables", "line with a quote")
-    equal(shell.complete("ipcq-cli --mode=csv chinook -c .tabl")[0], "ipcq-cli --mode=csv chinook -c .tables ", "line with -c")
+    line = "ipcq-cli --mode=csv chinook -c .tabl"
+    equal(shell.complete(line)[0], f"{line}es ", "line with -c")
 
 
 @in_both

@@ -175,7 +175,7 @@ def opened():
     equal(ask("chinook", ".open empty", ".tables", "\\c chinook", ".tables Genre"), "Genre\n", "tables of each")
     out = ask("chinook", ".open nosuch", ".tables Genre", code=QUERY, says="there is no database nosuch")
     equal(out, "Genre\n", "tables of what was open")
-    ask("-c", ".tables", code=QUERY, says="No database is open")
+    ask("-c", ".tables", code=QUERY, says="no database is open")
 
 
 @test
@@ -185,7 +185,7 @@ def connected():
         there, back = (f".connect --address={one.address}" for one in (other, service))
         out = ask("chinook", there, ".tables", back, ".tables Genre")
         equal(out, "Genre\n", "tables of each")
-        ask("chinook", f".connect --address={bare.address}", ".tables", code=QUERY, says="No database is open")
+        ask("chinook", f".connect --address={bare.address}", ".tables", code=QUERY, says="no database is open")
         for nobody in (dead.address, "unix:path=/nonexistent"):
             words = ("chinook", f".connect --address={nobody}", ".tables Genre")
             done = service.run(CLI, f"--address={service.address}", *words)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * ipcq-cli: the shell of sqlipc, for people and for scripts; shell.h has the picture. Whatever happens, rows that came are written
- * before the program says why no more follow.
+ * ipcq-cli: the shell of sqlipc, for people and for scripts; shell.h has the picture. Whatever happens, rows that came are
+ * written before the program says why no more follow.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,8 @@ static void occupy_standard_streams(void) {
                 }
 }
 
-/* Values are UTF-8 whatever the user's locale says, and so are their widths. Whether the terminal shows it, the locale says. */
+/* Values are UTF-8 whatever the user's locale says, and so are their widths. Whether the terminal shows it, the locale
+ * says. */
 static bool set_locale(void) {
         bool shows_utf8 = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 
@@ -104,7 +105,7 @@ static void tell_unused_parameters(Shell *shell) {
 
         if (!name || shell->exit_code != EXIT_OK)
                 return;
-        shell_complain(shell, "No statement has the parameter %s.", name);
+        shell_complain(shell, "no statement has the parameter %s", name);
         shell->exit_code = EXIT_USAGE;
 }
 
@@ -127,7 +128,8 @@ static int open_first(Shell *shell, const char *database) {
         if (r == -ENOENT) {
                 g_autofree char *bus = session_describe_bus(&shell->session);
 
-                shell_complain(shell, "There is no database %s on %s that you may use; .databases lists them.", database, bus);
+                shell_complain(shell, "there is no database %s on %s that you may use; .databases lists them", database,
+                               bus);
         } else if (r < 0) {
                 query_complain(shell, r, NULL);
                 shell->exit_code = query_exit_code(shell, r);

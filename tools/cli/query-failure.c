@@ -24,7 +24,7 @@ void query_suggest_other_bus(const Shell *shell) {
 
         if (bus->chosen || bus->kind == BUS_ADDRESS)
                 return;
-        shell_complain(shell, "This was about %s; %s is for %s.", system ? "the system's service" : "your own service",
+        shell_complain(shell, "this was about %s; %s is for %s", system ? "the system's service" : "your own service",
                        system ? "--user" : "--system", system ? "your own" : "the system's");
 }
 
@@ -66,7 +66,7 @@ void query_complain(Shell *shell, int r, const char *sql) {
                 return;
         }
         bus = session_describe_bus(&shell->session);
-        shell_complain(shell, "Cannot reach %s: %s", bus, g_strerror(-r));
+        shell_complain(shell, "cannot reach %s: %s", bus, g_strerror(-r));
         query_suggest_other_bus(shell);
 }
 
@@ -80,7 +80,7 @@ static int settle_output(Query *query, int r) {
         if (r == -EPIPE)
                 shell->quit = true; /* nobody reads on, which is nothing to tell */
         else
-                shell_complain(shell, "Cannot write: %s", g_strerror(-r));
+                shell_complain(shell, "cannot write: %s", g_strerror(-r));
         shell_note_failure(shell, EXIT_OUTPUT);
         return r;
 }
@@ -101,7 +101,7 @@ static void tell_cancelled(Query *query, int r) {
 static void tell_timeout(Query *query) {
         g_autofree char *time = human_time(query->shell->settings.timeout_usec);
 
-        shell_complain(query->shell, "The query was ended after %s (.timeout).", time);
+        shell_complain(query->shell, "the query was ended after %s (.timeout)", time);
         shell_note_failure(query->shell, EXIT_QUERY);
 }
 
@@ -117,7 +117,7 @@ int query_settle(Query *query, int r) {
         else if (query->timed_out)
                 tell_timeout(query);
         else if (!shell->session.database)
-                shell_complain(shell, "No database is open; .open NAME opens one, .databases lists them.");
+                shell_complain(shell, "no database is open; .open NAME opens one, .databases lists them");
         else if (query->is_over || !query->has_columns) /* else it is the visitor's */
                 query_complain(shell, r, query->sql);
         return r;

@@ -226,7 +226,7 @@ static int begin_output(Shell *shell, FILE **ret) {
         int r = output_begin(shell->output, &options, ret);
 
         if (r < 0) {
-                shell_complain(shell, "Cannot write to %s: %s", output_target(shell->output), g_strerror(-r));
+                shell_complain(shell, "cannot write to %s: %s", output_target(shell->output), g_strerror(-r));
                 shell_note_failure(shell, EXIT_OUTPUT);
         }
         return r;
@@ -253,6 +253,6 @@ int query_print(Shell *shell, const char *sql) {
                 r = w;
         }
         if (print.limited && r >= 0)
-                shell_complain(shell, "These are the first %" PRIu64 " rows; there are more (.limit rows).", print.rows_max);
+                shell_complain(shell, "these are the first %" PRIu64 " rows; there are more (.limit rows)", print.rows_max);
         return query_settle(&query, r);
 }

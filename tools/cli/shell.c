@@ -35,6 +35,8 @@ void shell_done(Shell *shell) {
 
 /* ---- Talk --------------------------------------------------------------------------------------------------------- */
 
+static void tell(const char *before, const char *format, va_list arguments) G_GNUC_PRINTF(2, 0);
+
 static void tell(const char *before, const char *format, va_list arguments) {
         g_autofree char *message = g_strdup_vprintf(format, arguments);
         g_autoptr(GString) shown = g_string_new(NULL);
@@ -130,7 +132,7 @@ static int run_next(Shell *shell, Script *script, unsigned *n_idle) {
         if (r > 0)
                 r = shell_run_unit(shell, &unit);
         else {
-                shell_complain(shell, "%s", r == -EILSEQ ? "What is read here is no UTF-8 text." : g_strerror(-r));
+                shell_complain(shell, "%s", r == -EILSEQ ? "what is read here is no UTF-8 text" : g_strerror(-r));
                 if (r != -EILSEQ)
                         shell->quit = true;
         }
