@@ -56,6 +56,8 @@ def settings():
     equal(out, ",2\n-,2\na\n1\n", "rows")
     out, _ = ask(".mode list", ".headers off", '.separator "\\t"', "SELECT 1, 2", ".separator auto", "SELECT 1, 2")
     equal(out, "1\t2\n1|2\n", "separators")
+    out, _ = ask(".mode list", ".headers off", ".separator \\t", "SELECT 1, 2", ".separator ' : '", "SELECT 1, 2", ".separator")
+    equal(out, "1\t2\n1 : 2\nseparator:  : \n", "separators without escapes, and in quotes")
     out, _ = ask(".mode insert genre", "SELECT 1", ".mode", ".mode csv")
     equal(out, "INSERT INTO genre VALUES(1);\nmode: insert\n", "insert")
     equal(ask(".timeout 2.5", ".timeout", ".timeout off", ".timeout")[0], "timeout: 2.5\ntimeout: off\n", "timeout")

@@ -25,6 +25,20 @@ static int run_width(Shell *shell, const Command *command, char **arguments) {
         return command_set(shell, "width", widths);
 }
 
+/* As in sqlite3's shell \t is a tab here without quotes, too. */
+static int run_separator(Shell *shell, const Command *command, char **arguments) {
+        const char *rest = arguments[1];
+        bool is_quoted = *rest == '"' || *rest == '\'';
+        g_autofree char *quoted = is_quoted ? g_strdup(rest) : g_strconcat("\"", rest, "\"", NULL);
+        g_auto(GStrv) words = NULL;
+
+        if (!*rest)
+                return command_setting(shell, command, (char *[]) { arguments[0], NULL });
+        if (command_split(quoted, &words) < 0 || g_strv_length(words) != 1)
+                return command_misuse(shell, command);
+        return command_setting(shell, command, (char *[]) { arguments[0], words[0], NULL });
+}
+
 /* ---- .output, .once ----------------------------------------------------------------------------------------------- */
 
 static int redirect(Shell *shell, const Command *command, const char *rest, bool once) {
@@ -57,7 +71,7 @@ const Command commands_output[] = {
         { .name = "nullvalue", .arguments = "TEXT|auto", .summary = "What stands for NULL",
           .details = "auto: what the mode has for it. JSON and SQL have their own.", .n_max = 1, .run = command_setting },
         { .name = "separator", .arguments = "TEXT|auto", .summary = "What stands between the values of mode list",
-          .details = "auto: |. Within \"...\", \\t is a tab.", .n_max = 1, .run = command_setting },
+          .details = "auto: |. \\t is a tab.", .takes_rest = true, .run = run_separator },
         { .name = "width", .arguments = "[N...]", .summary = "How wide the first columns of a grid are",
           .details = "Negative: flushed right. 0: as wide as the values. Without N each column is.",
           .n_max = -1, .run = run_width },
