@@ -56,7 +56,8 @@ def settings():
     equal(out, ",2\n-,2\na\n1\n", "rows")
     out, _ = ask(".mode list", ".headers off", '.separator "\\t"', "SELECT 1, 2", ".separator auto", "SELECT 1, 2")
     equal(out, "1\t2\n1|2\n", "separators")
-    out, _ = ask(".mode list", ".headers off", ".separator \\t", "SELECT 1, 2", ".separator ' : '", "SELECT 1, 2", ".separator")
+    rows = "SELECT 1, 2"
+    out, _ = ask(".mode list", ".headers off", ".separator \\t", rows, ".separator ' : '", rows, ".separator")
     equal(out, "1\t2\n1 : 2\nseparator:  : \n", "separators without escapes, and in quotes")
     out, _ = ask(".mode insert genre", "SELECT 1", ".mode", ".mode csv")
     equal(out, "INSERT INTO genre VALUES(1);\nmode: insert\n", "insert")
