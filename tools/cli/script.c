@@ -182,6 +182,8 @@ static int take_unit(Script *script, Unit *ret) {
 
 /* Makes room: what is done goes, so that each byte that stays moves at most once for each line that is read. */
 static void forget_done(Script *script) {
+        if (script->begin == 0)
+                return; /* GLib would move all of it to where it is */
         g_string_erase(script->buffer, 0, (gssize) script->begin);
         script->begin = 0;
 }
