@@ -83,8 +83,8 @@ COMMANDS = {
 
 # They ask nothing of the service, and answer as ever without one.
 NEEDS_NOBODY = set(
-    "bail cd color echo eqp exit footer forget headers help mode nullvalue once output pager parameter print progress queries "
-    "quit reset save separator shell show stats system timeout timer transport vertical width".split()
+    "bail cd color echo eqp exit footer forget headers help mode nullvalue once output pager parameter print "
+    "progress queries quit reset save separator shell show stats system timeout timer transport vertical width".split()
 )
 
 
