@@ -50,6 +50,11 @@ def paste(text):
     return f"\x1b[200~{text}\x1b[201~"
 
 
+def untimed(line):
+    """The line below a result without its times."""
+    return re.sub(r" \(server [\d.]+ m?s, transfer [\d.]+ m?s\)", "", line)
+
+
 class Terminal:
     """A program on a terminal; ends with it."""
 

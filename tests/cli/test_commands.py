@@ -94,7 +94,7 @@ def turned_by_a_backslash():
         shown = "\n".join(shell.run("SELECT 40 + 2 AS x;"))
         true(re.search(r"x\W+42", shown) and "+--" not in shown, f"vertically: {shown!r}")
         equal(shell.run("\\x"), ["vertical is off."], "\\x again")
-        equal(shell.run("\\timing"), ["timer is on."], "\\timing")
+        equal(shell.run("\\timing"), ["timer is off."], "\\timing")
         shown = "\n".join(shell.run("SELECT 40 + 2 AS x \\gx"))
         true(re.search(r"x\W+42", shown), f"\\gx: {shown!r}")
         equal(shell.run(".vertical"), ["vertical: off"], "vertical after \\gx")

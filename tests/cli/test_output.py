@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import termios
 
-from pty_shell import ENTER, Shell, control  # finds what follows
+from pty_shell import ENTER, Shell, control, untimed  # finds what follows
 
 from harness import CHINOOK, CLI, PATIENCE, SANITIZED, Service, children, main, rss_anon, wait_for
 from tap import Skip, at_most, diagnose, equal, test, true
@@ -169,9 +169,9 @@ def only_what_is_taller():
                 lines = shell.run(f"SELECT substr(hex(zeroblob({width})), 1, {width}) FROM Genre LIMIT {rows};")
                 equal(seen.exists(), paged, f"whether {rows} rows of {width} columns were paged")
                 if paged:
-                    equal(seen.read_text(), rows * ("0" * width + "\n") + f"{rows} rows\n", "what the pager got")
+                    equal(untimed(seen.read_text()), rows * ("0" * width + "\n") + f"{rows} rows\n", "what the pager got")
                 else:
-                    equal(lines[-1], f"{rows} rows", "what the terminal got")
+                    equal(untimed(lines[-1]), f"{rows} rows", "what the terminal got")
 
 
 @test
@@ -193,11 +193,11 @@ def which_pager():
     with shell_of(pager="echo paged; cat >/dev/null") as shell:
         equal(shell.run(tall), ["paged"], "by $PAGER")
         shell.run(".pager off")
-        equal(shell.run(tall)[-1], "100 rows", "turned off")
+        equal(untimed(shell.run(tall)[-1]), "100 rows", "turned off")
         shell.run(".pager 'echo mine; cat >/dev/null'")
         equal(shell.run(tall), ["mine"], "by .pager")
     with shell_of(pager="echo paged; cat >/dev/null", environment={"TERM": "dumb"}) as shell:
-        equal(shell.run(tall)[-1], "100 rows", "on a dumb terminal")
+        equal(untimed(shell.run(tall)[-1]), "100 rows", "on a dumb terminal")
 
 
 @test
@@ -209,7 +209,7 @@ def pager_that_is_not_there():
             true(any("There is no pager nosuchpager -x" in line for line in lines), f"it says {lines[:3]}")
             rows = [line for line in lines if re.fullmatch(r"│ \d+ +│", line)]
             equal(len(rows), n, "rows on the terminal")
-            equal(lines[-1], f"{n:,} rows", "the last line")
+            equal(untimed(lines[-1]), f"{n:,} rows", "the last line")
 
 
 @test
@@ -234,7 +234,7 @@ def pager_without_room():
     with shell_of(pager="cat", environment={"TMPDIR": "/nonexistent"}) as shell:
         lines = shell.run("SELECT Name FROM Track LIMIT 100;")
         true(any("pager cannot be started" in line for line in lines), f"without a folder: {lines[:3]}")
-        equal(lines[-1], "100 rows", "the last line")
+        equal(untimed(lines[-1]), "100 rows", "the last line")
 
 
 @test

@@ -122,8 +122,11 @@ def opcodes():
 
 @test
 def footers():
-    """On a terminal rows stand below the result, with .timer their times; elsewhere nothing does that was not asked for"""
+    """At a prompt rows and times stand below the result; elsewhere nothing does that was not asked for"""
     with shell_of() as shell:
+        line = shell.run("SELECT 1;")[-1]
+        true(re.fullmatch(r"1 row \(server [\d.]+ m?s, transfer [\d.]+ m?s\)", line), f"from the start: {line!r}")
+        shell.run(".timer off")
         equal(shell.run("SELECT 1;")[-1], "1 row", "one row")
         equal(shell.run("SELECT * FROM Track WHERE TrackId < 0;")[-1], "0 rows", "none")
         equal(shell.run("SELECT count(*) FROM Track; SELECT 1 UNION SELECT 2;")[-1], "2 rows", "two")

@@ -49,6 +49,7 @@ static bool wants_colors(void) {
 static void set_up(Shell *shell, Options *options, bool shows_utf8) {
         shell->interactive = options->tasks->len == 0 && !options->list && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
         shell->settings.colors = wants_colors();
+        shell->settings.timer = shell->interactive;
         shell->settings.mode = shell->interactive && shows_utf8 ? RENDER_BOX : RENDER_TABLE;
         shell->session.bus = options->bus;
         options->bus = (BusChoice) {};
@@ -75,11 +76,13 @@ static int redirect(Shell *shell, const Options *options) {
 static int run_file(Shell *shell, const char *path) {
         bool is_stdin = g_str_equal(path, "-");
         FILE *file = is_stdin ? stdin : fopen(path, "re");
+        int r;
 
         if (!file) {
-                shell_complain(shell, "%s: %s", path, g_strerror(errno));
+                r = -errno;
+                shell_complain(shell, "%s: %s", path, g_strerror(-r));
                 shell_note_failure(shell, EXIT_USAGE);
-                return -errno;
+                return r;
         }
         return shell_run_script(shell, script_new_file(file, !is_stdin, is_stdin ? "stdin" : path));
 }
@@ -191,7 +194,7 @@ static int run(Shell *shell, Options *options, bool shows_utf8) {
 int main(int argc, char **argv) {
         bool shows_utf8 = set_locale();
         Options options;
-        Shell shell;
+        Shell shell = {};
         int r;
 
         occupy_standard_streams();
