@@ -174,12 +174,29 @@ def check_copy(copy, original, rowids=False):
     equal(sqlite3.connect(copy).execute("PRAGMA integrity_check").fetchall(), [("ok",)], "integrity_check")
 
 
+def fill_beyond(connection):
+    """Definitions that somebody went on with by hand, of which SQLite reads the first statement."""
+    beyond = ";\n.shell touch ran-{0}\nATTACH 'attached-{0}' AS x; CREATE TABLE x.y(z)"
+    silent = "; ATTACH 'attached-{0}' AS x; CREATE TABLE x.y(z)"
+    connection.execute("PRAGMA writable_schema = ON")
+    for name, more in (("seen", beyond), ("changed", beyond), ("other", silent)):
+        connection.execute("UPDATE sqlite_schema SET sql = sql || ? WHERE name = ?", (more.format(name), name))
+
+
+BEYOND = """
+CREATE TABLE t(a);
+CREATE VIEW seen AS SELECT 1 AS "*/; .shell touch ran-comment
+.shell touch ran-comment";
+CREATE VIEW other AS SELECT 2;
+CREATE TRIGGER changed AFTER INSERT ON t BEGIN SELECT ';'; END;
+"""
 UTF16 = "PRAGMA encoding = 'UTF-16le'; CREATE TABLE t(a); INSERT INTO t VALUES ('größe'), (1.5);"
 service = Service(
     {
         "chinook": CHINOOK,
         "odd": make("odd.sqlite", fill=fill_odd),
         "utf16": make("utf16.sqlite", UTF16),
+        "beyond": make("beyond.sqlite", BEYOND, fill_beyond),
         "empty": make("empty.sqlite", ""),
         "many": make("many.sqlite", "", fill_many),
         "wide": make("wide.sqlite", "", fill_wide),
@@ -210,7 +227,7 @@ def load(sql, name):
     """A database of what sqlite3 makes of a dump, which must please it."""
     copy = HERE / name
     copy.unlink(missing_ok=True)
-    done = subprocess.run(["sqlite3", "-bail", copy], input=sql, capture_output=True, timeout=SECONDS, check=False)
+    done = subprocess.run(["sqlite3", "-bail", copy], input=sql, capture_output=True, timeout=SECONDS, cwd=HERE, check=False)
     equal((done.returncode, done.stdout, done.stderr), (0, b"", b""), "sqlite3 reading the dump")
     return copy
 
@@ -271,6 +288,20 @@ def backups():
         copy.unlink(missing_ok=True)
         ask(database, ".backup copy.sqlite")
         check_copy(copy, original(database), rowids=True)
+
+
+@test
+def beyond_definitions():
+    """What stands behind a definition's statement is not run: not by sqlite3 that reads a dump or a schema, not by a backup"""
+    before = make("before.sqlite", BEYOND)
+    says = b"what stands behind the end of its definition is left out"
+    check_copy(load(ask("beyond", ".dump", says=says), "copy.sqlite"), before)
+    (HERE / "copy.sqlite").unlink()
+    ask("beyond", ".backup copy.sqlite", says=says)
+    check_copy(HERE / "copy.sqlite", before)
+    for command in (".schema", ".schema --indent"):
+        load(ask("beyond", command), "copy.sqlite")
+    equal([*HERE.glob("ran-*"), *HERE.glob("attached-*")], [], "files that were made")
 
 
 @test

@@ -111,6 +111,8 @@ int backup_write(Shell *shell, const DumpOptions *options, const char *path) {
         int r, rc;
 
         rc = sqlite3_open_v2(path, &backup.db, SQLITE_OPEN_READWRITE, NULL);
+        if (backup.db) /* what the database says to execute reaches no other file */
+                (void) sqlite3_limit(backup.db, SQLITE_LIMIT_ATTACHED, 0);
         r = rc == SQLITE_OK ? fill(&backup, options) : complain(&backup, rc);
         (void) sqlite3_close(backup.db);
         return r;

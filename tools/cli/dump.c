@@ -60,14 +60,20 @@ static int create_virtual_table(Dump *dump, const SchemaObject *object) {
         return give_statement(dump, sql->str);
 }
 
-/* Names in quotes are those that a virtual table makes for its tables, so another version may have made it already. */
+/* Names in quotes are those that a virtual table makes for its tables, so another version may have made it already. What
+ * stands behind the statement SQLite never ran, and sqlite3 would: somebody put it there by hand. */
 static int create_object(Dump *dump, const SchemaObject *object) {
         static const char create_table[] = "CREATE TABLE ";
         bool quoted = g_str_has_prefix(object->sql, "CREATE TABLE '") || g_str_has_prefix(object->sql, "CREATE TABLE \"");
+        size_t skipped = quoted ? strlen(create_table) : 0, size = schema_text_size(object->sql);
         g_autofree char *sql = NULL;
 
-        sql = g_strconcat(quoted ? "CREATE TABLE IF NOT EXISTS " : "",
-                          quoted ? object->sql + strlen(create_table) : object->sql, before_semicolon(object), NULL);
+        if (g_ascii_strncasecmp(object->sql, "CREATE", strlen("CREATE")) != 0)
+                return -EBADMSG;
+        if (object->sql[size])
+                shell_complain(dump->shell, "%s: what stands behind the end of its definition is left out", object->name);
+        sql = g_strdup_printf("%s%.*s%s", quoted ? "CREATE TABLE IF NOT EXISTS " : "", (int) (size - skipped),
+                              object->sql + skipped, object->sql[size] ? "" : before_semicolon(object));
         return give_statement(dump, sql);
 }
 
@@ -126,6 +132,7 @@ static int check_object(Dump *dump, sqlipc_cursor *cursor) {
 }
 
 static int take_header(Dump *dump, sqlipc_cursor *cursor) {
+        static const char *const encodings[] = { "UTF-8", "UTF-16le", "UTF-16be", NULL };
         const DumpHeader header = {
                 .application_id = sqlipc_column_int64(cursor, 1),
                 .user_version = sqlipc_column_int64(cursor, 2),
@@ -133,6 +140,8 @@ static int take_header(Dump *dump, sqlipc_cursor *cursor) {
                 .page_size = sqlipc_column_int64(cursor, 4),
         };
 
+        if (!g_strv_contains(encodings, header.encoding))
+                return -EBADMSG;
         dump->begun = true;
         return dump->sink->begin(dump->userdata, &header);
 }
@@ -237,6 +246,6 @@ int dump_run(Shell *shell, const DumpOptions *options, const DumpSink *sink, voi
         if (r == -ESTALE)
                 shell_complain(shell, "the schema changes while the database is read; try again");
         if (r == -EBADMSG)
-                shell_complain(shell, "the service's rows came in another order than was asked for");
+                shell_complain(shell, "the service's rows are not what was asked for");
         return r;
 }

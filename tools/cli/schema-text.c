@@ -28,6 +28,12 @@ const char *schema_text_comment_end(const char *sql) {
         return "";
 }
 
+size_t schema_text_size(const char *sql) {
+        size_t all = strlen(sql), size;
+
+        return sql_scan_statement(sql, all, &size) == SQL_EXTENT_COMPLETE ? size - strlen(";") : all;
+}
+
 /* A line, or a piece of one. Tables with their names in quotes are mostly those that belong to a virtual table. */
 static void append_piece(GString *text, const char *sql, const char *end) {
         static const char create[] = "CREATE TABLE ";
@@ -121,8 +127,8 @@ static void append_indented(GString *text, const char *sql) {
         append_end(text, line->str);
 }
 
-void schema_text_append(GString *text, const char *sql, bool indent) {
-        g_autofree char *line = NULL;
+void schema_text_append(GString *text, const char *definition, bool indent) {
+        g_autofree char *sql = g_strndup(definition, schema_text_size(definition)), *line = NULL;
 
         if (!indent) {
                 append_end(text, sql);
