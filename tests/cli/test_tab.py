@@ -137,6 +137,7 @@ def names_that_are_hostile():
     connection = sqlite3.connect(path)
     connection.execute('CREATE TABLE "zz\x1b[31mred"(x)')
     connection.execute('CREATE TABLE "zz\x1b]0;title\x07"(x)')
+    connection.execute('CREATE TABLE "yy\x9b31m\u202e"(x)')  # readline would write these as they are
     connection.close()
     service.database("names", Path=path)
     service.driver.manager("Reload")
@@ -146,6 +147,14 @@ def names_that_are_hostile():
         shell.send(TAB * 3)
         shell.wait_for("title")
         true(b"\x1b[31mred" not in shell.raw[before:] and b"\x1b]0;" not in shell.raw[before:], "it drove the terminal")
+        drop(shell)
+        shell.type("SELECT * FROM yy")
+        shell.send(TAB * 3)
+        shell.type("x")
+        shell.wait_for("FROM yyx")
+        drop(shell)
+        shown = shell.raw.decode()
+        true("\x9b" not in shown and "\u202e" not in shown, "what it wrote drove the terminal")
 
 
 @test

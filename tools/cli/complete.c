@@ -7,6 +7,7 @@
 #include "catalog.h"
 #include "command.h"
 #include "complete-sql.h"
+#include "format.h"
 #include "saved.h"
 #include "sql-keyword.h"
 #include "sql-scan.h"
@@ -17,9 +18,19 @@ typedef struct Candidates {
         GHashTable *seen; /* borrows from .list */
 } Candidates;
 
+/* Readline shows a control of ASCII as ^[, and writes all else to the terminal as it is. */
+static bool can_be_shown(const char *text) {
+        if (!g_utf8_validate(text, -1, NULL))
+                return false;
+        for (const char *p = text; *p; p = g_utf8_next_char(p))
+                if ((unsigned char) *p >= 0x80 && format_is_harmful(g_utf8_get_char(p)))
+                        return false;
+        return true;
+}
+
 /* Takes `text` over. */
 static void add(Candidates *candidates, char *text) {
-        if (g_hash_table_contains(candidates->seen, text)) {
+        if (!can_be_shown(text) || g_hash_table_contains(candidates->seen, text)) {
                 g_free(text);
                 return;
         }
