@@ -143,13 +143,14 @@ static int wait_for_answer(sqlipc_connection *connection, int64_t deadline) {
         return 0;
 }
 
-/* The first column of the rows of `sql`. */
-static void ask_rows(sqlipc_connection *connection, const char *database, const char *sql, GPtrArray *list) {
+/* The first column of the rows of `sql`, whose parameter, if it has one, is `value`. */
+static void ask_rows(sqlipc_connection *connection, const char *database, const char *sql, const char *value,
+                     GPtrArray *list) {
         int64_t deadline = g_get_monotonic_time() + (int64_t) CATALOG_WAIT_USEC;
         sqlipc_cursor *cursor = NULL;
         int r;
 
-        r = sqlipc_query(connection, database, sql, &cursor, NULL);
+        r = sqlipc_query(connection, database, sql, &cursor, value ? "s" : NULL, value);
         while (r >= 0 && (r = sqlipc_cursor_next(cursor)) != 0) {
                 const char *name;
                 size_t size;
@@ -164,29 +165,12 @@ static void ask_rows(sqlipc_connection *connection, const char *database, const 
         (void) sqlipc_cursor_close(cursor);
 }
 
-/* The columns of `sql`, which is compiled and not run. */
-static void ask_columns(sqlipc_connection *connection, const char *database, const char *sql, GPtrArray *list) {
-        int64_t deadline = g_get_monotonic_time() + (int64_t) CATALOG_WAIT_USEC;
-        sqlipc_statement *statement = NULL;
-        int r;
-
-        r = sqlipc_prepare(connection, database, sql, &statement);
-        while (r >= 0 && (r = sqlipc_statement_is_ready(statement)) == 0)
-                r = wait_for_answer(connection, deadline);
-        for (unsigned i = 0; r > 0 && i < sqlipc_statement_column_count(statement); i++) {
-                const char *name = sqlipc_statement_column_name(statement, i);
-
-                take(list, name, strlen(name));
-        }
-        (void) sqlipc_finalize(statement);
-}
-
-static const char *const *names_of_rows(Catalog *catalog, Names *names, const char *sql) {
+static const char *const *names_of_rows(Catalog *catalog, Names *names, const char *sql, const char *value) {
         GPtrArray *list = g_ptr_array_new();
         sqlipc_connection *connection = begin(catalog);
 
         if (connection) {
-                ask_rows(connection, catalog->session->database, sql, list);
+                ask_rows(connection, catalog->session->database, sql, value, list);
                 end(catalog, connection);
         }
         return keep(names, list);
@@ -198,39 +182,26 @@ const char *const *catalog_tables(Catalog *catalog) {
                 return (const char *const *) catalog->tables.list;
         return names_of_rows(catalog, &catalog->tables,
                              "SELECT name FROM sqlite_schema "
-                             "WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite^_%' ESCAPE '^'");
+                             "WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite^_%' ESCAPE '^'", NULL);
 }
 
 const char *const *catalog_functions(Catalog *catalog) {
         check_generation(catalog);
         if (is_fresh(&catalog->functions))
                 return (const char *const *) catalog->functions.list;
-        return names_of_rows(catalog, &catalog->functions, "SELECT DISTINCT name FROM pragma_function_list");
+        return names_of_rows(catalog, &catalog->functions, "SELECT DISTINCT name FROM pragma_function_list", NULL);
 }
 
 const char *const *catalog_columns(Catalog *catalog, const char *table) {
-        g_autoptr(GString) sql = g_string_new("SELECT * FROM \"");
-        sqlipc_connection *connection;
-        GPtrArray *list;
         Names *names;
 
         check_generation(catalog);
         names = g_hash_table_lookup(catalog->columns, table);
         if (names && is_fresh(names))
                 return (const char *const *) names->list;
-        for (const char *p = table; *p; p++)
-                g_string_append(sql, *p == '"' ? "\"\"" : (char[2]) { *p });
-        g_string_append_c(sql, '"');
-
-        list = g_ptr_array_new();
-        connection = begin(catalog);
-        if (connection) {
-                ask_columns(connection, catalog->session->database, sql->str, list);
-                end(catalog, connection);
-        }
         names = g_new0(Names, 1);
         g_hash_table_replace(catalog->columns, g_strdup(table), names);
-        return keep(names, list);
+        return names_of_rows(catalog, names, "SELECT name FROM pragma_table_xinfo(?1) WHERE hidden <> 1", table);
 }
 
 static int on_database(const char *name, const char *description, void *userdata) {
