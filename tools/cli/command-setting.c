@@ -7,6 +7,7 @@
 #include "answer.h"
 #include "editor.h"
 #include "format.h"
+#include "query.h"
 
 static int set_transport(Shell *shell, sqlipc_transport before) {
         int r = session_set_transport(&shell->session, shell->settings.transport);
@@ -16,7 +17,8 @@ static int set_transport(Shell *shell, sqlipc_transport before) {
         shell->settings.transport = before;
         if (r == -EOPNOTSUPP)
                 return command_fail(shell, r, "this bus passes no descriptors: dbus is the only way there");
-        return command_fail(shell, r, "cannot change the transport: %s", g_strerror(-r));
+        query_complain(shell, r, NULL);
+        return r;
 }
 
 int command_set(Shell *shell, const char *name, const char *value) {

@@ -66,6 +66,10 @@ void query_complain(Shell *shell, int r, const char *sql) {
                 return;
         }
         bus = session_describe_bus(&shell->session);
+        if (r == -EOPNOTSUPP) {
+                shell_complain(shell, "%s passes no descriptors: transports other than auto and dbus need them", bus);
+                return;
+        }
         shell_complain(shell, "cannot reach %s: %s", bus, g_strerror(-r));
         query_suggest_other_bus(shell);
 }

@@ -70,11 +70,10 @@ int service_property(Shell *shell, bool of_database, const char *property, const
 void service_complain(Shell *shell, int r) {
         g_autofree char *bus = session_describe_bus(&shell->session);
 
-        if (!shell->session.connection || r == -EHOSTUNREACH || r == -ENXIO)
-                shell_note_failure(shell, EXIT_UNREACHABLE);
         if (!shell->session.connection)
                 query_complain(shell, r, NULL);
         else if (r == -EHOSTUNREACH || r == -ENXIO) {
+                shell_note_failure(shell, EXIT_UNREACHABLE);
                 shell_complain(shell, "nobody serves databases on %s", bus);
                 query_suggest_other_bus(shell);
         } else if (r == -ETIMEDOUT || r == -ECONNRESET)

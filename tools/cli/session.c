@@ -29,23 +29,24 @@ static int open_connection(const BusChoice *bus, sqlipc_connection **ret) {
         return bus->kind == BUS_SYSTEM ? sqlipc_open_system(ret) : sqlipc_open_user(ret);
 }
 
-int session_connect(Session *session, sqlipc_connection **ret) {
-        int r;
+static int connect_anew(Session *session) {
+        int r = open_connection(&session->bus, &session->connection);
 
-        if (!session->connection) {
-                r = open_connection(&session->bus, &session->connection);
-                session->unreachable = r < 0;
-                if (r < 0)
-                        return r;
-                (void) sqlipc_set_allow_interactive_authorization(session->connection, session->interactive_authorization);
-                r = sqlipc_set_transport(session->connection, session->transport);
-                if (r < 0) { /* of another bus, which passed descriptors */
-                        session->transport = SQLIPC_TRANSPORT_AUTO;
-                        (void) sqlipc_set_transport(session->connection, session->transport);
-                }
-        }
+        session->unreachable = r < 0;
+        if (r < 0)
+                return r;
+        (void) sqlipc_set_allow_interactive_authorization(session->connection, session->interactive_authorization);
+        r = sqlipc_set_transport(session->connection, session->transport);
+        if (r < 0)
+                session_disconnect(session);
+        return r;
+}
+
+int session_connect(Session *session, sqlipc_connection **ret) {
+        int r = session->connection ? 0 : connect_anew(session);
+
         *ret = session->connection;
-        return 0;
+        return r;
 }
 
 void session_disconnect(Session *session) {
@@ -85,14 +86,17 @@ int session_open(Session *session, const char *name) {
 }
 
 int session_set_transport(Session *session, sqlipc_transport transport) {
+        const sqlipc_transport before = session->transport;
         sqlipc_connection *connection;
         int r;
 
-        r = session_connect(session, &connection);
-        if (r >= 0)
-                r = sqlipc_set_transport(connection, transport);
-        if (r >= 0)
-                session->transport = transport;
+        session->transport = transport;
+        if (session->connection)
+                r = sqlipc_set_transport(session->connection, transport);
+        else
+                r = session_connect(session, &connection);
+        if (r < 0)
+                session->transport = before;
         return r;
 }
 

@@ -39,7 +39,8 @@ void session_init(Session *session);
 void session_done(Session *session);
 
 /** The connection, which is opened where there is none; borrowed until the next session_*(). Non-blocking is the caller's
- * business, and is set back. 0, or what opening gave (the sentence for it: session_describe_bus()). */
+ * business, and is set back. 0, or what opening gave (query_complain() has the sentence for it): -EOPNOTSUPP where the bus
+ * passes no descriptors, which the transport needs. */
 int session_connect(Session *session, sqlipc_connection **ret);
 
 /** Closes the connection, and so ends on the service all that came over it; the next session_connect() opens another one. */
@@ -51,7 +52,7 @@ void session_change_bus(Session *session, BusChoice *choice);
 /** Opens `name`, which must exist: 0; -ENOENT and whatever else the service says, with the connection's details. */
 int session_open(Session *session, const char *name);
 
-/** Takes a transport for this and later connections. -EOPNOTSUPP where the bus passes no descriptors. */
+/** Takes a transport for this and later connections. Errors: those of session_connect(). */
 int session_set_transport(Session *session, sqlipc_transport transport);
 
 /** "the system bus", "your own bus", "the system bus of HOST", ...: to be freed. */

@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The shell on a bus that passes no descriptors, as over ssh: what is different there, and what is not."""
+import shutil
+import subprocess
+
+from pty_shell import TAB, Shell, control  # finds what follows
+
+from harness import CHINOOK, CLI, Service, main
+from tap import Skip, equal, test, true
+
+QUERY, UNREACHABLE = 1, 3
+service = Service({"chinook": CHINOOK})
+
+
+def relayed():
+    """The service's bus, through a relay that carries bytes alone."""
+    bridge = shutil.which("systemd-stdio-bridge")
+    if not bridge:
+        raise Skip("systemd-stdio-bridge is not there")
+    escaped = "".join(c if c.isalnum() or c in "-_/.*" else f"%{ord(c):02x}" for c in service.address)
+    return f"unixexec:path={bridge},argv1=--bus-path={escaped}"
+
+
+def ask(*arguments, address, code=0):
+    command = [CLI, f"--address={address}", "--mode=csv", *arguments]
+    done = subprocess.run(command, env=service.environment, capture_output=True, text=True, timeout=60)
+    equal(done.returncode, code, f"exit code of {arguments}, which said {done.stderr!r}")
+    return done.stdout, done.stderr
+
+
+@test
+def transports():
+    """auto is dbus there; one that needs descriptors is refused, on the command line, at the prompt and by .connect"""
+    address = relayed()
+    for transport in ("auto", "dbus"):
+        out, err = ask(f"--transport={transport}", "chinook", ".stats on", "SELECT 1 AS a", address=address)
+        equal(out, "a\n1\n", transport)
+        true("Transport:   dbus\n" in err, f"{transport}: {err}")
+    for transport in ("pipe", "channel"):
+        for task in ("SELECT 1", ".databases", ".dump Genre"):
+            out, err = ask(f"--transport={transport}", "chinook", task, address=address, code=QUERY)
+            equal(out, "", f"{task} by {transport}")
+            true("passes no descriptors" in err, f"{task} by {transport}: {err}")
+        ask("chinook", f".transport {transport}", address=address, code=QUERY)
+        out, _ = ask(f"--transport={transport}", "chinook", ".transport auto", "SELECT 1 AS a", address=address)
+        equal(out, "a\n1\n", f"{transport}, and then auto")
+        out, err = ask(f"--transport={transport}", "chinook", f".connect --address={address}", ".stats on", "SELECT 1 AS a",
+                       address=service.address, code=QUERY)
+        equal(out, "a\n1\n", f"{transport}, and the bus that was before")
+        true(f"Transport:   {transport}\n" in err, f"{transport}, after .connect failed: {err}")
+
+
+@test
+def completion():
+    """Tab knows databases, tables, columns and functions"""
+    with Shell(f"--address={relayed()}", "chinook", on=service, address=False) as shell:
+        for typed, result in (
+            ("SELECT * FROM Alb", "SELECT * FROM Album"),
+            ("SELECT * FROM Track t WHERE t.Mill", "SELECT * FROM Track t WHERE t.Milliseconds"),
+            ("SELECT group_c", "SELECT group_concat("),
+            (".open chin", ".open chinook"),
+        ):
+            shell.type(typed)
+            shell.send(TAB)
+            shell.wait_for(lambda: shell.cursor_line().endswith("> " + result), f"{typed!r} becomes {result!r}")
+            shell.send(control("U"))
+            shell.wait_prompt()
+
+
+@test
+def commands():
+    """What asks the service in other ways than by queries"""
+    address = relayed()
+    for command, text in (
+        (".databases", "chinook"),
+        (".status", "Service      sqlipcd "),
+        (".limit", "row-size-max"),
+        (".dump Genre", "INSERT INTO Genre VALUES(1,'Rock');"),
+        (".schema Genre", "CREATE TABLE [Genre]"),
+    ):
+        out, _ = ask("chinook", command, address=address)
+        true(text in out, f"{command}: {out}")
+
+
+main(service)
