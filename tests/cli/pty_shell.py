@@ -64,6 +64,7 @@ class Terminal:
         self.stream = pyte.ByteStream(self.screen)
         self.terminal, slave = os.openpty()
         self._set_size(*size)
+        self.first_modes = self.modes()
         self.process = subprocess.Popen(
             list(map(str, command)),
             stdin=slave,
@@ -85,6 +86,10 @@ class Terminal:
 
     def _set_size(self, rows, columns):
         fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def modes(self):
+        """Flags of input, output, control and lines."""
+        return termios.tcgetattr(self.terminal)[:4]
 
     # ---- keys ----
 

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The prompt: what is a statement, what is shown while it is typed, how one leaves. Keystrokes in, screen out."""
 import re
-import termios
 
 from pty_shell import BACKSPACE, ENTER, LEFT, Shell, control, paste  # finds what follows
 
@@ -174,16 +173,10 @@ def left():
 @test
 def terminal_is_given_back():
     """When it has left, the terminal reads and echoes lines as before"""
-
-    def modes(shell):
-        return termios.tcgetattr(shell.terminal)[:4]
-
-    with shell_of(prompt=False) as shell:
-        before = modes(shell)
-        shell.wait_prompt()
-        true(modes(shell) != before, "the editor changes nothing")
+    with shell_of() as shell:
+        true(shell.modes() != shell.first_modes, "the editor changes nothing")
         shell.leave()
-        equal(modes(shell), before, "modes of the terminal")
+        equal(shell.modes(), shell.first_modes, "modes of the terminal")
         equal(shell.raw.count(b"\x1b[?2004h"), shell.raw.count(b"\x1b[?2004l"), "bracketed paste, on and off")
 
 
