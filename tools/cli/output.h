@@ -2,7 +2,7 @@
 /*
  * Where results go: the terminal, a pager, a file, a command, a pipe that somebody else reads.
  *
- *      output_begin ──> write to the FILE, output_wait()/output_pump() in between ──> output_end
+ *      output_begin ──> write to the FILE, output_pump() in between ──> output_end
  *
  * On a terminal the first screen is held back for a moment; what is taller goes to the pager, through an unlinked temporary
  * file: so the result is read to its end (or OUTPUT_SPOOL_MAX) however long the pager stays open, and the service is done
@@ -22,7 +22,6 @@ typedef struct Output Output;
 
 typedef struct OutputOptions {
         bool interactive; /* a user before a terminal: pager, held back first screen */
-        bool harmless;    /* what is written may be shown as it is, colours and all. Else a terminal gets controls as \x1b */
         const char *pager; /* borrowed for each begin; NULL: $PAGER, else less -SR; "": none */
 } OutputOptions;
 
@@ -37,7 +36,7 @@ int output_redirect(Output *output, const char *target, bool once, char **ret_me
 /** What it goes to, as output_redirect() takes it; borrowed. */
 const char *output_target(const Output *output);
 
-/** An answer begins: `ret` takes it, borrowed until output_end(). */
+/** An answer begins: `ret` takes it, borrowed until output_end(). Who writes sees to it that a terminal may show it. */
 int output_begin(Output *output, const OutputOptions *options, FILE **ret);
 /** A terminal shows what is written now (not a file, not a command): columns, else 0. */
 size_t output_width(const Output *output);
