@@ -14,14 +14,14 @@ static int tell(Shell *shell, int r) {
 }
 
 int answer_begin(Shell *shell, FILE **ret) {
-        const OutputOptions options = {
-                .interactive = shell->interactive,
-                .harmless = true,
-                .pager = shell->settings.pager,
-        };
+        const OutputOptions options = { .interactive = shell->interactive, .pager = shell->settings.pager };
         int r = output_begin(shell->output, &options, ret);
 
-        return r < 0 ? tell(shell, r) : 0;
+        if (r < 0) {
+                shell_complain(shell, "cannot write to %s: %s", output_target(shell->output), g_strerror(-r));
+                shell_note_failure(shell, EXIT_OUTPUT);
+        }
+        return r;
 }
 
 int answer_end(Shell *shell, int r) {

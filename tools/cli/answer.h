@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a command answers in text, to where results go. */
+/* Answers to where results go: what a query gives, or a command says. */
 #ifndef CLI_ANSWER_H
 #define CLI_ANSWER_H
 

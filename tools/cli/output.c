@@ -17,7 +17,6 @@
 #include "output-target.h"
 #include "pager.h"
 #include "screen.h"
-#include "sink.h"
 
 /* A first screen is shown once it was held for so long. */
 #define HELD_MSEC 300
@@ -44,9 +43,6 @@ struct Output {
         gint64 due;       /* when they are shown; 0: nothing is held */
         Screen screen;
         Pager *pager;
-        GString *escaped; /* what `filter` gives */
-        Sink filter;      /* where options.harmless is not set, and a terminal shows it */
-        char filter_buffer[SINK_SIZE_MIN];
 };
 
 /* ---- Targets ------------------------------------------------------------------------------------------------------ */
@@ -89,7 +85,6 @@ Output *output_new(void) {
 
         output->redirected = output->once = TARGET_NONE;
         output->held = g_string_new(NULL);
-        output->escaped = g_string_new(NULL);
         output->stream_buffer = g_malloc(STREAM_BUFFER_SIZE);
         target_open_stdout(&output->first);
         return output;
@@ -104,7 +99,6 @@ Output *output_free(Output *output) {
         target_close(&output->redirected);
         target_close(&output->first);
         g_string_free(output->held, TRUE);
-        g_string_free(output->escaped, TRUE);
         g_free(output->stream_buffer);
         g_free(output);
         return NULL;
@@ -217,21 +211,10 @@ static int send_on_way(Output *output, const char *bytes, size_t size) {
         return -EINVAL;
 }
 
-static int write_escaped(Output *output) {
-        int r = send_on_way(output, output->escaped->str, output->escaped->len);
-
-        g_string_truncate(output->escaped, 0);
-        return r;
-}
-
 static ssize_t on_write(void *userdata, const char *bytes, size_t size) {
         Output *output = userdata;
 
-        if (output->error == 0 && output->filter.harmless) {
-                sink_write(&output->filter, bytes, size);
-                sink_flush(&output->filter);
-                output->error = write_escaped(output);
-        } else if (output->error == 0)
+        if (output->error == 0)
                 output->error = send_on_way(output, bytes, size);
         errno = -output->error;
         return output->error == 0 ? (ssize_t) size : 0;
@@ -267,9 +250,6 @@ int output_begin(Output *output, const OutputOptions *options, FILE **ret) {
         output->screen = screen_of(output->target);
         output->way = wants_pager(output) ? WAY_HELD : WAY_DIRECT;
         output->n_shown = 0;
-        output->filter = (Sink) { .string = output->escaped, .buffer = output->filter_buffer,
-                                  .size = sizeof output->filter_buffer,
-                                  .harmless = !options->harmless && output->target->is_terminal };
         output->file = fopencookie(output, "w", (cookie_io_functions_t) { .write = on_write });
         if (!output->file) {
                 output->target = NULL;
@@ -323,10 +303,6 @@ int output_pump(Output *output) {
 static int finish(Output *output) {
         int r = output->error, q = 0;
 
-        if (r == 0 && output->filter.harmless) {
-                sink_finish(&output->filter);
-                r = write_escaped(output);
-        }
         if (r == 0 && output->way == WAY_HELD)
                 r = show_held(output);
         if (output->way == WAY_PAGER) {
@@ -343,7 +319,6 @@ int output_end(Output *output) {
         output->file = NULL;
         r = finish(output);
         g_string_truncate(output->held, 0);
-        g_string_truncate(output->escaped, 0);
         output->due = 0;
         if (output->target == &output->once)
                 q = target_close(&output->once);

@@ -4,9 +4,9 @@
 #include <glib.h>
 #include <inttypes.h>
 
+#include "answer.h"
 #include "cursor-values.h"
 #include "footer.h"
-#include "options.h"
 #include "plan.h"
 #include "query-private.h"
 
@@ -204,7 +204,7 @@ static void prepare(Print *print, Shell *shell, FILE *file, Explain explain) {
         }
 }
 
-/* Everything between output_begin() and output_end(). */
+/* Everything between answer_begin() and output_end(). */
 static int print_answer(Print *print, FILE *file, Explain explain) {
         Query *query = print->query;
         int r = 0;
@@ -220,18 +220,6 @@ static int print_answer(Print *print, FILE *file, Explain explain) {
         return r;
 }
 
-static int begin_output(Shell *shell, FILE **ret) {
-        const OutputOptions options = { .interactive = shell->interactive, .harmless = true,
-                                        .pager = shell->settings.pager };
-        int r = output_begin(shell->output, &options, ret);
-
-        if (r < 0) {
-                shell_complain(shell, "cannot write to %s: %s", output_target(shell->output), g_strerror(-r));
-                shell_note_failure(shell, EXIT_OUTPUT);
-        }
-        return r;
-}
-
 int query_print(Shell *shell, const char *sql) {
         Explain explain = explain_of(sql);
         Print print = {};
@@ -239,7 +227,7 @@ int query_print(Shell *shell, const char *sql) {
         FILE *file;
         int r, w;
 
-        r = begin_output(shell, &file);
+        r = answer_begin(shell, &file);
         if (r < 0)
                 return r;
         prepare(&print, shell, file, explain);
