@@ -77,7 +77,7 @@ run sqlipc-bench fetch --user --database=study --file="$folder/study.sqlite"
 
 title "What is going on, and who may read what? (a reader of an endless result runs beside)"
 ipcq-cli --user --mode=csv study 'WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x FROM n' \
-    >/dev/null &
+    >/dev/null 2>&1 &
 reader=$!
 run sqlipcctl --user top --count=2 | cat
 run sqlipcctl --user runs
