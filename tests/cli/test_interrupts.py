@@ -10,7 +10,7 @@ import time
 
 from pty_shell import ENTER, Shell, control, paste  # finds what follows
 
-from harness import CHINOOK, Service, main, wait_for
+from harness import CHINOOK, Service, children, main, wait_for
 from overheard import Overheard
 from tap import diagnose, equal, test, true
 
@@ -152,6 +152,24 @@ def before_the_service_answers():
             os.kill(mortal.pid(), signal.SIGCONT)
             overheard.close()
         true("42" in "\n".join(shell.run("SELECT 6 * 7;")), "the next statement")
+
+
+@test
+def ended_while_a_program_runs():
+    """What ends the shell under .shell, .edit or .once ends what it waits for, and leaves at once with its own exit code"""
+    for line in (".shell read x; echo read", ".edit", ".once |sleep 1000"):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with shell_of("--no-pager", environment={"EDITOR": "read x; echo read;:", "VISUAL": ""}) as shell:
+                shell.type(line)
+                shell.send(ENTER)
+                if line.startswith(".once"):
+                    shell.wait_prompt()
+                    begin(shell, STREAM)
+                else:
+                    shell.wait_for(lambda: children(shell.process.pid), "the program runs")  # noqa: B023
+                shell.process.send_signal(number)
+                equal(shell.wait_exit(), 128 + number, f"exit code of {line}")
+    wait_for(service.is_idle, "nothing is left")
 
 
 @test

@@ -103,6 +103,6 @@ int chart_plot(const ChartPlot *plot, FILE *data, FILE *picture) {
         r = child_start(argv, &(ChildFiles) { .input = input, .output = fileno(picture), .third = fileno(data) }, &pid);
         (void) close(input);
         if (r >= 0)
-                r = child_wait(pid);
+                r = child_wait(pid, -1);
         return r > 0 ? -EIO : r;
 }

@@ -3,13 +3,18 @@
 #include "child.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "interrupt.h"
+
+/* What ends us leaves it so long to put the terminal in order. */
+enum { LEAVE_MSEC = 1000 };
 
 /* What we block, and SIGPIPE that we ignore, are ours; what is ignored by whoever started us stays so. */
 static int reset_signals(posix_spawnattr_t *attributes) {
@@ -60,7 +65,7 @@ int child_start(const char *const *argv, const ChildFiles *files, pid_t *ret) {
         return -r;
 }
 
-int child_wait(pid_t pid) {
+static int reap(pid_t pid) {
         int status;
 
         while (waitpid(pid, &status, 0) < 0)
@@ -70,6 +75,27 @@ int child_wait(pid_t pid) {
         return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+int child_wait(pid_t pid, int timeout_msec) {
+        struct pollfd fds[2] = { { .events = POLLIN }, { .fd = interrupt_fd(), .events = POLLIN } };
+        int n = 1;
+
+        fds[0].fd = pidfd_open(pid, 0);
+        if (fds[0].fd < 0)
+                return reap(pid);
+        while (n != 0 && fds[0].revents == 0) {
+                if (interrupt_leave() && fds[1].fd >= 0) {
+                        fds[1].fd = -1;
+                        timeout_msec = LEAVE_MSEC;
+                        (void) kill(pid, SIGTERM);
+                }
+                n = poll(fds, 2, timeout_msec);
+                if (n > 0 && fds[1].revents)
+                        (void) interrupt_take();
+        }
+        (void) close(fds[0].fd);
+        return n == 0 ? -ETIMEDOUT : reap(pid);
+}
+
 int child_run_shell(const char *command, const char *argument) {
         const char *const argv[] = { "sh", "-c", command, "sh", argument, NULL };
         const ChildFiles files = CHILD_FILES_OURS;
@@ -77,5 +103,7 @@ int child_run_shell(const char *command, const char *argument) {
         int r;
 
         r = child_start(argv, &files, &pid);
-        return r < 0 ? r : child_wait(pid);
+        if (r >= 0)
+                r = child_wait(pid, -1);
+        return interrupt_leave() ? -ECANCELED : r;
 }

@@ -19,10 +19,12 @@ typedef struct ChildFiles {
 /** Starts argv[0], found by PATH. 0, or -errno: -ENOENT where there is no such program. */
 int child_start(const char *const *argv, const ChildFiles *files, pid_t *ret);
 
-/** Waits for its end. Its exit status; 128 and the signal that killed it; or -errno. */
-int child_wait(pid_t pid);
+/** Waits until it ended, so many milliseconds, -1: any. A Ctrl-C meanwhile is its alone; what ends us ends it. Its exit
+ * status, or 128 and the signal that killed it; -ETIMEDOUT; else -errno. */
+int child_wait(pid_t pid, int timeout_msec);
 
-/** The two of them, for "sh -c command sh argument", on our own terminal. `argument` may be NULL. */
+/** The two of them, for "sh -c command sh argument", on our own terminal. `argument` may be NULL. -ECANCELED: we are to
+ * end ourselves. */
 int child_run_shell(const char *command, const char *argument);
 
 #endif

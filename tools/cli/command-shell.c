@@ -200,7 +200,7 @@ static int read_command(Shell *shell, const char *target) {
         if (r < 0)
                 return command_fail(shell, r, "%s: %s", target, g_strerror(-r));
         r = read_script(shell, file, target);
-        status = child_wait(pid);
+        status = child_wait(pid, -1);
         if (status == 0 || r < 0)
                 return r;
         return command_fail(shell, -EIO, "%s: it ended with exit code %d", target, status);
@@ -231,8 +231,8 @@ static int run_shell(Shell *shell, const Command *command, char **arguments) {
 
         (void) command;
         r = child_run_shell(*arguments[1] ? arguments[1] : user_shell && *user_shell ? user_shell : "sh", NULL);
-        if (r == 0)
-                return 0;
+        if (r == 0 || r == -ECANCELED)
+                return r;
         if (r < 0)
                 return command_fail(shell, r, "cannot start it: %s", g_strerror(-r));
         return command_fail(shell, -EIO, "it ended with exit code %d", r);

@@ -19,8 +19,7 @@ typedef struct Feed {
 int feed_start(const char *command, Feed *ret);
 /** Ends its input. */
 void feed_close(Feed *feed);
-/** Waits until it ended, so many milliseconds, -1: any. A Ctrl-C meanwhile is its alone; what ends us ends it. Its exit
- * status, or 128 and the signal that killed it; -ETIMEDOUT; else -errno. */
+/** child_wait(). */
 int feed_wait(Feed *feed, int timeout_msec);
 
 #endif

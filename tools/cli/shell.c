@@ -137,7 +137,7 @@ static int run_next(Shell *shell, Script *script, unsigned *n_idle) {
                         shell->quit = true;
         }
         if (r < 0) {
-                shell_note_failure(shell, query_exit_code(shell, r));
+                shell_note_failure(shell, interrupt_leave() ? 128 + interrupt_leave() : query_exit_code(shell, r));
                 if (must_stop(shell, r))
                         return r;
                 if (r == -ECANCELED)
