@@ -9,7 +9,7 @@
 /** Appends `sql` with ";" and a newline. `indent`: a long table has a line for each of its columns and constraints. */
 void schema_text_append(GString *text, const char *sql, bool indent);
 
-/** Bytes of the statement that `sql` begins with, without its ";". SQLite makes an object of that, whatever stands behind. */
+/** Bytes of the statement that `sql` begins with, without its ";". SQLite makes an object of that alone. */
 size_t schema_text_size(const char *sql);
 
 /** What `sql` needs before a ";", which a comment that reaches to its end would swallow: static, "" for nothing. */
