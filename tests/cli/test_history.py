@@ -32,7 +32,7 @@ def with_home(function):
 def recalled(home):
     """Up and Down go through the statements of this shell and of one before; of equal ones the last is kept"""
     with shell_of(home) as shell:
-        for text in ("SELECT 1;", "SELECT 2;", "SELECT 1;"):
+        for text in ("SELECT 1;", "SELECT 1;", "SELECT 2;", "SELECT 1;"):
             shell.run(text)
         shell.leave()
     file = home / KEPT
