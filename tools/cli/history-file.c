@@ -136,8 +136,10 @@ static char **last_entries(const GString *file, size_t max, size_t *ret_lines) {
                 while (start > 0 && file->str[start - 1] != '\n')
                         start--;
                 g_autofree char *entry = file->str[end] == '\n' ? decode(file->str + start, end - start) : NULL;
-                if (entry && entries->len < max && g_hash_table_add(seen, entry))
+                if (entry && entries->len < max && !g_hash_table_contains(seen, entry)) {
+                        g_hash_table_add(seen, entry);
                         g_ptr_array_add(entries, g_steal_pointer(&entry));
+                }
                 n_lines++;
                 end = start;
         }
