@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* tools/cli/history-file: entries come back as they were, from several writers, and only from a file of ours. */
 #include <errno.h>
+#include <fcntl.h>
 #include <glib.h>
 #include <glib/gstdio.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "history-file.h"
@@ -117,6 +122,63 @@ static void test_foreign(void) {
         g_assert_cmpint(history_file_read(folder, 10, &entries), ==, -EISDIR);
 }
 
+static int handled[2];
+
+static void on_signal(int signal) {
+        (void) signal;
+        g_assert_cmpint(write(handled[1], "", 1), ==, 1);
+}
+
+/* `lock` is its parent's alone. */
+static void append_under_signals(const char *path, int lock) {
+        const struct sigaction action = { .sa_handler = on_signal };
+
+        close(lock);
+        _exit(sigaction(SIGUSR1, &action, NULL) < 0 || history_file_append(path, "second") < 0);
+}
+
+/* A lock is all that it ever waits for. False: it ended. */
+static bool waits_for_lock(pid_t pid) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/stat", (int) pid);
+
+        while (waitpid(pid, NULL, WNOHANG) != pid) {
+                g_autofree char *text = NULL;
+
+                g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+                if (strstr(text, ") S "))
+                        return true;
+                g_usleep(1000);
+        }
+        return false;
+}
+
+/* A signal, as of a window that is resized, lets nobody past the lock. */
+static void test_signal(void) {
+        g_autofree char *path = path_of("signal");
+        int fd, status;
+        char byte;
+        pid_t pid;
+
+        g_assert_cmpint(history_file_append(path, "first"), ==, 0);
+        g_assert_cmpint(pipe(handled), ==, 0);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        g_assert_cmpint(flock(fd, LOCK_EX), ==, 0);
+        pid = fork();
+        if (pid == 0)
+                append_under_signals(path, fd);
+        g_assert_true(waits_for_lock(pid));
+        g_assert_cmpint(kill(pid, SIGUSR1), ==, 0);
+        g_assert_cmpint(read(handled[0], &byte, 1), ==, 1);
+        g_assert_true(waits_for_lock(pid));
+        g_assert_cmpuint(count_lines(path), ==, 1);
+        close(fd);
+        g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+        g_assert_cmpint(status, ==, 0);
+        check(path, 10, "first|second");
+        close(handled[0]);
+        close(handled[1]);
+}
+
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         folder = g_dir_make_tmp("sqlipc-history-XXXXXX", NULL);
@@ -125,6 +187,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/history/bounded", test_bounded);
         g_test_add_func("/history/shared", test_shared);
         g_test_add_func("/history/foreign", test_foreign);
+        g_test_add_func("/history/signal", test_signal);
         int r = g_test_run();
         g_autofree char *command = g_strdup_printf("rm -r '%s'", folder);
         g_assert_cmpint(g_spawn_command_line_sync(command, NULL, NULL, NULL, NULL), ==, TRUE);

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "chart-text.h"
 #include "command.h"
 #include "cursor-values.h"
+#include "files.h"
 #include "format.h"
 #include "query.h"
 #include "target-file.h"
@@ -54,14 +54,12 @@ static void chart_done(Chart *chart) {
         g_free(chart->problem);
 }
 
-/* A file without a name: gnuplot opens it again by its descriptor. Not tmpfile(), which every child would inherit. */
-static int open_scratch(FILE **ret) {
-        g_autofree char *path = g_build_filename(g_get_tmp_dir(), "ipcq-XXXXXX", NULL);
-        int fd = mkostemp(path, O_CLOEXEC), r;
+/* gnuplot opens it again by its descriptor. */
+static int open_stream(FILE **ret) {
+        int fd = open_scratch(), r;
 
         if (fd < 0)
-                return -errno;
-        (void) unlink(path);
+                return fd;
         *ret = fdopen(fd, "w+");
         if (*ret)
                 return 0;
@@ -427,7 +425,7 @@ static int draw_text(Chart *chart, size_t width, FILE *to) {
         FILE *file;
         int r;
 
-        r = open_scratch(&file);
+        r = open_stream(&file);
         if (r < 0)
                 return r;
         r = draw(chart, width, file);
@@ -511,9 +509,9 @@ int chart_run(Shell *shell, ChartKind kind, const char *sql, const char *path) {
         if (r < 0)
                 (void) command_fail(shell, r, "%s: a picture is a .png or a .svg", path);
         else {
-                r = open_scratch(&chart.data);
+                r = open_stream(&chart.data);
                 if (r >= 0)
-                        r = open_scratch(&chart.points);
+                        r = open_stream(&chart.points);
                 if (r < 0)
                         (void) complain_of(&chart, r, g_get_tmp_dir());
         }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "child.h"
+#include "files.h"
 
 /* For a shell, so that EDITOR="code --wait" works; sensible-editor is Debian's way to say which. */
 static const char *find_editor(void) {
@@ -29,20 +30,6 @@ static const char *find_editor(void) {
                         return programs[i];
         }
         return NULL;
-}
-
-static int write_file(int fd, const char *text) {
-        size_t size = strlen(text);
-
-        while (size > 0) {
-                ssize_t n = write(fd, text, size);
-
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                text += MAX(n, 0);
-                size -= (size_t) MAX(n, 0);
-        }
-        return 0;
 }
 
 static int run_editor(const char *editor, const char *path, char **ret_message) {
@@ -85,7 +72,7 @@ int edit_text(const char *text, char **ret, char **ret_message) {
                 return -ENOENT;
         }
         fd = mkostemps(path, (int) strlen(".sql"), O_CLOEXEC);
-        r = fd < 0 ? -errno : write_file(fd, text);
+        r = fd < 0 ? -errno : write_all(fd, text, strlen(text));
         if (r < 0)
                 *ret_message = g_strdup_printf("%s: %s", path, g_strerror(-r));
         else

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "files.h"
+
 #define _cleanup_close_ __attribute__((cleanup(close_p)))
 
 static void close_p(const int *fd) {
@@ -82,8 +84,11 @@ static int open_locked(const char *path, int flags) {
 
                 if (fd < 0)
                         return -errno;
-                if (flock(fd, LOCK_EX) < 0 && errno != EINTR)
+                if (flock(fd, LOCK_EX) < 0) {
+                        if (errno == EINTR)
+                                continue;
                         return -errno;
+                }
                 r = is_current(fd, path);
                 if (r < 0)
                         return r;
@@ -93,20 +98,6 @@ static int open_locked(const char *path, int flags) {
                         return r;
                 }
         }
-}
-
-static int write_all(int fd, const char *bytes, size_t size) {
-        while (size > 0) {
-                ssize_t n = write(fd, bytes, size);
-
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                if (n > 0) {
-                        bytes += n;
-                        size -= (size_t) n;
-                }
-        }
-        return 0;
 }
 
 static int read_all(int fd, GString *ret) {

@@ -4,30 +4,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glib.h>
-#include <stdlib.h>
 #include <unistd.h>
+
+#include "files.h"
 
 /* Space is given back in pieces of this size. */
 #define FREED_AT_ONCE ((uint64_t) 4 * 1024 * 1024)
 
-/* File systems without O_TMPFILE have a name for a moment. */
-static int open_named(const char *folder) {
-        g_autofree char *path = g_build_filename(folder, "ipcq-cli-XXXXXX", NULL);
-        int fd = mkostemp(path, O_CLOEXEC);
-
-        if (fd < 0)
-                return -errno;
-        (void) unlink(path);
-        return fd;
-}
-
 int spool_open(Spool *ret, uint64_t max) {
-        const char *folder = g_get_tmp_dir(); /* $TMPDIR */
-        int fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+        int fd = open_scratch();
 
-        if (fd < 0)
-                fd = open_named(folder);
         if (fd < 0)
                 return fd;
         *ret = (Spool) { .fd = fd, .max = max, .freed = SPOOL_KEPT };
