@@ -114,17 +114,6 @@ static void test_file(void) {
         CHECK("\n\n\n", "");
 }
 
-static void test_push(void) {
-        Script *script = script_new_text("SELECT 1; SELECT 2;", "name");
-        Unit unit;
-
-        g_assert_cmpint(script_next(script, &unit), ==, 1);
-        g_assert_cmpstr(unit.file, ==, "name");
-        script_push(script, "SELECT 'pushed'; .tables");
-        g_autofree char *found = units_of(script);
-        g_assert_cmpstr(found, ==, "1:SELECT 'pushed'|1:.tables|2:SELECT 2|");
-}
-
 /* ---- The prompt --------------------------------------------------------------------------------------------------- */
 
 static void check_prompt(const char *const *lines, const char *units, const char *prompts, const char *history) {
@@ -199,7 +188,6 @@ int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/script/text", test_text);
         g_test_add_func("/script/file", test_file);
-        g_test_add_func("/script/push", test_push);
         g_test_add_func("/script/prompt", test_prompt);
         g_test_add_func("/script/interrupts", test_interrupts);
         g_test_add_func("/script/before", test_before);

@@ -273,7 +273,7 @@ static void append_typed(Script *script, const char *line) {
         if (script->typed->len > 0)
                 g_string_append_c(script->typed, '\n');
         g_string_append(script->typed, line);
-        if (script->editor && !is_unfinished(script)) {
+        if (!is_unfinished(script)) {
                 editor_add_history(script->editor, script->typed->str);
                 g_string_truncate(script->typed, 0);
         }
@@ -343,13 +343,4 @@ void script_drop(Script *script) {
         (void) rest(script, &size);
         pass(script, size);
         g_string_truncate(script->typed, 0);
-}
-
-void script_push(Script *script, const char *text) {
-        g_autofree char *later = g_strdup(script->buffer->str + script->begin);
-
-        g_string_truncate(script->buffer, script->begin);
-        script->split = (SqlSplit) {};
-        append_typed(script, text);
-        g_string_append(script->buffer, later);
 }

@@ -47,7 +47,4 @@ int script_was_typing(const Script *script);
 /** Drops what stands behind the last unit on the lines that were read: after Ctrl-C it is not meant to run either. */
 void script_drop(Script *script);
 
-/** Puts text before what is read next, as if it were typed (.edit). */
-void script_push(Script *script, const char *text);
-
 #endif
