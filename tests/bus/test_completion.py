@@ -206,6 +206,7 @@ def tables(shell):
     for quote in "'\"":
         line = f"ipcq-cli {TO_SERVICE} chinook {quote}SELECT * FROM Alb"
         equal(shell.complete(line)[0].rstrip(quote), line + "um", "line")
+        equal(shell.complete(f"{line}um{quote}")[0].rstrip(), f"{line}um{quote}", "line with its quote closed")
     offered = shell.complete(f"ipcq-cli {TO_SERVICE} chinook 'SELECT * FROM Al")[1]
     equal([text.split()[-1] for text in offered], ["Album"], "offered")
     line = f"ipcq-cli {TO_SERVICE} chinook --mode=csv -c 'SELECT * FROM Alb"

@@ -45,6 +45,7 @@ _ipcq_cli_value() {
 _ipcq_cli_sql() {
     local sql=$1 before last table
     sql=${sql#[\"\']}
+    [[ $sql == "$1" || $sql != *"${1:0:1}" ]] || return 0 # the quote is closed: there is nothing more to say
     if [[ $sql == .* && $sql != *[[:space:]]* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(ipcq-cli -c .help 2>/dev/null | sed -nE 's/^ *(\.[a-z]+).*/\1/p')" -- "$sql")
         return
