@@ -76,6 +76,7 @@ def columns():
         completes(shell, "SELECT * FROM Track AS t WHERE t.Mill", "SELECT * FROM Track AS t WHERE t.Milliseconds ")
         completes(shell, "SELECT * FROM Track WHERE Track.Mill", "SELECT * FROM Track WHERE Track.Milliseconds ")
         completes(shell, "SELECT * FROM Track WHERE Mill", "SELECT * FROM Track WHERE Milliseconds ")
+        completes(shell, "SELECT * FROM Track WHERE com", "SELECT * FROM Track WHERE Composer ")  # not COMMIT
         shell.type("SELECT t.UnitP FROM Track t")
         shell.send(control("A") + "\x1bf\x1bf\x1bf" + TAB)  # word by word to behind UnitP
         shell.wait_for("SELECT t.UnitPrice FROM Track t")

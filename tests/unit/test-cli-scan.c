@@ -20,6 +20,8 @@ static void test_keywords(void) {
                 g_assert_true(sql_is_keyword(small, (size_t) size));
         }
         g_assert_cmpuint(g_strv_length((char **) mine), ==, (guint) sqlite3_keyword_count());
+        for (const char *const *reading = sql_reading_keywords(); *reading; reading++)
+                g_assert_true(sql_is_keyword(*reading, strlen(*reading)));
         for (const char *const *no = (const char *const[]) { "", "ROWID", "RO", "ROWX", "a", "zzz", NULL }; *no; no++)
                 g_assert_cmpint(sql_is_keyword(*no, strlen(*no)), ==, sqlite3_keyword_check(*no, (int) strlen(*no)));
 }

@@ -100,8 +100,8 @@ static void complete_sql(Shell *shell, Candidates *candidates, const char *text,
                 add_names(candidates, &place, catalog_tables(shell->catalog));
         if (place.wants & WANTS_FUNCTIONS)
                 add_functions(candidates, &place, catalog_functions(shell->catalog));
-        if (place.wants & WANTS_KEYWORDS)
-                add_keywords(candidates, &place, sql_keywords());
+        if (place.wants & WANTS_KEYWORDS) /* "com" is Composer here, and never COMMIT */
+                add_keywords(candidates, &place, sql_reading_keywords());
         if (place.wants & WANTS_BEGINNINGS)
                 add_beginnings(candidates, &place);
         sql_place_done(&place);

@@ -24,8 +24,24 @@ static const char *const keywords[] = {
         NULL,
 };
 
+/* Sorted. REPLACE is not among them: as a function it has its parenthesis. */
+static const char *const reading_keywords[] = {
+        "ALL", "AND", "AS", "ASC", "BETWEEN", "BY", "CASE", "CAST", "COLLATE", "CROSS", "CURRENT", "CURRENT_DATE",
+        "CURRENT_TIME", "CURRENT_TIMESTAMP", "DESC", "DISTINCT", "ELSE", "END", "ESCAPE", "EXCEPT", "EXCLUDE", "EXISTS",
+        "EXPLAIN", "FILTER", "FIRST", "FOLLOWING", "FROM", "FULL", "GLOB", "GROUP", "GROUPS", "HAVING", "IN", "INDEXED",
+        "INNER", "INTERSECT", "IS", "ISNULL", "JOIN", "LAST", "LEFT", "LIKE", "LIMIT", "MATCH", "MATERIALIZED",
+        "NATURAL", "NO", "NOT", "NOTNULL", "NULL", "NULLS", "OFFSET", "ON", "OR", "ORDER", "OTHERS", "OUTER", "OVER",
+        "PARTITION", "PLAN", "PRAGMA", "PRECEDING", "QUERY", "RANGE", "RECURSIVE", "REGEXP", "RIGHT", "ROW", "ROWS",
+        "SELECT", "THEN", "TIES", "UNBOUNDED", "UNION", "USING", "VALUES", "WHEN", "WHERE", "WINDOW", "WITH",
+        NULL,
+};
+
 const char *const *sql_keywords(void) {
         return keywords;
+}
+
+const char *const *sql_reading_keywords(void) {
+        return reading_keywords;
 }
 
 bool sql_is_keyword(const char *word, size_t size) {

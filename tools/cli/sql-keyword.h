@@ -9,6 +9,9 @@
 /** All of them in capitals, sorted, NULL-terminated; static. */
 const char *const *sql_keywords(void);
 
+/** Those that a statement which only reads may have; as sql_keywords(). */
+const char *const *sql_reading_keywords(void);
+
 /** In any case of letters, as sqlite3_keyword_check(). */
 bool sql_is_keyword(const char *word, size_t size);
 
