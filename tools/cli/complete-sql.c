@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "sql-keyword.h"
+#include "sql-name.h"
 #include "sql-scan.h"
 
 typedef struct Statement {
@@ -352,32 +352,15 @@ void sql_place_done(SqlPlace *place) {
 
 /* ---- Candidates --------------------------------------------------------------------------------------------------- */
 
-static bool is_plain(const char *name) {
-        if (!g_ascii_isalpha(*name) && *name != '_')
-                return false;
-        for (const char *p = name; *p; p++)
-                if (!g_ascii_isalnum(*p) && *p != '_')
-                        return false;
-        return !sql_is_keyword(name, strlen(name));
-}
-
 char *sql_place_quote(const SqlPlace *place, const char *name) {
-        char quote = place->quote;
         GString *quoted;
 
-        if (!quote && is_plain(name))
+        if (!place->quote && sql_name_is_plain(name))
                 return g_strdup(name);
-        if (quote == '[' && !strchr(name, ']'))
+        if (place->quote == '[' && !strchr(name, ']'))
                 return g_strdup_printf("[%s]", name);
         quoted = g_string_new(NULL);
-        quote = quote == '`' ? '`' : '"';
-        g_string_append_c(quoted, quote);
-        for (; *name; name++) {
-                if (*name == quote)
-                        g_string_append_c(quoted, quote);
-                g_string_append_c(quoted, *name);
-        }
-        g_string_append_c(quoted, quote);
+        sql_name_append_quoted(quoted, name, place->quote == '`' ? '`' : '"');
         return g_string_free(quoted, false);
 }
 

@@ -12,13 +12,7 @@
 /* ---- Names -------------------------------------------------------------------------------------------------------- */
 
 void schema_append_quoted(GString *sql, const char *name) {
-        g_string_append_c(sql, '"');
-        for (const char *p = name; *p; p++) {
-                if (*p == '"')
-                        g_string_append_c(sql, '"');
-                g_string_append_c(sql, *p);
-        }
-        g_string_append_c(sql, '"');
+        sql_name_append_quoted(sql, name, '"');
 }
 
 void schema_append_name(GString *sql, const char *name) {

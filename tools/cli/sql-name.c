@@ -5,7 +5,7 @@
 #include "sql-keyword.h"
 #include "sql-literal.h"
 
-static bool is_plain(const char *name) {
+bool sql_name_is_plain(const char *name) {
         if (!g_ascii_isalpha(*name) && *name != '_')
                 return false;
         for (const char *p = name; *p; p++)
@@ -14,8 +14,16 @@ static bool is_plain(const char *name) {
         return !sql_is_keyword(name, strlen(name));
 }
 
+void sql_name_append_quoted(GString *sql, const char *name, char quote) {
+        char buffer[SINK_SIZE_MIN];
+        Sink sink = { .string = sql, .buffer = buffer, .size = sizeof buffer };
+
+        sql_literal_quoted(&sink, name, strlen(name), quote);
+        sink_finish(&sink);
+}
+
 void sql_name_write(Sink *sink, const char *name) {
-        if (is_plain(name))
+        if (sql_name_is_plain(name))
                 sink_string(sink, name);
         else
                 sql_literal_quoted(sink, name, strlen(name), '"');
