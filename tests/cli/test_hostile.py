@@ -1,12 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Values that would drive a terminal, and sizes that would burst it: nothing of a value reaches it as more than text."""
+import os
 import re
 import sqlite3
+import threading
 
 from pty_shell import ENTER, HOSTILE, Shell, generate  # finds what follows
 
-from harness import SANITIZED, Service, main, rss_anon, wait_for
+from gi.repository import Gio, GLib
+from harness import SOURCE_ROOT, SANITIZED, Service, main, rss_anon, wait_for
 from tap import at_most, equal, test, true
 
 MODES = "table box markdown column vertical line list csv tsv json jsonl html insert quote".split()
@@ -81,6 +84,64 @@ def names_and_complaints():
             harmless(written(shell, "SELECT * FROM (SELECT 1) LEFT JOIN [t\\x] USING (x);"), mode)
         for line in (".tables", ".schema", ".indexes", ".describe", ".databases", ".dump", ".status", ".views"):
             harmless(written(shell, line), line)
+
+
+class HostileService:
+    """Owns the service's name on a bus, and says HOSTILE wherever a string belongs."""
+
+    def __init__(self, address):
+        self.context = GLib.MainContext.new()
+        self.ready = threading.Event()
+        threading.Thread(target=self._run, args=(address,), daemon=True).start()
+        true(self.ready.wait(30), "the hostile service is up")
+
+    def _run(self, address):
+        self.context.push_thread_default()
+        flags = Gio.DBusConnectionFlags.AUTHENTICATION_CLIENT | Gio.DBusConnectionFlags.MESSAGE_BUS_CONNECTION
+        connection = Gio.DBusConnection.new_for_address_sync(address, flags, None, None)
+        for name, path in (("Manager", "/org/sqlipc1"), ("Database", "/org/sqlipc1/database/odd")):
+            xml = (SOURCE_ROOT / f"dbus-interfaces/org.sqlipc1.{name}.xml").read_text()
+            interface = Gio.DBusNodeInfo.new_for_xml(xml).interfaces[0]
+            connection.register_object(path, interface, self._on_call, self._on_get, None)
+        connection.call_sync(
+            "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "RequestName",
+            GLib.Variant("(su)", ("org.sqlipc1", 4)), None, Gio.DBusCallFlags.NONE, -1, None,
+        )  # fmt: skip
+        self.ready.set()
+        GLib.MainLoop.new(self.context, False).run()
+
+    @staticmethod
+    def _on_call(_connection, _sender, _path, _interface, method, _arguments, invocation):
+        text = GLib.Variant("s", HOSTILE)
+        work = [(1, "/", HOSTILE, {"uid": GLib.Variant("u", os.getuid()), "state": text, "sql": text})]
+        if method == "GetDatabase":
+            invocation.return_value(GLib.Variant("(oa{sv})", ("/org/sqlipc1/database/odd", {})))
+        elif method == "ListDatabases":
+            what = {"description": text, "mode": text}
+            invocation.return_value(GLib.Variant("(a(soa{sv})a{sv})", ([(HOSTILE, "/", what), ("odd", "/", what)], {})))
+        elif method.startswith("List"):
+            invocation.return_value(GLib.Variant("(a(tosa{sv})a{sv})", (work, {})))
+        elif method == "QueryRows":  # whatever was asked for
+            columns, row = [(HOSTILE, HOSTILE, {})] * 14, [text] * 14
+            invocation.return_value(GLib.Variant("(a(ssa{sv})aava{sv})", (columns, [row], {})))
+        else:
+            invocation.return_dbus_error("org.sqlipc1.Error.SQL", HOSTILE)
+
+    @staticmethod
+    def _on_get(_connection, _sender, _path, _interface, name):
+        return GLib.Variant("a{st}", {HOSTILE: 1}) if name == "Limits" else GLib.Variant("s", HOSTILE)
+
+
+@test
+def a_hostile_service():
+    """A service that says what drives terminals, wherever it says something: lists, rows, limits, errors"""
+    with Service(start=False) as bus:
+        HostileService(bus.address)
+        with Shell("--transport=dbus", "odd", on=bus) as shell:
+            for line in (".databases", ".status", ".limit", ".tables", ".schema", ".describe x", ".dump", "SELECT 1;"):
+                data = written(shell, line)
+                true(b"red" in data or line in (".schema", ".dump"), f"{line} shows nothing of it: {data!r}")
+                harmless(data, line)
 
 
 @test

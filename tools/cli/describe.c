@@ -103,7 +103,8 @@ static int take_line(sqlipc_cursor *cursor, bool is_row, void *userdata) {
         if (g_strcmp0(heading, sections->heading) != 0) {
                 g_free(sections->heading);
                 sections->heading = g_strdup(heading);
-                g_string_append_printf(sections->text, "%s:\n", heading);
+                format_shown_text(sections->text, heading ?: "", heading ? strlen(heading) : 0, SIZE_MAX);
+                g_string_append(sections->text, ":\n");
         }
         g_string_append(sections->text, "  ");
         format_shown_lines(sections->text, line ?: "", size, SIZE_MAX);
@@ -135,7 +136,8 @@ static int write_relation(Shell *shell, const Relation *relation, FILE *file) {
         options.null = "";
         options.widths = NULL;
         options.n_widths = 0;
-        g_string_append_printf(text, "%s ", relation->kind);
+        format_shown_text(text, relation->kind, strlen(relation->kind), SIZE_MAX);
+        g_string_append_c(text, ' ');
         format_shown_text(text, relation->name, strlen(relation->name), SIZE_MAX);
         fprintf(file, "%s\n", text->str);
         g_string_truncate(text, 0);

@@ -180,8 +180,8 @@ static void append_work(GString *text, const Work *work, const char *own_name) {
         append_shown(text, database ?: work->object);
         g_string_append(text, g_str_equal(work->owner, own_name) ? ", this shell" : *work->owner ? ", of " : "");
         append_shown(text, g_str_equal(work->owner, own_name) ? "" : work->owner);
-        if (work->state)
-                g_string_append_printf(text, ", %s", work->state);
+        g_string_append(text, work->state ? ", " : "");
+        append_shown(text, work->state ?: "");
         if (age)
                 g_string_append_printf(text, " for %s, %" PRIu64 " rows", age, work->rows);
         g_string_append(text, work->sql && *work->sql ? ": " : "");
@@ -250,7 +250,8 @@ int status_print(Shell *shell) {
 
 static void append_limit(GString *text, const char *key, uint64_t value) {
         bool is_time = g_str_has_suffix(key, "-usec");
-        g_autofree char *name = g_strndup(key, strlen(key) - (is_time ? strlen("-usec") : 0)), *human = NULL;
+        g_autoptr(GString) name = g_string_new(NULL);
+        g_autofree char *human = NULL;
 
         if (value == UINT64_MAX)
                 human = g_strdup("no limit");
@@ -260,7 +261,8 @@ static void append_limit(GString *text, const char *key, uint64_t value) {
                 human = human_size(value);
         else
                 human = g_strdup_printf("%" PRIu64, value);
-        g_string_append_printf(text, "%-28s %s\n", name, human);
+        format_shown_text(name, key, strlen(key) - (is_time ? strlen("-usec") : 0), SIZE_MAX);
+        g_string_append_printf(text, "%-28s %s\n", name->str, human);
 }
 
 int status_print_limits(Shell *shell) {
