@@ -87,6 +87,19 @@ def transports():
 
 
 @test
+def ended_as_statements_are():
+    """A semicolon behind a command, and behind the name of a table, is none of it; in text it stands for itself"""
+    for plain in (".tables", ".schema Genre", ".describe 'Genre'", "\\d Genre", ".databases", ".help tables", ".help"):
+        equal(ask(plain + ";"), ask(plain), f"{plain};")
+    equal(ask(".schema Genre ; "), ask(".schema Genre"), ".schema Genre ;")
+    equal(ask("SELECT 1 AS a \\g;")[0], "a\n1\n", "\\g;")
+    equal(ask(".print 1;")[0], "1;\n", ".print")
+    equal(ask(".mode list", ".separator ;", ".headers off", "SELECT 1, 2")[0], "1;2\n", ".separator")
+    says(".describe 'Genre;'", code=QUERY, message="there is no table or view Genre;")
+    says(".tables;x", code=USAGE, message="there is no command .tables;x")
+
+
+@test
 def turned_by_a_backslash():
     """psql's habits: \\x turns, and says so; \\timing as well; \\gx is for one result"""
     with Shell("chinook", on=service, size=(40, 80)) as shell:

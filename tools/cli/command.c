@@ -281,21 +281,46 @@ static bool takes_number(const Command *command, char **arguments) {
         return n >= command->n_min && (command->n_max < 0 || command->takes_rest || n <= command->n_max);
 }
 
-int command_run(Shell *shell, const Unit *unit) {
-        g_auto(GStrv) arguments = split_name(unit->text);
-        g_autofree char *message = NULL;
-        const Command *command = command_find(arguments[0], &message);
+/* Who ends commands as statements are ended gets what was meant, as in psql. In text, in the name of a file and in quotes
+ * a semicolon stands for itself. */
+static char *without_semicolon(const Command *command, const char *line) {
+        static const char ends[] = "; \t\n\v\f\r";
+        ArgumentKind kind = command->kinds[0];
+        size_t size = strlen(line), n_name = strcspn(line, ends);
+        bool is_bare = n_name + strspn(line + n_name, ";") == size;
 
-        if (!command) {
+        if (is_bare || kind == ARGUMENT_TABLE || kind == ARGUMENT_DATABASE || kind == ARGUMENT_COMMAND)
+                while (size > n_name && strchr(ends, line[size - 1]))
+                        size--;
+        return g_strndup(line, size);
+}
+
+static const Command *find_command(Shell *shell, const char *line) {
+        g_auto(GStrv) words = split_name(line);
+        g_autofree char *message = NULL;
+        const Command *command;
+
+        for (char *end = strchr(words[0], '\0'); end > words[0] && end[-1] == ';'; end--)
+                end[-1] = '\0';
+        command = command_find(words[0], &message);
+        if (!command)
                 shell_complain(shell, "%s", message);
+        return command;
+}
+
+int command_run(Shell *shell, const Unit *unit) {
+        g_auto(GStrv) arguments = NULL;
+        g_autofree char *line = NULL;
+        const Command *command = find_command(shell, unit->text);
+
+        if (!command)
                 return misused(shell);
-        }
-        if (!command->takes_rest) {
-                g_clear_pointer(&arguments, g_strfreev);
-                if (command_split(unit->text, &arguments) < 0) {
-                        shell_complain(shell, "a quote is open in %s", unit->text);
-                        return misused(shell);
-                }
+        line = without_semicolon(command, unit->text);
+        if (command->takes_rest)
+                arguments = split_name(line);
+        else if (command_split(line, &arguments) < 0) {
+                shell_complain(shell, "a quote is open in %s", unit->text);
+                return misused(shell);
         }
         return takes_number(command, arguments) ? command->run(shell, command, arguments) : command_misuse(shell, command);
 }
