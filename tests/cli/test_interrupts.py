@@ -61,6 +61,26 @@ def while_waiting():
 
 
 @test
+def while_reading():
+    """Ctrl-C while .read waits for more of a script, and a script that cannot be read: the shell stays"""
+    fifo = service.folder / "fifo"
+    os.mkfifo(fifo)
+    held = os.open(fifo, os.O_RDWR)
+    with shell_of() as shell:
+        for target in (fifo, "|sleep 1000"):
+            shell.type(f".read {target}")
+            shell.send(ENTER)
+            shell.wait_for(lambda: not shell.at_prompt(), "it reads")
+            shell.send(control("C"))
+            shell.wait_prompt()
+            true("ancelled" in shell.text(), f"it does not say so:\n{shell.text()}")
+            true("42" in "\n".join(shell.run("SELECT 6 * 7;")), f"the next statement after {target}")
+        equal(shell.run(f".read {service.folder}"), [f"ipcq-cli: {service.folder}:1: Is a directory"], "a folder")
+        true("42" in "\n".join(shell.run("SELECT 6 * 7;")), "the next statement after a folder")
+    os.close(held)
+
+
+@test
 def while_streaming():
     """Ctrl-C while rows run over the screen, in a mode for people and one for programs; rows stay shown"""
     for mode in ("box", "csv", "json", "list"):

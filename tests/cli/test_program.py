@@ -49,6 +49,17 @@ def rows_and_lists():
 
 
 @test
+def what_cannot_be_read():
+    """1, and the file and line: bytes that are no UTF-8, which are passed over; a folder, behind which nothing runs"""
+    script = service.folder / "bytes.sql"
+    script.write_bytes(b"SELECT 3;\nSELECT '\xff';\nSELECT 4")
+    out, err = ask("--mode=list", "--headers=off", "-f", script, "chinook", code=QUERY)
+    equal((out, err), ("3\n4\n", f"ipcq-cli: {script}:2: what is read here is no UTF-8 text\n"), "bytes")
+    out, err = ask("-f", service.folder, "-c", ".print behind", code=QUERY)
+    equal((out, err), ("", f"ipcq-cli: {service.folder}:1: Is a directory\n"), "a folder")
+
+
+@test
 def what_to_run():
     """Words, -c, -f and standard input, in the order in which they are given; several statements, commands among them"""
     script = service.folder / "script.sql"

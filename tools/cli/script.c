@@ -327,8 +327,10 @@ int script_next(Script *script, Unit *ret) {
                 if (script->ended)
                         return 0;
                 r = read_more(script);
-                if (r < 0)
+                if (r < 0) {
+                        *ret = (Unit) { .file = script->name, .line = script->line_number };
                         return r;
+                }
         }
         return r;
 }

@@ -37,8 +37,8 @@ Script *script_new_prompt(Editor *editor);
 Script *script_free(Script *script);
 
 /** 1: a unit; 0: no more; -EINTR: Ctrl-C at the prompt (what was typed of a statement is dropped; the caller goes on);
- * -EILSEQ: a unit that is not UTF-8 or holds a NUL, and is passed over; `ret` says where. -ECANCELED: Ctrl-C while a file
- * was read; else what reading gave. */
+ * -EILSEQ: a unit that is not UTF-8 or holds a NUL, and is passed over; -ECANCELED: Ctrl-C while a file was read; else what
+ * reading gave. In each case `ret` says where. */
 int script_next(Script *script, Unit *ret);
 
 /** Whether a statement was under way when -EINTR came: else the prompt was empty. */

@@ -118,7 +118,22 @@ static void on_interrupt(Shell *shell, const Script *script, unsigned *n_idle) {
                 shell->quit = true;
 }
 
+/* Tells why `unit` could not be read. True: something else may be. */
+static bool can_read_on(Shell *shell, const Unit *unit, int r) {
+        const Unit before = shell->unit;
+
+        shell->unit = *unit;
+        if (r == -ECANCELED)
+                shell_say(shell, "Cancelled.");
+        else
+                shell_complain(shell, "%s", r == -EILSEQ ? "what is read here is no UTF-8 text" : g_strerror(-r));
+        shell->unit = before;
+        return r == -EILSEQ;
+}
+
+/* 1: there may be more; 0: that was all; negative: this script ends. */
 static int run_next(Shell *shell, Script *script, unsigned *n_idle) {
+        bool goes_on = true;
         Unit unit;
         int r = script_next(script, &unit);
 
@@ -131,14 +146,11 @@ static int run_next(Shell *shell, Script *script, unsigned *n_idle) {
                 return 0;
         if (r > 0)
                 r = shell_run_unit(shell, &unit);
-        else {
-                shell_complain(shell, "%s", r == -EILSEQ ? "what is read here is no UTF-8 text" : g_strerror(-r));
-                if (r != -EILSEQ)
-                        shell->quit = true;
-        }
+        else
+                goes_on = can_read_on(shell, &unit, r);
         if (r < 0) {
                 shell_note_failure(shell, interrupt_leave() ? 128 + interrupt_leave() : query_exit_code(shell, r));
-                if (must_stop(shell, r))
+                if (!goes_on || must_stop(shell, r))
                         return r;
                 if (r == -ECANCELED)
                         script_drop(script);
