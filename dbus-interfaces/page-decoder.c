@@ -63,12 +63,52 @@ void page_decoder_allow_statements(PageDecoder *d) {
         d->statements = true;
 }
 
+void page_decoder_set_resize(PageDecoder *d, PageResize resize, void *userdata) {
+        assert(d->joined_capacity == 0);
+
+        d->resize = resize;
+        d->resize_userdata = userdata;
+}
+
+static int grow(uint8_t **buffer, size_t *capacity, size_t size) {
+        uint8_t *grown = realloc(*buffer, size);
+
+        if (!grown)
+                return -ENOMEM;
+        *buffer = grown;
+        *capacity = size;
+        return 0;
+}
+
+/* The same for what is joined; it shrinks, too. */
+static int resize_joined(PageDecoder *d, size_t size) {
+        uint8_t *resized;
+
+        if (!d->resize)
+                return grow(&d->joined, &d->joined_capacity, size);
+        resized = d->resize(d->resize_userdata, d->joined, d->joined_capacity, size);
+        if (!resized)
+                return -ENOMEM;
+        d->joined = resized;
+        d->joined_capacity = size;
+        return 0;
+}
+
+static void free_joined(PageDecoder *d) {
+        if (d->resize && d->joined_capacity > 0)
+                (void) d->resize(d->resize_userdata, d->joined, d->joined_capacity, 0);
+        else
+                free(d->joined);
+        d->joined = NULL;
+        d->joined_size = d->joined_capacity = 0;
+}
+
 void page_decoder_done(PageDecoder *d) {
         free(d->buffer);
-        free(d->joined);
+        free_joined(d);
         free(d->columns);
         *d = (PageDecoder) { .page_size_max = d->page_size_max, .row_size_max = d->row_size_max,
-                             .statements = d->statements };
+                             .statements = d->statements, .resize = d->resize, .resize_userdata = d->resize_userdata };
 }
 
 void page_decoder_reset(PageDecoder *d) {
@@ -121,16 +161,6 @@ static void move_to_front(PageDecoder *d) {
         d->start = 0;
 }
 
-static int grow(uint8_t **buffer, size_t *capacity, size_t size) {
-        uint8_t *grown = realloc(*buffer, size);
-
-        if (!grown)
-                return -ENOMEM;
-        *buffer = grown;
-        *capacity = size;
-        return 0;
-}
-
 /* Doubles the buffer, up to a page and the header behind it. */
 static int grow_buffer(PageDecoder *d) {
         size_t max = d->page_size_max + FRAME_HEADER_SIZE, size = d->capacity > 0 ? 2 * d->capacity : READ_SIZE;
@@ -149,7 +179,7 @@ static int reserve_part(PageDecoder *d, uint8_t **ret_room, size_t *ret_size) {
         if (left < wanted && d->joined_size >= d->joined_capacity / 2) {
                 size_t max = d->row_size_max + BEHIND_PART;
                 size_t size = d->joined_capacity > READ_SIZE / 2 ? 2 * d->joined_capacity : READ_SIZE;
-                int r = grow(&d->joined, &d->joined_capacity, size < max ? size : max);
+                int r = resize_joined(d, size < max ? size : max);
 
                 if (r < 0)
                         return d->error = r;
@@ -327,17 +357,11 @@ static int take_error(PageDecoder *d, const uint8_t *payload, size_t size) {
         return PAGE_ERROR;
 }
 
-static void free_joined(PageDecoder *d) {
-        free(d->joined);
-        d->joined = NULL;
-        d->joined_size = d->joined_capacity = 0;
-}
-
 void page_decoder_trim(PageDecoder *d) {
         if (d->joining == 0)
                 free_joined(d);
         else if (d->joined_capacity > d->joined_size && d->joined_size > 0)
-                (void) grow(&d->joined, &d->joined_capacity, d->joined_size); /* the room behind what has come */
+                (void) resize_joined(d, d->joined_size); /* the room behind what has come */
 }
 
 /* The run is over: what it joined, which may be a large row, is no longer needed. */
@@ -380,7 +404,7 @@ static int join(PageDecoder *d, const uint8_t *payload, size_t size) {
                 int r;
 
                 doubled = doubled > max ? max : doubled;
-                r = grow(&d->joined, &d->joined_capacity, doubled > needed ? doubled : needed);
+                r = resize_joined(d, doubled > needed ? doubled : needed);
                 if (r < 0)
                         return r;
         }

@@ -34,11 +34,16 @@ typedef struct PageValue {
         size_t size;          /* TEXT: without that NUL */
 } PageValue;
 
+/* As realloc(), with the size that `bytes` has; `new_size` 0 frees it. */
+typedef uint8_t *(*PageResize)(void *userdata, uint8_t *bytes, size_t size, size_t new_size);
+
 typedef struct PageDecoder {
         /* configuration */
         size_t page_size_max;   /* no frame may be larger */
         size_t row_size_max;    /* no row may be larger: -EMSGSIZE */
         bool statements;        /* the stream is a channel's */
+        PageResize resize;      /* of `joined`; NULL: realloc() */
+        void *resize_userdata;
 
         /* the stream as it came */
         uint8_t *buffer;
@@ -84,6 +89,9 @@ void page_decoder_init(PageDecoder *d, size_t page_size_max, size_t row_size_max
 
 /* The stream is a channel's: STATEMENT may stand between runs. */
 void page_decoder_allow_statements(PageDecoder *d);
+
+/* Has payloads joined in memory of the caller's, before the first of them. */
+void page_decoder_set_resize(PageDecoder *d, PageResize resize, void *userdata);
 
 /* Forgets what was read and not taken, the run and any error, but not the columns; keeps the buffers. The next byte begins a
  * frame. */
