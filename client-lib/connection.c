@@ -53,6 +53,7 @@ static int connection_new(sqlipc_connection **ret) {
         *c = (sqlipc_connection) {
                 .blocking = true,
                 .timeout_usec = TIMEOUT_DEFAULT_USEC,
+                .row_memory_max = SIZE_MAX,
                 .wake_fd = -1,
                 .epoll_fd = -1,
                 .polled_bus_fd = -1,
@@ -160,6 +161,13 @@ _public_ int sqlipc_set_allow_interactive_authorization(sqlipc_connection *conne
         if (!connection)
                 return -EINVAL;
         connection->allow_interactive_authorization = allow != 0;
+        return 0;
+}
+
+_public_ int sqlipc_set_row_memory_max(sqlipc_connection *connection, size_t size) {
+        if (!connection)
+                return -EINVAL;
+        connection->row_memory_max = size;
         return 0;
 }
 

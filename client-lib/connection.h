@@ -31,6 +31,7 @@ struct sqlipc_connection {
         bool dispatching;          /* connection_process() has the bus call handlers */
         uint64_t timeout_usec;     /* of one blocking call, UINT64_MAX: none */
         bool allow_interactive_authorization;
+        size_t row_memory_max;     /* larger rows are kept in a file */
         int wake_fd;               /* eventfd: a cursor was cancelled, or the caller's loop brought news */
         int epoll_fd;              /* for the program's loop; -1 until one is asked for */
         int polled_bus_fd;         /* what stands in epoll_fd for the bus, -1: nothing */

@@ -6,9 +6,15 @@
 #include "connection.h"
 #include "run.h"
 
+static void init_decoder(Run *run, size_t page_size) {
+        page_decoder_init(&run->decoder, page_size, SQLIPC_ROW_SIZE_MAX);
+        page_decoder_set_resize(&run->decoder, row_memory_resize, &run->row_memory);
+}
+
 void run_init(Run *run, sqlipc_connection *connection, char *path, Channel *channel) {
-        *run = (Run) { .connection = connection, .channel = channel, .path = path, .fd = -1 };
-        page_decoder_init(&run->decoder, SQLIPC_PAGE_SIZE_DEFAULT, SQLIPC_ROW_SIZE_MAX);
+        *run = (Run) { .connection = connection, .channel = channel, .path = path, .fd = -1,
+                       .row_memory = ROW_MEMORY_UNBOUNDED };
+        init_decoder(run, SQLIPC_PAGE_SIZE_DEFAULT);
 }
 
 void run_leave_channel(Run *run) {
@@ -73,7 +79,7 @@ int run_open_pipe(Run *run, sd_bus_message *reply, int fd, uint32_t page_size) {
         leave_rows(run);
         run_close_pipe(run);
         page_decoder_done(&run->decoder);
-        page_decoder_init(&run->decoder, page_size, SQLIPC_ROW_SIZE_MAX);
+        init_decoder(run, page_size);
         free(run->owner);
         run->owner = steal(owner);
         run->fd = copy;
@@ -86,7 +92,7 @@ void run_enter_rows(Run *run) {
         leave_rows(run);
         run_close_pipe(run);
         page_decoder_done(&run->decoder);
-        page_decoder_init(&run->decoder, SQLIPC_PAGE_SIZE_MAX, SQLIPC_ROW_SIZE_MAX);
+        init_decoder(run, SQLIPC_PAGE_SIZE_MAX);
         run->rows = (Rows) { .more = false };
         run->as_rows = true;
 }
@@ -97,7 +103,7 @@ void run_enter_channel(Run *run) {
         run_close_pipe(run);
         if (!run->decoder.statements || run->decoder.page_size_max != run->channel->page_size) {
                 page_decoder_done(&run->decoder);
-                page_decoder_init(&run->decoder, run->channel->page_size, SQLIPC_ROW_SIZE_MAX);
+                init_decoder(run, run->channel->page_size);
                 page_decoder_allow_statements(&run->decoder);
         }
         run->on_channel = true;
@@ -127,6 +133,7 @@ int run_put_aside(Run *run, const uint8_t *bytes, size_t size) {
 void run_begin(Run *run, sqlipc_cursor *cursor, Call *call) {
         run->cursor = cursor;
         run->call = call;
+        run->row_memory.max = run->connection->row_memory_max;
         run->number = 0;
         run->under_way = true;
         run->cancel_wanted = run->cancel_sent = false;

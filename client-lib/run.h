@@ -12,6 +12,7 @@
 
 #include "channel.h"
 #include "page-decoder.h"
+#include "row-memory.h"
 #include "rows.h"
 #include "sqlipc.h"
 
@@ -30,6 +31,7 @@ struct Run {
         int fd;                /* read end; -1: no pipe yet, or no more */
         bool at_end_of_file;
         PageDecoder decoder;
+        RowMemory row_memory;  /* the decoder's, of long rows */
         Call *call;            /* Fetch, Query, OpenRows, or the question whether the daemon still lives */
         uint64_t number;       /* 0: not known yet; on a channel the request's */
         bool under_way;        /* asked for, and neither END nor ERROR was read */

@@ -115,6 +115,15 @@ int sqlipc_set_timeout(sqlipc_connection *connection, uint64_t usec);
  */
 int sqlipc_set_allow_interactive_authorization(sqlipc_connection *connection, int allow);
 
+/**
+ * A row of which more than `size` bytes come is not kept in memory, but in a file without a name in $TMPDIR (else /tmp),
+ * which is mapped: the kernel can write its pages out and take the memory back. For programs that shall stay small whatever
+ * a database holds. SIZE_MAX, the default: never, so no value goes to a disk. Where there is no such file, or no room for
+ * it, the row is in memory all the same. For the runs that start from now on; what a reply of D-Bus brought
+ * (SQLIPC_TRANSPORT_DBUS) is in memory besides. Since: 0.1
+ */
+int sqlipc_set_row_memory_max(sqlipc_connection *connection, size_t size);
+
 /** What sqlipc_list_databases() calls: `name` and `description` ("" for none) are valid until it returns. 0: go on. */
 typedef int (*sqlipc_database_visitor)(const char *name, const char *description, void *userdata);
 

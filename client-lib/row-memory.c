@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Memory of long rows (row-memory.h). Library.
+ *
+ * Blocks are allocated before they are mapped: a page that the disk has no room for would be SIGBUS.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "row-memory.h"
+#include "util.h"
+
+static int open_file(void) {
+        const char *folder = secure_getenv("TMPDIR");
+        int fd;
+
+        if (!folder || *folder != '/')
+                folder = "/tmp";
+        fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+        return fd < 0 ? -errno : fd;
+}
+
+static uint8_t *map_file(int fd, size_t size) {
+        void *bytes;
+
+        if (posix_fallocate(fd, 0, (off_t) size) != 0)
+                return NULL;
+        bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        return bytes != MAP_FAILED ? bytes : NULL;
+}
+
+static void release(RowMemory *memory, uint8_t *bytes, size_t size) {
+        if (memory->fd < 0) {
+                free(bytes);
+                return;
+        }
+        (void) munmap(bytes, size);
+        memory->fd = safe_close(memory->fd);
+}
+
+/* Takes what is there along. */
+static uint8_t *move(RowMemory *memory, uint8_t *bytes, size_t size, int fd, uint8_t *to, size_t new_size) {
+        if (size > 0)
+                memcpy(to, bytes, size < new_size ? size : new_size);
+        release(memory, bytes, size);
+        memory->fd = fd;
+        return to;
+}
+
+static uint8_t *move_to_file(RowMemory *memory, uint8_t *bytes, size_t size, size_t new_size) {
+        int fd = open_file();
+        uint8_t *mapped;
+
+        if (fd < 0)
+                return NULL;
+        mapped = map_file(fd, new_size);
+        if (!mapped) {
+                (void) safe_close(fd);
+                return NULL;
+        }
+        return move(memory, bytes, size, fd, mapped, new_size);
+}
+
+/* The file grows or shrinks, and its mapping with it. */
+static uint8_t *resize_file(RowMemory *memory, uint8_t *bytes, size_t size, size_t new_size) {
+        void *resized;
+
+        if (new_size > size && posix_fallocate(memory->fd, 0, (off_t) new_size) != 0)
+                return NULL;
+        resized = mremap(bytes, size, new_size, MREMAP_MAYMOVE);
+        if (resized == MAP_FAILED)
+                return NULL;
+        if (new_size < size)
+                (void) ftruncate(memory->fd, (off_t) new_size); /* what stays allocated goes with the file */
+        return resized;
+}
+
+uint8_t *row_memory_resize(void *userdata, uint8_t *bytes, size_t size, size_t new_size) {
+        RowMemory *memory = userdata;
+        uint8_t *resized = NULL;
+
+        if (new_size == 0) {
+                release(memory, bytes, size);
+                return NULL;
+        }
+        if (memory->fd >= 0)
+                resized = resize_file(memory, bytes, size, new_size);
+        else if (new_size > memory->max)
+                resized = move_to_file(memory, bytes, size, new_size);
+        if (resized)
+                return resized;
+        if (memory->fd < 0)
+                return realloc(bytes, new_size);
+        resized = malloc(new_size);
+        return resized ? move(memory, bytes, size, -1, resized, new_size) : NULL;
+}
