@@ -143,6 +143,10 @@ def described():
     rows = json.loads(ask("--mode=json", "odd", '.describe "we""ird \'name"'))
     equal([row["column"] for row in rows], ["sel ect", "b, c", "x", "group"], "columns as JSON")
     equal(rows[0]["default"], "'it''s, ('", "default")
+    for table in ("Invoice", "Genre"):
+        head = ask("chinook", f".describe {table}").splitlines()[2]
+        equal(head.replace("|", "").split(), ["column", "type", "null", "key"], f"what columns of {table} have")
+    equal(len(json.loads(ask("--mode=json", "chinook", ".describe Genre"))[0]), 6, "names in JSON, whatever they have")
     true("Album" in ask("part", ".describe Album"), "one that is exposed")
     ask("odd", ".describe nosuch", code=QUERY, says="there is no table or view nosuch")
     rows = json.loads(ask("--mode=json", "chinook", ".describe"))

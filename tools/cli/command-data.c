@@ -211,6 +211,7 @@ static int run_explain(Shell *shell, const Command *command, char **arguments) {
 const Command commands_data[] = {
         { .name = "describe", .aliases = "d", .arguments = "[NAME]",
           .summary = "Show columns, indexes and keys of a table or view; without NAME, what there is",
+          .details = "In grids, what none of its columns has is left out.",
           .n_max = 1, .kinds = { ARGUMENT_TABLE }, .run = run_describe },
         { .name = "explain", .arguments = "SQL",
           .summary = "Show how SQLite would run a statement, as a tree",

@@ -49,18 +49,52 @@ static int find_relation(Shell *shell, const char *name, Relation *ret) {
 
 /* ---- Its columns -------------------------------------------------------------------------------------------------- */
 
-static char *columns_sql(const char *name) {
-        g_autoptr(GString) sql = g_string_new(
-                        "SELECT name AS \"column\", type, iif(\"notnull\", 'not null', '') AS \"null\","
-                        " dflt_value AS \"default\","
-                        " iif(pk, 'primary key' || iif(max(pk) OVER () > 1, ' ' || pk, ''), '') AS \"key\","
-                        " CASE hidden WHEN 1 THEN 'hidden' WHEN 2 THEN 'computed' WHEN 3 THEN 'stored' ELSE '' END"
-                        " AS \"generated\""
-                        " FROM pragma_table_xinfo(");
+/* What columns may have, and how it is shown. */
+static const struct {
+        const char *has; /* of all of them: whether one has it */
+        const char *shown;
+} attributes[] = {
+        { "max(\"notnull\")", "iif(\"notnull\", 'not null', '') AS \"null\"" },
+        { "max(dflt_value IS NOT NULL)", "dflt_value AS \"default\"" },
+        { "max(pk)", "iif(pk, 'primary key' || iif(max(pk) OVER () > 1, ' ' || pk, ''), '') AS \"key\"" },
+        { "max(hidden)", "CASE hidden WHEN 1 THEN 'hidden' WHEN 2 THEN 'computed' WHEN 3 THEN 'stored' ELSE '' END"
+                         " AS \"generated\"" },
+};
 
+enum { ALL_ATTRIBUTES = (1 << G_N_ELEMENTS(attributes)) - 1 };
+
+/* `wanted`: a bit for each of the attributes. */
+static char *columns_sql(const char *name, unsigned wanted) {
+        g_autoptr(GString) sql = g_string_new("SELECT name AS \"column\", type");
+
+        for (size_t i = 0; i < G_N_ELEMENTS(attributes); i++)
+                if (wanted & (1u << i))
+                        g_string_append_printf(sql, ", %s", attributes[i].shown);
+        g_string_append(sql, " FROM pragma_table_xinfo(");
         schema_append_literal(sql, name);
         g_string_append(sql, ") ORDER BY cid");
         return g_string_free(g_steal_pointer(&sql), FALSE);
+}
+
+static int take_attributes(sqlipc_cursor *cursor, bool is_row, void *userdata) {
+        unsigned *found = userdata;
+
+        for (unsigned i = 0; is_row && i < G_N_ELEMENTS(attributes); i++)
+                if (sqlipc_column_int64(cursor, i) > 0)
+                        *found |= 1u << i;
+        return 0;
+}
+
+/* Those that one of its columns has. */
+static int find_attributes(Shell *shell, const char *name, unsigned *ret) {
+        const sqlipc_parameter parameter = { .type = SQLIPC_TEXT, .bytes = name, .size = strlen(name) };
+        g_autoptr(GString) sql = g_string_new("SELECT ");
+
+        *ret = 0;
+        for (size_t i = 0; i < G_N_ELEMENTS(attributes); i++)
+                g_string_append_printf(sql, "%s%s", i > 0 ? ", " : "", attributes[i].has);
+        g_string_append(sql, " FROM pragma_table_xinfo(?1)");
+        return query_run(shell, sql->str, &parameter, 1, take_attributes, ret, NULL);
 }
 
 /* ---- What hangs on it --------------------------------------------------------------------------------------------- */
@@ -123,16 +157,17 @@ static int append_sections(Shell *shell, const char *name, GString *text) {
 
 /* ---- All of it ---------------------------------------------------------------------------------------------------- */
 
-static bool is_grid(RenderMode mode) {
-        return mode == RENDER_TABLE || mode == RENDER_BOX || mode == RENDER_MARKDOWN || mode == RENDER_COLUMN;
-}
-
+/* A grid has no room for columns that say nothing. */
 static int write_relation(Shell *shell, const Relation *relation, FILE *file) {
         RenderOptions options = query_render_options(shell, file);
-        g_autofree char *sql = columns_sql(relation->name);
+        g_autofree char *sql = NULL;
         g_autoptr(GString) text = g_string_new(NULL);
-        int r;
+        unsigned attributes_there;
+        int r = find_attributes(shell, relation->name, &attributes_there);
 
+        if (r < 0)
+                return r;
+        sql = columns_sql(relation->name, attributes_there);
         options.null = "";
         options.widths = NULL;
         options.n_widths = 0;
@@ -155,8 +190,8 @@ int describe_relation(Shell *shell, const char *name) {
 
         if (r < 0)
                 return r;
-        if (!is_grid(shell->settings.mode)) {
-                g_autofree char *sql = columns_sql(relation.name);
+        if (!render_mode_is_grid(shell->settings.mode)) {
+                g_autofree char *sql = columns_sql(relation.name, ALL_ATTRIBUTES);
 
                 return query_print(shell, sql);
         }
