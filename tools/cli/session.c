@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <glib.h>
 
+/* Larger rows stand in a file: a shell's memory is the same whatever it is asked to show. */
+#define ROW_MEMORY_MAX ((size_t) 4 * 1024 * 1024)
+
 void session_init(Session *session) {
         *session = (Session) {};
 }
@@ -36,6 +39,7 @@ static int connect_anew(Session *session) {
         if (r < 0)
                 return r;
         (void) sqlipc_set_allow_interactive_authorization(session->connection, session->interactive_authorization);
+        (void) sqlipc_set_row_memory_max(session->connection, ROW_MEMORY_MAX);
         r = sqlipc_set_transport(session->connection, session->transport);
         if (r < 0)
                 session_disconnect(session);

@@ -1,0 +1,126 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The shell does with 16 MiB of memory of its own, whatever it is asked to show: it gets no more, by RLIMIT_DATA.
+
+That counts what is reserved, whether used or not, so these tests decide by what was asked for. Results of many rows, sampled:
+test_output.py. Not over D-Bus alone, where a row is in the bus's message as a whole.
+"""
+import contextlib
+import resource
+import sqlite3
+import subprocess
+
+from pty_shell import ENTER, Shell  # finds what follows
+
+from harness import CLI, PATIENCE, SANITIZED, Service, main, wait_for
+from tap import equal, test, true
+
+MIB = 1024 * 1024
+MEMORY_MAX = 16 * MIB
+CELL = 48 * MIB
+MODES = "table box markdown column csv tsv json jsonl line list html insert quote vertical".split()
+# What people look at is cut.
+WHOLE = {"csv", "tsv", "json", "jsonl", "line", "list", "html", "insert", "quote"}
+
+service = Service(limits={"RowSizeMax": "64M"})
+
+
+def make(name, *statements):
+    path = service.data / f"{name}.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        for sql, *values in statements:
+            database.execute(sql, values)
+        database.commit()
+    service.database(name, Path=path)
+
+
+make("long", ["CREATE TABLE t(v)"], ["INSERT INTO t VALUES(?), (?), (?)", "x" * CELL, "y" * CELL, b"\x01" * (CELL // 2)])
+NUMBERS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n WHERE x < 30000) "
+make("many", ["CREATE TABLE t(v)"], [f"INSERT INTO t {NUMBERS} SELECT printf('%.1000c', 'z') FROM n"])
+
+
+def limited(size):
+    return lambda: resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+
+
+def written(*arguments, size=MEMORY_MAX):
+    """Exit code, bytes of output, complaints."""
+    command = [CLI, f"--address={service.address}", "--no-init", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=service.environment,
+                               preexec_fn=limited(size))  # fmt: skip
+    n_bytes = sum(map(len, iter(lambda: process.stdout.read(MIB), b"")))
+    err = process.stderr.read()
+    process.stdout.close()
+    process.stderr.close()
+    return process.wait(PATIENCE), n_bytes, err
+
+
+def limit_holds():
+    """A shell that gets 256 KiB does not come far: the limit is one"""
+    true(written("long", "SELECT 1", size=256 * 1024)[0] != 0, "it needs nothing")
+
+
+def cells():
+    """Values of 48 MiB, in every mode"""
+    for mode in MODES:
+        code, n_bytes, err = written(f"--mode={mode}", "long", "SELECT v FROM t")
+        equal((code, err), (0, b""), f"exit code and complaints in mode {mode}")
+        if mode in WHOLE:
+            true(n_bytes > 2 * CELL, f"{n_bytes} bytes in mode {mode}")
+
+
+def cells_on_a_channel():
+    """The same on a channel"""
+    code, n_bytes, err = written("--mode=csv", "--transport=channel", "long", "SELECT v FROM t")
+    equal((code, err), (0, b""), "exit code and complaints")
+    true(n_bytes > 2 * CELL, f"{n_bytes} bytes")
+
+
+def commands():
+    """.dump, .export, and .watch to elsewhere"""
+    code, n_bytes, err = written("long", ".dump")
+    equal((code, err), (0, b""), "exit code and complaints of .dump")
+    true(n_bytes > 2 * CELL, f"{n_bytes} bytes of .dump")
+    path = service.folder / "export.json"
+    code, _, err = written("long", f".export json {path} t")
+    equal(code, 0, f"exit code of .export, which said {err}")
+    true(path.stat().st_size > 2 * CELL, "size of the export")
+    code, n_bytes, err = written("--mode=list", "long", ".watch 1 --count 1 SELECT v FROM t")
+    equal(code, 0, f"exit code of .watch, which said {err}")
+    true(n_bytes > 2 * CELL, f"{n_bytes} bytes of .watch")
+
+
+def backup():
+    """.backup, of rows that are not long: SQLite puts each together in memory"""
+    path = service.folder / "copy.sqlite"
+    code, _, err = written("many", f".backup {path}")
+    equal(code, 0, f"exit code of .backup, which said {err}")
+    true(path.stat().st_size > 29 * MIB, "size of the backup")
+
+
+def terminal():
+    """A pager that reads nothing, and .watch that redraws"""
+    with Shell("long", on=service, environment={"PAGER": "sleep 1000"}) as shell:
+        resource.prlimit(shell.process.pid, resource.RLIMIT_DATA, (MEMORY_MAX, MEMORY_MAX))
+        shell.run(".mode line")
+        shell.send("SELECT v FROM t, (VALUES (1), (2), (3));" + ENTER)
+        wait_for(lambda: runs() == 1, "the run is under way")
+        wait_for(lambda: runs() == 0, "the run is over")
+        equal(shell.process.poll(), None, "the shell's end")
+    with Shell("long", on=service) as shell:
+        resource.prlimit(shell.process.pid, resource.RLIMIT_DATA, (MEMORY_MAX, MEMORY_MAX))
+        shell.send(".watch 0.1 SELECT v FROM t" + ENTER)
+        shell.wait_for("3 rows")
+        shell.send("q")
+        shell.wait_prompt()
+
+
+def runs():
+    return service.counters()["NRuns"]
+
+
+if not SANITIZED:  # which reserve terabytes
+    for function in (limit_holds, cells, cells_on_a_channel, commands, terminal, backup):
+        test(function)
+service.driver.manager("Reload")
+main(service)
