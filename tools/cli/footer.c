@@ -28,18 +28,9 @@ static void append_line(GString *text, const Query *query, bool complete) {
                 g_string_append_c(text, '\n');
 }
 
+/* AUTO: nothing carried it. */
 static const char *transport_name(sqlipc_transport transport) {
-        switch (transport) {
-        case SQLIPC_TRANSPORT_PIPE:
-                return "pipe";
-        case SQLIPC_TRANSPORT_CHANNEL:
-                return "channel";
-        case SQLIPC_TRANSPORT_DBUS:
-                return "dbus";
-        case SQLIPC_TRANSPORT_AUTO:
-                break;
-        }
-        return "none";
+        return transport == SQLIPC_TRANSPORT_AUTO ? "none" : settings_values("transport")[transport];
 }
 
 static void append_stats(GString *text, const QueryTotals *totals) {

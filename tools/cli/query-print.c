@@ -90,19 +90,15 @@ static int print_rows(Print *print) {
         return w < 0 && r >= 0 ? writing(print, w) : r;
 }
 
-static bool is_grid(RenderMode mode) {
-        return mode == RENDER_TABLE || mode == RENDER_BOX || mode == RENDER_MARKDOWN || mode == RENDER_COLUMN;
-}
-
 static bool is_for_people(RenderMode mode) {
-        return is_grid(mode) || mode == RENDER_LINE || mode == RENDER_VERTICAL || mode == RENDER_LIST;
+        return render_mode_is_grid(mode) || mode == RENDER_LINE || mode == RENDER_VERTICAL || mode == RENDER_LIST;
 }
 
 static Query query_for(Shell *shell, const char *sql, Print *print) {
         Query query = query_init(shell, sql, on_row, print);
 
         query.pause = on_pause;
-        query.pause_msec = is_grid(print->mode) ? PAUSE_GRID_MSEC : PAUSE_MSEC;
+        query.pause_msec = render_mode_is_grid(print->mode) ? PAUSE_GRID_MSEC : PAUSE_MSEC;
         query.parameters = parameter_list_for(shell->parameters, sql, &query.n_parameters);
         return query;
 }
@@ -195,7 +191,7 @@ static void prepare(Print *print, Shell *shell, FILE *file, Explain explain) {
         print->mode = shell->settings.vertical == TOGGLE_ON ? RENDER_VERTICAL : shell->settings.mode;
         print->options = query_render_options(shell, file);
         print->rows_max = shell->settings.rows_max;
-        if (explain == EXPLAIN_CODE && is_grid(print->mode)) {
+        if (explain == EXPLAIN_CODE && render_mode_is_grid(print->mode)) {
                 print->mode = RENDER_COLUMN;
                 print->options.widths = explain_widths;
                 print->options.n_widths = G_N_ELEMENTS(explain_widths);
@@ -220,6 +216,17 @@ static int print_answer(Print *print, FILE *file, Explain explain) {
         return r;
 }
 
+/* At the prompt it is what was asked for; a script may take the rows for all. */
+static void tell_limit(const Shell *shell, uint64_t rows_max) {
+        g_autofree char *text =
+                g_strdup_printf("these are the first %" PRIu64 " rows; there are more (.limit rows)", rows_max);
+
+        if (shell->interactive)
+                shell_say(shell, "%s", text);
+        else
+                shell_complain(shell, "%s", text);
+}
+
 int query_print(Shell *shell, const char *sql) {
         Explain explain = explain_of(sql);
         Print print = {};
@@ -241,6 +248,6 @@ int query_print(Shell *shell, const char *sql) {
                 r = w;
         }
         if (print.limited && r >= 0)
-                shell_complain(shell, "these are the first %" PRIu64 " rows; there are more (.limit rows)", print.rows_max);
+                tell_limit(shell, print.rows_max);
         return query_settle(&query, r);
 }

@@ -38,6 +38,10 @@ RenderMode render_mode_from_string(const char *name) {
         return _RENDER_MODE_INVALID;
 }
 
+bool render_mode_is_grid(RenderMode mode) {
+        return mode >= 0 && mode < _RENDER_MODE_MAX && modes[mode].ops == &render_grid_ops;
+}
+
 static RenderOptions copy_options(const RenderOptions *options, const RenderOps *ops) {
         RenderOptions copy = *options;
 

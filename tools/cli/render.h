@@ -16,8 +16,8 @@
  *     cell. A newline in line is indented, so that no value looks like the next column;
  *   - a BLOB is x'00ff', a long one with its length; sqlite3 writes its bytes;
  *   - grids and vertical cut text after RENDER_TABLE_VALUE_MAX bytes, with an ellipsis and its length. Grids know a column's
- *     width from the first RENDER_TABLE_ROWS rows, and fit these to the terminal; wider text is cut with an ellipsis.
- *     sqlite3 reads all rows first. Where the caller gives the width, text goes on in the line below, as sqlite3's;
+ *     width from the first RENDER_TABLE_ROWS rows, and fit these to the terminal; wider text is cut with an ellipsis,
+ *     numbers never are. sqlite3 reads all rows first. Where the caller gives the width, text goes on in the line below, as sqlite3's;
  *   - wide and combining characters take the columns that they take on a terminal; sqlite3 counts characters. In grids
  *     those of which terminals disagree (joiners and modifiers of emoji, unassigned ones) stand as \u200d;
  *   - markdown has \| for | and <br> for a newline, since there a line is a row;
@@ -92,6 +92,9 @@ typedef struct Renderer Renderer;
 const char *render_mode_to_string(RenderMode mode);
 /** "tabs" is tsv. _RENDER_MODE_INVALID where `name` is none. */
 RenderMode render_mode_from_string(const char *name);
+
+/** Whether the mode has columns below each other, whose widths it must know. */
+bool render_mode_is_grid(RenderMode mode);
 
 /** Makes a renderer for rows of `n_columns` values. Options and `names`, any bytes, are copied. Writes nothing yet. -EINVAL:
  * no such mode, or no column. */

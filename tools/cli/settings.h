@@ -56,7 +56,8 @@ char *settings_get(const Settings *settings, const char *name);
 /** The names, in the order of `.show`; NULL-terminated, static. */
 const char *const *settings_names(void);
 
-/** The values that `name` takes where these are few, NULL-terminated, static; NULL: any. */
+/** The values that `name` takes where these are few, NULL-terminated, static; NULL: any. Those of "mode" and "transport" by
+ * RenderMode and sqlipc_transport. */
 const char *const *settings_values(const char *name);
 
 #endif

@@ -98,8 +98,8 @@ static int add_table(sqlipc_cursor *cursor, bool is_row, void *userdata) {
 }
 
 static int append_rights(Shell *shell, GString *text) {
-        static const char *const transports[] = { "auto", "pipe", "channel", "dbus" };
         g_autofree char *mode = get_property(shell, true, "Mode"), *description = get_property(shell, true, "Description");
+        g_autofree char *transport = settings_get(&shell->settings, "transport");
         g_autoptr(GString) tables = g_string_new(NULL);
         int r = schema_is_exposed(shell);
 
@@ -111,7 +111,7 @@ static int append_rights(Shell *shell, GString *text) {
         append_line(text, "Description", description);
         append_line(text, "Mode", mode);
         append_line(text, "May read", tables->len > 0 ? tables->str : "all of it");
-        append_line(text, "Transport", transports[MIN((size_t) shell->session.transport, G_N_ELEMENTS(transports) - 1)]);
+        append_line(text, "Transport", transport);
         return 0;
 }
 
