@@ -11,7 +11,7 @@ static const char description[] =
         "\n"
         "Modes:\n"
         "  table     aligned columns between lines, the default; widths come from the first 200 rows,\n"
-        "            a wider value that follows is cut, with a sign\n"
+        "            wider text that follows is cut, with a sign\n"
         "  box       the same with lines of Unicode, the default of the shell where the terminal has them\n"
         "  markdown  the same as Markdown has it\n"
         "  column    the same without lines\n"

@@ -6,8 +6,9 @@
  *                                                                        └─ too wide for the terminal ──> vertical
  *
  * From then on widths are fixed and each row is written at once. A cell takes a line for each of its newlines; a line that
- * is wider than its column is cut, or goes on below where the caller gave the width. Where a row that waited has several
- * lines, all rows are set apart.
+ * is wider than its column is cut, or goes on below where the caller gave the width. A number is not cut, since its first
+ * digits look like another one: it stands out of its column. Where a row that waited has several lines, all rows are set
+ * apart.
  */
 #include "format.h"
 #include "render-cell.h"
@@ -58,6 +59,7 @@ typedef struct Column {
         const char *rest; /* of the cell that is written; NULL: nothing */
         sqlipc_type type; /* its */
         bool given;       /* the caller chose the width */
+        bool has_number;  /* a cell that waited: it does not give way */
         bool right;       /* flushed right */
 } Column;
 
@@ -113,6 +115,10 @@ static size_t total_width(const Renderer *renderer, const Grid *grid) {
         return total;
 }
 
+static bool gives_way(const Column *column) {
+        return !column->given && !column->has_number;
+}
+
 /* What the columns give up where none is wider than `limit`, as far as they can. */
 static size_t savings(const Renderer *renderer, const Grid *grid, size_t limit) {
         size_t sum = 0;
@@ -120,7 +126,7 @@ static size_t savings(const Renderer *renderer, const Grid *grid, size_t limit) 
         for (size_t i = 0; i < renderer->n_columns; i++) {
                 const Column *column = &grid->columns[i];
 
-                if (!column->given && column->width > MAX(limit, (size_t) COLUMN_WIDTH_MIN))
+                if (gives_way(column) && column->width > MAX(limit, (size_t) COLUMN_WIDTH_MIN))
                         sum += column->width - MAX(limit, (size_t) COLUMN_WIDTH_MIN);
         }
         return sum;
@@ -146,7 +152,7 @@ static void fit_terminal(Renderer *renderer, Grid *grid) {
         for (size_t i = 0; i < renderer->n_columns; i++) {
                 Column *column = &grid->columns[i];
 
-                if (column->given || column->width <= low)
+                if (!gives_way(column) || column->width <= low)
                         continue;
                 column->width = low + (left_over > 0);
                 left_over -= left_over > 0;
@@ -202,20 +208,27 @@ static void write_names(Renderer *renderer) {
         sink_string(&renderer->sink, grid->style->right);
 }
 
+static bool is_number(sqlipc_type type) {
+        return type == SQLIPC_INTEGER || type == SQLIPC_REAL;
+}
+
 /* Writes the next line of a cell, and leaves in `rest` what follows. */
 static void write_line(Renderer *renderer, const Grid *grid, Column *column) {
         const char *text = column->rest ? column->rest : "", *rest, *sign = "";
         size_t size, used = render_cell_prefix(text, column->width, &size);
 
         rest = text + size;
-        if (*rest && *rest != '\n' && (grid->style->one_line || !column->given || size == 0)) {
+        if (is_number(column->type) && !column->given) {
+                used = render_cell_prefix(text, SIZE_MAX, &size);
+                rest = text + size;
+        } else if (*rest && *rest != '\n' && (grid->style->one_line || !column->given || size == 0)) {
                 used = render_cell_prefix(text, column->width - 1, &size) + 1;
                 sign = FORMAT_ELLIPSIS;
                 rest += strcspn(rest, "\n");
         }
         column->rest = *rest == '\n' ? rest + 1 : *rest ? rest : NULL;
 
-        size_t room = column->width - used, before = column->right ? room : 0;
+        size_t room = column->width > used ? column->width - used : 0, before = column->right ? room : 0;
         const char *color = renderer_color(renderer, column->type);
 
         sink_fill(&renderer->sink, ' ', before);
@@ -328,6 +341,7 @@ static void grid_row(Renderer *renderer, const Value *values) {
                 render_cell(grid->waiting, &values[i], renderer->options.null);
                 width = render_cell_fit(grid->waiting, start, grid->style->one_line);
                 g_string_append_c(grid->waiting, '\0');
+                grid->columns[i].has_number |= !grid->decided && is_number(values[i].type);
                 if (!grid->decided && !grid->columns[i].given)
                         grid->columns[i].width = MAX(grid->columns[i].width, width);
         }

@@ -17,7 +17,8 @@
  *   - a BLOB is x'00ff', a long one with its length; sqlite3 writes its bytes;
  *   - grids and vertical cut text after RENDER_TABLE_VALUE_MAX bytes, with an ellipsis and its length. Grids know a column's
  *     width from the first RENDER_TABLE_ROWS rows, and fit these to the terminal; wider text is cut with an ellipsis,
- *     numbers never are. sqlite3 reads all rows first. Where the caller gives the width, text goes on in the line below, as sqlite3's;
+ *     numbers never are. sqlite3 reads all rows first. Where the caller gives the width, text goes on in the line below, as
+ *     sqlite3's;
  *   - wide and combining characters take the columns that they take on a terminal; sqlite3 counts characters. In grids
  *     those of which terminals disagree (joiners and modifiers of emoji, unassigned ones) stand as \u200d;
  *   - markdown has \| for | and <br> for a newline, since there a line is a row;
