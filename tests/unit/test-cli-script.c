@@ -139,6 +139,10 @@ static void test_prompt(void) {
         check_prompt(LINES("SELECT 1;\nSELECT\n2;\n.x"), "1:SELECT 1|2:SELECT\n2|4:.x|", "chinook> |chinook> |",
                      "SELECT 1;\nSELECT\n2;\n.x|");
         check_prompt(LINES("SELECT 1", "\\g"), "2:SELECT 1 => \\g|", "chinook> |    ...> |chinook> |", "SELECT 1\n\\g|");
+        check_prompt(LINES(" help", "Quit ;", "exit x;"), "1:.help|2:.quit|3:exit x|",
+                     "chinook> |chinook> |chinook> |chinook> |", " help|Quit ;|exit x;|");
+        check_prompt(LINES("SELECT", "exit", ";"), "1:SELECT\nexit|", "chinook> |    ...> |    ...> |chinook> |",
+                     "SELECT\nexit\n;|");
         check_prompt(LINES("/* x", "*/ .tables"), "2:.tables|", "chinook> |    ...> |chinook> |", "/* x\n*/ .tables|");
 }
 

@@ -266,9 +266,25 @@ static bool is_unfinished(const Script *script) {
         return extent == SQL_EXTENT_INCOMPLETE;
 }
 
-/* A line, or more if they were pasted, that was typed. */
-static void append_typed(Script *script, const char *line) {
-        g_string_append(script->buffer, line);
+/* The command for what people type in any shell, with or without a semicolon; NULL for all else. No statement begins so.
+ * As psql has it. */
+static const char *plain_command(const char *line) {
+        static const char *const commands[] = { ".exit", ".help", ".quit" };
+        size_t blanks = strspn(line, " \t"), size = strcspn(line + blanks, " \t\n;");
+
+        if (line[blanks + size + strspn(line + blanks + size, " \t\n;")] != '\0')
+                return NULL;
+        for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
+                if (size == strlen(commands[i] + 1) && g_ascii_strncasecmp(line + blanks, commands[i] + 1, size) == 0)
+                        return commands[i];
+        return NULL;
+}
+
+/* A line, or more if they were pasted, that was typed; `fresh`: where no statement is under way. */
+static void append_typed(Script *script, const char *line, bool fresh) {
+        const char *command = fresh ? plain_command(line) : NULL;
+
+        g_string_append(script->buffer, command ?: line);
         g_string_append_c(script->buffer, '\n');
         if (script->typed->len > 0)
                 g_string_append_c(script->typed, '\n');
@@ -295,7 +311,7 @@ static int read_prompt_line(Script *script) {
 
         r = editor_read_line(script->editor, fresh ? first : next, &before, &line, &typed);
         if (r > 0)
-                append_typed(script, line);
+                append_typed(script, line, fresh);
         else { /* Ctrl-D leaves as Ctrl-C does: what is not finished is not meant to run */
                 script->was_typing = typed || !fresh;
                 pass(script, size);
