@@ -6,7 +6,7 @@
  *                    ├──> command.c: dot-commands, a table of each room command-*.c
  *                    └──> query.c: SQL ──> libsqlipc ──> render.c ──> output.c
  *
- * stdout is data, stderr is talk. Of ours the shell knows sqlipc.h, and org.sqlipc1.Manager over the library's bus, only.
+ * stdout is data, stderr is talk. Of ours the shell knows sqlipc.h, and over the library's bus what service.h asks, only.
  */
 #ifndef CLI_SHELL_H
 #define CLI_SHELL_H
