@@ -472,6 +472,16 @@ def no_space():
 
 
 @test
+def no_space_for_a_chart():
+    """A chart whose rows cannot be kept says why"""
+    for kind in ("line SELECT a.TrackId, b.TrackId", "hist SELECT a.TrackId"):
+        process = start("chinook", f".chart {kind} FROM Track AS a, Genre AS b", preexec_fn=small_files)
+        _, err = process.communicate(timeout=SECONDS)
+        equal(process.returncode, QUERY, f"exit code, which said {err!r}")
+        true(b"cannot keep the rows in" in err and b"File too large" in err, f"{kind}: {err!r}")
+
+
+@test
 def exposed_parts():
     """Where only parts are exposed a dump has these, and says so; a backup is refused"""
     copy = load(ask("part", ".dump", says=b"only parts of part are exposed"), "copy.sqlite")

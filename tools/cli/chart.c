@@ -81,6 +81,10 @@ static int give_up(Chart *chart, const char *format, ...) {
         return -EINVAL;
 }
 
+static int no_room(Chart *chart) {
+        return give_up(chart, "cannot keep the rows in %s: %s", g_get_tmp_dir(), g_strerror(errno));
+}
+
 static size_t label_width(const Chart *chart) {
         return chart->form == CHART_TEXT ? LABEL_WIDTH_TEXT : LABEL_WIDTH_PICTURE;
 }
@@ -231,16 +235,16 @@ static int take_line(Chart *chart) {
                 write_number(chart->data, value);
         }
         fputc('\n', chart->data);
-        return r;
+        return r < 0 ? r : ferror(chart->data) ? no_room(chart) : 0;
 }
 
 static int take_point(Chart *chart) {
         double value;
         int r = take_series(chart, 0, &value);
 
-        if (r >= 0 && !isnan(value) && fwrite(&value, sizeof value, 1, chart->points) != 1)
-                r = -errno;
-        return r;
+        if (r < 0 || isnan(value))
+                return r;
+        return fwrite(&value, sizeof value, 1, chart->points) == 1 ? 0 : no_room(chart);
 }
 
 static int on_row(sqlipc_cursor *cursor, bool is_row, void *userdata) {
