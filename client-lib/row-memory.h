@@ -16,8 +16,8 @@ typedef struct RowMemory {
 
 #define ROW_MEMORY_UNBOUNDED ((RowMemory) { .max = SIZE_MAX, .fd = -1 })
 
-/* A PageResize (page-decoder.h); `userdata` is a RowMemory. Where no file can be had, or the disk is full, it is memory after
- * all: the row is wanted. */
+/* A PageResize (page-decoder.h); `userdata` is a RowMemory. Where no file can be had, or the disk is full, it is memory
+ * after all: the row is wanted. */
 uint8_t *row_memory_resize(void *userdata, uint8_t *bytes, size_t size, size_t new_size);
 
 #endif

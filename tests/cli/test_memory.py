@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The shell does with 16 MiB of memory of its own, whatever it is asked to show: it gets no more, by RLIMIT_DATA.
 
-That counts what is reserved, whether used or not, so these tests decide by what was asked for. Results of many rows, sampled:
-test_output.py. Not over D-Bus alone, where a row is in the bus's message as a whole.
+That counts what is reserved, whether used or not, so these tests decide by what was asked for. Results of many rows,
+sampled: test_output.py. Not over D-Bus alone, where a row is in the bus's message as a whole.
 """
 import contextlib
 import resource
