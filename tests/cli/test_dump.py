@@ -190,6 +190,8 @@ CREATE VIEW seen AS SELECT 1 AS "*/; .shell touch ran-comment
 CREATE VIEW other AS SELECT 2;
 CREATE TRIGGER changed AFTER INSERT ON t BEGIN SELECT ';'; END;
 """
+TYPES = ["INT UNIQUE", "VARCHAR(10)", "INT); CREATE TABLE beyond(a); --", "x\n);\n.shell touch ran-type\n"]
+TYPED = "CREATE TABLE typed({});".format(", ".join(f'c{i} "{name}"' for i, name in enumerate(TYPES)))
 UTF16 = "PRAGMA encoding = 'UTF-16le'; CREATE TABLE t(a); INSERT INTO t VALUES ('größe'), (1.5);"
 service = Service(
     {
@@ -202,6 +204,7 @@ service = Service(
         "wide": make("wide.sqlite", "", fill_wide),
         "mortal": make("mortal.sqlite", "", fill_large),
         "part": {"Path": CHINOOK, "Expose": "Album Artist"},
+        "typed": {"Path": make("typed.sqlite", TYPED + "INSERT INTO typed VALUES (1, 2, 3, 4), (1, 2, 3, 4);"), "Expose": "typed"},
     }
 )
 
@@ -474,7 +477,7 @@ def no_space():
 @test
 def no_space_for_a_chart():
     """A chart whose rows cannot be kept says why"""
-    for kind in ("line SELECT a.TrackId, b.TrackId", "hist SELECT a.TrackId"):
+    for kind in ("line SELECT a.TrackId, b.GenreId", "hist SELECT a.TrackId"):
         process = start("chinook", f".chart {kind} FROM Track AS a, Genre AS b", preexec_fn=small_files)
         _, err = process.communicate(timeout=SECONDS)
         equal(process.returncode, QUERY, f"exit code, which said {err!r}")
@@ -493,6 +496,18 @@ def exposed_parts():
     ask("part", ".export sqlite part.sqlite", says=b"only parts of part are exposed")
     equal(sqlite3.connect(HERE / "part.sqlite").execute("SELECT count(*) FROM Album").fetchone(), (347,), "rows")
     equal((HERE / "none.sqlite").exists(), False, "a file")
+
+
+@test
+def exposed_types():
+    """What stands as a column's type is one in the copy, too, whatever it looks like"""
+    copy = sqlite3.connect(load(ask("typed", ".dump", says=b"only parts of typed"), "copy.sqlite"))
+    ask("typed", ".export sqlite typed-copy.sqlite", says=b"only parts of typed")
+    for connection in (copy, sqlite3.connect(HERE / "typed-copy.sqlite")):
+        equal([name for name, in connection.execute("SELECT name FROM sqlite_schema")], ["typed"], "objects")
+        equal([row[0] for row in connection.execute("SELECT type FROM pragma_table_info('typed')")], TYPES, "types")
+        equal(connection.execute("SELECT count(*) FROM typed").fetchone(), (2,), "rows")
+    equal(list(HERE.glob("ran*")), [], "what was run")
 
 
 @test
