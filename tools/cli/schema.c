@@ -150,8 +150,9 @@ static char *exposed_sql(const SchemaObject *object) {
                         continue;
                 g_string_append(sql, separator);
                 schema_append_quoted(sql, column->name);
-                if (*column->type)
-                        g_string_append_printf(sql, " %s", column->type);
+                g_string_append(sql, *column->type ? " " : "");
+                if (*column->type) /* which may hold anything: SQLite says it without the quotes that it stood in */
+                        schema_append_name(sql, column->type);
                 separator = ", ";
         }
         g_string_append_c(sql, ')');
