@@ -127,6 +127,8 @@ def footers():
         line = shell.run("SELECT 1;")[-1]
         true(re.fullmatch(r"1 row \(server [\d.]+ m?s, transfer [\d.]+ m?s\)", line), f"from the start: {line!r}")
         shell.run(".timer off")
+        shell.run(".once /dev/null")
+        equal(shell.run("SELECT 1 UNION SELECT 2;"), ["2 rows"], "how many went into a file")
         equal(shell.run("SELECT 1;")[-1], "1 row", "one row")
         equal(shell.run("SELECT * FROM Track WHERE TrackId < 0;")[-1], "0 rows", "none")
         equal(shell.run("SELECT count(*) FROM Track; SELECT 1 UNION SELECT 2;")[-1], "2 rows", "two")

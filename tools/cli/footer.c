@@ -17,7 +17,8 @@ static char *times(const QueryTotals *totals) {
 
 static void append_line(GString *text, const Query *query, bool complete) {
         const Settings *settings = &query->shell->settings;
-        bool rows_wanted = settings->footer && query->on_terminal;
+        /* Whoever is at the prompt wants to know how many went into a file. */
+        bool rows_wanted = settings->footer && (query->on_terminal || query->shell->interactive);
         g_autofree char *rows = human_rows(query->totals.n_rows), *time = times(&query->totals);
 
         if (rows_wanted)

@@ -30,7 +30,7 @@ typedef struct Settings {
         int *widths;                /* owned; .width */
         size_t n_widths;
         bool timer;                 /* the footer has times */
-        bool footer;                /* rows, and times with `timer`, after each result; terminal only */
+        bool footer;                /* rows, and times with `timer`, after each result; on a terminal, and at the prompt */
         bool stats;
         bool echo, bail;
         bool explain;               /* .eqp: the plan before each result */
