@@ -191,7 +191,9 @@ CREATE VIEW other AS SELECT 2;
 CREATE TRIGGER changed AFTER INSERT ON t BEGIN SELECT ';'; END;
 """
 TYPES = ["INT UNIQUE", "VARCHAR(10)", "INT); CREATE TABLE beyond(a); --", "x\n);\n.shell touch ran-type\n"]
-TYPED = "CREATE TABLE typed({});".format(", ".join(f'c{i} "{name}"' for i, name in enumerate(TYPES)))
+TYPED = "CREATE TABLE typed({}); INSERT INTO typed VALUES (1, 2, 3, 4), (1, 2, 3, 4);".format(
+    ", ".join(f'c{i} "{name}"' for i, name in enumerate(TYPES))
+)
 UTF16 = "PRAGMA encoding = 'UTF-16le'; CREATE TABLE t(a); INSERT INTO t VALUES ('größe'), (1.5);"
 service = Service(
     {
@@ -204,7 +206,7 @@ service = Service(
         "wide": make("wide.sqlite", "", fill_wide),
         "mortal": make("mortal.sqlite", "", fill_large),
         "part": {"Path": CHINOOK, "Expose": "Album Artist"},
-        "typed": {"Path": make("typed.sqlite", TYPED + "INSERT INTO typed VALUES (1, 2, 3, 4), (1, 2, 3, 4);"), "Expose": "typed"},
+        "typed": {"Path": make("typed.sqlite", TYPED), "Expose": "typed"},
     }
 )
 
