@@ -2,8 +2,10 @@
 /* tools/cli/watch-table: what changed between two results, and how that is drawn. */
 #include <glib.h>
 #include <locale.h>
+#include <malloc.h>
 #include <string.h>
 
+#include "../../daemon/worker/sanitized.h"
 #include "format.h"
 #include "watch-table.h"
 
@@ -84,6 +86,25 @@ static void test_many(void) {
 }
 
 /* No line is wider than the screen, none is more than it has, nothing of a value drives it. */
+/* Small values cost what they are and a little more: both results that are held have to fit the shell's 16 MiB. */
+static void test_memory(void) {
+        static const char *names[2001];
+        static Value values[2000];
+        size_t before;
+        _cleanup_table_ WatchTable *table = NULL;
+
+        for (size_t i = 0; i < 2000; i++) {
+                names[i] = "c";
+                values[i] = text("1");
+        }
+        before = mallinfo2().uordblks;
+        table = watch_table_new(names, 2000, "NULL");
+        for (int i = 0; i < 10000; i++)
+                watch_table_add(table, values);
+        g_assert_cmpuint(watch_table_count(table), ==, 10000);
+        g_assert_cmpuint(mallinfo2().uordblks - before, <, 4 * WATCH_BYTES_MAX);
+}
+
 static void test_screen(void) {
         static const char *const names[] = { "a", "\033[31mname\n", "c" };
         const char wide[] = "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\xe6\x97\xa5\xe6\x9c\xac, and more of that \033]0;x\a";
@@ -117,6 +138,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/watch/changes", test_changes);
         g_test_add_func("/watch/other-columns", test_other_columns);
         g_test_add_func("/watch/many", test_many);
+        if (!SANITIZED)
+                g_test_add_func("/watch/memory", test_memory);
         g_test_add_func("/watch/screen", test_screen);
         g_test_add_func("/watch/colors", test_colors);
         return g_test_run();

@@ -73,19 +73,20 @@ void watch_table_freep(WatchTable **table) {
 }
 
 void watch_table_add(WatchTable *table, const Value *values) {
+        g_autoptr(GString) text = NULL;
         Cell *cells;
 
         table->n_rows++;
         if (table->rows->len >= WATCH_ROWS_MAX || table->n_bytes >= WATCH_BYTES_MAX)
                 return;
         cells = g_new0(Cell, table->n_columns);
+        text = g_string_new(NULL);
         for (size_t i = 0; i < table->n_columns; i++) {
-                GString *text = g_string_new(NULL);
-
+                g_string_truncate(text, 0);
                 format_shown_value(text, &values[i], table->null, WATCH_VALUE_MAX);
                 cells[i].is_number = values[i].type == SQLIPC_INTEGER || values[i].type == SQLIPC_REAL;
-                cells[i].text = g_string_free(text, FALSE);
-                table->n_bytes += strlen(cells[i].text) + sizeof(Cell);
+                cells[i].text = g_strdup(text->str); /* a string of its own has four times the room that it needs */
+                table->n_bytes += text->len + sizeof(Cell);
         }
         g_ptr_array_add(table->rows, cells);
 }
