@@ -100,6 +100,9 @@ def lists_of_names():
     equal(ask("odd", ".tables größ%").split(), ["größe"], "a pattern beyond ASCII")
     equal(ask("odd", ".views").split("  "), ["a view", "broken\n"], "views")
     equal(ask("chinook", "\\dt A%"), ask("chinook", ".tables A%"), "its alias")
+    equal(ask("chinook", "\\dt a*").split(), ["Album", "Artist"], "a pattern as psql has it")
+    equal(ask("chinook", ".indexes Albu?").split(), ["IFK_AlbumArtistId"], "indexes, by such a pattern")
+    equal(ask("odd", ".views *view").split("  "), ["a view\n"], "views, by such a pattern")
 
 
 @test

@@ -52,9 +52,18 @@ static void append_columns(GString *text, const GPtrArray *names, size_t screen)
         }
 }
 
-/* `sql` takes the pattern, and gives names. */
-static int list_names(Shell *shell, const char *sql, const char *pattern) {
+/* What psql's users write is a pattern of GLOB; it fits in any case of letters, as one of LIKE does. */
+static char *fits(const char *column, const char *pattern) {
+        if (strpbrk(pattern, "*?["))
+                return g_strdup_printf("lower(%s) GLOB lower(?1)", column);
+        return g_strdup_printf("%s LIKE ?1 ESCAPE '\\'", column);
+}
+
+/* Names of what `condition` says, where the pattern fits the column. */
+static int list_names(Shell *shell, const char *condition, const char *column, const char *pattern) {
         const sqlipc_parameter parameter = { .type = SQLIPC_TEXT, .bytes = pattern ?: "%", .size = strlen(pattern ?: "%") };
+        g_autofree char *fit = fits(column, parameter.bytes);
+        g_autofree char *sql = g_strconcat("SELECT name FROM sqlite_schema WHERE ", condition, " AND ", fit, " ORDER BY 1", NULL);
         g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
         g_autoptr(GString) text = g_string_new(NULL);
         int r = query_run(shell, sql, &parameter, 1, take_name, names, NULL);
@@ -67,22 +76,17 @@ static int list_names(Shell *shell, const char *sql, const char *pattern) {
 
 static int run_tables(Shell *shell, const Command *command, char **arguments) {
         (void) command;
-        return list_names(shell,
-                          "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' "
-                          "AND name LIKE ?1 ORDER BY 1",
-                          arguments[1]);
+        return list_names(shell, "type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'", "name", arguments[1]);
 }
 
 static int run_views(Shell *shell, const Command *command, char **arguments) {
         (void) command;
-        return list_names(shell, "SELECT name FROM sqlite_schema WHERE type = 'view' AND name LIKE ?1 ORDER BY 1",
-                          arguments[1]);
+        return list_names(shell, "type = 'view'", "name", arguments[1]);
 }
 
 static int run_indexes(Shell *shell, const Command *command, char **arguments) {
         (void) command;
-        return list_names(shell, "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name LIKE ?1 ORDER BY 1",
-                          arguments[1]);
+        return list_names(shell, "type = 'index'", "tbl_name", arguments[1]);
 }
 
 /* ---- .schema ------------------------------------------------------------------------------------------------------ */
@@ -165,10 +169,9 @@ static int write_schema(Shell *shell, const char *pattern, bool indent) {
         const sqlipc_parameter parameter = { .type = pattern ? SQLIPC_TEXT : SQLIPC_NULL,
                                              .bytes = pattern,
                                              .size = pattern ? strlen(pattern) : 0 };
-        bool is_glob = pattern && strpbrk(pattern, "*?[");
+        g_autofree char *fit = fits("tbl_name", pattern ?: "%");
         g_autofree char *sql = g_strdup_printf("SELECT sql, name FROM sqlite_schema "
-                                               "WHERE sql IS NOT NULL AND (?1 IS NULL OR %s) ORDER BY rowid",
-                                               is_glob ? "lower(tbl_name) GLOB lower(?1)" : "tbl_name LIKE ?1 ESCAPE '\\'");
+                                               "WHERE sql IS NOT NULL AND (?1 IS NULL OR %s) ORDER BY rowid", fit);
         g_autoptr(GArray) items = g_array_new(FALSE, FALSE, sizeof(SchemaItem));
         g_autoptr(GString) text = g_string_new(NULL);
         int r;
@@ -208,6 +211,8 @@ static int run_explain(Shell *shell, const Command *command, char **arguments) {
         return query_print(shell, sql);
 }
 
+#define PATTERN "a pattern of LIKE, or of GLOB where it has *, ? or [."
+
 const Command commands_data[] = {
         { .name = "describe", .aliases = "d", .arguments = "[NAME]",
           .summary = "Show columns, indexes and keys of a table or view; without NAME, what there is",
@@ -219,17 +224,19 @@ const Command commands_data[] = {
           .n_min = 1, .n_max = 1, .takes_rest = true, .kinds = { ARGUMENT_SQL }, .run = run_explain },
         { .name = "indexes", .aliases = "di", .arguments = "[TABLE]",
           .summary = "List indexes, of all tables or of those like TABLE",
+          .details = "TABLE may be " PATTERN,
           .n_max = 1, .kinds = { ARGUMENT_TABLE }, .run = run_indexes },
         { .name = "schema", .arguments = "[NAME] [--indent]",
           .summary = "Show the CREATE statements, of all objects or of those like NAME",
-          .details = "NAME may be a pattern of LIKE, or of GLOB where it has *, ? or [. --indent gives the columns of long "
-                     "tables a line each.",
+          .details = "NAME may be " PATTERN " --indent gives the columns of long tables a line each.",
           .n_max = 2, .kinds = { ARGUMENT_TABLE, ARGUMENT_TABLE }, .run = run_schema },
         { .name = "tables", .aliases = "dt", .arguments = "[LIKE]",
           .summary = "List tables and views, all or those like LIKE",
+          .details = "LIKE is " PATTERN,
           .n_max = 1, .kinds = { ARGUMENT_TABLE }, .run = run_tables },
         { .name = "views", .aliases = "dv", .arguments = "[LIKE]",
           .summary = "List views, all or those like LIKE",
+          .details = "LIKE is " PATTERN,
           .n_max = 1, .kinds = { ARGUMENT_TABLE }, .run = run_views },
         {},
 };
