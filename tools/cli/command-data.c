@@ -63,7 +63,7 @@ static char *fits(const char *column, const char *pattern) {
 static int list_names(Shell *shell, const char *condition, const char *column, const char *pattern) {
         const sqlipc_parameter parameter = { .type = SQLIPC_TEXT, .bytes = pattern ?: "%", .size = strlen(pattern ?: "%") };
         g_autofree char *fit = fits(column, parameter.bytes);
-        g_autofree char *sql = g_strconcat("SELECT name FROM sqlite_schema WHERE ", condition, " AND ", fit, " ORDER BY 1", NULL);
+        g_autofree char *sql = g_strdup_printf("SELECT name FROM sqlite_schema WHERE %s AND %s ORDER BY 1", condition, fit);
         g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
         g_autoptr(GString) text = g_string_new(NULL);
         int r = query_run(shell, sql, &parameter, 1, take_name, names, NULL);
