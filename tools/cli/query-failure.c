@@ -39,14 +39,21 @@ static Shell at_line_of(const Shell *shell, const char *sql, int offset) {
         return at;
 }
 
+/* The bus says "The name org.sqlipc1 was not provided by any .service files", which tells nobody what is missing. */
+static bool is_nobody_there(const char *name) {
+        return g_strcmp0(name, "org.freedesktop.DBus.Error.ServiceUnknown") == 0;
+}
+
 static void complain_of_service(Shell *shell, int r, const char *sql) {
         sqlipc_connection *connection = shell->session.connection;
         const char *name = sqlipc_error_name(connection), *sentence = sqlipc_error_message(connection);
         int offset = sqlipc_error_sql_offset(connection);
         Shell at = at_line_of(shell, sql, offset);
-        g_autofree char *caret = NULL;
+        g_autofree char *caret = NULL, *bus = session_describe_bus(&shell->session);
 
-        if (*sentence)
+        if (is_nobody_there(name))
+                shell_complain(&at, "nobody serves databases on %s (%s)", bus, name);
+        else if (*sentence)
                 shell_complain(&at, name ? "%s (%s)" : "%s", sentence, name);
         else
                 shell_complain(&at, "%s", g_strerror(-r));
