@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "row-memory.h"
 #include "util.h"
@@ -23,10 +24,19 @@ static int open_file(void) {
         return fd < 0 ? -errno : fd;
 }
 
+/* A file that may not grow so far (RLIMIT_FSIZE) would be SIGXFSZ. */
+static bool allocate(int fd, size_t size) {
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur < size)
+                return false;
+        return posix_fallocate(fd, 0, (off_t) size) == 0;
+}
+
 static uint8_t *map_file(int fd, size_t size) {
         void *bytes;
 
-        if (posix_fallocate(fd, 0, (off_t) size) != 0)
+        if (!allocate(fd, size))
                 return NULL;
         bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         return bytes != MAP_FAILED ? bytes : NULL;
@@ -68,7 +78,7 @@ static uint8_t *move_to_file(RowMemory *memory, uint8_t *bytes, size_t size, siz
 static uint8_t *resize_file(RowMemory *memory, uint8_t *bytes, size_t size, size_t new_size) {
         void *resized;
 
-        if (new_size > size && posix_fallocate(memory->fd, 0, (off_t) new_size) != 0)
+        if (new_size > size && !allocate(memory->fd, new_size))
                 return NULL;
         resized = mremap(bytes, size, new_size, MREMAP_MAYMOVE);
         if (resized == MAP_FAILED)
