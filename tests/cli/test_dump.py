@@ -446,8 +446,11 @@ def exports():
     ask("chinook", ".export --force csv genre.csv Album")
     true((HERE / "genre.csv").read_bytes().startswith(b"AlbumId,"), "--force replaces")
     ask("chinook", ".export csv /dev/null Album", code=OUTPUT, says=b"no regular file")
-    for wrong in (".export", ".export csv", ".export xls file Album", ".export sql file SELECT 1", ".backup", ".backup a b"):
+    for wrong in (".export", ".export csv", ".backup", ".backup a b"):
         ask("chinook", wrong, code=USAGE, says=b"usage: ")
+    ask("chinook", ".export xls file Album", code=USAGE, says=b"format xls: it is one of csv, tsv")
+    ask("chinook", ".export sql file SELECT 1", code=USAGE, says=b"format sql: it takes a TABLE")
+    ask("chinook", ".export csv file", code=USAGE, says=b"no statement ran yet")
     equal((HERE / "genre.csv").stat().st_mode & 0o777, 0o666 & ~current_umask(), "rights")
 
 

@@ -210,19 +210,27 @@ static int export_rows(Shell *shell, const Export *export, RenderMode mode, cons
         return r;
 }
 
-static int export_query(Shell *shell, const Command *command, const Export *export) {
+static const char *const formats[] = {
+        "--force", "csv",   "tsv",   "json",   "jsonl", "html",     "markdown", "insert", "list",
+        "line",    "quote", "table", "column", "box",   "vertical", "sql",      "sqlite", NULL,
+};
+
+static int export_query(Shell *shell, const Export *export) {
         RenderMode mode = render_mode_from_string(export->format);
         g_autoptr(GString) sql = g_string_new(NULL);
 
-        if (mode < 0)
-                return command_misuse(shell, command);
+        if (mode < 0) {
+                g_autofree char *known = g_strjoinv(", ", (char **) formats + 1); /* but --force */
+
+                return command_fail(shell, -EINVAL, "format %s: it is one of %s", export->format, known);
+        }
         if (export->table) {
                 g_string_append(sql, "SELECT * FROM ");
                 schema_append_quoted(sql, export->table);
         } else if (export->sql || shell->statement)
                 g_string_append(sql, export->sql ?: shell->statement);
         else
-                return command_misuse(shell, command);
+                return command_fail(shell, -EINVAL, "no statement ran yet: say which TABLE, or SQL");
         return export_rows(shell, export, mode, sql->str);
 }
 
@@ -234,14 +242,12 @@ static int run_export(Shell *shell, const Command *command, char **arguments) {
                 return command_misuse(shell, command);
         as_database = g_str_equal(export.format, "sqlite");
         if (!as_database && !g_str_equal(export.format, "sql"))
-                return export_query(shell, command, &export);
+                return export_query(shell, &export);
         if (export.sql)
-                return command_misuse(shell, command);
+                return command_fail(shell, -EINVAL, "format %s: it takes a TABLE or everything; SQL needs another one",
+                                    export.format);
         return export_dump(shell, &export, as_database);
 }
-
-static const char *const formats[] = { "--force", "csv",   "tsv",   "json", "jsonl", "html", "markdown", "insert", "list",
-                                       "line",    "quote", "table", "box",  "sql",   "sqlite", NULL };
 
 const Command commands_export[] = {
         { .name = "backup",
