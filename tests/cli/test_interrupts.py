@@ -193,6 +193,29 @@ def ended_while_a_program_runs():
 
 
 @test
+def while_the_service_is_asked():
+    """Ctrl-C ends what a command asks of a service that does not answer, and says so; a resized window ends nothing"""
+    with Service({"chinook": CHINOOK}) as stuck, shell_of(on=stuck) as shell:
+        for line in (".databases", ".limit", ".status"):
+            overheard = Overheard(stuck.address)
+            os.kill(stuck.pid(), signal.SIGSTOP)
+            shell.type(line)
+            shell.send(ENTER)
+            wait_for(lambda: overheard.members, "it asks")  # noqa: B023
+            shell.resize(30, 100)
+            shell.send(control("C"))
+            shell.wait_for("Cancelled.")
+            shell.wait_prompt()
+            os.kill(stuck.pid(), signal.SIGCONT)
+            overheard.close()
+            true("Interrupted" not in shell.text() and "Ctrl-C again" not in shell.text(), shell.text())
+            shell.send(control("L"))
+            shell.wait_for(lambda: shell.screen.cursor.y == 0 and shell.at_prompt(), "an empty screen")
+            shell.resize(24, 80)
+            true("42" in "\n".join(shell.run("SELECT 6 * 7;")), "the next statement")
+
+
+@test
 def with_statements_behind_it():
     """Ctrl-C drops what stands behind the interrupted statement: on its line, pasted with it, in the file that is read"""
     behind = SCAN + " SELECT 'beh' || 'ind';"

@@ -3,8 +3,10 @@
 #include "service.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
+#include "interrupt.h"
 #include "options.h"
 #include "query.h"
 
@@ -22,8 +24,20 @@ int service_bus(Shell *shell, sd_bus **ret) {
         return *ret ? 0 : -ENOTCONN;
 }
 
+/* A signal ends the wait of sd-bus: Ctrl-C does, which is left to who deals with it, so that no further call waits; that the
+ * window was resized does not. */
 static int call(sd_bus *bus, sd_bus_message *message, sd_bus_message **ret) {
-        return sd_bus_call(bus, message, SERVICE_WAIT_USEC, NULL, ret);
+        sigset_t resized, before;
+        int r;
+
+        if (interrupt_pending() || interrupt_leave())
+                return -ECANCELED;
+        sigemptyset(&resized);
+        sigaddset(&resized, SIGWINCH);
+        (void) sigprocmask(SIG_BLOCK, &resized, &before);
+        r = sd_bus_call(bus, message, SERVICE_WAIT_USEC, NULL, ret);
+        (void) sigprocmask(SIG_SETMASK, &before, NULL);
+        return r == -EINTR ? -ECANCELED : r;
 }
 
 int service_call(Shell *shell, const char *method, sd_bus_message **ret) {
@@ -70,7 +84,10 @@ int service_property(Shell *shell, bool of_database, const char *property, const
 void service_complain(Shell *shell, int r) {
         g_autofree char *bus = session_describe_bus(&shell->session);
 
-        if (!shell->session.connection)
+        if (r == -ECANCELED) {
+                (void) interrupt_take();
+                shell_say(shell, "Cancelled.");
+        } else if (!shell->session.connection)
                 query_complain(shell, r, NULL);
         else if (r == -EHOSTUNREACH || r == -ENXIO) {
                 shell_note_failure(shell, EXIT_UNREACHABLE);
