@@ -189,6 +189,17 @@ static void on_redisplay(void) {
         current->painted = painted;
 }
 
+/* Readline draws over what stands there only where it draws itself: for another's function it would begin once more, at the
+ * cursor. */
+static void resize_terminal(void) {
+        rl_voidfunc_t *redisplay = rl_redisplay_function;
+
+        rl_redisplay_function = rl_redisplay;
+        rl_resize_terminal();
+        rl_redisplay_function = redisplay;
+        redisplay();
+}
+
 void editor_set_colors(Editor *editor, bool colors) {
         editor->options.colors = colors;
 }
@@ -276,7 +287,7 @@ static int edit_line(Editor *editor, const char *prompt, bool *ret_typed) {
                         break;
                 else if (r == 0) {
                         (void) interrupt_take();
-                        rl_resize_terminal();
+                        resize_terminal();
                 }
         }
         if (editor->done && editor->line)
