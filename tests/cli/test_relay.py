@@ -1,15 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The shell on a bus that passes no descriptors, as over ssh: what is different there, and what is not."""
+import os
+import pathlib
 import shutil
 import subprocess
+import tempfile
 
-from pty_shell import TAB, Shell, control  # finds what follows
+from pty_shell import ENTER, TAB, Shell, control  # finds what follows
 
 from harness import CHINOOK, CLI, Service, main
 from tap import Skip, equal, test, true
 
-QUERY, UNREACHABLE = 1, 3
+QUERY, UNREACHABLE, LOST = 1, 3, 4
 service = Service({"chinook": CHINOOK})
 
 
@@ -81,6 +84,47 @@ def commands():
     ):
         out, _ = ask("chinook", command, address=address)
         true(text in out, f"{command}: {out}")
+
+
+def ssh_that(home, does):
+    """A program of this name, first in PATH."""
+    program = home / "bin/ssh"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho ssh >>{home}/log; echo asks >&2; {does}\n")
+    program.chmod(0o755)
+    return {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+
+
+@test
+def interrupted_while_ssh_asks():
+    """Ctrl-C while ssh asks, or waits: at the start it leaves, at .connect the shell stays where it was"""
+    with tempfile.TemporaryDirectory(prefix="sqlipc-relay-") as folder:
+        home = pathlib.Path(folder)
+        path = ssh_that(home, "exec sleep 1000")
+        with Shell("--host=there", "chinook", on=service, address=False, environment=path, home=home, prompt=False) as shell:
+            shell.wait_for("asks")
+            shell.send(control("C"))
+            equal(shell.wait_exit(20), 130, "exit code")  # less than the library waits for an answer
+        with Shell("chinook", on=service, environment=path, home=home) as shell:
+            shell.type(".connect --host=there")
+            shell.send(ENTER)
+            shell.wait_for("asks")
+            shell.send(control("C"))
+            shell.wait_for(shell.at_prompt, "a prompt", seconds=20)
+            true("42" in "\n".join(shell.run("SELECT 6 * 7;")), "it does not go on")
+        equal((home / "log").read_text(), "ssh\n" * 2, "how often ssh was started")
+
+
+@test
+def ended_ssh():
+    """Where ssh ends that is said, and it is not started again, for it may have asked for a password"""
+    with tempfile.TemporaryDirectory(prefix="sqlipc-relay-") as folder:
+        home = pathlib.Path(folder)
+        path = ssh_that(home, "exit 255")
+        command = [CLI, "--host=there", "chinook", "SELECT 1"]
+        done = subprocess.run(command, env=service.environment | path, capture_output=True, text=True, timeout=60)
+        equal(done.returncode, LOST, f"exit code, which said {done.stderr!r}")
+        equal((home / "log").read_text(), "ssh\n", "how often ssh was started")
 
 
 main(service)

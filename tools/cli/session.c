@@ -4,6 +4,10 @@
 
 #include <errno.h>
 #include <glib.h>
+#include <poll.h>
+#include <systemd/sd-bus.h>
+
+#include "interrupt.h"
 
 /* Larger rows stand in a file: a shell's memory is the same whatever it is asked to show. */
 #define ROW_MEMORY_MAX ((size_t) 4 * 1024 * 1024)
@@ -32,12 +36,39 @@ static int open_connection(const BusChoice *bus, sqlipc_connection **ret) {
         return bus->kind == BUS_SYSTEM ? sqlipc_open_system(ret) : sqlipc_open_user(ret);
 }
 
+/* ssh may ask for a password, or wait for a machine that is off: Ctrl-C ends that, where no call of the library's would see
+ * it. That ssh ended is left to the first call, which says so. */
+static int wait_for_relay(sd_bus *bus) {
+        int r = 1;
+
+        while (bus && r >= 0 && sd_bus_is_ready(bus) == 0) {
+                struct pollfd fds[2] = { { .fd = sd_bus_get_fd(bus) }, { .fd = interrupt_fd(), .events = POLLIN } };
+
+                r = sd_bus_process(bus, NULL);
+                if (r != 0)
+                        continue;
+                fds[0].events = (short) sd_bus_get_events(bus);
+                if (poll(fds, G_N_ELEMENTS(fds), 1000) > 0 && fds[1].revents && interrupt_take() > 0)
+                        return -ECANCELED;
+                if (interrupt_leave())
+                        return -ECANCELED;
+                if (fds[0].revents & (POLLHUP | POLLERR))
+                        return 0;
+        }
+        return 0;
+}
+
 static int connect_anew(Session *session) {
         int r = open_connection(&session->bus, &session->connection);
 
         session->unreachable = r < 0;
         if (r < 0)
                 return r;
+        r = session->bus.host ? wait_for_relay(sqlipc_get_bus(session->connection)) : 0;
+        if (r < 0) {
+                session_disconnect(session);
+                return r;
+        }
         (void) sqlipc_set_allow_interactive_authorization(session->connection, session->interactive_authorization);
         (void) sqlipc_set_row_memory_max(session->connection, ROW_MEMORY_MAX);
         r = sqlipc_set_transport(session->connection, session->transport);
