@@ -70,7 +70,7 @@ def while_reading():
         for target in (fifo, "|sleep 1000"):
             shell.type(f".read {target}")
             shell.send(ENTER)
-            shell.wait_for(lambda: not shell.at_prompt(), "it reads")
+            shell.wait_for(lambda: shell.cursor_line() == "", "the line is taken, which Ctrl-C would drop")
             shell.send(control("C"))
             shell.wait_prompt()
             true("ancelled" in shell.text(), f"it does not say so:\n{shell.text()}")

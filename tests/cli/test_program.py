@@ -233,6 +233,19 @@ def interrupted():
     true("killed" not in service.log_text(), "a worker was killed")
 
 
+@test
+def ended_in_a_line():
+    """143: SIGTERM in the middle of a line from a pipe; what there is of it is not run"""
+    made = service.folder / "made"
+    process = start("chinook", stdin=subprocess.PIPE)
+    process.stdin.write(f".print ready\n.shell touch {made}")
+    process.stdin.flush()
+    equal(process.stdout.readline(), "ready\n", "the line before")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=120)
+    equal((process.returncode, made.exists()), (128 + signal.SIGTERM, False), "exit code, and whether the half line ran")
+
+
 def peak_memory(process):
     """Bytes that it had in memory at most, up to now."""
     for line in pathlib.Path(f"/proc/{process.pid}/status").read_text().splitlines():

@@ -2,6 +2,7 @@
 /* Commands about the shell itself: help, settings, parameters, scripts, programs. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -200,6 +201,8 @@ static int read_command(Shell *shell, const char *target) {
         if (r < 0)
                 return command_fail(shell, r, "%s: %s", target, g_strerror(-r));
         r = read_script(shell, file, target);
+        if (r == -ECANCELED) /* a Ctrl-C may have come before it was there to have it */
+                (void) kill(pid, SIGTERM);
         status = child_wait(pid, -1);
         if (status == 0 || r < 0)
                 return r;

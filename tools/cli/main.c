@@ -161,7 +161,7 @@ static int run_for_people(Shell *shell, const Options *options) {
         shell_say(shell, "ipcq-cli " SQLIPC_VERSION "%s%s. Statements end with ;, .help lists commands, Ctrl-D leaves.",
                   shell->session.database ? " on " : "", shell->session.database ?: "");
         (void) shell_run_script(shell, script_new_prompt(shell->editor));
-        shell->exit_code = interrupt_leave() ? 128 + interrupt_leave() : shell->quit_code;
+        shell->exit_code = shell->quit_code;
         return 0;
 }
 
@@ -188,7 +188,7 @@ static int run(Shell *shell, Options *options, bool shows_utf8) {
                 run_for_script(shell, options);
         else
                 (void) run_for_people(shell, options);
-        return shell->exit_code;
+        return interrupt_leave() ? 128 + interrupt_leave() : shell->exit_code;
 }
 
 int main(int argc, char **argv) {

@@ -11,14 +11,17 @@
 
 #include <errno.h>
 #include <glib.h>
+#include <poll.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "editor.h"
 #include "format.h"
 #include "interrupt.h"
 #include "sql-scan.h"
+
+#define READ_SIZE ((size_t) 65536)
 
 struct Script {
         Editor *editor;   /* borrowed; NULL: a text or a file */
@@ -28,9 +31,8 @@ struct Script {
         bool begun;       /* of .file: its first line is behind us */
         bool was_typing;
         char *name;       /* owned */
-        GString *line;    /* of .file */
-        char *piece;      /* owned; getline()'s: a line, or what a signal left of it */
-        size_t piece_size;
+        GString *read;    /* of .file, by read(): with poll() no signal comes between the look for one and the wait */
+        size_t read_begin; /* of what no line was made of */
         GString *buffer;
         size_t begin;     /* of what is not done */
         SqlSplit split;   /* of what begins there */
@@ -44,7 +46,7 @@ static Script *script_new(const char *name) {
 
         script->name = g_strdup(name);
         script->buffer = g_string_new(NULL);
-        script->line = g_string_new(NULL);
+        script->read = g_string_new(NULL);
         script->typed = g_string_new(NULL);
         script->line_number = 1;
         return script;
@@ -79,8 +81,7 @@ Script *script_free(Script *script) {
         if (script->file && script->close)
                 (void) fclose(script->file);
         g_free(script->name);
-        g_string_free(script->line, true);
-        free(script->piece);
+        g_string_free(script->read, true);
         g_string_free(script->buffer, true);
         g_string_free(script->typed, true);
         g_free(script->text);
@@ -188,54 +189,79 @@ static void forget_done(Script *script) {
         script->begin = 0;
 }
 
-/* Takes the line that was read; the first one of a file may be the kernel's "#!". CR LF ends a line as in sqlite3. */
-static void append_file_line(Script *script) {
-        GString *line = script->line;
+/* Takes a line without its newline; the first one of a file may be the kernel's "#!". CR LF ends a line as in sqlite3. */
+static void append_file_line(Script *script, const char *line, size_t size) {
         bool first = !script->begun;
 
         script->begun = true;
-        if (first && g_str_has_prefix(line->str, "#!")) {
+        if (first && size >= 2 && line[0] == '#' && line[1] == '!') {
                 script->line_number++;
                 return;
         }
-        if (line->str[line->len - 1] == '\n')
-                g_string_truncate(line, line->len - 1);
-        if (line->len > 0 && line->str[line->len - 1] == '\r')
-                g_string_truncate(line, line->len - 1);
-        g_string_append_len(script->buffer, line->str, (gssize) line->len);
+        if (size > 0 && line[size - 1] == '\r')
+                size--;
+        g_string_append_len(script->buffer, line, (gssize) size);
         g_string_append_c(script->buffer, '\n');
 }
 
-/* 1: what is there of a line was added to it; 0: the end of the file; -EINTR, -ECANCELED after Ctrl-C; else what reading
- * gave. */
-static int read_piece(Script *script) {
-        ssize_t n;
-        int r;
+/* 1: there is something to read, or its end; 0: we are to leave; -ECANCELED after Ctrl-C, also one that came before. */
+static int wait_for_file(const Script *script) {
+        struct pollfd fds[] = {
+                { .fd = fileno(script->file), .events = POLLIN },
+                { .fd = interrupt_fd(), .events = POLLIN },
+        };
 
-        errno = 0;
-        n = getline(&script->piece, &script->piece_size, script->file);
-        r = ferror(script->file) ? (errno != 0 ? -errno : -EIO) : n > 0;
-        clearerr(script->file);
-        if (n > 0)
-                g_string_append_len(script->line, script->piece, n);
-        if (r != -EINTR)
-                return r;
-        if (interrupt_leave() != 0)
-                return 0;
-        return interrupt_take() > 0 ? -ECANCELED : -EINTR;
+        for (;;) {
+                if (interrupt_leave() != 0)
+                        return 0;
+                if (interrupt_pending() || fds[1].revents != 0)
+                        if (interrupt_take() > 0)
+                                return -ECANCELED;
+                if (fds[0].revents != 0)
+                        return 1;
+                if (poll(fds, G_N_ELEMENTS(fds), -1) < 0 && errno != EINTR)
+                        return -errno;
+        }
+}
+
+/* 1: more of the file was read; 0: its end; negative as above, or what reading gave. */
+static int read_bytes(Script *script) {
+        size_t before = script->read->len;
+        ssize_t n = -1;
+        int r = 1;
+
+        while (n < 0) {
+                r = wait_for_file(script);
+                if (r <= 0)
+                        return r;
+                g_string_set_size(script->read, before + READ_SIZE);
+                n = read(fileno(script->file), script->read->str + before, READ_SIZE);
+                r = n < 0 ? -errno : n > 0;
+                g_string_truncate(script->read, before + (size_t) MAX(n, 0));
+                if (r < 0 && r != -EINTR && r != -EAGAIN)
+                        return r;
+        }
+        return r;
 }
 
 /* 1: a line more; 0: the end; negative as above. */
 static int read_file_line(Script *script) {
-        int r;
+        size_t searched = script->read_begin, size;
+        const char *newline;
+        int r = 1;
 
-        g_string_truncate(script->line, 0);
-        do
-                r = read_piece(script);
-        while (r == -EINTR || (r > 0 && script->line->str[script->line->len - 1] != '\n'));
-        if (r < 0 || script->line->len == 0)
+        while (r > 0 && !(newline = memchr(script->read->str + searched, '\n', script->read->len - searched))) {
+                if (script->read_begin > 0)
+                        g_string_erase(script->read, 0, (gssize) script->read_begin);
+                script->read_begin = 0;
+                searched = script->read->len;
+                r = read_bytes(script);
+        }
+        if (r < 0 || script->read_begin == script->read->len)
                 return r;
-        append_file_line(script);
+        size = (newline ? (size_t) (newline - script->read->str) : script->read->len) - script->read_begin;
+        append_file_line(script, script->read->str + script->read_begin, size);
+        script->read_begin += size + (newline != NULL);
         return 1;
 }
 

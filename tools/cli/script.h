@@ -29,7 +29,7 @@ typedef struct Unit {
 
 /** The text of -c or of a word: one line or more. Copied. `name`: what complaints call it, NULL for nothing. */
 Script *script_new_text(const char *text, const char *name);
-/** A stream, owned where `close` is set. `name` as above. */
+/** A stream of which nothing was read yet, owned where `close` is set. `name` as above. */
 Script *script_new_file(FILE *file, int close, const char *name);
 /** What the user types; the editor is borrowed. */
 Script *script_new_prompt(Editor *editor);

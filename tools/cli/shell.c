@@ -144,8 +144,8 @@ static int run_next(Shell *shell, Script *script, unsigned *n_idle) {
         *n_idle = 0;
         if (r == 0)
                 return 0;
-        if (r > 0)
-                r = shell_run_unit(shell, &unit);
+        if (r > 0) /* who ends us may have cut the unit short */
+                r = interrupt_leave() ? -ECANCELED : shell_run_unit(shell, &unit);
         else
                 goes_on = can_read_on(shell, &unit, r);
         if (r < 0) {
