@@ -12,10 +12,10 @@
 #include "child.h"
 #include "files.h"
 
-/* For a shell, so that EDITOR="code --wait" works; sensible-editor is Debian's way to say which. */
+/* For a shell, so that EDITOR="code --wait" works; `editor` is what an administrator of Debian chose. */
 static const char *find_editor(void) {
         static const char *const variables[] = { "VISUAL", "EDITOR" };
-        static const char *const programs[] = { "sensible-editor", "editor", "vi", "nano" };
+        static const char *const programs[] = { "editor", "vi", "nano" };
 
         for (size_t i = 0; i < G_N_ELEMENTS(variables); i++) {
                 const char *value = g_getenv(variables[i]);
