@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "child-source.h"
 #include "configuration-names.h"
 #include "log.h"
 #include "resolve.h"
@@ -156,6 +157,7 @@ static int on_answer(sd_event_source *s, int fd, uint32_t revents, void *userdat
 static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userdata) {
         Resolve *r = userdata;
 
+        (void) sd_event_source_set_enabled(s, SD_EVENT_OFF);
         if (!r) /* one that was given up */
                 return 0;
         r->pid = 0; /* reaped when this returns */
@@ -195,7 +197,7 @@ int resolve_new(sd_event *event, const char *question, ResolveHandler handler, v
         *r = (Resolve) { .handler = handler, .userdata = userdata, .answer_fd = -1, .answer = g_string_new(NULL) };
         int result = start_process(r, question);
         if (result >= 0)
-                result = sd_event_add_child(event, &r->child, r->pid, WEXITED, on_process_exit, r);
+                result = child_source_add(event, &r->child, r->pid, on_process_exit, r);
         if (result >= 0)
                 result = sd_event_add_io(event, &r->io, r->answer_fd, EPOLLIN, on_answer, r);
         if (result >= 0)

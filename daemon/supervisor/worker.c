@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "child-source.h"
 #include "log.h"
 #include "manager.h"
 #include "quota.h"
@@ -95,15 +96,8 @@ static int receive(Worker *w, size_t *budget);
 
 static int add_sources(Worker *w) {
         sd_event *e = w->manager->event;
-        int r = sd_event_add_child(e, &w->child, w->pid, WEXITED, on_process_exit, w);
+        int r = child_source_add(e, &w->child, w->pid, on_process_exit, w);
 
-        /* A child's source is one shot, also for epoll, and sd-event of 252 drops what becomes ready while it looks for
-         * events of higher priority: the exit would never be told. Level-triggered it is told the next time. Off and on,
-         * so that epoll learns of it. */
-        if (r >= 0)
-                r = sd_event_source_set_enabled(w->child, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(w->child, SD_EVENT_ON);
         if (r >= 0)
                 r = sd_event_add_io(e, &w->io, w->control_fd, EPOLLIN, on_control, w);
         if (r >= 0)

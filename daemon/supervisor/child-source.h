@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Event sources for the exit of a child process. Supervisor. */
+#ifndef SQLIPC_CHILD_SOURCE_H
+#define SQLIPC_CHILD_SOURCE_H
+
+#include <systemd/sd-event.h>
+
+/* As sd_event_add_child() for WEXITED, but the exit is told whatever the loop looks for when it comes. `handler` turns the source
+ * off, or drops it: the process is reaped when it returns. Errors: those of sd_event_add_child(). */
+int child_source_add(sd_event *event, sd_event_source **ret, pid_t pid, sd_event_child_handler_t handler, void *userdata);
+
+#endif
