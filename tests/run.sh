@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# tests/run.sh [--suite NAME]... [--quick]
+# tests/run.sh [--suite NAME]... [--quick] [--report]
 #
 # Builds and tests everything, from a bare checkout on: installs what is missing, then
 #
@@ -9,21 +9,23 @@
 #   build-asan     gcc with ASan and UBSan            all suites
 #   build-clang    clang, warnings are errors         compiled only
 #
-# --suite NAME   only this suite (unit, bus, cli, lint, system, fuzz), again for another one
+# --suite NAME   only this suite (unit, bus, cli, lint, system, fuzz, reliability), again for another one
 # --quick        only build-gcc
+# --report       at the end a table of the faults and attacks that were tried, of suites reliability and fuzz
 #
 # The last line is "N passed, N failed", with ", N skipped" where something was. Exit code: 0 if something ran and nothing
 # failed. What a test printed is in BUILD/meson-logs/testlog.txt.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
-suites=() quick=0
+suites=() quick=0 report=0
 while [ $# -gt 0 ]; do
     case $1 in
     --suite) [ $# -gt 1 ] || { echo "tests/run.sh: --suite needs a name" >&2; exit 2; }; suites+=(--suite "$2"); shift 2 ;;
     --suite=*) suites+=(--suite "${1#*=}"); shift ;;
     --quick) quick=1; shift ;;
-    -h | --help) sed -n '4,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --report) report=1; shift ;;
+    -h | --help) sed -n '4,19s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "tests/run.sh: unknown argument $1" >&2; exit 2 ;;
     esac
 done
@@ -69,6 +71,11 @@ build build-gcc gcc --buildtype=debugoptimized && check build-gcc
 if [ $quick = 0 ]; then
     build build-asan gcc --buildtype=debugoptimized -Db_sanitize=address,undefined && check build-asan
     build build-clang clang --buildtype=debugoptimized
+fi
+
+if [ $report = 1 ]; then
+    say "faults and attacks"
+    /usr/bin/python3 tests/reliability/report.py "${logs[@]}" || broken=$((broken + 1))
 fi
 
 say "result"

@@ -43,7 +43,7 @@ if CLOSED:
 
 def reachable(path):
     """A file of the checkout where every user can reach it; below the same folders, for programs find the library so."""
-    if not CLOSED:
+    if not CLOSED or path.is_relative_to(OPEN_FOLDER.name):
         return path
     root = BUILD_ROOT if path.is_relative_to(BUILD_ROOT) else SOURCE_ROOT
     copy = pathlib.Path(OPEN_FOLDER.name, path.relative_to(root))
@@ -172,8 +172,12 @@ class Service:
         arguments=(),
         environment=None,
         service=None,
+        sqlipcd=SQLIPCD,
+        worker=WORKER,
     ):
-        """`databases`: name -> path, or name -> dict of keys; `limits`, `service`: keys of [Limits] and [Service]."""
+        """`databases`: name -> path, or name -> dict of keys; `limits`, `service`: keys of [Limits] and [Service];
+        `sqlipcd`, `worker`: programs in place of those that users get."""
+        self.sqlipcd, self.worker = reachable(sqlipcd), reachable(worker)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sqlipc-test-"))
         self.folder.chmod(0o755)
         self.config_dir = self.folder / "config"
@@ -207,7 +211,7 @@ class Service:
         return (
             keep
             | {
-                "SQLIPC_WORKER_PATH": str(WORKER),
+                "SQLIPC_WORKER_PATH": str(self.worker),
                 "ASAN_OPTIONS": f"log_path={reports}/asan:detect_leaks=1:abort_on_error=0",
                 "UBSAN_OPTIONS": f"log_path={reports}/ubsan:print_stacktrace=1",
             }
@@ -241,7 +245,7 @@ class Service:
         (self.folder / "bus.conf").write_text(BUS_CONFIG.format(folder=self.folder))
         if self.activation:
             command = " ".join(
-                [str(SQLIPCD), f"--address={self.address}", f"--config-dir={self.config_dir}", *self.arguments]
+                [str(self.sqlipcd), f"--address={self.address}", f"--config-dir={self.config_dir}", *self.arguments]
             )
             (self.folder / "services/org.sqlipc1.service").write_text(f"[D-BUS Service]\nName=org.sqlipc1\nExec={command}\n")
         self.log = open(self.folder / "log", "ab")
@@ -261,7 +265,7 @@ class Service:
         """Starts sqlipcd and waits until it owns its name."""
         who = {} if self.uid is None else {"user": self.uid, "group": self.uid, "extra_groups": []}
         self.daemon = subprocess.Popen(
-            [SQLIPCD, f"--address={self.address}", f"--config-dir={self.config_dir}", *self.arguments],
+            [self.sqlipcd, f"--address={self.address}", f"--config-dir={self.config_dir}", *self.arguments],
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=self.log,
@@ -288,7 +292,7 @@ class Service:
         return self.driver.bus_call("GetConnectionUnixProcessID", "(s)", "org.sqlipc1")[0]
 
     def workers(self):
-        return [pid for pid in children(self.pid()) if executable(pid) == str(WORKER)]
+        return [pid for pid in children(self.pid()) if executable(pid) == str(self.worker)]
 
     def stop(self):
         """Ends sqlipcd as systemd would; it must obey, and leave nobody behind."""
@@ -300,7 +304,7 @@ class Service:
                 raise AssertionError(f"sqlipcd ended by SIGTERM with {code}:\n{self.log_text()}")
             self.daemon = None
         wait_for(
-            lambda: not any(executable(p) in (str(WORKER), str(SQLIPCD)) for p in [pid, *workers]),
+            lambda: not any(executable(p) in (str(self.worker), str(self.sqlipcd)) for p in [pid, *workers]),
             "sqlipcd and its workers end",
         )
 
@@ -310,7 +314,7 @@ class Service:
         self.daemon.kill()
         self.daemon.wait()
         self.daemon = None
-        wait_for(lambda: not any(executable(p) == str(WORKER) for p in workers), "workers die with their supervisor")
+        wait_for(lambda: not any(executable(p) == str(self.worker) for p in workers), "workers die with their supervisor")
 
     # ---- clients ----
 
@@ -367,7 +371,7 @@ class Service:
                     problems.append(str(problem))
             others = {other.daemon.pid for other in Service.alive if other is not self and other.daemon}
             for pid in children(os.getpid()):
-                if executable(pid) in (str(WORKER), str(SQLIPCD)) and pid not in others:
+                if executable(pid) in (str(self.worker), str(self.sqlipcd)) and pid not in others:
                     problems.append(f"left behind: {executable(pid)} ({pid})")
         finally:
             for process in (self.daemon, self.bus):

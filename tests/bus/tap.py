@@ -24,6 +24,11 @@ def diagnose(text):
         print("#", line, flush=True)
 
 
+def cases(kind, number, what):
+    """Says how many cases of a class of attack or fault were tried, for the table of `tests/run.sh --report`."""
+    print(f"# cases: {kind}: {number}: {what}", flush=True)
+
+
 def equal(got, expected, what="value"):
     if got != expected:
         raise AssertionError(f"{what}: got {_short(got)}, expected {_short(expected)}")

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the service holds, and that it is as before: asked after every fault and attack.
+
+Four counters: descriptors of the supervisor, processes, what clients have open (statements, runs, channels), and read
+transactions (locks on the databases that a process of the service has). They are compared when the last worker has gone,
+so services of these tests have a short WorkerIdleSec= (`QUICK`).
+"""
+import contextlib
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
+
+from channel import Channel  # noqa: E402
+from client import Text  # noqa: E402
+from harness import PATIENCE, children, fds, locks, wait_for  # noqa: E402
+from tap import equal  # noqa: E402
+
+QUICK = {"WorkerIdleSec": "100ms"}
+POINT = "SELECT Name FROM Artist WHERE ArtistId = 1"
+ANSWER = [[Text(b"AC/DC")]]
+
+
+def descendants(pid):
+    below = children(pid)
+    return below + [p for child in below for p in descendants(child)]
+
+
+def transactions(service, paths):
+    """Locks that the service's processes hold; a foreign program's are none of its."""
+    ours = set(map(str, [service.pid(), *descendants(service.pid())]))
+    return sum(line.split()[4] in ours for path in paths if os.path.exists(path) for line in locks(path))
+
+
+def held(service, paths=()):
+    """The four counters, as they are now; `paths`: database files whose locks count, with their -shm where there is one."""
+    now = service.counters()
+    everything = [p for path in paths for p in (path, f"{path}-shm")]
+    return {
+        "descriptors": len(fds(service.pid())),
+        "processes": 1 + len(descendants(service.pid())),
+        "statements, runs, channels": now["NStatements"] + now["NRuns"] + now["NChannels"],
+        "read transactions": transactions(service, everything),
+    }
+
+
+def settle(service, paths=()):
+    """Waits until the service has no worker and nobody has anything of it; returns what it holds then."""
+    wait_for(lambda: service.is_idle() and not descendants(service.pid()), "the service comes to rest")
+    return held(service, paths)
+
+
+def works(service, database="chinook", sql=POINT, answer=ANSWER):
+    """A client that was not there before asks down a pipe and over a channel."""
+    with contextlib.closing(service.client()) as client:
+        equal(client.query(database, sql).read().rows, answer, "a new query, down a pipe")
+        with contextlib.closing(Channel(client, database)) as channel:
+            equal(channel.ask(sql), answer, "a new query, on a channel")
+    service.clients.remove(client)
+
+
+def as_before(service, before, paths=(), **query):
+    """After a fault: a new query works, and then the service holds what it held `before` (of settle()). Descriptors may have
+    become fewer."""
+    works(service, **query)
+    last = {}
+
+    def same():
+        last.update(held(service, paths))
+        return last["descriptors"] <= before["descriptors"] and {**last, "descriptors": 0} == {**before, "descriptors": 0}
+
+    try:
+        wait_for(same, "the service holds what it held before", PATIENCE)
+    except AssertionError:
+        equal(last, before, "what the service holds")
