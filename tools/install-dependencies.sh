@@ -3,9 +3,10 @@
 #
 # tools/install-dependencies.sh GROUP...
 #
-# Installs the Debian packages that a group of work needs and that are not there: build, test, demo, package, gate, bench,
-# screenshots (each with what it builds on). With sudo where you are not root; fetches package lists only when something is
-# missing and cannot be installed from those that are there. Says what it installs, and nothing where nothing is missing.
+# Installs the Debian packages that a group of work needs and that are not there: build, test, demo, package, fuzz, gate,
+# bench, screenshots (each with what it builds on). With sudo where you are not root; fetches package lists only when
+# something is missing and cannot be installed from those that are there. Says what it installs, and nothing where nothing is
+# missing.
 #
 # Exit code: 0 everything is there, 1 it is not and cannot be installed, 2 wrong usage.
 set -eu
@@ -24,14 +25,16 @@ test=("${demo[@]}" "${package[@]}" clang g++ binutils git sqlite3 util-linux pyt
     systemd-sysv polkitd dbus-user-session libpam-systemd zsh gnuplot-nox python3-pyte less)
 # What is measured beside us; of MariaDB the programs without a service, which PostgreSQL has not apart. strace counts calls.
 bench=("${demo[@]}" gnuplot-nox postgresql libpq-dev mariadb-server-core libmariadb-dev strace)
+# The engine of tools/fuzz.sh and the sanitizers under it; what counts the lines that it came to.
+fuzz=("${build[@]}" clang libclang-rt-dev llvm)
 # What .ci/run does beyond the tests, and the servers that a test measures beside us, or reaches us through (ssh): elsewhere
 # it skips them, rather than have a test start services on somebody's machine.
-gate=("${test[@]}" "${bench[@]}" shellcheck valgrind openssh-client openssh-server)
+gate=("${test[@]}" "${bench[@]}" "${fuzz[@]}" shellcheck valgrind openssh-client openssh-server)
 # A terminal on an X server without a screen, keys for it, pictures of it.
 screenshots=("${demo[@]}" sqlite3 gnuplot-nox xvfb xterm xdotool imagemagick fonts-dejavu-core)
 
 usage() {
-    sed -n '4,10s/^# \{0,1\}//p' "$0" >&2
+    sed -n '4,11s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 
@@ -42,6 +45,7 @@ for group; do
     bench) wanted+=("${bench[@]}") ;;
     build) wanted+=("${build[@]}") ;;
     demo) wanted+=("${demo[@]}") ;;
+    fuzz) wanted+=("${fuzz[@]}") ;;
     gate) wanted+=("${gate[@]}") ;;
     package) wanted+=("${package[@]}") ;;
     screenshots) wanted+=("${screenshots[@]}") ;;

@@ -5,6 +5,8 @@
  *
  * The corpus is requests as a client would send them, and with one thing wrong under a name that says what; one that broke
  * something joins them.
+ *
+ * About: daemon/worker/channel-input.c daemon/worker/channel-state.c daemon/worker/channel-statements.c
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,11 +15,6 @@
 #include "replay.h"
 
 #define PAYLOAD_MAX ((size_t) 4096)
-
-static void demand(bool condition) {
-        if (!condition)
-                abort();
-}
 
 /* A sum over all that was found; FNV-1a. */
 static void add(uint64_t *sum, const void *bytes, size_t size) {

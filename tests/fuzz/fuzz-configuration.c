@@ -5,6 +5,8 @@
  *
  * The corpus is files as one would write them, and files with one thing wrong under a name that says what; one that broke
  * something joins them.
+ *
+ * About: daemon/configuration/configuration*.c daemon/configuration/dbus-text.c
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -13,11 +15,6 @@
 #include "configuration-names.h"
 #include "dbus-text.h"
 #include "replay.h"
-
-static void demand(bool condition) {
-        if (!condition)
-                abort();
-}
 
 static void check_message(const char *text) {
         demand(dbus_text_is_valid(text, strlen(text)));

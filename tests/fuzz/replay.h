@@ -1,35 +1,65 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What a fuzz target is without an engine: a program that replays its corpus, in TAP; its argument is the folder. Tests
- * only. With libFuzzer (docs/HACKING.md) the engine brings main() along.
+ * only. With libFuzzer (tools/fuzz.sh) the engine brings main() along.
  */
 #ifndef SQLIPC_REPLAY_H
 #define SQLIPC_REPLAY_H
 
-#include <dirent.h>
-#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-#ifndef WITH_FUZZING_ENGINE
-static int replay(const char *folder, const char *name, unsigned number) {
-        static uint8_t bytes[4 * 1048576];
+/* What must hold for every input. The sanitizers say where we were. */
+static inline void demand(bool condition) {
+        if (!condition)
+                abort();
+}
+
+#ifdef WITH_FUZZING_ENGINE
+/* Of the engine: changes `bytes` in place, at most to `size_max`; returns their size. */
+size_t LLVMFuzzerMutate(uint8_t *bytes, size_t size, size_t size_max);
+/* Of a target that has one: the same, so that what comes out still means something. `seed` is all the randomness. */
+size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t size_max, unsigned seed);
+#else
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A copy of exactly its size, so that AddressSanitizer sees a look behind it. */
+static int replay(const char *folder, const char *name) {
         char path[4096];
-        size_t size;
+        uint8_t *bytes;
         FILE *file;
+        long size;
 
         snprintf(path, sizeof path, "%s/%s", folder, name);
         file = fopen(path, "re");
         if (!file)
                 return -errno;
-        size = fread(bytes, 1, sizeof bytes, file);
+        size = fseek(file, 0, SEEK_END) < 0 ? -1 : ftell(file);
+        bytes = size < 0 ? NULL : malloc((size_t) size);
+        rewind(file);
+        if (size < 0 || (size > 0 && (!bytes || fread(bytes, 1, (size_t) size, file) != (size_t) size))) {
+                fclose(file);
+                free(bytes);
+                return -EIO;
+        }
         fclose(file);
-        LLVMFuzzerTestOneInput(bytes, size);
-        printf("ok %u - %s\n", number, name);
+        LLVMFuzzerTestOneInput(bytes, (size_t) size);
+        free(bytes);
         return 0;
+}
+
+/* "fuzz-NAME" -> "NAME" */
+static const char *target_of(const char *program) {
+        const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
+
+        return strncmp(name, "fuzz-", 5) == 0 ? name + 5 : name;
 }
 
 int main(int argc, char **argv) {
@@ -46,12 +76,14 @@ int main(int argc, char **argv) {
         for (int i = 0; i < n; i++) {
                 const char *name = entries[i]->d_name;
 
-                if (name[0] != '.' && replay(argv[1], name, ++number) < 0)
-                        printf("not ok %u - %s cannot be read\n", number, name);
+                if (name[0] != '.') {
+                        number++;
+                        printf("%s %u - %s\n", replay(argv[1], name) < 0 ? "not ok" : "ok", number, name);
+                }
                 free(entries[i]);
         }
         free(entries);
-        printf("1..%u\n", number);
+        printf("# cases: fuzz %s: %u: inputs of the corpus\n1..%u\n", target_of(argv[0]), number, number);
         return number > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 #endif

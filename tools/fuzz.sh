@@ -1,0 +1,152 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# tools/fuzz.sh [--seconds N | --hours N] [--jobs N] [--seed N] [--merge] [--coverage] [--build DIR] [TARGET...]
+#
+# Fuzzes with libFuzzer, under ASan and UBSan: every tests/fuzz/fuzz-TARGET.c, or those named. What is missing is installed and
+# built first. A target begins with its corpus (tests/fuzz/corpus/TARGET) and what it found before, and stops at the first
+# input that breaks something, which then lies in the corpus as crash-HASH: the tests replay it from there on.
+#
+# --seconds N    each for so long; 60 where nothing is said, 0 only replays
+# --hours N      the same
+# --jobs N       so many targets at a time; else as many as there are processors
+# --seed N       of the engine's random numbers; else one is chosen, and printed
+# --merge        at the end what was found and comes to lines that the corpus did not goes into the corpus
+# --coverage     at the end lines and branches that corpus and finds came to, of the files that the target names ("About:")
+# --build DIR    where it is built, and where finds are kept; build-fuzz where nothing is said
+#
+# Exit code: 0 nothing broke, 1 something did, 2 wrong usage.
+set -u -o pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+usage() {
+    sed -n '4,19s/^# \{0,1\}//p' tools/fuzz.sh
+    exit "$1"
+}
+
+seconds=60 jobs=$(nproc) seed=$((RANDOM * 32768 + RANDOM + 1)) merge=0 coverage=0 build=build-fuzz targets=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    --seconds | --hours | --jobs | --seed)
+        [[ ${2-} =~ ^[0-9]+$ ]] || { echo "tools/fuzz.sh: $1 needs a number" >&2; exit 2; } ;;&
+    --seconds) seconds=$2; shift 2 ;;
+    --hours) seconds=$(($2 * 3600)); shift 2 ;;
+    --jobs) jobs=$2; shift 2 ;;
+    --seed) seed=$2; shift 2 ;;
+    --merge) merge=1; shift ;;
+    --coverage) coverage=1; shift ;;
+    --build) [ $# -gt 1 ] || { echo "tools/fuzz.sh: --build needs a folder" >&2; exit 2; }; build=$2; shift 2 ;;
+    -h | --help) usage 0 ;;
+    -*) echo "tools/fuzz.sh: unknown argument $1" >&2; exit 2 ;;
+    *) targets+=("$1"); shift ;;
+    esac
+done
+[ "$jobs" -gt 0 ] || { echo "tools/fuzz.sh: --jobs needs at least 1" >&2; exit 2; }
+
+all() { find tests/fuzz -maxdepth 1 -name 'fuzz-*.c' -printf '%f\n' | sed 's/^fuzz-//; s/\.c$//' | sort; }
+[ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(all)
+for target in "${targets[@]}"; do
+    [ -e "tests/fuzz/fuzz-$target.c" ] && continue
+    echo "tools/fuzz.sh: there is no target $target; there are $(all | tr '\n' ' ')" >&2
+    exit 2
+done
+
+# make DIR [MESON OPTION...]
+make() {
+    local dir=$1
+    shift
+    if [ ! -e "$dir/build.ninja" ]; then
+        CC=clang meson setup "$dir" -Dwerror=true -Dfuzzing=true -Ddocs=false "$@" >"$dir.log" 2>&1 ||
+            { cat "$dir.log" >&2; return 1; }
+        rm -f "$dir.log"
+    fi
+    ninja -C "$dir" --quiet fuzz
+}
+
+# The folders of a target: its corpus first, which is where the engine puts what --merge finds.
+corpus() { echo "tests/fuzz/corpus/$1"; }
+finds() { echo "$build/finds/$1"; }
+
+# fuzz TARGET: runs the engine; its words go to a log.
+fuzz() {
+    local broken=$build/broken/$1 limit=(-max_total_time="$seconds") dictionary=()
+    [ "$seconds" -gt 0 ] || limit=(-runs=0)
+    [ ! -e "tests/fuzz/$1.dict" ] || dictionary=(-dict="tests/fuzz/$1.dict")
+    rm -rf "$broken"
+    mkdir -p "$broken" "$(finds "$1")"
+    "$build/tests/fuzz/fuzz-$1" -seed="$seed" "${limit[@]}" "${dictionary[@]}" -timeout=25 -print_final_stats=1 \
+        -artifact_prefix="$broken/" "$(finds "$1")" "$(corpus "$1")" >"$build/logs/$1" 2>&1
+}
+
+# keep TARGET: each input that broke something joins the corpus.
+keep() {
+    local input kept
+    tail -n 60 "$build/logs/$1" >&2
+    for input in "$build/broken/$1"/{crash,leak,oom,timeout}-*; do
+        [ -e "$input" ] || continue
+        kept=$(corpus "$1")/crash-$(sha1sum <"$input" | head -c 12)
+        cp "$input" "$kept"
+        echo "tools/fuzz.sh: $1 broke by $kept; again: $build/tests/fuzz/fuzz-$1 $kept" >&2
+    done
+    echo "tools/fuzz.sh: $1 failed; all that it said is in $build/logs/$1" >&2
+}
+
+inputs() { sed -n 's/^stat::number_of_executed_units: *//p' "$build/logs/$1" | grep . || echo 0; }
+files() { find "$1" -type f | wc -l; }
+
+# covered TARGET: "LINES% BRANCHES%" of the files that its head names.
+covered() {
+    local program=$build-coverage/tests/fuzz/fuzz-$1 profile=$build-coverage/$1 about
+    # shellcheck disable=SC2046 # it is a list of patterns
+    about=$(ls $(sed -n 's/^ \* About: //p' "tests/fuzz/fuzz-$1.c")) || return
+    # shellcheck disable=SC2086
+    LLVM_PROFILE_FILE=$profile.profraw "$program" -runs=0 "$(finds "$1")" "$(corpus "$1")" >"$profile.log" 2>&1 &&
+        llvm-profdata merge -o "$profile.profdata" "$profile.profraw" &&
+        llvm-cov report "$program" -instr-profile="$profile.profdata" $about | awk '$1 == "TOTAL" { print $10, $13 }'
+}
+
+table() {
+    local format='| %-16s | %11s | %6s | %6s |' lines branches
+    # shellcheck disable=SC2059 # two rows of the same widths
+    row() { printf "$format" "${@:1:4}"; [ $coverage = 0 ] || printf ' %8s | %8s |' "${@:5}"; echo; }
+    echo
+    row Target Inputs Corpus Finds Lines Branches
+    row ---------------- ----------: -----: -----: -------: -------:
+    for target in "${targets[@]}"; do
+        lines='' branches=''
+        [ $coverage = 0 ] || read -r lines branches < <(covered "$target") || status=1
+        row "$target" "$(inputs "$target")" "$(files "$(corpus "$target")")" "$(files "$(finds "$target")")" \
+            "$lines" "$branches"
+    done
+}
+
+tools/install-dependencies.sh fuzz || exit 1
+make "$build" -Db_sanitize=address,undefined -Db_lundef=false || exit 1
+[ $coverage = 0 ] || make "$build-coverage" -Dc_args='-fprofile-instr-generate -fcoverage-mapping' \
+    -Dc_link_args=-fprofile-instr-generate -Db_lundef=false || exit 1
+mkdir -p "$build/logs"
+
+echo "seed $seed: ${targets[*]}"
+trap 'kill $(jobs -p) 2>/dev/null' EXIT
+status=0 running=0
+fuzz_or_note() { fuzz "$1" || : >"$build/logs/$1.failed"; }
+for target in "${targets[@]}"; do
+    rm -f "$build/logs/$target.failed"
+    [ $running -lt "$jobs" ] || { wait -n; running=$((running - 1)); }
+    fuzz_or_note "$target" &
+    running=$((running + 1))
+done
+wait
+
+for target in "${targets[@]}"; do
+    if [ -e "$build/logs/$target.failed" ]; then
+        keep "$target"
+        status=1
+    elif [ $merge = 1 ]; then
+        "$build/tests/fuzz/fuzz-$target" -set_cover_merge=1 -use_counters=0 "$(corpus "$target")" "$(finds "$target")" \
+            >>"$build/logs/$target" 2>&1 || status=1
+    fi
+    echo "# cases: fuzz $target: $(inputs "$target"): inputs by the engine"
+done
+table
+exit $status
