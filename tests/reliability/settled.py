@@ -61,9 +61,13 @@ def works(service, database="chinook", sql=POINT, answer=ANSWER):
 
 
 def as_before(service, before, paths=(), **query):
-    """After a fault: a new query works, and then the service holds what it held `before` (of settle()). Descriptors may have
-    become fewer."""
+    """After a fault: a new query works, and then the service holds what it held `before` (of settle())."""
     works(service, **query)
+    holds(service, before, paths)
+
+
+def holds(service, before, paths=(), what="the service"):
+    """It comes to hold what it held `before` (of held() or settle()). Descriptors may have become fewer."""
     last = {}
 
     def same():
@@ -73,4 +77,4 @@ def as_before(service, before, paths=(), **query):
     try:
         wait_for(same, "the service holds what it held before", PATIENCE)
     except AssertionError:
-        equal(last, before, "what the service holds")
+        equal(last, before, f"what the service holds after {what}")
