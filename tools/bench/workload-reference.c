@@ -120,9 +120,14 @@ static const char *file_system_name(const char *folder) {
 
         if (statfs(folder, &stat) < 0)
                 return "an unknown file system";
-        return stat.f_type == TMPFS_MAGIC ? "memory (tmpfs)" : stat.f_type == OVERLAYFS_SUPER_MAGIC ? "overlayfs"
-               : stat.f_type == EXT4_SUPER_MAGIC ? "ext4" : stat.f_type == BTRFS_SUPER_MAGIC ? "btrfs"
-               : stat.f_type == XFS_SUPER_MAGIC ? "xfs" : "another file system";
+        switch ((uint32_t) stat.f_type) { /* signed, and of 32 bits on some machines */
+        case TMPFS_MAGIC: return "memory (tmpfs)";
+        case OVERLAYFS_SUPER_MAGIC: return "overlayfs";
+        case EXT4_SUPER_MAGIC: return "ext4";
+        case BTRFS_SUPER_MAGIC: return "btrfs";
+        case XFS_SUPER_MAGIC: return "xfs";
+        default: return "another file system";
+        }
 }
 
 static void add_notes(Report *report, const BenchOptions *options, unsigned n) {
