@@ -59,7 +59,8 @@ static const int allowed[] = {
         SCMP_SYS(readlinkat), SCMP_SYS(getcwd), SCMP_SYS(lseek), SCMP_SYS(_llseek), SCMP_SYS(pread64), SCMP_SYS(pwrite64),
         SCMP_SYS(ftruncate), SCMP_SYS(ftruncate64), SCMP_SYS(fsync), SCMP_SYS(fdatasync), SCMP_SYS(unlink),
         SCMP_SYS(unlinkat), SCMP_SYS(fchmod), SCMP_SYS(fchown), SCMP_SYS(geteuid), SCMP_SYS(getuid), SCMP_SYS(getegid),
-        SCMP_SYS(getgid), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getrandom),
+        SCMP_SYS(getgid), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getrandom), SCMP_SYS(fchown32),
+        SCMP_SYS(geteuid32), SCMP_SYS(getuid32), SCMP_SYS(getegid32), SCMP_SYS(getgid32),
         /* the way to the database (path.c) */
         SCMP_SYS(fstatfs), SCMP_SYS(fstatfs64),
         /* libc: memory, the end, signals that it raises on itself */
