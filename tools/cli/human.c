@@ -19,14 +19,14 @@ char *human_rows(uint64_t n) {
 
 char *human_size(uint64_t n_bytes) {
         static const char *const units[] = { "kB", "MB", "GB", "TB", "PB", "EB" };
-        double value = (double) n_bytes / 1000;
+        uint64_t unit = 1000;
         size_t i = 0;
 
         if (n_bytes < 1000)
                 return g_strdup_printf("%" PRIu64 " B", n_bytes);
-        for (; value >= 999.95 && i + 1 < G_N_ELEMENTS(units); i++)
-                value /= 1000;
-        return g_strdup_printf("%.1f %s", value, units[i]);
+        for (; i + 1 < G_N_ELEMENTS(units) && n_bytes >= unit / 20 * 19999; i++) /* 999.95 of it, exactly */
+                unit *= 1000;
+        return g_strdup_printf("%.1f %s", (double) n_bytes / (double) unit, units[i]);
 }
 
 char *human_time(uint64_t usec) {
