@@ -90,6 +90,14 @@ def python_value_word(value):
     return "b:" + value.hex()
 
 
+def as_python_holds(lines):
+    """On i386 the x87 makes a signalling NaN quiet when it is loaded, so Python has no other."""
+    def word(match):
+        return "r:" + struct.pack(">d", struct.unpack(">d", bytes.fromhex(match[1]))[0]).hex()
+
+    return [re.sub(r"\br:([0-9a-f]{16})\b", word, line) for line in lines]
+
+
 def python_string_word(value):
     return "-" if value is None else "x" + value.encode("utf-8", "surrogateescape").hex()
 
@@ -210,7 +218,7 @@ def decoders_agree(path, name, stream):
             continue
         if by_c is None:
             raise AssertionError(f"mutation {index}: only C refuses it: {broken.hex()[:400]}")
-        same(by_c.decode().splitlines(), by_python)
+        same(as_python_holds(by_c.decode().splitlines()), by_python)
 
 
 def checks(path):
@@ -220,6 +228,7 @@ def checks(path):
         stream, lines = read_hex((FOLDER / f"{name}.hex").read_text(encoding="ascii")), lines_of(vector)
         yield f"{name}: encoded", lambda v=vector, s=stream: same(encode(path, v), s)
         yield f"{name}: decoded", lambda s=stream, e=lines: same(tool(path, "decode", s).decode().splitlines(), e)
+        lines = as_python_holds(lines)
         yield f"{name}: decoded by Python", lambda s=stream, e=lines: same(lines_of_python(s, len(s)), e)
         yield f"{name}: decoded by Python in pieces", lambda s=stream, e=lines: same(lines_of_python(s, 7), e)
         yield f"{name}: END tells the truth", lambda v=vector, s=stream: counts_are_true(v, s)
