@@ -94,7 +94,7 @@ BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
     <allow send_destination="*" eavesdrop="true"/>
     <allow receive_sender="*"/>
   </policy>
-</busconfig>
+{limits}</busconfig>
 """
 
 
@@ -174,9 +174,10 @@ class Service:
         service=None,
         sqlipcd=SQLIPCD,
         worker=WORKER,
+        bus_limits=None,
     ):
         """`databases`: name -> path, or name -> dict of keys; `limits`, `service`: keys of [Limits] and [Service];
-        `sqlipcd`, `worker`: programs in place of those that users get."""
+        `sqlipcd`, `worker`: programs in place of those that users get; `bus_limits`: name -> number, of dbus-daemon(1)."""
         self.sqlipcd, self.worker = reachable(sqlipcd), reachable(worker)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sqlipc-test-"))
         self.folder.chmod(0o755)
@@ -185,6 +186,7 @@ class Service:
         self.uid, self.activation, self.arguments = uid, activation, tuple(arguments)
         self.address = f"unix:path={self.folder}/bus"
         self.clients, self.helpers = [], []
+        self.bus_limits = "".join(f'  <limit name="{name}">{n}</limit>\n' for name, n in (bus_limits or {}).items())
         self.bus = self.daemon = None
         Service.alive.add(self)
         for folder in (self.config_dir / "databases.d", self.data, self.folder / "services", self.folder / "reports"):
@@ -242,7 +244,7 @@ class Service:
     # ---- processes ----
 
     def _start_bus(self):
-        (self.folder / "bus.conf").write_text(BUS_CONFIG.format(folder=self.folder))
+        (self.folder / "bus.conf").write_text(BUS_CONFIG.format(folder=self.folder, limits=self.bus_limits))
         if self.activation:
             command = " ".join(
                 [str(self.sqlipcd), f"--address={self.address}", f"--config-dir={self.config_dir}", *self.arguments]

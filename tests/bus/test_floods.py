@@ -5,85 +5,24 @@ import contextlib
 import os
 import resource
 import select
-import socket
-import struct
 
-from client import DATABASE, MANAGER, MANAGER_PATH, NAME, Gio, GLib, effective_uid, object_path
+from client import DATABASE, MANAGER, MANAGER_PATH, NAME, Gio, GLib, object_path
 from harness import CHINOOK, SANITIZED, UID_A, UID_B, Service, main, rss_anon, wait_for
+from raw_peer import MIB, OPEN_CHANNEL, PREPARE, QUERY_ROWS, Raw
 from tap import Skip, at_most, equal, test, true
 
 ROOT = os.geteuid() == 0
 N = 10000 if SANITIZED else 100000
 PENDING = 100  # dbus-daemon takes no more than 128 calls of a client whose replies are outstanding
 LIST_MAX = 4096
-MIB = 1024 * 1024
 
 service = Service({"chinook": CHINOOK})
 two = service.client(UID_B if ROOT else None)
 
 
-class Raw:
-    """A connection to the bus whose socket is ours: it reads when we read."""
-
-    def __init__(self, uid=None, descriptors=True):
-        self.socket, self.serial, self.unread = socket.socket(socket.AF_UNIX), 1, b""
-        self.socket.settimeout(60)
-        uid = uid if uid is not None else os.geteuid()
-        with effective_uid(uid):
-            self.socket.connect(str(service.folder / "bus"))
-            self.socket.sendall(b"\0AUTH EXTERNAL " + str(uid).encode().hex().encode() + b"\r\n")
-            true(self.socket.recv(100).startswith(b"OK"), "the bus does not let us in")
-            # Without it the bus loses replies that bring one; recv() closes them.
-            if descriptors:
-                self.socket.sendall(b"NEGOTIATE_UNIX_FD\r\n")
-                equal(self.socket.recv(100), b"AGREE_UNIX_FD\r\n", "what the bus says of descriptors")
-        self.socket.sendall(b"BEGIN\r\n")
-        self.send(self.blob("/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello", destination="org.freedesktop.DBus"))
-        self.replies(1)
-
-    def blob(self, path, interface, method, body=None, destination=NAME, flags=Gio.DBusMessageFlags.NONE):
-        message = Gio.DBusMessage.new_method_call(destination, path, interface, method)
-        message.set_serial(1)
-        message.set_flags(flags)
-        if body is not None:
-            message.set_body(body)
-        return bytes(message.to_blob(Gio.DBusCapabilityFlags.NONE))
-
-    def send(self, blob, n=1):
-        """Sends `n` copies of a message, with serials of their own."""
-        for start in range(0, n, 1000):
-            copies = bytearray(blob * min(1000, n - start))
-            for at in range(0, len(copies), len(blob)):
-                self.serial += 1
-                struct.pack_into("<I", copies, at + 8, self.serial)
-            self.socket.sendall(copies)
-
-    def replies(self, n):
-        """Reads up to `n` messages, which are replies and errors (and NameAcquired): how many came at once, at least one."""
-        got = 0
-        while True:
-            while got < n and len(self.unread) >= 16:
-                size = Gio.DBusMessage.bytes_needed(self.unread[:16])
-                if len(self.unread) < size:
-                    break
-                self.unread = self.unread[size:]
-                got += 1
-            if got > 0:
-                return got
-            self.unread += self.socket.recv(MIB)
-
-    def close(self):
-        self.socket.close()
-
-
-PREPARE = (object_path("chinook"), DATABASE, "Prepare", GLib.Variant("(sa{sv})", ("SELECT 1", {})))
-OPEN_CHANNEL = (object_path("chinook"), DATABASE, "OpenChannel", GLib.Variant("(a{sv})", ({},)))
-QUERY_ROWS = (object_path("chinook"), DATABASE, "QueryRows", GLib.Variant("(sava{sv}a{sv})", ("SELECT 1", [], {}, {})))
-
-
 @contextlib.contextmanager
 def flooder():
-    raw = Raw(UID_A if ROOT else None)
+    raw = Raw(service.folder / "bus", UID_A if ROOT else None)
     yield raw
     raw.close()
     wait_for(service.is_idle, "the flooder is forgotten")
@@ -93,7 +32,7 @@ def flooder():
 def without_descriptors():
     """A client to which the bus passes no descriptor gets no channel, and leaves none; what needs none is answered"""
     before = service.counters()["TotalRuns"]
-    one = Raw(descriptors=False)
+    one = Raw(service.folder / "bus", descriptors=False)
     try:
         one.send(one.blob(*OPEN_CHANNEL), 100)
         one.send(one.blob(*QUERY_ROWS))
