@@ -17,7 +17,7 @@ from client import Text  # noqa: E402
 from harness import PATIENCE, children, fds, locks, wait_for  # noqa: E402
 from tap import equal  # noqa: E402
 
-QUICK = {"WorkerIdleSec": "100ms"}
+QUICK = {"WorkerIdleSec": 0.1}
 POINT = "SELECT Name FROM Artist WHERE ArtistId = 1"
 ANSWER = [[Text(b"AC/DC")]]
 
