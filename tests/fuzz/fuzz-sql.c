@@ -6,6 +6,10 @@
  *
  * An input is SQL, and behind a first NUL, if there is one: flags, page size, limits, how the pipe is read, parameters. So
  * a file of SQL is an input. Bytes alone get no further than the tokenizer: sql-mutator.c changes words.
+ *
+ * About: daemon/worker/access.c daemon/worker/bind.c daemon/worker/database.c daemon/worker/describe.c
+ * About: daemon/worker/exposed*.c daemon/worker/page-writer.c daemon/worker/pool.c daemon/worker/run.c
+ * About: daemon/worker/run-encode.c daemon/worker/run-report.c daemon/worker/sql-error.c daemon/worker/vfs.c
  */
 #include <sqlite3.h>
 #include <stdio.h>
@@ -16,7 +20,6 @@
 #include "sqlipc-page.h"
 #include "worker-side.h"
 
-#define HIDDEN "the hidden row" /* in what is not exposed, and in nothing else */
 #define PARAMETERS_MAX 12u
 
 enum {
@@ -39,6 +42,7 @@ typedef struct Case {
 
 static char path[2][128];          /* without and with WAL */
 static struct stat as_made[2];
+static char hidden[32];            /* in what is not exposed, and in nothing else: made up anew each time */
 
 static const char schema[] =
         "CREATE TABLE album(id INTEGER PRIMARY KEY, title TEXT COLLATE NOCASE, price REAL, cover BLOB, n NUMERIC);"
@@ -60,8 +64,14 @@ static const char rows[] =
         "INSERT INTO album VALUES(100, CAST(x'41004280ff' AS TEXT), -0.0, x'', 9e999), (101, '', NULL, zeroblob(9000), 'x');"
         "INSERT INTO track(album, no, name) SELECT a.id, b.id, 'track ' || b.title FROM album a, album b"
         " WHERE a.id < 8 AND b.id < 6;"
-        "INSERT INTO words SELECT title || ' one two' FROM album; INSERT INTO box SELECT id, id, id + 2 FROM album;"
-        "INSERT INTO secret VALUES('" HIDDEN "', 'Title 3');";
+        "INSERT INTO words SELECT title || ' one two' FROM album; INSERT INTO box SELECT id, id, id + 2 FROM album;";
+
+static void hide(sqlite3 *db) {
+        char sql[128];
+
+        snprintf(sql, sizeof sql, "INSERT INTO secret VALUES('%s', 'Title 3')", hidden);
+        demand(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK);
+}
 
 static void execute(sqlite3 *db, const char *sql) {
         demand(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK);
@@ -77,6 +87,7 @@ static void make_database(const char *folder, unsigned i) {
                 execute(db, "PRAGMA journal_mode = WAL");
         execute(db, schema);
         execute(db, rows);
+        hide(db);
         demand(sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL) == SQLITE_OK);
         demand(sqlite3_close(db) == SQLITE_OK);
         demand(stat(path[i], &as_made[i]) == 0);
@@ -84,11 +95,14 @@ static void make_database(const char *folder, unsigned i) {
 
 static void set_up(void) {
         static bool done;
+        sqlite3_uint64 number;
 
         if (done)
                 return;
         done = true;
         const char *folder = worker_side_init();
+        sqlite3_randomness(sizeof number, &number);
+        snprintf(hidden, sizeof hidden, "%016llx-hidden", (unsigned long long) number);
         make_database(folder, 0);
         make_database(folder, 1);
 }
@@ -117,9 +131,12 @@ static void add_value(Row *row, Input *in, bool is_name) {
         uint8_t number[8] = {};
         size_t size;
 
-        if (is_name)
-                kind = kind % 128 * 2 + VALUE_TEXT; /* below, TEXT is what is left over */
-        switch (is_name ? VALUE_TEXT : kind % 5) {
+        if (is_name) {
+                bytes = input_bytes(in, kind % 16, &size);
+                add_bytes(row, VALUE_TEXT, bytes, size);
+                return;
+        }
+        switch (kind % 5) {
         case 0:
                 add_bytes(row, VALUE_NULL, number, 0);
                 return;
@@ -132,7 +149,7 @@ static void add_value(Row *row, Input *in, bool is_name) {
                 return;
         default:
                 bytes = input_bytes(in, kind / 5, &size);
-                add_bytes(row, is_name || kind % 5 == 3 ? VALUE_TEXT : VALUE_BLOB, bytes ?: number, size);
+                add_bytes(row, kind % 5 == 3 ? VALUE_TEXT : VALUE_BLOB, bytes, size);
         }
 }
 
@@ -208,7 +225,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
         if (c.flags & FLAG_EXPOSED) {
                 setup.exposed = exposed;
                 setup.n_exposed = sizeof names / sizeof *names;
-                worker_side_forbid(HIDDEN);
+                worker_side_forbid(hidden);
         } else
                 worker_side_forbid(NULL);
         worker_side_open(&setup);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "database.h"
+#include "demand.h"
 #include "page-decoder.h"
 #include "run.h"
 
@@ -33,11 +34,6 @@ static int reports_fd; /* our end of the control socket */
 static Run *current;
 static unsigned n_progress, n_descriptors;
 static const char *forbidden;
-
-static void demand(bool condition) {
-        if (!condition)
-                abort();
-}
 
 /* ---- inputs ---- */
 
@@ -233,7 +229,7 @@ static void take_report(Reports *reports, const Message *m, uint64_t number) {
                 reports->drained = m->ended.drained;
                 reports->failure = m->ended.failure;
                 reports->failure.message = NULL;
-                demand((m->ended.failure.error == ERROR_NONE) == (m->ended.failure.message[0] == 0));
+                demand(m->ended.failure.error == ERROR_NONE || m->ended.failure.message[0] != 0);
                 reports->n_rows = m->ended.n_rows;
                 reports->n_bytes = m->ended.n_bytes;
                 return;
@@ -273,8 +269,17 @@ static void add(uint64_t *sum, const void *bytes, size_t size) {
                 *sum = (*sum ^ ((const uint8_t *) bytes)[i]) * UINT64_C(0x100000001b3);
 }
 
+/* Byte by byte: memmem() would tell the engine what to write into its inputs. */
 static void check_allowed(const void *bytes, size_t size) {
-        demand(!forbidden || size == 0 || !memmem(bytes, size, forbidden, strlen(forbidden)));
+        const uint8_t *at = bytes;
+
+        for (size_t i = 0; forbidden && i < size; i++) {
+                size_t k = 0;
+
+                while (forbidden[k] && i + k < size && at[i + k] == (uint8_t) forbidden[k])
+                        k++;
+                demand(forbidden[k] != 0);
+        }
 }
 
 static void take_row(Stream *s) {
