@@ -2,6 +2,8 @@
 /* Least squares, see line-fit.h. Pure. */
 #include "line-fit.h"
 
+#include <math.h>
+
 LineFit line_fit(const double *x, const double *y, size_t n) {
         double mean_x = 0, mean_y = 0, xx = 0, xy = 0, yy = 0;
 
@@ -14,5 +16,11 @@ LineFit line_fit(const double *x, const double *y, size_t n) {
                 xy += (x[i] - mean_x) * (y[i] - mean_y);
                 yy += (y[i] - mean_y) * (y[i] - mean_y);
         }
-        return (LineFit) { .slope = xy / xx, .intercept = mean_y - xy / xx * mean_x, .r_squared = xy * xy / (xx * yy) };
+        return (LineFit) {
+                .slope = xy / xx,
+                .intercept = mean_y - xy / xx * mean_x,
+                /* max: what rounding makes of points that lie on the line */
+                .slope_error = n > 2 ? sqrt(fmax(yy - xy * xy / xx, 0) / (double) (n - 2) / xx) : NAN,
+                .r_squared = xy * xy / (xx * yy),
+        };
 }

@@ -7,6 +7,7 @@
 
 typedef struct LineFit {
         double slope, intercept;
+        double slope_error; /* its standard error; NAN of two points, through which a line always goes */
         double r_squared; /* how much of the variation of y it explains: 1 all, 0 nothing; NAN where y does not vary */
 } LineFit;
 

@@ -106,6 +106,40 @@ static void add_sql(GOptionContext *context, BenchOptions *options) {
         g_option_context_add_main_entries(context, entries, NULL);
 }
 
+/* A time: seconds, or with s, min or h behind it. */
+static gboolean parse_time(const char *option, const char *value, gpointer data, GError **error) {
+        static const struct { const char *name; double seconds; } units[] = {
+                { "", 1 }, { "s", 1 }, { "min", 60 }, { "h", 3600 },
+        };
+        BenchOptions *options = data;
+        char *end;
+        double number = g_ascii_strtod(value, &end);
+
+        for (size_t i = 0; end > value && i < G_N_ELEMENTS(units); i++)
+                if (g_str_equal(end, units[i].name) && number * units[i].seconds >= 1 && number * units[i].seconds <= 1e7) {
+                        options->seconds = number * units[i].seconds;
+                        return TRUE;
+                }
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "%s is a time from 1s on, as 20s, 2min or 3h, not '%s'.", option, value);
+        return FALSE;
+}
+
+/* Options of workload_soak; the group's data is what parse_time() gets. */
+static void add_soak(GOptionContext *context, BenchOptions *options) {
+        const GOptionEntry entries[] = {
+                { "clients", 0, 0, G_OPTION_ARG_INT, &options->n_clients, "How many, by default 200", "N" },
+                { "uids", 0, 0, G_OPTION_ARG_STRING, &options->uids, "Be these users in turn, as root can", "UID,..." },
+                { "time", 0, 0, G_OPTION_ARG_CALLBACK, parse_time, "Of load, by default 2min", "TIME" },
+                { "seed", 0, 0, G_OPTION_ARG_INT64, &options->seed, "Another order of what is done (1)", "N" },
+                {},
+        };
+        GOptionGroup *group = g_option_context_get_main_group(context);
+
+        options->seed = 1;
+        g_option_group_add_entries(group, entries);
+}
+
 /* Options that one workload alone has. */
 static void add_own(GOptionContext *context, BenchOptions *options, const Workload *workload) {
         const GOptionEntry exposed[] = {
@@ -123,13 +157,15 @@ static void add_own(GOptionContext *context, BenchOptions *options, const Worklo
                 g_option_context_add_main_entries(context, exposed, NULL);
         if (!workload || workload == &workload_first_row)
                 g_option_context_add_main_entries(context, cold, NULL);
+        if (workload == &workload_soak)
+                add_soak(context, options);
 }
 
 static int parse(GOptionContext *context, BenchOptions *options, int *argc, char ***argv) {
         g_autoptr(GError) error = NULL;
 
         options->size = BENCH_NORMAL;
-        options->n_rounds = INT_MIN;
+        options->n_rounds = options->n_clients = INT_MIN;
         if (!g_option_context_parse(context, argc, argv, &error))
                 fprintf(stderr, "sqlipc-bench: %s\n", error->message);
         else if (options->system + options->user + (options->address != NULL) > 1)
@@ -138,8 +174,11 @@ static int parse(GOptionContext *context, BenchOptions *options, int *argc, char
                 fprintf(stderr, "sqlipc-bench: --json and --csv exclude each other.\n");
         else if (options->n_rounds < 1 && options->n_rounds != INT_MIN)
                 fprintf(stderr, "sqlipc-bench: --rounds is at least 1.\n");
+        else if (options->n_clients != INT_MIN && (options->n_clients < 1 || options->n_clients > 100000))
+                fprintf(stderr, "sqlipc-bench: --clients is from 1 to 100000.\n");
         else {
                 options->n_rounds = MAX(options->n_rounds, 0);
+                options->n_clients = MAX(options->n_clients, 0);
                 return 0;
         }
         return -EINVAL;
@@ -218,7 +257,7 @@ void bench_options_for(const BenchOptions *common, const Workload *workload, Ben
         ret->postgres = g_strdup(common->postgres);
         ret->mariadb = g_strdup(common->mariadb);
         ret->plot_folder = g_strdup(common->plot_folder);
-        ret->database = ret->file = ret->sql = NULL;
+        ret->database = ret->file = ret->sql = ret->uids = NULL;
         complete(ret, workload);
 }
 
@@ -232,6 +271,7 @@ void bench_options_done(BenchOptions *options) {
         g_clear_pointer(&options->postgres, g_free);
         g_clear_pointer(&options->mariadb, g_free);
         g_clear_pointer(&options->plot_folder, g_free);
+        g_clear_pointer(&options->uids, g_free);
 }
 
 int bench_rounds(const BenchOptions *options) {

@@ -34,6 +34,10 @@ typedef struct BenchOptions {
         gboolean cold;      /* workload_first_row: with a worker that is yet to start */
         char *postgres;     /* conninfo of a PostgreSQL server, NULL: none */
         char *mariadb;      /* user@socket/database of a MariaDB server, NULL: none */
+        int n_clients;      /* workload_soak; 0: by the size */
+        char *uids;         /* workload_soak: whose clients, numbers with commas; NULL: this user's */
+        double seconds;     /* workload_soak: of load; 0: by the size */
+        gint64 seed;        /* workload_soak */
         /* how much */
         BenchSize size;
         int n_rounds;       /* 0: as the workload likes; at least 5 where it tells */

@@ -77,6 +77,11 @@ static int add_process(pid_t pid, void *userdata) {
         return 0;
 }
 
+void sampler_read_one(pid_t pid, Usage *ret) {
+        *ret = (Usage) {};
+        (void) add_process(pid, ret);
+}
+
 void sampler_read_tree(pid_t pid, Usage *ret) {
         *ret = (Usage) {};
         (void) sampler_for_tree(pid, add_process, ret);

@@ -18,6 +18,8 @@ typedef struct Usage {
 double sampler_now_usec(void);
 /** Processor time and context switches of this process so far, and its peak; costs few microseconds. */
 void sampler_read_own(Usage *ret);
+/** The same of `pid` alone. */
+void sampler_read_one(pid_t pid, Usage *ret);
 /** The same of `pid` and its children, together. A process that cannot be read counts as nothing. */
 void sampler_read_tree(pid_t pid, Usage *ret);
 /** Forgets the peaks of resident memory of `pid` and its children. Negative errno where the kernel does not let us: the

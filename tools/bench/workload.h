@@ -23,7 +23,8 @@ typedef struct Workload {
         const char *summary;  /* of its --help: what is measured, how, and what each side is */
         const char *database; /* which dataset it asks (options.h), unless --database and --file say otherwise; NULL: none */
         const char *sql;      /* what it asks there, unless --sql says otherwise; NULL: its own, there is no --sql */
-        /** Measures into `report`, saying on stderr what fails. Negative where it could not be measured. */
+        /** Measures into `report`, saying on stderr what fails. Negative where it could not be measured; BENCH_FAILED where
+         * it was, and what was found is a failure. */
         int (*measure)(const BenchOptions *options, Report *report);
         bool bus;             /* it uses the bus; implied by `database` */
         bool servers;         /* it has other database servers beside, where --postgres or --mariadb give them */
@@ -31,8 +32,8 @@ typedef struct Workload {
 } Workload;
 
 extern const Workload workload_bulk, workload_exposed, workload_fetch, workload_first_row, workload_marshal,
-        workload_readers, workload_reference, workload_relay, workload_roundtrip, workload_small, workload_transports,
-        workload_waiting, workload_wide;
+        workload_readers, workload_reference, workload_relay, workload_roundtrip, workload_small, workload_soak,
+        workload_transports, workload_waiting, workload_wide;
 
 /* Verbs that measure nothing: each takes the command line from its verb on (argv[0]), and returns the exit code. */
 int verb_ask(int argc, char **argv);

@@ -18,6 +18,7 @@ const Workload *const workloads[] = {
         &workload_relay,
         &workload_roundtrip,
         &workload_small,
+        &workload_soak,
         &workload_transports,
         &workload_waiting,
         &workload_wide,
@@ -43,7 +44,7 @@ static int write_form(const BenchOptions *options, const Report *report) {
 int workload_main(const Workload *workload, int argc, char **argv) {
         __attribute__((cleanup(report_freep))) Report *report = report_new(workload->verb, workload->help);
         __attribute__((cleanup(bench_options_done))) BenchOptions options = {};
-        int r;
+        int r, k = 0;
 
         if (bench_options_parse(&options, workload, argc, argv) < 0)
                 return BENCH_USAGE;
@@ -53,8 +54,8 @@ int workload_main(const Workload *workload, int argc, char **argv) {
                 measure_be_quiet();
         r = workload->measure(&options, report);
         if (r >= 0)
-                r = write_form(&options, report);
-        if (r >= 0 && options.plot_folder)
-                r = report_plot(report, options.plot_folder);
-        return r < 0 ? BENCH_FAILED : BENCH_OK;
+                k = write_form(&options, report);
+        if (r >= 0 && k >= 0 && options.plot_folder)
+                k = report_plot(report, options.plot_folder);
+        return r < 0 || r == BENCH_FAILED || k < 0 ? BENCH_FAILED : BENCH_OK;
 }
