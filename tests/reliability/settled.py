@@ -27,10 +27,19 @@ def descendants(pid):
     return below + [p for child in below for p in descendants(child)]
 
 
+def is_transaction(line, path):
+    """Whether a lock is one that lasts as long as a read transaction. In WAL mode each connection that is open keeps a lock on
+    the database, too, and one on byte 128 of its -shm; there a reader has one of the bytes before."""
+    if str(path).endswith("-shm"):
+        return line.split()[6] != "128"
+    return not os.path.exists(f"{path}-shm")
+
+
 def transactions(service, paths):
-    """Locks that the service's processes hold; a foreign program's are none of its."""
+    """Locks of read transactions that the service's processes hold; a foreign program's are none of its."""
     ours = set(map(str, [service.pid(), *descendants(service.pid())]))
-    return sum(line.split()[4] in ours for path in paths if os.path.exists(path) for line in locks(path))
+    lines = [(line, path) for path in paths if os.path.exists(path) for line in locks(path)]
+    return sum(line.split()[4] in ours and is_transaction(line, path) for line, path in lines)
 
 
 def held(service, paths=()):
