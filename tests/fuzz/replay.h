@@ -6,17 +6,19 @@
 #ifndef SQLIPC_REPLAY_H
 #define SQLIPC_REPLAY_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-/* What must hold for every input. The sanitizers say where we were. */
-static inline void demand(bool condition) {
-        if (!condition)
-                abort();
+/* What must hold for every input. */
+#define demand(condition) ((condition) ? (void) 0 : broken(#condition, __FILE__, __LINE__))
+
+static inline void broken(const char *condition, const char *file, int line) {
+        fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, condition);
+        abort();
 }
 
 #ifdef WITH_FUZZING_ENGINE
@@ -27,7 +29,6 @@ size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t size, size_t size_max, uns
 #else
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 /* A copy of exactly its size, so that AddressSanitizer sees a look behind it. */
