@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "input.h"
 #include "replay.h"
 #include "sqlipc-page.h"
 #include "worker-side.h"
@@ -166,7 +167,7 @@ static void put(Files *f, unsigned file, size_t offset, const uint8_t *bytes, si
 
 static void change(Files *f, Input *in) {
         uint8_t which = input_byte(in) % N_FILES;
-        size_t offset = input_number(in, 3), size = input_byte(in), cut = size % 2;
+        size_t offset = (size_t) input_number(in, 3), size = input_byte(in), cut = size % 2;
         const uint8_t *bytes = input_bytes(in, size, &size);
 
         if (which != TRUNCATE)

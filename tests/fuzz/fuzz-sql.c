@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "input.h"
 #include "replay.h"
 #include "sqlipc-page.h"
 #include "worker-side.h"

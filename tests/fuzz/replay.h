@@ -11,15 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "demand.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-/* What must hold for every input. */
-#define demand(condition) ((condition) ? (void) 0 : broken(#condition, __FILE__, __LINE__))
-
-static inline void broken(const char *condition, const char *file, int line) {
-        fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, condition);
-        abort();
-}
 
 #ifdef WITH_FUZZING_ENGINE
 /* Of the engine: changes `bytes` in place, at most to `size_max`; returns their size. */

@@ -35,32 +35,6 @@ static Run *current;
 static unsigned n_progress, n_descriptors;
 static const char *forbidden;
 
-/* ---- inputs ---- */
-
-uint8_t input_byte(Input *in) {
-        return (uint8_t) input_number(in, 1);
-}
-
-uint32_t input_number(Input *in, unsigned n_bytes) {
-        uint32_t value = 0;
-
-        for (unsigned i = 0; i < n_bytes; i++) {
-                value = value << 8 | (in->size > 0 ? *in->bytes : 0);
-                in->bytes += in->size > 0;
-                in->size -= in->size > 0;
-        }
-        return value;
-}
-
-const uint8_t *input_bytes(Input *in, size_t size, size_t *ret_size) {
-        const uint8_t *bytes = in->bytes;
-
-        *ret_size = size < in->size ? size : in->size;
-        in->bytes += *ret_size;
-        in->size -= *ret_size;
-        return bytes;
-}
-
 /* ---- what may be opened ---- */
 
 static bool ends_in(const char *path, const char *suffix) {

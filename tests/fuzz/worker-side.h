@@ -38,18 +38,6 @@ typedef struct WorkerSideOutcome {
         uint64_t sum;          /* over all columns and values */
 } WorkerSideOutcome;
 
-/* Reads the next bytes of an input: 0 past its end. */
-typedef struct Input {
-        const uint8_t *bytes;
-        size_t size;
-} Input;
-
-uint8_t input_byte(Input *in);
-uint32_t input_number(Input *in, unsigned n_bytes);
-
-/* Up to `size` bytes of it; *ret_size is how many there were. */
-const uint8_t *input_bytes(Input *in, size_t size, size_t *ret_size);
-
 /* Once: sets SQLite up, with a folder for databases that goes when the program ends. Returns the folder. */
 const char *worker_side_init(void);
 
