@@ -87,8 +87,13 @@ static int see_column(ExposedObject *o, sqlite3_stmt *row, void *userdata) {
         return SQLITE_OK;
 }
 
-/* The type that says what affinity the column has, where its own does not: a cast in a view, ANY of a STRICT table. And in
- * place of one that SQLite would take for the mark of a hidden column. */
+/* ANY, which means no affinity in a STRICT table alone. */
+static bool is_strict_any(const ExposedObject *o, const ExposedColumn *c) {
+        return !o->is_view && !o->is_virtual && c->affinity == AFFINITY_NUMERIC && strcasecmp(c->type, "ANY") == 0;
+}
+
+/* The type that says what affinity the column has, where its own does not: a cast in a view, ANY of a STRICT table that a
+ * view shows. And in place of one that SQLite would take for the mark of a hidden column. */
 static int see_affinity(ExposedObject *o, sqlite3_stmt *row, void *userdata) {
         const char *type = (const char *) sqlite3_column_text(row, 0);
         int *at = userdata;
@@ -101,6 +106,11 @@ static int see_affinity(ExposedObject *o, sqlite3_stmt *row, void *userdata) {
         c = &o->columns[(*at)++];
         if (affinity_of(type) == c->affinity && !strcasestr(c->type, "hidden"))
                 return SQLITE_OK;
+        if (is_strict_any(o, c)) {
+                o->is_strict = true;
+                c->affinity = AFFINITY_NONE;
+                return SQLITE_OK;
+        }
         free(c->type);
         c->type = strdup(type);
         c->affinity = affinity_of(type);

@@ -122,7 +122,8 @@ static const ExposedObject *find_object(const ExposedTables *e, const char *name
 }
 
 static int declare(sqlite3 *db, const ExposedObject *o) {
-        char *columns = exposed_object_columns(o), *sql = columns ? sqlite3_mprintf("CREATE TABLE x(%s)", columns) : NULL;
+        char *columns = exposed_object_columns(o);
+        char *sql = columns ? sqlite3_mprintf("CREATE TABLE x(%s)%s", columns, o->is_strict ? " STRICT" : "") : NULL;
         int rc = sql ? sqlite3_declare_vtab(db, sql) : SQLITE_NOMEM;
 
         sqlite3_free(columns);

@@ -249,6 +249,19 @@ def types_meet():
 
 
 @test
+def declared_types():
+    """Declared types are the table's own, ANY of a STRICT one too"""
+    client = service.client()
+    for sql, expected in (
+        ("SELECT * FROM strict_one", ["ANY", "INT"]),
+        ("SELECT * FROM pair", ["TEXT", "INT", None]),
+        ("SELECT id, name, born FROM author", ["INTEGER", "TEXT", "INT"]),
+    ):
+        columns = client.query("library", sql).read().columns
+        equal([declared and declared.decode() for _, declared in columns], expected, sql)
+
+
+@test
 def parameters():
     """Parameters of every class search as they do directly"""
     for value in (None, 1, 2.0, "2", "COBOL", b"COBOL", 2**62):
