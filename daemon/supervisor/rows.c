@@ -58,7 +58,7 @@ static int append_column(sd_bus_message *m, Bytes name, Bytes declared) {
         r = sd_bus_message_open_container(m, 'a', "{sv}");
         if (r >= 0 && !name_clean)
                 r = append_bytes_entry(m, "name-bytes", name.data, name.size);
-        if (r >= 0 && !declared_clean)
+        if (r >= 0 && (!declared_clean || (declared.data && declared.size == 0))) /* "" would be none */
                 r = append_bytes_entry(m, "declared-type-bytes", declared.data, declared.size);
         for (int i = 0; i < 2 && r >= 0; i++)
                 r = sd_bus_message_close_container(m);

@@ -106,6 +106,7 @@ def names_with_odd_bytes():
         path = service.data / "odd.sqlite"
         with sqlite3.connect(path) as db:
             db.execute('CREATE TABLE t(plain INTEGER, "a\ufdd0b" "odd\ufffetype", untyped)')
+            db.execute("CREATE VIRTUAL TABLE f USING fts5(body)")
         db.close()
         service.database("odd", Path=path)
         service.driver.manager("Reload")
@@ -113,6 +114,10 @@ def names_with_odd_bytes():
         equal(library.ask("rows 0")[1], "end 0", "rows")
         expected = [("plain", "INTEGER"), ("a\ufdd0b", "odd\ufffetype"), ("untyped", None), ("one", None)]
         equal(library.ok("names"), [[t if t is None else Text(t.encode()) for t in row] for row in expected], "columns")
+        library.ok("query odd SELECT rank, body, 1 AS one FROM f")
+        equal(library.ask("rows 0")[1], "end 0", "rows")
+        names = library.ok("names")
+        equal([declared for _, declared in names], [Text(b""), None, None], "a type that is empty, and none")
 
 
 @test
