@@ -50,6 +50,24 @@ static bool read_piece(sqlite3_file *file, ReadAhead *state, int amount, sqlite3
         return true;
 }
 
+/* By the file's header. */
+static int page_size(const unsigned char *first_page) {
+        int size = first_page[16] << 8 | first_page[17];
+
+        return size == 1 ? 65536 : size;
+}
+
+/* A page that the file has not whole is an error. SQLite would take zeros for what is missing, even in rows: it asks for
+ * the file's size when a transaction begins, and trusts that nobody truncates it before the end. Only its first look at
+ * the first page is by a guess of how long pages are. */
+static int read_page(sqlite3_file *file, const ReadAhead *state, void *bytes, int amount, sqlite3_int64 offset) {
+        int rc = state->real->xRead(file, bytes, amount, offset);
+
+        if (rc == SQLITE_IOERR_SHORT_READ && (offset > 0 || amount <= page_size(bytes)))
+                return SQLITE_CORRUPT;
+        return rc;
+}
+
 static int read_file(sqlite3_file *file, void *bytes, int amount, sqlite3_int64 offset) {
         ReadAhead *state = state_of(file);
         sqlite3_int64 gap = state->next < 0 ? -1 : offset - state->next;
@@ -63,7 +81,7 @@ static int read_file(sqlite3_file *file, void *bytes, int amount, sqlite3_int64 
                 return SQLITE_OK;
         }
         state->piece = amount;
-        return state->real->xRead(file, bytes, amount, offset);
+        return read_page(file, state, bytes, amount, offset);
 }
 
 static int close_file(sqlite3_file *file) {

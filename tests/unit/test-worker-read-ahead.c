@@ -160,7 +160,7 @@ static void test_header(void) {
         file_done(&f);
 }
 
-/* The end of the file is where it is, and what is behind it reads as zeros. */
+/* The end of the file is where it is, and a page that is not whole is none. */
 static void test_end(void) {
         unsigned char page[PAGE];
         File f;
@@ -169,9 +169,26 @@ static void test_end(void) {
         f.size -= PAGE / 2;
         for (int i = 0; i < N_PAGES - 1; i++)
                 expect_page(&f, i, 0);
-        CHECK_INT(f.base.pMethods->xRead(&f.base, page, PAGE, f.size - PAGE / 2), SQLITE_IOERR_SHORT_READ);
-        CHECK_INT(page[0], N_PAGES - 1);
-        CHECK_INT(page[PAGE - 1], 0);
+        CHECK_INT(f.base.pMethods->xRead(&f.base, page, PAGE, f.size - PAGE / 2), SQLITE_CORRUPT);
+        CHECK_INT(f.base.pMethods->xRead(&f.base, page, PAGE, f.size + PAGE / 2), SQLITE_CORRUPT);
+        file_done(&f);
+}
+
+/* Of the first page SQLite knows only then how long it is: zeros stand behind a shorter one, but nothing is missing. */
+static void test_first_page(void) {
+        unsigned char page[PAGE];
+        File f;
+
+        file_open(&f, 0);
+        f.size = 1024;
+        f.bytes[16] = 1024 >> 8;
+        CHECK_INT(f.base.pMethods->xRead(&f.base, page, PAGE, 0), SQLITE_IOERR_SHORT_READ);
+        CHECK_INT(page[16], 1024 >> 8);
+        CHECK_INT(page[1024], 0);
+        f.bytes[16] = PAGE >> 8;
+        CHECK_INT(f.base.pMethods->xRead(&f.base, page, PAGE, 0), SQLITE_CORRUPT);
+        f.size = 0;
+        CHECK_INT(f.base.pMethods->xRead(&f.base, page, PAGE, 0), SQLITE_IOERR_SHORT_READ);
         file_done(&f);
 }
 
@@ -206,7 +223,7 @@ static void test_two_files(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_series), TEST(test_no_series), TEST(test_locks_forget), TEST(test_header),
-                TEST(test_end),    TEST(test_failure),   TEST(test_two_files),
+                TEST(test_end),    TEST(test_first_page), TEST(test_failure), TEST(test_two_files),
         };
 
         return test_main(tests, N_ELEMENTS(tests));
