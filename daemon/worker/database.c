@@ -133,11 +133,14 @@ static void explain_cannot_open(const Database *d, const Setup *setup, bool temp
                 return;
         else if (error->extended_code == SQLITE_CANTOPEN_SYMLINK)
                 (void) sql_error_set(error, ERROR_BUSY, "the file of this database was just replaced: try again");
-        else if (readable(d->path, ""))
-                set_needs_owner(d, error);
-        else
+        else if (!readable(d->path, ""))
                 (void) sql_error_set(error, ERROR_CANNOT_OPEN,
                                      "the service may not read the file of this database: give its user read access");
+        else if (d->opened) /* what else SQLite opens */
+                set_needs_owner(d, error);
+        else
+                (void) sql_error_set(error, ERROR_CANNOT_OPEN, "the file of this database cannot be opened: %s",
+                                     strerror(sqlite3_system_errno(d->file) ?: EIO));
 }
 
 /* The failure `rc` of the connection `db`. */
@@ -149,6 +152,7 @@ static bool fail_on(Database *d, sqlite3 *db, const Setup *setup, int rc, size_t
         /* what the file's own connection says may name what is not exposed: its code alone counts */
         (void) sql_error_take(error, setup->n_exposed > 0 && db == d->file ? NULL : db, rc, offset_base);
         code = error->extended_code;
+        d->doubtful = d->doubtful || error->error == ERROR_CORRUPT || error->error == ERROR_INPUT_OUTPUT;
         if ((error->error == ERROR_NOT_ALLOWED || error->error == ERROR_SQL) && d->access.refused[0])
                 (void) sql_error_set(
                         error, ERROR_NOT_ALLOWED,
@@ -241,6 +245,7 @@ bool database_open(Database *d, const Setup *setup, ProgressHandler progress, vo
         rc = sqlite3_open_v2(uri, &d->file, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX |
                              SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW, VFS_NAME);
         free(uri);
+        d->opened = rc == SQLITE_OK;
         if (rc == SQLITE_OK)
                 rc = set_up(d, setup);
         if (rc != SQLITE_OK) {

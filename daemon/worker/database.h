@@ -32,8 +32,10 @@ static inline bool file_identity_equal(const FileIdentity *a, const FileIdentity
 typedef struct Database {
         sqlite3 *db;         /* what SQL of clients is compiled on: `file`, or what stands before it (exposed.h) */
         sqlite3 *file;       /* the connection to the file */
+        bool opened;         /* the file itself, whatever became of those beside it */
         Exposed *exposed;    /* NULL: clients see all that the file has */
         sqlite3_stmt *probe; /* reads the schema's first row, and so its number */
+        bool doubtful;       /* what cannot be right was read: some of it may be in SQLite's cache */
         bool held;           /* the probe stands on that row, and so keeps the read transaction */
         char *path;          /* owned; where the file is, without links (path.h) */
         FileIdentity identity;

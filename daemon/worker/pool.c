@@ -142,7 +142,7 @@ void pool_give(Pool *pool, Connection *c) {
         if (!c)
                 return;
         database_end(&c->database);
-        if (pool->n_idle >= N_IDLE_MAX) {
+        if (pool->n_idle >= N_IDLE_MAX || c->database.doubtful) {
                 (void) connection_free(c);
                 return;
         }
