@@ -4,8 +4,8 @@
 # tools/fuzz.sh [--seconds N | --hours N] [--jobs N] [--seed N] [--merge] [--coverage] [--build DIR] [TARGET...]
 #
 # Fuzzes with libFuzzer, under ASan and UBSan: every tests/fuzz/fuzz-TARGET.c, or those named. What is missing is installed
-# and built first. A target begins with its corpus (tests/fuzz/corpus/TARGET) and what it found before, and stops at the first
-# input that breaks something, which then lies in the corpus as crash-HASH: the tests replay it from there on.
+# and built first. A target begins with its corpus (tests/fuzz/corpus/TARGET) and what it found before, and stops at the
+# first input that breaks something, which then lies in the corpus as crash-HASH: the tests replay it from there on.
 #
 # --seconds N    each for so long; 60 where nothing is said, 0 only replays
 # --hours N      the same
@@ -56,8 +56,8 @@ make() {
     local dir=$1
     shift
     if [ ! -e "$dir/build.ninja" ]; then
-        LLVM_PROFILE_FILE=/dev/null CC=clang meson setup "$dir" -Dwerror=true -Dfuzzing=true -Ddocs=false "$@" >"$dir.log" 2>&1 ||
-            { cat "$dir.log" >&2; return 1; }
+        LLVM_PROFILE_FILE=/dev/null CC=clang meson setup "$dir" -Dwerror=true -Dfuzzing=true -Ddocs=false "$@" \
+            >"$dir.log" 2>&1 || { cat "$dir.log" >&2; return 1; }
         rm -f "$dir.log"
     fi
     ninja -C "$dir" --quiet fuzz

@@ -245,8 +245,7 @@ static void say_columns(PageEncoder *e, const Said *run) {
 static void say_end(PageEncoder *e, Program *p, Said *run) {
         run->message_size = (size_t) take(p, 2) % 4096;
         run->message = take_bytes(p, &run->message_size);
-        run->counters = (EndCounters) { .n_rows = run->n_rows, .n_bytes = stream_size, .usec = take(p, 8), .sorts = UINT64_MAX,
-                                        .autoindexes = 1 };
+        run->counters = (EndCounters) { .n_rows = run->n_rows, .n_bytes = stream_size, .usec = take(p, 8), .autoindexes = 1 };
         while (run->failed ? !page_encoder_error(e, 1, -1, INT32_MAX, (const char *) run->message, run->message_size)
                            : !page_encoder_end(e, &run->counters))
                 send(e);
