@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the generator sends, on standard input: commands of a letter, the size of what follows (u32), and that; numbers are
+ * little-endian. Tests only.
+ *
+ *      D   name of a published database, its file, name under which its tables are exposed (may be ""): three strings with
+ *          a NUL behind each. Queries are about this one from here on.
+ *      Q   u32 number, u32 page size, u8 flags (QUERY_...), u8 zero, u16 number of parameters, the SQL and a NUL; then of
+ *          each parameter: u8 type, its name ("" for a positional one) and a NUL, u32 size, bytes (8 for numbers).
+ *      G   Run the queries since the last G, and answer.
+ */
+#ifndef SQLIPC_COMMANDS_H
+#define SQLIPC_COMMANDS_H
+
+#include "query.h"
+
+enum { QUERY_ON_CHANNEL = 1, QUERY_PREPARED = 2, QUERY_EXPOSED = 4 };
+
+typedef struct Command {
+        char letter;
+        const char *name, *path, *exposed; /* D */
+        Query query;                       /* Q: the caller's, for query_done() */
+        uint8_t *bytes;                    /* what was read; reused */
+} Command;
+
+/* 1; 0 at the end of input; -EBADMSG for what is none. */
+int command_read(Command *c);
+
+#endif
