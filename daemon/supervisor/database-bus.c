@@ -299,13 +299,18 @@ static int next_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
         return r < 0 ? r : 1;
 }
 
-/* A statement of the peer whose last run had this number: that run has ended, and was its own. */
-static bool was_last_run(Manager *m, const Peer *p, uint64_t number) {
-        const Session *s = g_hash_table_lookup(m->sessions, p->name);
+/* A statement of the peer on this database whose last run had this number: that run has ended, and was its own. */
+static bool was_last_run(const Database *d, const Peer *p, uint64_t number) {
+        const Session *session = g_hash_table_lookup(d->manager->sessions, p->name);
 
-        for (GList *i = s ? s->statements.head : NULL; i; i = i->next)
-                if (((Statement *) i->data)->last_run == number)
+        if (number == 0) /* as with a statement that never ran */
+                return false;
+        for (GList *i = session ? session->statements.head : NULL; i; i = i->next) {
+                const Statement *s = i->data;
+
+                if (s->last_run == number && strcmp(database_name(s->database), database_name(d)) == 0)
                         return true;
+        }
         return false;
 }
 
@@ -323,7 +328,7 @@ static int cancel(sd_bus_message *m, Database *d, Refusal *refusal) {
         if (r < 0)
                 return r;
         r = run_find(d->manager, peer, d, number, &run, refusal);
-        if (r < 0 && !was_last_run(d->manager, peer, number))
+        if (r < 0 && !was_last_run(d, peer, number))
                 return r;
         if (r >= 0 && run->kind == RUN_ROWS)
                 run_abandon(run, ERROR_CANCELLED, sentence); /* nobody reads its pipe to its end */
