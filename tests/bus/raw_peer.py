@@ -38,18 +38,21 @@ class Raw:
             equal(self.socket.recv(100), b"AGREE_UNIX_FD\r\n", "what the bus says of descriptors")
         self.socket.sendall(b"BEGIN\r\n")
         self.send(self.blob("/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello", destination="org.freedesktop.DBus"))
-        self.replies(1)
+        equal(self.answer(), "", "the bus's answer to Hello")
 
     @staticmethod
     def blob(path, interface, method, body=None, destination=NAME, flags=Gio.DBusMessageFlags.NONE, fds=()):
-        """A call as bytes; with as many descriptors announced as `fds` has."""
+        """A call as bytes; `fds`: what send_with() sends along."""
         message = Gio.DBusMessage.new_method_call(destination, path, interface, method)
         message.set_serial(1)
         message.set_flags(flags)
         if body is not None:
             message.set_body(body)
         if fds:
-            message.set_num_unix_fds(len(fds))
+            passed = Gio.UnixFDList()
+            for fd in fds:
+                passed.append(fd)
+            message.set_unix_fd_list(passed)
         return bytes(message.to_blob(Gio.DBusCapabilityFlags.UNIX_FD_PASSING))
 
     def send(self, blob, n=1):

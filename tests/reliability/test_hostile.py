@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Attacks that last, and the others meanwhile: all of their queries are answered, and the service is as before afterwards.
+
+    test_hostile.py                         each attack until the neighbours had their answers; counters decide
+    test_hostile.py --latency [ATTACK]...   how long the neighbours waited, quiet and under attack in turns: a table
+                    --answers N             answers of each way and neighbour in a turn, --turns N of these
+"""
+import argparse
+import itertools
+import os
+import pathlib
+import sys
+
+import settled
+from harness import CHINOOK, SANITIZED, UID_A, UID_B, Service, main
+from hostile_attacks import ATTACKS
+from neighbours import WAYS, Neighbours
+from tap import at_most, cases, diagnose, test
+
+ANSWERS = 8 if SANITIZED else 25
+# What a message of an attacker may cost the supervisor: ten times of what is seen.
+CPU_USEC_MAX = 20000 if SANITIZED else 2000
+ROOT = os.geteuid() == 0
+LIMITS = {**settled.QUICK, "TempSizeMax": "64M", "PrepareTimeoutSec": 1, "ParkTimeoutSec": 2, "ParkTimeoutRollbackSec": 2}
+
+
+def cpu_usec(pid):
+    return int(pathlib.Path(f"/proc/{pid}/schedstat").read_text().split()[0]) // 1000
+
+
+def new_service():
+    return Service({"chinook": CHINOOK}, limits=LIMITS, bus_limits={"max_incoming_unix_fds": 250000000})
+
+
+def neighbours_of(service, attack):
+    """Somebody else, and where that is promised, another program of the attacker's user."""
+    if not ROOT:
+        return Neighbours(service, None)
+    return Neighbours(service, UID_B, UID_A) if attack.same_uid else Neighbours(service, UID_B)
+
+
+def besiege(service, attack):
+    """The attack until each neighbour was answered ANSWERS times each way."""
+    with neighbours_of(service, attack) as neighbours:
+        before = cpu_usec(service.pid())
+        neighbours.take()
+        with attack.begin(service) as step:
+            sent = step()
+            while neighbours.answered() < ANSWERS:
+                sent += step()
+        neighbours.check()
+        return sent, cpu_usec(service.pid()) - before
+
+
+def lasting(name, attack):
+    def one():
+        with new_service() as service:
+            settled.works(service)
+            before = settled.settle(service)
+            sent, usec = besiege(service, attack)
+            cases("hostile lasting", sent, "a message or statement of an attacker, while others ask: all answered")
+            diagnose(f"{sent} sent, {usec / sent:.0f} us of the supervisor's time each, with the neighbours' queries")
+            if sent >= 1000:  # else the neighbours' own are most of it
+                at_most(usec // sent, CPU_USEC_MAX, "us of the supervisor's time for each")
+            settled.as_before(service, before)
+
+    one.__name__, one.__doc__ = name.replace(" ", "_"), f"{attack.what[0].upper()}{attack.what[1:]}: others are answered"
+    test(one)
+
+
+# ---- latency ----
+
+
+def percentile(seconds, percent):
+    ordered = sorted(seconds)
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)] * 1e6
+
+
+def turn(neighbours, answers, step):
+    """One turn's times by way, of all neighbours."""
+    neighbours.take()
+    while neighbours.answered() < answers:
+        step()
+    taken = neighbours.take()
+    return {way: list(itertools.chain(*(one[way] for one in taken))) for way in WAYS}
+
+
+def measure(attack, answers, turns):
+    """(quiet, under attack) by way."""
+    both = ({way: [] for way in WAYS}, {way: [] for way in WAYS})
+    with new_service() as service, neighbours_of(service, attack) as neighbours:
+        for _ in range(turns):
+            with attack.begin(service) as step:
+                step()
+                hot = turn(neighbours, answers, step)
+            for way in WAYS:
+                both[1][way] += hot[way]
+            for way, seconds in turn(neighbours, answers, neighbours.rest).items():
+                both[0][way] += seconds
+    return both
+
+
+def latency(arguments):
+    print(f"| {'Attack':18} | {'Way':8} | p50 quiet | attacked | p99 quiet | attacked | p99 ratio |")
+    print(f"| {'-' * 18} | {'-' * 8} | --------: | -------: | --------: | -------: | --------: |")
+    for name in arguments.attacks or ATTACKS:
+        quiet, hot = measure(ATTACKS[name], arguments.answers, arguments.turns)
+        for way in WAYS:
+            figures = [percentile(times[way], percent) for percent in (50, 99) for times in (quiet, hot)]
+            ratio = figures[3] / figures[2]
+            print(
+                f"| {name:18} | {way:8} | {figures[0]:6.0f} us | {figures[1]:5.0f} us | {figures[2]:6.0f} us "
+                f"| {figures[3]:5.0f} us | {ratio:9.1f} |",
+                flush=True,
+            )
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--latency", action="store_true")
+    parser.add_argument("--answers", type=int, default=200)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("attacks", nargs="*", metavar="ATTACK")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    if "--latency" in sys.argv:
+        latency(arguments())
+    else:
+        for each in ATTACKS.items():
+            lasting(*each)
+        main()

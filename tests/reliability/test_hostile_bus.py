@@ -1,0 +1,511 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The bus spoken by hand: numbers of others, calls out of order and racing each other, half messages, descriptors of every
+kind, the bus's own limits. Neighbours are answered meanwhile (neighbours.py), and afterwards the service is as before.
+
+    test_hostile_bus.py [TEST]... [--seed N] [--races N]      N rounds of races
+"""
+import contextlib
+import ctypes
+import os
+import random
+import resource
+import select
+import socket
+import struct
+import sys
+import tempfile
+import time
+
+import settled
+from channel import Channel
+from client import (
+    DATABASE, END, ERROR, MANAGER, MANAGER_PATH, SECONDS, Failure, GLib, decode, effective_uid, object_path,
+)
+from harness import CHINOOK, SANITIZED, UID_A, UID_B, Service, expect, fds, main, wait_for
+from neighbours import besieged
+from raw_peer import QUERY_ROWS, Raw
+from tap import at_most, cases, diagnose, equal, true
+
+ROOT = os.geteuid() == 0
+A, B = (UID_A, UID_B) if ROOT else (None, None)
+OBJECT = object_path("chinook")
+BUS_ERROR = "org.freedesktop.DBus.Error."
+SERVICE_ERROR = "org.sqlipc1.Error."
+ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
+MFD_ALLOW_SEALING, F_ADD_SEALS = 2, 1033
+
+
+def option(name, default):
+    """A number behind --name on the command line, which is taken off it."""
+    if name not in sys.argv:
+        return default
+    at = sys.argv.index(name)
+    value = int(sys.argv[at + 1])
+    del sys.argv[at : at + 2]
+    return value
+
+
+seed = option("--seed", random.randrange(2**32))
+RACES = option("--races", 60 if SANITIZED else 250)
+CONNECTIONS_MAX = 256
+service = Service(
+    {"chinook": CHINOOK, "other": CHINOOK}, limits=settled.QUICK, bus_limits={"max_connections_per_user": CONNECTIONS_MAX}
+)
+
+# ---- numbers of others ----
+
+BY_STATEMENT = {
+    "Fetch": lambda client, database, number: client.database(
+        database, "Fetch", "(tava{sv}a{sv})", number, [], {}, {}
+    ),
+    "Finalize": lambda client, database, number: client.finalize(database, number),
+}
+BY_RUN = {
+    "Cancel": lambda client, database, number: client.cancel(database, number),
+    "NextRows": lambda client, database, number: client.next_rows(database, number),
+}
+
+
+class Victim:
+    """Statements, runs of each kind and a channel of one client, and what they must bring in the end."""
+
+    def __init__(self):
+        self.client = service.client(A)
+        self.idle = self.client.prepare("chinook", settled.POINT)
+        self.busy = self.client.prepare("chinook", "SELECT * FROM Track a, Track b LIMIT 5000")
+        self.fetched = self.busy.fetch()
+        self.query = self.client.query("chinook", "SELECT * FROM Track a, Track b LIMIT 5000")
+        self.cursor = self.client.open_rows("chinook", "SELECT TrackId FROM Track")[0]
+        self.channel = Channel(self.client)
+        self.channel_run = self.channel.query("SELECT * FROM Track a, Track b LIMIT 5000")
+        (self.channel_number,) = [number for number, *_ in self.client.manager("ListChannels")[0]]
+
+    def numbers(self):
+        return [
+            self.idle.number, self.busy.number, self.fetched.number, self.query.number, self.cursor, self.channel_number,
+            self.channel_run,
+        ]
+
+    def check(self):
+        """Nothing was taken from it."""
+        equal(self.idle.fetch().read().rows, settled.ANSWER, "rows of its statement")
+        equal(self.fetched.counted()[1], 5000, "rows of its statement's run")
+        equal(self.query.counted()[1], 5000, "rows of its query")
+        rows, more = [], True
+        while more:
+            some, more, _ = self.client.next_rows("chinook", self.cursor)
+            rows += some
+        equal(len(rows), 3503, "rows of its cursor")
+        equal(len(self.channel.read(self.channel_run).rows), 5000, "rows on its channel")
+        self.channel.close()
+
+
+@besieged(service, UID_B)
+def forged_numbers():
+    """Numbers of others, and numbers that never were, in every method, by every uid, on each object: nothing is theirs"""
+    victim, tried = Victim(), 0
+    near = {number + step for number in victim.numbers() for step in range(-2, 3)}
+    numbers = [number for number in sorted(near | {0, 1, 2**32, 2**53, 2**63, 2**64 - 1}) if 0 <= number < 2**64]
+    for uid in (A, B, None):
+        forger = service.client(uid)
+        for database in ("chinook", "other"):
+            for methods, error in ((BY_STATEMENT, "UnknownStatement"), (BY_RUN, "UnknownRun")):
+                for method in methods.values():
+                    for number in numbers:
+                        expect(error, method, forger, database, number)
+                        tried += 1
+    for uid in (A, B) if ROOT else ():
+        forger = service.client(uid)
+        for number in numbers:
+            names = ("UnknownRun", "AccessDenied", BUS_ERROR + "AccessDenied")
+            try:
+                forger.manager("CancelRun", "(ta{sv})", number)
+                raise AssertionError(f"{number} was cancelled")
+            except Failure as failure:
+                true(failure.name.replace(SERVICE_ERROR, "") in names, str(failure))
+            tried += 1
+    victim.check()
+    cases("hostile bus", tried, "a number that is another's or nobody's, in a method, by a user")
+
+
+@besieged(service, UID_B)
+def numbers_of_another_kind():
+    """One's own numbers where another kind belongs: a run for a statement, a statement for a run, the other object"""
+    victim, tried = Victim(), 0
+    runs = [victim.fetched.number, victim.query.number, victim.cursor, victim.channel_number, victim.channel_run]
+    for number in runs:
+        for method in BY_STATEMENT.values():
+            expect("UnknownStatement", method, victim.client, "chinook", number)
+            tried += 1
+    for number in (victim.idle.number, victim.busy.number, victim.fetched.number, victim.query.number):
+        expect("UnknownRun", BY_RUN["NextRows"], victim.client, "chinook", number)
+        tried += 1
+    for number in (victim.idle.number, victim.busy.number):
+        expect("UnknownRun", BY_RUN["Cancel"], victim.client, "chinook", number)
+        for method in BY_STATEMENT.values():
+            expect("UnknownStatement", method, victim.client, "other", number)
+        tried += 3
+    expect("UnknownRun", BY_RUN["Cancel"], victim.client, "chinook", 0)  # no run of the statement that never ran
+    for number in (victim.fetched.number, victim.query.number, victim.cursor):
+        for method in BY_RUN.values():
+            expect("UnknownRun", method, victim.client, "other", number)
+            tried += 1
+    victim.check()
+    cases("hostile bus", tried, "a number that is another's or nobody's, in a method, by a user")
+
+
+# ---- races ----
+
+FETCHED = ("", "Busy", "UnknownStatement", "PipeClosed", "Cancelled", "LimitsExceeded")
+
+
+class Racer:
+    """One connection with a statement, on which calls race each other; each is answered once, and in the order of the bus
+    a statement that was finalized stays so."""
+
+    def __init__(self, client, chance):
+        self.client, self.chance = client, chance
+        self.sql = chance.choice([settled.POINT, "SELECT * FROM Track", ENDLESS])
+        self.statement = client.prepare("chinook", self.sql)
+        self.calls, self.dropped = [], False
+
+    def plan(self):
+        """Kinds of calls, in order; runs are guessed, since numbers follow each other."""
+        plan = [self.chance.choice(["fetch", "fetch", "cancel", "next", "drop"]) for _ in range(self.chance.randrange(6))]
+        return plan + ["finalize"] + [self.chance.choice(["fetch", "cancel", "finalize"]) for _ in range(2)]
+
+    def send(self, kind):
+        number, guess = self.statement.number, self.statement.number + self.chance.randrange(1, 8)
+        if kind == "drop":
+            if not self.dropped:
+                self.client.drop(self.statement.pipe)
+                self.dropped = True
+            return
+        method, signature, values = {
+            "fetch": ("Fetch", "(tava{sv}a{sv})", (number, [], {}, {})),
+            "finalize": ("Finalize", "(ta{sv})", (number, {})),
+            "cancel": ("Cancel", "(ta{sv})", (guess, {})),
+            "next": ("NextRows", "(ta{sv})", (guess, {})),
+        }[kind]
+        self.calls.append((kind, self.client.begin(OBJECT, DATABASE, method, signature, *values)))
+
+    def check(self):
+        """Runs that were begun."""
+        runs, finalized = [], False
+        for kind, call in self.calls:
+            try:
+                values, name = call.result(), ""
+            except Failure as failure:
+                values, name = [], failure.name.removeprefix(SERVICE_ERROR)
+            if kind == "finalize":
+                equal(name, "UnknownStatement" if finalized else "", "what Finalize brings")
+                finalized = True
+            elif kind == "fetch":
+                true(name in (FETCHED if not finalized else ("UnknownStatement",)), f"Fetch brings {name}")
+                if not name:
+                    runs.append(values[0].get_uint64())
+            else:
+                true(name in ("", "UnknownRun") if kind == "cancel" else name == "UnknownRun", f"{kind} brings {name}")
+        if not self.dropped:
+            self.read(set(runs))
+        return len(self.calls)
+
+    def read(self, runs):
+        """Every run that was begun has its end in the pipe, whole, and there is nothing else."""
+        frames, data, end = {run: [] for run in runs}, b"", time.monotonic() + SECONDS
+        pipe = self.statement.pipe
+        while runs:
+            true(select.select([pipe], [], [], max(0, end - time.monotonic()))[0], f"runs {runs} have no end")
+            piece = os.read(pipe, 1 << 20)
+            true(piece, f"end of file, and runs {runs} have no end")
+            data += piece
+            while len(data) >= 16:
+                size, kind, _, _, run = struct.unpack_from("<IBBHQ", data)
+                whole = 16 + ((size + 7) & ~7)
+                if len(data) < whole:
+                    break
+                true(run in runs, f"a frame of {run}, which is over or never was")
+                frames[run].append(data[:whole])
+                data = data[whole:]
+                if kind in (END, ERROR):
+                    runs.discard(run)
+        equal(data, b"", "bytes behind the last end")
+        for of_run in frames.values():
+            with contextlib.suppress(Failure):
+                decode(of_run[:1] + of_run[-1:] if len(of_run) > 1000 else of_run)
+        self.client.drop(pipe)
+
+
+@besieged(service, UID_B)
+def races():
+    """Fetch, Cancel, Finalize and a closed pipe race on four connections: each call has one answer, each run one end"""
+    diagnose(f"--seed {seed} --races {RACES}")
+    chance, tried = random.Random(seed), 0
+    clients = [service.client(uid) for uid in (A, A, B, None)]
+    for _ in range(RACES):
+        racers = [Racer(client, chance) for client in clients]
+        plans = [(racer, kind) for racer in racers for kind in racer.plan()]
+        # Shuffled between connections, in order on each.
+        queues = {racer: [kind for other, kind in plans if other is racer] for racer in racers}
+        order = [racer for racer, _ in plans]
+        chance.shuffle(order)
+        for racer in order:
+            racer.send(queues[racer].pop(0))
+        tried += sum(racer.check() for racer in racers)
+    cases("hostile bus", tried, "a call that races others on a statement: one answer, and a run one end")
+
+
+@besieged(service, UID_B)
+def left_in_the_midst():
+    """Connections that leave the bus with calls under way, of each kind"""
+    chance, tried = random.Random(seed), RACES // 2
+    for _ in range(tried):
+        client = service.client(A)
+        racer = Racer(client, chance)
+        for kind in racer.plan()[: chance.randrange(8)]:
+            racer.send(kind)
+        client.begin(OBJECT, DATABASE, "OpenRows", "(sava{sv}a{sv})", ENDLESS, [], {}, {})
+        client.begin(OBJECT, DATABASE, "OpenChannel", "(a{sv})", {})
+        service.clients.remove(client)
+        client.connection.flush_sync(None)
+        client.close()
+    cases("hostile bus", tried, "a connection that leaves in the midst of calls")
+
+
+# ---- half messages ----
+
+
+@besieged(service, UID_B)
+def half_messages():
+    """A call cut at each of its bytes, then silence; the greeting likewise; then all leave"""
+    whole = Raw.blob(*QUERY_ROWS)
+    greeting = b"\0AUTH EXTERNAL " + str(UID_A if ROOT else os.geteuid()).encode().hex().encode() + b"\r\nBEGIN\r\n"
+    tried = 0
+    for start in range(1, len(whole), 100):
+        with contextlib.ExitStack() as stack:
+            for size in range(start, min(start + 100, len(whole))):
+                peer = Raw(service.folder / "bus", A)
+                stack.callback(peer.close)
+                peer.socket.sendall(whole[:size])
+                tried += 1
+            service.driver.point()
+    with contextlib.ExitStack() as stack:
+        for size in range(len(greeting)):
+            peer = stack.enter_context(socket.socket(socket.AF_UNIX))
+            with effective_uid(A):
+                peer.connect(str(service.folder / "bus"))
+                peer.sendall(greeting[:size])
+            tried += 1
+    cases("hostile bus", tried, "a call or greeting cut at a byte, then silence")
+
+
+@besieged(service, UID_B)
+def broken_messages():
+    """A call with each of its bytes spoiled in turn: the bus hangs up, or there is an answer; nobody else notices"""
+    whole, tried = Raw.blob(*QUERY_ROWS), 0
+    for at in range(0, len(whole), 8 if SANITIZED else 2):
+        for value in (0, 0xFF, whole[at] ^ 1):
+            peer = Raw(service.folder / "bus", A)
+            spoiled = bytearray(whole)
+            struct.pack_into("<I", spoiled, 8, 77)
+            spoiled[at] = value
+            with contextlib.suppress(ConnectionError, BrokenPipeError):
+                peer.socket.sendall(spoiled)
+                peer.socket.shutdown(socket.SHUT_WR)
+                while True:
+                    peer.message()
+            peer.close()
+            tried += 1
+    cases("hostile bus", tried, "a call with a byte spoiled")
+
+
+# ---- descriptors ----
+
+
+@contextlib.contextmanager
+def descriptors():
+    """Name -> a descriptor of that kind."""
+    with contextlib.ExitStack() as stack:
+
+        def keep(fd):
+            stack.callback(os.close, fd)
+            return fd
+
+        pair = [stack.enter_context(end) for end in socket.socketpair()]
+        datagram = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        listening = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listening.bind("\0sqlipc-test-" + str(os.getpid()))
+        listening.listen()
+        pipe = [keep(fd) for fd in os.pipe()]
+        sealed = keep(os.memfd_create("sealed", MFD_ALLOW_SEALING))
+        os.write(sealed, b"x" * 4096)
+        ctypes.CDLL(None).fcntl(sealed, F_ADD_SEALS, 0xF)
+        file = stack.enter_context(tempfile.TemporaryFile())
+        inner = stack.enter_context(select.epoll())
+        outer = stack.enter_context(select.epoll())
+        outer.register(inner.fileno())
+        # A socket in whose queue its own other end lies: what the kernel alone can free.
+        loop = [stack.enter_context(end) for end in socket.socketpair()]
+        socket.send_fds(loop[0], [b"x"], [loop[1].fileno()])
+        yield {
+            "socket": pair[0].fileno(), "datagram": datagram.fileno(), "listening": listening.fileno(),
+            "read end": pipe[0], "write end": pipe[1], "memfd": keep(os.memfd_create("open")), "sealed memfd": sealed,
+            "folder": keep(os.open("/", os.O_RDONLY | os.O_DIRECTORY)), "O_PATH": keep(os.open("/", os.O_PATH)),
+            "zero": keep(os.open("/dev/zero", os.O_RDWR)), "null": keep(os.open("/dev/null", os.O_RDWR)),
+            "file": file.fileno(), "database": keep(os.open(CHINOOK, os.O_RDONLY)), "epoll": inner.fileno(),
+            "epoll of epoll": outer.fileno(), "loop": loop[0].fileno(), "process": keep(os.pidfd_open(os.getpid())),
+        }  # fmt: skip
+
+
+def calls_of(sql, parameters):
+    """Every method, with what may lie in its parameters."""
+    statement = ("Fetch", "(tava{sv}a{sv})", (1, parameters, {}, {}))
+    query = (sql, parameters, {}, {})
+    return [
+        (OBJECT, DATABASE, name, GLib.Variant(signature, values))
+        for name, signature, values in (
+            ("Prepare", "(sa{sv})", (sql, {})), statement, ("Query", "(sava{sv}a{sv})", query),
+            ("QueryRows", "(sava{sv}a{sv})", query), ("OpenRows", "(sava{sv}a{sv})", query),
+            ("NextRows", "(ta{sv})", (1, {})),
+            ("Cancel", "(ta{sv})", (1, {})), ("Finalize", "(ta{sv})", (1, {})), ("OpenChannel", "(a{sv})", ({},)),
+        )
+    ] + [
+        (MANAGER_PATH, MANAGER, name, GLib.Variant(signature, values))
+        for name, signature, values in (
+            ("ListDatabases", "(a{sv})", ({},)), ("GetDatabase", "(sa{sv})", ("chinook", {})),
+            ("ListRuns", "(a{sv})", ({},)), ("ListStatements", "(a{sv})", ({},)),
+            ("CancelRun", "(ta{sv})", (1, {})), ("Reload", "(a{sv})", ({},)),
+        )
+    ]  # fmt: skip
+
+
+# One parameter too many, a number that is none, an owner that is not root: what the call brings without descriptors, too.
+ANSWERS = {
+    "", *(SERVICE_ERROR + name for name in ("UnknownStatement", "UnknownRun", "ParameterType", "ParameterCount")),
+    SERVICE_ERROR + "AccessDenied", BUS_ERROR + "AccessDenied", BUS_ERROR + "InvalidArgs",
+}  # fmt: skip
+
+
+@besieged(service, UID_B)
+def descriptors_of_every_kind():
+    """Descriptors of every kind with every call, named in a parameter or not: an answer each, and none stays"""
+    tried = 0
+    with descriptors() as kinds:
+        for kind, fd in kinds.items():
+            peer = Raw(service.folder / "bus", A)
+            for n in (1, 16):
+                for parameters in ([], [GLib.Variant("h", 0)], [GLib.Variant("h", n - 1), GLib.Variant("h", 99)]):
+                    for call in calls_of("SELECT 1", parameters):
+                        peer.send_with(peer.blob(*call, fds=[fd] * n), [fd] * n)
+                        name = peer.answer()
+                        true(name in ANSWERS, f"{call[2]} with {n} of {kind}: {name}")
+                        tried += 1
+            peer.close()
+    service.driver.point()
+    left = [link for link in fds(service.pid()).values() if "memfd:sealed" in link or "zero" in link] if ROOT else []
+    equal(left, [], "descriptors of the client that the service has")
+    cases("hostile bus", tried, "a call with descriptors of some kind")
+
+
+@besieged(service, UID_B)
+def too_many_descriptors():
+    """Two hundred descriptors in a message, more or fewer than it announces: the bus hangs up or refuses"""
+    tried = 0
+    with descriptors() as kinds:
+        for announced, sent in ((200, 200), (1, 200), (200, 1), (1, 0), (0, 1), (17, 17)):
+            for fd in kinds.values():
+                peer = Raw(service.folder / "bus", A)
+                with contextlib.suppress(ConnectionError, BrokenPipeError, TimeoutError):
+                    blob = peer.blob(*QUERY_ROWS, fds=[fd] * announced)
+                    if sent:
+                        peer.send_with(blob, [fd] * sent)
+                    else:
+                        peer.send(blob)
+                    peer.socket.shutdown(socket.SHUT_WR)
+                    while True:
+                        peer.message()
+                peer.close()
+                tried += 1
+    cases("hostile bus", tried, "a call with descriptors of some kind")
+
+
+# ---- the bus's own limits ----
+
+
+def until_refused(step, most):
+    """Calls `step` until the bus refuses, `most` times at most; how often it went."""
+    for n in range(most):
+        try:
+            step(n)
+        except (Failure, GLib.Error, ConnectionError, AssertionError):
+            return n
+    return most
+
+
+def driver(client, method, signature, *arguments):
+    """Asks the bus itself."""
+    bus = "org.freedesktop.DBus"
+    client.message("/org/freedesktop/DBus", bus, method, GLib.Variant(signature, arguments), destination=bus)
+
+
+@besieged(service, 3)
+def limits_of_the_bus():
+    """Two users with as many match rules, names, connections and open calls as the bus allows: a third is served as ever"""
+    reached = {}
+    for uid in (A, B):
+        client = service.client(uid)
+        rule = "type='signal',arg0='n"
+        reached["match rules"] = until_refused(lambda n: driver(client, "AddMatch", "(s)", f"{rule}{n}'"), 2000)
+        name = f"org.example.of{uid}.n"
+        reached["names"] = until_refused(lambda n: driver(client, "RequestName", "(su)", f"{name}{n}", 0), 2000)
+        peer = Raw(service.folder / "bus", uid)
+        options = {"timeout-usec": GLib.Variant("t", 10**6)}
+        endless = GLib.Variant("(sava{sv}a{sv})", (ENDLESS + " WHERE x < 0", [], {}, options))
+        peer.send(peer.blob(OBJECT, DATABASE, "QueryRows", endless), 1000)
+        names = [peer.answer() for _ in range(1000)]
+        reached["open calls"] = 1000 - names.count(BUS_ERROR + "LimitsExceeded")
+        true("" not in names, "an endless query had an answer")
+        peer.close()
+    with contextlib.ExitStack() as stack:
+        for uid in (A, B):
+
+            def connect(_, uid=uid):
+                peer = Raw(service.folder / "bus", uid)
+                stack.callback(peer.close)
+                peer.send(peer.blob(*QUERY_ROWS))
+
+            reached["connections"] = until_refused(connect, 2 * CONNECTIONS_MAX)
+        service.driver.point()
+    diagnose(f"reached: {reached}")
+    cases("hostile bus", 2 * len(reached), "a limit of the bus reached by a user")
+    true(0 < reached["open calls"] < 1000, "the limit of open calls was not reached")
+    true(reached["connections"] < CONNECTIONS_MAX, "the limit of connections was not reached")
+
+
+@besieged(service, UID_B)
+def replies_with_descriptors_that_nobody_reads():
+    """Pipes and channels asked for by the hundred, and no reply read: what lies at the bus is in nobody's way, and goes"""
+    with Service({"chinook": CHINOOK}, bus_limits={"max_incoming_unix_fds": 250000000}) as another:
+        prepare = (OBJECT, DATABASE, "Prepare", GLib.Variant("(sa{sv})", ("SELECT 1", {})))
+        channel = (OBJECT, DATABASE, "OpenChannel", GLib.Variant("(a{sv})", ({},)))
+        before = len(fds(another.pid())) if ROOT else 0
+        peers = [Raw(another.folder / "bus", uid) for uid in (A, A, B)]
+        for peer in peers:
+            for call in (prepare, channel):
+                peer.send(peer.blob(*call), 300)
+        for _ in range(10):
+            another.driver.point()
+        at_most(another.counters()["NStatements"], 2 * 256, "statements")
+        for peer in peers:
+            peer.close()
+        wait_for(another.is_idle, "they are forgotten")
+        another.driver.point()
+        wait_for(lambda: not ROOT or len(fds(another.pid())) <= before + 8, "their descriptors are closed")
+    cases("hostile bus", 6, "a kind of reply with descriptors that a connection never reads")
+
+
+if __name__ == "__main__":
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    main(service)
