@@ -49,6 +49,17 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
         return a < b ? a : b;
 }
 
+void run_set_busy(Run *run, int code) {
+        if (code == SQLITE_PROTOCOL) /* what cannot be made out for so long was left so by a writer that died */
+                (void) sql_error_set(&run->error, ERROR_NEEDS_OWNER,
+                                     "the database is in WAL mode, and its \"-wal\" and \"-shm\" are in a state that only a "
+                                     "writer can mend: open it once with a program that may write to it");
+        else
+                (void) sql_error_set(&run->error, ERROR_BUSY,
+                                     "a writer keeps the database locked (BusyTimeoutSec= passed): try again later");
+        run->error.extended_code = code == SQLITE_PROTOCOL ? SQLITE_PROTOCOL : SQLITE_BUSY;
+}
+
 uint64_t run_next_usec(const Run *run) {
         switch (run->state) {
         case RUN_PARKED:

@@ -325,15 +325,14 @@ static bool reader_is_gone(const Run *run) {
         return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP));
 }
 
-static RunState retry(Run *run) {
+/* `code`: SQLite's, of what was in the way. */
+static RunState retry(Run *run, int code) {
         uint64_t now = now_usec(), until = run->taken_usec + run->context->setup->busy_usec;
 
         if ((run->channel || !run->is_prepare) && reader_is_gone(run))
                 return close_down(run);
         if (now >= until) {
-                (void) sql_error_set(&run->error, ERROR_BUSY,
-                                     "a writer keeps the database locked (BusyTimeoutSec= passed): try again later");
-                run->error.extended_code = SQLITE_BUSY;
+                run_set_busy(run, code);
                 return run_end(run);
         }
         sql_error_done(&run->error);
@@ -461,7 +460,7 @@ static RunState step(Run *run) {
                 database_let_go(&run->connection->database);
         if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
                 if (is_transient(rc) && run->n_columns == 0 && run->error.error == ERROR_NONE)
-                        return retry(run);
+                        return retry(run, rc);
                 return fail(run, rc);
         }
         run->row_waits = rc == SQLITE_ROW;
@@ -545,7 +544,7 @@ RunState run_slice(Run *run) {
                 return finish(run);
         if (!run->started) {
                 if (!start(run))
-                        return run->error.error == ERROR_BUSY ? retry(run) : run_end(run);
+                        return run->error.error == ERROR_BUSY ? retry(run, run->error.extended_code) : run_end(run);
                 if (run->is_prepare && !run->channel) {
                         release(run);
                         return run->state = RUN_OVER;

@@ -136,4 +136,7 @@ int run_on_progress(Run *run, uint64_t now_usec, bool look);
 uint64_t run_next_usec(const Run *run);
 void run_on_time(Run *run, uint64_t now_usec);
 
+/* The error of a run that met a lock, or a log that nobody can read (`code`, SQLite's), and has tried for long enough. */
+void run_set_busy(Run *run, int code);
+
 #endif

@@ -6,6 +6,7 @@
  *     SQLITE_FULL, and vfs_temp_limit_was_hit() tells that from a full disk.
  *   - Beside a database that is not ours nothing is created, deleted or opened for writing (I12): a -shm of ours would lock
  *     the owner out. The "-wal" is opened read-only, "readonly_shm" sees to the "-shm" (database.c).
+ *   - SQLite never sleeps.
  *   - A database is read in larger pieces where SQLite reads it in a row (read-ahead.h).
  */
 #ifndef VFS_H
