@@ -5,9 +5,9 @@
 usage: test_sqlite_faults.py [--all] [TEST]...
 
 sqlipc-worker-vfs is the worker with a VFS under its own that fails on demand (sqlite-faults/faulty-vfs.c). For each query
-and operation the first call fails, then the second, and so on until the query ends without having come so far; once with this
-call alone, once with all that follow. The answer is right rows (SQLite did without) or the error that belongs to the failure,
-with its code; then, without faults, the same query is right, and the service holds what it held before.
+and operation the first call fails, then the second, and so on until the query ends without having come so far; once with
+this call alone, once with all that follow. The answer is right rows (SQLite did without) or the error that belongs to the
+failure, with its code; then, without faults, the same query is right, and the service holds what it held before.
 
 Each of the calls fails over one of the transports in turn, the first ones over all, and of long queries not each call does.
 `--all`: each call, over each transport.
@@ -126,8 +126,9 @@ class Scenario:
 def fill(db, n):
     db.execute("CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT, c BLOB)")
     db.execute("CREATE INDEX by_b ON t(b)")
-    rows = ((i, f"text {i * 7919 % 1000:04}", bytes([i % 251 + 1]) * (9000 if i % 20 == 0 else 100)) for i in range(1, n + 1))
-    db.executemany("INSERT INTO t VALUES(?, ?, ?)", rows)
+    for i in range(1, n + 1):
+        long = bytes([i % 251 + 1]) * (9000 if i % 20 == 0 else 100)
+        db.execute("INSERT INTO t VALUES(?, ?, ?)", (i, f"text {i * 7919 % 1000:04}", long))
 
 
 def plain(n):

@@ -111,8 +111,8 @@ int main(int argc, char **argv) {
         run(db, "PRAGMA wal_autocheckpoint = 20");
         for (int version = 2; version <= N_VERSIONS; version++) {
                 (void) printf("begin %d\n", version);
-                (void) snprintf(sql, sizeof sql, "BEGIN; UPDATE t SET version = %d, filler = hex(zeroblob(%d)); COMMIT", version,
-                                400 + version);
+                (void) snprintf(sql, sizeof sql, "BEGIN; UPDATE t SET version = %d, filler = hex(zeroblob(%d)); COMMIT",
+                                version, 400 + version);
                 run(db, sql);
                 (void) printf("commit %d\n", version);
         }
