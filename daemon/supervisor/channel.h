@@ -70,6 +70,7 @@ typedef struct Channel {
         uint32_t n_statements;
         ChannelRun run;
         sd_event_source *io, *timer;
+        bool spared;                /* manager_came_late() */
         GList session_link, worker_link, group_link;
 } Channel;
 

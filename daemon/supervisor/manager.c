@@ -15,6 +15,7 @@
 #include "config.h"
 #include "configuration-files.h"
 #include "group.h"
+#include "invariants.h"
 #include "log.h"
 #include "manager.h"
 #include "policy.h"
@@ -28,12 +29,18 @@
 static const char stopping_sentence[] = "The service is stopping; call again to start it anew.";
 
 #define STOP_USEC UINT64_C(1000000) /* for workers to end by themselves */
+#define LATE_USEC UINT64_C(200000) /* more than any timer's accuracy */
 
 uint64_t manager_now(void) {
         struct timespec ts;
 
         (void) clock_gettime(CLOCK_MONOTONIC, &ts);
         return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
+}
+
+bool manager_came_late(uint64_t due_usec, bool *spared) {
+        *spared = !*spared && manager_now() > due_usec + LATE_USEC;
+        return *spared;
 }
 
 /* From a random start below 2^52 the counter stays below 2^53 for longer than any machine runs (I5). */
@@ -158,6 +165,9 @@ int manager_new(BusType type, char **config_directories, Manager **ret) {
         r = run_timer_start(m);
         if (r < 0)
                 return r;
+        r = invariants_watch(m);
+        if (r < 0)
+                return r;
         *ret = g_steal_pointer(&m);
         return 0;
 }
@@ -253,9 +263,12 @@ static void exit_if_done(Manager *m) {
 
 /* Those that did not end in time are killed when the manager is freed. */
 static int on_stop_timeout(sd_event_source *s, uint64_t usec, void *userdata) {
-        const Manager *m = userdata;
+        Manager *m = userdata;
 
-        return sd_event_exit(m->event, m->exit_code);
+        if (!manager_came_late(usec, &m->stop_spared) ||
+            sd_event_source_set_time_relative(s, STOP_USEC) < 0 || sd_event_source_set_enabled(s, SD_EVENT_ONESHOT) < 0)
+                return sd_event_exit(m->event, m->exit_code);
+        return 0;
 }
 
 static void close_sessions(Manager *m) {

@@ -69,6 +69,7 @@ typedef struct Manager {
         bool name_released;      /* the bus said so: nothing that it sent to our name is on its way any more */
         int exit_code;
         sd_event_source *stop_timer;
+        bool stop_spared;        /* manager_came_late() */
 } Manager;
 
 /* Nothing is read yet, see manager_load(). `config_directories` NULL: the default ones. */
@@ -89,6 +90,11 @@ uint64_t manager_next_number(Manager *m);
 
 /* CLOCK_MONOTONIC in usec. */
 uint64_t manager_now(void);
+
+/* For timers at whose end somebody is killed or given up for having said nothing. True: the loop itself comes to `due_usec`
+ * so late that it was stopped, or all of the service was. Who was waited for had no time, or was not heard, and is to have a
+ * second more. `spared`, the caller's, remembers that: never twice for one, since a flood can make the loop late, too. */
+bool manager_came_late(uint64_t due_usec, bool *spared);
 
 /* The published database of this name; NULL. */
 Database *manager_find_database(Manager *m, const char *name);

@@ -6,8 +6,10 @@
 #include "manager.h"
 #include "run.h"
 #include "run-timer.h"
+#include "worker.h"
 
 #define ACCURACY_USEC 1000
+#define SPARED_USEC UINT64_C(1000000)
 
 static void set(RunTimer *t, uint64_t usec) {
         int r = sd_event_source_set_time(t->source, usec);
@@ -43,6 +45,17 @@ static GArray *due(const Manager *m, uint64_t now, uint64_t *ret_next) {
         return numbers;
 }
 
+/* The run of this number if its deadline still holds once its worker was heard: the answer may lie in the socket. */
+static Run *find_due(Manager *m, uint64_t number, uint64_t now) {
+        Run *run = g_hash_table_lookup(m->runs, &number);
+
+        if (run && run->worker) {
+                worker_process(run->worker);
+                run = g_hash_table_lookup(m->runs, &number);
+        }
+        return run && run->due_usec <= now ? run : NULL;
+}
+
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         Manager *m = userdata;
         uint64_t now = manager_now(), next;
@@ -50,12 +63,17 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
 
         set(&m->run_timer, next);
         for (unsigned i = 0; i < numbers->len; i++) {
-                Run *run = g_hash_table_lookup(m->runs, &g_array_index(numbers, uint64_t, i));
+                Run *run = find_due(m, g_array_index(numbers, uint64_t, i), now);
 
-                if (!run || run->due_usec > now)
+                if (!run)
                         continue;
-                run->due_usec = UINT64_MAX;
-                run_on_timeout(run);
+                if (manager_came_late(run->due_usec, &run->spared)) {
+                        run->due_usec = now + SPARED_USEC;
+                        run_timer_arm(m, run->due_usec);
+                } else {
+                        run->due_usec = UINT64_MAX;
+                        run_on_timeout(run);
+                }
         }
         return 0;
 }

@@ -152,6 +152,7 @@ void run_free(Run *run) {
 /* ---- Time ---- */
 
 static void arm(Run *run, uint64_t usec) {
+        run->spared = false;
         run->due_usec = usec;
         run_timer_arm(run->manager, usec);
 }

@@ -79,6 +79,7 @@ struct Run {
 
         uint64_t asked_usec, sent_usec;
         uint64_t due_usec;      /* the one deadline that matters in its state (run-timer.h); UINT64_MAX: none */
+        bool spared;            /* manager_came_late() to that */
         uint64_t parked_since_usec, parked_usec; /* since when it is parked; how long it was before */
         uint64_t n_rows, n_bytes; /* delivered, as its worker said last */
         char *excerpt;          /* of the SQL, for lists; owned */

@@ -162,6 +162,13 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
         Worker *w = userdata;
         const Limits l = quota_limits(w->group->user, w->group->database);
 
+        if (manager_came_late(usec, &w->spared)) {
+                watch(w);
+                return 0;
+        }
+        worker_process(w); /* the answer may lie in the socket */
+        if (w->control_fd < 0)
+                return 0;
         if (worker_is_deaf(w, MAX(l.run_timeout_usec, l.prepare_timeout_usec) + GRACE_USEC)) {
                 worker_kill(w, "it has not looked at its sockets for longer than any run may last");
                 return 0;

@@ -248,7 +248,9 @@ static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
         Worker *w = userdata;
         uint64_t wait_usec = w->manager->config->limits.worker_idle_usec, now = manager_now();
 
-        if (w->ending)
+        if (w->ending && manager_came_late(usec, &w->spared))
+                watch_idle(w, now + EXIT_USEC);
+        else if (w->ending)
                 worker_kill(w, "it was told to end, and goes on");
         else if (is_idle(w) && now < w->idle_usec + wait_usec)
                 watch_idle(w, w->idle_usec + wait_usec);
