@@ -1,0 +1,273 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""kill -9 of the client, of its workers, of the supervisor and of the bus at every step of the protocol (steps.py).
+
+Whoever is left reads the right rows, an error by name or a broken stream: never an end that looks complete, never nothing.
+Then the service, or the next one, holds what it held before. With sanitizers every third pair of step and victim is tried,
+others with each seed (--seed=N).
+"""
+import contextlib
+import multiprocessing
+import os
+import pathlib
+import random
+import signal
+import sys
+
+from settled import as_before, descendants, settle, works
+
+from client import MANAGER, MANAGER_PATH, Client
+from harness import PATIENCE, SANITIZED, children, executable, locks, main, wait_for
+from library import Library
+from steps import DB, STEPS, STREAM, Scene, make_service, outcome
+from tap import cases, diagnose, equal, test, true
+
+SEED = int(next((a.split("=")[1] for a in sys.argv[1:] if a.startswith("--seed=")), random.randrange(2**32)))
+sys.argv[1:] = [a for a in sys.argv[1:] if not a.startswith("--seed=")]
+OURS = "org.sqlipc1.Error."
+DBUS = "org.freedesktop.DBus.Error."
+# What the steps end with by themselves: they cancel, finalize, or have little time.
+BY_STEP = {"right", OURS + "Cancelled", OURS + "TimedOut"}
+AFTER = {
+    "worker": BY_STEP | {"broken", OURS + "WorkerLost", OURS + "UnknownRun"},
+    "supervisor": BY_STEP | {"broken", OURS + "ShuttingDown", DBUS + "NoReply", DBUS + "ServiceUnknown"},
+    "bus": BY_STEP | {"broken", OURS + "ShuttingDown", "local:g-io-error-quark", "local:g-dbus-error-quark"},
+}
+
+
+def chosen(victim):
+    """The steps to try: all, or with sanitizers a third."""
+    names = list(STEPS)
+    return random.Random(f"{SEED} {victim}").sample(names, (len(names) + 2) // 3) if SANITIZED else names
+
+
+def live(address, name, supervisor, ready):
+    """A client's life until it is killed."""
+    scene = Scene(Client(address), supervisor, lambda: [supervisor])
+    finish = STEPS[name].begin(scene)
+    ready.set()
+    signal.pause()
+    finish()
+
+
+class Named(contextlib.AbstractContextManager):
+    def __init__(self, name):
+        self.name = name
+
+    def __exit__(self, kind, value, _):
+        if kind:
+            diagnose(f"seed {SEED}: {self.name}")
+
+
+@test
+def client_killed():
+    """The client is killed: nothing of it is left"""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["steps"])
+    names = chosen("client")
+    with make_service() as service:
+        before = settle(service, [service.chinook])
+        for name in names:
+            with Named(f"client killed at step {name!r}"):
+                ready = context.Event()
+                arguments = (service.address, name, service.pid(), ready)
+                process = context.Process(target=live, args=arguments, daemon=True)
+                process.start()
+                true(ready.wait(PATIENCE), "the client did not come so far")
+                process.kill()
+                process.join()
+                os.kill(service.pid(), signal.SIGCONT)
+                as_before(service, before, [service.chinook])
+    cases("kill", len(names), "a step of a client's at which it is killed")
+
+
+def after(scene, name, finish, victim):
+    result = outcome(finish)
+    true(result in AFTER[victim], f"{name}: the client got {result}")
+    return result
+
+
+@test
+def worker_killed():
+    """All workers of the client are killed: it reads an error, a broken stream, or what another worker gives it"""
+    names = chosen("worker")
+    with make_service() as service:
+        before = settle(service, [service.chinook])
+        for name in names:
+            with Named(f"worker killed at step {name!r}"):
+                client = service.client()
+                scene = Scene(client, service.pid(), service.workers)
+                finish = STEPS[name].begin(scene)
+                for pid in service.workers():
+                    os.kill(pid, signal.SIGKILL)
+                diagnose(f"{name}: {after(scene, name, finish, 'worker')}")
+                client.close()
+                service.clients.remove(client)
+                as_before(service, before, [service.chinook])
+    cases("kill", len(names), "a step of a client's at which its workers are killed")
+
+
+@test
+def supervisor_killed():
+    """The supervisor is killed: no worker, no lock, no file is left, and the next one knows nothing of before"""
+    names = chosen("supervisor")
+    with make_service() as service:
+        files = sorted(os.listdir(service.data))
+        before = settle(service, [service.chinook])
+        for name in names:
+            with Named(f"supervisor killed at step {name!r}"):
+                client = service.client()
+                scene = Scene(client, service.pid(), lambda: [service.pid()])
+                finish = STEPS[name].begin(scene)
+                service.kill()
+                diagnose(f"{name}: {after(scene, name, finish, 'supervisor')}")
+                equal(locks(service.chinook), [], "locks")
+                equal(sorted(os.listdir(service.data)), files, "files beside the database")
+                service.start()
+                client.close()
+                service.clients.remove(client)
+                as_before(service, before, [service.chinook])
+    cases("kill", len(names), "a step of a client's at which the supervisor is killed")
+
+
+@test
+def bus_killed():
+    """The bus is killed: the client is told, the service ends with a failure, and leaves nobody"""
+    names = chosen("bus")
+    for name in names:
+        with Named(f"bus killed at step {name!r}"), make_service() as service:
+            scene = Scene(service.client(), service.pid(), lambda: [service.bus.pid])
+            finish = STEPS[name].begin(scene)
+            left = [service.pid(), *descendants(service.pid())]
+            service.bus.kill()
+            service.bus.wait()
+            diagnose(f"{name}: {after(scene, name, finish, 'bus')}")
+            true(service.daemon.wait(PATIENCE) != 0, "the loss of the bus looks like a clean end")
+            service.daemon = None
+            wait_for(lambda: not any(executable(pid) for pid in left), "its processes end")
+            equal(locks(service.chinook), [], "locks")
+    cases("kill", len(names), "a step of a client's at which the bus is killed")
+
+
+def terminate(service):
+    """It is told to stop, and has begun to."""
+    service.daemon.send_signal(signal.SIGTERM)
+    wait_for(lambda: not service.has_owner(), "it gives up its name")
+
+
+# What keeps a stop waiting, and who is killed meanwhile.
+STOPS = [(name, victim) for name in ("run parked", "run computes", "channel parked") for victim in ("client", "worker", "itself")]
+
+
+@test
+def killed_while_it_stops():
+    """Client, worker or supervisor killed while the service stops: it ends all the same, and the next one starts"""
+    with make_service() as service:
+        before = settle(service, [service.chinook])
+        for name, victim in STOPS:
+            with Named(f"{victim} killed in a stop at step {name!r}"):
+                client = service.client()
+                scene = Scene(client, service.pid())
+                finish = STEPS[name].begin(scene)
+                processes = [service.pid(), *descendants(service.pid())]
+                for pid in processes[1:]:
+                    os.kill(pid, signal.SIGSTOP)  # else it is over before
+                terminate(service)
+                if victim == "client":
+                    client.close()
+                for pid in {"client": [], "worker": processes[1:], "itself": processes[:1]}[victim]:
+                    os.kill(pid, signal.SIGKILL)
+                if victim != "client":
+                    result = outcome(finish)
+                    true(result in ("broken", OURS + "ShuttingDown", DBUS + "ServiceUnknown"), f"the client got {result}")
+                    client.close()
+                equal(service.daemon.wait(PATIENCE), -signal.SIGKILL if victim == "itself" else 0, "exit code")
+                service.daemon = None
+                wait_for(lambda pids=processes: not any(executable(pid) for pid in pids), "its processes end")
+                equal(locks(service.chinook), [], "locks")
+                service.clients.remove(client)
+                service.start()
+                as_before(service, before, [service.chinook])
+    cases("kill", len(STOPS), "what keeps a service that stops waiting, and who of the three is killed then")
+
+
+def catch_resolver(service, pending):
+    """The child that looks up names, stopped before it has answered; None: it was faster."""
+    while not pending.is_done():
+        for pid in children(service.pid()):
+            with contextlib.suppress(OSError):
+                if b"--resolve" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGSTOP)
+                    return pid
+    return None
+
+
+def begin_reload(service, client):
+    """A Reload that waits for its child, which is stopped."""
+    for _ in range(1000):
+        pending = client.begin(MANAGER_PATH, MANAGER, "Reload", "(a{sv})", {})
+        pid = catch_resolver(service, pending)
+        if pid and not pending.is_done():
+            return pending, pid
+        pending.result()
+    raise AssertionError("no reload was caught at work")
+
+
+@test
+def killed_while_names_are_looked_up():
+    """Client, child or supervisor killed while a Reload looks up names"""
+    with make_service() as service:
+        before = settle(service, [service.chinook])
+        for victim in ("client", "child", "supervisor"):
+            with Named(f"{victim} killed in a reload"):
+                client = service.client()
+                pending, pid = begin_reload(service, client)
+                works(service)  # nobody waits for the child
+                if victim == "client":
+                    client.close()
+                    os.kill(pid, signal.SIGCONT)
+                elif victim == "child":
+                    os.kill(pid, signal.SIGKILL)
+                    diagnose(f"child killed: {outcome(pending.result)}")
+                else:
+                    service.kill()
+                    true(outcome(pending.result) == DBUS + "NoReply", "the answer")
+                    os.kill(pid, signal.SIGCONT)
+                    wait_for(lambda child=pid: not executable(child), "the child ends with its supervisor")
+                    service.start()
+                client.close()
+                service.clients.remove(client)
+                as_before(service, before, [service.chinook])
+    cases("kill", 3, "who is killed while a reload looks up names")
+
+
+WAYS = ("auto", "channel", "dbus")
+
+
+@test
+def library_is_told():
+    """libsqlipc tells its program, in each transport, of a worker and of a supervisor that were killed under it"""
+    for way in WAYS:
+        for victim in ("worker", "supervisor"):
+            with Named(f"library, {way}: {victim} killed"), make_service() as service:
+                library = Library(service, way)
+                library.ok(f"query {DB} {STREAM}")
+                equal(len(library.ask("rows 5")[0]), 5, "rows")
+                pids = service.workers() if victim == "worker" else [service.pid()]
+                for pid in pids:
+                    os.kill(pid, signal.SIGKILL)
+                name = library.failure("rows 0")[1]
+                true(name in ("WorkerLost", "DaemonLost"), f"the program is told {name}")
+                if victim == "supervisor":
+                    service.daemon.wait()
+                    wait_for(lambda: not service.has_owner(), "the bus knows")
+                    service.start()
+                library.ok(f"query {DB} SELECT 6 * 7")
+                equal(library.ask("rows 0"), ([[42]], "end 1"), "rows of the next query")
+                library.close()
+    cases("kill", 2 * len(WAYS), "a transport of the library, and who is killed while it reads rows")
+
+
+if __name__ == "__main__":
+    diagnose(f"seed {SEED}")
+    main()

@@ -1,0 +1,218 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""SIGSTOP of client, worker, supervisor, bus or all of them, at every step of the protocol (steps.py), and clocks that step.
+
+Who goes on (SIGCONT) finds everything as it was: a stop is no answer, and no time-out. Others are served while a client or its
+worker is stopped. Nobody is killed for having been silent while the supervisor, or all of the service, was stopped.
+"""
+import contextlib
+import multiprocessing
+import os
+import pathlib
+import random
+import signal
+import sys
+import time
+
+from settled import as_before, descendants, settle, works
+
+from channel import Channel
+from client import Client
+from harness import SANITIZED, UID_A, expect, main, needs_root, wait_for
+from steps import DB, SCAN, STEPS, Scene, make_service, outcome
+from tap import cases, diagnose, equal, test, true
+
+SEED = int(next((a.split("=")[1] for a in sys.argv[1:] if a.startswith("--seed=")), random.randrange(2**32)))
+sys.argv[1:] = [a for a in sys.argv[1:] if not a.startswith("--seed=")]
+SECONDS = 1.5  # longer than any patience of a second
+# Steps that end in something else than rows, stopped or not.
+ENDS = {
+    "run computes": "Cancelled",
+    "cancel sent": "Cancelled",
+    "cancel answered": "Cancelled",
+    "finalize sent": "Cancelled",
+    "finalize answered during a run": "Cancelled",
+    "QueryRows computes": "TimedOut",
+    "channel computes": "TimedOut",
+    "a cancel on the channel sent": "Cancelled",
+}
+
+
+def wanted(name):
+    return "org.sqlipc1.Error." + ENDS[name] if name in ENDS else "right"
+
+
+def stop(pids):
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+
+
+def go_on(pids):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def chosen(victim):
+    names = [name for name in STEPS if not name.endswith("computes")]
+    return random.Random(f"{SEED} {victim}").sample(names, len(names) // 4) if SANITIZED else names
+
+
+def stopped_at_each(names, victim, find, between=lambda service: None):
+    """All these clients at once, each at its step; then whoever `find` finds is stopped for SECONDS, and goes on."""
+    with make_service(limits={"WorkersMax": 4, "WorkerIdleSec": "2s"}) as service:
+        before = settle(service, [service.chinook])
+        scenes = []
+        for name in names:
+            scene = Scene(service.client(), service.pid())
+            scenes.append((name, STEPS[name].begin(scene)))
+        workers, pids = service.workers(), find(service)
+        stop(pids)
+        try:
+            between(service)
+            time.sleep(SECONDS)
+        finally:
+            go_on(pids)
+        for name, finish in scenes:
+            equal(outcome(finish), wanted(name), f"seed {SEED}: {victim} stopped at step {name!r}")
+        true(" is killed" not in service.log_text(), f"a worker was killed: {service.log_text()}")
+        true(set(workers) <= set(service.workers()), "a worker is gone")
+        service.forget()
+        as_before(service, before, [service.chinook])
+    cases("stop", len(names), f"a step of a client's at which {victim} is stopped and goes on")
+
+
+@test
+def supervisor_stopped():
+    """The supervisor is stopped"""
+    stopped_at_each(chosen("supervisor"), "the supervisor", lambda service: [service.pid()])
+
+
+@test
+def bus_stopped():
+    """The bus is stopped"""
+    stopped_at_each(chosen("bus"), "the bus", lambda service: [service.bus.pid])
+
+
+@test
+def everything_stopped():
+    """Supervisor and workers are stopped, as when the machine is paused; the supervisor goes on first"""
+    stopped_at_each(chosen("service"), "the whole service", lambda s: [s.pid(), *descendants(s.pid())])
+
+
+@test
+def frozen_with_the_bus():
+    """The bus, too"""
+    stopped_at_each(chosen("all"), "the service with its bus", lambda s: [s.bus.pid, s.pid(), *descendants(s.pid())])
+
+
+def live(address, supervisor, name):
+    """A client's whole life; it stops itself at its step."""
+    scene = Scene(Client(address), supervisor)
+    finish = STEPS[name].begin(scene)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    equal(outcome(finish), wanted(name), f"client stopped at step {name!r}")
+
+
+def is_stopped(process):
+    true(process.exitcode is None, "a client did not come so far")
+    return pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+
+
+@test
+def client_stopped():
+    """Clients are stopped: others are served meanwhile"""
+    names = chosen("client")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["steps"])
+    with make_service(limits={"WorkersMax": 4}) as service:
+        before = settle(service, [service.chinook])
+        clients = [context.Process(target=live, args=(service.address, service.pid(), name), daemon=True) for name in names]
+        for process in clients:
+            process.start()
+        for process in clients:
+            wait_for(lambda p=process: is_stopped(p), "it stops itself at its step")
+        for _ in range(3):
+            works(service)
+        for process in clients:
+            os.kill(process.pid, signal.SIGCONT)
+        for name, process in zip(names, clients):
+            process.join()
+            equal(process.exitcode, 0, f"seed {SEED}: exit code of the client that was stopped at step {name!r}")
+        as_before(service, before, [service.chinook])
+    cases("stop", len(names), "a step of a client's at which it is stopped and goes on")
+
+
+@needs_root
+def worker_stopped():
+    """A user's workers are stopped: others are served meanwhile, and then the user is"""
+    names = [name for name in chosen("worker") if name not in ENDS and name != "reload sent"]  # which is root's
+    with make_service() as service:
+        before = settle(service, [service.chinook])
+        for name in names:
+            settle(service)  # so that all workers there are will be of that user
+            client = service.client(UID_A)
+            finish = STEPS[name].begin(Scene(client, service.pid()))
+            pids = service.workers()
+            stop(pids)
+            works(service)
+            go_on(pids)
+            equal(outcome(finish), "right", f"worker stopped at step {name!r}")
+            client.close()
+            service.clients.remove(client)
+        as_before(service, before, [service.chinook])
+    cases("stop", len(names), "a step of a client's at which its worker is stopped and goes on")
+
+
+ROUNDS = 1 if SANITIZED else 2
+
+
+def cancel_on_a_pipe(service, client):
+    run = client.prepare(DB, SCAN).fetch()
+    wait_for(lambda: service.states() == ["running"], "it computes")
+    return run.cancel, run.read
+
+
+def cancel_on_a_channel(service, client):
+    channel = Channel(client, DB)
+    equal(channel.ask("SELECT 6 * 7"), [[42]], "rows")
+    run = channel.query(SCAN)
+    wait_for(lambda: [more["state"] for _, _, _, more in client.manager("ListChannels")[0]] == ["running"], "it computes")
+    ((number, _, _, _),) = client.manager("ListChannels")[0]
+
+    def read():
+        try:
+            return channel.read(run)
+        finally:
+            channel.close()
+
+    return lambda: client.manager("CancelRun", "(ta{sv})", number), read
+
+
+@needs_root
+def innocent_workers():
+    """A worker that was told something, and frozen with its supervisor before it could answer, is not killed for that"""
+    with make_service(limits={"WorkerIdleSec": "60s"}) as service:
+        client = service.client()
+        client.point()
+        workers, supervisor = service.workers(), [service.pid()]
+        for begin in (cancel_on_a_pipe, cancel_on_a_channel):
+            for first, then in ((supervisor, workers), (workers, supervisor)) * ROUNDS:
+                cancel, read = begin(service, client)
+                stop(workers)
+                cancel()
+                stop(supervisor)
+                time.sleep(1.3)
+                go_on(first)
+                time.sleep(0.1)
+                go_on(then)
+                expect("Cancelled", read)
+                service.driver.point()
+                equal(service.workers()[:1], workers, "workers")
+                wait_for(lambda: not service.states(), "the run is over")
+    cases("stop", 4 * ROUNDS, "a worker that owes an answer is stopped with its supervisor, longer than the latter is patient")
+
+
+if __name__ == "__main__":
+    diagnose(f"seed {SEED}")
+    main()
