@@ -67,9 +67,9 @@ check() {
 say "installing what is missing"
 tools/install-dependencies.sh test || exit 1
 
-build build-gcc gcc --buildtype=debugoptimized && check build-gcc
+build build-gcc gcc --buildtype=debugoptimized -Dinvariants=true && check build-gcc
 if [ $quick = 0 ]; then
-    build build-asan gcc --buildtype=debugoptimized -Db_sanitize=address,undefined && check build-asan
+    build build-asan gcc --buildtype=debugoptimized -Dinvariants=true -Db_sanitize=address,undefined && check build-asan
     build build-clang clang --buildtype=debugoptimized
 fi
 

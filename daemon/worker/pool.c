@@ -4,6 +4,7 @@
  */
 #include "pool.h"
 
+#include <assert.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,6 +147,8 @@ void pool_give(Pool *pool, Connection *c) {
                 (void) connection_free(c);
                 return;
         }
+        /* I4: what is idle pins nothing, neither here nor behind the exposed tables */
+        assert(sqlite3_txn_state(c->database.file, NULL) == SQLITE_TXN_NONE);
         c->idle_usec = now_coarse_usec();
         c->next = pool->idle;
         pool->idle = c;

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* See invariants.h. Supervisor. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <systemd/sd-event.h>
+
+#include "channel.h"
+#include "config.h"
+#include "group.h"
+#include "invariants.h"
+#include "manager.h"
+#include "run.h"
+#include "worker.h"
+
+#define NUMBER_END (UINT64_C(1) << 53)
+#define N_EACH_TURN 256 /* of more things, all are looked at only every so many turns */
+
+/* Not assert(): the number tells which, and NDEBUG takes nothing away from a build that asked for it. */
+#define HOLD(condition, number) ((condition) ? (void) 0 : broken(#condition, __LINE__, (unsigned long long) (number)))
+
+static _Noreturn void broken(const char *condition, int line, unsigned long long number) {
+        (void) fprintf(stderr, "sqlipcd: invariant broken at invariants.c:%d, by %llu: %s\n", line, number, condition);
+        abort();
+}
+
+/* What the objects add up to, of one uid or one database. */
+typedef struct Sums {
+        uint64_t n_statements, n_runs, n_channels, n_workers;
+        size_t held_size;
+} Sums;
+
+typedef struct Check {
+        const Manager *manager;
+        GHashTable *of_users, *of_databases; /* User, Database -> Sums, owned */
+        size_t n_statements, n_runs, n_channels; /* with a session */
+} Check;
+
+static Sums *sums_of(GHashTable *table, const void *key) {
+        Sums *s = g_hash_table_lookup(table, key);
+
+        if (!s) {
+                s = g_new0(Sums, 1);
+                g_hash_table_insert(table, (void *) key, s);
+        }
+        return s;
+}
+
+static void check_owner(const Check *c, const Session *s, const User *u, uint64_t number) {
+        HOLD(number > 0 && number < NUMBER_END, number);
+        HOLD(!s || g_hash_table_lookup(c->manager->sessions, s->name) == s, number);
+        HOLD(!s || s->user == u, number);
+}
+
+static void check_statement(Check *c, const Statement *s) {
+        check_owner(c, s->session, s->session->user, s->number);
+        HOLD(!s->run || s->run->statement == s, s->number);
+        HOLD(s->state != STATEMENT_PREPARING || s->run, s->number);
+        sums_of(c->of_users, s->session->user)->n_statements++;
+        sums_of(c->of_users, s->session->user)->held_size += g_bytes_get_size(s->sql);
+        sums_of(c->of_databases, s->database)->n_statements++;
+        c->n_statements++;
+}
+
+static void check_place(const Run *run) {
+        switch (run->state) {
+        case RUN_WAITING:
+        case RUN_SENT:
+                HOLD(run->group && run->queued && !run->worker, run->number);
+                break;
+        case RUN_TAKEN:
+        case RUN_STARTED:
+        case RUN_ENDED:
+                HOLD(run->group && !run->queued && run->worker, run->number);
+                break;
+        case RUN_OVER:
+                HOLD(!run->worker && !run->queued && run->reader, run->number);
+                break;
+        }
+}
+
+static void check_run(Check *c, const Run *run) {
+        Sums *of_user = sums_of(c->of_users, run->user);
+
+        check_owner(c, run->session, run->user, run->number);
+        check_place(run);
+        HOLD(!run->call || run->state < RUN_STARTED, run->number);
+        HOLD(!run->parked || run->state >= RUN_STARTED, run->number);
+        HOLD(!run->parked || run->state != RUN_STARTED || run->due_usec != UINT64_MAX, run->number);
+        HOLD(!run->worker || (run->worker->group == run->group && run->group->user == run->user), run->number);
+        HOLD(!run->group || run->group->database == run->database, run->number);
+        of_user->held_size += run->held_size;
+        c->n_runs += run->session != NULL;
+        if (run->kind == RUN_PREPARE)
+                return;
+        of_user->n_runs++;
+        sums_of(c->of_databases, run->database)->n_runs++;
+}
+
+static void check_channel(Check *c, const Channel *channel) {
+        Sums *of_user = sums_of(c->of_users, channel->user);
+
+        check_owner(c, channel->session, channel->user, channel->number);
+        HOLD(!channel->worker || channel->worker->group->user == channel->user, channel->number);
+        HOLD((channel->state == CHANNEL_AT_WORKER) <= (channel->worker != NULL), channel->number);
+        of_user->n_channels++;
+        of_user->held_size += channel->kept ? g_bytes_get_size(channel->kept) : 0;
+        sums_of(c->of_databases, channel->database)->n_channels++;
+        c->n_channels += channel->session != NULL;
+}
+
+static void check_worker(Check *c, const Worker *w) {
+        for (GList *i = w->runs.head; i; i = i->next) {
+                const Run *run = i->data;
+
+                HOLD(run->worker == w && g_hash_table_lookup(c->manager->runs, &run->number) == run, run->number);
+        }
+        for (GList *i = w->channels.head; i; i = i->next)
+                HOLD(((const Channel *) i->data)->worker == w, w->pid);
+        HOLD(w->control_fd >= 0 || (!w->runs.head && !w->channels.head), w->pid);
+        sums_of(c->of_users, w->group->user)->n_workers++;
+        sums_of(c->of_databases, w->group->database)->n_workers++;
+}
+
+/* The pages of all pipes, by uid and in all. */
+static void check_pipes(const Manager *m) {
+        uint64_t used = 0, n_holders = 0;
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, m->users);
+        while (g_hash_table_iter_next(&i, NULL, &value)) {
+                const User *u = value;
+                uint64_t pages = 0;
+
+                for (GList *p = u->pipes.head; p; p = p->next)
+                        pages += ((const Pipe *) p->data)->pages;
+                HOLD(pages == u->pipe_account.used, u->uid);
+                used += pages;
+                n_holders += pages > 0;
+        }
+        HOLD(used == m->pipe_budget.used && n_holders == m->pipe_budget.n_holders, used);
+}
+
+static void check_user(Check *c, const User *u) {
+        const Sums *s = sums_of(c->of_users, u);
+
+        HOLD(u->n_statements == s->n_statements, u->uid);
+        HOLD(u->n_runs == s->n_runs, u->uid);
+        HOLD(u->n_channels == s->n_channels, u->uid);
+        HOLD(u->n_workers == s->n_workers, u->uid);
+        /* held calls (held-call.h) hold, too */
+        HOLD(u->n_held_calls > 0 ? u->held_size >= s->held_size : u->held_size == s->held_size, u->uid);
+        HOLD(u->held_size <= HELD_SIZE_MAX && u->joined_size <= JOINED_SIZE_MAX, u->uid);
+}
+
+/* Of databases that are published no more, too: what is left of them holds a reference. */
+static void check_databases(Check *c) {
+        GHashTableIter i;
+        void *key, *value;
+
+        g_hash_table_iter_init(&i, c->manager->databases);
+        while (g_hash_table_iter_next(&i, NULL, &value))
+                (void) sums_of(c->of_databases, value);
+        g_hash_table_iter_init(&i, c->of_databases);
+        while (g_hash_table_iter_next(&i, &key, &value)) {
+                const Database *d = key;
+                const Sums *s = value;
+
+                HOLD(d->n_statements == s->n_statements && d->n_runs == s->n_runs, d->n_ref);
+                HOLD(d->n_channels == s->n_channels && d->n_workers == s->n_workers, d->n_ref);
+        }
+}
+
+/* Sessions hold what the registries have, and no more. */
+static void check_sessions(const Check *c) {
+        size_t n_statements = 0, n_runs = 0, n_channels = 0;
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, c->manager->sessions);
+        while (g_hash_table_iter_next(&i, NULL, &value)) {
+                const Session *s = value;
+
+                n_statements += s->statements.length;
+                n_runs += s->runs.length;
+                n_channels += s->channels.length;
+        }
+        HOLD(n_statements == c->n_statements && n_runs == c->n_runs && n_channels == c->n_channels, n_statements);
+}
+
+#define FOR_EACH(table, check, type)                                     \
+        do {                                                             \
+                GHashTableIter iterator;                                 \
+                void *object;                                            \
+                                                                         \
+                g_hash_table_iter_init(&iterator, (table));              \
+                while (g_hash_table_iter_next(&iterator, NULL, &object)) \
+                        check(&c, (const type *) object);                \
+        } while (0)
+
+void invariants_check(const Manager *m) {
+        g_autoptr(GHashTable) of_users = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+        g_autoptr(GHashTable) of_databases = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+        Check c = { .manager = m, .of_users = of_users, .of_databases = of_databases };
+
+        FOR_EACH(m->statements, check_statement, Statement);
+        FOR_EACH(m->runs, check_run, Run);
+        FOR_EACH(m->channels, check_channel, Channel);
+        for (GList *i = m->workers.head; i; i = i->next)
+                check_worker(&c, i->data);
+        FOR_EACH(m->users, check_user, User);
+        HOLD(g_hash_table_size(of_users) <= g_hash_table_size(m->users), g_hash_table_size(of_users));
+        check_databases(&c);
+        check_sessions(&c);
+        check_pipes(m);
+}
+
+static int on_turn(sd_event_source *s, void *userdata) {
+        const Manager *m = userdata;
+        static unsigned n_turns;
+        unsigned n = g_hash_table_size(m->statements) + g_hash_table_size(m->runs) + g_hash_table_size(m->channels);
+
+        if (n_turns++ % (1 + n / N_EACH_TURN) == 0)
+                invariants_check(m);
+        return 0;
+}
+
+int invariants_watch(Manager *m) {
+        return SQLIPC_INVARIANTS ? sd_event_add_post(m->event, NULL, on_turn, m) : 0;
+}

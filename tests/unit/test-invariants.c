@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* daemon/supervisor/invariants: books that agree pass, and each that does not is found. */
+#include <glib.h>
+#include <stdlib.h>
+
+#include "configuration.h"
+#include "invariants.h"
+#include "manager.h"
+#include "statement.h"
+
+typedef struct Rig {
+        Manager *manager;
+        Peer peer;
+        Database *database;
+        Statement *statement;
+} Rig;
+
+/* A client with one statement, as if it had been compiled. */
+static void rig_init(Rig *rig) {
+        static char *no_directories[] = { NULL };
+        DatabaseConfig *config = g_new0(DatabaseConfig, 1);
+        Refusal refusal = REFUSAL_INIT;
+
+        *rig = (Rig) { .peer = { .name = (char *) ":1.7", .uid = 1000 } };
+        config->name = g_strdup("chinook");
+        config->limits.statements_max = 10;
+        g_assert_cmpint(manager_new(BUS_ADDRESS, no_directories, &rig->manager), ==, 0);
+        g_assert_cmpint(database_new(rig->manager, config, &rig->database), ==, 0);
+        g_assert_cmpint(statement_new(session_get(rig->manager, &rig->peer), rig->database, "SELECT 1", 4096,
+                                      &rig->statement, &refusal), ==, 0);
+        rig->statement->state = STATEMENT_READY;
+}
+
+static void test_hold(void) {
+        Rig rig;
+
+        rig_init(&rig);
+        invariants_check(rig.manager);
+        (void) statement_free(rig.statement);
+        invariants_check(rig.manager);
+        (void) session_close(g_hash_table_lookup(rig.manager->sessions, rig.peer.name), ERROR_CANCELLED, "It is over.");
+        invariants_check(rig.manager);
+        (void) database_unref(rig.database);
+        (void) manager_free(rig.manager);
+}
+
+static void break_count(Rig *rig) {
+        rig->statement->session->user->n_statements++;
+}
+
+static void break_database(Rig *rig) {
+        rig->database->n_channels++;
+}
+
+static void break_held(Rig *rig) {
+        rig->statement->session->user->held_size--;
+}
+
+static void break_pages(Rig *rig) {
+        rig->manager->pipe_budget.used++;
+}
+
+static void break_session(Rig *rig) {
+        g_queue_unlink(&rig->statement->session->statements, &rig->statement->session_link);
+}
+
+static void break_state(Rig *rig) {
+        rig->statement->state = STATEMENT_PREPARING;
+}
+
+static void break_number(Rig *rig) {
+        rig->statement->number = UINT64_C(1) << 53;
+}
+
+static const struct {
+        void (*how)(Rig *);
+        const char *found;
+} ways[] = {
+        { break_count, "*u->n_statements == s->n_statements*" },
+        { break_database, "*d->n_channels == s->n_channels*" },
+        { break_held, "*u->held_size == s->held_size*" },
+        { break_pages, "*used == m->pipe_budget.used*" },
+        { break_session, "*n_statements == c->n_statements*" },
+        { break_state, "*s->state != STATEMENT_PREPARING*" },
+        { break_number, "*number < NUMBER_END*" },
+};
+
+static char *name_of(size_t way) {
+        return g_strdup_printf("/invariants/broken/subprocess/%zu", way);
+}
+
+static void test_broken(void) {
+        for (size_t i = 0; i < G_N_ELEMENTS(ways); i++) {
+                g_autofree char *name = name_of(i);
+
+                g_test_trap_subprocess(name, 0, 0);
+                g_test_trap_assert_failed();
+                g_test_trap_assert_stderr(ways[i].found);
+        }
+}
+
+static void break_it(const void *way) {
+        Rig rig;
+
+        rig_init(&rig);
+        ways[GPOINTER_TO_SIZE(way)].how(&rig);
+        invariants_check(rig.manager);
+}
+
+int main(int argc, char **argv) {
+        g_test_init(&argc, &argv, NULL);
+        g_test_add_func("/invariants/hold", test_hold);
+        g_test_add_func("/invariants/broken", test_broken);
+        for (size_t i = 0; i < G_N_ELEMENTS(ways); i++) {
+                g_autofree char *name = name_of(i);
+
+                g_test_add_data_func(name, GSIZE_TO_POINTER(i), break_it);
+        }
+        return g_test_run();
+}
