@@ -14,9 +14,13 @@ void pipe_budget_init(PipeBudget *b, uint64_t soft, uint64_t n_descriptors) {
         *b = (PipeBudget) { .total = smaller(pages - pages / 4, n_descriptors / 2) };
 }
 
-/* `grow` fits what the account has left under `cap`, and what all have left. */
-static bool fits(const PipeBudget *b, const PipeAccount *a, uint64_t cap, uint64_t grow) {
-        return a->used <= cap && grow <= cap - a->used && b->used <= b->total && grow <= b->total - b->used;
+static uint64_t seven_eighths(uint64_t n) {
+        return n - n / 8;
+}
+
+/* `grow` fits what the account has left under `cap`, and what all have left under `all`. */
+static bool fits(const PipeBudget *b, const PipeAccount *a, uint64_t cap, uint64_t all, uint64_t grow) {
+        return a->used <= cap && grow <= cap - a->used && b->used <= all && grow <= all - b->used;
 }
 
 static uint64_t account_cap(const PipeBudget *b, uint64_t account_max) {
@@ -24,19 +28,17 @@ static uint64_t account_cap(const PipeBudget *b, uint64_t account_max) {
 }
 
 bool pipe_budget_admits_new(const PipeBudget *b, const PipeAccount *a, uint64_t account_max) {
-        return fits(b, a, account_cap(b, account_max), 1);
+        return fits(b, a, account_cap(b, account_max), b->total, 1);
 }
 
 bool pipe_budget_admits_first_run(const PipeBudget *b, const PipeAccount *a, uint64_t account_max, uint64_t grow) {
-        uint64_t cap = account_cap(b, account_max);
-
-        return fits(b, a, cap - cap / 8, grow);
+        return fits(b, a, seven_eighths(account_cap(b, account_max)), seven_eighths(b->total), grow);
 }
 
 bool pipe_budget_admits_filling(const PipeBudget *b, const PipeAccount *a, uint64_t account_max, uint64_t grow) {
         uint64_t n = b->n_holders + (a->used == 0), share = b->total / (n > 0 ? n : 1);
 
-        return fits(b, a, smaller(account_cap(b, account_max), share) / 2, grow);
+        return fits(b, a, smaller(account_cap(b, account_max), share) / 2, seven_eighths(b->total), grow);
 }
 
 void pipe_budget_change(PipeBudget *b, PipeAccount *a, uint64_t before, uint64_t after) {

@@ -10,7 +10,8 @@
  *      a run fills it  256 pages   while the uid stays under half of the cap, and half of its fair share (the total by
  *                                  the uids that hold pipes)
  *
- * So growth, which only speeds a run up, never eats the pages that the uid's next pipe needs.
+ * and nothing grows into the last eighth of the total. So growth, which only speeds a run up, never eats the pages that the
+ * next pipe needs, of the same uid or, where several have a lot, of another one.
  */
 #ifndef SQLIPC_PIPE_BUDGET_H
 #define SQLIPC_PIPE_BUDGET_H

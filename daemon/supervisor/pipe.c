@@ -91,6 +91,9 @@ int pipe_new(User *u, bool for_run, Pipe **ret, Refusal *refusal) {
         PipeBudget *budget = &u->manager->pipe_budget;
 
         check_all(u);
+        if (budget->used >= budget->total)
+                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
+                              "The pipes of all users together hold what the service may have; try again later.");
         if (!pipe_budget_admits_new(budget, &u->pipe_account, quota_pipe_pages(u)))
                 return user_refuse(u, "PipePagesMax=", refusal,
                                    "Your pipes hold %" PRIu64 " pages, which is all you may have: finalize "

@@ -73,6 +73,20 @@ static void test_growth_leaves_room(void) {
         CHECK(pipe_budget_admits_new(&b, &a, UINT64_MAX));
 }
 
+/* Three uids with a lot of runs, each under its own cap, leave the others a pipe for their queries. */
+static void test_growth_of_several_leaves_room(void) {
+        PipeBudget b = budget(16384);
+        PipeAccount hogs[3] = {}, late = {};
+
+        for (unsigned i = 0; i < N_ELEMENTS(hogs); i++)
+                while (pipe_budget_admits_first_run(&b, &hogs[i], UINT64_MAX, 16))
+                        pipe_budget_change(&b, &hogs[i], 0, 16);
+        CHECK_INT(b.used, 10752); /* 7/8 */
+        CHECK(!pipe_budget_admits_filling(&b, &late, UINT64_MAX, 16));
+        CHECK(!pipe_budget_admits_first_run(&b, &late, UINT64_MAX, 16));
+        CHECK(pipe_budget_admits_new(&b, &late, UINT64_MAX));
+}
+
 static void test_fair_share(void) {
         PipeBudget b = budget(16384);
         PipeAccount accounts[12] = {};
@@ -119,8 +133,8 @@ static void test_changes_add_up(void) {
 int main(void) {
         static const Test tests[] = {
                 TEST(test_total), TEST(test_pipes_leave_descriptors), TEST(test_new_pipes_up_to_half),
-                TEST(test_limit_of_the_account), TEST(test_growth_leaves_room), TEST(test_fair_share),
-                TEST(test_total_is_never_passed),
+                TEST(test_limit_of_the_account), TEST(test_growth_leaves_room),
+                TEST(test_growth_of_several_leaves_room), TEST(test_fair_share), TEST(test_total_is_never_passed),
                 TEST(test_changes_add_up),
         };
 
