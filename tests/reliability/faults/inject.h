@@ -159,7 +159,6 @@ static inline size_t fault_less(size_t size) {
 #define posix_spawn_file_actions_init(...) FAULT_POSITIVE(posix_spawn_file_actions_init, (ENOMEM), __VA_ARGS__)
 #define posix_spawn_file_actions_adddup2(...) FAULT_POSITIVE(posix_spawn_file_actions_adddup2, (ENOMEM), __VA_ARGS__)
 #define posix_spawnattr_init(...) FAULT_POSITIVE(posix_spawnattr_init, (ENOMEM), __VA_ARGS__)
-#define waitpid(...) FAULT_ERRNO(waitpid, (EINTR), __VA_ARGS__)
 #define fstat(...) FAULT_ERRNO(fstat, (EIO), __VA_ARGS__)
 #define lstat(...) FAULT_ERRNO(lstat, (EIO), __VA_ARGS__)
 #define fstatat(...) FAULT_ERRNO(fstatat, (EIO, ENOMEM), __VA_ARGS__)
@@ -268,6 +267,7 @@ static inline size_t fault_less(size_t size) {
 #define sd_bus_message_enter_container(...) FAULT_NEGATIVE(sd_bus_message_enter_container, (ENOMEM), __VA_ARGS__)
 #define sd_bus_message_exit_container(...) FAULT_NEGATIVE(sd_bus_message_exit_container, (EBADMSG), __VA_ARGS__)
 #define sd_bus_message_set_destination(...) FAULT_NEGATIVE(sd_bus_message_set_destination, (ENOMEM), __VA_ARGS__)
+#define sd_bus_message_set_expect_reply(...) FAULT_NEGATIVE(sd_bus_message_set_expect_reply, (EPERM), __VA_ARGS__)
 #define sd_bus_message_set_sender(...) FAULT_NEGATIVE(sd_bus_message_set_sender, (ENOMEM), __VA_ARGS__)
 
 /* ---- libsystemd: the loop ---- */
@@ -291,7 +291,9 @@ static inline size_t fault_less(size_t size) {
         __extension__({                                                                                               \
                 sd_event_source *source_ = (source);                                                                  \
                 int enabled_ = (enabled);                                                                             \
-                enabled_ != SD_EVENT_OFF && sd_event_source_get_io_fd(source_) >= 0                                   \
+                enabled_ != SD_EVENT_OFF &&                                                                           \
+                        (sd_event_source_get_io_fd(source_) >= 0 ||                                                   \
+                         sd_event_source_get_child_pid(source_, &(pid_t) { 0 }) >= 0)                                 \
                         ? FAULT_NEGATIVE(sd_event_source_set_enabled, (ENOMEM), source_, enabled_)                    \
                         : sd_event_source_set_enabled(source_, enabled_);                                             \
         })

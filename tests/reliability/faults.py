@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Sites of the test builds (faults/inject.h), armed from outside while the programs run.
+
+    faults = Faults(folder, "sqlipcd", program)     folder: what SQLIPC_FAULTS= names to the programs
+    faults.sites                                    all that the program has, in code that nothing reaches, too
+    faults.arm(site, error, skip); ...; faults.fired()
+"""
+import errno
+import mmap
+import os
+import pathlib
+import re
+import struct
+import subprocess
+from collections import namedtuple
+
+SHORT = -1  # in place of an error: less is read or written than was asked for
+SITES_MAX = 4096  # as inject.c has it, and the layout
+HEADER = struct.Struct("IiII")
+
+Site = namedtuple("Site", "index call file line function errors")
+
+
+def describe(site, error=0):
+    name = "" if error == 0 else " short" if error == SHORT else " " + errno.errorcode[error]
+    return f"{site.file}:{site.line} {site.function}(): {site.call}{name}"
+
+
+def sites_of(program):
+    """What the program says that it has."""
+    listing = subprocess.run([program], env=os.environ | {"SQLIPC_FAULTS_LIST": "1"}, capture_output=True, check=True)
+    sites = []
+    for index, line in enumerate(listing.stdout.decode().splitlines()):
+        call, file, number, function, errors = line.split("\t")
+        file = re.sub(r".*/(daemon|client-lib|dbus-interfaces)/", r"\1/", file)
+        sites.append(Site(index, call, file, int(number), function, tuple(map(int, errors.split(",")))))
+    return sites
+
+
+class Faults:
+    def __init__(self, folder, name, program):
+        """Before the first process of `program` starts."""
+        path = pathlib.Path(folder, name)
+        path.write_bytes(bytes(HEADER.size + 4 * SITES_MAX))
+        path.chmod(0o666)
+        with open(path, "r+b") as file:
+            self.map = mmap.mmap(file.fileno(), 0)
+        self.folder, self.sites = str(folder), sites_of(program)
+
+    def arm(self, site, error, skip=0):
+        """The site fails, once, in whichever process reaches it for the `skip` + 1st time from now on."""
+        HEADER.pack_into(self.map, 0, 0, error, skip, 0)
+        self.map[0:4] = struct.pack("I", site.index + 1)
+
+    def disarm(self):
+        self.map[0:4] = bytes(4)
+
+    def fired(self):
+        return HEADER.unpack_from(self.map)[3] != 0
+
+    def reached(self):
+        """How often each site was, in all."""
+        return struct.unpack_from(f"{len(self.sites)}I", self.map, HEADER.size)
