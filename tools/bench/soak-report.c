@@ -217,7 +217,8 @@ static bool is_as_before(const SoakSample *before, const SoakSample *after) {
 bool soak_report(const SoakFindings *findings, Report *report) {
         Sums sums = add_kinds(findings);
         bool settled = is_as_before(&findings->before, &findings->after);
-        bool well = sums.answered > 0 && sums.failed == 0 && sums.open == 0 && findings->n_exited == 0 && settled;
+        bool well = sums.answered > 0 && sums.failed == 0 && sums.open == 0 && findings->n_exited == 0 &&
+                    !findings->broken_off && settled;
 
         report_single(report, "answers", "", (double) sums.answered);
         report_single(report, "answers a second", "1/s", (double) sums.answered / findings->minutes / 60);
@@ -233,8 +234,9 @@ bool soak_report(const SoakFindings *findings, Report *report) {
         report_operations(findings, report);
         report_held(findings, report);
         report_memory(findings, report);
-        report_fact(report, "verdict", "%s%s", well ? "all answered, all right, nothing left" : "failed",
-                    settled ? "" : ": the service holds what it did not before");
+        report_fact(report, "verdict", "%s%s%s", well ? "all answered, all right, nothing left" : "failed",
+                    findings->broken_off ? ", broken off" : "",
+                    settled ? "" : ", the service holds what it did not before");
         report_note(report, "p50 and p99 are right to 10 %%. Growth is the slope of a line by least squares, the first "
                     "quarter left out. An error that was provoked counts as answered.");
         return well;

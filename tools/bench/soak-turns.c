@@ -95,7 +95,7 @@ static int prepare(SoakTurn *turn, const char *sql, sqlipc_statement **ret) {
 
 /* ---- What is answered to the end ---------------------------------------------------------------------------------- */
 
-static int ask_point(SoakTurn *turn) {
+int soak_ask_point(SoakTurn *turn) {
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
         int64_t key = random_key(turn);
         int r = sqlipc_query(turn->client->connection, turn->soak->options->database, POINT_SQL, &cursor, "i", key);
@@ -288,14 +288,14 @@ static int reconnect(SoakTurn *turn) {
 
         soak_disconnect(turn);
         r = soak_connect(turn);
-        return r < 0 ? r : ask_point(turn);
+        return r < 0 ? r : soak_ask_point(turn);
 }
 
 const SoakOperation soak_operations[SOAK_KINDS] = {
-        [SOAK_POINT] = { "a point query, as the library likes", 40, ask_point },
-        [SOAK_POINT_PIPE] = { "a point query, down a pipe", 0, ask_point },
-        [SOAK_POINT_CHANNEL] = { "a point query, on a channel", 0, ask_point },
-        [SOAK_POINT_DBUS] = { "a point query, as D-Bus values", 0, ask_point },
+        [SOAK_POINT] = { "a point query, as the library likes", 40, soak_ask_point },
+        [SOAK_POINT_PIPE] = { "a point query, down a pipe", 0, soak_ask_point },
+        [SOAK_POINT_CHANNEL] = { "a point query, on a channel", 0, soak_ask_point },
+        [SOAK_POINT_DBUS] = { "a point query, as D-Bus values", 0, soak_ask_point },
         [SOAK_PREPARED] = { "prepared, executed 3 times, finalized", 8, ask_prepared },
         [SOAK_LEFT] = { "a statement left, or found again", 8, leave_statement },
         [SOAK_BULK] = { "all rows", 2, ask_bulk },

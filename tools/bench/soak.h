@@ -131,6 +131,7 @@ int soak_go_on(SoakTurn *turn, bool whole);
 /** Says, a few times for all processes, what went wrong. Returns `r`, which is negative. */
 int soak_wrong(SoakTurn *turn, int r, const char *what);
 
+int soak_ask_point(SoakTurn *turn);
 int soak_bad_sql(SoakTurn *turn);
 int soak_unknown_database(SoakTurn *turn);
 int soak_write(SoakTurn *turn);
@@ -161,6 +162,7 @@ typedef struct SoakFindings {
         SoakTally tallies[SOAK_KINDS];
         uint64_t given_up[SOAK_KINDS], too_slow, n_killed, n_exited;
         double minutes;
+        bool broken_off;         /* clients waited in vain, or the service did not come to rest; said on stderr */
 } SoakFindings;
 
 /** Sums over all processes. */

@@ -312,8 +312,9 @@ static int run(Trial *trial, unsigned n_rounds) {
         r = run_rounds(trial, n_rounds);
         trial->findings.minutes = trial->loaded_usec / 60e6;
         soak_add_up(&trial->soak, &trial->findings);
+        trial->findings.broken_off = r < 0;
         k = wait_settled(trial, false, false, &trial->findings.after);
-        return r < 0 && r != -ETIMEDOUT && r != -ECHILD ? r : k == -ETIMEDOUT ? 0 : k; /* the report tells of the others */
+        return k == -ETIMEDOUT ? 0 : k; /* of that, and of what was broken off, the report tells */
 }
 
 static void report_head(const Trial *trial, unsigned n_rounds, const BenchOptions *options, Report *report) {

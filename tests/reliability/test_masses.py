@@ -1,0 +1,186 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Masses: 1,000 runs of several users at once, most of whose readers have stopped; 10,000 statements that nobody runs.
+
+What each costs is printed, for docs/performance.md: meson test -C build reliability-masses --verbose
+"""
+import resource
+import sqlite3
+
+import settled
+from harness import CHINOOK, SANITIZED, Service, children, expect, fds, main, needs_root, rss_anon, wait_for
+from tap import Skip, at_most, cases, diagnose, equal, true
+
+USERS = (1, 2, 3, 4)
+OTHER = 5  # who has nothing to do with it
+WORKERS_MAX, WORKERS_TOTAL_MAX = 8, 40
+N_RUNS, N_STALLED = (200, 180) if SANITIZED else (1000, 900)
+N_STATEMENTS = 1000 if SANITIZED else 10000
+N_CLIENTS = 10  # of each user
+N_POINTS = 200
+ROWS = 20000
+KIB = 1024
+# What 1,000 stalled runs may cost: docs/ARCHITECTURE.md says what one has. Others' figures are stated, and not judged.
+RUN_MAX, STATEMENT_MAX = 512 * KIB, 4 * KIB
+
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+LIMITS = {
+    **settled.QUICK,
+    "RunsMax": N_RUNS,
+    "StatementsMax": N_STATEMENTS,
+    "WorkersMax": WORKERS_MAX,
+    "WorkersTotalMax": WORKERS_TOTAL_MAX,
+    "PipePagesMax": 1000000,
+    "ParkTimeoutSec": 600,
+    "ParkTimeoutRollbackSec": 600,
+}
+
+
+def start_with_few_descriptors(service, n):
+    program, wrapper = service.sqlipcd, service.folder / "with-few-descriptors"
+    wrapper.write_text(f'#!/bin/sh\nulimit -n {n}\nexec {program} "$@"\n')
+    wrapper.chmod(0o755)
+    service.sqlipcd = wrapper
+    try:
+        service.start()
+    finally:
+        service.sqlipcd = program
+
+
+def start(n_descriptors=None):
+    service = Service(limits=LIMITS, start=n_descriptors is None)
+    if n_descriptors is not None:
+        start_with_few_descriptors(service, n_descriptors)
+    path = service.data / "db.sqlite"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, text)")
+    db.execute(
+        f"WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT {ROWS}) "
+        "INSERT INTO t SELECT x, hex(randomblob(50)) FROM n"
+    )
+    db.commit()
+    db.close()
+    service.database("db", Path=path)
+    service.database("chinook", Path=CHINOOK)
+    service.driver.manager("Reload")
+    settled.works(service)  # what the supervisor has from its first clients on
+    return service, path
+
+
+def crowd(service):
+    """Clients of each user in turn."""
+    clients = [service.client(uid) for _ in range(N_CLIENTS) for uid in USERS]
+    return lambda i: clients[i % len(clients)]
+
+
+def of_supervisor(service):
+    return rss_anon(service.pid())
+
+
+def of_workers(service):
+    return sum(rss_anon(pid) for pid in service.workers())
+
+
+def look_at_workers(service):
+    """No user has more than its limit, so all together do not."""
+    at_most(len(service.workers()), WORKERS_MAX * (len(USERS) + 1), "workers")
+    at_most(service.counters()["NWorkers"], WORKERS_TOTAL_MAX, "workers that the service counts")
+
+
+def leave(service, before):
+    """All clients go. Their pipes count until the service has seen of each that nobody reads it any more."""
+    service.forget()
+    wait_for(lambda: len(fds(service.pid())) <= before["descriptors"], "the service sees that nobody reads the pipes")
+
+
+@needs_root
+def a_thousand_runs():
+    """1,000 runs at once, 900 of them stalled: others are answered, those who read get all, and so do those who wake up"""
+    service, path = start()
+    with service:
+        before = settled.settle(service, [path])
+        memory = of_supervisor(service)
+        client = crowd(service)
+        stalled = [client(i).query("db", "SELECT * FROM t") for i in range(N_STALLED)]
+        wait_for(lambda: service.counters()["NParked"] == N_STALLED, "all readers that stopped are parked")
+        each = (of_supervisor(service) - memory) / N_STALLED, of_workers(service) / N_STALLED
+        diagnose(
+            f"{N_STALLED} stalled runs of {len(USERS)} users in {len(service.workers())} workers: {each[0] / KIB:.2f} KiB of the "
+            f"supervisor's and {each[1] / KIB:.1f} KiB of the workers' private memory each"
+        )
+        look_at_workers(service)
+        running = [client(i).query("db", "SELECT * FROM t") for i in range(N_RUNS - N_STALLED)]
+        equal(service.counters()["NRuns"], N_RUNS, "runs at once")
+        other = service.client(OTHER)
+        for _ in range(N_POINTS):
+            other.point("db")
+        for run in running:
+            equal(run.counted()[1], ROWS, "rows of a reader that reads")
+        for run in stalled[:: N_STALLED // 30]:
+            equal(run.counted()[1], ROWS, "rows of a reader that woke up")
+        look_at_workers(service)
+        if not SANITIZED:
+            at_most(sum(each), RUN_MAX, "bytes for each stalled run")
+        leave(service, before)
+        settled.as_before(service, before, [path])
+        cases("masses", N_RUNS, "a run beside all others at once, nine in ten stalled")
+        cases("masses", N_POINTS, "a point query of another user beside them")
+
+
+@needs_root
+def pages_for_others():
+    """Runs of several users that fill the pages of all pipes leave others a pipe; when there is none left they are told so"""
+    service, path = start(n_descriptors=512)  # of which it takes half for pages: 256
+    with service:
+        before = settled.settle(service, [path])
+        client = crowd(service)
+        runs = [client(i).query("db", "SELECT * FROM t") for i in range(27)]  # of 64 KiB each they would be 432 pages
+        service.client(OTHER).point("db")
+        refused = expect("LimitsExceeded", lambda: [runs.append(client(i).query("db", "SELECT * FROM t")) for i in range(256)])
+        true("all users together" in refused.message, refused.message)
+        equal(runs[0].counted()[1], ROWS, "rows of a reader that woke up")
+        service.client(OTHER).point("db")
+        leave(service, before)
+        settled.as_before(service, before, [path])
+        cases("masses", len(USERS), "a user whose pipes fill what all have together")
+
+
+@needs_root
+def ten_thousand_statements():
+    """10,000 idle statements: no worker, one descriptor and little memory each, and each still answers"""
+    if hard < N_STATEMENTS * 3 // 2:
+        raise Skip(f"needs {N_STATEMENTS * 3 // 2} descriptors, and {hard} are allowed here")
+    service, path = start()
+    with service:
+        before = settled.settle(service, [path])
+        memory, descriptors = of_supervisor(service), len(fds(service.pid()))
+        client = crowd(service)
+        statements = [client(i).prepare("db", "SELECT text FROM t WHERE id = ?") for i in range(N_STATEMENTS)]
+        wait_for(lambda: not children(service.pid()), "workers end while statements stay")
+        equal(service.counters()["NStatements"], N_STATEMENTS, "statements")
+        each = (of_supervisor(service) - memory) / N_STATEMENTS
+        more = len(fds(service.pid())) - descriptors
+        diagnose(f"{N_STATEMENTS} idle statements: {each:.0f} bytes of the supervisor's private memory, {more / N_STATEMENTS:.3f} "
+                 "descriptors and no process each")  # fmt: skip
+        equal(more, N_STATEMENTS, "descriptors of the supervisor")
+        for i in range(0, N_STATEMENTS, N_STATEMENTS // 100):
+            equal(len(statements[i].fetch(1 + i).read().rows[0][0]), 100, "bytes of the text of a row")
+        if not SANITIZED:
+            at_most(each, STATEMENT_MAX, "bytes for each statement")
+        peak = of_supervisor(service)
+        leave(service, before)
+        # malloc keeps what they had for the next ones: those must not need more.
+        client = crowd(service)
+        for i in range(N_STATEMENTS // 4):
+            client(i).prepare("db", "SELECT text FROM t WHERE id = ?")
+        if not SANITIZED:
+            at_most(of_supervisor(service), peak, "bytes of the supervisor with a quarter of the statements once more")
+        leave(service, before)
+        settled.as_before(service, before, [path])
+        cases("masses", N_STATEMENTS, "an idle statement beside all others")
+
+
+if __name__ == "__main__":
+    main()
