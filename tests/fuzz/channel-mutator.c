@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Changes what a channel's client sends, request by request, so that it stays what one could send: frames keep their form and
+ * Changes what a channel's client sends, request by request, so that it stays what one could send: frames keep their form,
  * their numbers rise, FETCH, CANCEL and FINALIZE name a request before them. Now and then one of these is left wrong, or
  * everything changes by bytes. For targets whose input is such bytes; with an engine only. Tests only.
  */
@@ -99,7 +99,8 @@ static Frame request(void) {
         static const char *const sqls[] = {
                 "SELECT 1", "SELECT ?1, :a", "SELECT a, b FROM t", "SELECT * FROM t WHERE a > ?", "SELEC", "", ";",
                 "SELECT zeroblob(9000)",
-                "WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c) SELECT x FROM c", "SELECT b || b FROM t, t AS u",
+                "WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM c) SELECT x FROM c",
+                "SELECT b || b FROM t, t AS u",
                 "SELECT abs(-9223372036854775807 - 1)", "PRAGMA table_info(t)", "DELETE FROM t",
                 "SELECT printf('%.3000c', 'x'), a FROM t",
         };
