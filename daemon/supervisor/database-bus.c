@@ -251,7 +251,7 @@ static int query_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
         r = add_reader(run, true, &reader);
         if (r < 0)
                 return r;
-        r = row_reader_serve(reader, m, options.max_bytes); /* the pipe is empty yet: it waits */
+        r = row_reader_wait(reader, m, options.max_bytes);
         if (r < 0) {
                 run_free(run);
                 return r;

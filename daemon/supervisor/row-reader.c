@@ -294,15 +294,26 @@ static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userd
         return 0;
 }
 
-int row_reader_serve(RowReader *r, sd_bus_message *call, size_t max_bytes) {
+int row_reader_wait(RowReader *r, sd_bus_message *call, size_t max_bytes) {
         assert(!r->call);
         int k = waiting_call_new(call, &r->call);
         if (k < 0)
                 return k;
+        k = sd_event_source_set_enabled(r->io, SD_EVENT_ON);
+        if (k < 0) {
+                r->call = sd_bus_message_unref(r->call);
+                return k;
+        }
         r->max_bytes = max_bytes;
         r->used = 0;
         r->n_rows = 0;
-        (void) sd_event_source_set_enabled(r->io, SD_EVENT_ON);
-        process(r);
         return 0;
+}
+
+int row_reader_serve(RowReader *r, sd_bus_message *call, size_t max_bytes) {
+        int k = row_reader_wait(r, call, max_bytes);
+
+        if (k >= 0)
+                process(r);
+        return k;
 }

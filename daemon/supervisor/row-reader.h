@@ -40,7 +40,10 @@ typedef struct RowReader {
 /* Takes `fd`, the read end, and hangs itself on the run. */
 int row_reader_new(Run *run, int fd, bool one_shot, RowReader **ret);
 
-/* `call` wants rows; answers it now or later. May free the reader. Negative: it could not wait, and nothing happened. */
+/* `call` wants rows, of a run that was not submitted yet. Negative: it could not wait, and nothing happened. */
+int row_reader_wait(RowReader *r, sd_bus_message *call, size_t max_bytes);
+
+/* The same of a run under way: answers now or later. May free the reader, and the run. */
 int row_reader_serve(RowReader *r, sd_bus_message *call, size_t max_bytes);
 
 /* The run failed: tells a waiting call, then frees. */
