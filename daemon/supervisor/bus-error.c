@@ -10,7 +10,7 @@
 #include "log.h"
 #include "sd-autoptr.h"
 
-int bus_error_reply(sd_bus_message *call, const Failure *failure, bool details) {
+static int reply_with(sd_bus_message *call, const Failure *failure, bool details) {
         g_autoptr(sd_bus_message) reply = NULL;
         const char *message = failure->message ?: "";
 
@@ -28,6 +28,16 @@ int bus_error_reply(sd_bus_message *call, const Failure *failure, bool details) 
                 return r;
         r = sd_bus_send(NULL, reply, NULL);
         return r < 0 ? r : 1;
+}
+
+/* Nobody waits for ever: where memory does not suffice for what was wrong, that is said. */
+int bus_error_reply(sd_bus_message *call, const Failure *failure, bool details) {
+        int r = reply_with(call, failure, details);
+
+        if (r >= 0)
+                return r;
+        log_error("An error could not be sent (%s): %s", strerror(-r), failure->message ?: "");
+        return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_NO_MEMORY, "The service is out of memory; try again later.");
 }
 
 int bus_error_reply_refusal(sd_bus_message *call, int r, Refusal *refusal) {

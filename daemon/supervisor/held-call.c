@@ -81,19 +81,21 @@ static void ask_user(HeldCall *h) {
 }
 
 static void refuse_for_lack_of_user(HeldCall *h) {
-        if (h->failed) {
-                g_auto(Refusal) refusal = REFUSAL_INIT;
-                int r = refuse(&refusal, ERROR_ACCESS_DENIED, "The database is for who authenticates, and nobody did.");
+        g_auto(Refusal) refusal = REFUSAL_INIT;
+        int r;
 
+        if (h->failed)
+                r = refuse(&refusal, ERROR_ACCESS_DENIED, "The database is for who authenticates, and nobody did.");
+        else
+                r = sd_bus_reply_method_errorf(h->call, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
+                                               "The database is for who authenticates%s",
+                                               h->may_interact ? ", and no authentication agent was there to ask you: start "
+                                                                 "one, such as pkttyagent." :
+                                                                 ": allow interactive authorization with the call.");
+        if (r < 0)
                 refuse_held(h, r, &refusal);
-                return;
-        }
-        (void) sd_bus_reply_method_errorf(h->call, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
-                                          "The database is for who authenticates%s",
-                                          h->may_interact ? ", and no authentication agent was there to ask you: start one, "
-                                                            "such as pkttyagent." :
-                                                            ": allow interactive authorization with the call.");
-        held_call_free(h);
+        else
+                held_call_free(h);
 }
 
 /* The call has no body to go on with. Only who may know of the database may learn why. */

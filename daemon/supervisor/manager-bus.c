@@ -145,9 +145,12 @@ static int reply_reload(sd_bus_message *call, const Manager *manager) {
 static void on_reloaded(Manager *manager, bool in_force, void *userdata) {
         g_autoptr(sd_bus_message) call = userdata;
 
-        if (in_force)
-                (void) reply_reload(call, manager); /* whoever asked may be gone */
-        else
+        g_auto(Refusal) refusal = REFUSAL_INIT;
+        int r = in_force ? reply_reload(call, manager) : 0;
+
+        if (r < 0)
+                (void) bus_error_reply_refusal(call, r, &refusal); /* whoever asked may be gone */
+        if (!in_force)
                 (void) bus_error_reply(call, &(Failure) { .error = ERROR_SHUTTING_DOWN, .sql_offset = -1,
                                                           .message = "The service is stopping." }, false);
 }
