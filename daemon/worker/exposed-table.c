@@ -212,11 +212,40 @@ static bool see_values(const ExposedObject *o, const Plan *plan, sqlite3_value *
 }
 
 /* What the SQL names: parameters of what was left out, and of IS NULL, may be past the last one. */
+/* SQLite takes a byte order mark off text of UTF-16 that is bound, and whatever else begins with its bytes; as a value U+FEFF is
+ * a character like any other. With one more before it, it loses that one. */
+static int bind_marked(sqlite3_stmt *stmt, int index, sqlite3_value *value) {
+        static const uint16_t mark = 0xfeff;
+        const void *text = sqlite3_value_text16(value);
+        size_t size = (size_t) sqlite3_value_bytes16(value);
+        uint8_t *marked = text ? sqlite3_malloc64(sizeof mark + size) : NULL;
+
+        if (!marked)
+                return SQLITE_NOMEM;
+        memcpy(marked, &mark, sizeof mark);
+        memcpy(marked + sizeof mark, text, size);
+        return sqlite3_bind_text64(stmt, index, (char *) marked, sizeof mark + size, sqlite3_free, SQLITE_UTF16);
+}
+
+static bool begins_with_mark(sqlite3_value *value) {
+        const uint8_t *text;
+
+        if (sqlite3_value_type(value) != SQLITE_TEXT || sqlite3_value_encoding(value) == SQLITE_UTF8)
+                return false;
+        text = sqlite3_value_text16(value);
+        return text && sqlite3_value_bytes16(value) > 1 &&
+               ((text[0] == 0xfe && text[1] == 0xff) || (text[0] == 0xff && text[1] == 0xfe));
+}
+
+static int bind_value(sqlite3_stmt *stmt, int index, sqlite3_value *value) {
+        return begins_with_mark(value) ? bind_marked(stmt, index, value) : sqlite3_bind_value(stmt, index, value);
+}
+
 static int bind_values(sqlite3_stmt *stmt, const Plan *plan, sqlite3_value **values) {
         int rc = SQLITE_OK, n = sqlite3_bind_parameter_count(stmt);
 
         for (int i = 0; rc == SQLITE_OK && i < plan->n_constraints && i < n; i++)
-                rc = sqlite3_bind_value(stmt, i + 1, values[i]);
+                rc = bind_value(stmt, i + 1, values[i]);
         return rc;
 }
 

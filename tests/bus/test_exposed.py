@@ -249,6 +249,29 @@ def types_meet():
 
 
 @test
+def byte_order_marks():
+    """Text that begins with U+FEFF or U+FFFE is found in databases of UTF-16, too, and is equal to itself in a join"""
+    client = service.client()
+    for encoding in ("UTF-8", "UTF-16le", "UTF-16be"):
+        name = f"marks-{encoding.lower()}"
+        path, db = database(
+            name,
+            f"PRAGMA encoding = '{encoding}'; CREATE TABLE t(a, b TEXT); INSERT INTO t VALUES(char(65279, 97), char(65279)),"
+            " (char(65534, 97), char(65534)), (char(65279, 65279), 'a'), ('a', char(97, 65279));",
+            ["t"],
+        )
+        service.driver.manager("Reload")
+        for sql in (
+            "SELECT x.a, y.b FROM t AS x JOIN t AS y ON x.a = y.a ORDER BY x.rowid",
+            "SELECT a FROM t WHERE a = char(65279, 97) OR b = char(65534) ORDER BY rowid",
+            "SELECT a FROM t WHERE b IN (SELECT b FROM t) ORDER BY rowid",
+            "SELECT a FROM t WHERE a > char(65279) ORDER BY rowid",
+        ):
+            same_rows(client.query(name, sql).read().rows, reference(path, sql)[1])
+        db.close()
+
+
+@test
 def declared_types():
     """Declared types are the table's own, ANY of a STRICT one too"""
     client = service.client()
