@@ -25,6 +25,13 @@ def escaped(value):
     return "".join(c if c.isalnum() or c in "-_/.*" else f"%{ord(c):02x}" for c in value)
 
 
+def relay_address(service):
+    """The service's bus behind a relay that passes no descriptors."""
+    if not BRIDGE:
+        raise Skip("systemd-stdio-bridge is not there")
+    return f"unixexec:path={BRIDGE},argv1=--bus-path={escaped(service.address)}"
+
+
 def quoted(word):
     """As a word of Expose=."""
     bare = word[1:-1].replace('""', '"') if word.startswith('"') else word
@@ -37,12 +44,9 @@ class Comparer:
     numbers = itertools.count(1)  # of databases; several may share a service
 
     def __init__(self, service, spoil=None):
-        if not BRIDGE:
-            raise Skip("systemd-stdio-bridge is not there")
         self.service, self.published = service, []
-        relay = f"unixexec:path={BRIDGE},argv1=--bus-path={escaped(service.address)}"
         self.process = subprocess.Popen(
-            [reachable(PROGRAM), service.address, relay, *([spoil] if spoil else [])],
+            [reachable(PROGRAM), service.address, relay_address(service), *([spoil] if spoil else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=service.environment,

@@ -37,6 +37,8 @@ sqlite3 *reference_open(const char *path) {
                 return NULL;
         }
         set_up(db);
+        /* what needs no table would not read the schema, and so not know of a database of UTF-16 */
+        (void) sqlite3_exec(db, "SELECT 1 FROM sqlite_schema LIMIT 1", NULL, NULL, NULL);
         return db;
 }
 
