@@ -212,8 +212,8 @@ static bool see_values(const ExposedObject *o, const Plan *plan, sqlite3_value *
 }
 
 /* What the SQL names: parameters of what was left out, and of IS NULL, may be past the last one. */
-/* SQLite takes a byte order mark off text of UTF-16 that is bound, and whatever else begins with its bytes; as a value U+FEFF is
- * a character like any other. With one more before it, it loses that one. */
+/* SQLite takes a byte order mark off text of UTF-16 that is bound, and whatever else begins with its bytes; in a table U+FEFF
+ * is a character like any other. With one more before it, it loses that one. */
 static int bind_marked(sqlite3_stmt *stmt, int index, sqlite3_value *value) {
         static const uint16_t mark = 0xfeff;
         const void *text = sqlite3_value_text16(value);
