@@ -20,12 +20,12 @@ int sql_check(const User *u, const Database *d, const char *sql, size_t *ret_siz
 
 char *sql_excerpt(GBytes *sql) {
         size_t size;
-        const char *text = g_bytes_get_data(sql, &size), *end = text;
+        const char *text = g_bytes_get_data(sql, &size) ?: "", *end = text; /* GBytes has none for an empty one */
 
         /* it came as a D-Bus string, so it is valid UTF-8 and can go out as one */
         for (unsigned n = 0; n < SQL_EXCERPT_LENGTH && end < text + size; n++)
                 end = g_utf8_next_char(end);
-        return g_strndup(text ?: "", (size_t) (end - text));
+        return g_strndup(text, (size_t) (end - text));
 }
 
 int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, Statement **ret, Refusal *refusal) {
