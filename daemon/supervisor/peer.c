@@ -98,7 +98,9 @@ static int ask_driver(Manager *m, const char *name, Peer *p) {
         if (r < 0)
                 return r;
         r = sd_bus_call(m->bus, call, CREDENTIALS_TIMEOUT_USEC, NULL, &reply);
-        return r < 0 ? r : parse_credentials(reply, p);
+        if (r < 0)
+                return r;
+        return parse_credentials(reply, p) < 0 ? -EBADMSG : 0; /* sd-bus's own code would read as "it left" */
 }
 
 /* Runs before each message is dispatched: from here on its sender is known. */
