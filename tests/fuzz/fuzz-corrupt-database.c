@@ -8,8 +8,8 @@
  *      kind, flags, then for each change: file, three bytes of offset, size, as many bytes
  *
  * A change at the file's end makes it longer; one of the file TRUNCATE cuts the database or its log. With FLAG_WHOLE what
- * follows the flags is the database file itself. With FLAG_SUMS the log's checksums are those of its changed frames: else all
- * that a change does to a log is to end it there.
+ * follows the flags is the database file itself. With FLAG_SUMS the log's checksums are those of its changed frames:
+ * else all that a change does to a log is to end it there.
  *
  * About: daemon/worker/database.c daemon/worker/exposed*.c daemon/worker/path.c daemon/worker/pool.c
  * About: daemon/worker/read-ahead.c daemon/worker/run.c daemon/worker/run-encode.c daemon/worker/sql-error.c
@@ -72,7 +72,8 @@ static const char schema[] =
         "CREATE VIRTUAL TABLE f USING fts5(body); CREATE VIRTUAL TABLE r USING rtree(id, x0, x1);"
         "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 30) INSERT INTO t"
         " SELECT x, 'text ' || x, CASE x % 3 WHEN 0 THEN zeroblob(x * 40) WHEN 1 THEN x ELSE NULL END, x / 3.0 FROM n;"
-        "INSERT INTO w SELECT a, i, b FROM t; INSERT INTO f SELECT a || ' one two' FROM t; INSERT INTO r SELECT i, i, i + 1 FROM t;"
+        "INSERT INTO w SELECT a, i, b FROM t; INSERT INTO f SELECT a || ' one two' FROM t;"
+        "INSERT INTO r SELECT i, i, i + 1 FROM t;"
         "DELETE FROM t WHERE i % 7 = 0;";
 
 /* What a client might ask: each way through a b-tree, and what checks itself. */
@@ -307,8 +308,9 @@ static size_t add_change(uint8_t *bytes, size_t size, size_t size_max, uint32_t 
         static const uint8_t numbers[] = { 0, 1, 2, 5, 10, 13, 0x7f, 0x80, 0xfe, 0xff };
         const uint32_t offset = (random >> 3) % 256 * 512 + (random >> 11) % 24;
         const uint8_t value = numbers[(random >> 16) % N_ELEMENTS(numbers)];
-        const uint8_t more[] = { random % 8 < 5 ? DATABASE_FILE : LOG_FILE, (uint8_t) (offset >> 16), (uint8_t) (offset >> 8),
-                                 (uint8_t) offset, 2, value, numbers[(random >> 20) % N_ELEMENTS(numbers)] };
+        const uint8_t more[] = { random % 8 < 5 ? DATABASE_FILE : LOG_FILE, (uint8_t) (offset >> 16),
+                                 (uint8_t) (offset >> 8), (uint8_t) offset, 2, value,
+                                 numbers[(random >> 20) % N_ELEMENTS(numbers)] };
 
         if (size < 2 || size_max - size < sizeof more || (bytes[1] & FLAG_WHOLE))
                 return LLVMFuzzerMutate(bytes, size, size_max);

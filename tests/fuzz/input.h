@@ -18,9 +18,11 @@ static inline uint64_t input_number(Input *in, unsigned n_bytes) {
         uint64_t value = 0;
 
         for (unsigned i = 0; i < n_bytes; i++) {
-                value = value << 8 | (in->size > 0 ? *in->bytes : 0);
-                in->bytes += in->size > 0;
-                in->size -= in->size > 0;
+                value <<= 8;
+                if (in->size == 0)
+                        continue;
+                value |= *in->bytes++;
+                in->size--;
         }
         return value;
 }
@@ -34,7 +36,8 @@ static inline const uint8_t *input_bytes(Input *in, size_t size, size_t *ret_siz
         const uint8_t *bytes = in->bytes;
 
         *ret_size = size < in->size ? size : in->size;
-        in->bytes += *ret_size;
+        if (*ret_size > 0) /* an empty input has no bytes to point to */
+                in->bytes += *ret_size;
         in->size -= *ret_size;
         return bytes;
 }

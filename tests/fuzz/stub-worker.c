@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* See stub-worker.h. Tests only. */
+#include "stub-worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <systemd/sd-event.h>
+#include <unistd.h>
+
+#include "child-source.h"
+#include "demand.h"
+#include "page-encoder.h"
+#include "protocol.h"
+#include "sqlipc-errors.h"
+
+#define N_WORKERS_MAX 64
+#define N_JOBS_MAX 32
+#define N_COLUMNS 5u
+#define PAGE_SIZE 4096u   /* what a stub writes fits the smallest pipe */
+#define PID_FIRST 2000000000 /* no process has it */
+
+typedef struct StubJob {
+        ReceivedMessage received; /* PREPARE, RUN, CHANNEL */
+        bool started, ended;
+} StubJob;
+
+typedef struct StubWorker {
+        pid_t pid;                /* 0: this place is free */
+        int job_fd, control_fd;   /* -1: closed, as it is dead */
+        sd_event_child_handler_t on_exit;
+        void *userdata;
+        siginfo_t exit;
+        bool dead, told_to_end;
+        StubJob jobs[N_JOBS_MAX];
+        size_t n_jobs;
+} StubWorker;
+
+static StubWorker workers[N_WORKERS_MAX];
+static int spawn_job_fd = -1, spawn_control_fd = -1;
+static pid_t next_pid = PID_FIRST;
+
+int __wrap_posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *actions, int fd, int new_fd);
+int __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]);
+int __wrap_child_source_add(sd_event *event, sd_event_source **ret, pid_t pid, sd_event_child_handler_t handler,
+                            void *userdata);
+int __wrap_kill(pid_t pid, int signal);
+pid_t __wrap_waitpid(pid_t pid, int *status, int options);
+
+/* ---- processes ---- */
+
+static StubWorker *find(pid_t pid) {
+        for (size_t i = 0; i < N_WORKERS_MAX; i++)
+                if (workers[i].pid == pid)
+                        return &workers[i];
+        return NULL;
+}
+
+static void drop_job(StubWorker *w, size_t i) {
+        received_message_done(&w->jobs[i].received);
+        w->jobs[i] = w->jobs[--w->n_jobs];
+}
+
+static void die(StubWorker *w, int code, int status) {
+        if (w->dead)
+                return;
+        w->dead = true;
+        w->exit = (siginfo_t) { .si_signo = SIGCHLD, .si_code = code };
+        w->exit.si_pid = w->pid;
+        w->exit.si_status = status;
+        while (w->n_jobs > 0)
+                drop_job(w, 0);
+        close(w->job_fd);
+        close(w->control_fd);
+}
+
+/* The actions themselves are not needed: only what they would hand over. */
+int __wrap_posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *actions, int fd, int new_fd) {
+        (void) actions;
+        if (new_fd == WORKER_JOB_FD)
+                spawn_job_fd = fd;
+        else if (new_fd == WORKER_CONTROL_FD)
+                spawn_control_fd = fd;
+        return 0;
+}
+
+int __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
+        StubWorker *w = find(0);
+
+        (void) path;
+        (void) actions;
+        (void) attributes;
+        (void) arguments;
+        (void) environment;
+        if (!w)
+                return EAGAIN;
+        *w = (StubWorker) {
+                .pid = next_pid++,
+                .job_fd = fcntl(spawn_job_fd, F_DUPFD_CLOEXEC, 0),
+                .control_fd = fcntl(spawn_control_fd, F_DUPFD_CLOEXEC, 0),
+        };
+        demand(w->job_fd >= 0 && w->control_fd >= 0);
+        *pid = w->pid;
+        return 0;
+}
+
+int __wrap_child_source_add(sd_event *event, sd_event_source **ret, pid_t pid, sd_event_child_handler_t handler,
+                            void *userdata) {
+        StubWorker *w = find(pid);
+
+        (void) event;
+        demand(w && !w->on_exit);
+        w->on_exit = handler;
+        w->userdata = userdata;
+        *ret = NULL; /* there is nothing to give back */
+        return 0;
+}
+
+int __wrap_kill(pid_t pid, int signal) {
+        StubWorker *w = find(pid);
+
+        demand(w && pid >= PID_FIRST && signal == SIGKILL);
+        die(w, CLD_KILLED, SIGKILL);
+        return 0;
+}
+
+pid_t __wrap_waitpid(pid_t pid, int *status, int options) {
+        StubWorker *w = find(pid);
+
+        (void) status;
+        (void) options;
+        demand(w && w->dead);
+        w->pid = 0;
+        return pid;
+}
+
+bool stub_workers_reap(void) {
+        bool any = false;
+
+        for (size_t i = 0; i < N_WORKERS_MAX; i++) {
+                StubWorker *w = &workers[i];
+
+                if (w->pid == 0 || !w->dead || !w->on_exit)
+                        continue;
+                sd_event_child_handler_t handler = w->on_exit;
+                w->on_exit = NULL;
+                w->pid = 0;
+                (void) handler(NULL, &w->exit, w->userdata);
+                any = true;
+        }
+        return any;
+}
+
+unsigned stub_workers_count(void) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < N_WORKERS_MAX; i++)
+                n += workers[i].pid != 0;
+        return n;
+}
+
+/* ---- what a worker says ---- */
+
+static void say(const StubWorker *w, const Message *m) {
+        (void) message_send(w->control_fd, m, -1); /* its socket may be full, or closed already */
+}
+
+static void say_number(const StubWorker *w, MessageKind kind, uint64_t number) {
+        say(w, &(Message) { .kind = kind, .number = number });
+}
+
+static uint64_t number_of(const StubJob *j) {
+        const Message *m = &j->received.message;
+
+        return m->kind == MESSAGE_CHANNEL ? m->channel.number : m->job.number;
+}
+
+static void say_started(const StubWorker *w, StubJob *j, unsigned n_columns, unsigned n_parameters) {
+        static const Bytes strings[] = { { "a", 1 }, { NULL, 0 }, { "b\xff\0", 3 }, { "TEXT", 4 }, { "", 0 }, { "INT", 3 } };
+        Bytes columns[16], parameters[8];
+
+        for (unsigned i = 0; i < n_columns; i++) {
+                columns[2 * i] = strings[i % 3 * 2];
+                columns[2 * i + 1] = strings[i % 3 * 2 + 1];
+        }
+        for (unsigned i = 0; i < n_parameters; i++)
+                parameters[i] = i % 2 ? (Bytes) { ":a", 2 } : (Bytes) { NULL, 0 };
+        say(w, &(Message) {
+                .kind = MESSAGE_STARTED,
+                .started = {
+                        .number = number_of(j),
+                        .described = true,
+                        .read_only = true,
+                        .n_columns = n_columns,
+                        .columns = columns,
+                        .n_parameters = n_parameters,
+                        .parameters = parameters,
+                },
+        });
+        j->started = true;
+}
+
+static void say_ended(const StubWorker *w, StubJob *j, uint32_t error, bool drained) {
+        say(w, &(Message) {
+                .kind = MESSAGE_ENDED,
+                .ended = {
+                        .number = number_of(j),
+                        .failure = { .error = error, .sql_offset = error % 2 ? -1 : 3, .extended_code = 1,
+                                     .message = error != ERROR_NONE ? "it went wrong \xff" : NULL },
+                        .n_rows = 2,
+                        .n_bytes = 100,
+                        .drained = drained,
+                },
+        });
+        j->ended = true;
+}
+
+static void add_columns(PageEncoder *e) {
+        uint8_t payload[8 + 2 * N_COLUMNS * 4 + 2 * N_COLUMNS];
+        const size_t n_ends = (size_t) 2 * N_COLUMNS;
+
+        memset(payload, 0, sizeof payload);
+        store_le32(payload, N_COLUMNS);
+        store_le32(payload + 4, PAGE_SIZE);
+        for (size_t i = 0; i < n_ends; i++) {
+                store_le32(payload + 8 + 4 * i, (uint32_t) (2 * (i / 2 + 1))); /* a name, no declared type */
+                if (i % 2)
+                        payload[8 + 4 * n_ends + i - 1] = (uint8_t) ('a' + i / 2);
+        }
+        demand(page_encoder_begin_part(e, FRAME_COLUMNS) == 1);
+        demand(page_encoder_append(e, payload, sizeof payload) == sizeof payload);
+        page_encoder_end_part(e, false);
+}
+
+static void add_row(PageEncoder *e, unsigned i) {
+        demand(page_encoder_begin_row(e, N_COLUMNS) == 1);
+        page_encoder_add_null(e);
+        page_encoder_add_int64(e, INT64_MIN + i);
+        page_encoder_add_double(e, -0.5 * i);
+        page_encoder_add_text(e, i % 2 ? "text" : "a\0\xff", i % 2 ? 4 : 3);
+        page_encoder_add_blob(e, "\0\1", 2);
+        demand(page_encoder_end_row(e) == 1);
+}
+
+/* Rows with each kind of value, and the end; with an `error` that. */
+static void write_stream(const StubJob *j, uint32_t error, unsigned n_rows) {
+        static uint8_t page[PAGE_SIZE];
+        PageEncoder e;
+
+        if (j->received.pipe_fd < 0)
+                return;
+        page_encoder_init(&e, page, sizeof page, number_of(j));
+        add_columns(&e);
+        for (unsigned i = 0; i < n_rows; i++)
+                add_row(&e, i);
+        if (error != ERROR_NONE)
+                demand(page_encoder_error(&e, error, 1, -1, "wrong \xff", 7) == 1);
+        else
+                demand(page_encoder_end(&e, &(EndCounters) { .n_rows = n_rows }) == 1);
+        (void) !write(j->received.pipe_fd, page, page_encoder_finish(&e)); /* it may be full, or closed */
+}
+
+/* ---- what a worker hears ---- */
+
+static StubJob *keep_job(StubWorker *w, ReceivedMessage *m) {
+        if (w->n_jobs == N_JOBS_MAX)
+                return NULL;
+        w->jobs[w->n_jobs] = (StubJob) { .received = *m };
+        *m = RECEIVED_MESSAGE_INIT;
+        return &w->jobs[w->n_jobs++];
+}
+
+/* One message of the supervisor, which must be one that it may send. 0: none is there. */
+static int hear_control(StubWorker *w) {
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+        int r = message_receive(w->control_fd, &m);
+
+        if (r == -EAGAIN || r == 0)
+                return 0;
+        demand(r == 1);
+        switch (m.message.kind) {
+        case MESSAGE_PREPARE:
+        case MESSAGE_RUN:
+        case MESSAGE_CHANNEL:
+                (void) keep_job(w, &m);
+                break;
+        case MESSAGE_EXIT:
+                w->told_to_end = true;
+                break;
+        case MESSAGE_PING:
+                say_number(w, MESSAGE_PONG, m.message.number);
+                break;
+        case MESSAGE_CHANNEL_CLOSE:
+                for (size_t i = 0; i < w->n_jobs; i++)
+                        if (number_of(&w->jobs[i]) == m.message.channel_close.number) {
+                                drop_job(w, i);
+                                say(w, &(Message) { .kind = MESSAGE_CHANNEL_CLOSED,
+                                                    .channel_end.progress.number = m.message.channel_close.number });
+                                break;
+                        }
+                break;
+        case MESSAGE_SETUP:
+        case MESSAGE_CANCEL:
+                break;
+        default:
+                demand(false);
+        }
+        received_message_done(&m);
+        return 1;
+}
+
+static int take_job(StubWorker *w) {
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+        int r = w->n_jobs < N_JOBS_MAX ? message_receive(w->job_fd, &m) : -EAGAIN;
+
+        if (r == -EAGAIN || r == 0)
+                return 0;
+        demand(r == 1 && (m.message.kind == MESSAGE_PREPARE || m.message.kind == MESSAGE_RUN));
+        say_number(w, MESSAGE_TAKEN, m.message.job.number);
+        (void) keep_job(w, &m);
+        return 1;
+}
+
+/* ---- in order ---- */
+
+static void finish_job(StubWorker *w, size_t i) {
+        StubJob *j = &w->jobs[i];
+        bool prepare = j->received.message.kind == MESSAGE_PREPARE;
+
+        if (!j->started)
+                say_started(w, j, N_COLUMNS, 1);
+        if (!prepare && !j->ended) {
+                say_ended(w, j, ERROR_NONE, true);
+                write_stream(j, ERROR_NONE, 3);
+        }
+        drop_job(w, i);
+}
+
+static bool be_honest(StubWorker *w) {
+        bool any = false;
+
+        while (hear_control(w) > 0)
+                any = true;
+        while (!w->told_to_end && take_job(w) > 0)
+                any = true;
+        for (size_t i = w->n_jobs; i-- > 0;)
+                if (w->jobs[i].received.message.kind != MESSAGE_CHANNEL) {
+                        finish_job(w, i);
+                        any = true;
+                }
+        if (w->told_to_end) {
+                die(w, CLD_EXITED, 0);
+                any = true;
+        }
+        return any;
+}
+
+bool stub_workers_be_honest(void) {
+        bool any = false;
+
+        for (size_t i = 0; i < N_WORKERS_MAX; i++)
+                if (workers[i].pid != 0 && !workers[i].dead)
+                        any |= be_honest(&workers[i]);
+        return any;
+}
+
+/* ---- by an input ---- */
+
+static StubWorker *choose(Input *in) {
+        size_t wanted = input_byte(in), n = 0;
+
+        for (size_t i = 0; i < N_WORKERS_MAX; i++)
+                n += workers[i].pid != 0 && !workers[i].dead;
+        if (n == 0)
+                return NULL;
+        wanted %= n;
+        for (size_t i = 0;; i++)
+                if (workers[i].pid != 0 && !workers[i].dead && wanted-- == 0)
+                        return &workers[i];
+}
+
+/* Anything that the protocol can say, about anything. */
+static void lie(StubWorker *w, Input *in) {
+        uint8_t kind = input_byte(in), which = input_byte(in), value = input_byte(in);
+        uint64_t number = which < w->n_jobs ? number_of(&w->jobs[which]) : which % 2 ? input_number(in, 8) : which;
+        StubJob job = { .received = { .message = { .kind = MESSAGE_RUN, .job.number = number }, .pipe_fd = -1 } };
+        const ChannelProgress progress = {
+                .number = number, .n_runs = value, .n_rows = value, .n_bytes = value, .running = value & 1,
+                .parked = value & 2, .usec = value * UINT64_C(1000), .n_statements = value / 4,
+                .sql = { "SELECT", value % 7u },
+        };
+
+        switch (kind % 12) {
+        case 0: say_number(w, MESSAGE_TAKEN, number); break;
+        case 1: say_started(w, &job, value % 8, value / 8 % 8); break;
+        case 2: say_ended(w, &job, value % 40, value & 128); break;
+        case 3: say_number(w, MESSAGE_DRAINED, number); break;
+        case 4: say_number(w, MESSAGE_FILLING, number); break;
+        case 5: say(w, &(Message) { .kind = MESSAGE_PARKED, .parked = { .number = number, .parked = value & 1 } }); break;
+        case 6: say(w, &(Message) { .kind = MESSAGE_PROGRESS, .progress = { number, value, value } }); break;
+        case 7: say(w, &(Message) { .kind = MESSAGE_CHANNEL_PROGRESS, .channel_progress = progress }); break;
+        case 8:
+        case 9:
+                say(w, &(Message) {
+                        .kind = kind % 12 == 8 ? MESSAGE_CHANNEL_RESTED : MESSAGE_CHANNEL_CLOSED,
+                        .channel_end = { .progress = progress, .waiting = value & 4, .state = { "state", value % 6u } },
+                });
+                break;
+        case 10: say_number(w, MESSAGE_PONG, number); break;
+        case 11: say_number(w, value & 1 ? MESSAGE_PING : MESSAGE_EXIT, number); break;
+        }
+}
+
+static void say_bytes(const StubWorker *w, Input *in) {
+        size_t size;
+        const uint8_t *bytes = input_bytes(in, input_byte(in), &size);
+
+        (void) send(w->control_fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void write_bytes(const StubJob *j, Input *in) {
+        size_t size;
+        const uint8_t *bytes = input_bytes(in, input_byte(in), &size);
+
+        if (j->received.pipe_fd >= 0 && size > 0)
+                (void) !write(j->received.pipe_fd, bytes, size);
+}
+
+static void act_on_job(StubWorker *w, Input *in) {
+        size_t i = input_byte(in);
+        uint8_t how = input_byte(in), value = input_byte(in);
+        StubJob *j;
+
+        if (w->n_jobs == 0)
+                return;
+        i %= w->n_jobs;
+        j = &w->jobs[i];
+        switch (how % 6) {
+        case 0: finish_job(w, i); break;
+        case 1: say_started(w, j, value % 8, value / 8 % 8); break;
+        case 2: say_ended(w, j, value % 40, value & 128); break;
+        case 3: write_stream(j, value & 1 ? value / 8 % 40 : ERROR_NONE, value % 32); break;
+        case 4: write_bytes(j, in); break;
+        case 5: drop_job(w, i); break; /* it is not heard of again */
+        }
+}
+
+void stub_worker_act(Input *in) {
+        StubWorker *w = choose(in);
+        uint8_t what = input_byte(in);
+
+        if (!w)
+                return;
+        switch (what % 9) {
+        case 0:
+                (void) be_honest(w);
+                break;
+        case 1:
+                (void) take_job(w);
+                break;
+        case 2:
+                (void) hear_control(w);
+                break;
+        case 3:
+        case 4:
+                act_on_job(w, in);
+                break;
+        case 5:
+        case 6:
+                lie(w, in);
+                break;
+        case 7:
+                say_bytes(w, in);
+                break;
+        case 8:
+                die(w, what & 16 ? CLD_KILLED : CLD_EXITED, what / 32);
+                break;
+        }
+}
