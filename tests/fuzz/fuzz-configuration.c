@@ -26,6 +26,8 @@
 #include "replay.h"
 #include "sqlipc-page.h"
 
+enum { WARNINGS_MAX = 1000 }; /* of configuration.c */
+
 static void check_message(const char *text) {
         demand(dbus_text_is_valid(text, strlen(text)));
         demand(strstr(text, "/x.conf") != NULL);
@@ -81,7 +83,8 @@ static void check(Config *c, const char *answer, size_t size) {
                 demand(!g_hash_table_contains(c->databases, key) || strcmp(key, "sqlipcd.conf") == 0);
                 check_message(value);
         }
-        for (guint k = 0; k < c->warnings->len; k++)
+        demand(c->warnings->len <= WARNINGS_MAX + 1); /* the last says that there are more */
+        for (guint k = 0; k < c->warnings->len && k < WARNINGS_MAX; k++)
                 check_message(c->warnings->pdata[k]);
         g_auto(GStrv) lines = g_strsplit(question, "\n", -1);
         for (char **line = lines; *line; line++)
