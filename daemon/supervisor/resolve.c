@@ -158,8 +158,10 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
         Resolve *r = userdata;
 
         (void) sd_event_source_set_enabled(s, SD_EVENT_OFF);
-        if (!r) /* one that was given up */
+        if (!r) { /* one that was given up: the loop alone has the source, with a descriptor of the process */
+                (void) sd_event_source_set_floating(s, false);
                 return 0;
+        }
         r->pid = 0; /* reaped when this returns */
         bool ended = si->si_code == CLD_EXITED && si->si_status == EXIT_SUCCESS;
         if (ended && r->io)
