@@ -185,5 +185,6 @@ void policy_forget_peer(Peer *p) {
 }
 
 void policy_stop(Manager *m, const char *sentence) {
+        polkit_stop(m);
         held_call_stop(m, sentence);
 }

@@ -14,6 +14,7 @@
 #define AUTHORITY_PATH "/org/freedesktop/PolicyKit1/Authority"
 #define AUTHORITY_INTERFACE "org.freedesktop.PolicyKit1.Authority"
 #define ALLOW_USER_INTERACTION UINT32_C(1)
+#define RETRY_USEC UINT64_C(100000)
 #define CANCELLATION_ID_SIZE sizeof "sqlipc-18446744073709551615"
 
 typedef struct PolkitQuestion {
@@ -159,6 +160,21 @@ static PolkitQuestion *next_in_turn(const Polkit *polkit) {
         return NULL;
 }
 
+static int on_retry(sd_event_source *s, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+
+        m->polkit.retry = sd_event_source_disable_unref(m->polkit.retry);
+        ask_waiting(m);
+        return 0;
+}
+
+/* Somebody's call waits for the answer, and there may be no other question that would try again. */
+static void ask_later(Manager *m, int error) {
+        log_warning("polkit cannot be asked just now: %s", strerror(-error));
+        if (!m->polkit.retry)
+                (void) sd_event_add_time_relative(m->event, &m->polkit.retry, CLOCK_MONOTONIC, RETRY_USEC, 0, on_retry, m);
+}
+
 static void ask_waiting(Manager *m) {
         Polkit *polkit = &m->polkit;
         PolkitQuestion *q;
@@ -166,8 +182,11 @@ static void ask_waiting(Manager *m) {
         while (!m->stopping && polkit->n_asked < POLKIT_PLAIN_MAX && (q = next_in_turn(polkit))) {
                 PolkitAccount *a = &q->user->polkit_account;
 
-                if (question_send(q) < 0)
-                        return; /* no memory, or no bus any more: the next question or answer tries again */
+                int r = question_send(q);
+                if (r < 0) { /* no memory, or no bus any more */
+                        ask_later(m, r);
+                        return;
+                }
                 step_out(q);
                 if (a->waiting.head) { /* the others' turn */
                         g_queue_unlink(&polkit->waiting, &a->link);
@@ -270,6 +289,10 @@ static int on_changed(sd_bus_message *message, void *userdata, sd_bus_error *err
         if (g_strcmp0(sd_bus_message_get_sender(message), m->polkit.authority) == 0)
                 policy_forget_answers(m);
         return 0;
+}
+
+void polkit_stop(Manager *m) {
+        m->polkit.retry = sd_event_source_disable_unref(m->polkit.retry);
 }
 
 int polkit_watch(Manager *m) {

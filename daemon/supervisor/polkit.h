@@ -17,6 +17,7 @@
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <systemd/sd-event.h>
 
 #include "peer.h"
 #include "refusal.h"
@@ -42,6 +43,7 @@ typedef struct Polkit {
         unsigned n_asked, n_interactive;
         uint64_t n_questions;   /* since the start: the next one's cancellation id */
         uint64_t n_changes;     /* how often polkit's answers were forgotten */
+        sd_event_source *retry; /* where a question could not be sent; NULL: all could */
         char *authority;        /* owned: the unique name that the last answer came from; NULL: none came yet */
 } Polkit;
 
@@ -70,6 +72,9 @@ int polkit_ask_user(Manager *m, Peer *p, const char *database, Refusal *refusal)
 
 /* Takes back all that was asked about the peer. */
 void polkit_forget(Peer *p);
+
+/* Nothing is asked any more. */
+void polkit_stop(Manager *m);
 
 /* Starts to hear of polkit's Changed. */
 int polkit_watch(Manager *m);
