@@ -235,6 +235,13 @@ static RunState close_down(Run *run) {
         return run->state = RUN_OVER;
 }
 
+/* A pipe for whose bytes the kernel has no memory just now is full for now: its reader must not wait for what nobody writes. */
+static int write_page(Run *run) {
+        int r = page_writer_flush(&run->writer);
+
+        return r == -ENOMEM ? PAGE_WRITER_FULL : r;
+}
+
 /* Writes what is left, then the end. SQLite is reset already. */
 static RunState finish(Run *run) {
         for (;;) {
@@ -244,7 +251,7 @@ static RunState finish(Run *run) {
                         run_report_end(run, true);
                         return run->state = RUN_OVER;
                 }
-                r = page_writer_flush(&run->writer);
+                r = write_page(run);
                 if (r == PAGE_WRITER_LAST) {
                         run_report_parked(run, false);
                         run_report_end(run, true);
@@ -405,7 +412,7 @@ static RunState flush(Run *run) {
                         return result_too_large(run);
                 begin_flush(run);
         }
-        r = page_writer_flush(&run->writer);
+        r = write_page(run);
         if (r == PAGE_WRITER_FULL)
                 return park(run);
         if (r < 0)
