@@ -107,8 +107,8 @@ def a_thousand_runs():
         wait_for(lambda: service.counters()["NParked"] == N_STALLED, "all readers that stopped are parked")
         each = (of_supervisor(service) - memory) / N_STALLED, of_workers(service) / N_STALLED
         diagnose(
-            f"{N_STALLED} stalled runs of {len(USERS)} users in {len(service.workers())} workers: {each[0] / KIB:.2f} KiB of the "
-            f"supervisor's and {each[1] / KIB:.1f} KiB of the workers' private memory each"
+            f"{N_STALLED} stalled runs of {len(USERS)} users in {len(service.workers())} workers: {each[0] / KIB:.2f} KiB "
+            f"of the supervisor's and {each[1] / KIB:.1f} KiB of the workers' private memory each"
         )
         look_at_workers(service)
         running = [client(i).query("db", "SELECT * FROM t") for i in range(N_RUNS - N_STALLED)]
@@ -131,14 +131,15 @@ def a_thousand_runs():
 
 @needs_root
 def pages_for_others():
-    """Runs of several users that fill the pages of all pipes leave others a pipe; when there is none left they are told so"""
+    """Runs of several users that fill the pages of all pipes leave others one; where none is left they are told"""
     service, path = start(n_descriptors=512)  # of which it takes half for pages: 256
     with service:
         before = settled.settle(service, [path])
         client = crowd(service)
         runs = [client(i).query("db", "SELECT * FROM t") for i in range(27)]  # of 64 KiB each they would be 432 pages
         service.client(OTHER).point("db")
-        refused = expect("LimitsExceeded", lambda: [runs.append(client(i).query("db", "SELECT * FROM t")) for i in range(256)])
+        more = lambda: [runs.append(client(i).query("db", "SELECT * FROM t")) for i in range(256)]  # noqa: E731
+        refused = expect("LimitsExceeded", more)
         true("all users together" in refused.message, refused.message)
         equal(runs[0].counted()[1], ROWS, "rows of a reader that woke up")
         service.client(OTHER).point("db")
@@ -162,8 +163,10 @@ def ten_thousand_statements():
         equal(service.counters()["NStatements"], N_STATEMENTS, "statements")
         each = (of_supervisor(service) - memory) / N_STATEMENTS
         more = len(fds(service.pid())) - descriptors
-        diagnose(f"{N_STATEMENTS} idle statements: {each:.0f} bytes of the supervisor's private memory, {more / N_STATEMENTS:.3f} "
-                 "descriptors and no process each")  # fmt: skip
+        diagnose(
+            f"{N_STATEMENTS} idle statements: {each:.0f} bytes of the supervisor's private memory, "
+            f"{more / N_STATEMENTS:.3f} descriptors and no process each"
+        )
         equal(more, N_STATEMENTS, "descriptors of the supervisor")
         for i in range(0, N_STATEMENTS, N_STATEMENTS // 100):
             equal(len(statements[i].fetch(1 + i).read().rows[0][0]), 100, "bytes of the text of a row")

@@ -48,6 +48,8 @@ def soak(service):
     command = [BENCH, "soak", "--json", f"--address={service.address}", f"--folder={service.data}", *arguments]
     done = subprocess.run(command, env=service.environment, capture_output=True, check=False)
     diagnose(f"{' '.join(arguments)}: exit code {done.returncode}\n{done.stderr.decode()}")
+    if done.returncode != 0:
+        diagnose(service.log_text()[-8000:])
     true(done.stdout, "no report")
     return before, done.returncode, json.loads(done.stdout)
 
@@ -97,7 +99,7 @@ def check_growth(report):
 
 @test
 def hundreds_of_clients():
-    """Hundreds of clients at once: all that was asked is answered, right, and nothing is left of it, nor has anything grown"""
+    """Hundreds of clients at once: all is answered, and right, nothing is left of it, nor has anything grown"""
     with Service(limits=LIMITS) as service:
         before, code, report = soak(service)
         show(report)
