@@ -15,6 +15,7 @@
 #include "channel-report.h"
 #include "channel-state.h"
 #include "clock.h"
+#include "compile-limit.h"
 
 #define TURN_USEC USEC_PER_MSEC          /* requests are taken in a row for so long */
 #define QUIET_USEC (10 * USEC_PER_SEC)   /* then it goes back to the supervisor */
@@ -173,6 +174,7 @@ static void begin_prepare(Channel *c, const ChannelRequest *q) {
         c->job.sql = s->sql;
         c->job.sql_size = s->sql_size;
         run_begin(&c->run, &c->job, true, &s->hint);
+        c->has_timeout = false;
         c->job.deadline_usec = UINT64_MAX; /* compiling cannot be interrupted: the supervisor watches it */
 }
 
@@ -187,6 +189,7 @@ static void begin_run(Channel *c, uint64_t timeout, StatementHint *hint) {
         }
         run_begin(&c->run, &c->job, false, hint);
         taken = c->run.taken_usec;
+        c->has_timeout = timeout > 0;
         c->job.deadline_usec = usec < UINT64_MAX - taken ? taken + usec : UINT64_MAX;
 }
 
@@ -403,6 +406,15 @@ void channel_drop(Channel *c, bool in_step) {
                 (void) channel_flush(c);
 }
 
+/* The supervisor does not know how long the client wants to wait, and one function of SQLite may compute for minutes. */
+static void run_within_limit(Channel *c) {
+        if (c->has_timeout)
+                compile_limit_run_begin(c->job.deadline_usec);
+        (void) run_slice(&c->run);
+        if (c->has_timeout)
+                compile_limit_run_end();
+}
+
 /* Goes on with the request under way. RUN_OVER: it is answered. */
 static RunState slice(Channel *c) {
         RunState state;
@@ -410,7 +422,7 @@ static RunState slice(Channel *c) {
         if (c->input.cancelled && !c->run.ending)
                 run_cancel(&c->run, ERROR_CANCELLED, "the query was cancelled");
         else
-                (void) run_slice(&c->run);
+                run_within_limit(c);
         state = c->run.state;
         if (state == RUN_OVER)
                 end_request(c);

@@ -39,6 +39,7 @@ struct Channel {
         size_t sql_capacity;
         uint64_t batch;           /* number of the last request that had come when the turn's read transaction began */
         bool busy;                /* a request is under way */
+        bool has_timeout;         /* its client gave it a time limit of its own */
         bool readable;            /* the socket may hold something */
         bool half_closed;         /* the client sends no more: there is an end to be read */
         bool ended;               /* it was read: the channel is over when what came before is answered */

@@ -10,7 +10,7 @@
 
 #define GRACE_USEC USEC_PER_SEC /* as the supervisor leaves */
 
-static uint64_t limit_usec;
+static uint64_t limit_usec, until_usec;
 
 static void set_alarm(uint64_t usec) {
         const struct itimerval alarm = {
@@ -29,7 +29,24 @@ void compile_limit_begin(void) {
                 set_alarm(limit_usec + GRACE_USEC);
 }
 
+/* What holds outside a compile. */
+static void set_run_alarm(void) {
+        uint64_t now = until_usec > 0 ? now_usec() : 0;
+
+        set_alarm(until_usec == 0 ? 0 : (until_usec > now ? until_usec - now : 0) + GRACE_USEC);
+}
+
 void compile_limit_end(void) {
         if (limit_usec > 0)
-                set_alarm(0);
+                set_run_alarm();
+}
+
+void compile_limit_run_begin(uint64_t deadline_usec) {
+        until_usec = deadline_usec;
+        set_run_alarm();
+}
+
+void compile_limit_run_end(void) {
+        until_usec = 0;
+        set_run_alarm();
 }
