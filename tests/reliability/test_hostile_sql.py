@@ -1,0 +1,226 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""SQL that is there to do harm: endless, stuck where nothing interrupts it, larger than memory and disk, slow to compile,
+as deep and wide as limits allow. Each gets an answer or a named error, each way; neighbours are answered meanwhile, and
+afterwards the service is as before.
+"""
+import os
+
+import settled
+from channel import Channel
+from client import Broken, Failure
+from harness import CHINOOK, SANITIZED, UID_A, UID_B, Service, main
+from neighbours import besieged
+from tap import cases, true
+
+A = UID_A if os.geteuid() == 0 else None
+LIMITS = {**settled.QUICK, "PrepareTimeoutSec": "0.5", "TempSizeMax": "64M", "HeapMax": "128M", "WorkersMax": 4}
+TIMEOUT = {"timeout-usec": 300000}
+N = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) "
+TEN_MB = "hex(zeroblob(5000000))"
+
+service = Service({"chinook": CHINOOK}, limits=LIMITS)
+
+ENDLESS = {
+    "recursion": f"{N}SELECT count(*) FROM n",
+    "recursion that yields nothing": f"{N}SELECT x FROM n WHERE x < 0",
+    "recursion without a new row": "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT 1 FROM n) SELECT count(*) FROM n",
+    "cross joins": "SELECT count(*) FROM Track a, Track b, Track c, Track d",
+    "cross joins that yield nothing": "SELECT 1 FROM Track a, Track b, Track c WHERE a.Name || b.Name = c.Name || 'x'",
+    "correlated subqueries": "SELECT count((SELECT count((SELECT count(*) FROM Track c WHERE c.TrackId > a.TrackId +"
+    " b.TrackId)) FROM Track b)) FROM Track a",
+    "patterns by row": "SELECT count(*) FROM Track a, Track b, Genre WHERE a.Name || b.Name LIKE '%a%e%i%o%u%x%y%z%q'",
+    "globs by row": "SELECT count(*) FROM Track a, Track b, Genre WHERE a.Name || b.Name GLOB '*a*e*i*o*u*x*y*z*q'",
+    "windows": "SELECT count(*) FROM (SELECT sum(a.TrackId) OVER (ORDER BY b.Name ROWS BETWEEN 1000 PRECEDING AND"
+    " CURRENT ROW) FROM Track a, Track b)",
+    "functions by row": f"{N}SELECT sum(length(printf('%0100000d', x))) FROM n",
+    "json by row": f"{N}SELECT sum(json_extract(json_array(x, json_object('a', x)), '$[1].a')) FROM n",
+}
+# What SQLite does in one go, without looking for an interrupt: only the end of the worker helps.
+STUCK = {
+    "instr": f"SELECT instr({TEN_MB}, hex(zeroblob(2500000)) || 'b')",
+    "trim": f"SELECT length(trim({TEN_MB} || 'x', 'abcdefghij' || hex(zeroblob(500000))))",
+    "replace": f"SELECT length(replace({TEN_MB}, hex(zeroblob(2000000)) || 'b', 'x'))",
+}
+LARGE = {
+    "zeroblob": "SELECT zeroblob(1000000000)",
+    "zeroblob past all": "SELECT zeroblob(9223372036854775807)",
+    "randomblob": "SELECT length(randomblob(1000000000))",
+    "printf by width": "SELECT length(printf('%1000000000d', 1))",
+    "printf by precision": "SELECT length(printf('%.*c', 1000000000, 'x'))",
+    "hex": "SELECT hex(zeroblob(500000000))",
+    "quote": "SELECT length(quote(zeroblob(490000000)))",
+    "replace": f"SELECT length(replace({TEN_MB}, '0', hex(zeroblob(1000))))",
+    "group_concat": f"{N}SELECT group_concat({TEN_MB}) FROM (SELECT x FROM n LIMIT 1000)",
+    "doubling": "WITH RECURSIVE d(s) AS (VALUES('x') UNION ALL SELECT s || s FROM d) SELECT max(length(s)) FROM d",
+    "json_group_array": f"{N}SELECT json_group_array({TEN_MB}) FROM (SELECT x FROM n LIMIT 1000)",
+    "json of json": f"SELECT json_array({', '.join([TEN_MB] * 50)})",
+    "wide row": f"SELECT {', '.join([TEN_MB] * 100)}",
+}
+SPILLS = {
+    "sort": f"{N}SELECT y FROM (SELECT x, randomblob(2000) AS y FROM n) ORDER BY y",
+    "distinct": f"{N}SELECT count(*) FROM (SELECT DISTINCT randomblob(2000) FROM n)",
+    "groups": f"{N}SELECT count(*) FROM n GROUP BY randomblob(2000)",
+    "union": f"{N}SELECT randomblob(2000) FROM n UNION SELECT 1",
+    "recursion with UNION": "WITH RECURSIVE n(x) AS (VALUES(x'') UNION SELECT randomblob(2000) FROM n)"
+    " SELECT count(*) FROM n",
+    "materialized": f"{N}, m AS MATERIALIZED (SELECT randomblob(2000) AS y FROM n) SELECT count(*) FROM m a, m b",
+    "window": f"{N}SELECT sum(x) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING), randomblob(99) FROM n",
+}
+
+
+def doubled(levels):
+    ctes = "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})" for n in range(1, levels))
+    return f"WITH c0(x) AS (SELECT 1){ctes} SELECT count(*) FROM c{levels - 1}"
+
+
+def nested(n):
+    return "SELECT " + "(" * n + "1" + ")" * n
+
+
+def tables(n):
+    return "SELECT count(*) FROM " + ", ".join(f"Genre g{i}" for i in range(n)) + " WHERE 0"
+
+
+COMPILED = {
+    "21 levels of CTEs": doubled(21),
+    "17 levels of CTEs": doubled(17),
+    "64 joined tables": tables(64) + "".join(f" AND g{i}.GenreId = g{i + 1}.GenreId" for i in range(63)),
+    "64 tables, all columns": "SELECT * FROM " + " JOIN ".join(f"Track t{i}" for i in range(64)),
+    "views of views": "WITH v0 AS (SELECT * FROM Track)"
+    + "".join(f", v{i} AS (SELECT * FROM v{i - 1})" for i in range(1, 300)) + " SELECT count(*) FROM v299",
+    "a list of 100,000": "SELECT 1 IN (" + ",".join(map(str, range(100000))) + ")",
+    "a CASE of 30,000": "SELECT CASE 1" + "".join(f" WHEN {i} THEN {i}" for i in range(30000)) + " END",
+    "OR of 900": "SELECT count(*) FROM Track WHERE "
+    + " OR ".join(f"TrackId = {i} AND Name LIKE 'x{i}%'" for i in range(900)),
+    "windows by the hundred": "SELECT "
+    + ", ".join(f"sum(TrackId) OVER (ORDER BY Name || {i})" for i in range(200)) + " FROM Track",
+}
+# Within limits: the right answer.
+DEEP_AND_WIDE = {
+    "2,000 columns": ("SELECT " + ", ".join(map(str, range(2000))), [list(range(2000))]),
+    "900 deep": ("SELECT 1" + "+1" * 899, [[900]]),
+    "90 NOTs": ("SELECT " + "NOT " * 90 + "1", [[1]]),
+    "500 SELECTs": (" UNION ALL ".join(["SELECT 1"] * 500), [[1]] * 500),
+    "64 tables": (tables(64), [[0]]),
+    "a million bytes": ("SELECT 1" + " " * 999992, [[1]]),
+    "12 levels of CTEs": (doubled(12), [[2048]]),
+    "12 subqueries": ("SELECT * FROM (" * 12 + "SELECT 1" + ")" * 12, [[1]]),
+}
+# One past them.
+TOO_MUCH = {
+    "2,001 columns": ("SELECT " + ", ".join(map(str, range(2001))), {"LimitsExceeded", "Sql"}),
+    "1,100 deep": ("SELECT 1" + "+1" * 1100, {"LimitsExceeded", "Sql"}),
+    "10,000 parentheses": (nested(10000), {"LimitsExceeded", "Sql"}),
+    "501 SELECTs": (" UNION ALL ".join(["SELECT 1"] * 501), {"LimitsExceeded"}),
+    "65 tables": (tables(65), {"LimitsExceeded", "Sql"}),
+    "a million and one": ("SELECT 1" + " " * 999993, {"LimitsExceeded"}),
+    "a pattern of 50,001": ("SELECT 'x' LIKE '" + "%" * 50001 + "'", {"LimitsExceeded", "Sql"}),
+    "parameter 32,767": ("SELECT ?32767", {"LimitsExceeded", "Sql"}),
+    "200 function arguments": ("SELECT max(" + ", ".join(["1"] * 200) + ")", {"LimitsExceeded", "Sql"}),
+    "json 10,000 deep": ("SELECT json('" + "[" * 10000 + "]" * 10000 + "')", {"Sql"}),
+}
+
+
+def down_a_pipe(client, sql):
+    return client.query("chinook", sql, options=TIMEOUT).read().rows
+
+
+def as_values(client, sql):
+    return client.query_rows("chinook", sql, options={**TIMEOUT, "max-bytes": 1 << 20})[1]
+
+
+def by_cursor(client, sql):
+    return client.all_rows("chinook", sql, options=TIMEOUT)[1]
+
+
+def on_a_channel(client, sql):
+    channel = Channel(client)
+    try:
+        return channel.ask(sql, timeout_usec=TIMEOUT["timeout-usec"])
+    finally:
+        channel.close()
+
+
+WAYS = (down_a_pipe, as_values, by_cursor, on_a_channel)
+
+
+def outcome(way, client, sql):
+    """Rows, or the name of the error; a stream that breaks off is the loss of its worker."""
+    try:
+        return way(client, sql)
+    except Broken:
+        return "WorkerLost"
+    except Failure as failure:
+        true(len(failure.message.split()) > 1, f"{failure.name} says only {failure.message!r}")
+        return failure.name.removeprefix("org.sqlipc1.Error.")
+
+
+def attack(statements, allowed, ways=WAYS):
+    """Each statement each way, one after the other: none may bring anything but `allowed`."""
+    client, tried = service.client(A), 0
+    for name, sql in statements.items():
+        for way in ways:
+            got = outcome(way, client, sql)
+            true(isinstance(got, str) and got in allowed, f"{name}, {way.__name__}: {str(got)[:200]}, and none of {allowed}")
+            tried += 1
+    cases("hostile sql", tried, "a statement in a way that is there to do harm")
+
+
+@besieged(service, UID_B)
+def endless():
+    """Recursion, joins, subqueries, patterns, windows that never end: TimedOut, each way"""
+    attack(ENDLESS, {"TimedOut"}, WAYS[:: 3 if SANITIZED else 1])
+
+
+@besieged(service, UID_B)
+def stuck():
+    """Functions that compute for minutes and hear nothing: the worker ends, the client has a named error"""
+    attack(STUCK, {"TimedOut", "WorkerLost"}, (as_values, on_a_channel)[: 1 if SANITIZED else 2])
+
+
+@besieged(service, UID_B)
+def large():
+    """Strings and blobs of a gigabyte, by every function that makes one"""
+    fine = {"OutOfMemory", "LimitsExceeded", "RowTooLarge", "TimedOut", "WorkerLost"}
+    attack(LARGE, fine, WAYS[:: 3 if SANITIZED else 1])
+
+
+@besieged(service, UID_B)
+def spills():
+    """Sorts, groups and tables that go to temporary files, without end"""
+    attack(SPILLS, {"LimitsExceeded", "TimedOut", "OutOfMemory"}, WAYS[:: 3 if SANITIZED else 1])
+
+
+@besieged(service, UID_B)
+def compiled():
+    """Statements that compile for long: TimedOut or a limit, or a right answer in the time that there is"""
+    client, tried = service.client(A), 0
+    fine = {"OutOfMemory", "LimitsExceeded", "TimedOut", "WorkerLost", "Sql"}
+    for name, sql in COMPILED.items():
+        for way in WAYS[:: 3 if SANITIZED else 1]:
+            got = outcome(way, client, sql)
+            true(isinstance(got, list) or got in fine, f"{name}, {way.__name__}: {got}")
+            tried += 1
+    cases("hostile sql", tried, "a statement in a way that is there to do harm")
+
+
+@besieged(service, UID_B)
+def deep_and_wide():
+    """The deepest and widest statements that limits allow bring what they should, those past a limit an error by name"""
+    client, tried = service.client(A), 0
+    for name, (sql, rows) in DEEP_AND_WIDE.items():
+        for way in WAYS:
+            got = outcome(way, client, sql)
+            true(got == rows, f"{name}, {way.__name__}: {str(got)[:200]}")
+            tried += 1
+    for name, (sql, errors) in TOO_MUCH.items():
+        for way in WAYS:
+            got = outcome(way, client, sql)
+            true(isinstance(got, str) and got in errors, f"{name}, {way.__name__}: {str(got)[:200]}, none of {errors}")
+            tried += 1
+    cases("hostile sql", tried, "a statement as deep or wide as limits allow, or past them, in a way")
+
+
+if __name__ == "__main__":
+    main(service)
