@@ -200,6 +200,18 @@ def sides_that_disagree():
 
 
 @test
+def soak_that_fails():
+    """soak: values that are not those of the file are seen, told, and the exit code says so; the report is there"""
+    where = publish()[0]
+    other = service.data / "other-points"
+    bench("dataset", "--kind=point", "--rows=1000", "--seed=2", other)
+    arguments = [where, f"--file={other}", "--time=1s", "--rounds=1", "--clients=10"]
+    report = json.loads(bench("soak", "--json", *arguments, code=FAILED))
+    true(report["figures"]["errors that were not, and wrong answers"]["median"] > 0, report["figures"])
+    true(report["facts"]["verdict"].startswith("failed"), report["facts"])
+
+
+@test
 def exposed():
     """exposed: no figures where what is exposed is another file"""
     arguments = publish()
@@ -319,6 +331,9 @@ def wrong_usage():
         ("fetch", *where, "word"),
         ("fetch", *where, "--postgres=x"),
         ("fetch", *where, "--user"),
+        ("soak", *where, "--clients=0"),
+        ("soak", *where, "--time=0s"),
+        ("soak", *where, "--time=2days"),
         ("report", *where),
         ("report", "x"),
     ):
