@@ -252,7 +252,8 @@ static FILE *file_of(const char *text, size_t size) {
 
 /* `text` has no NUL: else only a file can hold it. */
 static void check_units(const char *text, size_t size) {
-        bool whole = strlen(text) == size, skips = g_str_has_prefix(text, "#!") || g_str_has_prefix(text, "\xef\xbb\xbf");
+        bool whole = strlen(text) == size;
+        bool skips = g_str_has_prefix(text, "#!") || g_str_has_prefix(text, "\xef\xbb\xbf") || strchr(text, '\r');
         Reading a, b;
 
         reading_init(&a);

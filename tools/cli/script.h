@@ -3,8 +3,8 @@
  * Lines to units. A unit is a statement up to its ";" (several may stand on a line, one may take many lines) or a
  * command: what begins with "." where no statement is under way, or with a backslash anywhere outside of strings, up to
  * the end of its line. A statement without ";" at the end of a file is a unit too. Blanks, comments and empty statements
- * are none; those before a statement do not belong to it. A byte order mark and a first line "#!..." of a file are passed
- * over.
+ * are none; those before a statement do not belong to it. A byte order mark, a first line "#!..." and a CR at the end of a
+ * line of a file are passed over.
  */
 #ifndef CLI_SCRIPT_H
 #define CLI_SCRIPT_H
