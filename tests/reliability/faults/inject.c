@@ -2,8 +2,8 @@
 /*
  * Where faults are armed and counted (inject.h). Test builds alone.
  *
- * SQLIPC_FAULTS=FOLDER: a file FOLDER/PROGRAM (sqlipcd, sqlipc-worker) is mapped, in which a test arms a site of all processes
- * of that program and sees what they reached. Without it the program's own memory takes its place.
+ * SQLIPC_FAULTS=FOLDER: a file FOLDER/PROGRAM (sqlipcd, sqlipc-worker) is mapped, in which a test arms a site of all
+ * processes of that program and sees what they reached. Without it the program's own memory takes its place.
  * SQLIPC_FAULTS_LIST=1: the program prints its sites instead of running, a line each: call, file, line, function, errors.
  */
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Faults in our own calls. Test builds of supervisor, worker and library alone: the compiler reads this before each of their files
- * (-include), so that each call of what can fail becomes a site, which inject.c makes fail when it is told to.
+ * Faults in our own calls. Test builds of supervisor and worker alone: the compiler reads this before each of their
+ * files (-include), so that each call of what can fail becomes a site, which inject.c makes fail when it is told to.
  *
  * A site is a place in the source. It is data in a section of the program, so the program itself lists all of its sites, in
- * code that no test reaches, too. tests/reliability/faults.py has what is *not* a site, and why.
+ * code that no test reaches, too. tests/reliability/test_faults.py has what is *not* a site, and why.
  *
  * Functions are told apart by how they fail; the list behind each has the errors, each of which is a case. The headers come
  * first: below, a name with a parenthesis behind it is a call.
@@ -142,10 +142,10 @@ static inline size_t fault_less(size_t size) {
 
 #define read(...) FAULT_SIZED(read, (FAULT_SHORT, EINTR, EIO), __VA_ARGS__)
 #define pread(...) FAULT_SIZED(pread, (FAULT_SHORT, EINTR, EIO), __VA_ARGS__)
-#define write(...) FAULT_SIZED(write, (FAULT_SHORT, EINTR, EIO, EAGAIN), __VA_ARGS__)
+#define write(...) FAULT_SIZED(write, (FAULT_SHORT, EINTR, ENOMEM), __VA_ARGS__)
 #define recv(...) FAULT_SIZED(recv, (FAULT_SHORT, EINTR, ECONNRESET, ENOMEM), __VA_ARGS__)
 #define send(...) FAULT_SIZED(send, (FAULT_SHORT, EINTR, EPIPE, ENOBUFS), __VA_ARGS__)
-#define writev(...) FAULT_ERRNO(writev, (EINTR, EIO, EPIPE), __VA_ARGS__)
+#define writev(...) FAULT_ERRNO(writev, (EINTR, ENOMEM), __VA_ARGS__)
 #define recvmsg(...) FAULT_ERRNO(recvmsg, (EINTR, ECONNRESET, ENOMEM), __VA_ARGS__)
 #define sendmsg(...) FAULT_ERRNO(sendmsg, (EINTR, EAGAIN, EPIPE, ENOBUFS), __VA_ARGS__)
 #define epoll_ctl(...) FAULT_ERRNO(epoll_ctl, (ENOMEM, ENOSPC), __VA_ARGS__)

@@ -19,8 +19,8 @@ typedef struct FaultSite {
 /* Called at each site. Returns 0, or what it is to fail with, now and once. */
 int fault_now(const FaultSite *site);
 
-/* For a program that arms its own sites (else a test does, from outside): site `index` fails with its error `error` when it is
- * reached for the `skip` + 1st time from now on. */
+/* For a program that arms its own sites (else a test does, from outside): site `index` fails with its error `error` when
+ * it is reached for the `skip` + 1st time from now on. */
 void fault_arm(unsigned index, int error, unsigned skip);
 
 /* Whether what was armed did fail. Nothing is armed afterwards. */
