@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Another program locks a database, writes to it all the time, changes its journal, its schema and its pages.
 
-A reader waits for a lock until its deadline, and is Busy then; what it reads is one commit; and a writer finds its locks and its
-files as it left them (I12).
+A reader waits for a lock until its deadline, and is Busy then; what it reads is one commit; and a writer finds its locks and
+its files as it left them (I12).
 
 usage: test_locks.py [--changes=N] [TEST]...
 """
@@ -48,7 +48,8 @@ CHANGER = """
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
 for n in range(int(sys.argv[2])):
-    db.execute(f"ALTER TABLE wide ADD COLUMN c{n} DEFAULT 'c{n}'" if n % 2 == 0 else f"ALTER TABLE wide DROP COLUMN c{n - 1}")
+    what = f"DROP COLUMN c{n - 1}" if n % 2 else f"ADD COLUMN c{n} DEFAULT 'c{n}'"
+    db.execute(f"ALTER TABLE wide {what}")
 db.close()
 """
 
@@ -156,7 +157,7 @@ def lock_that_goes():
 
 @test
 def reserved_and_pending():
-    """RESERVED: rows. PENDING, of a writer that waits for a parked run: rows beside that run, Busy elsewhere, nothing else"""
+    """RESERVED: rows. PENDING, of a writer that waits for a parked run: rows beside that run, Busy elsewhere"""
     with database("DELETE", busy=0.1) as (name, path, db):
         run = parked(name)
         db.execute("BEGIN IMMEDIATE")

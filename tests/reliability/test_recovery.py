@@ -4,11 +4,11 @@
 
 usage: test_recovery.py [--all] [TEST]...
 
-sqlite-faults/crashing-writer sets a version in all rows of a table, again and again, and dies at the n-th call that changes a
-file, for each n until it lives; its last write is not done at all, or by half. Each state of the files is read as a database
-that the service owns, and as one that it does not. It gives the rows of the last version that was committed, or of the one
-that was being written, but all of the same; or NeedsRecovery, NeedsOwner, Busy, with what to do. SQLite then recovers a copy:
-the service must not have read anything else. And it reads what SQLite recovered in the place.
+sqlite-faults/crashing-writer sets a version in all rows of a table, again and again, and dies at the n-th call that changes
+a file, for each n until it lives; its last write is not done at all, or by half. Each state of the files is read as a
+database that the service owns, and as one that it does not. It gives the rows of the last version that was committed, or of
+the one that was being written, but all of the same; or NeedsRecovery, NeedsOwner, with what to do. SQLite then recovers a
+copy: the service must not have read anything else. And it reads what SQLite recovered in the place.
 
 `--all`: each n; else some are left out in the middle.
 """

@@ -262,7 +262,7 @@ service = Service(
     limits={"WorkersMax": 1, "WorkerIdleSec": 1, "BusyTimeoutSec": 0.05},
 )
 client = service.client()
-few = 8 if SANITIZED else 60
+few = 4 if SANITIZED else 40
 scan = Scenario("scan", "SELECT * FROM t", plain(40))
 index = Scenario("index", "SELECT a, b FROM t WHERE b > 'text 02' ORDER BY b DESC", plain(40))
 logged = Scenario("log", "SELECT a, b, c FROM t ORDER BY b", log)
@@ -295,20 +295,20 @@ def files_of_a_log():
 @test
 def files_of_a_part():
     """An exposed table: each call to a file fails"""
-    try_files(exposed, few=min(few, 12))
+    try_files(exposed, few=min(few, 8))
 
 
 @test
 def files_of_words():
     """A full-text index: each call to a file fails"""
-    try_files(text, few=min(few, 12))
+    try_files(text, few=min(few, 8))
 
 
 @test
 def temporary_files():
     """A sort that spills: temporary files cannot be made, the disk is full, what was written cannot be read"""
     names = ("xOpen", "xRead", "xWrite")
-    try_files(spill, faults=[fault for fault in FILE_FAULTS if fault[0] in names], few=3 if SANITIZED else 8)
+    try_files(spill, faults=[fault for fault in FILE_FAULTS if fault[0] in names], few=2 if SANITIZED else 5)
 
 
 @test
@@ -322,7 +322,7 @@ def corrupt_bytes():
 def memory():
     """Each allocation of SQLite fails: OutOfMemory, and the worker lives"""
     pids = service.workers()
-    try_memory(scan, logged, exposed, few=6 if SANITIZED else 25)
+    try_memory(scan, logged, exposed, few=4 if SANITIZED else 12)
     equal(len(service.workers()) <= len(pids) + 1, True, "workers")
 
 
