@@ -339,15 +339,15 @@ class Queries:
         if table.size == "huge":
             name = self.choice(names)
             what = f"length({name}), typeof({name}), substr({name}, 1, 5)"
-            if self.chance(0.12):
+            if self.chance(0.25):
                 what = self.choice(("*", f"length({name}), {name}", f"hex({name})", f"substr({name}, 3)", name))
             return f"SELECT {what} FROM {table.name}{self.tail(1)}"
         if table.size == "wide":
-            if self.chance(0.1):
+            if self.chance(0.25):
                 return f"SELECT * FROM {table.name}{self.tail(5)}"
             columns = ", ".join(self.choice(names) for _ in range(self.choice((1, 5, 40))))
             return f"SELECT {columns} FROM {table.name} WHERE {self.condition([('', names)], 0)}"
-        if self.chance(0.2):
+        if self.chance(0.4):
             return f"SELECT * FROM {table.name}{self.tail(1)}"
         columns = f"{self.expression([('', names)], 1)} AS e, {self.choice(names)}"
         return f"SELECT {columns} FROM {table.name} WHERE {self.condition([('', names)])}{self.tail(2)}"
