@@ -26,6 +26,8 @@ typedef struct Pipe {
         bool ran, filled;        /* it was grown for its first run, for a run that fills it */
         bool rests;              /* retired a moment ago: in manager->resting_pipes, by rest_link */
         sd_event_source *watch;  /* retired: waits for POLLERR */
+        const struct Worker *ended_by; /* whose run was the last to end, and how much it had said by then */
+        uint64_t ended_at;
         GList link;              /* in user->pipes */
         GList rest_link;
 } Pipe;

@@ -423,6 +423,10 @@ int run_on_filling(Run *run) {
 static void over(Run *run) {
         Statement *s = run->statement;
 
+        if (run->pipe && run->worker) {
+                run->pipe->ended_by = run->worker;
+                run->pipe->ended_at = run->worker->n_said;
+        }
         detach(run);
         run->group = group_unref(run->group);
         run->state = RUN_OVER;

@@ -356,6 +356,25 @@ void worker_free(Worker *w) {
         (void) group_unref(g);
 }
 
+/* The end of a run is told before its last byte is written. If that was the last thing it said, and it did not end by itself,
+ * or if it lied, the byte may be missing: whoever waits for it shall find the end of the file. */
+static void break_unsure_pipes(const Worker *w, bool ended_well) {
+        for (GList *i = w->group->user->pipes.head, *next; i; i = next) {
+                Pipe *p = i->data;
+
+                next = i->next;
+                if (p->ended_by != w)
+                        continue;
+                p->ended_by = NULL;
+                if (ended_well || (p->ended_at != w->n_said && !w->distrusted))
+                        continue;
+                if (p->n_ref == 0)
+                        pipe_free(p);
+                else
+                        pipe_break(p);
+        }
+}
+
 static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userdata) {
         Worker *w = userdata;
         Manager *m = w->manager;
@@ -377,6 +396,7 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
                 log_event_limited(LOG_EVENT_WORKER_LOST, NULL, &fields, "Worker %i %s %i.", (int) w->pid, how,
                                   si->si_status);
         w->pid = 0; /* reaped when this returns */
+        break_unsure_pipes(w, w->ending && si->si_code == CLD_EXITED && si->si_status == 0);
         worker_gone(w);
         worker_free(w);
         group_staff(g);
@@ -468,6 +488,7 @@ static int receive(Worker *w, size_t *budget) {
         }
         if (r > 0) {
                 *budget -= MIN(*budget, m.size);
+                w->n_said++;
                 r = dispatch(w, &m.message);
                 if (r < 0)
                         log_full(LOG_WARNING, database_name(w->group->database), NULL,

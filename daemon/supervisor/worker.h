@@ -27,6 +27,7 @@ struct Worker {
         bool spoke;               /* it took a job, or answered */
         bool ending, killed;
         bool outdated;            /* a reload changed what it was started with: it ends once nothing runs there */
+        uint64_t n_said;          /* messages of its */
         bool distrusted;          /* nothing that it says is read any more */
         uint64_t started_usec;
         uint64_t idle_usec;       /* since when it has had no run and no channel */
