@@ -211,9 +211,8 @@ static bool see_values(const ExposedObject *o, const Plan *plan, sqlite3_value *
         return true;
 }
 
-/* What the SQL names: parameters of what was left out, and of IS NULL, may be past the last one. */
-/* SQLite takes a byte order mark off text of UTF-16 that is bound, and whatever else begins with its bytes; in a table U+FEFF
- * is a character like any other. With one more before it, it loses that one. */
+/* SQLite takes a byte order mark off text of UTF-16 that is bound, and whatever else begins with its bytes; in a table
+ * U+FEFF is a character like any other. With one more before it, it loses that one. */
 static int bind_marked(sqlite3_stmt *stmt, int index, sqlite3_value *value) {
         static const uint16_t mark = 0xfeff;
         const void *text = sqlite3_value_text16(value);
@@ -241,6 +240,7 @@ static int bind_value(sqlite3_stmt *stmt, int index, sqlite3_value *value) {
         return begins_with_mark(value) ? bind_marked(stmt, index, value) : sqlite3_bind_value(stmt, index, value);
 }
 
+/* What the SQL names: parameters of what was left out, and of IS NULL, may be past the last one. */
 static int bind_values(sqlite3_stmt *stmt, const Plan *plan, sqlite3_value **values) {
         int rc = SQLITE_OK, n = sqlite3_bind_parameter_count(stmt);
 
