@@ -122,6 +122,8 @@ class Trial:
         self.stage.armed = True
         self.faults.arm(site, error, skip)
         failure = self.play(name)
+        if not self.faults.fired():
+            settled.settle(self.stage.service)  # a worker's end may be what is to fail
         self.faults.disarm()
         fired = self.faults.fired()
         service = self.stage.service
@@ -354,6 +356,18 @@ def supervisor():
 def worker():
     """Each call of a worker fails once"""
     try_all("sqlipc-worker", "worker")
+
+
+@test
+def library():
+    """Each call of the library fails once, in a client's life over each transport"""
+    with Service({"chinook": CHINOOK}, limits=settled.QUICK) as service:
+        before = settled.settle(service)
+        program = subprocess.run([PROGRAMS / "library-client-faults", service.address], capture_output=True, timeout=600)
+        output = program.stdout.decode()
+        print("\n".join(line for line in output.splitlines() if line.startswith("#")), flush=True)
+        true(program.returncode == 0, f"{output[-600:]}{program.stderr.decode()[-2000:]}")
+        settled.as_before(service, before)
 
 
 if __name__ == "__main__":

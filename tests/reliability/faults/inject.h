@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Faults in our own calls. Test builds of supervisor and worker alone: the compiler reads this before each of their
+ * Faults in our own calls. Test builds of supervisor, worker and library: the compiler reads this before each of their
  * files (-include), so that each call of what can fail becomes a site, which inject.c makes fail when it is told to.
  *
  * A site is a place in the source. It is data in a section of the program, so the program itself lists all of its sites, in
@@ -59,6 +59,8 @@
 #include <systemd/sd-journal.h>
 
 #include "site.h"
+
+#define bind fault_bind /* the library has one of its own, and does not see <sys/socket.h> there */
 
 #define FAULT_LIST(...) __VA_ARGS__
 #define FAULT(name, error_list)                                                                                       \
