@@ -3,11 +3,12 @@
  * A client of a library whose calls fail one after the other: library-client-faults ADDRESS. Includes sqlipc.h alone of the
  * library's; the sites are its own program's (site.h), so it arms them itself.
  *
- * A session is a client's life over one transport. With a fault it ends with an error that says what is wrong, or with the right
- * values; the connection can be asked again, and no descriptor is left. Who hangs is ended by SIGALRM.
+ * A session is a client's life over one transport. With a fault it ends with an error that says what is wrong, or with
+ * the right values; the connection can be asked again, and no descriptor is left. Who hangs is ended by SIGALRM.
  */
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -119,6 +120,60 @@ static int give_up_half_way(sqlipc_connection *c) {
         return r;
 }
 
+/* What D-Bus has no type for, and a row that is too large for memory of its own. */
+static int ask_for_odd_values(sqlipc_connection *c) {
+        const sqlipc_parameter parameters[] = { { .name = ":a", .type = SQLIPC_TEXT, .bytes = "\xff", .size = 1 } };
+        sqlipc_cursor *cursor = NULL;
+        size_t size = 0;
+        int r = sqlipc_query_with(c, "chinook", "SELECT :a AS \"a\", zeroblob(6000000)", parameters, 1, &cursor);
+
+        if (r >= 0)
+                r = sqlipc_cursor_next(cursor);
+        if (r > 0 && (sqlipc_column_text(cursor, 0, &size)[0] != '\xff' || size != 1))
+                wrong("a text is wrong");
+        if (r > 0)
+                (void) sqlipc_column_blob(cursor, 1, &size);
+        if (r > 0 && size != 6000000)
+                wrong("a large blob is too short");
+        (void) sqlipc_cursor_close(cursor);
+        return r;
+}
+
+static int wait_for_events(sqlipc_connection *c) {
+        struct pollfd p = { .fd = sqlipc_get_fd(c) };
+        int r = p.fd < 0 ? p.fd : sqlipc_get_events(c);
+
+        if (r < 0)
+                return r;
+        p.events = (short) r;
+        uint64_t usec;
+        r = sqlipc_get_timeout(c, &usec);
+        if (r < 0)
+                return r;
+        (void) poll(&p, 1, 1000); /* no later than what would come by time */
+        return sqlipc_process(c);
+}
+
+/* From a loop of the program's own. */
+static int ask_without_blocking(sqlipc_connection *c) {
+        sqlipc_cursor *cursor = NULL;
+        unsigned n = 0;
+        int r = sqlipc_set_blocking(c, 0);
+
+        if (r >= 0)
+                r = sqlipc_query(c, "chinook", "SELECT * FROM Genre", &cursor, NULL);
+        while (r >= 0 && ((r = sqlipc_cursor_next(cursor)) > 0 || r == -EAGAIN)) {
+                n += r > 0;
+                if (r == -EAGAIN)
+                        r = wait_for_events(c);
+        }
+        if (r == 0 && n != 25)
+                wrong("rows are missing");
+        (void) sqlipc_cursor_close(cursor);
+        (void) sqlipc_set_blocking(c, 1);
+        return r;
+}
+
 static int count_database(const char *name, const char *description, void *userdata) {
         (void) name;
         (void) description;
@@ -142,7 +197,12 @@ static int live(sqlipc_transport transport) {
                 r = count_rows(c, "SELECT * FROM Track", 3503);
         if (r >= 0)
                 r = give_up_half_way(c);
-        if (r >= 0 && sqlipc_query(c, "chinook", "SELECT * FROM nowhere", &cursor, NULL) >= 0 && sqlipc_cursor_next(cursor) >= 0)
+        if (r >= 0)
+                r = ask_for_odd_values(c);
+        if (r >= 0)
+                r = ask_without_blocking(c);
+        if (r >= 0 && sqlipc_query(c, "chinook", "SELECT * FROM nowhere", &cursor, NULL) >= 0 &&
+            sqlipc_cursor_next(cursor) >= 0)
                 wrong("a wrong statement ran");
         cursor = sqlipc_cursor_close(cursor);
         if (r < 0 && c && !*sqlipc_error_message(c))
@@ -192,7 +252,9 @@ static unsigned try_all(sqlipc_transport transport) {
 }
 
 int main(int argc, char **argv) {
-        static const sqlipc_transport transports[] = { SQLIPC_TRANSPORT_PIPE, SQLIPC_TRANSPORT_CHANNEL, SQLIPC_TRANSPORT_DBUS };
+        static const sqlipc_transport transports[] = {
+                SQLIPC_TRANSPORT_PIPE, SQLIPC_TRANSPORT_CHANNEL, SQLIPC_TRANSPORT_DBUS,
+        };
         unsigned n = 0, n_never = 0;
 
         if (argc != 2)
