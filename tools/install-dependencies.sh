@@ -30,6 +30,8 @@ fuzz=("${build[@]}" clang libclang-rt-dev llvm)
 # What .ci/run does beyond the tests, and the servers that a test measures beside us, or reaches us through (ssh): elsewhere
 # it skips them, rather than have a test start services on somebody's machine.
 gate=("${test[@]}" "${bench[@]}" "${fuzz[@]}" shellcheck valgrind openssh-client openssh-server)
+# Other eyes than tests': tools/analyse.sh.
+analyse=("${gate[@]}" abigail-tools clang-tidy debootstrap gcovr lld llvm)
 # A terminal on an X server without a screen, keys for it, pictures of it.
 screenshots=("${demo[@]}" sqlite3 gnuplot-nox xvfb xterm xdotool imagemagick fonts-dejavu-core)
 
@@ -42,6 +44,7 @@ wanted=()
 [ $# -gt 0 ] || usage
 for group; do
     case $group in
+    analyse) wanted+=("${analyse[@]}") ;;
     bench) wanted+=("${bench[@]}") ;;
     build) wanted+=("${build[@]}") ;;
     demo) wanted+=("${demo[@]}") ;;

@@ -29,7 +29,7 @@ typedef struct Options {
 
 /* Bytes of rows in one reply. */
 #define ROWS_SIZE_DEFAULT ((uint32_t) 256 * 1024)
-#define ROWS_SIZE_MAX ((uint32_t) 1024 * 1024)
+#define ROWS_SIZE_MAX ((uint64_t) 1024 * 1024)
 
 /* Reads the options, next in `m`. `allowed`: OptionKeys. UNKNOWN_OPTION, INVALID_OPTION. */
 int options_read(sd_bus_message *m, unsigned allowed, Options *ret, Refusal *refusal);

@@ -1,0 +1,203 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# tools/analyse.sh [CHECK]...
+#
+# Looks at the code by other means than its tests do; without arguments by all, which takes an hour on two cores:
+#
+#   compilers    gcc and clang, at -O0, and at -O3 with link-time optimization and without assertions: no warning, and the
+#                unit and fuzz suites pass in each
+#   analyzer     gcc -fanalyzer: no finding beside those of tools/analyse-suppressions.txt, where each is argued
+#   tidy         clang-tidy, its static analyzer included: the same
+#   valgrind     the unit suite, and the supervisor under a client's calls: no memory that nobody wrote is looked at, none
+#                is lost, no descriptor is left open
+#   abi          libsqlipc against client-lib/libsqlipc.abi, what it was at the last release: nothing is gone or changed
+#   coverage     lines and branches that the suites unit, fuzz, bus and reliability run, by file; then what no test runs
+#   32-bit       as root: builds, and tests, in a Debian of 32 bits, which is installed into build-analyse
+#
+# What is built lies in build-analyse. The last line is "N passed, N failed"; exit code 0 if nothing failed.
+#
+# tools/analyse.sh --update-abi     after a release: writes client-lib/libsqlipc.abi anew
+set -u
+cd "$(dirname "$0")/.." || exit 1
+readonly checks=(compilers analyzer tidy valgrind abi coverage 32-bit)
+readonly folder=build-analyse suppressions=tools/analyse-suppressions.txt
+passed=0 failed=0
+
+# verdict NAME COMMAND...: counts what the command says by its exit code.
+verdict() {
+    local name=$1
+    shift
+    printf '== %s\n' "$name"
+    if "$@"; then
+        passed=$((passed + 1))
+        echo "ok - $name"
+    else
+        failed=$((failed + 1))
+        echo "not ok - $name"
+    fi
+}
+
+# configure NAME CC [MESON OPTION...]
+configure() {
+    local dir=$folder/$1 cc=$2
+    shift 2
+    mkdir -p "$folder"
+    [ -e "$dir/build.ninja" ] || CC=$cc meson setup "$dir" -Dwerror=true "$@" >"$dir.log" 2>&1 || {
+        cat "$dir.log"
+        return 1
+    }
+}
+
+unit_tests() {
+    meson test -C "$1" --no-rebuild --print-errorlogs --suite unit --suite fuzz >"$1.tests" 2>&1 || {
+        cat "$1.tests"
+        return 1
+    }
+}
+
+build_and_test() {
+    configure "$@" && ninja -C "$folder/$1" --quiet && unit_tests "$folder/$1"
+}
+
+compilers() {
+    local cc release=(--buildtype=release -Db_lto=true -Db_ndebug=true)
+
+    for cc in gcc clang; do
+        verdict "$cc -O0" build_and_test "$cc-O0" $cc --buildtype=debug
+        if [ $cc = clang ]; then # bitcode needs its own linker, and its own archiver
+            export CC_LD=lld AR=llvm-ar
+        fi
+        verdict "$cc -O3, LTO, NDEBUG" build_and_test "$cc-O3" $cc "${release[@]}"
+        unset CC_LD AR
+    done
+}
+
+# unsuppressed LOG: findings, a line each, that no line of the suppressions ("FILE CLASS") names.
+unsuppressed() {
+    local finding file class
+
+    sed 's/\x1b\[[0-9;]*m//g' "$1" | grep -aE '^[^ :]+:[0-9]+:[0-9]+: (warning|error): .*\[[a-zA-Z0-9.,=-]+\]$' |
+        sed -E "s#^([^:]*/)?(\.\./)+##; s#^$PWD/##" | sort -u |
+        while IFS= read -r finding; do
+            file=${finding%%:*} class=${finding##*\[} class=${class%\]}
+            grep -qxF -- "$file ${class%%,*}" $suppressions || printf '%s\n' "$finding"
+        done
+}
+
+no_findings() {
+    local found
+
+    found=$(unsuppressed "$1")
+    [ -z "$found" ] || { printf '%s\n' "$found"; return 1; }
+}
+
+analyzer() {
+    configure analyzer gcc -Dwerror=false -Dtests=false -Ddocs=false -Dc_args=-fanalyzer || return
+    ninja -C $folder/analyzer -t clean >/dev/null # a file that is not compiled has no findings
+    ninja -k0 -C $folder/analyzer >$folder/analyzer.findings 2>&1 || { tail $folder/analyzer.findings; return 1; }
+    no_findings $folder/analyzer.findings
+}
+
+tidy() {
+    configure tidy clang -Dtests=false -Ddocs=false || return
+    run-clang-tidy -quiet -p $folder/tidy "$PWD/(daemon|client-lib|dbus-interfaces|tools)/" \
+        >$folder/tidy.findings 2>/dev/null
+    grep -q 'clang-tidy' $folder/tidy.findings || { echo "run-clang-tidy did not run"; return 1; }
+    no_findings $folder/tidy.findings
+}
+
+valgrind_tests() {
+    configure valgrind gcc -Dinvariants=true && ninja -C $folder/valgrind --quiet &&
+        tests/reliability/valgrind-unit-tests.sh $folder/valgrind &&
+        meson test -C $folder/valgrind --no-rebuild --print-errorlogs reliability-valgrind
+}
+
+build_library() {
+    configure abi gcc --buildtype=debug -Ddocs=false && ninja -C $folder/abi --quiet client-lib/libsqlipc.so.0
+}
+
+# Names of files without their folders: those are of the machine that it was made on.
+abi_description() {
+    abidw --no-show-locs --no-corpus-path --no-comp-dir-path --drop-private-types --headers-dir client-lib \
+        $folder/abi/client-lib/libsqlipc.so.0 | sed -E "s#( path=')[^']*/#\\1#"
+}
+
+abi() {
+    build_library && SQLIPC_BUILD_ROOT=$PWD/$folder/abi SQLIPC_SOURCE_ROOT=$PWD /usr/bin/python3 tests/lint/test_abi.py
+}
+
+coverage() {
+    configure coverage gcc --buildtype=debug -Db_coverage=true && ninja -C $folder/coverage --quiet || return
+    find $folder/coverage -name '*.gcda' -delete
+    meson test -C $folder/coverage --no-rebuild --print-errorlogs --timeout-multiplier=3 --suite unit --suite fuzz \
+        --suite bus --suite reliability >$folder/coverage.tests 2>&1 || tail -n 12 $folder/coverage.tests
+    gcovr --root . --filter 'daemon/' --filter 'client-lib/' --filter 'dbus-interfaces/' --object-directory $folder/coverage \
+        --print-summary --sort-percentage --txt $folder/coverage.txt --html-details $folder/coverage.html \
+        --fail-under-line 95
+    local r=$?
+    cat $folder/coverage.txt
+    return $r
+}
+
+# A Debian of 32 bits, installed once; the checkout is seen, and not written to, there.
+thirty_two_bits() {
+    local root=$PWD/$folder/i386 packages
+
+    [ "$(id -u)" = 0 ] || { echo "needs root"; return 1; }
+    packages=gcc,libc6-dev,dpkg-dev,meson,ninja-build,pkgconf,libsystemd-dev,libglib2.0-dev,libsqlite3-dev,libseccomp-dev
+    packages+=,libsmartcols-dev,libreadline-dev,zlib1g-dev,python3,python3-docutils,dbus-daemon,python3-gi,sqlite3
+    [ -e "$root/done" ] ||
+        debootstrap --arch=i386 --variant=minbase --include=$packages bookworm "$root" >"$root.log" 2>&1 ||
+        { tail "$root.log" && return 1; }
+    touch "$root/done"
+    mkdir -p "$root/src"
+    unshare --mount --pid --fork --kill-child -- bash -euc '
+        mount --make-rprivate /
+        mount --bind . "$1/src"
+        mount -o remount,bind,ro "$1/src"
+        mount -t proc proc "$1/proc"
+        mount --rbind /dev "$1/dev"
+        exec setarch i686 chroot "$1" bash -euc "
+            [ -e /build/build.ninja ] || meson setup /build /src -Dwerror=true -Dinvariants=true
+            ninja -C /build --quiet
+            meson test -C /build --no-rebuild --print-errorlogs --suite unit --suite fuzz"
+    ' bash "$root" >"$root.tests" 2>&1 || { tail -n 40 "$root.tests"; return 1; }
+    grep -E '^(Ok|Fail):' "$root.tests"
+}
+
+case ${1-} in
+-h | --help)
+    sed -n '4,24s/^# \{0,1\}//p' "$0"
+    exit 0
+    ;;
+--update-abi)
+    tools/install-dependencies.sh analyse && build_library && abi_description >client-lib/libsqlipc.abi
+    exit
+    ;;
+esac
+[ $# -gt 0 ] || set -- "${checks[@]}"
+for check; do
+    case " ${checks[*]} " in
+    *" $check "*) ;;
+    *)
+        echo "tools/analyse.sh: unknown check $check, there are: ${checks[*]}" >&2
+        exit 2
+        ;;
+    esac
+done
+
+tools/install-dependencies.sh analyse || exit 1
+for check; do
+    case $check in
+    compilers) compilers ;;
+    analyzer) verdict "gcc -fanalyzer" analyzer ;;
+    tidy) verdict "clang-tidy" tidy ;;
+    valgrind) verdict "valgrind" valgrind_tests ;;
+    abi) verdict "ABI of libsqlipc" abi ;;
+    coverage) verdict "coverage of daemon and library" coverage ;;
+    32-bit) verdict "32 bits" thirty_two_bits ;;
+    esac
+done
+printf '\n%d passed, %d failed\n' $passed $failed
+[ $failed = 0 ]
