@@ -305,6 +305,14 @@ def closes_its_pipe(stage, client):
 
 
 @scenario
+def keeps_its_pipe(stage, client):
+    """A reader that keeps its end of a pipe when its statement is gone, for so long that the pipe is watched"""
+    statement = client.prepare("chinook", "SELECT 1")
+    client.finalize("chinook", statement.number)
+    time.sleep(0.15)
+
+
+@scenario
 def pipe_that_grew(stage, client):
     """A reader that grows its end of the pipe at the service's cost"""
     statement = client.prepare("chinook", ENDLESS)
