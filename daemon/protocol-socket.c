@@ -183,10 +183,13 @@ int message_receive(int fd, ReceivedMessage *ret) {
         while (n < 0 && errno == EINTR);
         if (n < 0)
                 return errno == ECONNRESET ? 0 : -errno;
-        if (n == 0)
-                return 0;
 
         n_fds = take_fds(&h, fds, N_FDS_MAX);
+        if (n == 0) { /* or an empty message, which may bring descriptors all the same */
+                for (size_t k = 0; k < n_fds; k++)
+                        close(fds[k]);
+                return 0;
+        }
         if ((size_t) n == STUB_SIZE && load_le32(datagram) == STUB_KIND && n_fds > 0)
                 memfd = fds[i++];
         if (i < n_fds)

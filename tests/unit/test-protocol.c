@@ -255,6 +255,8 @@ static void test_hostile_fds(void) {
                 g_assert_cmpuint(m.message.number, ==, 1);
                 received_message_done(&m);
         }
+        send_raw(s[0], "", 0, three, 1); /* an empty message is the end, and may bring one */
+        g_assert_cmpint(message_receive(s[1], &(ReceivedMessage) { .pipe_fd = -1 }), ==, 0);
         g_assert_cmpuint(n_open_fds(), ==, before);
         close(memfd);
         close(s[0]);
