@@ -60,7 +60,7 @@ def chosen(victim):
 
 def stopped_at_each(names, victim, find, between=lambda service: None):
     """All these clients at once, each at its step; then whoever `find` finds is stopped for SECONDS, and goes on."""
-    with make_service(limits={"WorkersMax": 4, "WorkerIdleSec": "2s"}) as service:
+    with make_service(limits={"WorkersMax": 4, "WorkerIdleSec": 2}) as service:
         before = settle(service, [service.chinook])
         scenes = []
         for name in names:
@@ -192,7 +192,7 @@ def cancel_on_a_channel(service, client):
 @needs_root
 def innocent_workers():
     """A worker that was told something, and frozen with its supervisor before it could answer, is not killed for that"""
-    with make_service(limits={"WorkerIdleSec": "60s"}) as service:
+    with make_service(limits={"WorkerIdleSec": 60}) as service:
         client = service.client()
         client.point()
         workers, supervisor = service.workers(), [service.pid()]

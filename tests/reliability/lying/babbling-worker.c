@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * In the place of sqlipc-worker, one that says whatever a seed has it say: all kinds of message in all states, about runs and
+ * channels of its own, of others and of nobody, with and without descriptors, cut, too long, forged behind a memfd, several
+ * times, or none at all. The seed is the number in the SQL of a job ("12 ..."), or in the first QUERY of a channel.
+ *
+ * A worker for a database whose path has no "lies" in it is what $SQLIPC_REAL_WORKER is.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "page-encoder.h"
+#include "protocol.h"
+#include "sqlipc-channel.h"
+#include "sqlipc-errors.h"
+
+#define MESSAGES_MAX 12
+#define STRINGS_MAX 64
+#define STUB_SIZE 12
+
+static uint64_t chance;
+
+static uint64_t any(void) {
+        chance ^= chance << 13;
+        chance ^= chance >> 7;
+        chance ^= chance << 17;
+        return chance;
+}
+
+static bool one_in(unsigned n) {
+        return any() % n == 0;
+}
+
+/* Small, huge, or all bits. */
+static uint64_t any_size(void) {
+        switch (any() % 4) {
+        case 0: return any() % 100;
+        case 1: return UINT64_MAX - any() % 3;
+        case 2: return UINT64_C(1) << any() % 64;
+        default: return any();
+        }
+}
+
+/* Its own number mostly, or one near it: of others, past or to come. */
+static uint64_t any_number(uint64_t own) {
+        switch (any() % 8) {
+        case 0: return own - any() % 20;
+        case 1: return own + any() % 20;
+        case 2: return any_size();
+        default: return own;
+        }
+}
+
+static Bytes any_bytes(void) {
+        static const char noise[300] = "\xff\xfe text \0 behind a NUL, \xed\xa0\x80 a surrogate, \x1b[31m an escape";
+
+        return one_in(5) ? (Bytes) {} : (Bytes) { .data = noise, .size = any() % sizeof noise };
+}
+
+static Failure any_failure(void) {
+        return (Failure) {
+                .error = (uint32_t) (one_in(3) ? 0 : any() % 60),
+                .extended_code = (int32_t) any(),
+                .sql_offset = (int32_t) any(),
+                .message = one_in(10) ? "\xff no UTF-8" : "so it is",
+        };
+}
+
+static ChannelProgress any_progress(uint64_t number) {
+        return (ChannelProgress) {
+                .number = number,
+                .n_runs = any_size(),
+                .n_rows = any_size(),
+                .n_bytes = any_size(),
+                .running = one_in(2),
+                .parked = one_in(2),
+                .usec = any_size(),
+                .n_statements = (uint32_t) any(),
+                .sql = any_bytes(),
+        };
+}
+
+static Started any_started(uint64_t number, Bytes *strings) {
+        for (unsigned i = 0; i < STRINGS_MAX; i++)
+                strings[i] = any_bytes();
+        for (unsigned i = 0; i < STRINGS_MAX / 2; i += 2) /* a column has a name */
+                strings[i].data = strings[i].data ?: "";
+        return (Started) {
+                .number = number,
+                .described = !one_in(3),
+                .read_only = one_in(2),
+                .rollback_mode = one_in(2),
+                .n_columns = (uint32_t) (any() % (STRINGS_MAX / 4)),
+                .columns = strings,
+                .n_parameters = (uint32_t) (any() % (STRINGS_MAX / 2)),
+                .parameters = strings + STRINGS_MAX / 2,
+        };
+}
+
+static Message any_message(uint64_t own, Bytes *strings) {
+        uint64_t number = any_number(own);
+        Message m = { .kind = (MessageKind) (1 + any() % MESSAGE_PONG) };
+
+        switch (m.kind) {
+        case MESSAGE_STARTED: m.started = any_started(number, strings); break;
+        case MESSAGE_PARKED: m.parked = (Parked) { .number = number, .parked = one_in(2) }; break;
+        case MESSAGE_ENDED:
+                m.ended = (Ended) { .number = number, .failure = any_failure(), .n_rows = any_size(), .n_bytes = any_size(),
+                                    .usec = any_size(), .drained = one_in(2) };
+                break;
+        case MESSAGE_PROGRESS: m.progress = (Progress) { number, any_size(), any_size() }; break;
+        case MESSAGE_CHANNEL_PROGRESS: m.channel_progress = any_progress(number); break;
+        case MESSAGE_CHANNEL_RESTED:
+        case MESSAGE_CHANNEL_CLOSED:
+                m.channel_end = (ChannelEnd) { .progress = any_progress(number), .waiting = one_in(3), .state = any_bytes() };
+                m.channel_end.state.data = m.channel_end.state.data ?: "";
+                break;
+        case MESSAGE_CANCEL: m.cancel = (Cancel) { .number = number, .error = 1, .message = "you" }; break;
+        case MESSAGE_SETUP: m.setup = (Setup) { .path = "/", .exposed = strings }; break;
+        case MESSAGE_PREPARE:
+        case MESSAGE_RUN: m.job = (Job) { .number = number, .sql = "SELECT 1", .sql_size = 8 }; break;
+        case MESSAGE_CHANNEL: m.channel = (ChannelSetup) { .number = number, .state = { .data = "" } }; break;
+        case MESSAGE_CHANNEL_CLOSE: m.channel_close = (ChannelClose) { .number = number, .drain = one_in(2) }; break;
+        case MESSAGE_TAKEN:
+        case MESSAGE_FILLING:
+        case MESSAGE_DRAINED:
+        case MESSAGE_PING:
+        case MESSAGE_PONG: m.number = one_in(2) ? number : any() % 4; break;
+        case MESSAGE_EXIT: break;
+        }
+        return m;
+}
+
+/* What the supervisor does with it is its own affair: a full socket is waited for, one that is closed is the end. */
+static void send_bytes(const void *bytes, size_t size, const int *fds, size_t n_fds) {
+        union {
+                struct cmsghdr header;
+                uint8_t space[CMSG_SPACE(3 * sizeof(int))];
+        } control = { .header = { .cmsg_len = CMSG_LEN(n_fds * sizeof(int)), .cmsg_level = SOL_SOCKET,
+                                  .cmsg_type = SCM_RIGHTS } };
+        struct iovec part = { .iov_base = (void *) bytes, .iov_len = size };
+        struct msghdr h = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = n_fds > 0 ? &control : NULL,
+                            .msg_controllen = n_fds > 0 ? CMSG_SPACE(n_fds * sizeof(int)) : 0 };
+
+        if (n_fds > 0)
+                memcpy(CMSG_DATA(&control.header), fds, n_fds * sizeof(int));
+        while (sendmsg(WORKER_CONTROL_FD, &h, MSG_NOSIGNAL) < 0) {
+                if (errno != EAGAIN)
+                        exit(0);
+                (void) poll(&(struct pollfd) { .fd = WORKER_CONTROL_FD, .events = POLLOUT }, 1, -1);
+        }
+}
+
+/* Behind a stub that is true of it, or not: of another size, not sealed, or still to be made shorter. */
+static void send_as_memfd(const uint8_t *bytes, size_t size) {
+        uint8_t stub[STUB_SIZE];
+        int fd = memfd_create("lie", MFD_ALLOW_SEALING);
+
+        if (fd < 0 || write(fd, bytes, size) != (ssize_t) size)
+                exit(1);
+        if (!one_in(4))
+                (void) fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | (one_in(4) ? 0 : F_SEAL_GROW));
+        store_le32(stub, one_in(8) ? (uint32_t) any() : UINT32_MAX);
+        store_le64(stub + 4, one_in(4) ? any_size() : size);
+        send_bytes(stub, one_in(8) ? any() % (STUB_SIZE + 1) : STUB_SIZE, &fd, one_in(8) ? 0 : 1);
+        close(fd);
+}
+
+/* As it is, cut, longer, with a bit turned, with descriptors that belong to it or not. */
+static void say(const Message *m) {
+        int fds[3] = { STDERR_FILENO, STDERR_FILENO, STDERR_FILENO };
+        uint8_t *bytes, more[64];
+        size_t size;
+
+        if (message_encode(m, &bytes, &size) < 0)
+                return;
+        if (one_in(8))
+                size = any() % (size + 1);
+        if (size > 0 && one_in(8))
+                bytes[any() % size] ^= (uint8_t) (1u << any() % 8);
+        memset(more, (int) any(), sizeof more);
+        if (one_in(10))
+                send_as_memfd(bytes, size);
+        else if (one_in(20))
+                send_bytes(more, 1 + any() % sizeof more, NULL, 0);
+        else
+                send_bytes(bytes, size, fds, one_in(10) ? any() % 4 : message_has_fd(m->kind));
+        free(bytes);
+}
+
+/* The truth, or what could be. */
+static void tell(const Message *m) {
+        int r;
+
+        while ((r = message_send(WORKER_CONTROL_FD, m, -1)) == -EAGAIN)
+                (void) poll(&(struct pollfd) { .fd = WORKER_CONTROL_FD, .events = POLLOUT }, 1, -1);
+        if (r < 0)
+                exit(0);
+}
+
+static void say_started(uint64_t number) {
+        Bytes column[] = { { .data = "a", .size = 1 }, {} };
+
+        tell(&(Message) { .kind = MESSAGE_STARTED,
+                         .started = { .number = number, .described = true, .n_columns = 1, .columns = column } });
+}
+
+static void say_ended(uint64_t number) {
+        tell(&(Message) { .kind = MESSAGE_ENDED,
+                         .ended = { .number = number, .drained = true,
+                                    .failure = { .error = ERROR_SQL, .sql_offset = -1, .message = "so it is" } } });
+}
+
+/* A life with one job or channel: some truth, so that later states are reached, and what comes to mind. */
+static void babble(uint64_t seed, uint64_t own) {
+        Bytes strings[STRINGS_MAX];
+
+        chance = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15);
+        if (one_in(2))
+                say_started(own);
+        for (uint64_t i = any() % MESSAGES_MAX; i > 0; i--) {
+                Message m = any_message(own, strings);
+
+                for (unsigned again = one_in(4) ? 3 : 1; again > 0; again--)
+                        say(&m);
+        }
+        if (one_in(3))
+                say_ended(own);
+        if (!one_in(20)) /* else it falls silent, and goes on so */
+                exit(one_in(2));
+}
+
+/* Bytes for who reads pipe or channel: what the client makes of them is the decoder's affair. */
+static void write_noise(int fd) {
+        static const char noise[5000];
+
+        if (one_in(3))
+                (void) !write(fd, noise, any() % sizeof noise);
+}
+
+static void work(const ReceivedMessage *m) {
+        uint64_t seed;
+
+        if (m->message.kind == MESSAGE_PREPARE || m->message.kind == MESSAGE_RUN) {
+                seed = strtoull(m->message.job.sql, NULL, 10);
+                write_noise(m->pipe_fd);
+                babble(seed, m->message.job.number);
+        } else if (m->message.kind == MESSAGE_CHANNEL) {
+                char request[FRAME_HEADER_SIZE + CHANNEL_QUERY_HEAD_SIZE + 64] = "";
+
+                (void) poll(&(struct pollfd) { .fd = m->pipe_fd, .events = POLLIN }, 1, -1);
+                (void) !read(m->pipe_fd, request, sizeof request - 1);
+                seed = strtoull(request + FRAME_HEADER_SIZE + CHANNEL_QUERY_HEAD_SIZE, NULL, 10);
+                write_noise(m->pipe_fd);
+                babble(seed, m->message.channel.number);
+        } else if (m->message.kind == MESSAGE_EXIT)
+                exit(0);
+}
+
+static void take(int fd, bool is_job) {
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+
+        if (message_receive(fd, &m) <= 0)
+                exit(0);
+        if (is_job)
+                tell(&(Message) { .kind = MESSAGE_TAKEN, .number = m.message.job.number });
+        work(&m);
+        received_message_done(&m);
+}
+
+/* True: SETUP, which stays where it is, names a database that nobody lies about. */
+static bool is_honest(void) {
+        static char setup[MESSAGE_SIZE_MAX];
+
+        (void) poll(&(struct pollfd) { .fd = WORKER_CONTROL_FD, .events = POLLIN }, 1, -1);
+        ssize_t n = recv(WORKER_CONTROL_FD, setup, sizeof setup, MSG_PEEK);
+        return n > 0 && !memmem(setup, (size_t) n, "lies", 4);
+}
+
+int main(void) {
+        struct pollfd fds[] = { { .fd = WORKER_JOB_FD, .events = POLLIN }, { .fd = WORKER_CONTROL_FD, .events = POLLIN } };
+        ReceivedMessage setup = RECEIVED_MESSAGE_INIT;
+
+        if (is_honest()) {
+                const char *program = getenv("SQLIPC_REAL_WORKER") ?: "";
+                (void) execl(program, "sqlipc-worker", NULL);
+                return 1;
+        }
+        if (message_receive(WORKER_CONTROL_FD, &setup) <= 0)
+                return 1;
+        received_message_done(&setup);
+        while (poll(fds, 2, -1) >= 0) {
+                if (fds[1].revents)
+                        take(WORKER_CONTROL_FD, false);
+                else if (fds[0].revents)
+                        take(WORKER_JOB_FD, true);
+        }
+        return 1;
+}
