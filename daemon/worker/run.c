@@ -235,7 +235,7 @@ static RunState close_down(Run *run) {
         return run->state = RUN_OVER;
 }
 
-/* A pipe for whose bytes the kernel has no memory just now is full for now: its reader must not wait for what nobody writes. */
+/* A pipe for which the kernel has no memory is full for now: its reader must not wait for what nobody writes. */
 static int write_page(Run *run) {
         int r = page_writer_flush(&run->writer);
 
