@@ -356,8 +356,8 @@ void worker_free(Worker *w) {
         (void) group_unref(g);
 }
 
-/* The end of a run is told before its last byte is written. If that was the last thing it said, and it did not end by itself,
- * or if it lied, the byte may be missing: whoever waits for it shall find the end of the file. */
+/* The end of a run is told before its last byte is written. If that was the last thing it said, and it did not end by
+ * itself, or if it lied, the byte may be missing: whoever waits for it shall find the end of the file. */
 static void break_unsure_pipes(const Worker *w, bool ended_well) {
         for (GList *i = w->group->user->pipes.head, *next; i; i = next) {
                 Pipe *p = i->data;

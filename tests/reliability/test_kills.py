@@ -156,7 +156,8 @@ def terminate(service):
 
 
 # What keeps a stop waiting, and who is killed meanwhile.
-STOPS = [(name, victim) for name in ("run parked", "run computes", "channel parked") for victim in ("client", "worker", "itself")]
+DURING = ("run parked", "run computes", "channel parked")
+STOPS = [(name, victim) for name in DURING for victim in ("client", "worker", "itself")]
 
 
 @test

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""SIGSTOP of client, worker, supervisor, bus or all of them, at every step of the protocol (steps.py), and clocks that step.
+"""SIGSTOP of client, worker, supervisor, bus or all of them, at every step of the protocol (steps.py).
 
-Who goes on (SIGCONT) finds everything as it was: a stop is no answer, and no time-out. Others are served while a client or its
-worker is stopped. Nobody is killed for having been silent while the supervisor, or all of the service, was stopped.
+Who goes on (SIGCONT) finds everything as it was: a stop is no answer, and no time-out. Others are served while a client or
+its worker is stopped. Nobody is killed for having been silent while the supervisor, or all of the service, was stopped.
 """
 import contextlib
 import multiprocessing
@@ -210,7 +210,7 @@ def innocent_workers():
                 service.driver.point()
                 equal(service.workers()[:1], workers, "workers")
                 wait_for(lambda: not service.states(), "the run is over")
-    cases("stop", 4 * ROUNDS, "a worker that owes an answer is stopped with its supervisor, longer than the latter is patient")
+    cases("stop", 4 * ROUNDS, "a worker that owes an answer is stopped with its supervisor for longer than that waits")
 
 
 if __name__ == "__main__":

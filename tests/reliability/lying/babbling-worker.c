@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * In the place of sqlipc-worker, one that says whatever a seed has it say: all kinds of message in all states, about runs and
- * channels of its own, of others and of nobody, with and without descriptors, cut, too long, forged behind a memfd, several
- * times, or none at all. The seed is the number in the SQL of a job ("12 ..."), or in the first QUERY of a channel.
+ * In the place of sqlipc-worker, one that says whatever a seed has it say: all kinds of message in all states, about runs
+ * and channels of its own, of others and of nobody, with and without descriptors, cut, too long, forged behind a memfd,
+ * several times, or none at all. The seed is the number in the SQL of a job ("12 ..."), or in the first QUERY of a channel.
  *
  * A worker for a database whose path has no "lies" in it is what $SQLIPC_REAL_WORKER is.
  */
@@ -118,7 +118,9 @@ static Message any_message(uint64_t own, Bytes *strings) {
         case MESSAGE_CHANNEL_PROGRESS: m.channel_progress = any_progress(number); break;
         case MESSAGE_CHANNEL_RESTED:
         case MESSAGE_CHANNEL_CLOSED:
-                m.channel_end = (ChannelEnd) { .progress = any_progress(number), .waiting = one_in(3), .state = any_bytes() };
+                m.channel_end.progress = any_progress(number);
+                m.channel_end.waiting = one_in(3);
+                m.channel_end.state = any_bytes();
                 m.channel_end.state.data = m.channel_end.state.data ?: "";
                 break;
         case MESSAGE_CANCEL: m.cancel = (Cancel) { .number = number, .error = 1, .message = "you" }; break;
