@@ -4,6 +4,8 @@
  * and channels of its own, of others and of nobody, with and without descriptors, cut, too long, forged behind a memfd,
  * several times, or none at all. The seed is the number in the SQL of a job ("12 ..."), or in the first QUERY of a channel.
  *
+ * It ends by _exit(): the search for leaks that a sanitizer begins at an exit() would be killed halfway.
+ *
  * A worker for a database whose path has no "lies" in it is what $SQLIPC_REAL_WORKER is.
  */
 #include <errno.h>
@@ -154,7 +156,7 @@ static void send_bytes(const void *bytes, size_t size, const int *fds, size_t n_
                 memcpy(CMSG_DATA(&control.header), fds, n_fds * sizeof(int));
         while (sendmsg(WORKER_CONTROL_FD, &h, MSG_NOSIGNAL) < 0) {
                 if (errno != EAGAIN)
-                        exit(0);
+                        _exit(0);
                 (void) poll(&(struct pollfd) { .fd = WORKER_CONTROL_FD, .events = POLLOUT }, 1, -1);
         }
 }
@@ -165,7 +167,7 @@ static void send_as_memfd(const uint8_t *bytes, size_t size) {
         int fd = memfd_create("lie", MFD_ALLOW_SEALING);
 
         if (fd < 0 || write(fd, bytes, size) != (ssize_t) size)
-                exit(1);
+                _exit(1);
         if (!one_in(4))
                 (void) fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | (one_in(4) ? 0 : F_SEAL_GROW));
         store_le32(stub, one_in(8) ? (uint32_t) any() : UINT32_MAX);
@@ -203,7 +205,7 @@ static void tell(const Message *m) {
         while ((r = message_send(WORKER_CONTROL_FD, m, -1)) == -EAGAIN)
                 (void) poll(&(struct pollfd) { .fd = WORKER_CONTROL_FD, .events = POLLOUT }, 1, -1);
         if (r < 0)
-                exit(0);
+                _exit(0);
 }
 
 static void say_started(uint64_t number) {
@@ -235,7 +237,7 @@ static void babble(uint64_t seed, uint64_t own) {
         if (one_in(3))
                 say_ended(own);
         if (!one_in(20)) /* else it falls silent, and goes on so */
-                exit(one_in(2));
+                _exit(one_in(2));
 }
 
 /* Bytes for who reads pipe or channel: what the client makes of them is the decoder's affair. */
@@ -262,14 +264,14 @@ static void work(const ReceivedMessage *m) {
                 write_noise(m->pipe_fd);
                 babble(seed, m->message.channel.number);
         } else if (m->message.kind == MESSAGE_EXIT)
-                exit(0);
+                _exit(0);
 }
 
 static void take(int fd, bool is_job) {
         ReceivedMessage m = RECEIVED_MESSAGE_INIT;
 
         if (message_receive(fd, &m) <= 0)
-                exit(0);
+                _exit(0);
         if (is_job)
                 tell(&(Message) { .kind = MESSAGE_TAKEN, .number = m.message.job.number });
         work(&m);
