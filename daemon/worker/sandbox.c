@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "config.h"
 #include "sanitized.h"
 
 #define N_ELEMENTS(array) (sizeof(array) / sizeof *(array))
@@ -73,7 +74,12 @@ static const int allowed[] = {
 static const int mapping[] = { SCMP_SYS(mmap), SCMP_SYS(mmap2), SCMP_SYS(mprotect) };
 static const int file_control[] = { SCMP_SYS(fcntl), SCMP_SYS(fcntl64) };
 /* SQLite's locks, and seals of large messages; F_SETOWN would have the kernel send signals to others */
-static const uint64_t file_commands[] = { F_GETFD, F_SETFD, F_GETFL, F_GETLK, F_SETLK, F_ADD_SEALS, F_GET_SEALS };
+static const uint64_t file_commands[] = {
+        F_GETFD, F_SETFD, F_GETFL, F_GETLK, F_SETLK, F_ADD_SEALS, F_GET_SEALS,
+#if SQLIPC_COVERAGE
+        F_SETLKW, /* processes take turns at the file that counts lines; without the lock they spoil it */
+#endif
+};
 
 /* Allows a call, with `n_arguments` being one where `argument` says so. */
 static int allow(scmp_filter_ctx filter, int call, unsigned n_arguments, struct scmp_arg_cmp argument) {
