@@ -155,6 +155,25 @@ static void send_to_journal(const Line *l) {
                 g_free(fields[i]);
 }
 
+/* Parts of a text are a client's, or of who wrote a database: none of it begins a line of its own, or drives a terminal.
+ * The journal keeps such parts within their entry, and journalctl does not show them raw. */
+static char *in_one_line(const char *text) {
+        GString *line = g_string_new(NULL);
+
+        for (const char *next; *text; text = next) {
+                gunichar c = g_utf8_get_char_validated(text, -1);
+                bool valid = c < (gunichar) -2;
+
+                next = valid ? g_utf8_next_char(text) : text + 1;
+                if (valid && !g_unichar_iscntrl(c))
+                        g_string_append_len(line, text, next - text);
+                else
+                        for (; text < next; text++)
+                                g_string_append_printf(line, "\\x%02x", (unsigned char) *text);
+        }
+        return g_string_free(line, FALSE);
+}
+
 static void write_line(const Line *l) {
         switch (state.target) {
         case LOG_TARGET_NULL: return;
@@ -168,7 +187,8 @@ static void write_line(const Line *l) {
         case LOG_TARGET_CONSOLE:
         case LOG_TARGET_MAX: break;
         }
-        fprintf(stderr, LOG_IDENTIFIER ": %s%s%s\n", l->fields.database ?: "", l->fields.database ? ": " : "", l->text);
+        g_autofree char *text = in_one_line(l->text);
+        fprintf(stderr, LOG_IDENTIFIER ": %s%s%s\n", l->fields.database ?: "", l->fields.database ? ": " : "", text);
 }
 
 static void write_formatted(int priority, const char *message_id, const LogFields *fields, const char *format, va_list ap)

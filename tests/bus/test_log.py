@@ -1,12 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the service logs, for whom, and how that is changed while it runs: org.freedesktop.LogControl1."""
+import contextlib
 import os
 import signal
+import sqlite3
 import time
+import unicodedata
 
 from gi.repository import GLib
 
+from channel import Channel
 from harness import CHINOOK, UID_A, UID_B, Service, expect, main, wait_for
 from tap import equal, test, true
 
@@ -49,6 +53,46 @@ def level():
         set_property(client, "LogLevel", "info")
         client.query("chinook", SECRET).counted()
         equal(len(lines(service, "swordfish")), 1, "lines with SQL")
+
+
+@test
+def values_of_parameters():
+    """Values of parameters are in no line, at debug neither"""
+    with Service({"chinook": CHINOOK}) as service:
+        client = service.client()
+        set_property(client, "LogLevel", "debug")
+        statement = client.prepare("chinook", "SELECT ?, 'seen'")
+        for value in ("swordfish", b"swordfish"):
+            statement.fetch(value).counted()
+            client.query("chinook", "SELECT ?, 'seen'", [value]).counted()
+            client.query_rows("chinook", "SELECT ?, 'seen'", [value])
+        with contextlib.closing(Channel(client)) as channel:
+            channel.ask("SELECT ?, 'seen'", "swordfish")
+        true(lines(service, "'seen'"), "no line with SQL")
+        equal(lines(service, "swordfish"), [], "lines with values")
+
+
+@test
+def forged_lines():
+    """A client's SQL, and names in a database, neither begin a line of their own on standard error nor drive a terminal"""
+    forged = "\nsqlipcd: Database forged.\r\x1b[2J\x9b2J\x07"
+    with Service({"chinook": CHINOOK}, start=False) as service:
+        path = service.data / "odd.sqlite"
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute(f'CREATE TABLE "a{forged}"(x)')
+            db.execute("PRAGMA writable_schema = 1")
+            db.execute("UPDATE sqlite_schema SET sql = 'CREATE TABLE nothing that is one'")
+            db.commit()
+        service.database("odd", Path=path)
+        service.start()
+        client = service.client()
+        set_property(client, "LogLevel", "debug")
+        client.query("chinook", f"SELECT 1 AS \"{forged}\"").counted()
+        expect("Corrupt", client.query_rows, "odd", "SELECT 1 FROM sqlite_schema")
+        equal(len(lines(service, "Database forged.")), 2, "lines with SQL and with SQLite's words")
+        equal([line for line in lines(service, "forged") if line.startswith("sqlipcd: Database")], [], "lines of others")
+        text = service.log_text().replace("\n", "")
+        equal([c for c in text if unicodedata.category(c) == "Cc"], [], "control characters")
 
 
 @test
