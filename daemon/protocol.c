@@ -163,6 +163,7 @@ static void put_channel_progress(Writer *w, const ChannelProgress *p) {
         put_u64(w, p->n_bytes);
         put_u32(w, p->running);
         put_u32(w, p->parked);
+        put_u32(w, p->draining);
         put_u64(w, p->usec);
         put_u32(w, p->n_statements);
         put_bytes(w, p->sql.data, p->sql.size);
@@ -461,6 +462,7 @@ static void get_channel_progress(Reader *r, ChannelProgress *p) {
         p->n_bytes = get_u64(r);
         p->running = get_bool(r);
         p->parked = get_bool(r);
+        p->draining = get_bool(r);
         p->usec = get_u64(r);
         p->n_statements = get_u32(r);
         p->sql = get_bytes(r);

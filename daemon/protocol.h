@@ -171,6 +171,7 @@ typedef struct ChannelProgress {
         uint64_t number;
         uint64_t n_runs, n_rows, n_bytes; /* runs that ended; what was delivered */
         bool running, parked;             /* a run is under way; its reader does not read */
+        bool draining;                    /* it has ended, and waits for its end to be read */
         uint64_t usec;                    /* running: its duration so far; else that of the longest run that ended */
         uint32_t n_statements;            /* open on the channel */
         Bytes sql;                        /* of the run under way: its first bytes */

@@ -83,7 +83,7 @@ bool channel_run_note(Channel *c, const ChannelProgress *p) {
         }
         c->n_statements = p->n_statements;
         count(c, p);
-        if (run->running && run->parked)
+        if (run->running && (run->parked || run->draining))
                 run->parked_usec += now - run->noted_usec;
         if (goes_on) {
                 run->n_rows += p->n_rows;
@@ -97,9 +97,14 @@ bool channel_run_note(Channel *c, const ChannelProgress *p) {
         }
         run->running = p->running;
         run->parked = p->running && p->parked;
+        run->draining = p->running && p->draining;
         run->usec = p->usec;
         run->noted_usec = now;
         return !goes_on;
+}
+
+const char *channel_run_state(const ChannelRun *run) {
+        return run->draining ? "draining" : run->parked ? "parked" : "running";
 }
 
 uint64_t channel_run_usec(const ChannelRun *run) {

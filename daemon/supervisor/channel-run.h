@@ -13,6 +13,9 @@
  * database. Whoever did something is no longer idle, and does not wait. True: the run that was known before is over. */
 bool channel_run_note(Channel *c, const ChannelProgress *progress);
 
+/* The state of the one that is running, as ListRuns names it. */
+const char *channel_run_state(const ChannelRun *run);
+
 /* How long it has lasted. */
 uint64_t channel_run_usec(const ChannelRun *run);
 

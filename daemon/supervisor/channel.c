@@ -153,7 +153,7 @@ static uint64_t expires(const Channel *c) {
 }
 
 void channel_check_idle(Channel *c) {
-        if (!c->run.running && manager_now() >= expires(c))
+        if ((!c->run.running || c->run.draining) && manager_now() >= expires(c))
                 channel_doom(c);
 }
 

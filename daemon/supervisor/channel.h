@@ -37,7 +37,7 @@ typedef enum ChannelState {
 
 /* The run under way on it, as its worker said last. */
 typedef struct ChannelRun {
-        bool running, parked;
+        bool running, parked, draining;
         uint64_t usec;              /* since when, as of `noted_usec` */
         uint64_t noted_usec;
         uint64_t parked_usec;       /* of it: how long its reader did not read */
@@ -98,7 +98,7 @@ void channel_cancel(Channel *c, const char *sentence);
 
 /* It wants a CPU, as far as we know. */
 static inline bool channel_is_runnable(const Channel *c) {
-        return c->run.running && !c->run.parked;
+        return c->run.running && !c->run.parked && !c->run.draining;
 }
 
 /* Its session is no more. */

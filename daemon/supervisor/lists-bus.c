@@ -128,7 +128,7 @@ static int append_run_of_channel(sd_bus_message *reply, const void *entry, bool 
         int r = begin_entry(reply, c->number, c->database, owner_of(c), c->user->uid);
 
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}", "state", "s", c->run.parked ? "parked" : "running", "usec", "t",
+                r = sd_bus_message_append(reply, "{sv}{sv}", "state", "s", channel_run_state(&c->run), "usec", "t",
                                           channel_run_usec(&c->run));
         if (r >= 0)
                 r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "rows", "t", c->run.n_rows, "bytes", "t", c->run.n_bytes,
@@ -163,7 +163,7 @@ int lists_bus_append_runs(sd_bus_message *reply, Manager *m, const Peer *peer, b
 
 static const char *name_of_state(const Channel *c) {
         if (c->run.running)
-                return c->run.parked ? "parked" : "running";
+                return channel_run_state(&c->run);
         switch (c->state) {
         case CHANNEL_RESTING: return "resting";
         case CHANNEL_WAITING: return "queued";

@@ -40,6 +40,7 @@ static ChannelProgress progress_now(const Channel *c) {
         if (!p.running)
                 return p;
         p.parked = run->parked_said;
+        p.draining = run->ended_said;
         p.usec = now_usec() - run->taken_usec;
         p.sql = (Bytes) { .data = c->job.sql, .size = c->job.sql_size < SQL_SAID_MAX ? c->job.sql_size : SQL_SAID_MAX };
         return p;

@@ -25,13 +25,18 @@ static void report_number(Run *run, MessageKind kind) {
         report(run, &(Message) { .kind = kind, .number = run->job->number });
 }
 
+/* It is news, so it is due. */
+static void report_channel_now(Channel *c) {
+        c->progress_usec = 0;
+        channel_report_progress(c, now_coarse_usec());
+}
+
 void run_report_parked(Run *run, bool parked) {
         if (run->parked_said == parked)
                 return;
         run->parked_said = parked;
         if (run->channel) {
-                run->channel->progress_usec = 0; /* due, because it is news */
-                channel_report_progress(run->channel, now_coarse_usec());
+                report_channel_now(run->channel);
                 return;
         }
         report(run, &(Message) { .kind = MESSAGE_PARKED, .parked = { .number = run->job->number, .parked = parked } });
@@ -65,7 +70,10 @@ void run_report_end(Run *run, bool drained) {
         run->drained_said = drained;
         if (run->channel) {
                 channel_count_run(run->channel);
-                run_report_parked(run, false); /* nothing is pinned any more, whether its end can be written or not */
+                if (run->parked_said || !drained) { /* nothing is pinned any more, whether its end can be written or not */
+                        run->parked_said = false;
+                        report_channel_now(run->channel);
+                }
                 return;
         }
         report(run, &(Message) {

@@ -164,6 +164,20 @@ def runs_are_listed_and_cancelled():
     none_left()
 
 
+@test
+def ended_and_not_read():
+    """A run that ended, but whose end nobody reads, is no running one: it drains, and its channel goes after StatementIdleSec="""
+    with Service({"chinook": CHINOOK}, limits={"StatementIdleSec": 3}) as slow:
+        with opened(slow.client()) as channel:
+            run = channel.query(STREAM)
+            wait_for(lambda: slow.states() == ["parked"], "the run parks")
+            channel.cancel(run)
+            wait_for(lambda: slow.states() == ["draining"], "the run that was cancelled drains")
+            equal(only(slow)["state"], "draining", "its channel")
+            equal(slow.counters()["NParked"], 0, "NParked")
+            none_left(slow)
+
+
 @needs_root
 def own_alone():
     """Users see their own channels, and root all; nobody but root ends what runs on another's"""

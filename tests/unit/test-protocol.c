@@ -55,7 +55,7 @@ static const Message messages[] = {
         { .kind = MESSAGE_CHANNEL, .channel = { 10, 4096, 11, 12, 13, 14, 15, 16, { "s\0t", 3 } } },
         { .kind = MESSAGE_CHANNEL, .channel = { .number = 17, .page_size = 262144 } },
         { .kind = MESSAGE_CHANNEL_CLOSE, .channel_close = { .number = 18, .drain = true } },
-        { .kind = MESSAGE_CHANNEL_PROGRESS, .channel_progress = { 19, 20, 21, 22, true, false, 23, 24, { "SELECT", 6 } } },
+        { .kind = MESSAGE_CHANNEL_PROGRESS, .channel_progress = { 19, 20, 21, 22, true, false, true, 23, 24, { "SELECT", 6 } } },
         { .kind = MESSAGE_CHANNEL_RESTED, .channel_end = { { .number = 25 }, true, { "state", 5 } } },
         { .kind = MESSAGE_CHANNEL_CLOSED, .channel_end = { { .number = 26, .parked = true }, false, {} } },
         { .kind = MESSAGE_PING, .number = 27 },

@@ -549,7 +549,7 @@ static void test_slow_reader(void) {
         client_send(&c);
         while (!client_next_progress(&rig).parked)
                 ;
-        while (client_next_progress(&rig).parked) /* its end is news, too: then it holds up writers no more */
+        while (!client_next_progress(&rig).draining) /* its end is news, too: then it holds up writers no more */
                 ;
         exec_sql(rig.database, "INSERT INTO t(i) VALUES(77)");
         g_assert_true(client_receive(&c, &a));

@@ -82,6 +82,7 @@ static ChannelProgress any_progress(uint64_t number) {
                 .n_bytes = any_size(),
                 .running = one_in(2),
                 .parked = one_in(2),
+                .draining = one_in(2),
                 .usec = any_size(),
                 .n_statements = (uint32_t) any(),
                 .sql = any_bytes(),
