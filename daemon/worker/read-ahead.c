@@ -50,10 +50,13 @@ static bool read_piece(sqlite3_file *file, ReadAhead *state, int amount, sqlite3
         return true;
 }
 
-/* By the file's header. */
+/* By the file's header. 0: it has none of SQLite's, which says so better than we could. */
 static int page_size(const unsigned char *first_page) {
+        static const char magic[] = "SQLite format 3"; /* and a zero */
         int size = first_page[16] << 8 | first_page[17];
 
+        if (memcmp(first_page, magic, sizeof magic) != 0)
+                return 0;
         return size == 1 ? 65536 : size;
 }
 

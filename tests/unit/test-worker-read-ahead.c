@@ -185,7 +185,9 @@ static void test_first_page(void) {
         CHECK_INT(f.base.pMethods->xRead(&f.base, page, PAGE, 0), SQLITE_IOERR_SHORT_READ);
         CHECK_INT(page[16], 1024 >> 8);
         CHECK_INT(page[1024], 0);
-        f.bytes[16] = PAGE >> 8;
+        f.bytes[16] = PAGE >> 8; /* of any file that is no database: SQLite says SQLITE_NOTADB */
+        CHECK_INT(f.base.pMethods->xRead(&f.base, page, PAGE, 0), SQLITE_IOERR_SHORT_READ);
+        memcpy(f.bytes, "SQLite format 3", 16);
         CHECK_INT(f.base.pMethods->xRead(&f.base, page, PAGE, 0), SQLITE_CORRUPT);
         f.size = 0;
         CHECK_INT(f.base.pMethods->xRead(&f.base, page, PAGE, 0), SQLITE_IOERR_SHORT_READ);
