@@ -155,7 +155,7 @@ def lines_run():
 @test
 def links_lead_somewhere():
     """Links of README.md and docs lead to files"""
-    for name in ("README.md", "docs/ARCHITECTURE.md", "docs/HACKING.md", "tests/data/README.md"):
+    for name in ("README.md", "docs/ARCHITECTURE.md", "docs/HACKING.md", "docs/SECURITY.md", "tests/data/README.md"):
         text = (SOURCE_ROOT / name).read_text()
         for target in re.findall(r"\]\(([^)#]+)\)", text):
             true((pathlib.Path(SOURCE_ROOT, name).parent / target).exists(), f"{name} links to {target}")

@@ -1,15 +1,21 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The table of what was tried: report.py LOG... prints, from meson's testlog.json files, each class of fault and attack with
-the number of cases, summed over builds, and what became of them.
+"""The table of what was tried: from meson's testlog.json files, each class of fault and attack with the number of cases,
+summed over builds, and what became of them.
+
+    report.py LOG...                    prints it
+    report.py --update FILE LOG...      puts it into a text, between the lines BEGIN and END below
 
 A test says what it tried by tap.cases(), a program of C by the same line: "# cases: CLASS: NUMBER: what a case is".
 """
+import argparse
 import json
+import pathlib
 import re
 import sys
 
 LINE = re.compile(r"^# cases: ([^:]+): (\d+): (.+)$", re.M)
+BEGIN, END = "<!-- table -->", "<!-- end of the table -->"
 
 
 def read(logs):
@@ -26,16 +32,41 @@ def read(logs):
     return table
 
 
-def main():
-    table = read(sys.argv[1:])
-    if not table:
-        sys.exit("report.py: no test said what it tried; was the suite reliability run?")
+def written(table):
+    """The table as Markdown."""
     rows = [("Class", "Cases", "Failed", "What a case is")]
     rows += [(kind, f"{n:,}", str(int(failed)), what) for (kind, what), (n, failed) in sorted(table.items())]
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
     rule = ("-" * widths[0], "-" * (widths[1] - 1) + ":", "-" * (widths[2] - 1) + ":", "---")
-    for kind, number, failed, what in (rows[0], rule, *rows[1:]):
-        print(f"| {kind:{widths[0]}} | {number:>{widths[1]}} | {failed:>{widths[2]}} | {what} |")
+    return "".join(
+        f"| {kind:{widths[0]}} | {number:>{widths[1]}} | {failed:>{widths[2]}} | {what} |\n"
+        for kind, number, failed, what in (rows[0], rule, *rows[1:])
+    )
 
 
-main()
+def update(path, table):
+    """Puts the table between the marks of a text, in place of what stands there."""
+    text = path.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(BEGIN + "\n")
+    _, end, after = rest.partition(END + "\n")
+    if not begin or not end:
+        sys.exit(f"report.py: {path} has no lines {BEGIN} and {END}")
+    path.write_text(f"{before}{begin}\n{table}\n{end}{after}", encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--update", type=pathlib.Path, metavar="FILE")
+    parser.add_argument("logs", nargs="+", metavar="LOG")
+    arguments = parser.parse_args()
+    table = read(arguments.logs)
+    if not table:
+        sys.exit("report.py: no test said what it tried; was the suite reliability run?")
+    if arguments.update:
+        update(arguments.update, written(table))
+    else:
+        print(written(table), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""docs/SECURITY.md: each promise has a test that shows it, which is there under that name; and its table is what
+tests/reliability/report.py writes.
+
+A test is named as `SUITE/NAME`: title, or, as a whole, by `SUITE/NAME` alone; several stand apart by <br>.
+"""
+import ast
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/bus"))
+from tap import equal, run, test, true  # noqa: E402
+
+DOCUMENT = ROOT / "docs/SECURITY.md"
+REPORT = ROOT / "tests/reliability/report.py"
+FILES = {"fuzz": "fuzz-{}.c", "system": "{}.py", "unit": "test-{}.c"}
+REFERENCE = re.compile(r"`(\w+)/([\w-]+)`(?:: (.+))?")
+
+
+def promises(text):
+    """(promise, [match of REFERENCE, or None]) of each row of each table whose last column is "Shown by"."""
+    header = None
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else None
+        if cells and header and header[-1] == "Shown by" and not cells[0].startswith("---"):
+            yield cells[0], [REFERENCE.fullmatch(words.strip()) for words in cells[-1].split("<br>")]
+        header = cells and (header or cells)
+
+
+def titles_of_python(path):
+    """What tap.run() calls the functions that are tests: decorated, or handed to test()."""
+    text = path.read_text()
+    for f in ast.parse(text).body:
+        if isinstance(f, ast.FunctionDef) and (f.decorator_list or f"test({f.name})" in text):
+            yield (ast.get_docstring(f) or f.name).strip().split("\n")[0].rstrip(".").replace("#", "no.")
+
+
+def titles(path):
+    """Of programs in C: names of functions in the table of test.h, or paths of GLib's tests."""
+    if path.suffix == ".py":
+        return set(titles_of_python(path))
+    return {a or b for a, b in re.findall(r'\bTEST\((\w+)\)|\bg_test_add_func\("([^"]+)"', path.read_text())}
+
+
+def wrong(text):
+    """What is wrong with the references of a text: a promise without one, a file or title that is not there."""
+    for promise, references in promises(text):
+        for reference in references:
+            if not reference:
+                yield f"{promise}: no test, or one that is not named as such"
+                continue
+            suite, name, title = reference.groups()
+            path = ROOT / "tests" / suite / FILES.get(suite, "test_{}.py").format(name)
+            if not path.exists():
+                yield f"{promise}: there is no {suite}/{name}"
+            elif title and title not in titles(path):
+                yield f"{promise}: {suite}/{name} has no test {title!r}"
+
+
+@test
+def tests_are_there():
+    """Every promise names a test that is there, under its title"""
+    true(len(list(promises(DOCUMENT.read_text()))) > 30, "hardly a promise is found")
+    equal(list(wrong(DOCUMENT.read_text())), [], "promises that nothing shows")
+
+
+@test
+def missing_tests_are_found():
+    """A promise without a test, and one whose file or title is not there, are found"""
+    table = "| Promise | Shown by |\n|---|---|\n| a | {} |\n"
+    there = "`lint/security`: Every promise names a test that is there, under its title"
+    all_there = f"`lint/security`<br>{there}<br>`unit/worker-sandbox`: test_refused<br>`unit/worker`: /worker/sandbox"
+    equal(list(wrong(table.format(all_there))), [], "where all is well")
+    for cell in ("none", "", f"{there}!", "`lint/none`", f"{there}<br>", f"{there}<br>`unit/worker-sandbox`: test_none"):
+        equal(len(list(wrong(table.format(cell)))), 1, f"found wrong with {cell!r}")
+
+
+def report(folder, text, *tests):
+    """report.py --update on a file with `text`, by the log of `tests`: (exit code, what the file is then)."""
+    log, document = folder / "testlog.json", folder / "document.md"
+    log.write_text("".join(json.dumps({"name": "x", "result": "OK", "stdout": said}) + "\n" for said in tests))
+    document.write_text(text)
+    done = subprocess.run([sys.executable, REPORT, "--update", document, log], capture_output=True, check=False)
+    return done.returncode, document.read_text()
+
+
+@test
+def table_is_updated():
+    """report.py --update puts the table between the marks, in place of the last one, and touches nothing else"""
+    first = "ok 1\n# cases: kill: 3: a step\n", "# cases: kill: 4: a step\nnot ok 1 - x\n"
+    empty = "before\n<!-- table -->\n<!-- end of the table -->\nbehind\n"
+    rows = "| Class | Cases | Failed | What a case is |\n| ----- | ----: | -----: | --- |\n"
+    rows += "| kill  |     {} |      {} | a step |\n"
+    filled = empty.replace("<!-- table -->\n", "<!-- table -->\n\n" + rows + "\n")
+    with tempfile.TemporaryDirectory(prefix="sqlipc-report-") as name:
+        folder = pathlib.Path(name)
+        equal(report(folder, empty, *first), (0, filled.format(7, 1)), "the table")
+        equal(report(folder, filled.format(7, 1), first[0]), (0, filled.format(3, 0)), "the next one")
+        for text, tests in (("no marks\n", first), ("<!-- table -->\nno end\n", first), (empty, ("ok 1\n",))):
+            equal(report(folder, text, *tests), (1, text), "what is left alone")
+
+
+@test
+def table_has_its_place():
+    """SECURITY.md has the marks, and nothing failed that is in its table"""
+    found = re.search(r"^<!-- table -->\n(.*?)^<!-- end of the table -->\n", DOCUMENT.read_text(), re.M | re.S)
+    true(found, "no marks")
+    equal([row for row in re.findall(r"^\|.*\|$", found[1], re.M)[2:] if row.split("|")[3].strip() != "0"], [], "failures")
+
+
+sys.exit(run())
