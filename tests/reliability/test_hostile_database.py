@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A database whose schema was written to do harm: who reads it gets a named error or an answer, neighbours of other databases
-are answered meanwhile, and afterwards the service is as before. Damaged bytes: test_sqlite_faults.py, fuzz-corrupt-database.c.
+"""A database whose schema was written to do harm: who reads it gets a named error or an answer, who reads others is answered
+meanwhile, and afterwards the service is as before. Damaged bytes are in test_sqlite_faults.py and fuzz-corrupt-database.c.
 """
 import contextlib
 import os
@@ -62,12 +62,14 @@ def write(path):
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("CREATE TABLE t(x)")
         db.execute(f"INSERT INTO t {N} SELECT 100000000 + x FROM n LIMIT 1000")
-        db.execute("ALTER TABLE t ADD dear GENERATED ALWAYS AS (hex(zeroblob(x)))")  # behind the rows, or it is computed here
+        # behind the rows, or it would be computed for each here
+        db.execute("ALTER TABLE t ADD dear GENERATED ALWAYS AS (hex(zeroblob(x)))")
         db.execute("CREATE TABLE log(x)")
         db.execute("CREATE TRIGGER written AFTER INSERT ON t BEGIN INSERT INTO log VALUES(1); END")
         db.execute("CREATE VIEW level0 AS SELECT x FROM t")
         for level in range(1, 25):
-            db.execute(f"CREATE VIEW level{level} AS SELECT x FROM level{level - 1} UNION ALL SELECT x FROM level{level - 1}")
+            below = f"SELECT x FROM level{level - 1}"
+            db.execute(f"CREATE VIEW level{level} AS {below} UNION ALL {below}")
         for name, sql in {**FORBIDDEN, **ENDLESS}.items():
             db.execute(f'CREATE VIEW "{name}" AS {sql}')
         db.execute("CREATE VIEW circle AS SELECT * FROM circle")
