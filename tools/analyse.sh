@@ -127,16 +127,20 @@ abi() {
     build_library && SQLIPC_BUILD_ROOT=$PWD/$folder/abi SQLIPC_SOURCE_ROOT=$PWD /usr/bin/python3 tests/lint/test_abi.py
 }
 
-# Programs count on into one set of files, those of other users, too, and of workers, whose filter lets them do so.
-# What a process did that was killed is not counted. An assertion has a branch that nothing takes.
+# Programs count on into one set of files: those of other users, too, so the files are made beforehand and open to all (a
+# umask for all of the tests would change what the file rules say), and workers, whose filter lets them lock. What a process
+# did that was killed is not counted. An assertion has a branch that nothing takes.
 coverage() {
-    local build=$folder/coverage r
+    local build=$folder/coverage program r
 
-    configure coverage gcc --buildtype=debug -Db_coverage=true && ninja -C $build --quiet || return
+    configure coverage gcc --buildtype=debug -Db_coverage=true -Dinvariants=true && ninja -C $build --quiet || return
     find $build -name '*.gcda' -delete
     find $build -type d -exec chmod a+rwx {} +
-    (umask 0 && meson test -C $build --no-rebuild --print-errorlogs --timeout-multiplier=3 --suite unit --suite fuzz \
-        --suite bus --suite reliability >$build.tests 2>&1) || tail -n 12 $build.tests
+    (umask 0 && for program in supervisor/sqlipcd worker/sqlipc-worker ../tools/cli/ipcq-cli ../tests/bus/library-client; do
+        "$build/daemon/$program" --version </dev/null
+    done) >/dev/null 2>&1
+    meson test -C $build --no-rebuild --print-errorlogs --timeout-multiplier=3 --suite unit --suite fuzz --suite bus \
+        --suite reliability >$build.tests 2>&1 || tail -n 12 $build.tests
     gcovr --root . --filter 'daemon/' --filter 'client-lib/' --filter 'dbus-interfaces/' --object-directory $build \
         --exclude-branches-by-pattern '.*\bassert\(' --print-summary --csv $build.csv --txt $build.txt \
         --html-details $build.html --fail-under-line 95
