@@ -249,7 +249,7 @@ static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
         Worker *w = userdata;
         uint64_t wait_usec = w->manager->config->limits.worker_idle_usec, now = manager_now();
 
-        if (w->ending && manager_came_late(usec, &w->spared))
+        if (w->ending && manager_came_late(usec, &w->end_spared))
                 watch_idle(w, now + EXIT_USEC);
         else if (w->ending)
                 worker_kill(w, "it was told to end, and goes on");
@@ -403,7 +403,8 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
                 log_full(LOG_DEBUG, fields.database, NULL, "Worker %i %s %i.", (int) w->pid, how, si->si_status);
         else if (si->si_code == CLD_KILLED && si->si_status == SIGALRM)
                 log_event_limited(LOG_EVENT_WORKER_KILLED, "PrepareTimeoutSec=", &fields,
-                                  "Worker %i ended itself: it compiled SQL of a channel past PrepareTimeoutSec=.",
+                                  "Worker %i ended itself: it was busy with SQL of a channel past PrepareTimeoutSec=, or "
+                                  "past the time limit that came with it.",
                                   (int) w->pid);
         else
                 log_event_limited(LOG_EVENT_WORKER_LOST, NULL, &fields, "Worker %i %s %i.", (int) w->pid, how,

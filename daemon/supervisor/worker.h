@@ -36,7 +36,7 @@ struct Worker {
         uint64_t ping_number;     /* of the one that is owed an answer, or of the next */
         uint64_t ping_usec;       /* when it was asked; 0: it owes no answer */
         uint64_t stuck_until_usec;
-        bool spared;              /* manager_came_late(), to the watch or the end */
+        bool spared, end_spared;  /* manager_came_late() to the watch; to the end, which may come in the same turn */
         sd_event_source *io, *child, *idle_timer, *watch;
         GList group_link, manager_link;
 };
