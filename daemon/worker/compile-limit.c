@@ -4,6 +4,7 @@
  */
 #include "compile-limit.h"
 
+#include <stdint.h>
 #include <sys/time.h>
 
 #include "clock.h"
@@ -12,9 +13,11 @@
 
 static uint64_t limit_usec, until_usec;
 
+/* No longer than 31 bits of seconds, a lifetime: where time_t has no more than 32, what is cut off could be anything. */
 static void set_alarm(uint64_t usec) {
+        uint64_t seconds = usec / USEC_PER_SEC < INT32_MAX ? usec / USEC_PER_SEC : INT32_MAX;
         const struct itimerval alarm = {
-                .it_value = { .tv_sec = (time_t) (usec / USEC_PER_SEC), .tv_usec = (suseconds_t) (usec % USEC_PER_SEC) },
+                .it_value = { .tv_sec = (time_t) seconds, .tv_usec = (suseconds_t) (usec % USEC_PER_SEC) },
         };
 
         (void) setitimer(ITIMER_REAL, &alarm, NULL);
