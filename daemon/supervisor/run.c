@@ -300,8 +300,10 @@ static void log_job(const Run *run) {
 
 void run_submit(Run *run) {
         log_job(run);
-        if (run->pipe)
+        if (run->pipe) {
+                run->pipe->ended_by = NULL; /* who asks for more has found the last end */
                 pipe_grow_for_run(run->pipe);
+        }
         arm(run, run->asked_usec + smaller(quota_limits(run->user, run->database).queue_timeout_usec,
                                            run->deadline_usec - run->asked_usec));
         group_submit(run->group, run);

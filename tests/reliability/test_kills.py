@@ -19,7 +19,7 @@ from settled import as_before, descendants, settle, works
 from client import MANAGER, MANAGER_PATH, Client
 from harness import PATIENCE, SANITIZED, children, executable, locks, main, wait_for
 from library import Library
-from steps import DB, STEPS, STREAM, Scene, make_service, outcome
+from steps import DB, ROWS, SCAN, STEPS, STREAM, Scene, make_service, outcome
 from tap import cases, diagnose, equal, test, true
 
 SEED = int(next((a.split("=")[1] for a in sys.argv[1:] if a.startswith("--seed=")), random.randrange(2**32)))
@@ -190,6 +190,38 @@ def killed_while_it_stops():
                 service.start()
                 as_before(service, before, [service.chinook])
     cases("kill", len(STOPS), "what keeps a service that stops waiting, and who of the three is killed then")
+
+
+def pid_of(service, run):
+    """The worker that has the run; None: none has it yet."""
+    runs = service.driver.manager("ListRuns")[0]
+    return next((more.get("worker-pid") for number, _, _, more in runs if number == run), None)
+
+
+@test
+def killed_behind_its_work():
+    """A worker killed while another one has the statement's next run: that one, and those behind it, are none of its own"""
+    with make_service(limits={"WorkerIdleSec": 3}) as service:
+        before = settle(service, [service.chinook])
+        client = service.client()
+        busy = client.query(DB, SCAN)
+        wait_for(lambda: service.states() == ["running"], "it computes")
+        statement = client.prepare(DB, STREAM)
+        run = statement.fetch()
+        first = pid_of(service, run.number)
+        run.counted()
+        busy.cancel()
+        wait_for(lambda: not service.states(), "its worker is idle")
+        run = statement.fetch()  # who became idle last has it
+        true(pid_of(service, run.number) not in (None, first), "another worker has the second run")
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: first not in service.workers(), "the first worker is gone")
+        equal(run.counted()[1], ROWS, "rows of the second run")
+        equal(statement.fetch().counted()[1], ROWS, "rows of the third run")
+        client.close()
+        service.clients.remove(client)
+        as_before(service, before, [service.chinook])
+    cases("kill", 1, "a worker whose run of a statement has ended while another has the next one")
 
 
 def catch_resolver(service, pending):
