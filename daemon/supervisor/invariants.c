@@ -135,7 +135,7 @@ static void check_pipes(const Manager *m) {
                 for (GList *p = u->pipes.head; p; p = p->next)
                         pages += ((const Pipe *) p->data)->pages;
                 HOLD(pages == u->pipe_account.used, u->uid);
-                used += pages;
+                used += pipe_budget_of_all(&m->pipe_budget, &u->pipe_account);
                 n_holders += pages > 0;
         }
         HOLD(used == m->pipe_budget.used && n_holders == m->pipe_budget.n_holders, used);

@@ -52,6 +52,7 @@ typedef struct Manager {
         PipeBudget pipe_budget;
         GQueue resting_pipes;    /* of Pipe, by rest_link */
         sd_event_source *rest_timer;
+        bool pipes_are_short;    /* rest_timer is to look for those that grew */
 
         Polkit polkit;
         unsigned n_held_calls;   /* held-call.h */

@@ -41,12 +41,17 @@ bool pipe_budget_admits_filling(const PipeBudget *b, const PipeAccount *a, uint6
         return fits(b, a, smaller(account_cap(b, account_max), share) / 2, seven_eighths(b->total), grow);
 }
 
+uint64_t pipe_budget_of_all(const PipeBudget *b, const PipeAccount *a) {
+        return smaller(a->used, b->total / 2);
+}
+
 void pipe_budget_change(PipeBudget *b, PipeAccount *a, uint64_t before, uint64_t after) {
         bool held = a->used > 0;
+        uint64_t of_all = pipe_budget_of_all(b, a);
 
-        assert(a->used >= before && b->used >= before);
+        assert(a->used >= before && b->used >= of_all);
         a->used += after - before;
-        b->used += after - before;
+        b->used += pipe_budget_of_all(b, a) - of_all;
         if (held != (a->used > 0))
                 b->n_holders += held ? UINT64_MAX : 1; /* wraps: one less */
 }

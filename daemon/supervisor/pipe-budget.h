@@ -27,7 +27,7 @@
 
 typedef struct PipeBudget {
         uint64_t total;     /* pages for all uids */
-        uint64_t used;
+        uint64_t used;      /* of each account as much as it may have at most: what it took past that by itself is its own */
         uint64_t n_holders; /* accounts that hold pages */
 } PipeBudget;
 
@@ -44,6 +44,9 @@ void pipe_budget_init(PipeBudget *b, uint64_t soft, uint64_t n_descriptors);
 bool pipe_budget_admits_new(const PipeBudget *b, const PipeAccount *a, uint64_t account_max);
 bool pipe_budget_admits_first_run(const PipeBudget *b, const PipeAccount *a, uint64_t account_max, uint64_t grow);
 bool pipe_budget_admits_filling(const PipeBudget *b, const PipeAccount *a, uint64_t account_max, uint64_t grow);
+
+/* What the account takes from the others: no more than half of the total. */
+uint64_t pipe_budget_of_all(const PipeBudget *b, const PipeAccount *a);
 
 /* A pipe of the account went from `before` to `after` pages; 0: it was not there, or is gone. */
 void pipe_budget_change(PipeBudget *b, PipeAccount *a, uint64_t before, uint64_t after);

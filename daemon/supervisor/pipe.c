@@ -12,7 +12,7 @@
 #include "quota.h"
 #include "run.h"
 
-#define REST_USEC UINT64_C(100000) /* before a retired pipe is watched */
+#define REST_USEC UINT64_C(100000) /* before a retired pipe is watched, or all are looked at */
 
 static uint64_t page_size(void) {
         return (uint64_t) sysconf(_SC_PAGESIZE);
@@ -38,9 +38,16 @@ bool pipe_check(Pipe *p) {
         return true;
 }
 
-/* Before a uid gets one more: those that it has, in use or retired, count at their real size; those that nobody reads any
- * more, not at all. */
-static void check_all(User *u) {
+/* EPERM (past the kernel's own budget) and EBUSY leave it as it is. */
+static void resize(Pipe *p, uint64_t pages) {
+        int size = fcntl(p->write_fd, F_SETPIPE_SZ, (int) (pages * page_size()));
+
+        set_pages(p, size < 0 ? real_pages(p) : (uint64_t) size / page_size());
+}
+
+/* Those that a uid has, in use or retired, count at their real size; those that nobody reads any more, not at all.
+ * `give_back`: one that grew gets the size that we made it, unless more is in it. */
+static void check_all(User *u, bool give_back) {
         for (GList *i = u->pipes.head, *next; i; i = next) {
                 Pipe *p = i->data;
 
@@ -49,9 +56,13 @@ static void check_all(User *u) {
                         pipe_free(p);
                         continue;
                 }
+                uint64_t before = p->pages;
                 (void) pipe_ref(p); /* what ends its run may drop the last reference */
-                if (pipe_check(p))
+                if (pipe_check(p)) {
                         run_on_pipe_grown(u->manager, p);
+                        if (give_back)
+                                resize(p, before);
+                }
                 (void) pipe_unref(p);
         }
 }
@@ -74,11 +85,80 @@ static int open_pipe(Pipe *p, Refusal *refusal) {
         return 0;
 }
 
-/* EPERM (past the kernel's own budget) and EBUSY leave it as it is. */
-static void resize(Pipe *p, uint64_t pages) {
-        int size = fcntl(p->write_fd, F_SETPIPE_SZ, (int) (pages * page_size()));
+static int on_readers_gone(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        pipe_free(userdata);
+        return 0;
+}
 
-        set_pages(p, size < 0 ? real_pages(p) : (uint64_t) size / page_size());
+static void watch(Pipe *p) {
+        int r = sd_event_add_io(p->user->manager->event, &p->watch, p->write_fd, 0, on_readers_gone, p);
+
+        if (r >= 0)
+                return;
+        log_warning("A retired pipe cannot be watched: %s", g_strerror(-r));
+        pipe_free(p);
+}
+
+/* The kernel had fewer pages left than it should: somebody took them. */
+static void find_grown(Manager *m) {
+        g_autoptr(GList) users = g_hash_table_get_values(m->users);
+
+        for (GList *i = users; i; i = i->next)
+                (void) user_ref(i->data); /* a run that ends may be the last that one has */
+        for (GList *i = users; i; i = i->next) {
+                check_all(i->data, true);
+                (void) user_unref(i->data);
+        }
+}
+
+static int on_rest_over(sd_event_source *s, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+
+        while (m->resting_pipes.head) {
+                Pipe *p = m->resting_pipes.head->data;
+
+                if (pipe_is_closed(p)) {
+                        pipe_free(p);
+                        continue;
+                }
+                g_queue_unlink(&m->resting_pipes, &p->rest_link);
+                p->rests = false;
+                watch(p);
+        }
+        if (m->pipes_are_short) {
+                m->pipes_are_short = false;
+                find_grown(m);
+        }
+        return 0;
+}
+
+/* For all that rest, from when the first of them does. */
+static int start_rest(Manager *m) {
+        int r;
+
+        if (m->rest_timer && sd_event_source_get_enabled(m->rest_timer, NULL) > 0)
+                return 0;
+        if (!m->rest_timer)
+                return sd_event_add_time_relative(m->event, &m->rest_timer, CLOCK_MONOTONIC, REST_USEC, 0, on_rest_over, m);
+        r = sd_event_source_set_time_relative(m->rest_timer, REST_USEC);
+        return r < 0 ? r : sd_event_source_set_enabled(m->rest_timer, SD_EVENT_ONESHOT);
+}
+
+/* A pipe came out smaller than asked for. Not at once, but from the loop, since what has grown ends, and its statements go;
+ * and not for each pipe, since it may be no client of ours who took the pages. */
+static void look_for_grown(Manager *m) {
+        int r;
+
+        m->pipes_are_short = true;
+        r = start_rest(m);
+        if (r < 0)
+                log_warning("Pipes that their readers grew cannot be looked for: %s", g_strerror(-r));
+}
+
+static void grow(Pipe *p, uint64_t pages) {
+        resize(p, pages);
+        if (p->pages < pages)
+                look_for_grown(p->user->manager);
 }
 
 /* Whether what its first run wants is there for a new pipe. */
@@ -90,7 +170,7 @@ static bool admits_for_run(const User *u) {
 int pipe_new(User *u, bool for_run, Pipe **ret, Refusal *refusal) {
         PipeBudget *budget = &u->manager->pipe_budget;
 
-        check_all(u);
+        check_all(u, false);
         if (budget->used >= budget->total)
                 return refuse(refusal, ERROR_LIMITS_EXCEEDED,
                               "The pipes of all users together hold what the service may have; try again later.");
@@ -112,6 +192,8 @@ int pipe_new(User *u, bool for_run, Pipe **ret, Refusal *refusal) {
                 set_pages(p, real_pages(p)); /* as it was made: to shrink it first would be two calls for nothing */
         else
                 resize(p, 1);
+        if (p->ran && p->pages < PIPE_PAGES_FIRST_RUN)
+                look_for_grown(u->manager);
         *ret = p;
         return 0;
 }
@@ -145,49 +227,6 @@ void pipe_free(Pipe *p) {
         g_queue_unlink(&p->user->pipes, &p->link);
         (void) user_unref(p->user);
         g_free(p);
-}
-
-static int on_readers_gone(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
-        pipe_free(userdata);
-        return 0;
-}
-
-static void watch(Pipe *p) {
-        int r = sd_event_add_io(p->user->manager->event, &p->watch, p->write_fd, 0, on_readers_gone, p);
-
-        if (r >= 0)
-                return;
-        log_warning("A retired pipe cannot be watched: %s", g_strerror(-r));
-        pipe_free(p);
-}
-
-static int on_rest_over(sd_event_source *s, uint64_t usec, void *userdata) {
-        Manager *m = userdata;
-
-        while (m->resting_pipes.head) {
-                Pipe *p = m->resting_pipes.head->data;
-
-                if (pipe_is_closed(p)) {
-                        pipe_free(p);
-                        continue;
-                }
-                g_queue_unlink(&m->resting_pipes, &p->rest_link);
-                p->rests = false;
-                watch(p);
-        }
-        return 0;
-}
-
-/* For all that rest, from when the first of them does. */
-static int start_rest(Manager *m) {
-        int r;
-
-        if (m->resting_pipes.length > 1)
-                return 0;
-        if (!m->rest_timer)
-                return sd_event_add_time_relative(m->event, &m->rest_timer, CLOCK_MONOTONIC, REST_USEC, 0, on_rest_over, m);
-        r = sd_event_source_set_time_relative(m->rest_timer, REST_USEC);
-        return r < 0 ? r : sd_event_source_set_enabled(m->rest_timer, SD_EVENT_ONESHOT);
 }
 
 /* A reader that was told its end closes the pipe in no time as a rule, so it is not watched at once. */
@@ -236,7 +275,7 @@ void pipe_grow_for_run(Pipe *p) {
         if (p->pages < PIPE_PAGES_FIRST_RUN &&
             pipe_budget_admits_first_run(&m->pipe_budget, &p->user->pipe_account, quota_pipe_pages(p->user),
                                          PIPE_PAGES_FIRST_RUN - p->pages))
-                resize(p, PIPE_PAGES_FIRST_RUN);
+                grow(p, PIPE_PAGES_FIRST_RUN);
 }
 
 void pipe_grow_for_filling(Pipe *p) {
@@ -248,7 +287,7 @@ void pipe_grow_for_filling(Pipe *p) {
                                         PIPE_PAGES_FILLING - p->pages))
                 return;
         p->filled = true;
-        resize(p, PIPE_PAGES_FILLING);
+        grow(p, PIPE_PAGES_FILLING);
 }
 
 void pipe_grow_for_last_words(Pipe *p) {

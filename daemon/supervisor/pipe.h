@@ -8,7 +8,8 @@
  *
  * 1. We own the write end and pass it along with each run. It stays open, silent, until the last read end is gone: only so
  *    do we learn that its pages are free (a client may keep its end as long as it likes).
- * 2. A client can grow a pipe at our cost. pipe_check() sees it; the pipe then counts at its real size.
+ * 2. A client can grow a pipe at our cost. pipe_check() sees it; the pipe then counts at its real size. We look when its run
+ *    parks, before its uid gets one more, and at those of all uids when the kernel has fewer pages left than it should.
  */
 #ifndef SQLIPC_PIPE_H
 #define SQLIPC_PIPE_H

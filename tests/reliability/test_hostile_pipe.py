@@ -18,7 +18,7 @@ import termios
 
 import settled
 from client import Broken, Client, Failure, decode, reference, same_rows
-from harness import CHINOOK, SANITIZED, UID_A, UID_B, Service, expect, fds, main, wait_for
+from harness import CHINOOK, SANITIZED, UID_A, UID_B, UID_DAEMON, Service, expect, fds, main, needs_root, wait_for
 from neighbours import besieged
 from tap import cases, equal, true
 
@@ -218,6 +218,62 @@ def grown_and_kept():
         client.drop(fd)
     wait_for(lambda: can_prepare(client), "pipes that were closed count no more")
     cases("hostile pipe", len(kept), "a pipe grown and kept after Finalize")
+
+
+@contextlib.contextmanager
+def bound_by_the_kernel():
+    """A service of an unprivileged user, who has 16384 pages for pipes, and both users at it."""
+    with Service({"chinook": CHINOOK}, limits=settled.QUICK, uid=UID_DAEMON) as guarded:
+        settled.works(guarded)
+        before = settled.settle(guarded)
+        yield guarded, guarded.client(A), guarded.client(UID_B)
+        guarded.forget()
+        settled.as_before(guarded, before)
+
+
+def size_of_new_pipe(client):
+    """What the pipe of a query's first run came to."""
+    run = client.query("chinook", "SELECT 1")
+    size = fcntl.fcntl(run.pipe, fcntl.F_GETPIPE_SZ)
+    equal(rows_of(run), [[1]], "rows")
+    client.drop(run.pipe)
+    return size
+
+
+@needs_root
+def grown_all_at_once():
+    """80 pipes grown to 1 MiB when all are there, at rest and parked: others' pipes get their size, and these end"""
+    with bound_by_the_kernel() as (guarded, client, other):
+        statements = [client.prepare("chinook", "SELECT 1") for _ in range(78)]
+        runs = [client.query("chinook", ENDLESS) for _ in range(2)]
+        wait_for(lambda: guarded.states() == ["parked"] * 2, "the runs wait for their reader")
+        whole = size_of_new_pipe(other)
+        for end in [*statements, *runs]:
+            resize(end.pipe, MIB)
+        true(size_of_new_pipe(other) < whole, "the kernel had a whole pipe left: nothing was attacked")
+        wait_for(lambda: size_of_new_pipe(other) == whole, "others' pipes get their size")
+        for run in runs:
+            expect("LimitsExceeded", run.counted)
+        for statement in statements:
+            expect("UnknownStatement", statement.fetch)
+        cases("hostile pipe", len(statements) + len(runs), "a pipe grown with all others, whose user asks no more")
+
+
+@needs_root
+def grown_and_filled():
+    """80 pipes grown and full take what the kernel has: their user waits, and others are served"""
+    with bound_by_the_kernel() as (guarded, client, other):
+        runs = [client.query("chinook", ENDLESS) for _ in range(80)]
+        wait_for(lambda: guarded.states() == ["parked"] * 80, "the runs wait for their reader")
+        for run in runs:
+            resize(run.pipe, MIB)
+        wait_for(lambda: not can_prepare(client), "they are seen to have grown, and full")
+        for _ in range(20):
+            size_of_new_pipe(other)
+        for run in runs:
+            client.drop(run.pipe)
+        wait_for(lambda: can_prepare(client), "pipes that were closed count no more")
+        cases("hostile pipe", len(runs), "a pipe grown and filled")
 
 
 def can_prepare(client):

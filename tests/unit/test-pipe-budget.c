@@ -113,6 +113,23 @@ static void test_total_is_never_passed(void) {
         CHECK(!pipe_budget_admits_new(&b, &hogs[0], UINT64_MAX));
 }
 
+/* One alone that made its pipes larger than all may be: it has nothing left, the others have half. */
+static void test_past_the_total(void) {
+        PipeBudget b = budget(16384);
+        PipeAccount hog = {}, late = {};
+
+        pipe_budget_change(&b, &hog, 0, 20000);
+        CHECK(!pipe_budget_admits_new(&b, &hog, UINT64_MAX));
+        CHECK(pipe_budget_admits_first_run(&b, &late, UINT64_MAX, 16));
+        CHECK_INT(b.used, 6144);
+        pipe_budget_change(&b, &hog, 20000, 7000);
+        CHECK_INT(b.used, 6144);
+        pipe_budget_change(&b, &hog, 7000, 100);
+        CHECK_INT(b.used, 100);
+        pipe_budget_change(&b, &hog, 100, 0);
+        CHECK_INT(b.used, 0);
+}
+
 static void test_changes_add_up(void) {
         PipeBudget b = budget(16384);
         PipeAccount a = {}, c = {};
@@ -135,7 +152,7 @@ int main(void) {
                 TEST(test_total), TEST(test_pipes_leave_descriptors), TEST(test_new_pipes_up_to_half),
                 TEST(test_limit_of_the_account), TEST(test_growth_leaves_room),
                 TEST(test_growth_of_several_leaves_room), TEST(test_fair_share), TEST(test_total_is_never_passed),
-                TEST(test_changes_add_up),
+                TEST(test_past_the_total), TEST(test_changes_add_up),
         };
 
         return test_main(tests, N_ELEMENTS(tests));
