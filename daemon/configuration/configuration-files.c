@@ -100,6 +100,12 @@ static void texts_done(Texts *t) {
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Texts, texts_done)
 
+/* Not what the files say, but what we lack: another time they may be read. */
+static void note_lack(Config *c, int r) {
+        if (r == -EMFILE || r == -ENFILE || r == -ENOMEM)
+                c->lack = r;
+}
+
 /* Whether `file` says something, or would if it could be read. */
 static bool texts_add(Texts *t, const char *file) {
         struct stat st;
@@ -113,6 +119,7 @@ static bool texts_add(Texts *t, const char *file) {
                 return r == 0;
         if (r == -ENOENT && lstat(file, &st) < 0) /* removed since we saw it */
                 return false;
+        note_lack(t->config, r);
         config_add_broken(t->config, t->name, "%s cannot be read: %s", file, why(r));
         t->broken = true;
         return true;
@@ -128,13 +135,21 @@ static bool is_absent(const char *directory, const GError *error) {
                (g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOTDIR) && lstat(directory, &st) < 0);
 }
 
+static int lack_of(const GError *error) {
+        return g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_MFILE)   ? -EMFILE
+               : g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NFILE) ? -ENFILE
+               : g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOMEM) ? -ENOMEM
+                                                                          : 0;
+}
+
 /* Adds what stands in `directory` and ends in `suffix`, name -> full path, where no directory before had the name.
  * `problem` gets why it cannot be read, unless another problem stands there. */
-static void list_directory(const char *directory, const char *suffix, GTree *files, char **problem) {
+static void list_directory(Config *c, const char *directory, const char *suffix, GTree *files, char **problem) {
         g_autoptr(GError) error = NULL;
         const char *name;
         GDir *dir = g_dir_open(directory, 0, &error);
 
+        note_lack(c, lack_of(error));
         if (!dir && !is_absent(directory, error) && !*problem)
                 *problem = g_strdup(error->message);
         while (dir && (name = g_dir_read_name(dir)))
@@ -150,14 +165,15 @@ static int compare_names(const void *a, const void *b, void *userdata) {
 
 /* What stands in `subdirectory` of any of `directories`, sorted by name, of each name the first directory's. `ret_problem`:
  * why one of them cannot be read, or NULL. */
-static GTree *list_all(const char *const *directories, const char *subdirectory, const char *suffix, char **ret_problem) {
+static GTree *list_all(Config *c, const char *const *directories, const char *subdirectory, const char *suffix,
+                       char **ret_problem) {
         GTree *files = g_tree_new_full(compare_names, NULL, g_free, g_free);
 
         *ret_problem = NULL;
         for (const char *const *i = directories; *i; i++) {
                 g_autofree char *directory = g_build_filename(*i, subdirectory, NULL);
 
-                list_directory(directory, suffix, files, ret_problem);
+                list_directory(c, directory, suffix, files, ret_problem);
         }
         return files;
 }
@@ -169,7 +185,7 @@ static gboolean add_drop_in(void *name, void *file, void *texts) {
 
 static void add_drop_ins(Texts *t, const char *const *directories, const char *main_file) {
         g_autofree char *subdirectory = g_strconcat(main_file, ".d", NULL), *problem = NULL;
-        g_autoptr(GTree) files = list_all(directories, subdirectory, ".conf", &problem);
+        g_autoptr(GTree) files = list_all(t->config, directories, subdirectory, ".conf", &problem);
 
         if (problem) {
                 config_add_broken(t->config, t->name, "%s", problem);
@@ -231,8 +247,8 @@ static gboolean check_drop_in_directory(void *directory_name, void *directory, v
 Config *config_load(const char *const *directories) {
         Config *c = config_new();
         g_autofree char *problem = NULL, *same_problem = NULL;
-        g_autoptr(GTree) files = list_all(directories, "databases.d", ".conf", &problem);
-        g_autoptr(GTree) drop_ins = list_all(directories, "databases.d", ".conf.d", &same_problem);
+        g_autoptr(GTree) files = list_all(c, directories, "databases.d", ".conf", &problem);
+        g_autoptr(GTree) drop_ins = list_all(c, directories, "databases.d", ".conf.d", &same_problem);
         Loading l = { .config = c, .directories = directories, .files = files };
 
         if (problem)

@@ -98,6 +98,7 @@ typedef struct Config {
         GHashTable *databases; /* name -> DatabaseConfig */
         GHashTable *broken;    /* name (or "sqlipcd.conf") -> what is wrong with it */
         GPtrArray *warnings;   /* of char *: what is odd, but was taken; sendable as D-Bus strings */
+        int lack;              /* -EMFILE, -ENFILE, -ENOMEM: for lack of it not all files were read; 0: all were */
 } Config;
 
 Config *config_new(void);

@@ -47,6 +47,8 @@ int bus_error_reply_refusal(sd_bus_message *call, int r, Refusal *refusal) {
                                                   "The message holds a value that cannot be read: send it well-formed.");
         if (refusal->error == ERROR_NONE && r == -ENOMEM)
                 (void) refuse(refusal, ERROR_OUT_OF_MEMORY, "The service is out of memory; try again later.");
+        else if (refusal->error == ERROR_NONE && (r == -EMFILE || r == -ENFILE))
+                (void) refuse(refusal, ERROR_LIMITS_EXCEEDED, "The service has no descriptor left; try again later.");
         else if (refusal->error == ERROR_NONE) {
                 log_error("%s failed: %s", sd_bus_message_get_member(call), strerror(-r));
                 (void) refuse(refusal, ERROR_INTERNAL, "The service failed (%s); its log says more.", strerror(-r));

@@ -167,6 +167,15 @@ static LogFields fields_of(const Group *g) {
         return (LogFields) { .database = database_name(g->database), .uid = &g->user->uid };
 }
 
+/* What is lacking now may be there later: that is no failure of ours. */
+static void fail_for_lack_of_worker(Group *g, int r) {
+        if (r == -EMFILE || r == -ENFILE || r == -EAGAIN || r == -ENOMEM)
+                fail_all(g, ERROR_LIMITS_EXCEEDED,
+                         "The service has no descriptor, process or memory left for a worker; try again later.");
+        else
+                fail_all(g, ERROR_INTERNAL, "The service cannot start a worker process; its log says why.");
+}
+
 void group_spawn(Group *g) {
         g->starved = !may_spawn(g);
         if (g->starved)
@@ -178,7 +187,7 @@ void group_spawn(Group *g) {
         log_event_limited(LOG_EVENT_WORKERS_FAIL, "start", &fields, "Cannot start a worker: %s", strerror(-r));
         if (group_n_workers(g) == 0) {
                 group_recall(g);
-                fail_all(g, ERROR_INTERNAL, "The service cannot start a worker process; its log says why.");
+                fail_for_lack_of_worker(g, r);
         }
 }
 

@@ -142,17 +142,20 @@ static int reply_reload(sd_bus_message *call, const Manager *manager) {
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
-static void on_reloaded(Manager *manager, bool in_force, void *userdata) {
+static void on_reloaded(Manager *manager, int r, void *userdata) {
         g_autoptr(sd_bus_message) call = userdata;
-
         g_auto(Refusal) refusal = REFUSAL_INIT;
-        int r = in_force ? reply_reload(call, manager) : 0;
 
+        if (r == -ESHUTDOWN)
+                r = refuse(&refusal, ERROR_SHUTTING_DOWN, "The service is stopping.");
+        else if (r < 0)
+                r = refuse(&refusal, ERROR_LIMITS_EXCEEDED,
+                           "The service lacks what it needs to read its configuration (%s); what held before holds. "
+                           "Try again later.", strerror(-r));
+        else
+                r = reply_reload(call, manager);
         if (r < 0)
                 (void) bus_error_reply_refusal(call, r, &refusal); /* whoever asked may be gone */
-        if (!in_force)
-                (void) bus_error_reply(call, &(Failure) { .error = ERROR_SHUTTING_DOWN, .sql_offset = -1,
-                                                          .message = "The service is stopping." }, false);
 }
 
 static int reload(sd_bus_message *m, Manager *manager, Refusal *refusal) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the configuration says becomes what is published. Supervisor. */
+#include <errno.h>
 #include <string.h>
 
 #include "channel.h"
@@ -142,38 +143,51 @@ static void put_in_force(Manager *m, Config *config) {
 
 static void begin(Manager *m);
 
-static void tell(Manager *m, GQueue *callers, bool in_force) {
+static void tell(Manager *m, GQueue *callers, int r) {
         Caller *c;
 
         while ((c = g_queue_pop_head(callers))) {
                 if (c->handler)
-                        c->handler(m, in_force, c->userdata);
+                        c->handler(m, r, c->userdata);
                 g_free(c);
         }
 }
 
-static void finish(Manager *m, const char *answer) {
+/* The load is over; with `r` below 0 nothing changes. */
+static void finish(Manager *m, const char *answer, int r) {
         Reload *l = &m->reload;
         Config *config = g_steal_pointer(&l->config);
         GQueue callers = l->callers;
 
         l->callers = l->next;
         l->next = (GQueue) G_QUEUE_INIT;
-        names_apply(config, answer);
+        if (r < 0)
+                config_free(config);
+        else
+                names_apply(config, answer);
         l->resolve = resolve_free(l->resolve); /* the answer was its own */
-        put_in_force(m, config);
+        if (r < 0)
+                log_error("The configuration cannot be read, so what held before holds: %s", strerror(-r));
+        else
+                put_in_force(m, config);
         if (l->loaded) {
-                log_event(LOG_EVENT_RELOADED, NULL, "Databases published: %u.", g_hash_table_size(m->databases));
+                if (r >= 0)
+                        log_event(LOG_EVENT_RELOADED, NULL, "Databases published: %u.", g_hash_table_size(m->databases));
                 if (!l->callers.head)
                         service_ready();
         }
-        tell(m, &callers, true);
+        tell(m, &callers, r);
         if (l->callers.head && !l->config)
                 begin(m);
 }
 
 static void on_resolved(const char *answer, void *userdata) {
-        finish(userdata, answer);
+        finish(userdata, answer, 0);
+}
+
+/* We lack something that may be there again at the next reload. At the start nothing holds that could go on. */
+static bool is_lack(const Reload *l, int r) {
+        return l->loaded && (r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -EAGAIN);
 }
 
 static void begin(Manager *m) {
@@ -182,22 +196,26 @@ static void begin(Manager *m) {
         if (l->loaded)
                 service_reloading();
         l->config = config_load((const char *const *) m->config_directories);
+        if (is_lack(l, l->config->lack)) {
+                finish(m, NULL, l->config->lack);
+                return;
+        }
         g_autofree char *question = names_question(l->config);
         if (*question == 0) {
-                finish(m, "");
+                finish(m, "", 0);
                 return;
         }
         int r = resolve_new(m->event, question, on_resolved, m, &l->resolve);
         if (r < 0) {
                 log_error("The child that looks up names cannot be started: %s", strerror(-r));
-                finish(m, NULL);
+                finish(m, NULL, is_lack(l, r) ? r : 0);
         }
 }
 
 void manager_reload(Manager *m, ReloadHandler handler, void *userdata) {
         if (m->stopping) {
                 if (handler)
-                        handler(m, false, userdata);
+                        handler(m, -ESHUTDOWN, userdata);
                 return;
         }
         Caller *c = g_new(Caller, 1);
@@ -228,6 +246,6 @@ void manager_reload_stop(Manager *m) {
 
         l->resolve = resolve_free(l->resolve);
         l->config = config_free(l->config);
-        tell(m, &l->callers, false);
-        tell(m, &l->next, false);
+        tell(m, &l->callers, -ESHUTDOWN);
+        tell(m, &l->next, -ESHUTDOWN);
 }

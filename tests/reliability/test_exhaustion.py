@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Nothing is left for the service: no descriptor, page of a pipe, process, or address.
+
+Limits of the running processes are lowered (prlimit(2)) to what they have and k more. Whoever asks then reads the right rows or
+an error by name, in time; nobody spins; and all goes on when there is some again. What is counted for a uid, which other
+tests' services have too, is taken from one of its own.
+"""
+import contextlib
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import time
+
+from settled import as_before, descendants, settle, works
+
+from channel import Channel
+from client import Broken, Client, Failure, Text
+from harness import SANITIZED, UID_A, UID_B, expect, fds, main, needs_root, wait_for
+from steps import DB, STREAM, Scene, Stream, make_service
+from tap import Skip, at_most, cases, diagnose, equal, true
+
+UID_OWN = 3  # "sys"; no other test runs anything as it
+FREE = (0, 1, 2, 3, 5, 8, 12) if SANITIZED else range(13)
+OURS = "org.sqlipc1.Error."
+REFUSALS = {OURS + name for name in ("LimitsExceeded", "OutOfMemory")}
+
+
+# ---- Every kind of thing ----
+
+
+def prepare(service, client):
+    statement = client.prepare(DB, "SELECT 6 * 7")
+    equal(statement.fetch().read().rows, [[42]], "rows of a statement")
+    statement.close()
+
+
+def query(service, client):
+    equal(client.query(DB, "SELECT count(*) FROM Track").read().rows, [[3503]], "rows of a query")
+
+
+def query_rows(service, client):
+    equal(client.query_rows(DB, "SELECT 6 * 7")[1], [[42]], "rows as values")
+
+
+def channel(service, client):
+    with contextlib.closing(Channel(client, DB)) as one:
+        number = one.prepare("SELECT 6 * 7")
+        one.statement(number)
+        equal(one.read(one.fetch(number)).rows, [[42]], "rows on a channel")
+
+
+def new_client(service, client):
+    with contextlib.closing(Client(service.address)) as another:
+        query(service, another)
+
+
+def new_worker(service, client):
+    """Somebody who never was there has no worker."""
+    with contextlib.closing(Client(service.address, UID_B)) as another:
+        query(service, another)
+
+
+def reload(service, client):
+    client.manager("Reload")
+
+
+KINDS = (prepare, query, query_rows, channel, new_client, new_worker, reload)
+
+
+def ask(service, client, kind, refusals=frozenset(REFUSALS)):
+    """None: it got what it asked for; else the error's name, or that its channel was closed, which has no other way to say it."""
+    try:
+        kind(service, client)
+        return None
+    except Broken as broken:
+        true(kind is channel, f"{kind.__name__}: {broken}")
+        return "closed"
+    except Failure as failure:
+        true(len(failure.message.split()) > 1, f"{kind.__name__}: {failure.name} says only {failure.message!r}")
+        true(failure.name in refusals, f"{kind.__name__}: {failure}")
+        return failure.name.removeprefix(OURS)
+
+
+# ---- Limits ----
+
+
+def limit_for(pid, free):
+    """RLIMIT_NOFILE that leaves so many numbers free."""
+    taken, number = set(fds(pid)), 0
+    while True:
+        if number not in taken:
+            if free == 0:
+                return number
+            free -= 1
+        number += 1
+
+
+@contextlib.contextmanager
+def limited(pid, which, soft):
+    """A soft limit of a running process is another for a while."""
+    before = resource.prlimit(pid, which)
+    resource.prlimit(pid, which, (soft, before[1]))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(pid, which, before)
+
+
+def busy(pid):
+    """Nanoseconds in which it has run, or waited for a CPU."""
+    ran, waited, _ = map(int, pathlib.Path(f"/proc/{pid}/schedstat").read_text().split())
+    return ran + waited
+
+
+def is_at_rest(pid, seconds=0.2):
+    """It sleeps most of the time, however busy the machine is: who spins runs, or waits for a CPU, all of it."""
+    began, before = time.monotonic_ns(), busy(pid)
+    time.sleep(seconds)
+    at_most((busy(pid) - before) / (time.monotonic_ns() - began), 0.5, f"share of the time in which {pid} would run")
+
+
+# ---- Descriptors ----
+
+
+def ask_all(service, client, first):
+    """Every kind of thing, beginning with another one each time; what was refused, by whom."""
+    order = KINDS[first % len(KINDS) :] + KINDS[: first % len(KINDS)]
+    answers = {kind.__name__: ask(service, client, kind) for kind in order}
+    is_at_rest(service.pid())
+    return {name: error for name, error in answers.items() if error}
+
+
+@needs_root
+def supervisor_without_descriptors():
+    """The supervisor has 0 to 12 descriptors left, with and without workers: named errors or right rows"""
+    with make_service() as service:
+        before = settle(service, [service.chinook])
+        refused = {}
+        for free in FREE:
+            for has_worker in (False, True):
+                client = service.client()
+                if has_worker:
+                    works(service)
+                with limited(service.pid(), resource.RLIMIT_NOFILE, limit_for(service.pid(), free)):
+                    refused[free, has_worker] = ask_all(service, client, free)
+                service.forget()
+                as_before(service, before, [service.chinook])
+                diagnose(f"{free} free, {'a worker' if has_worker else 'no worker'}: refused {refused[free, has_worker]}")
+        true(refused[0, False], "without a descriptor all was served: the limit is none")
+    cases("exhaustion", 2 * len(FREE) * len(KINDS), "something asked of a supervisor with few descriptors left")
+
+
+if __name__ == "__main__":
+    main()
