@@ -22,14 +22,24 @@ POINT = "SELECT Name FROM Artist WHERE ArtistId = 1"
 ANSWER = [[Text(b"AC/DC")]]
 
 
+def option(name, default):
+    """A number behind --name on the command line, which is taken off it."""
+    if name not in sys.argv:
+        return default
+    at = sys.argv.index(name)
+    value = int(sys.argv[at + 1])
+    del sys.argv[at : at + 2]
+    return value
+
+
 def descendants(pid):
     below = children(pid)
     return below + [p for child in below for p in descendants(child)]
 
 
 def is_transaction(line, path):
-    """Whether a lock is one that lasts as long as a read transaction. In WAL mode each connection that is open keeps a lock on
-    the database, too, and one on byte 128 of its -shm; there a reader has one of the bytes before."""
+    """Whether a lock is one that lasts as long as a read transaction. In WAL mode each connection that is open keeps a lock
+    on the database, too, and one on byte 128 of its -shm; there a reader has one of the bytes before."""
     if str(path).endswith("-shm"):
         return line.split()[6] != "128"
     return not os.path.exists(f"{path}-shm")

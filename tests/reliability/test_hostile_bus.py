@@ -13,7 +13,6 @@ import resource
 import select
 import socket
 import struct
-import sys
 import tempfile
 import time
 
@@ -36,18 +35,8 @@ ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELE
 MFD_ALLOW_SEALING, F_ADD_SEALS = 2, 1033
 
 
-def option(name, default):
-    """A number behind --name on the command line, which is taken off it."""
-    if name not in sys.argv:
-        return default
-    at = sys.argv.index(name)
-    value = int(sys.argv[at + 1])
-    del sys.argv[at : at + 2]
-    return value
-
-
-seed = option("--seed", random.randrange(2**32))
-RACES = option("--races", 60 if SANITIZED else 250)
+seed = settled.option("--seed", random.randrange(2**32))
+RACES = settled.option("--races", 60 if SANITIZED else 250)
 CONNECTIONS_MAX = 256
 service = Service(
     {"chinook": CHINOOK, "other": CHINOOK}, limits=settled.QUICK, bus_limits={"max_connections_per_user": CONNECTIONS_MAX}

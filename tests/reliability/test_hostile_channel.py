@@ -10,7 +10,6 @@ import os
 import random
 import socket
 import struct
-import sys
 
 import settled
 from channel import CANCEL, FETCH, FINALIZE, PREPARE, QUERY, STATEMENT, Channel, frame, parameters
@@ -24,18 +23,8 @@ ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELE
 AT_ONCE = 16
 
 
-def option(name, default):
-    """A number behind --name on the command line, which is taken off it."""
-    if name not in sys.argv:
-        return default
-    at = sys.argv.index(name)
-    value = int(sys.argv[at + 1])
-    del sys.argv[at : at + 2]
-    return value
-
-
-seed = option("--seed", random.randrange(2**32))
-RACES = option("--races", 40 if SANITIZED else 300)
+seed = settled.option("--seed", random.randrange(2**32))
+RACES = settled.option("--races", 40 if SANITIZED else 300)
 service = Service({"chinook": CHINOOK}, limits=settled.QUICK)
 
 
