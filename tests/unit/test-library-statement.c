@@ -185,6 +185,47 @@ static void test_bind(void) {
         fake_done(&f);
 }
 
+/* The same as by index, of each type; the last bind holds, and one that is refused changes nothing. */
+static void test_bind_by_name(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+        double real;
+        uint8_t first, last;
+
+        fake_start(&f);
+        f.parameters[0] = ":a";
+        f.parameters[1] = "@b";
+        f.parameters[2] = ":c";
+        fake_set_result(&f, 1, 1);
+        s = prepare(&f);
+        CHECK_INT(sqlipc_bind_double_by_name(s, "a", 0.5), 0);
+        CHECK_INT(sqlipc_bind_int64_by_name(s, "b", 7), 0);
+        CHECK_INT(sqlipc_bind_null_by_name(s, "@b"), 0);
+        CHECK_INT(sqlipc_bind_blob_by_name(s, "c", "\0\377", 2), 0);
+
+        CHECK_INT(sqlipc_bind_null_by_name(s, "d"), -ENXIO);
+        CHECK_INT(sqlipc_bind_null_by_name(s, NULL), -EINVAL);
+        CHECK_INT(sqlipc_bind_int64_by_name(s, NULL, 1), -EINVAL);
+        CHECK_INT(sqlipc_bind_double_by_name(s, NULL, 1), -EINVAL);
+        CHECK_INT(sqlipc_bind_text_by_name(s, NULL, "x", 1), -EINVAL);
+        CHECK_INT(sqlipc_bind_text_by_name(s, "c", NULL, 3), -EINVAL);
+        CHECK_INT(sqlipc_bind_blob_by_name(s, NULL, "x", 1), -EINVAL);
+        CHECK_INT(sqlipc_bind_blob_by_name(s, "c", NULL, 3), -EINVAL);
+
+        c = execute(s);
+        check_rows(c, 1, 1);
+        CHECK(sd_bus_message_rewind(f.last, true) >= 0);
+        CHECK(sd_bus_message_skip(f.last, "t") >= 0);
+        CHECK(sd_bus_message_read(f.last, "av", 3, "d", &real, "a{sv}", 0, "ay", 2, &first, &last) >= 0);
+        CHECK(real == 0.5);
+        CHECK_INT(first, 0);
+        CHECK_INT(last, 255);
+        sqlipc_cursor_close(c);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
 static void test_query_arguments(void) {
         FakeService f;
         sqlipc_cursor *c;
@@ -240,6 +281,12 @@ static void test_null_handles(void) {
         CHECK_INT(sqlipc_column_count(NULL), 0);
         CHECK_INT(sqlipc_column_type(NULL, 0), SQLIPC_NULL);
         CHECK_STRING(sqlipc_error_message(NULL), "");
+        CHECK_INT(sqlipc_bind_null(NULL, 1), -EINVAL);
+        CHECK_INT(sqlipc_bind_int64(NULL, 1, 1), -EINVAL);
+        CHECK_INT(sqlipc_bind_double(NULL, 1, 1), -EINVAL);
+        CHECK_INT(sqlipc_bind_text(NULL, 1, "x", 1), -EINVAL);
+        CHECK_INT(sqlipc_bind_blob(NULL, 1, "x", 1), -EINVAL);
+        CHECK_INT(sqlipc_clear_bindings(NULL), -EINVAL);
 }
 
 int main(void) {
@@ -250,6 +297,7 @@ int main(void) {
                 TEST(test_broken_pipe_before_reply),
                 TEST(test_bus_gone),
                 TEST(test_bind),
+                TEST(test_bind_by_name),
                 TEST(test_query_arguments),
                 TEST(test_list_databases),
                 TEST(test_null_handles),
