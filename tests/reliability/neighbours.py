@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Those who want nothing but their point queries, while somebody else attacks: each is a process of its own, asks one query
-after the other (down a pipe, as D-Bus values, on a channel), and tells how long each answer took, and what failed.
+after the other (down a pipe, as D-Bus values, on a channel; and, to compare, one of the bus itself), and tells how long each answer took, and what failed.
 
     with Neighbours(service, UID_B) as neighbours:
         while neighbours.answered() < 50:         # of each way, by each neighbour: what an attack waits for
@@ -24,7 +24,7 @@ from client import Client
 from harness import PATIENCE, wait_for
 from tap import equal, test, true
 
-WAYS = ("pipe", "values", "channel")
+WAYS = ("pipe", "values", "channel", "bus")
 PAUSE = 0.002
 
 
@@ -112,7 +112,10 @@ class Neighbour:
             return self.client.query("chinook", settled.POINT).read().rows
         if way == "values":
             return self.client.query_rows("chinook", settled.POINT)[1]
-        return self.channel.ask(settled.POINT)
+        if way == "channel":
+            return self.channel.ask(settled.POINT)
+        has_owner = self.client.bus_call("NameHasOwner", "(s)", "org.sqlipc1")
+        return settled.ANSWER if list(has_owner) == [True] else has_owner
 
     def query(self, way):
         start = time.monotonic()

@@ -3,13 +3,16 @@
 """Attacks that last, and the others meanwhile: all of their queries are answered, and the service is as before afterwards.
 
     test_hostile.py                         each attack until the neighbours had their answers; counters decide
-    test_hostile.py --latency [ATTACK]...   how long the neighbours waited, quiet and under attack in turns: a table
+    test_hostile.py --latency [ATTACK]...   how long the neighbours waited, quiet, under attack and beside as many processes
+                                            that only compute, in turns: a table. The way "bus" asks the bus daemon alone.
                     --answers N             answers of each way and neighbour in a turn, --turns N of these
 """
 import argparse
+import contextlib
 import itertools
 import os
 import pathlib
+import subprocess
 import sys
 
 import settled
@@ -86,32 +89,52 @@ def turn(neighbours, answers, step):
     return {way: list(itertools.chain(*(one[way] for one in taken))) for way in WAYS}
 
 
+@contextlib.contextmanager
+def computing(n):
+    """`n` processes of the attacker's user that do nothing but compute."""
+    who = {"user": UID_A} if ROOT else {}
+    processes = [subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"], **who) for _ in range(n)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
 def measure(attack, answers, turns):
-    """(quiet, under attack) by way."""
-    both = ({way: [] for way in WAYS}, {way: [] for way in WAYS})
+    """Seconds by way: (quiet, under attack, beside as many processes that compute as the attack had, with its workers)."""
+    all_of_it = tuple({way: [] for way in WAYS} for _ in range(3))
+
+    def add(seconds, times):
+        for way in WAYS:
+            all_of_it[seconds][way].extend(times[way])
+
     with new_service() as service, neighbours_of(service, attack) as neighbours:
         for _ in range(turns):
+            add(0, turn(neighbours, answers, neighbours.rest))
+            quiet = len(service.workers())
             with attack.begin(service) as step:
                 step()
-                hot = turn(neighbours, answers, step)
-            for way in WAYS:
-                both[1][way] += hot[way]
-            for way, seconds in turn(neighbours, answers, neighbours.rest).items():
-                both[0][way] += seconds
-    return both
+                add(1, turn(neighbours, answers, step))
+                attackers = max(1, 1 + len(service.workers()) - quiet)
+            with computing(attackers):
+                add(2, turn(neighbours, answers, neighbours.rest))
+    return all_of_it
 
 
 def latency(arguments):
-    print(f"| {'Attack':18} | {'Way':8} | p50 quiet | attacked | p99 quiet | attacked | p99 ratio |")
-    print(f"| {'-' * 18} | {'-' * 8} | --------: | -------: | --------: | -------: | --------: |")
+    print(f"load average: {os.getloadavg()[0]:.0f}")
+    print(f"| {'Attack':18} | {'Way':8} | p50 quiet | attacked | p99 quiet | attacked | p99 ratio | CPU alone |")
+    print(f"| {'-' * 18} | {'-' * 8} | --------: | -------: | --------: | -------: | --------: | --------: |")
     for name in arguments.attacks or ATTACKS:
-        quiet, hot = measure(ATTACKS[name], arguments.answers, arguments.turns)
+        quiet, hot, busy = measure(ATTACKS[name], arguments.answers, arguments.turns)
         for way in WAYS:
             figures = [percentile(times[way], percent) for percent in (50, 99) for times in (quiet, hot)]
-            ratio = figures[3] / figures[2]
+            ratio, control = figures[3] / figures[2], percentile(busy[way], 99) / figures[2]
             print(
                 f"| {name:18} | {way:8} | {figures[0]:6.0f} us | {figures[1]:5.0f} us | {figures[2]:6.0f} us "
-                f"| {figures[3]:5.0f} us | {ratio:9.1f} |",
+                f"| {figures[3]:5.0f} us | {ratio:9.1f} | {control:9.1f} |",
                 flush=True,
             )
 
