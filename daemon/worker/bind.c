@@ -38,12 +38,15 @@ static int bind_value(sqlite3_stmt *stmt, int index, const PageValue *v) {
 
 #define N_FEW 64 /* names and parameters of no more than this take no allocation */
 
+/* What index_of() says beside an index. */
+enum { INDEX_NONE = 0, INDEX_SEVERAL = -1, INDEX_NO_MEMORY = -2 };
+
 static int try_name(sqlite3_stmt *stmt, char prefix, const char *name) {
         char few[N_FEW], *full = strlen(name) + 2 <= sizeof few ? few : malloc(strlen(name) + 2);
         int index;
 
         if (!full)
-                return 0;
+                return INDEX_NO_MEMORY;
         full[0] = prefix;
         (void) strcpy(full + 1, name);
         index = sqlite3_bind_parameter_index(stmt, full);
@@ -52,7 +55,7 @@ static int try_name(sqlite3_stmt *stmt, char prefix, const char *name) {
         return index;
 }
 
-/* The index of `name`, with its prefix or without; 0: none, -1: without its prefix it names several. */
+/* The index of `name`, with its prefix or without; INDEX_SEVERAL: of those that it names without its prefix. */
 static int index_of(sqlite3_stmt *stmt, const char *name) {
         static const char prefixes[] = { ':', '@', '$', '?' };
         int found = sqlite3_bind_parameter_index(stmt, name);
@@ -62,8 +65,10 @@ static int index_of(sqlite3_stmt *stmt, const char *name) {
         for (size_t i = 0; i < sizeof prefixes; i++) {
                 int index = try_name(stmt, prefixes[i], name);
 
+                if (index < 0)
+                        return index;
                 if (index > 0 && found > 0 && index != found)
-                        return -1;
+                        return INDEX_SEVERAL;
                 if (index > 0)
                         found = index;
         }
@@ -100,9 +105,11 @@ static bool bind_named(sqlite3 *db, sqlite3_stmt *stmt, const char *name, const 
                        SqlError *error) {
         int index = index_of(stmt, name), rc;
 
-        if (index == 0)
+        if (index == INDEX_NO_MEMORY)
+                return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
+        if (index == INDEX_NONE)
                 return sql_error_set(error, ERROR_UNKNOWN_PARAMETER, "the statement has no parameter \"%s\"", name);
-        if (index < 0)
+        if (index == INDEX_SEVERAL)
                 return sql_error_set(error, ERROR_UNKNOWN_PARAMETER,
                                      "\"%s\" names several parameters of the statement: write it with its prefix", name);
         if (bound[index])
