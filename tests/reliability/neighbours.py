@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Those who want nothing but their point queries, while somebody else attacks: each is a process of its own, asks one query
-after the other (down a pipe, as D-Bus values, on a channel; to compare, of the bus itself), and tells how long each answer took, and what failed.
+after the other (down a pipe, as D-Bus values, on a channel; to compare, of the bus itself), and tells how long each answer
+took, and what failed.
 
     with Neighbours(service, UID_B) as neighbours:
         while neighbours.answered() < 50:         # of each way, by each neighbour: what an attack waits for
