@@ -19,8 +19,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Refusal, refusal_done)
 int bus_error_reply(sd_bus_message *call, const Failure *failure, bool details);
 
 /* The same for the negative result `r` of a function that had `refusal` to say why; without, OutOfMemory,
- * LimitsExceeded (descriptors), D-Bus's own InvalidArgs (-EBADMSG: the message) or Internal, by errno. Frees what the refusal owns. For the last line of a bus
- * method. */
+ * LimitsExceeded (descriptors), D-Bus's own InvalidArgs (-EBADMSG: the message) or Internal, by errno. Frees what the
+ * refusal owns. For the last line of a bus method. */
 int bus_error_reply_refusal(sd_bus_message *call, int r, Refusal *refusal);
 
 /* method_NAME() for a vtable, from NAME(message, object, refusal): it does it, or says why not. */

@@ -7,8 +7,8 @@
  *         \-----------------nobody asked meanwhile; else their files are read-------------------------------/
  *
  * Who asks while a child is out waits for a load of its own, since the files may have changed after they were read; all who
- * wait share that one. Nothing that runs is touched: what ends with a database ends after its run. A reload for which we lack
- * descriptors, memory or a process changes nothing.
+ * wait share that one. Nothing that runs is touched: what ends with a database ends after its run. A reload for which we
+ * lack descriptors, memory or a process changes nothing.
  */
 #ifndef SQLIPC_MANAGER_RELOAD_H
 #define SQLIPC_MANAGER_RELOAD_H
@@ -21,8 +21,8 @@
 
 typedef struct Manager Manager;
 
-/* `r`: 0: what was read after the call holds now. -ESHUTDOWN: we stop. -EMFILE, -ENFILE, -ENOMEM, -EAGAIN: for lack of it not
- * all could be read, and what held before still does. */
+/* `r`: 0: what was read after the call holds now. -ESHUTDOWN: we stop. -EMFILE, -ENFILE, -ENOMEM, -EAGAIN: for lack of it
+ * not all could be read, and what held before still does. */
 typedef void (*ReloadHandler)(Manager *m, int r, void *userdata);
 
 typedef struct Reload {

@@ -7,25 +7,26 @@ an error by name, in time; nobody spins; and all goes on when there is some agai
 tests' services have too, is taken from one of its own.
 """
 import contextlib
+import fcntl
 import os
 import pathlib
 import resource
 import subprocess
-import sys
 import time
 
-from settled import as_before, descendants, settle, works
+from settled import as_before, settle, works
 
 from channel import Channel
-from client import Broken, Client, Failure, Text
-from harness import SANITIZED, UID_A, UID_B, expect, fds, main, needs_root, wait_for
-from steps import DB, STREAM, Scene, Stream, make_service
-from tap import Skip, at_most, cases, diagnose, equal, true
+from client import Broken, Client, Failure, reference, same_rows
+from harness import SANITIZED, UID_A, UID_B, fds, main, needs_root
+from steps import DB, STREAM, Stream, make_service
+from tap import at_most, cases, diagnose, equal, true
 
 UID_OWN = 3  # "sys"; no other test runs anything as it
 FREE = (0, 1, 2, 3, 5, 8, 12) if SANITIZED else range(13)
 OURS = "org.sqlipc1.Error."
 REFUSALS = {OURS + name for name in ("LimitsExceeded", "OutOfMemory")}
+OF_WORKERS = REFUSALS | {OURS + name for name in ("CannotOpen", "WorkerLost")}
 
 
 # ---- Every kind of thing ----
@@ -71,7 +72,7 @@ KINDS = (prepare, query, query_rows, channel, new_client, new_worker, reload)
 
 
 def ask(service, client, kind, refusals=frozenset(REFUSALS)):
-    """None: it got what it asked for; else the error's name, or that its channel was closed, which has no other way to say it."""
+    """None: it got what it asked for; else the error's name, or that its channel was closed, as without a worker."""
     try:
         kind(service, client)
         return None
@@ -152,6 +153,126 @@ def supervisor_without_descriptors():
                 diagnose(f"{free} free, {'a worker' if has_worker else 'no worker'}: refused {refused[free, has_worker]}")
         true(refused[0, False], "without a descriptor all was served: the limit is none")
     cases("exhaustion", 2 * len(FREE) * len(KINDS), "something asked of a supervisor with few descriptors left")
+
+
+
+@needs_root
+def worker_without_descriptors():
+    """A worker has 0 to 12 descriptors left: named errors or right rows, and its siblings' users hear nothing of it"""
+    refused = {}
+    with make_service(limits={"WorkersMax": 1}) as service:
+        before = settle(service, [service.chinook])
+        for free in FREE:
+            client = service.client(UID_A)
+            client.point()
+            (worker,) = service.workers()
+            kinds = (prepare, query, query_rows, channel)
+            with limited(worker, resource.RLIMIT_NOFILE, limit_for(worker, free)):
+                answers = {kind.__name__: ask(service, client, kind, OF_WORKERS) for kind in kinds}
+                works(service)
+                is_at_rest(service.pid())
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it may have ended, rather than fail
+                    is_at_rest(worker)
+            refused[free] = {name: error for name, error in answers.items() if error}
+            diagnose(f"{free} free: refused {refused[free]}")
+            client.point()
+            service.forget()
+            as_before(service, before, [service.chinook])
+    true(refused[0], "without a descriptor all was served: the limit is none")
+    cases("exhaustion", 4 * len(FREE), "something asked of a worker with few descriptors left")
+
+
+# ---- Pages of pipes, processes ----
+
+# Takes all that its uid may have in pipes, says so, and keeps it until its input ends.
+TAKE_PIPES = """
+import fcntl, os, sys
+kept, refused = [], False
+while not refused:
+    kept.append(os.pipe())
+    try:
+        fcntl.fcntl(kept[-1][1], fcntl.F_SETPIPE_SZ, 1 << 20)
+    except PermissionError:
+        refused = True
+print("taken", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def pipes_taken():
+    """By another process of the service's uid: new ones have two pages, and do not grow."""
+    who = {"user": UID_OWN, "group": UID_OWN, "extra_groups": []}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": "/"}
+    with subprocess.Popen(["/usr/bin/python3", "-c", TAKE_PIPES], **pipes, **who) as process:
+        try:
+            equal(process.stdout.readline(), "taken\n", "what the other process says")
+            yield
+        finally:
+            process.stdin.close()
+
+
+def pipe_bytes(fd):
+    return fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ)
+
+
+@needs_root
+def no_pages_for_pipes():
+    """Another process of the service's user has all pages of pipes: every row comes, through small ones"""
+    with make_service(uid=UID_OWN) as service:
+        before = settle(service, [service.chinook])
+        client = service.client()
+        with pipes_taken():
+            run = client.query(DB, STREAM)
+            at_most(pipe_bytes(run.pipe), 2 * os.sysconf("SC_PAGESIZE"), "bytes of a pipe: the budget was not used up")
+            Stream(run.pipe).all_of(run.number)
+            run.close()
+            for kind in KINDS:
+                equal(ask(service, client, kind), None, f"error of {kind.__name__}")
+            rows = client.query(DB, "SELECT TrackId, Name, Composer, Bytes FROM Track").read().rows
+            same_rows(rows, reference(service.chinook, "SELECT TrackId, Name, Composer, Bytes FROM Track")[1])
+        client.close()
+        as_before(service, before, [service.chinook])
+    cases("exhaustion", 2 + len(KINDS), "something asked while the user's pages of pipes are used up")
+
+
+@contextlib.contextmanager
+def processes_limited(pid, most):
+    """By a process of its own user, which needs no privilege for that."""
+
+    def put(soft):
+        text = "unlimited" if soft == resource.RLIM_INFINITY else soft
+        who = {"user": UID_OWN, "group": UID_OWN, "extra_groups": []}
+        subprocess.run(["prlimit", f"--pid={pid}", f"--nproc={text}:"], check=True, cwd="/", **who)
+
+    put(most)
+    try:
+        yield
+    finally:
+        put(resource.getrlimit(resource.RLIMIT_NPROC)[0])  # what it had from us
+
+
+@needs_root
+def no_process():
+    """The service's user may have no more processes: who needs one hears so, who has one is served"""
+    with make_service(uid=UID_OWN) as service:
+        before = settle(service, [service.chinook])
+        client, other = service.client(), service.client(UID_A)
+        kept = Channel(client, DB)
+        equal(kept.ask("SELECT 6 * 7"), [[42]], "rows")
+        with processes_limited(service.pid(), 1):
+            for kind in (prepare, query, query_rows):
+                equal(ask(service, other, kind), "LimitsExceeded", f"error of {kind.__name__} without a worker")
+                equal(kept.ask("SELECT 6 * 7"), [[42]], "rows of who has one")
+            equal(ask(service, other, channel), "closed", "what becomes of a channel")
+            equal(ask(service, client, reload), "LimitsExceeded", "error of a reload that must look up names")
+            is_at_rest(service.pid())
+        equal(kept.ask("SELECT 6 * 7"), [[42]], "rows of who had one")
+        query(service, other)
+        kept.close()
+        service.forget()
+        as_before(service, before, [service.chinook])
+    cases("exhaustion", 5, "something asked that needs a process, where there may be none")
 
 
 if __name__ == "__main__":
