@@ -24,6 +24,7 @@
 #include "session.h"
 #include "sqlipc-names.h"
 #include "statement.h"
+#include "try-bytes.h"
 #include "worker.h"
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Parameters, parameters_done)
@@ -209,7 +210,9 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         if (r < 0)
                 return r;
         spec.database = d;
-        spec.sql = bytes = g_bytes_new(sql, size);
+        spec.sql = bytes = try_bytes(sql, size);
+        if (!bytes)
+                return -ENOMEM;
         spec.pipe = pipe;
         spec.parameters = &parameters;
         spec.timeout_usec = ret_options->timeout_usec;

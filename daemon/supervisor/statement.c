@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A prepared statement. Supervisor. */
+#include <errno.h>
 #include <string.h>
 
 #include "manager.h"
 #include "quota.h"
 #include "run.h"
 #include "statement.h"
+#include "try-bytes.h"
 
 int sql_check(const User *u, const Database *d, const char *sql, size_t *ret_size, Refusal *refusal) {
         size_t size = strlen(sql), max = (size_t) quota_limits(u, d).sql_size_max;
@@ -29,6 +31,7 @@ char *sql_excerpt(GBytes *sql) {
 }
 
 int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, Statement **ret, Refusal *refusal) {
+        g_autoptr(GBytes) bytes = NULL;
         g_autoptr(Pipe) pipe = NULL;
         size_t size;
         int r = sql_check(s->user, d, sql, &size, refusal);
@@ -41,6 +44,9 @@ int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, 
         r = pipe_new(s->user, false, &pipe, refusal);
         if (r < 0)
                 return r;
+        bytes = try_bytes(sql, size);
+        if (!bytes)
+                return -ENOMEM;
         r = user_hold(s->user, size, refusal);
         if (r < 0)
                 return r;
@@ -50,7 +56,7 @@ int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, 
                 .database = database_ref(d),
                 .number = manager_next_number(s->manager),
                 .state = STATEMENT_PREPARING,
-                .sql = g_bytes_new(sql, size),
+                .sql = g_steal_pointer(&bytes),
                 .pipe = g_steal_pointer(&pipe),
                 .page_size = page_size,
                 .session_link.data = st,

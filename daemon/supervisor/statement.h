@@ -38,7 +38,7 @@ typedef struct Statement {
         GList session_link;
 } Statement;
 
-/* Makes statement and pipe. LIMITS_EXCEEDED. */
+/* Makes statement and pipe. LIMITS_EXCEEDED, or no memory. */
 int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, Statement **ret, Refusal *refusal);
 
 /* Ends its run, retires its pipe. NULL is allowed. Returns NULL. */
