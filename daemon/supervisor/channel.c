@@ -15,6 +15,7 @@
 #include "manager.h"
 #include "policy.h"
 #include "quota.h"
+#include "try-bytes.h"
 #include "worker.h"
 #include "worker-channels.h"
 
@@ -166,6 +167,7 @@ static void tell_to_close(Channel *c) {
 
         c->told = r >= 0;
         c->close_ping = worker_ping(c->worker);
+        grace_begin(&c->grace, c->worker, GRACE_USEC);
 }
 
 /* It was told to go, and is still there. Where another's work keeps the worker from hearing that, the client at least is
@@ -175,7 +177,8 @@ static void on_close_timeout(Channel *c) {
 
         if (!c->told)
                 tell_to_close(c);
-        else if (worker_has_answered(w, c->close_ping) || !(c->patient || worker_is_held_up_by_others(w, c)))
+        else if ((worker_has_answered(w, c->close_ping) || !(c->patient || worker_is_held_up_by_others(w, c))) &&
+                 !grace_goes_on(&c->grace, w))
                 worker_kill(w, "it does not let go of a channel that closes");
         (void) shutdown(c->fd, SHUT_RDWR);
         arm(c, manager_now() + GRACE_USEC);
@@ -195,7 +198,7 @@ static void check_cancelled(Channel *c) {
                 return;
         if (worker_has_answered(c->worker, c->cancel_ping))
                 c->cancelled_usec = 0;
-        else if (!worker_is_held_up_by_others(c->worker, c))
+        else if (!worker_is_held_up_by_others(c->worker, c) && !grace_goes_on(&c->grace, c->worker))
                 worker_kill(c->worker, "a run on a channel that was cancelled goes on");
 }
 
@@ -373,6 +376,7 @@ void channel_cancel(Channel *c, const char *sentence) {
         worker_cancel(c->worker, c->number, ERROR_CANCELLED, sentence);
         c->cancelled_usec = manager_now();
         c->cancel_ping = worker_ping(c->worker);
+        grace_begin(&c->grace, c->worker, GRACE_USEC);
         arm_at_worker(c);
 }
 
@@ -385,6 +389,7 @@ void channel_on_progress(Channel *c, const ChannelProgress *progress) {
 
 void channel_on_rested(Channel *c, const ChannelEnd *end) {
         g_auto(Refusal) refusal = REFUSAL_INIT; /* there is no call to answer: end-of-file is */
+        g_autoptr(GBytes) kept = try_bytes(end->state.data, end->state.size);
         Worker *w = c->worker;
 
         (void) channel_run_note(c, &end->progress);
@@ -393,12 +398,12 @@ void channel_on_rested(Channel *c, const ChannelEnd *end) {
         else
                 c->waits_usec = 0;
         detach(c);
-        if (c->state == CHANNEL_CLOSING || c->doomed || user_hold(c->user, end->state.size, &refusal) < 0) {
+        if (c->state == CHANNEL_CLOSING || c->doomed || !kept || user_hold(c->user, end->state.size, &refusal) < 0) {
                 c->state = CHANNEL_RESTING;
                 channel_free(c);
                 return;
         }
-        c->kept = g_bytes_new(end->state.data, end->state.size);
+        c->kept = g_steal_pointer(&kept);
         c->cancelled_usec = 0;
         if (end->waiting)
                 wait_for_worker(c);

@@ -22,6 +22,7 @@
 #include <systemd/sd-event.h>
 
 #include "database.h"
+#include "grace.h"
 #include "protocol.h"
 #include "session.h"
 
@@ -71,6 +72,7 @@ typedef struct Channel {
         ChannelRun run;
         sd_event_source *io, *timer;
         bool spared;                /* manager_came_late() */
+        Grace grace;                /* since it was last told to cancel or close */
         GList session_link, worker_link, group_link;
 } Channel;
 

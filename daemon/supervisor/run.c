@@ -15,7 +15,7 @@
 #include "waiting-call.h"
 #include "worker.h"
 
-#define GRACE_USEC UINT64_C(1000000) /* between CANCEL, or the run's own deadline, and SIGKILL */
+#define GRACE_USEC UINT64_C(1000000) /* between CANCEL and SIGKILL */
 #define COMPILE_MARGIN_USEC UINT64_C(100000)
 
 /* ---- Birth and death ---- */
@@ -167,15 +167,29 @@ static void arm_idle(Run *run) {
                 arm(run, manager_now() + idle_usec);
 }
 
+/* Its worker was told to end it, and has a second. */
+static void arm_end(Run *run) {
+        grace_begin(&run->grace, run->worker, GRACE_USEC);
+        arm(run, manager_now() + GRACE_USEC);
+}
+
+/* That second has passed. */
+static void kill_worker(Run *run, const char *why) {
+        if (grace_goes_on(&run->grace, run->worker))
+                arm(run, manager_now() + GRACE_USEC);
+        else
+                worker_kill(run->worker, why);
+}
+
 /* The reader will find end-of-file where rows should be. */
 static void let_go(Run *run) {
         if (run->pipe->write_fd < 0) {
-                worker_kill(run->worker, "a run that was let go goes on");
+                kill_worker(run, "a run that was let go goes on");
                 return;
         }
         pipe_break(run->pipe);
         worker_cancel(run->worker, run->number, ERROR_PIPE_CLOSED, "Nobody read the rest for long (StatementIdleSec=).");
-        arm(run, manager_now() + GRACE_USEC);
+        arm_end(run);
 }
 
 /* To compile: PrepareTimeoutSec=. The worker says Busy after BusyTimeoutSec=, which is the same time by default: then Busy,
@@ -202,17 +216,20 @@ void run_on_timeout(Run *run) {
                                    "All your workers are occupied: wait until a run of yours ends, or cancel one.");
                 return;
         case RUN_TAKEN:
-                if (run->end.error == ERROR_NONE) {
+                if (run->end.error != ERROR_NONE)
+                        kill_worker(run, "a job that was cancelled before it started goes on");
+                else if (grace_goes_on(&run->grace, run->worker))
+                        arm(run, manager_now() + GRACE_USEC);
+                else
                         run_cancel(run, ERROR_TIMED_OUT,
                                    "The SQL takes too long to compile (PrepareTimeoutSec=): make it simpler.");
-                        return;
-                }
-                worker_kill(run->worker, "a job that was cancelled before it started goes on");
                 return;
         case RUN_STARTED:
-                (void) refuse(&run->end, ERROR_TIMED_OUT,
-                              "The query ran past its time limit (RunTimeoutSec= or timeout-usec).");
-                worker_kill(run->worker, "a run goes on past its end");
+                if (run->end.error == ERROR_NONE) /* its worker knows that time, too */
+                        run_cancel(run, ERROR_TIMED_OUT,
+                                   "The query ran past its time limit (RunTimeoutSec= or timeout-usec).");
+                else
+                        kill_worker(run, "a run goes on past its end");
                 return;
         case RUN_ENDED: let_go(run); return;
         case RUN_OVER: run_free(run); return;
@@ -331,7 +348,7 @@ void run_put_back(Run *run) {
 
 static void tell_cancel(Run *run) {
         worker_cancel(run->worker, run->number, run->end.error, run->end.message);
-        arm(run, manager_now() + GRACE_USEC);
+        arm_end(run);
 }
 
 int run_on_taken(Run *run, Worker *w) {
@@ -342,8 +359,12 @@ int run_on_taken(Run *run, Worker *w) {
         worker_add_run(w, run);
         if (run->end.error != ERROR_NONE)
                 tell_cancel(run);
-        else
-                arm(run, compile_until(run));
+        else {
+                uint64_t until = compile_until(run);
+
+                grace_begin(&run->grace, w, until - manager_now());
+                arm(run, until);
+        }
         group_staff(run->group);
         return 0;
 }
@@ -391,7 +412,7 @@ int run_on_started(Run *run, const Started *started) {
                 return 0;
         }
         if (run->end.error == ERROR_NONE)
-                arm(run, run->deadline_usec + GRACE_USEC);
+                arm(run, run->deadline_usec);
         return 0;
 }
 

@@ -12,13 +12,14 @@
  *    end one that may still lie in the job socket, the socket is emptied first (group_recall), so that nobody starts what
  *    was given up.
  * 3. OVER is kept only by a RowReader that has not read to the end. It, and ENDED, last for StatementIdleSec= at most.
- * 4. It has one deadline, that which matters in its state; past a CANCEL or the run's own deadline a second is left, then
- *    the worker is killed.
+ * 4. It has one deadline, that which matters in its state; past a CANCEL, which is also how the run's own deadline is told,
+ *    a second is left, then the worker is killed (grace.h).
  */
 #ifndef SQLIPC_RUN_H
 #define SQLIPC_RUN_H
 
 #include "database.h"
+#include "grace.h"
 #include "parameters.h"
 #include "pipe.h"
 #include "row-reader.h"
@@ -80,6 +81,7 @@ struct Run {
         uint64_t asked_usec, sent_usec;
         uint64_t due_usec;      /* the one deadline that matters in its state (run-timer.h); UINT64_MAX: none */
         bool spared;            /* manager_came_late() to that */
+        Grace grace;            /* TAKEN, and once it was told to end */
         uint64_t parked_since_usec, parked_usec; /* since when it is parked; how long it was before */
         uint64_t n_rows, n_bytes; /* delivered, as its worker said last */
         char *excerpt;          /* of the SQL, for lists; owned */

@@ -17,7 +17,7 @@ import time
 from settled import as_before, descendants, settle, works
 
 from channel import Channel
-from client import Client
+from client import DATABASE, Client, object_path
 from harness import SANITIZED, UID_A, expect, main, needs_root, wait_for
 from steps import DB, SCAN, STEPS, Scene, make_service, outcome
 from tap import cases, diagnose, equal, test, true
@@ -211,6 +211,32 @@ def innocent_workers():
                 equal(service.workers()[:1], workers, "workers")
                 wait_for(lambda: not service.states(), "the run is over")
     cases("stop", 4 * ROUNDS, "a worker that owes an answer is stopped with its supervisor for longer than that waits")
+
+
+@needs_root
+def starved_workers():
+    """A worker that had no CPU for longer than it has to do as told is not killed for that, and keeps its other runs"""
+    with make_service(limits={"WorkersMax": 1, "WorkerIdleSec": 60, "PrepareTimeoutSec": 1}) as service:
+        client = service.client()
+        client.point()
+        workers = service.workers()
+        for begin in (cancel_on_a_pipe, cancel_on_a_channel):
+            cancel, read = begin(service, client)
+            stop(workers)
+            cancel()
+            time.sleep(SECONDS)
+            go_on(workers)
+            expect("Cancelled", read)
+            wait_for(lambda: not service.states(), "the run is over")
+        stop(workers)
+        call = client.begin(object_path(DB), DATABASE, "QueryRows", "(sava{sv}a{sv})", "SELECT 6 * 7", [], {}, {})
+        wait_for(lambda: service.states() == ["running"], "the worker, which is idle, is sent the job")
+        time.sleep(SECONDS)
+        go_on(workers)
+        equal(call.result()[1].unpack(), [[42]], "rows of a query that took long to compile, for want of a CPU")
+        equal(service.workers(), workers, "workers")
+        true(" is killed" not in service.log_text(), f"a worker was killed: {service.log_text()}")
+    cases("stop", 3, "a worker that was told something gets no CPU for longer than that waits")
 
 
 if __name__ == "__main__":
