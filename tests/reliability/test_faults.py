@@ -7,9 +7,22 @@ run once without faults to see which of them reach a site; then each case has a 
 what its client heard, a new query, and the four counters of settled.py. A site that no scenario reaches fails the test,
 unless it stands in UNREACHED with the reason.
 
+What a client sizes, in the supervisor (a worker has no GLib: whatever it allocates can fail, and is a site):
+
+    SQL of a statement, a run      1,000,000 bytes  try_bytes(): OutOfMemory
+    parameters of a run            1 MiB            a file in memory (parameters.c): OutOfMemory
+    what a channel keeps           4 MiB            try_bytes(): the channel closes
+    rows in a reply                max-bytes        libsystemd's message: an error, never an abort
+    calls that are held            as they came     references to libsystemd's messages
+    names of peers and objects     255 bytes, path  g_strdup(): the object's path only where it names a database
+    sentences of refusals          a few KiB        g_strdup_vprintf(): a client's words are cut at 50 or 100 bytes
+    SQL in the log                 an excerpt       g_strndup(): SQL_EXCERPT_LENGTH characters
+    groups of a peer               65,536 ids       g_memdup2(): the kernel's list; an administrator's, not a client's
+    objects, queues, hash tables   one entry each   g_new(): as many as limits.conf lets a user have
+
 What is no site, and why:
 
-    g_malloc(), g_strdup() and the like     end the process by design
+    g_malloc(), g_strdup() and the like     end the process by design; none takes more than 64 KiB because a client says so
     free(), close(), munmap(), ..._unref()  what they report, nobody can act upon
     sd_event_source_set_time() and others   of a timer: change what is in memory already
     waitpid()                               of a child that was killed; there is no handler that could interrupt it
@@ -17,11 +30,13 @@ What is no site, and why:
 
     tests/reliability/test_faults.py                        one scenario for each case
     tests/reliability/test_faults.py --every                each case in each scenario, at its first and its last call
+    tests/reliability/test_faults.py --loop=5000            so many in each program, and what they cost in memory
     tests/reliability/test_faults.py --list                 all sites, with the scenarios that reach them
     tests/reliability/test_faults.py --seed=N --only=TEXT   another choice of scenarios; sites whose description has TEXT
 """
 import argparse
 import contextlib
+import itertools
 import os
 import random
 import signal
@@ -30,6 +45,7 @@ import sys
 import tempfile
 import time
 
+import fault_imports
 import settled
 from channel import Channel
 from client import DATABASE, Broken, Failure, object_path
@@ -43,7 +59,8 @@ PROGRAMS = BUILD_ROOT / "tests/reliability/faults"
 SUPERVISOR, WORKER = PROGRAMS / "sqlipcd-faults", PROGRAMS / "sqlipc-worker-faults"
 SHARE = 0.25 if SANITIZED else 1.0
 LIFE_SHARE = 0.1 if SANITIZED else 0.5
-GROWTH_MAX = 4 << 20
+WARM = 50  # cases until memory is looked at
+GROWTH_MAX = 4 << 20  # of one service, whatever --loop=
 
 
 def read_arguments():
@@ -52,6 +69,7 @@ def read_arguments():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--only", default="")
+    parser.add_argument("--loop", type=int, default=0)
     arguments, rest = parser.parse_known_args()
     sys.argv[1:] = rest
     return arguments
@@ -94,6 +112,7 @@ class Trial:
             scenarios[name](self.stage, client)
         except Failure as failure:
             check_failure(failure)
+            true(not failure.name.endswith(".UnknownParameter"), f"a wrong answer: {failure}")  # refused() expects its own
             return failure
         except Broken as broken:
             return broken
@@ -156,9 +175,9 @@ class Trial:
             self.stage.close(check)
 
 
-def plan(reaching):
+def plan(reaching, turn):
     """Cases: (site, error, [(scenario, skip), ...]), the ones behind the first for when that does not come there again."""
-    choice = random.Random(ARGUMENTS.seed)
+    choice = random.Random(ARGUMENTS.seed + turn)
     for site, places in reaching.items():
         if ARGUMENTS.only not in describe(site):
             continue
@@ -173,17 +192,25 @@ def plan(reaching):
                 yield site, error, first + [(name, 0) for name, _ in some]
 
 
+def turns(reaching):
+    """One plan, or as many as --loop= takes."""
+    for turn in itertools.count() if ARGUMENTS.loop else [0]:
+        yield from plan(reaching, turn)
+
+
 def try_all(name, kind):
     trial = Trial(name)
     try:
         reaching = trial.reach()
         n, start, missed = 0, None, []
-        for site, error, places in plan(reaching):
+        for site, error, places in turns(reaching):
+            if 0 < ARGUMENTS.loop <= n:
+                break
             if any(trial.try_case(site, error, *place) for place in places[:24]):
                 n += 1
             elif not ARGUMENTS.every:
                 missed.append(describe(site, error))
-            if n == 50 and not trial.problems:
+            if n == WARM and not trial.problems:
                 start = rss_anon(trial.stage.service.pid())
         end = rss_anon(trial.stage.service.pid())
         if ARGUMENTS.list:
@@ -362,6 +389,13 @@ def supervisor():
 def worker():
     """Each call of a worker fails once"""
     try_all("sqlipc-worker", "worker")
+
+
+@test
+def imports():
+    """What can fail and is no site of inject.h is known, with the reason"""
+    programs = [SUPERVISOR, WORKER, PROGRAMS / "library-client-faults"]
+    equal(fault_imports.missing(programs), [], "functions that neither inject.h nor fault_imports.py has")
 
 
 @test

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What our programs call in libraries and is no site of faults/inject.h: each with why it needs to be none.
+
+A name may end in *; "64" at the end of a name is the C library's, where inject.h has it without.
+"""
+import pathlib
+import re
+import subprocess
+
+INJECT = pathlib.Path(__file__).parent / "faults/inject.h"
+
+PURE = "reads or changes memory that is there"
+GIVES_BACK = "gives back; what it reports, nobody can act upon"
+ABORTS = "ends the process where there is no memory; test_faults.py has how much a client may make it ask for"
+SQLITE = "fails by SQLite's own means: test_sqlite_faults.py"
+IGNORED = "its failure is ignored on purpose, or it cannot fail with what is passed"
+
+NO_SITES = {
+    PURE: """_ITM_* __* _exit abort exit getenv secure_getenv geteuid getpid fmax fmin log2 mem* qsort stpcpy str* sigaddset
+        sigemptyset snprintf vsnprintf sysconf sched_yield sd_bus_can_send sd_bus_error_set_const sd_bus_get_current_message
+        sd_bus_get_fd sd_bus_is_* sd_bus_message_get_* sd_bus_message_is_* sd_bus_message_ref
+        sd_bus_message_set_allow_interactive_authorization sd_bus_message_set_auto_start sd_bus_object_vtable_format
+        sd_bus_ref sd_event_exit sd_event_source_get_* sd_event_source_set_floating sd_event_source_set_time
+        sd_event_source_set_time_relative sd_event_source_set_userdata posix_spawnattr_set* clock_gettime stdout stderr""",
+    GIVES_BACK: """free close closedir munmap posix_spawn_file_actions_destroy posix_spawnattr_destroy seccomp_release
+        sd_bus_close_unref sd_bus_flush_close_unref sd_bus_slot_unref sd_bus_unref sd_bus_message_unref
+        sd_event_source_disable_unref sd_event_source_unref sd_event_unref shutdown""",
+    ABORTS: "g_*",
+    SQLITE: "sqlite3_*",
+    IGNORED: """access alarm clock_getcpuclockid kill malloc_trim mallopt printf fprintf puts putc putchar fwrite fflush
+        setvbuf setitimer signal waitpid""",
+}
+# Of the sanitizers, of inject.c, and of the client that has the library (library-client-faults.c).
+TEST_BUILD = "__asan_* __ubsan_* __sanitizer_* __lsan_* asprintf opendir readdir"
+
+
+def injected():
+    return set(re.findall(r"^#define (\w+)\(", INJECT.read_text(), re.MULTILINE))
+
+
+def imports(program):
+    listing = subprocess.run(["nm", "-D", "--undefined-only", program], capture_output=True, text=True, check=True).stdout
+    return {line.split()[-1].split("@")[0] for line in listing.splitlines()}
+
+
+def missing(programs):
+    """Names that some program imports, that are no sites, and for which no reason stands here."""
+    known = [name for names in (*NO_SITES.values(), TEST_BUILD) for name in names.split()]
+    exact = injected() | {name for name in known if not name.endswith("*")}
+    beginnings = tuple(name[:-1] for name in known if name.endswith("*"))
+    names = set().union(*map(imports, programs))
+    return sorted(n for n in names if not {n, n.removesuffix("64")} & exact and not n.startswith(beginnings))
