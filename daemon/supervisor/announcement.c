@@ -116,7 +116,9 @@ void announcements_add(Manager *m, GHashTable *before) {
         if (!all->timer)
                 r = sd_event_add_time_relative(m->event, &all->timer, CLOCK_MONOTONIC, 0, 1, on_turn, m);
         if (r < 0) {
-                log_error("Nobody hears what changed: %s", strerror(-r));
+                log_warning("All hear at once what changed, without turns: %s", strerror(-r));
+                while (tell_next(m, a))
+                        ;
                 return;
         }
         g_queue_push_tail(&all->queue, g_steal_pointer(&a));
