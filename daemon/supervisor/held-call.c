@@ -197,7 +197,9 @@ static bool is_call_of_manager(sd_bus_message *message, const char *member) {
 static char *dup_named(sd_bus_message *message) {
         const char *name;
 
-        return is_call_of_manager(message, "GetDatabase") && sd_bus_message_read_basic(message, 's', &name) >= 0 ?
+        /* One that no database can have may be as long as a message. */
+        return is_call_of_manager(message, "GetDatabase") && sd_bus_message_read_basic(message, 's', &name) >= 0 &&
+                               database_name_is_valid(name) ?
                        g_strdup(name) : NULL;
 }
 
