@@ -56,11 +56,12 @@ build() {
     fi
 }
 
-# check DIR: runs the suites; the verdict is read from meson's log, so that TAP subtests count.
+# check DIR: runs the suites; the verdict is read from meson's log, so that TAP subtests count. Most tests wait for most of
+# their time, so more of them run at once than there are processors.
 check() {
     say "testing $1 ${suites[*]}"
     rm -f "$1/meson-logs/testlog.json"
-    meson test -C "$1" --no-rebuild --print-errorlogs "${suites[@]}"
+    meson test -C "$1" --no-rebuild --print-errorlogs --num-processes $(($(nproc) * 2)) "${suites[@]}"
     logs+=("$1/meson-logs/testlog.json")
 }
 
