@@ -10,11 +10,11 @@ unless it stands in UNREACHED with the reason.
 What a client sizes, in the supervisor (a worker has no GLib: whatever it allocates can fail, and is a site):
 
     SQL of a statement, a run      1,000,000 bytes  try_bytes(): OutOfMemory
-    parameters of a run            1 MiB            a file in memory (parameters.c): OutOfMemory
+    parameters of a run            1 MiB            malloc() and realloc() (parameters.c): OutOfMemory
     what a channel keeps           4 MiB            try_bytes(): the channel closes
     rows in a reply                max-bytes        libsystemd's message: an error, never an abort
     calls that are held            as they came     references to libsystemd's messages
-    names of peers and objects     255 bytes, path  g_strdup(): the object's path only where it names a database
+    names of peers and objects     64, 255 bytes    g_strdup(): of a database only where it may be one
     sentences of refusals          a few KiB        g_strdup_vprintf(): a client's words are cut at 50 or 100 bytes
     SQL in the log                 an excerpt       g_strndup(): SQL_EXCERPT_LENGTH characters
     groups of a peer               65,536 ids       g_memdup2(): the kernel's list; an administrator's, not a client's
