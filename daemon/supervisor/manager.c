@@ -16,7 +16,6 @@
 #include "configuration-files.h"
 #include "group.h"
 #include "invariants.h"
-#include "invariants.h"
 #include "log.h"
 #include "manager.h"
 #include "policy.h"
@@ -164,9 +163,6 @@ int manager_new(BusType type, char **config_directories, Manager **ret) {
         if (r < 0)
                 return r;
         r = run_timer_start(m);
-        if (r < 0)
-                return r;
-        r = invariants_watch(m);
         if (r < 0)
                 return r;
         r = invariants_watch(m);
