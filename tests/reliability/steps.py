@@ -507,3 +507,21 @@ def channel_finalize_sent(scene):
     scene.gate()
     channel.finalize(number)
     return lambda: whole(channel, channel.query(STREAM))
+
+
+# Steps that end in something else than rows, stopped or not.
+ENDS = {
+    "run computes": "Cancelled",
+    "cancel sent": "Cancelled",
+    "cancel answered": "Cancelled",
+    "finalize sent": "Cancelled",
+    "finalize answered during a run": "Cancelled",
+    "QueryRows computes": "TimedOut",
+    "channel computes": "TimedOut",
+    "a cancel on the channel sent": "Cancelled",
+}
+
+
+def wanted(name):
+    """What outcome() says of a step where nobody was killed."""
+    return "org.sqlipc1.Error." + ENDS[name] if name in ENDS else "right"

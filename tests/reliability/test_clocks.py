@@ -1,0 +1,103 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Clocks that jump, at every step of the protocol (steps.py), as supervisor and workers see them (clocks/clocks.c).
+
+CLOCK_REALTIME goes forward and back by hours and years: nobody notices. CLOCK_MONOTONIC goes forward by an hour: whoever had a
+deadline within that hour may hear so by name, whoever had not is served, nobody is killed for silence and nothing hangs. The
+machine's own clocks are never touched. A jump of both while the kernel's timers go on is what this shows; that those timers
+themselves keep still in a suspend (CLOCK_MONOTONIC) is the kernel's.
+"""
+import contextlib
+import mmap
+import os
+import pathlib
+import struct
+import tempfile
+
+from settled import as_before, settle, works
+
+from harness import BUILD_ROOT, SANITIZED, main, reachable
+from steps import STEPS, Scene, make_service, outcome, wanted
+from tap import Skip, cases, diagnose, equal, test, true
+
+PRELOAD = reachable(BUILD_ROOT / "tests/reliability/clocks/libclocks.so")
+HOUR, YEAR = 3600, 31557600
+JUMPS = (HOUR, -HOUR, 20 * YEAR, -20 * YEAR)
+NAMES = [name for name in STEPS if not name.endswith("computes")]
+OURS = "org.sqlipc1.Error."
+# What an hour that is over at once may have ended.
+OVERDUE = {OURS + name for name in ("TimedOut", "ReaderTooSlow", "Busy", "WorkerLost", "UnknownStatement", "Cancelled")} | {"broken"}
+
+
+class Clocks:
+    """A service whose clocks can be moved."""
+
+    def __init__(self, folder):
+        self.file = folder / "clocks"
+        self.file.write_bytes(bytes(16))
+
+    def move(self, realtime=0, monotonic=0):
+        """Seconds from what the machine's clocks say."""
+        with open(self.file, "r+b") as file, mmap.mmap(file.fileno(), 16) as offsets:
+            offsets[:] = struct.pack("<qq", realtime * 10**9, monotonic * 10**9)
+
+
+@contextlib.contextmanager
+def moving():
+    """A service with clocks of its own."""
+    if SANITIZED:
+        raise Skip("a sanitizer wants to be the first library, before one that moves clocks")
+    with tempfile.TemporaryDirectory(prefix="sqlipc-clocks-") as folder:
+        os.chmod(folder, 0o755)
+        clocks = Clocks(pathlib.Path(folder))
+        environment = {"LD_PRELOAD": str(PRELOAD), "TEST_CLOCKS": str(clocks.file)}
+        with make_service(limits={"WorkersMax": 4}, environment=environment) as service:
+            yield service, clocks
+
+
+def begin_all(service):
+    return [(name, STEPS[name].begin(Scene(service.client(), service.pid()))) for name in NAMES]
+
+
+def at_end(service, before):
+    true(" is killed" not in service.log_text(), f"a worker was killed: {service.log_text()}")
+    service.forget()
+    as_before(service, before, [service.chinook])
+
+
+@test
+def wall_clock():
+    """CLOCK_REALTIME goes forward and back by hours and years: nobody notices"""
+    with moving() as (service, clocks):
+        before = settle(service, [service.chinook])
+        for seconds in JUMPS:
+            steps = begin_all(service)
+            clocks.move(realtime=seconds)
+            works(service)
+            for name, finish in steps:
+                equal(outcome(finish), wanted(name), f"CLOCK_REALTIME moved by {seconds} s at step {name!r}")
+            at_end(service, before)
+    cases("clock", len(JUMPS) * len(NAMES), "a step of a client's, and a jump of the wall clock")
+
+
+@test
+def an_hour_is_over():
+    """CLOCK_MONOTONIC goes forward by an hour: deadlines are met by name, nobody is killed, new work is served"""
+    with moving() as (service, clocks):
+        before = settle(service, [service.chinook])
+        steps = begin_all(service)
+        clocks.move(realtime=HOUR, monotonic=HOUR)
+        works(service)
+        overdue = 0
+        for name, finish in steps:
+            result = outcome(finish)
+            true(result == wanted(name) or result in OVERDUE, f"step {name!r}, an hour later: {result}")
+            overdue += result != wanted(name)
+        true(overdue, "no deadline was met: the clock did not move")
+        diagnose(f"overdue: {overdue} of {len(steps)}")
+        at_end(service, before)
+    cases("clock", len(NAMES), "a step of a client's, and an hour that is over at once")
+
+
+if __name__ == "__main__":
+    main()
