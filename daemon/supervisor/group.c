@@ -322,6 +322,13 @@ static int send_job(Group *g, Run *run) {
         return r;
 }
 
+/* A job needs descriptors and memory of its own where it is large. */
+static ErrorNumber error_of_send(int r) {
+        return r == -ENOMEM                                  ? ERROR_OUT_OF_MEMORY
+               : r == -E2BIG || r == -EMFILE || r == -ENFILE ? ERROR_LIMITS_EXCEEDED
+                                                             : ERROR_INTERNAL;
+}
+
 /* Sends what waits, as far as the socket takes it. */
 static void pump(Group *g) {
         g_autoptr(Group) guard G_GNUC_UNUSED = group_ref(g); /* runs that end let go of it */
@@ -338,7 +345,7 @@ static void pump(Group *g) {
                 if (r < 0 && r != -EAGAIN) {
                         log_full(LOG_WARNING, database_name(g->database), NULL, "A job cannot be sent: %s", strerror(-r));
                         run_fail(run, &(Failure) {
-                                .error = r == -E2BIG ? ERROR_LIMITS_EXCEEDED : ERROR_INTERNAL,
+                                .error = error_of_send(r),
                                 .sql_offset = -1,
                                 .message = "The job could not be handed to a worker.",
                         });

@@ -384,9 +384,10 @@ static void refuse_late(Run *run) {
 static void refuse_for_lack_of_reply(Run *run, int r) {
         static const char none_left[] = "The service has no descriptor left for your pipe; try again later.";
         bool few = r == -EMFILE || r == -ENFILE;
+        ErrorNumber error = few ? ERROR_LIMITS_EXCEEDED : r == -ENOMEM ? ERROR_OUT_OF_MEMORY : ERROR_INTERNAL;
 
         log_warning("A reply could not be sent: %s", strerror(-r));
-        run_cancel(run, few ? ERROR_LIMITS_EXCEEDED : ERROR_INTERNAL, few ? none_left : "The service could not reply.");
+        run_cancel(run, error, few ? none_left : "The service could not reply.");
         refuse_late(run);
 }
 

@@ -20,12 +20,13 @@ from channel import Channel
 from client import Broken, Client, Failure, reference, same_rows
 from harness import SANITIZED, UID_A, UID_B, fds, main, needs_root
 from steps import DB, STREAM, Stream, make_service
-from tap import at_most, cases, diagnose, equal, true
+from tap import Skip, at_most, cases, diagnose, equal, true
 
 UID_OWN = 3  # "sys"; no other test runs anything as it
 FREE = (0, 1, 2, 3, 5, 8, 12) if SANITIZED else range(13)
 OURS = "org.sqlipc1.Error."
 REFUSALS = {OURS + name for name in ("LimitsExceeded", "OutOfMemory")}
+OF_MEMORY = {OURS + "OutOfMemory"}
 OF_WORKERS = REFUSALS | {OURS + name for name in ("CannotOpen", "WorkerLost")}
 
 
@@ -273,6 +274,49 @@ def no_process():
         service.forget()
         as_before(service, before, [service.chinook])
     cases("exhaustion", 5, "something asked that needs a process, where there may be none")
+
+
+# ---- Addresses ----
+
+MIB = 1 << 20
+BIG = {
+    "SQL": lambda client: client.query(DB, f"SELECT 6 * 7 /*{'x' * 900000}*/").read(),
+    "a parameter": lambda client: client.query(DB, "SELECT length(?)", (bytes(1000000),)).read(),
+    "a value": lambda client: client.query_rows(DB, "SELECT zeroblob(1000000)"),
+}
+
+
+def size(pid):
+    """Bytes of addresses in use."""
+    pages = int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[0])
+    return pages * os.sysconf("SC_PAGESIZE")
+
+
+@needs_root
+def supervisor_without_memory():
+    """The supervisor has addresses for 4 to 11 MiB more: who asks for much hears so, others are served
+
+    With less than a message needs it is sd-bus that gives the bus up: the service ends, and says that it lost its bus.
+    """
+    if SANITIZED:
+        raise Skip("a sanitizer has terabytes of addresses, of which RLIMIT_AS says nothing")
+    refused = {}
+    with make_service() as service:
+        before = settle(service, [service.chinook])
+        for free in range(4, 12):
+            client = service.client()
+            client.point()
+            with limited(service.pid(), resource.RLIMIT_AS, size(service.pid()) + free * MIB):
+                for name, call in BIG.items():
+                    error = ask(service, client, lambda _, who, call=call: call(who), OF_MEMORY)
+                    works(service)
+                    if error:
+                        refused[free, name] = error
+            service.forget()
+            as_before(service, before, [service.chinook])
+    diagnose(refused)
+    true(refused, "everything was served: the limit is none")
+    cases("exhaustion", 8 * len(BIG), "something large asked of a supervisor with little memory left")
 
 
 if __name__ == "__main__":
