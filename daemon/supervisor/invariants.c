@@ -215,7 +215,8 @@ void invariants_check(const Manager *m) {
         check_pipes(m);
 }
 
-static int on_turn(sd_event_source *s, void *userdata) {
+/* Before the loop looks for events: so it is no turn of its own, which would have others look for what changed. */
+static int on_prepare(sd_event_source *s, void *userdata) {
         const Manager *m = userdata;
         static unsigned n_turns;
         unsigned n = g_hash_table_size(m->statements) + g_hash_table_size(m->runs) + g_hash_table_size(m->channels);
@@ -225,6 +226,21 @@ static int on_turn(sd_event_source *s, void *userdata) {
         return 0;
 }
 
+static int never(sd_event_source *s, uint64_t usec, void *userdata) {
+        return 0;
+}
+
 int invariants_watch(Manager *m) {
-        return SQLIPC_INVARIANTS ? sd_event_add_post(m->event, NULL, on_turn, m) : 0;
+        sd_event_source *s = NULL;
+        int r;
+
+        if (!SQLIPC_INVARIANTS)
+                return 0;
+        r = sd_event_add_time(m->event, &s, CLOCK_MONOTONIC, UINT64_MAX, 0, never, m);
+        if (r >= 0)
+                r = sd_event_source_set_prepare(s, on_prepare);
+        if (r >= 0)
+                r = sd_event_source_set_floating(s, true); /* the loop's, to its end */
+        (void) sd_event_source_unref(s);
+        return r;
 }
