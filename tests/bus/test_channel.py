@@ -166,7 +166,7 @@ def runs_are_listed_and_cancelled():
 
 @test
 def ended_and_not_read():
-    """A run that ended, but whose end nobody reads, is no running one: it drains, and its channel goes after StatementIdleSec="""
+    """A run that ended, and whose end nobody reads, drains, and its channel goes after StatementIdleSec="""
     with Service({"chinook": CHINOOK}, limits={"StatementIdleSec": 3}) as slow:
         with opened(slow.client()) as channel:
             run = channel.query(STREAM)

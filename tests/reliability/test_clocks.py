@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Clocks that jump, at every step of the protocol (steps.py), as supervisor and workers see them (clocks/clocks.c).
 
-CLOCK_REALTIME goes forward and back by hours and years: nobody notices. CLOCK_MONOTONIC goes forward by an hour: whoever had a
-deadline within that hour may hear so by name, whoever had not is served, nobody is killed for silence and nothing hangs. The
-machine's own clocks are never touched. A jump of both while the kernel's timers go on is what this shows; that those timers
+CLOCK_REALTIME goes forward and back by hours and years: nobody notices. CLOCK_MONOTONIC goes forward by an hour: whoever
+had a deadline within that hour may hear so by name, whoever had not is served, nobody is killed for silence and nothing
+hangs. The machine's own clocks are never touched. A jump of both while the kernel's timers go on is what this shows; that those timers
 themselves keep still in a suspend (CLOCK_MONOTONIC) is the kernel's.
 """
 import contextlib
@@ -26,7 +26,8 @@ JUMPS = (HOUR, -HOUR, 20 * YEAR, -20 * YEAR)
 NAMES = [name for name in STEPS if not name.endswith("computes")]
 OURS = "org.sqlipc1.Error."
 # What an hour that is over at once may have ended.
-OVERDUE = {OURS + name for name in ("TimedOut", "ReaderTooSlow", "Busy", "WorkerLost", "UnknownStatement", "Cancelled")} | {"broken"}
+NAMES = ("TimedOut", "ReaderTooSlow", "Busy", "WorkerLost", "UnknownStatement", "Cancelled")
+OVERDUE = {OURS + name for name in NAMES} | {"broken"}
 
 
 class Clocks:

@@ -67,7 +67,7 @@ def read_arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--every", action="store_true")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--loop", type=int, default=0)
     arguments, rest = parser.parse_known_args()
@@ -170,6 +170,11 @@ class Trial:
             self.set_up()
             return True
 
+    def once_a_life(self, site, error, places):
+        """What a service does once in its life is done again by a new one."""
+        self.set_up()
+        return any(self.try_case(site, error, name, 0) for name in dict(places))
+
     def close(self, check=True):
         if self.stage:
             self.stage.close(check)
@@ -206,7 +211,7 @@ def try_all(name, kind):
         for site, error, places in turns(reaching):
             if 0 < ARGUMENTS.loop <= n:
                 break
-            if any(trial.try_case(site, error, *place) for place in places[:24]):
+            if any(trial.try_case(site, error, *place) for place in places[:24]) or trial.once_a_life(site, error, places):
                 n += 1
             elif not ARGUMENTS.every:
                 missed.append(describe(site, error))
