@@ -4,9 +4,20 @@
 
 #include <errno.h>
 
+#include "interrupt.h"
 #include "options.h"
 
+void answer_cancelled(Shell *shell) {
+        if (!interrupt_leave())
+                shell_say(shell, "Cancelled.");
+        shell_note_failure(shell, interrupt_leave() ? 128 + interrupt_leave() : EXIT_INTERRUPTED);
+}
+
 static int tell(Shell *shell, int r) {
+        if (r == -ECANCELED) { /* while nobody took what was written */
+                answer_cancelled(shell);
+                return r;
+        }
         if (r != -EPIPE) /* who left knows */
                 shell_complain(shell, "cannot write: %s", g_strerror(-r));
         shell_note_failure(shell, EXIT_OUTPUT);

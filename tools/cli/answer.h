@@ -15,4 +15,7 @@ int answer_end(Shell *shell, int r);
  * writing gave, which was told. */
 int answer_text(Shell *shell, const char *text);
 
+/** Ctrl-C, or a signal to leave, ended what was under way: says so, and notes the exit code. */
+void answer_cancelled(Shell *shell);
+
 #endif

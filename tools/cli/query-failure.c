@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "answer.h"
 #include "human.h"
 #include "interrupt.h"
 #include "options.h"
@@ -99,14 +100,10 @@ static int settle_output(Query *query, int r) {
 static void tell_cancelled(Query *query, int r) {
         Shell *shell = query->shell;
 
-        if (interrupt_leave())
-                shell_note_failure(shell, 128 + interrupt_leave());
-        else if (query->is_over && !query->from_output)
+        if (!interrupt_leave() && query->is_over && !query->from_output)
                 query_complain(shell, r, query->sql); /* it was not us */
-        else {
-                shell_say(shell, "Cancelled.");
-                shell_note_failure(shell, EXIT_INTERRUPTED);
-        }
+        else
+                answer_cancelled(shell);
 }
 
 static void tell_timeout(Query *query) {
