@@ -87,6 +87,12 @@ static void rest(Clients *clients, unsigned number) {
                 if (turn.client->slow && soak_go_on(&turn, true) < 0)
                         soak_disconnect(&turn);
                 turn.client->left = sqlipc_finalize(turn.client->left);
+                /* of a cursor that was dropped, the end is read with the next answer */
+                turn.kind = SOAK_POINT;
+                if (turn.client->connection && soak_ask_point(&turn) < 0) {
+                        clients->process->tallies[SOAK_POINT].failed++;
+                        soak_disconnect(&turn);
+                }
         }
         atomic_store(&clients->process->at_rest, number);
         while (atomic_load(&clients->soak->state->rest) == number && !atomic_load(&clients->soak->state->stop))
