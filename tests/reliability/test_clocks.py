@@ -26,8 +26,8 @@ JUMPS = (HOUR, -HOUR, 20 * YEAR, -20 * YEAR)
 NAMES = [name for name in STEPS if not name.endswith("computes")]
 OURS = "org.sqlipc1.Error."
 # What an hour that is over at once may have ended.
-NAMES = ("TimedOut", "ReaderTooSlow", "Busy", "WorkerLost", "UnknownStatement", "Cancelled")
-OVERDUE = {OURS + name for name in NAMES} | {"broken"}
+LATE = ("TimedOut", "ReaderTooSlow", "Busy", "WorkerLost", "UnknownStatement", "Cancelled")
+OVERDUE = {OURS + name for name in LATE} | {"broken"}
 
 
 class Clocks:
