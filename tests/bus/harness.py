@@ -47,6 +47,8 @@ def reachable(path):
         return path
     root = BUILD_ROOT if path.is_relative_to(BUILD_ROOT) else SOURCE_ROOT
     copy = pathlib.Path(OPEN_FOLDER.name, path.relative_to(root))
+    if copy.exists():  # and may be running
+        return copy
     copy.parent.mkdir(parents=True, exist_ok=True)
     for parent in copy.relative_to(OPEN_FOLDER.name).parents:
         pathlib.Path(OPEN_FOLDER.name, parent).chmod(0o755)
