@@ -16,7 +16,7 @@ import time
 
 import settled  # noqa: F401 - finds tests/bus
 from channel import Channel
-from client import DATABASE, Broken, Client, Failure, GLib, Text, object_path
+from client import DATABASE, ERROR, Broken, Client, Failure, GLib, Text, decode, object_path
 from fake_polkit import FakePolkit
 from harness import CHINOOK, UID_A, Service, wait_for
 from tap import equal, true
@@ -130,6 +130,13 @@ class Stage:
 
 
 # ---- One query, in each way ----
+
+
+def begins(run):
+    """Its first frame is there; raises the failure, if it is that."""
+    kind, _, data = run.frame()
+    if kind == ERROR:
+        decode([data])
 
 
 @scenario
@@ -256,7 +263,7 @@ def cancelled(stage, client):
     statement = client.prepare("chinook", ENDLESS)
     for _ in range(2):
         run = statement.fetch()
-        run.frame()
+        begins(run)
         run.cancel()
         refused(run.read)
     statement.close()
@@ -339,6 +346,8 @@ def quotas(stage, client):
     for statement in statements:
         statement.close()
     runs = [client.query("chinook", ENDLESS) for _ in range(8)]
+    for run in runs:
+        begins(run)
     refused(client.query, "chinook", "SELECT 1")
     for run in runs:
         run.cancel()

@@ -4,8 +4,8 @@
 
 CLOCK_REALTIME goes forward and back by hours and years: nobody notices. CLOCK_MONOTONIC goes forward by an hour: whoever
 had a deadline within that hour may hear so by name, whoever had not is served, nobody is killed for silence and nothing
-hangs. The machine's own clocks are never touched. A jump of both while the kernel's timers go on is what this shows; that those timers
-themselves keep still in a suspend (CLOCK_MONOTONIC) is the kernel's.
+hangs. The machine's own clocks are never touched. A jump of both while the kernel's timers go on is what this shows; that
+those timers themselves keep still in a suspend (CLOCK_MONOTONIC) is the kernel's.
 """
 import contextlib
 import mmap

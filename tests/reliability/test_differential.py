@@ -38,7 +38,7 @@ MOST = 3  # differences that are shrunk before it ends
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--queries", type=int, default=5000 if SANITIZED else 100000)
+    parser.add_argument("--queries", type=int, default=2000 if SANITIZED else 100000)
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--replay", type=pathlib.Path)

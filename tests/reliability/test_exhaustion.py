@@ -3,8 +3,8 @@
 """Nothing is left for the service: no descriptor, page of a pipe, process, or address.
 
 Limits of the running processes are lowered (prlimit(2)) to what they have and k more. Whoever asks then reads the right
-rows or an error by name, in time; nobody spins; and all goes on when there is some again. What is counted for a uid, which other
-tests' services have too, is taken from one of its own.
+rows or an error by name, in time; nobody spins; and all goes on when there is some again. What is counted for a uid, which
+other tests' services have too, is taken from one of its own.
 """
 import contextlib
 import fcntl

@@ -57,8 +57,8 @@ from tap import at_most, cases, diagnose, equal, test, true
 
 PROGRAMS = BUILD_ROOT / "tests/reliability/faults"
 SUPERVISOR, WORKER = PROGRAMS / "sqlipcd-faults", PROGRAMS / "sqlipc-worker-faults"
-SHARE = 0.25 if SANITIZED else 1.0
-LIFE_SHARE = 0.1 if SANITIZED else 0.5
+SHARE = 0.1 if SANITIZED else 1.0
+LIFE_SHARE = 0.05 if SANITIZED else 0.5
 WARM = 50  # cases until memory is looked at
 GROWTH_MAX = 4 << 20  # of one service, whatever --loop=
 
