@@ -9,7 +9,8 @@
 #   build-asan     gcc with ASan and UBSan            all suites
 #   build-clang    clang, warnings are errors         compiled only
 #
-# --suite NAME   only this suite (unit, bus, cli, lint, system, fuzz, reliability), again for another one
+# --suite NAME   only this suite (unit, bus, cli, lint, system, fuzz, reliability), again for another one; without, all but
+#                reliability, which takes as long as the others together
 # --quick        only build-gcc
 # --report       at the end a table of the faults and attacks that were tried, of suites reliability and fuzz
 #
@@ -25,10 +26,12 @@ while [ $# -gt 0 ]; do
     --suite=*) suites+=(--suite "${1#*=}"); shift ;;
     --quick) quick=1; shift ;;
     --report) report=1; shift ;;
-    -h | --help) sed -n '4,19s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '4,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "tests/run.sh: unknown argument $1" >&2; exit 2 ;;
     esac
 done
+
+[ ${#suites[@]} -gt 0 ] || suites=(--no-suite reliability)
 
 logs=() broken=0
 

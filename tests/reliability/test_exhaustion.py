@@ -161,7 +161,8 @@ def supervisor_without_descriptors():
 def worker_without_descriptors():
     """A worker has 0 to 12 descriptors left: named errors or right rows, and its siblings' users hear nothing of it"""
     refused = {}
-    with make_service(limits={"WorkersMax": 1}) as service:
+    # It shall not be gone, and replaced, before it is limited.
+    with make_service(limits={"WorkersMax": 1, "WorkerIdleSec": 1}) as service:
         before = settle(service, [service.chinook])
         for free in FREE:
             client = service.client(UID_A)
