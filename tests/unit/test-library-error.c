@@ -188,12 +188,14 @@ int main(void) {
                 TEST(test_version),
                 TEST(test_bus_lost), /* the last */
         };
-        int fds[2];
+        int fds[2], r;
 
         /* Messages are made and read here, never sent: a bus whose other side says nothing is enough. */
         CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) >= 0);
         CHECK(sd_bus_new(&bus) >= 0);
         CHECK(sd_bus_set_fd(bus, fds[0], fds[0]) >= 0);
         CHECK(sd_bus_start(bus) >= 0);
-        return test_main(tests, N_ELEMENTS(tests));
+        r = test_main(tests, N_ELEMENTS(tests));
+        (void) close(fds[1]);
+        return r;
 }
