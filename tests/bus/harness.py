@@ -16,6 +16,7 @@ import ctypes
 import functools
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -31,6 +32,9 @@ BUILD_ROOT = pathlib.Path(os.environ.get("SQLIPC_BUILD_ROOT", SOURCE_ROOT / "bui
 SANITIZED = os.environ.get("SQLIPC_SANITIZED") == "1"
 # Waits are for what must happen; only what never happens takes all of it.
 PATIENCE = 60 if SANITIZED else 30
+
+# All that LeakSanitizer says of a process that is killed while it looks for leaks.
+KILLED_AT_ITS_END = re.compile(r"(==\d+==Unable to get registers from thread \d+\.\n)+")
 
 # Where the checkout is closed to other users (a clone in a private folder), what others run or read is a copy.
 CLOSED = os.geteuid() == 0 and any(
@@ -385,9 +389,8 @@ class Service:
             if self.bus:
                 self.bus.stdout.close()
             self.log.close()
-        problems += [
-            f"{report.name}:\n{report.read_text(errors='replace')}" for report in (self.folder / "reports").iterdir()
-        ]
+        reports = {report.name: report.read_text(errors="replace") for report in (self.folder / "reports").iterdir()}
+        problems += [f"{name}:\n{text}" for name, text in reports.items() if not KILLED_AT_ITS_END.fullmatch(text)]
         if problems and check:
             log = (self.folder / "log").read_text(errors="replace")
             shutil.rmtree(self.folder, ignore_errors=True)
