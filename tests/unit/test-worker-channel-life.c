@@ -414,7 +414,8 @@ static void test_progress(void) {
                 wait_for(rig.control_fd);
                 g_assert_cmpint(message_receive(rig.control_fd, &m), ==, 1);
                 g_assert_cmpint(m.message.kind, ==, MESSAGE_CHANNEL_PROGRESS);
-                running = m.message.channel_progress.running;
+                /* A report may find one of the short ones still running, where the machine is slow. */
+                running = m.message.channel_progress.running && m.message.channel_progress.sql.size == strlen(ENDLESS);
                 sums.n_runs += m.message.channel_progress.n_runs;
                 sums.n_rows += m.message.channel_progress.n_rows;
                 if (running) {
