@@ -33,8 +33,12 @@ SANITIZED = os.environ.get("SQLIPC_SANITIZED") == "1"
 # Waits are for what must happen; only what never happens takes all of it.
 PATIENCE = 60 if SANITIZED else 30
 
-# All that LeakSanitizer says of a process that is killed while it looks for leaks.
-KILLED_AT_ITS_END = re.compile(r"(==\d+==Unable to get registers from thread \d+\.\n)+")
+# What a shell starts in the background, or nohup, ignores signals, and so would all that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# All that LeakSanitizer says of a process that is killed while it looks for leaks: nothing, if it had only opened its file.
+KILLED_AT_ITS_END = re.compile(r"(==\d+==Unable to get registers from thread \d+\.\n)*")
 
 # Where the checkout is closed to other users (a clone in a private folder), what others run or read is a copy.
 CLOSED = os.geteuid() == 0 and any(
