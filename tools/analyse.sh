@@ -119,7 +119,7 @@ build_library() {
 
 # Names of files without their folders: those are of the machine that it was made on.
 abi_description() {
-    abidw --no-show-locs --no-corpus-path --no-comp-dir-path --drop-private-types --headers-dir client-lib \
+    abidw --no-show-locs --no-corpus-path --no-comp-dir-path --drop-private-types --header-file client-lib/sqlipc.h \
         $folder/abi/client-lib/libsqlipc.so.0 | sed -E "s#( path=')[^']*/#\\1#"
 }
 
