@@ -22,6 +22,10 @@ void grace_begin(Grace *g, const Worker *w, uint64_t usec) {
         *g = (Grace) { .cpu_usec = cpu_usec(w) + (usec / 4 < ENOUGH_USEC ? usec / 4 : ENOUGH_USEC) };
 }
 
+bool grace_is_starved(const Grace *g, const Worker *w) {
+        return cpu_usec(w) < g->cpu_usec;
+}
+
 bool grace_goes_on(Grace *g, const Worker *w) {
-        return cpu_usec(w) < g->cpu_usec && g->n_spared++ < N_SPARED_MAX;
+        return grace_is_starved(g, w) && g->n_spared++ < N_SPARED_MAX;
 }

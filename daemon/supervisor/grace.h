@@ -23,6 +23,9 @@ typedef struct Grace {
 /* The worker is told something now, and has `usec` for it. */
 void grace_begin(Grace *g, const Worker *w, uint64_t usec);
 
+/* The worker did not get the CPU so far that it would have needed to do as it was told. */
+bool grace_is_starved(const Grace *g, const Worker *w);
+
 /* These have passed in vain. True: the worker did not get the CPU that it needed, and has a second more: four times. */
 bool grace_goes_on(Grace *g, const Worker *w);
 

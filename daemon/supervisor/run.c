@@ -202,6 +202,14 @@ static uint64_t compile_until(const Run *run) {
         return manager_now() + (close_by ? busy + COMPILE_MARGIN_USEC : prepare);
 }
 
+/* Whether that was the SQL's fault its CPU time tells. */
+static const char *why_not_compiled(const Run *run) {
+        return grace_is_starved(&run->grace, run->worker)
+                       ? "Your worker process hardly ran while it should have compiled the SQL (PrepareTimeoutSec=): it is "
+                         "stopped, or waits for a lock, a disk or a CPU. Try again."
+                       : "The SQL takes too long to compile (PrepareTimeoutSec=): make it simpler.";
+}
+
 void run_on_timeout(Run *run) {
         switch (run->state) {
         case RUN_WAITING:
@@ -221,8 +229,7 @@ void run_on_timeout(Run *run) {
                 else if (grace_goes_on(&run->grace, run->worker))
                         arm(run, manager_now() + GRACE_USEC);
                 else
-                        run_cancel(run, ERROR_TIMED_OUT,
-                                   "The SQL takes too long to compile (PrepareTimeoutSec=): make it simpler.");
+                        run_cancel(run, ERROR_TIMED_OUT, why_not_compiled(run));
                 return;
         case RUN_STARTED:
                 if (run->end.error == ERROR_NONE) /* its worker knows that time, too */

@@ -19,7 +19,7 @@ from settled import as_before, descendants, settle, works
 from channel import Channel
 from client import DATABASE, Client, object_path
 from harness import SANITIZED, UID_A, expect, main, needs_root, wait_for
-from steps import DB, ENDS, SCAN, STEPS, Scene, make_service, outcome, wanted
+from steps import COMPILES_LONG, DB, ENDS, SCAN, STEPS, Scene, make_service, outcome, wanted
 from tap import cases, diagnose, equal, test, true
 
 SEED = int(next((a.split("=")[1] for a in sys.argv[1:] if a.startswith("--seed=")), 1))
@@ -223,6 +223,25 @@ def starved_workers():
         equal(service.workers(), workers, "workers")
         true(" is killed" not in service.log_text(), f"a worker was killed: {service.log_text()}")
     cases("stop", 3, "a worker that was told something gets no CPU for longer than that waits")
+
+
+@needs_root
+def whose_fault():
+    """Not compiled in time: whether the SQL or the worker, which was stopped for good, is to blame is said"""
+    with make_service(limits={"WorkersMax": 1, "PrepareTimeoutSec": 0.2}) as service:
+        before = settle(service, [service.chinook])
+        client, other = service.client(UID_A), service.client()
+        client.point()
+        stop(service.workers())
+        call = client.begin(object_path(DB), DATABASE, "Prepare", "(sa{sv})", "SELECT 6 * 7", {})
+        wait_for(lambda: service.counters()["NStatements"] == 1, "the worker, which is idle, is sent the job")
+        sentence = expect("TimedOut", other.prepare, DB, COMPILES_LONG).message
+        true("make it simpler" in sentence, f"of SQL that takes long to compile it says: {sentence}")
+        sentence = expect("TimedOut", call.result).message
+        true("hardly ran" in sentence, f"of a worker that is stopped it says: {sentence}")
+        service.forget()
+        as_before(service, before, [service.chinook])
+    cases("stop", 1, "a worker that is stopped for good before it looks at its job")
 
 
 if __name__ == "__main__":
