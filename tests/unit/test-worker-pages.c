@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The worker's pages: when they go out and how full they are, for readers that read, stall, cancel or leave. */
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "worker-rig.h"
+
+/* A row that is found before a long step arrives before that step ends: it never ends here. */
+static void test_row_before_long_step(void) {
+        Rig rig;
+        PageDecoder d;
+        uint64_t number;
+        int fd;
+
+        rig_init(&rig, wide);
+        fd = send_run(&rig, "SELECT 'early' UNION ALL SELECT * FROM (" ENDLESS ")", &number);
+        page_decoder_init(&d, SQLIPC_PAGE_SIZE_MAX, SQLIPC_ROW_SIZE_MAX);
+        g_assert_cmpint(next_event(&d, fd), ==, PAGE_COLUMNS);
+        g_assert_cmpint(next_event(&d, fd), ==, PAGE_ROW);
+        page_decoder_done(&d);
+        close(fd); /* and the worker notices, in the middle of that step */
+        expect_number(&rig, number, MESSAGE_TAKEN);
+        expect_started(&rig, number);
+        expect_ended(&rig, number, ERROR_PIPE_CLOSED);
+        rig_done(&rig);
+}
+
+/* The first page goes out long before it is full: it has hundreds of these rows, not the ten thousand that it would hold. */
+static void test_first_page_is_early(void) {
+        Rig rig;
+        PageDecoder d;
+        uint64_t number;
+        int fd;
+
+        rig_init(&rig, wide);
+        fd = send_run(&rig, MANY, &number);
+        page_decoder_init(&d, SQLIPC_PAGE_SIZE_MAX, SQLIPC_ROW_SIZE_MAX);
+        g_assert_cmpint(next_event(&d, fd), ==, PAGE_COLUMNS);
+        g_assert_cmpint(next_event(&d, fd), ==, PAGE_ROW);
+        g_assert_cmpuint(d.rows_left, <, 1000);
+        page_decoder_done(&d);
+        close(fd);
+        expect_number(&rig, number, MESSAGE_TAKEN);
+        expect_started(&rig, number);
+        expect_ended(&rig, number, ERROR_PIPE_CLOSED);
+        rig_done(&rig);
+}
+
+/* Reads up to `size` more bytes. */
+static void read_more(int fd, GByteArray *stream, size_t size) {
+        uint8_t bytes[4096];
+        ssize_t n;
+
+        wait_for(fd);
+        n = read(fd, bytes, MIN(size, sizeof bytes));
+        g_assert_cmpint(n, >, 0);
+        g_byte_array_append(stream, bytes, (guint) n);
+}
+
+/* The stream of a run, byte by byte as it came, up to its end. */
+static void read_to_end(int fd, GByteArray *stream) {
+        for (bool ended = false; !ended;) {
+                size_t at = 0;
+
+                read_more(fd, stream, SIZE_MAX);
+                while (!ended && stream->len >= at + FRAME_HEADER_SIZE) {
+                        uint8_t kind = stream->data[at + 4];
+
+                        at += FRAME_HEADER_SIZE + frame_padded(load_le32(stream->data + at));
+                        ended = stream->len >= at && (kind == FRAME_END || kind == FRAME_ERROR);
+                }
+        }
+}
+
+/* All of it. The caller frees it. */
+static GByteArray *read_bytes(int fd) {
+        GByteArray *stream = g_byte_array_new();
+
+        read_to_end(fd, stream);
+        return stream;
+}
+
+/* Rows larger than a page stand right behind each other, and each page but the last is full: none goes out for the sake of
+ * the few bytes that a row was larger than its pages. */
+static void test_big_rows_fill_pages(void) {
+        Rig rig;
+        uint64_t number;
+        size_t at = 0, page = 0;
+        int fd;
+
+        rig_init(&rig, wide);
+        rig.page_size = 4096;
+        fd = send_run(&rig, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 5) "
+                            "SELECT randomblob(3 * 4096) FROM c", &number);
+        g_autoptr(GByteArray) stream = read_bytes(fd);
+        while (at < stream->len) {
+                size_t end = at + FRAME_HEADER_SIZE + frame_padded(load_le32(stream->data + at));
+
+                g_assert_cmpuint(end - page, <=, 4096);
+                if (end - page == 4096)
+                        page = end;
+                at = end;
+        }
+        g_assert_cmpuint(page / 4096, ==, stream->len / 4096);
+        g_assert_cmpuint(page / 4096, >=, 15);
+        close(fd);
+        expect_number(&rig, number, MESSAGE_TAKEN);
+        expect_started(&rig, number);
+        expect_ended(&rig, number, ERROR_NONE);
+        rig_done(&rig);
+}
+
+/* A reader that stalls: parked, told so, ended; meanwhile others are answered. What was under way is still whole. */
+static void test_stalled_reader(void) {
+        Setup setup = wide;
+        Rig rig;
+        uint64_t number;
+        int fd;
+        Outcome o;
+
+        setup.park_usec = setup.park_rollback_usec = 300000;
+        rig_init(&rig, setup);
+        fd = send_run(&rig, MANY, &number);
+        expect_number(&rig, number, MESSAGE_TAKEN);
+        expect_started(&rig, number);
+        {
+                ReceivedMessage m = next_report(&rig, number, MESSAGE_PARKED);
+                g_assert_true(m.message.parked.parked);
+                received_message_done(&m);
+        }
+        g_assert_cmpuint(run(&rig, "SELECT * FROM t").n_rows, ==, 2);
+        {
+                ReceivedMessage m = next_report(&rig, number, MESSAGE_ENDED);
+                g_assert_cmpint(m.message.ended.failure.error, ==, ERROR_READER_TOO_SLOW);
+                g_assert_false(m.message.ended.drained);
+                received_message_done(&m);
+        }
+        o = read_stream(fd, number);
+        g_assert_cmpint(o.error, ==, ERROR_READER_TOO_SLOW);
+        g_assert_cmpuint(o.n_rows, >, 0);
+        expect_number(&rig, number, MESSAGE_DRAINED);
+        close(fd);
+        rig_done(&rig);
+}
+
+/* A run says how far it is, and no oftener than twice a second. */
+static void test_progress(void) {
+        uint64_t number, started, n_read = 0, n_progress = 0, n_rows = 0;
+        static char bytes[65536];
+        Rig rig;
+
+        rig_init(&rig, wide);
+        started = now_usec();
+        int fd = send_run(&rig, MANY, &number);
+        expect_number(&rig, number, MESSAGE_TAKEN);
+        expect_started(&rig, number);
+        while (n_progress < 2) {
+                struct pollfd p = { .fd = rig.control_fd, .events = POLLIN };
+                ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+
+                wait_for(fd);
+                n_read += (uint64_t) read(fd, bytes, sizeof bytes);
+                if (poll(&p, 1, 0) == 0)
+                        continue;
+                g_assert_cmpint(message_receive(rig.control_fd, &m), ==, 1);
+                if (m.message.kind == MESSAGE_PROGRESS) {
+                        g_assert_cmpuint(m.message.progress.number, ==, number);
+                        g_assert_cmpuint(m.message.progress.n_rows, >, n_rows);
+                        g_assert_cmpuint(m.message.progress.n_bytes, <=, n_read + (uint64_t) fcntl(fd, F_GETPIPE_SZ));
+                        n_rows = m.message.progress.n_rows;
+                        n_progress++;
+                }
+                received_message_done(&m);
+        }
+        g_assert_cmpuint(now_usec() - started, >=, 2 * UINT64_C(490000)); /* its clock may be a tick behind */
+        close(fd);
+        expect_ended(&rig, number, ERROR_PIPE_CLOSED);
+        rig_done(&rig);
+}
+
+/* Whoever has read the end may ask for the next run at once: the report of the end must be there already. */
+static void test_end_is_reported_first(void) {
+        Rig rig;
+
+        rig_init(&rig, wide);
+        for (unsigned i = 0; i < 3000; i++) {
+                uint64_t number;
+                bool free_again = false;
+                int fd = send_run(&rig, "SELECT * FROM t", &number);
+
+                g_assert_cmpuint(read_stream(fd, number).n_rows, ==, 2);
+                for (;;) {
+                        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+                        int r = message_receive(rig.control_fd, &m);
+
+                        if (r == -EAGAIN)
+                                break;
+                        g_assert_cmpint(r, ==, 1);
+                        free_again |= (m.message.kind == MESSAGE_ENDED && m.message.ended.drained) ||
+                                      m.message.kind == MESSAGE_DRAINED;
+                        received_message_done(&m);
+                }
+                g_assert_true(free_again);
+                close(fd);
+        }
+        rig_done(&rig);
+}
+
+/* The reader leaves between the report of the end and the last bytes. A socket that is shut down takes nothing and still
+ * polls writable, so it is always in time for that. What is over must not be reported a second time: the supervisor ends
+ * a worker that speaks of what does not exist. */
+static void test_reader_leaves_at_the_end(void) {
+        Rig rig;
+        int fds[2];
+        uint64_t number;
+
+        rig_init(&rig, wide);
+        g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), ==, 0);
+        g_assert_cmpint(shutdown(fds[1], SHUT_WR), ==, 0);
+        number = send_run_into(&rig, "SELECT * FROM t", fds[1]);
+        expect_number(&rig, number, MESSAGE_TAKEN);
+        expect_started(&rig, number);
+        expect_ended(&rig, number, ERROR_NONE);
+        g_assert_cmpuint(run(&rig, "SELECT * FROM t").n_rows, ==, 2);
+        close(fds[0]);
+        close(fds[1]);
+        rig_done(&rig);
+}
+
+/* Cancelled wherever it can be: behind so many bytes, with the page half out. What was whole arrives, then the error. */
+static void test_cancel_anywhere(void) {
+        static const char *const queries[] = {
+                MANY,
+                "SELECT zeroblob(3000000), 1 UNION ALL SELECT * FROM (" MANY ")",
+                "SELECT *, hex(zeroblob(5000)) FROM (" MANY ")",
+        };
+        Rig rig;
+
+        rig_init(&rig, wide);
+        rig.page_size = 65536;
+        for (size_t i = 0; i < G_N_ELEMENTS(queries); i++)
+                for (size_t behind = 1; behind < 300000; behind = behind * 3 + 7) {
+                        g_autofree uint8_t *bytes = g_malloc(behind);
+                        PageDecoder d;
+                        uint64_t number;
+                        int fd = send_run(&rig, queries[i], &number), r;
+
+                        (void) fcntl(fd, F_SETPIPE_SZ, 4096);
+                        page_decoder_init(&d, SQLIPC_PAGE_SIZE_MAX, SQLIPC_ROW_SIZE_MAX);
+                        for (size_t done = 0; done < behind;) {
+                                ssize_t n;
+
+                                wait_for(fd);
+                                n = read(fd, bytes + done, behind - done);
+                                g_assert_cmpint(n, >, 0);
+                                done += (size_t) n;
+                        }
+                        send_cancel(&rig, number);
+                        for (size_t done = 0; done < behind;) {
+                                uint8_t *room;
+                                size_t size;
+
+                                while ((r = page_decoder_next(&d)) != PAGE_MORE)
+                                        g_assert_true(r == PAGE_COLUMNS || r == PAGE_ROW);
+                                g_assert_cmpint(page_decoder_reserve(&d, &room, &size), ==, 0);
+                                size = size < behind - done ? size : behind - done;
+                                memcpy(room, bytes + done, size);
+                                page_decoder_commit(&d, size);
+                                done += size;
+                        }
+                        while ((r = next_event(&d, fd)) == PAGE_COLUMNS || r == PAGE_ROW)
+                                ;
+                        g_assert_cmpint(r, ==, PAGE_ERROR);
+                        g_assert_cmpint(d.error_number, ==, ERROR_CANCELLED);
+                        page_decoder_done(&d);
+                        close(fd);
+                        expect_number(&rig, number, MESSAGE_TAKEN);
+                        expect_started(&rig, number);
+                        expect_ended(&rig, number, ERROR_CANCELLED);
+                }
+        rig_done(&rig);
+}
+
+#define LONG_VALUE "SELECT replace(hex(zeroblob(1500000)), '0', 'a')"
+
+/* The frames of a run of LONG_VALUE that did not come to its end: whole ones, of nothing but its bytes, then the error. */
+static void check_unfinished(const GByteArray *stream, ErrorNumber error) {
+        const uint8_t *payload = NULL;
+        size_t at = 0, row = 0, size;
+        uint8_t kind = 0;
+
+        for (; at < stream->len; at += FRAME_HEADER_SIZE + frame_padded(size)) {
+                g_assert_cmpint(kind, !=, FRAME_ERROR);
+                payload = stream->data + at + FRAME_HEADER_SIZE;
+                size = load_le32(stream->data + at);
+                kind = stream->data[at + 4];
+                if (kind != FRAME_BIG_ROW)
+                        continue;
+                g_assert_cmpint(load_le16(stream->data + at + 6), ==, FRAME_MORE);
+                for (size_t i = row == 0 ? 5 : 0; i < size; i++)
+                        g_assert_cmpint(payload[i], ==, 'a');
+                row += size;
+        }
+        g_assert_cmpuint(at, ==, stream->len);
+        g_assert_cmpuint(row, >, 0);
+        g_assert_cmpint(kind, ==, FRAME_ERROR);
+        g_assert_cmpint(load_le32(payload), ==, error);
+}
+
+/* The worker is done with SQLite, and the reader has not caught up. */
+static void expect_ended_undrained(Rig *rig, uint64_t number, ErrorNumber error) {
+        ReceivedMessage m = next_report(rig, number, MESSAGE_ENDED);
+
+        g_assert_cmpint(m.message.ended.failure.error, ==, error);
+        g_assert_false(m.message.ended.drained);
+        received_message_done(&m);
+}
+
+/* The bytes of a long value go out from SQLite's memory, which it frees when the run is cancelled: the frame under way still
+ * ends with them, wherever it was. */
+static void test_cancel_in_long_value(void) {
+        Rig rig;
+
+        rig_init(&rig, wide);
+        for (size_t behind = 1; behind < 1000000; behind = behind * 2 + 4093) {
+                g_autoptr(GByteArray) stream = g_byte_array_new();
+                uint64_t number;
+                int fd = send_run(&rig, LONG_VALUE, &number);
+
+                (void) fcntl(fd, F_SETPIPE_SZ, 4096);
+                while (stream->len < behind)
+                        read_more(fd, stream, behind - stream->len);
+                send_cancel(&rig, number);
+                expect_number(&rig, number, MESSAGE_TAKEN);
+                expect_started(&rig, number);
+                expect_ended_undrained(&rig, number, ERROR_CANCELLED);
+                read_to_end(fd, stream);
+                check_unfinished(stream, ERROR_CANCELLED);
+                expect_number(&rig, number, MESSAGE_DRAINED);
+                close(fd);
+        }
+        rig_done(&rig);
+}
+
+/* The same for a reader that does not come back in time, when what was sent of the page is the kernel's again. */
+static void test_stalled_in_long_value(void) {
+        Setup setup = wide;
+        Rig rig;
+
+        setup.park_usec = setup.park_rollback_usec = 100000;
+        rig_init(&rig, setup);
+        for (size_t behind = 0; behind < 600000; behind += 100003) {
+                g_autoptr(GByteArray) stream = g_byte_array_new();
+                uint64_t number;
+                int fd = send_run(&rig, LONG_VALUE, &number);
+
+                (void) fcntl(fd, F_SETPIPE_SZ, 4096);
+                while (stream->len < behind)
+                        read_more(fd, stream, behind - stream->len);
+                expect_number(&rig, number, MESSAGE_TAKEN);
+                expect_started(&rig, number);
+                expect_ended_undrained(&rig, number, ERROR_READER_TOO_SLOW);
+                read_to_end(fd, stream);
+                check_unfinished(stream, ERROR_READER_TOO_SLOW);
+                expect_number(&rig, number, MESSAGE_DRAINED);
+                close(fd);
+        }
+        rig_done(&rig);
+}
+
+int main(int argc, char **argv) {
+        rig_main_init(&argc, &argv);
+        g_test_add_func("/worker/row-before-long-step", test_row_before_long_step);
+        g_test_add_func("/worker/first-page-is-early", test_first_page_is_early);
+        g_test_add_func("/worker/big-rows-fill-pages", test_big_rows_fill_pages);
+        g_test_add_func("/worker/stalled-reader", test_stalled_reader);
+        g_test_add_func("/worker/progress", test_progress);
+        g_test_add_func("/worker/end-is-reported-first", test_end_is_reported_first);
+        g_test_add_func("/worker/reader-leaves-at-the-end", test_reader_leaves_at_the_end);
+        g_test_add_func("/worker/cancel-anywhere", test_cancel_anywhere);
+        g_test_add_func("/worker/cancel-in-long-value", test_cancel_in_long_value);
+        g_test_add_func("/worker/stalled-in-long-value", test_stalled_in_long_value);
+        return g_test_run();
+}
