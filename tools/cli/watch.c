@@ -6,13 +6,13 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "answer.h"
 #include "cursor-values.h"
 #include "format.h"
 #include "interrupt.h"
+#include "keys.h"
 #include "options.h"
 #include "query.h"
 #include "render-cell.h"
@@ -71,7 +71,7 @@ static bool may_come_back(Shell *shell, int r) {
 
 typedef struct Screen {
         struct termios before; /* of the terminal, where `keys` */
-        bool keys;             /* they come as they are pressed, and are not shown */
+        bool keys;             /* they come as they are pressed */
         bool drawn;
         size_t width, height;
 } Screen;
@@ -93,23 +93,6 @@ static void measure(Screen *screen) {
 
         screen->height = known ? size.ws_row : 24;
         screen->width = known ? size.ws_col : 80;
-}
-
-static void screen_begin(Screen *screen) {
-        struct termios keys;
-
-        if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &screen->before) < 0)
-                return;
-        keys = screen->before;
-        keys.c_lflag &= ~(tcflag_t) (ICANON | ECHO);
-        keys.c_cc[VMIN] = 1;
-        keys.c_cc[VTIME] = 0;
-        screen->keys = tcsetattr(STDIN_FILENO, TCSANOW, &keys) == 0;
-}
-
-static void screen_end(Screen *screen) {
-        if (screen->keys)
-                (void) tcsetattr(STDIN_FILENO, TCSANOW, &screen->before);
 }
 
 static void append_cut(GString *text, const char *line, size_t width) {
@@ -244,9 +227,10 @@ static int watch_on_terminal(Shell *shell, const WatchOptions *options) {
         Watch watch = { .shell = shell, .options = options };
         int r;
 
-        screen_begin(&watch.screen);
+        watch.screen.keys = keys_take(&watch.screen.before);
         r = watch_screen(&watch);
-        screen_end(&watch.screen);
+        if (watch.screen.keys)
+                keys_give_back(&watch.screen.before);
         watch_table_free(watch.table);
         watch_table_free(watch.before);
         g_free(watch.values);

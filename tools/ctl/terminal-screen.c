@@ -11,6 +11,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "keys.h"
+
 /* Home; what a line held behind its new end goes with it, and what stands below at last: no flicker. */
 #define GO_HOME "\033[H"
 #define CLEAR_LINE "\033[K"
@@ -22,19 +24,6 @@ static void measure(Screen *screen) {
 
         screen->height = known ? size.ws_row : 0;
         screen->width = known ? size.ws_col : 0;
-}
-
-/* Keys come as they are pressed, and are not shown. */
-static void take_keys(Screen *screen) {
-        struct termios keys;
-
-        if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &screen->before) < 0)
-                return;
-        keys = screen->before;
-        keys.c_lflag &= ~(tcflag_t) (ICANON | ECHO);
-        keys.c_cc[VMIN] = 1;
-        keys.c_cc[VTIME] = 0;
-        screen->reads = tcsetattr(STDIN_FILENO, TCSANOW, &keys) == 0;
 }
 
 int screen_init(Screen *screen, bool draws) {
@@ -53,7 +42,7 @@ int screen_init(Screen *screen, bool draws) {
                 return -errno;
         if (screen->draws) {
                 measure(screen);
-                take_keys(screen);
+                screen->reads = keys_take(&screen->before);
                 fputs(GO_HOME CLEAR_BELOW, stdout);
         }
         return 0;
@@ -61,7 +50,7 @@ int screen_init(Screen *screen, bool draws) {
 
 void screen_done(Screen *screen) {
         if (screen->reads)
-                (void) tcsetattr(STDIN_FILENO, TCSANOW, &screen->before);
+                keys_give_back(&screen->before);
         if (screen->signal_fd >= 0)
                 (void) close(screen->signal_fd);
         *screen = (Screen) { .signal_fd = -1 };
