@@ -2,7 +2,6 @@
 /* See bus-rig.h. Tests only. */
 #include "bus-rig.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "demand.h"
+#include "descriptors.h"
 #include "log.h"
 #include "sqlipc-names.h"
 #include "stub-worker.h"
@@ -366,17 +366,6 @@ void rig_check_calls(void) {
                 demand(!c->wants_reply || c->n_replies == 1 || rig.peers[c->peer].left ||
                        rig.peers[c->peer].credentials == CREDENTIALS_NO_OWNER);
         }
-}
-
-static unsigned count_descriptors(void) {
-        unsigned n = 0;
-        DIR *d = opendir("/proc/self/fd");
-
-        demand(d != NULL);
-        while (readdir(d))
-                n++;
-        closedir(d);
-        return n;
 }
 
 void rig_begin(void) {

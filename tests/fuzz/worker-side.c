@@ -2,7 +2,6 @@
 /* See worker-side.h. Tests only. */
 #include "worker-side.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -19,6 +18,7 @@
 
 #include "database.h"
 #include "demand.h"
+#include "descriptors.h"
 #include "page-decoder.h"
 #include "run.h"
 
@@ -99,17 +99,6 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 static void remove_folder(void) {
         (void) nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-static unsigned count_descriptors(void) {
-        unsigned n = 0;
-        DIR *d = opendir("/proc/self/fd");
-
-        demand(d != NULL);
-        while (readdir(d))
-                n++;
-        closedir(d);
-        return n;
 }
 
 Setup worker_side_setup(const char *path) {
