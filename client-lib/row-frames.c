@@ -133,27 +133,16 @@ static int read_special(sd_bus_message *m, const char *key, const char *type, vo
         return r < 0 ? r : 1;
 }
 
-static int append_integer(Buffer *row, sd_bus_message *m) {
+/* `type`: 'x' or 'd', of which sd-bus writes eight bytes alike. */
+static int append_number(Buffer *row, sd_bus_message *m, char type) {
         uint8_t bytes[8];
-        int64_t value;
+        uint64_t bits;
         int r;
 
-        r = sd_bus_message_read_basic(m, 'x', &value);
+        r = sd_bus_message_read_basic(m, type, &bits);
         if (r < 0)
                 return r;
-        store_le64(bytes, (uint64_t) value);
-        return append_bytes(row, bytes, sizeof bytes, false);
-}
-
-static int append_real(Buffer *row, sd_bus_message *m) {
-        uint8_t bytes[8];
-        double value;
-        int r;
-
-        r = sd_bus_message_read_basic(m, 'd', &value);
-        if (r < 0)
-                return r;
-        store_le_double(bytes, value);
+        store_le64(bytes, bits);
         return append_bytes(row, bytes, sizeof bytes, false);
 }
 
@@ -172,11 +161,11 @@ static int append_value(Buffer *row, sd_bus_message *m, const char *type, ValueT
 
         if (strcmp(type, "x") == 0) {
                 *ret = VALUE_INTEGER;
-                return append_integer(row, m);
+                return append_number(row, m, 'x');
         }
         if (strcmp(type, "d") == 0) {
                 *ret = VALUE_REAL;
-                return append_real(row, m);
+                return append_number(row, m, 'd');
         }
         if (strcmp(type, "s") == 0) {
                 *ret = VALUE_TEXT;
