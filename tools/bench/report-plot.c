@@ -234,39 +234,29 @@ static void append_chart(GString *script, const ReportChart *chart, const char *
 
 /* ---- gnuplot ------------------------------------------------------------------------------------------------------ */
 
-static int write_all(int fd, const char *bytes, size_t size) {
-        while (size > 0) {
-                ssize_t n = write(fd, bytes, size);
-
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                if (n > 0) {
-                        bytes += n;
-                        size -= (size_t) n;
-                }
-        }
-        return 0;
-}
-
 /* Its own words go to our stderr. */
 static int run_gnuplot(const char *script, size_t size) {
         char program[] = "gnuplot", commands_on_stdin[] = "-", *argv[] = { program, commands_on_stdin, NULL };
         g_autoptr(GError) error = NULL;
         GPid pid;
-        int fd, status, r;
+        FILE *commands;
+        bool written;
+        int fd, status;
 
         if (!g_spawn_async_with_pipes(NULL, argv, NULL, G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD, NULL, NULL, &pid,
                                       &fd, NULL, NULL, &error)) {
                 fprintf(stderr, "sqlipc-bench: %s\n", error->message);
                 return -ENOENT;
         }
-        r = write_all(fd, script, size);
-        close(fd);
-        if (waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-                r = -EIO; /* rather than EPIPE */
-        if (r < 0)
-                fprintf(stderr, "sqlipc-bench: gnuplot could not draw the charts.\n");
-        return r;
+        commands = fdopen(fd, "w");
+        if (!commands)
+                (void) close(fd);
+        written = commands && fwrite(script, 1, size, commands) == size;
+        written = commands && fclose(commands) == 0 && written;
+        if (waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0 && written)
+                return 0;
+        fprintf(stderr, "sqlipc-bench: gnuplot could not draw the charts.\n");
+        return -EIO;
 }
 
 char *report_plot_file(const Report *report, const ReportChart *chart, const char *folder, const char *suffix) {
