@@ -41,6 +41,10 @@ typedef struct Trial {
         double next_sample, next_kill;
 } Trial;
 
+static size_t state_size(const Soak *soak) {
+        return sizeof(SoakState) + soak->n_processes * sizeof(SoakProcess);
+}
+
 /* ---- Processes ---------------------------------------------------------------------------------------------------- */
 
 static int start_process(Trial *trial, unsigned number) {
@@ -238,7 +242,8 @@ static int stop(Trial *trial) {
         return trial->findings.n_exited > 0 ? -ECHILD : 0;
 }
 
-static int run_rounds(Trial *trial, unsigned n_rounds) {
+static int run_rounds(Trial *trial) {
+        const unsigned n_rounds = (unsigned) trial->soak.options->n_rounds;
         int r = 0, stopped;
 
         for (unsigned i = 0; r >= 0 && i < n_rounds; i++) {
@@ -302,14 +307,14 @@ static int check_limits(Trial *trial) {
         return r;
 }
 
-static int run(Trial *trial, unsigned n_rounds) {
+static int run(Trial *trial) {
         int r = wait_settled(trial, false, false, &trial->findings.before), k;
 
         if (r == -ETIMEDOUT)
                 fprintf(stderr, "sqlipc-bench: somebody else uses the service, whose counters would not be ours.\n");
         if (r < 0)
                 return r;
-        r = run_rounds(trial, n_rounds);
+        r = run_rounds(trial);
         trial->findings.minutes = trial->loaded_usec / 60e6;
         soak_add_up(&trial->soak, &trial->findings);
         trial->findings.broken_off = r < 0;
@@ -317,7 +322,8 @@ static int run(Trial *trial, unsigned n_rounds) {
         return k == -ETIMEDOUT ? 0 : k; /* of that, and of what was broken off, the report tells */
 }
 
-static void report_head(const Trial *trial, unsigned n_rounds, const BenchOptions *options, Report *report) {
+static void report_head(const Trial *trial, Report *report) {
+        const BenchOptions *options = trial->soak.options;
         g_autoptr(GString) uids = g_string_new(NULL);
 
         for (guint i = 0; i < trial->soak.uids->len; i++)
@@ -325,8 +331,8 @@ static void report_head(const Trial *trial, unsigned n_rounds, const BenchOption
                                        (unsigned) g_array_index(trial->soak.uids, uid_t, i));
         service_report(&trial->service, options, report);
         report_fact(report, "clients", "%u in %u processes%s", trial->soak.n_clients, trial->soak.n_processes, uids->str);
-        report_fact(report, "method", "%u rounds of load for %.1f s, each with a rest behind it; seed %" G_GINT64_FORMAT,
-                    n_rounds, trial->duration_usec / 1e6, options->seed);
+        report_fact(report, "method", "%d rounds of load for %.1f s, each with a rest behind it; seed %" G_GINT64_FORMAT,
+                    options->n_rounds, trial->duration_usec / 1e6, options->seed);
 }
 
 static int parse_uids(const char *text, GArray *uids) {
@@ -346,32 +352,50 @@ static int parse_uids(const char *text, GArray *uids) {
         return 0;
 }
 
-static int measure(const BenchOptions *given, Report *report) {
-        BenchOptions options = *given; /* not freed: its strings are those of the given one */
-        unsigned n_clients = (unsigned) (options.n_clients > 0 ? options.n_clients : bench_amount(given, 20, 200, 200));
-        unsigned n_rounds = (unsigned) (options.n_rounds > 0 ? options.n_rounds : bench_amount(given, 3, 12, 60));
-        double seconds = options.seconds > 0 ? options.seconds : (double) bench_amount(given, 2, 120, 3600);
-        Trial trial = {
+/* What the options leave open: `*options` is a copy to change, and not freed, for its strings are those of the given ones. */
+static void trial_init(Trial *trial, BenchOptions *options) {
+        int64_t n = options->n_clients > 0 ? options->n_clients : bench_amount(options, 20, 200, 200);
+        unsigned n_clients = (unsigned) n;
+        unsigned n_processes = (n_clients + CLIENTS_OF_A_PROCESS - 1) / CLIENTS_OF_A_PROCESS;
+
+        /* Another user's default would be another bus. */
+        options->system = options->system || (!options->user && !options->address && geteuid() == 0);
+        if (options->n_rounds <= 0)
+                options->n_rounds = (int) bench_amount(options, 3, 12, 60);
+        if (options->seconds <= 0)
+                options->seconds = (double) bench_amount(options, 2, 120, 3600);
+        *trial = (Trial) {
                 .soak = {
-                        .options = &options, .n_clients = n_clients, .uids = g_array_new(FALSE, FALSE, sizeof(uid_t)),
-                        .n_processes = (n_clients + CLIENTS_OF_A_PROCESS - 1) / CLIENTS_OF_A_PROCESS,
+                        .options = options, .n_clients = n_clients, .n_processes = n_processes,
+                        .uids = g_array_new(FALSE, FALSE, sizeof(uid_t)),
                 },
-                .duration_usec = seconds * 1e6 / n_rounds,
+                .duration_usec = options->seconds * 1e6 / options->n_rounds,
                 .findings = {
                         .under_load = g_array_new(FALSE, FALSE, sizeof(SoakSample)),
                         .at_rest = g_array_new(FALSE, FALSE, sizeof(SoakSample)),
                 },
         };
-        size_t size = sizeof(SoakState) + trial.soak.n_processes * sizeof(SoakProcess);
+        random_init(&trial->random, (uint64_t) options->seed);
+        trial->soak.state = mmap(NULL, state_size(&trial->soak), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (trial->soak.state == MAP_FAILED)
+                g_error("out of memory for %zu bytes", state_size(&trial->soak));
+}
+
+static void trial_done(Trial *trial) {
+        service_close(&trial->service);
+        (void) munmap(trial->soak.state, state_size(&trial->soak));
+        g_array_unref(trial->findings.under_load);
+        g_array_unref(trial->findings.at_rest);
+        g_array_unref(trial->soak.uids);
+}
+
+static int measure(const BenchOptions *given, Report *report) {
+        BenchOptions options = *given;
         g_autofree SoakRow *rows = NULL;
+        Trial trial;
         int r;
 
-        /* Another user's default would be another bus. */
-        options.system = options.system || (!options.user && !options.address && geteuid() == 0);
-        random_init(&trial.random, (uint64_t) options.seed);
-        trial.soak.state = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (trial.soak.state == MAP_FAILED)
-                g_error("out of memory for %zu bytes", size);
+        trial_init(&trial, &options);
         r = parse_uids(options.uids, trial.soak.uids);
         if (r >= 0)
                 r = soak_read_rows(options.file, &rows, &trial.soak.n_rows);
@@ -381,16 +405,12 @@ static int measure(const BenchOptions *given, Report *report) {
         if (r >= 0)
                 r = check_limits(&trial);
         if (r >= 0)
-                r = run(&trial, n_rounds);
+                r = run(&trial);
         if (r >= 0) {
-                report_head(&trial, n_rounds, &options, report);
+                report_head(&trial, report);
                 r = soak_report(&trial.findings, report) ? 0 : BENCH_FAILED;
         }
-        service_close(&trial.service);
-        (void) munmap(trial.soak.state, size);
-        g_array_unref(trial.findings.under_load);
-        g_array_unref(trial.findings.at_rest);
-        g_array_unref(trial.soak.uids);
+        trial_done(&trial);
         return r;
 }
 
