@@ -40,26 +40,29 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # All that LeakSanitizer says of a process that is killed while it looks for leaks: nothing, if it had only opened its file.
 KILLED_AT_ITS_END = re.compile(r"(==\d+==Unable to get registers from thread \d+\.\n)*")
 
-# Where the checkout is closed to other users (a clone in a private folder), what others run or read is a copy.
+# Where the checkout is closed to other users (a clone in a private folder), what others run or read is a copy; programs of
+# a test that are killed at its end use the test's, and leave none.
 CLOSED = os.geteuid() == 0 and any(
     not parent.stat().st_mode & 0o001 for root in (BUILD_ROOT, SOURCE_ROOT) for parent in (root / "x").parents
 )
-if CLOSED:
-    OPEN_FOLDER = tempfile.TemporaryDirectory(prefix="sqlipc-open-")
-    os.chmod(OPEN_FOLDER.name, 0o755)
+OPEN_FOLDER = os.environ.get("SQLIPC_TEST_OPEN_FOLDER", "")
+if CLOSED and not OPEN_FOLDER:
+    made_here = tempfile.TemporaryDirectory(prefix="sqlipc-open-")
+    os.environ["SQLIPC_TEST_OPEN_FOLDER"] = OPEN_FOLDER = made_here.name
+    os.chmod(OPEN_FOLDER, 0o755)
 
 
 def reachable(path):
     """A file of the checkout where every user can reach it; below the same folders, for programs find the library so."""
-    if not CLOSED or path.is_relative_to(OPEN_FOLDER.name):
+    if not CLOSED or path.is_relative_to(OPEN_FOLDER):
         return path
     root = BUILD_ROOT if path.is_relative_to(BUILD_ROOT) else SOURCE_ROOT
-    copy = pathlib.Path(OPEN_FOLDER.name, path.relative_to(root))
+    copy = pathlib.Path(OPEN_FOLDER, path.relative_to(root))
     if copy.exists():  # and may be running
         return copy
     copy.parent.mkdir(parents=True, exist_ok=True)
-    for parent in copy.relative_to(OPEN_FOLDER.name).parents:
-        pathlib.Path(OPEN_FOLDER.name, parent).chmod(0o755)
+    for parent in copy.relative_to(OPEN_FOLDER).parents:
+        pathlib.Path(OPEN_FOLDER, parent).chmod(0o755)
     shutil.copy(path, copy)
     copy.chmod(0o755 if os.access(path, os.X_OK) else 0o644)  # what umask the checkout was made with is nothing to them
     return copy
