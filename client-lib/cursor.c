@@ -182,7 +182,10 @@ static void on_error_frame(sqlipc_cursor *c) {
 }
 
 static void fail_lost(sqlipc_cursor *c, bool daemon_lives) {
-        if (daemon_lives)
+        if (daemon_lives && c->run->on_channel && !c->delivered)
+                (void) error_set(&c->error, ERROR_WORKER_LOST, "The service closed one channel after another without an "
+                                 "answer: its worker is lost each time, or cannot be had; another transport tells more.");
+        else if (daemon_lives)
                 (void) error_set(&c->error, ERROR_WORKER_LOST, "The worker that computed this result is gone; the result "
                                  "is incomplete.");
         else

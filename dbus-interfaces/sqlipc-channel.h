@@ -40,7 +40,8 @@
  * its socket, or shuts it down whole, what is under way ends at once. Descriptors mean nothing here, and are closed.
  *
  * End-of-file between two answers says that the service closed the channel (it was reloaded, or stops, or the channel was
- * idle for StatementIdleSec=): open another. Inside an answer it says that the worker was lost.
+ * idle for StatementIdleSec=, or no worker can be had): open another. Why no worker can be had only a call over the bus is
+ * told. Inside an answer end-of-file says that the worker was lost.
  */
 #ifndef SQLIPC_CHANNEL_H
 #define SQLIPC_CHANNEL_H

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """libsqlipc on channels: when it moves to one and back, and what it hides of one that is lost."""
+import errno
 import os
 import re
 import signal
@@ -185,6 +186,23 @@ def no_channel():
             equal(other.failure(SMALL)[1], "LimitsExceeded", "error")
             equal(other.failure("prepare chinook SELECT 1")[1], "LimitsExceeded", "error of a statement")
             equal(other.failure("query nosuch SELECT 1")[0], 2, "errno of a database that is not there")
+
+
+@test
+def no_worker():
+    """Where no worker can be started each channel is closed: AUTO says why, as the bus does; CHANNEL, that it cannot know"""
+    with Service({"chinook": CHINOOK}, environment={"SQLIPC_WORKER_PATH": "/nonexistent"}) as service:
+        with Library(service, "channel") as library:
+            said = library.ask(SMALL)[1]
+            if said == "ok":  # a query is not waited for until it has rows
+                said = library.ask("rows 0")[1]
+            equal(said.split()[1:6:4], [str(errno.ECONNRESET), "org.sqlipc1.Error.WorkerLost"], "a query down a channel")
+            true("one channel after another" in said, said)
+            for line in ("transport channel", "transport auto"):
+                library.ok(line)
+                equal(library.failure("prepare chinook SELECT 1")[1], "Internal", f"error of a statement, {line}")
+            equal(library.failure(SMALL)[1], "Internal", "error of a query that may go anywhere")
+        wait_for(service.is_idle, "nothing is left")
 
 
 @test
