@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The worker's channels: what cuts an answer short or has it wait, that is limits, deadlines, CANCEL, a reader that stalls, a
- * lock, its turn; and that others have theirs meanwhile. */
+/* The worker's channels: what cuts an answer short or has it wait, that is limits, deadlines, CANCEL, a reader that stalls,
+ * a lock, its turn; and that others have theirs meanwhile. */
 #include <poll.h>
 #include <sqlite3.h>
 #include <sys/ioctl.h>

@@ -352,7 +352,7 @@ static int parse_uids(const char *text, GArray *uids) {
         return 0;
 }
 
-/* What the options leave open: `*options` is a copy to change, and not freed, for its strings are those of the given ones. */
+/* `*options` is a copy, to be completed here, and not freed: its strings are those of the given ones. */
 static void trial_init(Trial *trial, BenchOptions *options) {
         int64_t n = options->n_clients > 0 ? options->n_clients : bench_amount(options, 20, 200, 200);
         unsigned n_clients = (unsigned) n;

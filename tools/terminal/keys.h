@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <termios.h>
 
-/** From now on keys of stdin come as they are pressed, and are not shown; `*before` is how it was, for keys_give_back(). False:
- * stdin is no terminal, or does not let us, and is as it was. */
+/** From now on keys of stdin come as they are pressed, and are not shown; `*before` is how it was, for keys_give_back().
+ * False: stdin is no terminal, or does not let us, and is as it was. */
 bool keys_take(struct termios *before);
 
 /** After keys_take() was true: the terminal is as it was. */
