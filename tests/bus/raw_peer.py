@@ -5,7 +5,7 @@ import socket
 import struct
 
 from client import DATABASE, NAME, Gio, GLib, effective_uid, object_path
-from tap import equal, true
+from tap import equal
 
 MIB = 1024 * 1024
 BATCH = 1000
@@ -17,20 +17,21 @@ QUERY_ROWS = (object_path("chinook"), DATABASE, "QueryRows", GLib.Variant("(sava
 
 
 def begin(path, uid=None):
-    """A socket to the bus at `path`, up to where it has let `uid` in."""
+    """A socket to the bus at `path`, up to where it has let `uid` in. Raises ConnectionError where it does not."""
     uid = uid if uid is not None else os.geteuid()
     raw = socket.socket(socket.AF_UNIX)
     raw.settimeout(60)
     with effective_uid(uid):
         raw.connect(str(path))
         raw.sendall(b"\0AUTH EXTERNAL " + str(uid).encode().hex().encode() + b"\r\n")
-        true(raw.recv(100).startswith(b"OK"), "the bus does not let us in")
+        if not raw.recv(100).startswith(b"OK"):
+            raise ConnectionRefusedError("the bus does not let us in")
     return raw
 
 
 class Raw:
     def __init__(self, path, uid=None, descriptors=True):
-        """`path`: the bus's socket."""
+        """`path`: the bus's socket. Raises ConnectionError where it refuses one more."""
         self.socket, self.serial, self.unread = begin(path, uid), 1, b""
         # Without it the bus loses replies that bring one; recv() closes them.
         if descriptors:
@@ -38,7 +39,9 @@ class Raw:
             equal(self.socket.recv(100), b"AGREE_UNIX_FD\r\n", "what the bus says of descriptors")
         self.socket.sendall(b"BEGIN\r\n")
         self.send(self.blob("/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello", destination="org.freedesktop.DBus"))
-        equal(self.answer(), "", "the bus's answer to Hello")
+        refusal = self.answer()
+        if refusal:
+            raise ConnectionRefusedError(f"the bus answers Hello by {refusal}")
 
     @staticmethod
     def blob(path, interface, method, body=None, destination=NAME, flags=Gio.DBusMessageFlags.NONE, fds=()):
