@@ -123,7 +123,8 @@ def writer_in_rollback_mode():
         service.database("db", Path=path)
         service.driver.manager("Reload")
         runs = stall(service, n)
-        wait_for(lambda: service.counters()["NParked"] == n, "all runs are parked")
+        # On a slow machine the first are past the timeout before the last one is parked.
+        wait_for(lambda: set(service.states()) <= {"parked", "draining"}, "all runs are parked, or were")
         writer = Writer(path)
         writer.start()
         try:
