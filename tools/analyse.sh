@@ -13,7 +13,7 @@
 #                is lost, no descriptor is left open
 #   abi          libsqlipc against client-lib/libsqlipc.abi, what it was at the last release: nothing is gone or changed
 #   coverage     lines and branches that the suites unit, fuzz, bus and reliability run, by file; then what no test runs
-#   32-bit       as root: builds, and tests, in a Debian of 32 bits, which is installed into build-analyse
+#   32-bit       as root: the suites unit, fuzz, bus and cli in a Debian of 32 bits, which is installed into build-analyse
 #
 # What is built lies in build-analyse. The last line is "N passed, N failed"; exit code 0 if nothing failed.
 #
@@ -43,7 +43,7 @@ configure() {
     local dir=$folder/$1 cc=$2
     shift 2
     mkdir -p "$folder"
-    [ -e "$dir/build.ninja" ] || CC=$cc meson setup "$dir" -Dwerror=true "$@" >"$dir.log" 2>&1 || {
+    [ -e "$dir/build.ninja" ] || CC=$cc meson setup "$dir" -Dwerror=true -Ddocs=false "$@" >"$dir.log" 2>&1 || {
         cat "$dir.log"
         return 1
     }
@@ -93,14 +93,14 @@ no_findings() {
 }
 
 analyzer() {
-    configure analyzer gcc -Dwerror=false -Dtests=false -Ddocs=false -Dc_args=-fanalyzer || return
+    configure analyzer gcc -Dwerror=false -Dtests=false -Dc_args=-fanalyzer || return
     ninja -C $folder/analyzer -t clean >/dev/null # a file that is not compiled has no findings
     ninja -k0 -C $folder/analyzer >$folder/analyzer.findings 2>&1 || { tail $folder/analyzer.findings; return 1; }
     no_findings $folder/analyzer.findings
 }
 
 tidy() {
-    configure tidy clang -Dtests=false -Ddocs=false || return
+    configure tidy clang -Dtests=false || return
     run-clang-tidy -quiet -p $folder/tidy "$PWD/(daemon|client-lib|dbus-interfaces|tools)/" \
         >$folder/tidy.findings 2>/dev/null
     grep -q 'clang-tidy' $folder/tidy.findings || { echo "run-clang-tidy did not run"; return 1; }
@@ -114,7 +114,7 @@ valgrind_tests() {
 }
 
 build_library() {
-    configure abi gcc --buildtype=debug -Ddocs=false && ninja -C $folder/abi --quiet client-lib/libsqlipc.so.0
+    configure abi gcc --buildtype=debug && ninja -C $folder/abi --quiet client-lib/libsqlipc.so.0
 }
 
 # Names of files without their folders: those are of the machine that it was made on.
@@ -164,7 +164,8 @@ thirty_two_bits() {
 
     [ "$(id -u)" = 0 ] || { echo "needs root"; return 1; }
     packages=gcc,libc6-dev,dpkg-dev,meson,ninja-build,pkgconf,libsystemd-dev,libglib2.0-dev,libsqlite3-dev,libseccomp-dev
-    packages+=,libsmartcols-dev,libreadline-dev,zlib1g-dev,python3,python3-docutils,dbus-daemon,python3-gi,sqlite3
+    packages+=,libsmartcols-dev,libreadline-dev,zlib1g-dev,python3,python3-docutils,systemd,dbus-daemon,python3-gi
+    packages+=,python3-pyte,sqlite3,gnuplot-nox,less
     [ -e "$root/done" ] ||
         debootstrap --arch=i386 --variant=minbase --include=$packages bookworm "$root" >"$root.log" 2>&1 ||
         { tail "$root.log" && return 1; }
@@ -172,14 +173,15 @@ thirty_two_bits() {
     mkdir -p "$root/src"
     unshare --mount --pid --fork --kill-child -- bash -euc '
         mount --make-rprivate /
+        mount --bind "$1" "$1" # tests there mount, too, which takes a root that is a mount point
         mount --bind . "$1/src"
         mount -o remount,bind,ro "$1/src"
         mount -t proc proc "$1/proc"
         mount --rbind /dev "$1/dev"
         exec setarch i686 chroot "$1" bash -euc "
-            [ -e /build/build.ninja ] || meson setup /build /src -Dwerror=true -Dinvariants=true
+            [ -e /build/build.ninja ] || meson setup /build /src -Dwerror=true -Dinvariants=true -Ddocs=false
             ninja -C /build --quiet
-            meson test -C /build --no-rebuild --print-errorlogs --suite unit --suite fuzz"
+            meson test -C /build --no-rebuild --print-errorlogs --suite unit --suite fuzz --suite bus --suite cli"
     ' bash "$root" >"$root.tests" 2>&1 || { tail -n 40 "$root.tests"; return 1; }
     grep -E '^(Ok|Fail):' "$root.tests"
 }
