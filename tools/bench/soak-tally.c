@@ -43,12 +43,14 @@ uint64_t soak_tally_open(const SoakTally *tally) {
 
 double soak_tally_quantile(const SoakTally *tally, double fraction) {
         uint64_t all = 0, below = 0;
+        double wanted;
 
         for (unsigned i = 0; i < TALLY_CLASSES; i++)
                 all += tally->classes[i];
+        wanted = fraction * (double) all * (1 - 1e-12); /* 0.07 * 100 is more than 7 */
         for (unsigned i = 0; all > 0 && i < TALLY_CLASSES; i++) {
                 below += tally->classes[i];
-                if ((double) below >= fraction * (double) all)
+                if ((double) below >= wanted)
                         return fmin(class_end(i), tally->max_usec);
         }
         return NAN;
