@@ -165,12 +165,15 @@ def closed_beside_what_cannot_be_interrupted():
         none_left(service)
 
 
-def cancel_late(service, wait):
-    """Cancels, after that time, a run that first can be interrupted and then cannot. True: its worker had to die."""
+def cancel_late(service, seconds):
+    """Cancels, once it computed for so long, a run that first can be interrupted and then cannot. True: its worker had to
+    die."""
     channel = Channel(service.client())
     channel.query(STUCK_LATER)
     ((run, _, _, _),) = wait_for(lambda: service.driver.manager("ListRuns")[0], "the run is under way")
-    time.sleep(wait)
+    (pid,) = [more["worker-pid"] for more in channels(service)]
+    enough = cpu_ticks(pid) + seconds * os.sysconf("SC_CLK_TCK")
+    wait_for(lambda: cpu_ticks(pid) >= enough, "it computes", 300)
     service.driver.manager("CancelRun", "(ta{sv})", run)
     try:
         channel.frame()
@@ -185,7 +188,7 @@ def cancel_late(service, wait):
 def cancel_where_nothing_hears():
     """CancelRun of what cannot be interrupted kills the worker, and the channel ends without an answer"""
     with Service({"chinook": CHINOOK}) as service:
-        true(any(cancel_late(service, wait) for wait in (2, 4, 8, 16)), "the stuck run answered")
+        true(any(cancel_late(service, seconds) for seconds in (2, 4, 8, 16)), "the stuck run answered")
         none_left(service)
         service.client().point()
 

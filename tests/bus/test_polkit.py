@@ -421,7 +421,7 @@ def users_asked_at_most():
 @needs_root
 def descriptors_and_sizes():
     """What is held keeps no descriptor, and no more than a call may need; only who may use the database hears why"""
-    large = {"x-large": GLib.Variant("ay", bytes(6 << 20))}
+    large = {"x-large": GLib.Variant.new_from_bytes(GLib.VariantType("ay"), GLib.Bytes(bytes(6 << 20)), True)}
     handle = {"x-fd": GLib.Variant("h", 0)}
     with polkit(no="hang") as fake, client() as one:
         before = len(fds(service.pid()))
