@@ -3,6 +3,7 @@
 #include <glib.h>
 #include <stdlib.h>
 
+#include "config.h"
 #include "configuration.h"
 #include "invariants.h"
 #include "manager.h"
@@ -107,10 +108,31 @@ static void break_it(const void *way) {
         invariants_check(rig.manager);
 }
 
+/* Builds that ask for it have the loop look, in turns where nothing happens, too. */
+static void test_watched(void) {
+        if (!SQLIPC_INVARIANTS) {
+                g_test_skip("a build without -Dinvariants=true looks at nothing by itself");
+                return;
+        }
+        g_test_trap_subprocess("/invariants/watched/subprocess", 0, 0);
+        g_test_trap_assert_failed();
+        g_test_trap_assert_stderr(ways[0].found);
+}
+
+static void turn_with_broken_books(void) {
+        Rig rig;
+
+        rig_init(&rig);
+        ways[0].how(&rig);
+        (void) sd_event_run(rig.manager->event, 0);
+}
+
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/invariants/hold", test_hold);
         g_test_add_func("/invariants/broken", test_broken);
+        g_test_add_func("/invariants/watched", test_watched);
+        g_test_add_func("/invariants/watched/subprocess", turn_with_broken_books);
         for (size_t i = 0; i < G_N_ELEMENTS(ways); i++) {
                 g_autofree char *name = name_of(i);
 
