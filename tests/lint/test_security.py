@@ -33,11 +33,21 @@ def promises(text):
         header = cells and (header or cells)
 
 
+# What makes a function a test, under its title: these call tap.test().
+DECORATORS = {"test", "needs_root", "besieged", "with_home"}
+
+
+def is_decorated(function):
+    """Whether it is a test by one of the DECORATORS, with or without arguments."""
+    names = (d.func if isinstance(d, ast.Call) else d for d in function.decorator_list)
+    return any(isinstance(name, ast.Name) and name.id in DECORATORS for name in names)
+
+
 def titles_of_python(path):
     """What tap.run() calls the functions that are tests: decorated, or handed to test()."""
     text = path.read_text()
     for f in ast.parse(text).body:
-        if isinstance(f, ast.FunctionDef) and (f.decorator_list or f"test({f.name})" in text):
+        if isinstance(f, ast.FunctionDef) and (is_decorated(f) or f"test({f.name})" in text):
             yield (ast.get_docstring(f) or f.name).strip().split("\n")[0].rstrip(".").replace("#", "no.")
 
 
@@ -70,6 +80,9 @@ def tests_are_there():
     equal(list(wrong(DOCUMENT.read_text())), [], "promises that nothing shows")
 
 
+HELPER = "@contextlib.contextmanager\ndef opened():\n    yield"
+
+
 @test
 def missing_tests_are_found():
     """A promise without a test, and one whose file or title is not there, are found"""
@@ -79,6 +92,8 @@ def missing_tests_are_found():
     equal(list(wrong(table.format(all_there))), [], "where all is well")
     for cell in ("none", "", f"{there}!", "`lint/none`", f"{there}<br>", f"{there}<br>`unit/worker-sandbox`: test_none"):
         equal(len(list(wrong(table.format(cell)))), 1, f"found wrong with {cell!r}")
+    helper = next(f for f in ast.parse(HELPER).body if isinstance(f, ast.FunctionDef))
+    true(not is_decorated(helper), "a helper counts as a test")
 
 
 def report(folder, text, *tests):
