@@ -73,7 +73,18 @@ compilers() {
     done
 }
 
-# unsuppressed LOG: findings, a line each, that no line of the suppressions ("FILE CLASS") names.
+# is_suppressed FILE CLASS WORDS: whether a line of the suppressions names this finding.
+is_suppressed() {
+    local file class words
+
+    while read -r file class words; do
+        # shellcheck disable=SC2053 # a file may be *
+        [[ $1 == $file && $2 == "$class" && $3 == "$words"* ]] && return
+    done < <(grep -v '^#' $suppressions)
+    return 1
+}
+
+# unsuppressed LOG: findings that are not suppressed, a line each.
 unsuppressed() {
     local finding file class
 
@@ -81,7 +92,7 @@ unsuppressed() {
         sed -E "s#^([^:]*/)?(\.\./)+##; s#^$PWD/##" | sort -u |
         while IFS= read -r finding; do
             file=${finding%%:*} class=${finding##*\[} class=${class%\]}
-            grep -qxF -- "$file ${class%%,*}" $suppressions || printf '%s\n' "$finding"
+            is_suppressed "$file" "${class%%,*}" "${finding#*: *: }" || printf '%s\n' "$finding"
         done
 }
 
@@ -114,7 +125,8 @@ valgrind_tests() {
 }
 
 build_library() {
-    configure abi gcc --buildtype=debug && ninja -C $folder/abi --quiet client-lib/libsqlipc.so.0
+    configure abi gcc --buildtype=debug &&
+        ninja -C $folder/abi --quiet "client-lib/$(readlink $folder/abi/client-lib/libsqlipc.so.0)"
 }
 
 # Names of files without their folders: those are of the machine that it was made on.

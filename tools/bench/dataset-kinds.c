@@ -17,7 +17,7 @@ enum {
 static int bind_letters(sqlite3_stmt *insert, Random *random, int first, int n, int length, char *letters) {
         int code = SQLITE_OK;
 
-        random_letters(random, letters, (size_t) (n * length));
+        random_letters(random, letters, (size_t) n * (size_t) length);
         for (int i = 0; code == SQLITE_OK && i < n; i++)
                 code = sqlite3_bind_text(insert, first + i, letters + i * length, length, SQLITE_STATIC);
         return code;
