@@ -4,7 +4,7 @@
 Service owns, and takes down in reverse order:
 
     folder       configuration, databases, bus socket, logs, sanitizer reports
-    bus          dbus-daemon with a generated configuration: everything allowed, any uid
+    bus          dbus-daemon with a generated configuration, or dbus-broker (broker=True): everything allowed, any uid
     daemon       sqlipcd of the build tree, started by us, or by the bus on the first call (activation=True)
     clients      the connections it handed out
 
@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 
+import broker
 from client import Client, Failure, MANAGER
 from tap import Skip, test
 
@@ -188,6 +189,7 @@ class Service:
         sqlipcd=SQLIPCD,
         worker=WORKER,
         bus_limits=None,
+        broker=False,
     ):
         """`databases`: name -> path, or name -> dict of keys; `limits`, `service`: keys of [Limits] and [Service];
         `sqlipcd`, `worker`: programs in place of those that users get; `bus_limits`: name -> number, of dbus-daemon(1)."""
@@ -199,6 +201,8 @@ class Service:
         self.uid, self.activation, self.arguments = uid, activation, tuple(arguments)
         self.address = f"unix:path={self.folder}/bus"
         self.clients, self.helpers = [], []
+        self.broker = broker
+        assert not (broker and (activation or bus_limits)), "dbus-broker is given neither services nor limits"
         self.bus_limits = "".join(f'  <limit name="{name}">{n}</limit>\n' for name, n in (bus_limits or {}).items())
         self.bus = self.daemon = None
         Service.alive.add(self)
@@ -257,13 +261,20 @@ class Service:
     # ---- processes ----
 
     def _start_bus(self):
+        self.log = open(self.folder / "log", "ab")
+        if self.broker:
+            self.bus = broker.start(self.folder / "bus", self.log)
+        else:
+            self._start_dbus_daemon()
+        self.driver = Client(self.address)
+
+    def _start_dbus_daemon(self):
         (self.folder / "bus.conf").write_text(BUS_CONFIG.format(folder=self.folder, limits=self.bus_limits))
         if self.activation:
             command = " ".join(
                 [str(self.sqlipcd), f"--address={self.address}", f"--config-dir={self.config_dir}", *self.arguments]
             )
             (self.folder / "services/org.sqlipc1.service").write_text(f"[D-BUS Service]\nName=org.sqlipc1\nExec={command}\n")
-        self.log = open(self.folder / "log", "ab")
         self.bus = subprocess.Popen(
             ["dbus-daemon", f"--config-file={self.folder}/bus.conf", "--nofork", "--nopidfile", "--print-address=1"],
             stdin=subprocess.DEVNULL,
@@ -274,7 +285,14 @@ class Service:
         true_address = self.bus.stdout.readline()
         if not true_address:
             raise AssertionError(f"dbus-daemon did not start:\n{self.log_text()}")
-        self.driver = Client(self.address)
+
+    def restart_bus(self):
+        """In place of one that a test has killed; the service ended with it, and is started again."""
+        self.log.close()
+        if self.bus.stdout:
+            self.bus.stdout.close()
+        self._start_bus()
+        self.start()
 
     def start(self):
         """Starts sqlipcd and waits until it owns its name."""
@@ -393,7 +411,7 @@ class Service:
                 if process:
                     process.kill()
                     process.wait()
-            if self.bus:
+            if self.bus and self.bus.stdout:
                 self.bus.stdout.close()
             self.log.close()
         reports = {report.name: report.read_text(errors="replace") for report in (self.folder / "reports").iterdir()}

@@ -7,7 +7,6 @@ Then the service, or the next one, holds what it held before. With sanitizers ev
 others with each seed (--seed=N).
 """
 import contextlib
-import multiprocessing
 import os
 import pathlib
 import random
@@ -16,10 +15,11 @@ import sys
 
 from settled import as_before, descendants, settle, works
 
+import broker
 from client import MANAGER, MANAGER_PATH, Client
 from harness import PATIENCE, SANITIZED, children, executable, locks, main, wait_for
 from library import Library
-from steps import DB, ROWS, SCAN, STEPS, STREAM, Scene, make_service, outcome
+from steps import DB, ROWS, SCAN, STEPS, STREAM, Scene, batches, make_service, nursery, outcome
 from tap import cases, diagnose, equal, test, true
 
 SEED = int(next((a.split("=")[1] for a in sys.argv[1:] if a.startswith("--seed=")), 1))
@@ -32,6 +32,13 @@ AFTER = {
     "worker": BY_STEP | {"broken", OURS + "WorkerLost", OURS + "UnknownRun"},
     "supervisor": BY_STEP | {"broken", OURS + "ShuttingDown", DBUS + "NoReply", DBUS + "ServiceUnknown"},
     "bus": BY_STEP | {"broken", OURS + "ShuttingDown", "local:g-io-error-quark", "local:g-dbus-error-quark"},
+}
+WHO = {
+    "client": "it is",
+    "worker": "its workers are",
+    "supervisor": "the supervisor is",
+    "bus": "the bus is",
+    "broker": "the bus, a dbus-broker, is",
 }
 
 
@@ -59,94 +66,111 @@ class Named(contextlib.AbstractContextManager):
             diagnose(f"seed {SEED}: {self.name}")
 
 
+def each_batch(victim):
+    """Some steps at once, named where it fails; the number of all."""
+    names = chosen(victim)
+    for batch in batches(names):
+        with Named(f"{victim} killed at the steps {batch}"):
+            yield batch
+    cases("kill", len(names), f"a step of a client's at which {WHO[victim]} killed")
+
+
 @test
 def client_killed():
     """The client is killed: nothing of it is left"""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["steps"])
-    names = chosen("client")
+    context = nursery()
     with make_service() as service:
         before = settle(service, [service.chinook])
-        for name in names:
-            with Named(f"client killed at step {name!r}"):
+        for batch in each_batch("client"):
+            processes = []
+            for name in batch:
                 ready = context.Event()
                 arguments = (service.address, name, service.pid(), ready)
-                process = context.Process(target=live, args=arguments, daemon=True)
-                process.start()
-                true(ready.wait(PATIENCE), "the client did not come so far")
+                processes.append(context.Process(target=live, args=arguments, daemon=True))
+                processes[-1].start()
+                true(ready.wait(PATIENCE), f"the client did not come so far: {name}")
+            for process in processes:
                 process.kill()
                 process.join()
-                os.kill(service.pid(), signal.SIGCONT)
-                as_before(service, before, [service.chinook])
-    cases("kill", len(names), "a step of a client's at which it is killed")
+            os.kill(service.pid(), signal.SIGCONT)
+            as_before(service, before, [service.chinook])
 
 
-def after(scene, name, finish, victim):
-    result = outcome(finish)
-    true(result in AFTER[victim], f"{name}: the client got {result}")
-    return result
+def begin(service, batch, doors):
+    """A client at each of the steps, and what it does when it goes on."""
+    return [(name, STEPS[name].begin(Scene(service.client(), service.pid(), doors))) for name in batch]
+
+
+def finish_all(service, scenes, victim):
+    """Each reads what it may; then they leave, whoever is there."""
+    for name, finish in scenes:
+        result = outcome(finish)
+        true(result in AFTER[victim], f"{name}: the client got {result}")
+        diagnose(f"{name}: {result}")
+    while service.clients:
+        service.clients.pop().close()
 
 
 @test
 def worker_killed():
     """All workers of the client are killed: it reads an error, a broken stream, or what another worker gives it"""
-    names = chosen("worker")
     with make_service() as service:
         before = settle(service, [service.chinook])
-        for name in names:
-            with Named(f"worker killed at step {name!r}"):
-                client = service.client()
-                scene = Scene(client, service.pid(), service.workers)
-                finish = STEPS[name].begin(scene)
-                for pid in service.workers():
-                    os.kill(pid, signal.SIGKILL)
-                diagnose(f"{name}: {after(scene, name, finish, 'worker')}")
-                client.close()
-                service.clients.remove(client)
-                as_before(service, before, [service.chinook])
-    cases("kill", len(names), "a step of a client's at which its workers are killed")
+        for batch in each_batch("worker"):
+            scenes = begin(service, batch, service.workers)
+            for pid in service.workers():
+                os.kill(pid, signal.SIGKILL)
+            finish_all(service, scenes, "worker")
+            as_before(service, before, [service.chinook])
 
 
 @test
 def supervisor_killed():
     """The supervisor is killed: no worker, no lock, no file is left, and the next one knows nothing of before"""
-    names = chosen("supervisor")
     with make_service() as service:
         files = sorted(os.listdir(service.data))
         before = settle(service, [service.chinook])
-        for name in names:
-            with Named(f"supervisor killed at step {name!r}"):
-                client = service.client()
-                scene = Scene(client, service.pid(), lambda: [service.pid()])
-                finish = STEPS[name].begin(scene)
-                service.kill()
-                diagnose(f"{name}: {after(scene, name, finish, 'supervisor')}")
-                wait_for(lambda: not locks(service.chinook), "no lock is left")
-                equal(sorted(os.listdir(service.data)), files, "files beside the database")
-                service.start()
-                client.close()
-                service.clients.remove(client)
-                as_before(service, before, [service.chinook])
-    cases("kill", len(names), "a step of a client's at which the supervisor is killed")
+        for batch in each_batch("supervisor"):
+            scenes = begin(service, batch, lambda: [service.pid()])
+            service.kill()
+            finish_all(service, scenes, "supervisor")
+            wait_for(lambda: not locks(service.chinook), "no lock is left")
+            equal(sorted(os.listdir(service.data)), files, "files beside the database")
+            service.start()
+            as_before(service, before, [service.chinook])
+
+
+@contextlib.contextmanager
+def without_bus(service):
+    """The bus is killed; then clients do what they do; the service fails, so that systemd starts it, and leaves nobody."""
+    left = [service.pid(), *descendants(service.pid())]
+    service.bus.kill()
+    service.bus.wait()
+    yield
+    true(service.daemon.wait(PATIENCE) != 0, "the loss of the bus looks like a clean end")
+    service.daemon = None
+    wait_for(lambda: not any(executable(pid) for pid in left), "its processes end")
+    wait_for(lambda: not locks(service.chinook), "no lock is left")
+
+
+def bus_killed_at_each(victim):
+    for batch in each_batch(victim):
+        with make_service(broker=victim == "broker") as service:
+            scenes = begin(service, batch, lambda: [service.bus.pid])
+            with without_bus(service):
+                finish_all(service, scenes, "bus")
 
 
 @test
 def bus_killed():
     """The bus is killed: the client is told, the service ends with a failure, and leaves nobody"""
-    names = chosen("bus")
-    for name in names:
-        with Named(f"bus killed at step {name!r}"), make_service() as service:
-            scene = Scene(service.client(), service.pid(), lambda: [service.bus.pid])
-            finish = STEPS[name].begin(scene)
-            left = [service.pid(), *descendants(service.pid())]
-            service.bus.kill()
-            service.bus.wait()
-            diagnose(f"{name}: {after(scene, name, finish, 'bus')}")
-            true(service.daemon.wait(PATIENCE) != 0, "the loss of the bus looks like a clean end")
-            service.daemon = None
-            wait_for(lambda: not any(executable(pid) for pid in left), "its processes end")
-            wait_for(lambda: not locks(service.chinook), "no lock is left")
-    cases("kill", len(names), "a step of a client's at which the bus is killed")
+    bus_killed_at_each("bus")
+
+
+@broker.needed
+def broker_killed():
+    """So it is with dbus-broker"""
+    bus_killed_at_each("broker")
 
 
 def terminate(service):
@@ -299,6 +323,35 @@ def library_is_told():
                 equal(library.ask("rows 0"), ([[42]], "end 1"), "rows of the next query")
                 library.close()
     cases("kill", 2 * len(WAYS), "a transport of the library, and who is killed while it reads rows")
+
+
+def library_outlives(with_broker):
+    for way in WAYS:
+        with Named(f"library, {way}: bus killed"), make_service(broker=with_broker) as service:
+            library = Library(service, way)
+            library.ok(f"query {DB} {STREAM}")
+            equal(len(library.ask("rows 5")[0]), 5, "rows")
+            with without_bus(service):
+                name = library.failure("rows 0")[1]
+                true(name in ("DaemonLost", "ShuttingDown"), f"the program is told {name}")
+                equal(library.failure(f"query {DB} SELECT 6 * 7")[1], "DaemonLost", "error of a query without a bus")
+            service.restart_bus()
+            library.ok(f"query {DB} SELECT 6 * 7")
+            equal(library.ask("rows 0"), ([[42]], "end 1"), "rows of the next query")
+            library.close()
+    cases("kill", len(WAYS), "a transport of the library, whose bus is killed while it reads rows")
+
+
+@test
+def library_outlives_the_bus():
+    """libsqlipc whose bus is killed, and started again: the program is told, waits for nothing, and then is served again"""
+    library_outlives(with_broker=False)
+
+
+@broker.needed
+def library_outlives_the_broker():
+    """So it is with dbus-broker"""
+    library_outlives(with_broker=True)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ Who goes on (SIGCONT) finds everything as it was: a stop is no answer, and no ti
 its worker is stopped. Nobody is killed for having been silent while the supervisor, or all of the service, was stopped.
 """
 import contextlib
-import multiprocessing
 import os
 import pathlib
 import random
@@ -19,7 +18,7 @@ from settled import as_before, descendants, settle, works
 from channel import Channel
 from client import DATABASE, Client, object_path
 from harness import SANITIZED, UID_A, expect, main, needs_root, wait_for
-from steps import COMPILES_LONG, DB, ENDS, SCAN, STEPS, Scene, make_service, outcome, wanted
+from steps import COMPILES_LONG, DB, ENDS, SCAN, STEPS, Scene, make_service, nursery, outcome, wanted
 from tap import cases, diagnose, equal, test, true
 
 SEED = int(next((a.split("=")[1] for a in sys.argv[1:] if a.startswith("--seed=")), 1))
@@ -107,8 +106,7 @@ def is_stopped(process):
 def client_stopped():
     """Clients are stopped: others are served meanwhile"""
     names = chosen("client")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["steps"])
+    context = nursery()
     with make_service(limits={"WorkersMax": 4}) as service:
         before = settle(service, [service.chinook])
         clients = [context.Process(target=live, args=(service.address, service.pid(), name), daemon=True) for name in names]
