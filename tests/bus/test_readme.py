@@ -33,7 +33,7 @@ def installed():
     """An installation in a folder of its own, and the environment in which pkg-config finds it."""
     root = service.folder / "installed"
     if not root.exists():
-        command = ["meson", "install", "-C", BUILD_ROOT, "--quiet", "--destdir", root]
+        command = ["flock", BUILD_ROOT / "meson-private", "meson", "install", "-C", BUILD_ROOT, "--quiet", "--destdir", root]
         subprocess.run(command, check=True, capture_output=True)
     found = list(root.rglob("libsqlipc.pc"))
     equal(len(found), 1, "libsqlipc.pc files installed")

@@ -67,7 +67,9 @@ def copy(name, target):
 
 def make_layer(layer, bus):
     """What is copied over the root: an installation, the tests, and what an administrator would write."""
-    subprocess.run(["meson", "install", "-C", BUILD, "--quiet", "--destdir", layer], check=True, stdout=sys.stderr)
+    # One at a time: an installation may build what is missing.
+    install = ["flock", BUILD / "meson-private", "meson", "install", "-C", BUILD, "--quiet", "--destdir", layer]
+    subprocess.run(install, check=True, stdout=sys.stderr)
     # Some keep units in /lib. Where that is a link to /usr/lib, a folder cannot be copied over it.
     if (layer / "lib").is_dir() and pathlib.Path("/lib").is_symlink():
         shutil.copytree(layer / "lib", layer / "usr/lib", dirs_exist_ok=True)
