@@ -3,7 +3,7 @@
 #
 # tools/analyse.sh [CHECK]...
 #
-# Looks at the code by other means than its tests do; without arguments by all, which takes an hour on two cores:
+# Looks at the code by other means than its tests do; without arguments by all, which takes hours on two cores:
 #
 #   compilers    gcc and clang, at -O0, and at -O3 with link-time optimization and without assertions: no warning, and the
 #                unit and fuzz suites pass in each
