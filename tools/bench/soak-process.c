@@ -90,6 +90,7 @@ static void rest(Clients *clients, unsigned number) {
                 /* of a cursor that was dropped, the end is read with the next answer */
                 turn.kind = SOAK_POINT;
                 if (turn.client->connection && soak_ask_point(&turn) < 0) {
+                        clients->process->tallies[SOAK_POINT].begun++;
                         clients->process->tallies[SOAK_POINT].failed++;
                         soak_disconnect(&turn);
                 }
