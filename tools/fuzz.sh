@@ -6,6 +6,8 @@
 # Fuzzes with libFuzzer, under ASan and UBSan: every tests/fuzz/fuzz-TARGET.c, or those named. What is missing is installed
 # and built first. A target begins with its corpus (tests/fuzz/corpus/TARGET) and what it found before, and stops at the
 # first input that breaks something, which then lies in the corpus as crash-HASH: the tests replay it from there on.
+# At the end: of each target what was tried and what became of it, in lines that tests/reliability/report.py reads, and in a
+# table; both are in DIR/report, too.
 #
 # --seconds N    each for so long; 60 where nothing is said, 0 only replays
 # --hours N      the same
@@ -20,7 +22,7 @@ set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 usage() {
-    sed -n '4,19s/^# \{0,1\}//p' tools/fuzz.sh
+    sed -n '4,21s/^# \{0,1\}//p' tools/fuzz.sh
     exit "$1"
 }
 
@@ -51,7 +53,7 @@ for target in "${targets[@]}"; do
     exit 2
 done
 
-# make DIR [MESON OPTION...]
+# make DIR [MESON OPTION...]: the targets that are wanted, and nothing else. (At -O1 that takes as long.)
 make() {
     local dir=$1
     shift
@@ -60,7 +62,7 @@ make() {
             >"$dir.log" 2>&1 || { cat "$dir.log" >&2; return 1; }
         rm -f "$dir.log"
     fi
-    ninja -C "$dir" --quiet fuzz
+    ninja -C "$dir" --quiet "${targets[@]/#/tests/fuzz/fuzz-}"
 }
 
 # The folders of a target: its corpus first, which is where the engine puts what --merge finds.
@@ -91,7 +93,10 @@ keep() {
     echo "tools/fuzz.sh: $1 failed; all that it said is in $build/logs/$1" >&2
 }
 
-inputs() { sed -n 's/^stat::number_of_executed_units: *//p' "$build/logs/$1" | grep . || echo 0; }
+# What the engine's words end with: a figure of its last statistics, how many edges of the program it came to.
+figure() { sed -n "s/^stat::$2: *//p" "$build/logs/$1" | grep . || echo 0; }
+inputs() { figure "$1" number_of_executed_units; }
+edges() { sed -n 's/^#[0-9].*[[:space:]]cov: \([0-9]*\) .*/\1/p' "$build/logs/$1" | tail -n 1 | grep . || echo 0; }
 files() { find "$1" -type f | wc -l; }
 
 # covered TARGET: "LINES% BRANCHES%" of the files that its head names. Meson compiles in the build folder, so llvm-cov does
@@ -111,17 +116,27 @@ covered() {
             END { if (lines == 0) exit 1; print share(lines, missed), share(branches, branches_missed) }'
 }
 
+# What tests/reliability/report.py reads: for each target the number of inputs, then what became of them.
+said() {
+    for target in "${targets[@]}"; do
+        echo "# cases: fuzz $target: $(inputs "$target"): inputs by the engine"
+        [ ! -e "$build/logs/$target.failed" ] || echo -n "not "
+        echo "ok - fuzz $target"
+    done
+}
+
 table() {
-    local format='| %-16s | %11s | %6s | %6s |' lines branches
+    local format='| %-16s | %10s | %8s | %6s | %5s | %6s | %6s |' lines branches
     # shellcheck disable=SC2059 # two rows of the same widths
-    row() { printf "$format" "${@:1:4}"; [ $coverage = 0 ] || printf ' %8s | %8s |' "${@:5}"; echo; }
+    row() { printf "$format" "${@:1:7}"; [ $coverage = 0 ] || printf ' %8s | %8s |' "${@:8}"; echo; }
     echo
-    row Target Inputs Corpus Finds Lines Branches
-    row ---------------- ----------: -----: -----: -------: -------:
+    row Target Inputs 'a second' Edges New Corpus Broken Lines Branches
+    row ---------------- ---------: -------: -----: ----: -----: -----: -------: -------:
     for target in "${targets[@]}"; do
         lines='' branches=''
         [ $coverage = 0 ] || read -r lines branches < <(covered "$target") || status=1
-        row "$target" "$(inputs "$target")" "$(files "$(corpus "$target")")" "$(files "$(finds "$target")")" \
+        row "$target" "$(inputs "$target")" "$(figure "$target" average_exec_per_sec)" "$(edges "$target")" \
+            "$(figure "$target" new_units_added)" "$(files "$(corpus "$target")")" "$(files "$build/broken/$target")" \
             "$lines" "$branches"
     done
 }
@@ -152,7 +167,7 @@ for target in "${targets[@]}"; do
         "$build/tests/fuzz/fuzz-$target" -set_cover_merge=1 -use_counters=0 "$(corpus "$target")" "$(finds "$target")" \
             >>"$build/logs/$target" 2>&1 || status=1
     fi
-    echo "# cases: fuzz $target: $(inputs "$target"): inputs by the engine"
 done
-table
+{ said; table; } >"$build/report"
+cat "$build/report"
 exit $status

@@ -121,6 +121,28 @@ def table_is_updated():
             equal(report(folder, text, *tests), (1, text), "what is left alone")
 
 
+# As tools/fuzz.sh ends; the last target was killed.
+FUZZED = """# cases: fuzz shell: 20: inputs
+ok - fuzz shell
+# cases: fuzz sql: 1000: inputs
+not ok - fuzz sql
+# cases: fuzz page-encoder: 5: inputs
+"""
+
+
+@test
+def tables_of_the_engine():
+    """report.py takes what the fuzzing engine's script leaves as well, and what failed there is that target's alone"""
+    with tempfile.TemporaryDirectory(prefix="sqlipc-report-") as name:
+        fuzzed, log = pathlib.Path(name, "report"), pathlib.Path(name, "testlog.json")
+        fuzzed.write_text(FUZZED)
+        said = "# cases: fuzz shell: 3: inputs\nok 1 - x\n"
+        log.write_text(json.dumps({"name": "x", "result": "OK", "stdout": said}) + "\n")
+        written = subprocess.run([sys.executable, REPORT, log, fuzzed], capture_output=True, text=True, check=True).stdout
+    rows = [[cell.strip() for cell in line.split("|")[1:4]] for line in written.splitlines()[2:]]
+    equal(rows, [["fuzz page-encoder", "5", "1"], ["fuzz shell", "23", "0"], ["fuzz sql", "1,000", "1"]], written)
+
+
 @test
 def table_has_its_place():
     """SECURITY.md has the marks, and nothing failed that is in its table"""

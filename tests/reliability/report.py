@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The table of what was tried: from meson's testlog.json files, each class of fault and attack with the number of cases,
-summed over builds, and what became of them.
+"""The table of what was tried: from meson's testlog.json files, and what tools/fuzz.sh leaves in its build's `report`, each
+class of fault and attack with the number of cases, summed over builds, and what became of them.
 
     report.py LOG...                    prints it
     report.py --update FILE LOG...      puts it into a text, between the lines BEGIN and END below
 
-A test says what it tried by tap.cases(), a program of C by the same line: "# cases: CLASS: NUMBER: what a case is".
+A test says what it tried by tap.cases(), a program of C by the same line: "# cases: CLASS: NUMBER: what a case is". What is
+no JSON is TAP itself, where such a line belongs to the "ok" or "not ok" that follows.
 """
 import argparse
 import json
@@ -15,20 +16,32 @@ import re
 import sys
 
 LINE = re.compile(r"^# cases: ([^:]+): (\d+): (.+)$", re.M)
+POINT = re.compile(r"(?P<said>.*?)^(?P<failed>not )?ok\b", re.M | re.S)
 BEGIN, END = "<!-- table -->", "<!-- end of the table -->"
+
+
+def tests_of(log):
+    """(what was said, whether all went well) of each test of a log."""
+    if log.startswith("{"):
+        for test in map(json.loads, log.splitlines()):
+            yield test.get("stdout") or "", test["result"] in ("OK", "EXPECTEDFAIL")
+    else:
+        end = 0
+        for point in POINT.finditer(log):
+            end = point.end()
+            yield point["said"], not point["failed"]
+        yield log[end:], False  # it ended before it said how this went
 
 
 def read(logs):
     """(class, what) -> [cases, tests that failed], in the order of their first mention."""
     table = {}
     for path in logs:
-        with open(path, encoding="utf-8") as log:
-            for test in map(json.loads, log):
-                output = test.get("stdout") or ""
-                for kind, number, what in LINE.findall(output):
-                    entry = table.setdefault((kind, what), [0, 0])
-                    entry[0] += int(number)
-                    entry[1] += len(re.findall(r"^not ok", output, re.M)) or test["result"] not in ("OK", "EXPECTEDFAIL")
+        for output, well in tests_of(pathlib.Path(path).read_text(encoding="utf-8")):
+            for kind, number, what in LINE.findall(output):
+                entry = table.setdefault((kind, what), [0, 0])
+                entry[0] += int(number)
+                entry[1] += len(re.findall(r"^not ok", output, re.M)) or not well
     return table
 
 
