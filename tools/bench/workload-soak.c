@@ -319,6 +319,7 @@ static int run(Trial *trial) {
         soak_add_up(&trial->soak, &trial->findings);
         trial->findings.broken_off = r < 0;
         k = wait_settled(trial, false, false, &trial->findings.after);
+        trial->findings.after.operations = (double) soak_count_answers(&trial->soak);
         return k == -ETIMEDOUT ? 0 : k; /* of that, and of what was broken off, the report tells */
 }
 
