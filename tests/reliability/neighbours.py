@@ -64,8 +64,8 @@ class Neighbours:
     def take(self):
         """Per neighbour: seconds of each answer, by way, since the last take(); nothing may have failed."""
         taken = self.ask("take")
-        for uid, what in enumerate(taken):
-            equal(what["failed"], [], f"what failed for neighbour {uid}")
+        for number, what in enumerate(taken):
+            equal(what["failed"], [], f"what failed for neighbour {number}")
         return [what["seconds"] for what in taken]
 
     check = take
