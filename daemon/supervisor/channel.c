@@ -373,7 +373,7 @@ void channel_doom(Channel *c) {
 void channel_cancel(Channel *c, const char *sentence) {
         if (c->state != CHANNEL_AT_WORKER) /* what runs there ends anyway */
                 return;
-        worker_cancel(c->worker, c->number, ERROR_CANCELLED, sentence);
+        (void) worker_cancel(c->worker, c->number, ERROR_CANCELLED, sentence);
         c->cancelled_usec = manager_now();
         c->cancel_ping = worker_ping(c->worker);
         grace_begin(&c->grace, c->worker, GRACE_USEC);

@@ -90,13 +90,19 @@ static int on_readers_gone(sd_event_source *s, int fd, uint32_t revents, void *u
         return 0;
 }
 
-static void watch(Pipe *p) {
+/* False: it rests on, and counts on, since its reader has its pages. */
+static bool watch(Pipe *p) {
         int r = sd_event_add_io(p->user->manager->event, &p->watch, p->write_fd, 0, on_readers_gone, p);
 
-        if (r >= 0)
-                return;
-        log_warning("A retired pipe cannot be watched: %s", g_strerror(-r));
-        pipe_free(p);
+        if (r < 0) {
+                if (!p->unwatched)
+                        log_warning("A retired pipe cannot be watched yet: %s", g_strerror(-r));
+                p->unwatched = true;
+                return false;
+        }
+        g_queue_unlink(&p->user->manager->resting_pipes, &p->rest_link);
+        p->rests = false;
+        return true;
 }
 
 /* The kernel had fewer pages left than it should: somebody took them. */
@@ -111,20 +117,22 @@ static void find_grown(Manager *m) {
         }
 }
 
+static void start_rest_or_warn(Manager *m);
+
 static int on_rest_over(sd_event_source *s, uint64_t usec, void *userdata) {
         Manager *m = userdata;
 
-        while (m->resting_pipes.head) {
-                Pipe *p = m->resting_pipes.head->data;
+        for (GList *i = m->resting_pipes.head, *next; i; i = next) {
+                Pipe *p = i->data;
 
-                if (pipe_is_closed(p)) {
+                next = i->next;
+                if (pipe_is_closed(p))
                         pipe_free(p);
-                        continue;
-                }
-                g_queue_unlink(&m->resting_pipes, &p->rest_link);
-                p->rests = false;
-                watch(p);
+                else if (!watch(p))
+                        break; /* nor can the others be */
         }
+        if (m->resting_pipes.head)
+                start_rest_or_warn(m);
         if (m->pipes_are_short) {
                 m->pipes_are_short = false;
                 find_grown(m);
@@ -142,6 +150,14 @@ static int start_rest(Manager *m) {
                 return sd_event_add_time_relative(m->event, &m->rest_timer, CLOCK_MONOTONIC, REST_USEC, 0, on_rest_over, m);
         r = sd_event_source_set_time_relative(m->rest_timer, REST_USEC);
         return r < 0 ? r : sd_event_source_set_enabled(m->rest_timer, SD_EVENT_ONESHOT);
+}
+
+/* Without a timer they rest until the next one does, or their uid wants one more. */
+static void start_rest_or_warn(Manager *m) {
+        int r = start_rest(m);
+
+        if (r < 0)
+                log_warning("Retired pipes cannot be looked at: %s", g_strerror(-r));
 }
 
 /* A pipe came out smaller than asked for. Not at once, but from the loop, since what has grown ends, and its statements go;
@@ -240,11 +256,7 @@ static void retire(Pipe *p) {
         }
         p->rests = true;
         g_queue_push_tail_link(&m->resting_pipes, &p->rest_link);
-        int r = start_rest(m);
-        if (r >= 0)
-                return;
-        log_warning("A retired pipe cannot be watched: %s", g_strerror(-r));
-        pipe_free(p);
+        start_rest_or_warn(m);
 }
 
 Pipe *pipe_ref(Pipe *p) {

@@ -26,6 +26,7 @@ typedef struct Pipe {
         uint64_t pages;          /* what counts */
         bool ran, filled;        /* it was grown for its first run, for a run that fills it */
         bool rests;              /* retired a moment ago: in manager->resting_pipes, by rest_link */
+        bool unwatched;          /* could not be watched, which is in the log */
         sd_event_source *watch;  /* retired: waits for POLLERR */
         const struct Worker *ended_by; /* whose run was the last to end, and how much it had said by then */
         uint64_t ended_at;

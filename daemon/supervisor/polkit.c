@@ -161,18 +161,22 @@ static PolkitQuestion *next_in_turn(const Polkit *polkit) {
 }
 
 static int on_retry(sd_event_source *s, uint64_t usec, void *userdata) {
-        Manager *m = userdata;
-
-        m->polkit.retry = sd_event_source_disable_unref(m->polkit.retry);
-        ask_waiting(m);
+        ask_waiting(userdata);
         return 0;
 }
 
-/* Somebody's call waits for the answer, and there may be no other question that would try again. */
+/* Somebody's call waits for the answer, and there may be no other question that would try again. Said once, until one could
+ * be sent. */
 static void ask_later(Manager *m, int error) {
-        log_warning("polkit cannot be asked just now: %s", strerror(-error));
-        if (!m->polkit.retry)
+        sd_event_source *s = m->polkit.retry;
+
+        if (!s) {
+                log_warning("polkit cannot be asked just now: %s", strerror(-error));
                 (void) sd_event_add_time_relative(m->event, &m->polkit.retry, CLOCK_MONOTONIC, RETRY_USEC, 0, on_retry, m);
+                return;
+        }
+        (void) sd_event_source_set_time_relative(s, RETRY_USEC);
+        (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
 static void ask_waiting(Manager *m) {
@@ -187,6 +191,7 @@ static void ask_waiting(Manager *m) {
                         ask_later(m, r);
                         return;
                 }
+                polkit->retry = sd_event_source_disable_unref(polkit->retry);
                 step_out(q);
                 if (a->waiting.head) { /* the others' turn */
                         g_queue_unlink(&polkit->waiting, &a->link);

@@ -16,6 +16,8 @@
 #include "worker.h"
 
 #define GRACE_USEC UINT64_C(1000000) /* between CANCEL and SIGKILL */
+#define RETELL_USEC UINT64_C(50000)  /* until a CANCEL that could not be sent is sent again */
+#define N_UNTOLD_MAX 20
 #define COMPILE_MARGIN_USEC UINT64_C(100000)
 
 /* ---- Birth and death ---- */
@@ -173,6 +175,22 @@ static void arm_end(Run *run) {
         arm(run, manager_now() + GRACE_USEC);
 }
 
+/* A CANCEL that could not be sent, for lack of memory as a rule, is sent again: to kill the worker would cost others their
+ * runs. */
+static void tell_end(Run *run, ErrorNumber error, const char *sentence) {
+        if (worker_cancel(run->worker, run->number, error, sentence) >= 0 || run->n_untold == N_UNTOLD_MAX) {
+                run->n_untold = 0;
+                arm_end(run);
+        } else {
+                run->n_untold++;
+                arm(run, manager_now() + RETELL_USEC);
+        }
+}
+
+static void tell_cancel(Run *run) {
+        tell_end(run, run->end.error, run->end.message);
+}
+
 /* That second has passed. */
 static void kill_worker(Run *run, const char *why) {
         if (grace_goes_on(&run->grace, run->worker))
@@ -183,13 +201,12 @@ static void kill_worker(Run *run, const char *why) {
 
 /* The reader will find end-of-file where rows should be. */
 static void let_go(Run *run) {
-        if (run->pipe->write_fd < 0) {
+        if (run->pipe->write_fd < 0 && run->n_untold == 0) {
                 kill_worker(run, "a run that was let go goes on");
                 return;
         }
         pipe_break(run->pipe);
-        worker_cancel(run->worker, run->number, ERROR_PIPE_CLOSED, "Nobody read the rest for long (StatementIdleSec=).");
-        arm_end(run);
+        tell_end(run, ERROR_PIPE_CLOSED, "Nobody read the rest for long (StatementIdleSec=).");
 }
 
 /* To compile: PrepareTimeoutSec=. The worker says Busy after BusyTimeoutSec=, which is the same time by default: then Busy,
@@ -224,7 +241,9 @@ void run_on_timeout(Run *run) {
                                    "All your workers are occupied: wait until a run of yours ends, or cancel one.");
                 return;
         case RUN_TAKEN:
-                if (run->end.error != ERROR_NONE)
+                if (run->n_untold > 0)
+                        tell_cancel(run);
+                else if (run->end.error != ERROR_NONE)
                         kill_worker(run, "a job that was cancelled before it started goes on");
                 else if (grace_goes_on(&run->grace, run->worker))
                         arm(run, manager_now() + GRACE_USEC);
@@ -232,7 +251,9 @@ void run_on_timeout(Run *run) {
                         run_cancel(run, ERROR_TIMED_OUT, why_not_compiled(run));
                 return;
         case RUN_STARTED:
-                if (run->end.error == ERROR_NONE) /* its worker knows that time, too */
+                if (run->n_untold > 0)
+                        tell_cancel(run);
+                else if (run->end.error == ERROR_NONE) /* its worker knows that time, too */
                         run_cancel(run, ERROR_TIMED_OUT,
                                    "The query ran past its time limit (RunTimeoutSec= or timeout-usec).");
                 else
@@ -351,11 +372,6 @@ void run_put_back(Run *run) {
         run->state = RUN_WAITING;
         arm(run, manager_now() + quota_limits(run->user, run->database).queue_timeout_usec);
         group_put_back(run->group, run);
-}
-
-static void tell_cancel(Run *run) {
-        worker_cancel(run->worker, run->number, run->end.error, run->end.message);
-        arm_end(run);
 }
 
 int run_on_taken(Run *run, Worker *w) {

@@ -207,12 +207,13 @@ bool worker_takes_job(const Worker *w) {
         return worker_stays(w) && w->spoke && !w->outdated && is_idle(w);
 }
 
-void worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sentence) {
-        if (w->control_fd >= 0)
-                (void) message_send(w->control_fd, &(Message) {
-                        .kind = MESSAGE_CANCEL,
-                        .cancel = { .number = number, .error = error, .message = sentence },
-                }, -1);
+int worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sentence) {
+        if (w->control_fd < 0)
+                return 0; /* what it had ends with it */
+        return message_send(w->control_fd, &(Message) {
+                .kind = MESSAGE_CANCEL,
+                .cancel = { .number = number, .error = error, .message = sentence },
+        }, -1);
 }
 
 /* ---- End ---- */

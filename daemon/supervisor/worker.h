@@ -57,8 +57,9 @@ void worker_on_work_over(Worker *w);
 /* It is up and has nothing to do: a job for it need not wait in the job socket for who comes first. */
 bool worker_takes_job(const Worker *w);
 
-/* Tells it to end a run, or that of a channel. A worker that does not listen is killed by the run's timer. */
-void worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sentence);
+/* Tells it to end a run, or that of a channel. A worker that does not listen is killed by the run's timer. Returns the error
+ * of a message that could not be sent. */
+int worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sentence);
 
 void worker_kill(Worker *w, const char *why);
 
