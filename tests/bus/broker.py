@@ -32,9 +32,8 @@ def policy():
 def add_listener(controller, listener):
     fds = Gio.UnixFDList.new_from_array([os.dup(listener.fileno())])
     body = GLib.Variant("(ohv)", ("/org/bus1/DBus/Listener/0", 0, policy()))
-    controller.call_with_unix_fd_list_sync(
-        None, "/org/bus1/DBus/Broker", "org.bus1.DBus.Broker", "AddListener", body, None, Gio.DBusCallFlags.NONE, -1, fds, None
-    )
+    path, interface, no_flags = "/org/bus1/DBus/Broker", "org.bus1.DBus.Broker", Gio.DBusCallFlags.NONE
+    controller.call_with_unix_fd_list_sync(None, path, interface, "AddListener", body, None, no_flags, -1, fds, None)
 
 
 def needed(function):

@@ -5,77 +5,17 @@
 Where the order of things matters, IdleExitSec= is long at first and made short by a reload, and the bus is stopped (SIGSTOP)
 until the service has given up its name: what a client sent meanwhile lies with the bus, which routes it first.
 """
-import fcntl
-import os
 import random
 import signal
-import struct
-import termios
-import threading
 import time
 
 from client import NAME, reference, same_rows
-from harness import CHINOOK, SANITIZED, SQLIPCD, WORKER, Service, children, executable, main, wait_for
+from harness import CHINOOK, SANITIZED, SQLIPCD, Service, main, wait_for
 from idle_race import ROWS, SQL, Caller, race
-from notified import Notified
+from idle_service import Idle, processes
 from tap import diagnose, equal, test, true
 
 SCAN = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
-
-
-class Idle(Service):
-    """A service that does not exit yet, with a service manager that listens."""
-
-    def __init__(self):
-        self.notified = Notified()
-        super().__init__({"chinook": CHINOOK}, service={"IdleExitSec": 600}, environment=self.notified.environment)
-        self.notified.until("READY")
-
-    def close(self, check=True):
-        super().close(check)
-        self.notified.close()
-
-    def make_impatient(self):
-        """From now on it exits as soon as it may."""
-        self.service_keys = {"IdleExitSec": "0.001"}
-        self.limits()
-        self.daemon.send_signal(signal.SIGHUP)
-        self.notified.until("RELOADING")
-        self.notified.until("READY")
-
-    def wait_for_exit(self):
-        wait_for(lambda: self.daemon.poll() is not None, "the service exits")
-        equal(self.daemon.returncode, 0, "exit code")
-        self.daemon = None
-        equal(processes(WORKER), [], "workers left behind")
-
-    def meet_exit(self, client, call):
-        """Has `call` sent to the bus before the name is given up, and routed before, too. Returns what it returned."""
-        results = []
-        os.kill(self.bus.pid, signal.SIGSTOP)
-        try:
-            thread = threading.Thread(target=lambda: results.append(call()))
-            thread.start()
-            wait_for(lambda: n_unread(client) > 0, "the call lies with the bus")
-            self.make_impatient()
-            self.notified.until("STOPPING", "1")
-        finally:
-            os.kill(self.bus.pid, signal.SIGCONT)
-        thread.join()
-        equal(len(results), 1, "calls answered")
-        return results[0]
-
-
-def processes(program, parent=os.getpid()):
-    """Our descendants that run it: orphans come to us, others are those of the service, or of the bus."""
-    below = [found for pid in children(parent) for found in processes(program, pid)]
-    return below + [pid for pid in children(parent) if executable(pid) == str(program)]
-
-
-def n_unread(client):
-    """Bytes that the bus has not read yet."""
-    fd = client.connection.get_stream().get_socket().get_fd()
-    return struct.unpack("i", fcntl.ioctl(fd, termios.TIOCOUTQ, bytes(4)))[0]
 
 
 @test

@@ -142,7 +142,7 @@ def supervisor_killed():
 
 @contextlib.contextmanager
 def without_bus(service):
-    """The bus is killed; then clients do what they do; the service fails, so that systemd starts it, and leaves nobody."""
+    """The bus is killed, and clients do what they do then; the service ends with a failure, and leaves nobody."""
     left = [service.pid(), *descendants(service.pid())]
     service.bus.kill()
     service.bus.wait()
