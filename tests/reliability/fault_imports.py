@@ -31,7 +31,7 @@ NO_SITES = {
         setvbuf setitimer signal waitpid""",
 }
 # Of the sanitizers, of inject.c, and of the client that has the library (library-client-faults.c).
-TEST_BUILD = "__asan_* __ubsan_* __sanitizer_* __lsan_* asprintf opendir readdir"
+TEST_BUILD = "__asan_* __ubsan_* __sanitizer_* __lsan_* asprintf opendir readdir sd_bus_wait"
 
 
 def injected():

@@ -16,7 +16,7 @@ from collections import namedtuple
 
 SHORT = -1  # in place of an error: less is read or written than was asked for
 SITES_MAX = 4096  # as inject.c has it, and the layout
-HEADER = struct.Struct("IiII")
+HEADER = struct.Struct("IiIII")
 
 Site = namedtuple("Site", "index call file line function errors")
 
@@ -47,16 +47,20 @@ class Faults:
             self.map = mmap.mmap(file.fileno(), 0)
         self.folder, self.sites = str(folder), sites_of(program)
 
-    def arm(self, site, error, skip=0):
-        """The site fails, once, in whichever process reaches it for the `skip` + 1st time from now on."""
-        HEADER.pack_into(self.map, 0, 0, error, skip, 0)
+    def arm(self, site, error, skip=0, times=1):
+        """The site fails, once (or so many times), in whichever process reaches it for the `skip` + 1st time from now on."""
+        HEADER.pack_into(self.map, 0, 0, error, skip, 0, times - 1)
         self.map[0:4] = struct.pack("I", site.index + 1)
+
+    def site(self, function, call):
+        return next(site for site in self.sites if (site.function, site.call) == (function, call))
 
     def disarm(self):
         self.map[0:4] = bytes(4)
 
     def fired(self):
-        return HEADER.unpack_from(self.map)[3] != 0
+        """How often it did."""
+        return HEADER.unpack_from(self.map)[3]
 
     def reached(self):
         """How often each site was, in all."""

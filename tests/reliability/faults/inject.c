@@ -25,6 +25,7 @@ typedef struct Control {
         _Atomic int32_t error;
         _Atomic uint32_t skip;
         _Atomic uint32_t fired;
+        _Atomic uint32_t more; /* so often again, each time that it is reached */
         _Atomic uint32_t reached[SITES_MAX];
 } Control;
 
@@ -49,7 +50,11 @@ int fault_now(const FaultSite *site) {
         /* Whichever process comes first. */
         if (!atomic_compare_exchange_strong(&control->armed, &armed, 0))
                 return 0;
-        atomic_store(&control->fired, 1);
+        atomic_fetch_add(&control->fired, 1);
+        if (atomic_load(&control->more) > 0) {
+                atomic_fetch_sub(&control->more, 1);
+                atomic_store(&control->armed, index + 1);
+        }
         return atomic_load(&control->error);
 }
 
@@ -57,6 +62,7 @@ void fault_arm(unsigned index, int error, unsigned skip) {
         control->error = error;
         control->skip = skip;
         control->fired = 0;
+        control->more = 0;
         control->armed = index + 1;
 }
 

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Scenarios of test_faults.py: what administrators do, and what happens to processes and to polkit.
+"""
+import contextlib
+import os
+import select
+import signal
+
+from fault_stage import ENDLESS, GRACE, SCAN, refused, scenario
+
+from channel import Channel
+from client import DATABASE, Broken, Failure, GLib, Text, object_path
+from fake_polkit import FakePolkit
+from harness import CHINOOK, UID_A, wait_for
+from tap import equal, true
+
+EXTRA = {"x-for-later": GLib.Variant("s", "is passed over")}
+
+
+def runs_on_channels(client):
+    return [more for _, _, _, more in client.manager("ListChannels")[0] if "sql" in more]
+
+
+def is_readable(channel):
+    return bool(select.select([channel.socket], [], [], 0)[0])
+
+
+@scenario
+def lists(stage, client):
+    """Everything that can be looked at"""
+    statement = client.prepare("chinook", ENDLESS)
+    run = statement.fetch()
+    rows, _, _ = client.open_rows("chinook", ENDLESS)
+    with contextlib.closing(Channel(client)) as c:
+        scan = c.query(SCAN)
+        wait_for(lambda: runs_on_channels(client) or is_readable(c), "it runs, or was refused", GRACE)
+        if is_readable(c):
+            c.read(scan)
+        for method in ("ListDatabases", "ListStatements", "ListRuns", "ListChannels", "ListClients"):
+            client.manager(method)
+        equal(len(client.manager("ListStatements")[0]), 1, "statements")
+        path, _ = client.manager("GetDatabase", "(sa{sv})", "chinook")
+        equal(path, object_path("chinook"), "path")
+        client.manager("GetDatabase", "(sa{sv})", "chinook", options=EXTRA)
+        client.properties("org.sqlipc1.Manager")
+        client.properties(DATABASE, path)
+        true("chinook" in client.introspect("/org/sqlipc1/database"), "databases are introspected")
+        true("Prepare" in client.introspect(path), "methods are introspected")
+    client.cancel("chinook", rows)
+    run.cancel()
+    refused(run.read)
+    statement.close()
+
+
+def expect_both(heard):
+    """A signal is no answer: one that is lost is in the log, and for the client as if it had come too late."""
+    try:
+        wait_for(lambda: {"DatabaseAdded", "DatabaseRemoved"} <= {name for name, *_ in heard()}, "both are announced", GRACE)
+    except AssertionError:
+        raise Failure("not announced") from None
+
+
+@scenario
+def reload(stage, client):
+    """A reload that adds and takes away, with names that are looked up"""
+    heard = client.signals()
+    users, groups = "daemon root nobody-of-that-name", "root bin"
+    extra = stage.service.database("extra", Path=CHINOOK, AllowUsers=users, AllowGroups=groups)
+    try:
+        client.manager("Reload")
+        client.query("extra", "SELECT 1").read()
+        channel_to_it = Channel(client, "extra")
+        equal(channel_to_it.ask("SELECT 1"), [[1]], "rows")
+        extra.unlink()
+        client.manager("Reload")
+        expect_both(heard)
+        wait_for(channel_to_it.is_closed, "its channel is closed", GRACE)
+        channel_to_it.close()
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            extra.unlink()
+
+
+@scenario
+def reload_of_a_mess(stage, client):
+    """A reload of files that are wrong, and by signal"""
+    path = stage.service.database("mess", text="[Database]\nPath=relative\nMode=sideways\n[What]\n\\x\n")
+    nowhere, no_folder = path.with_name("nowhere.conf"), path.with_name("chinook.conf.d")
+    nowhere.symlink_to("/nonexistent")
+    no_folder.write_text("a file where a folder is expected")
+    try:
+        client.manager("Reload")
+    finally:
+        for file in (path, nowhere, no_folder):
+            file.unlink()
+        with contextlib.suppress(Failure):
+            client.manager("Reload")
+    os.kill(stage.service.pid(), signal.SIGHUP)
+    client.manager("Reload")
+
+
+@scenario
+def log_level(stage, client):
+    """The log's level and target, read and set"""
+    path, interface = "/org/freedesktop/LogControl1", "org.freedesktop.LogControl1"
+
+    def put(name, value, by=client):
+        by.raw(path, "org.freedesktop.DBus.Properties", "Set", "(ssv)", interface, name, GLib.Variant("s", value))
+
+    client.properties(interface, path)
+    refused(put, "LogLevel", "loud")
+    refused(put, "LogTarget", "printer")
+    refused(put, "LogLevel", "debug", stage.service.client(UID_A))
+    try:
+        put("LogLevel", "debug")
+        put("LogTarget", "journal")
+        client.query("chinook", "SELECT 1").read()
+    finally:
+        for name, value in (("LogTarget", "auto"), ("LogLevel", "info")):
+            with contextlib.suppress(Failure):
+                put(name, value)
+
+
+@scenario
+def worker_killed(stage, client):
+    """A worker that is killed under a run, a statement, a reader of rows and a channel"""
+    statement = client.prepare("chinook", "SELECT 1")
+    run = client.query("chinook", ENDLESS)
+    run.frame()
+    rows, _, _ = client.open_rows("chinook", ENDLESS)
+    with contextlib.closing(Channel(client)) as c:
+        c.ask("SELECT 1")
+        for pid in stage.service.workers():
+            os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(Failure, Broken):
+            run.counted(GRACE)
+            raise AssertionError("a run without an end ended")
+        refused(lambda: [client.next_rows("chinook", rows) for _ in range(1000)])
+        with contextlib.suppress(Failure, Broken):
+            c.ask("SELECT 1")
+    equal(statement.fetch().read().rows, [[1]], "a statement survives its worker")
+    statement.close()
+
+
+@scenario
+def polkit(stage, client):
+    """A database about which polkit is asked: yes, no, after a password, never"""
+    def ask(one):
+        return one.query_rows("asked", "SELECT ? WHERE length(?) = 4", (7, b"blob"))[1]
+
+    with contextlib.closing(FakePolkit(stage.service.address, {"asked": "yes"})) as authority:
+        stranger = stage.service.client(UID_A)
+        equal(ask(stranger), [[7]], "rows")
+        authority.rules["asked"] = ("challenge", "yes")
+        authority.changed()
+        stranger.manager("ListDatabases")
+        stranger.manager("GetDatabase", "(sa{sv})", "asked")
+        refused(ask, stranger)
+        stranger.interactive = True
+        equal(ask(stranger), [[7]], "rows")
+        blob = stranger.query_rows("asked", "SELECT ?, ?", (b"blob", "text"))[1]
+        equal(blob, [[b"blob", Text(b"text")]], "rows of a call that was put aside")
+        stranger.interactive = False
+        for answer in ("no", "error"):
+            authority.rules["asked"] = answer
+            authority.changed()
+            refused(ask, stranger)
+        authority.rules["asked"] = "hang"
+        authority.changed()
+        stranger.begin(object_path("asked"), DATABASE, "QueryRows", "(sava{sv}a{sv})", "SELECT 1", [], {}, {})
+        stranger.bus_call("GetId", "()")
+        stranger.close()
