@@ -318,29 +318,34 @@ static void expect_ended_undrained(Rig *rig, uint64_t number, ErrorNumber error)
         received_message_done(&m);
 }
 
+/* A run of LONG_VALUE that is cancelled behind so many bytes, or whose reader stays away from there on. */
+static void end_in_long_value(Rig *rig, size_t behind, ErrorNumber error) {
+        g_autoptr(GByteArray) stream = g_byte_array_new();
+        uint64_t number;
+        int fd = send_run(rig, LONG_VALUE, &number);
+
+        (void) fcntl(fd, F_SETPIPE_SZ, 4096);
+        while (stream->len < behind)
+                read_more(fd, stream, behind - stream->len);
+        if (error == ERROR_CANCELLED)
+                send_cancel(rig, number);
+        expect_number(rig, number, MESSAGE_TAKEN);
+        expect_started(rig, number);
+        expect_ended_undrained(rig, number, error);
+        read_to_end(fd, stream);
+        check_unfinished(stream, error);
+        expect_number(rig, number, MESSAGE_DRAINED);
+        close(fd);
+}
+
 /* The bytes of a long value go out from SQLite's memory, which it frees when the run is cancelled: the frame under way still
  * ends with them, wherever it was. */
 static void test_cancel_in_long_value(void) {
         Rig rig;
 
         rig_init(&rig, wide);
-        for (size_t behind = 1; behind < 1000000; behind = behind * 2 + 4093) {
-                g_autoptr(GByteArray) stream = g_byte_array_new();
-                uint64_t number;
-                int fd = send_run(&rig, LONG_VALUE, &number);
-
-                (void) fcntl(fd, F_SETPIPE_SZ, 4096);
-                while (stream->len < behind)
-                        read_more(fd, stream, behind - stream->len);
-                send_cancel(&rig, number);
-                expect_number(&rig, number, MESSAGE_TAKEN);
-                expect_started(&rig, number);
-                expect_ended_undrained(&rig, number, ERROR_CANCELLED);
-                read_to_end(fd, stream);
-                check_unfinished(stream, ERROR_CANCELLED);
-                expect_number(&rig, number, MESSAGE_DRAINED);
-                close(fd);
-        }
+        for (size_t behind = 1; behind < 1000000; behind = behind * 2 + 4093)
+                end_in_long_value(&rig, behind, ERROR_CANCELLED);
         rig_done(&rig);
 }
 
@@ -351,22 +356,8 @@ static void test_stalled_in_long_value(void) {
 
         setup.park_usec = setup.park_rollback_usec = 100000;
         rig_init(&rig, setup);
-        for (size_t behind = 0; behind < 600000; behind += 100003) {
-                g_autoptr(GByteArray) stream = g_byte_array_new();
-                uint64_t number;
-                int fd = send_run(&rig, LONG_VALUE, &number);
-
-                (void) fcntl(fd, F_SETPIPE_SZ, 4096);
-                while (stream->len < behind)
-                        read_more(fd, stream, behind - stream->len);
-                expect_number(&rig, number, MESSAGE_TAKEN);
-                expect_started(&rig, number);
-                expect_ended_undrained(&rig, number, ERROR_READER_TOO_SLOW);
-                read_to_end(fd, stream);
-                check_unfinished(stream, ERROR_READER_TOO_SLOW);
-                expect_number(&rig, number, MESSAGE_DRAINED);
-                close(fd);
-        }
+        for (size_t behind = 0; behind < 600000; behind += 100003)
+                end_in_long_value(&rig, behind, ERROR_READER_TOO_SLOW);
         rig_done(&rig);
 }
 
