@@ -12,25 +12,18 @@ import subprocess
 from client import Text, reference, same_rows
 from harness import CHINOOK, Service, children, main, needs_root, wait_for
 from library import Library
+from relay import BRIDGE, need_bridge, relay_address
 from results import EXTREME_QUERIES, QUERIES, TABLES, make_extremes
 from tap import Skip, equal, test, true
 
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
 STREAM = ENDLESS + "x, 'some text to fill the replies' FROM n"
-BRIDGE = shutil.which("systemd-stdio-bridge")
 NO_DESCRIPTORS = (95, "NoDescriptors")
-
-
-def escaped(value):
-    """As a value of a D-Bus address."""
-    return "".join(c if c.isalnum() or c in "-_/.*" else f"%{ord(c):02x}" for c in value)
 
 
 def relay(service):
     """What opens a connection through systemd-stdio-bridge, as a plain child."""
-    if not BRIDGE:
-        raise Skip("systemd-stdio-bridge is not there")
-    return f"open unixexec:path={BRIDGE},argv1=--bus-path={escaped(service.address)}"
+    return f"open {relay_address(service)}"
 
 
 def fake_ssh(service, script):
@@ -208,8 +201,7 @@ def given_up_early():
 @test
 def arguments_of_ssh():
     """ssh gets host, user and port, each as one word, and the bridge's command; what is no host is refused"""
-    if not BRIDGE:
-        raise Skip("systemd-stdio-bridge is not there")
+    need_bridge()
     with Service({"chinook": CHINOOK}) as service:
         said = service.folder / "said"
         environment = fake_ssh(service, f'printf "%s\\n" "$@" >{said}\nexec {BRIDGE} --bus-path={service.address}\n')

@@ -3,33 +3,19 @@
 
 import contextlib
 import itertools
-import shutil
 import struct
 import subprocess
 from collections import Counter, namedtuple
 
 from harness import BUILD_ROOT, reachable
 from queries import encode
+from relay import relay_address
 from schema import write
-from tap import Skip
 
 PROGRAM = BUILD_ROOT / "tests/reliability/differential/differential"
-BRIDGE = shutil.which("systemd-stdio-bridge")
 GROUP = 16
 
 Difference = namedtuple("Difference", "number side page_size what")
-
-
-def escaped(value):
-    """As a value of a D-Bus address."""
-    return "".join(c if c.isalnum() or c in "-_/.*" else f"%{ord(c):02x}" for c in value)
-
-
-def relay_address(service):
-    """The service's bus behind a relay that passes no descriptors."""
-    if not BRIDGE:
-        raise Skip("systemd-stdio-bridge is not there")
-    return f"unixexec:path={BRIDGE},argv1=--bus-path={escaped(service.address)}"
 
 
 def quoted(word):
