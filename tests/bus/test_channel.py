@@ -166,7 +166,7 @@ def runs_are_listed_and_cancelled():
 
 @test
 def ended_and_not_read():
-    """A run that ended, and whose end nobody reads, drains, and its channel goes after StatementIdleSec= and ParkTimeoutSec="""
+    """A run that ended, and whose end nobody reads, drains; its channel goes after StatementIdleSec= and ParkTimeoutSec="""
     with Service({"chinook": CHINOOK}, limits={"StatementIdleSec": 3, "ParkTimeoutSec": 3}) as slow:
         with opened(slow.client()) as channel:
             run = channel.query(STREAM)
