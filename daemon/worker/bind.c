@@ -42,13 +42,14 @@ static int bind_value(sqlite3_stmt *stmt, int index, const PageValue *v) {
 enum { INDEX_NONE = 0, INDEX_SEVERAL = -1, INDEX_NO_MEMORY = -2 };
 
 static int try_name(sqlite3_stmt *stmt, char prefix, const char *name) {
-        char few[N_FEW], *full = strlen(name) + 2 <= sizeof few ? few : malloc(strlen(name) + 2);
+        size_t size = strlen(name) + 1;
+        char few[N_FEW], *full = size < sizeof few ? few : malloc(size + 1);
         int index;
 
         if (!full)
                 return INDEX_NO_MEMORY;
         full[0] = prefix;
-        (void) strcpy(full + 1, name);
+        memcpy(full + 1, name, size);
         index = sqlite3_bind_parameter_index(stmt, full);
         if (full != few)
                 free(full);

@@ -71,11 +71,12 @@ static char *common_start(const char *typed) {
 
 /* As readline frees it. */
 static char *with_hidden(const char *hidden, const char *word) {
-        char *match = malloc(n_hidden + strlen(word) + 1);
+        size_t size = strlen(word) + 1;
+        char *match = malloc(n_hidden + size);
 
         if (match) {
                 memcpy(match, hidden, n_hidden);
-                strcpy(match + n_hidden, word);
+                memcpy(match + n_hidden, word, size);
         }
         return match;
 }

@@ -94,10 +94,8 @@ size_t format_double(char ret_buffer[static FORMAT_NUMBER_SIZE], double value, i
         char *p = ret_buffer;
         double rounder = 0.5;
 
-        if (isnan(value) || isinf(value)) {
-                strcpy(ret_buffer, isnan(value) ? "NaN" : value < 0 ? "-Inf" : "Inf");
-                return strlen(ret_buffer);
-        }
+        if (isnan(value) || isinf(value))
+                return g_strlcpy(ret_buffer, isnan(value) ? "NaN" : value < 0 ? "-Inf" : "Inf", FORMAT_NUMBER_SIZE);
 
         if (rest > 0)
                 rest = normalize(rest, &exponent);
