@@ -463,13 +463,13 @@ static bool is_transient(int rc) {
 static RunState step(Run *run) {
         int rc = sqlite3_step(run->stmt);
 
-        if (run->n_columns == 0 && !run->keeps) /* the statement has the transaction now, if it reads from the file at all */
-                database_let_go(&run->connection->database);
-        if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
+        if (rc != SQLITE_ROW && rc != SQLITE_DONE) { /* and the connection says why, until something else is done with it */
                 if (is_transient(rc) && run->n_columns == 0 && run->error.error == ERROR_NONE)
                         return retry(run, rc);
                 return fail(run, rc);
         }
+        if (run->n_columns == 0 && !run->keeps) /* the statement has the transaction now, if it reads from the file at all */
+                database_let_go(&run->connection->database);
         run->row_waits = rc == SQLITE_ROW;
         run->rows_ended = rc == SQLITE_DONE;
         if (run->n_columns == 0 && !begin_columns(run))
