@@ -94,7 +94,7 @@ static int settle(JobQueue *q, Run *run) {
                 return 0;
         case RUN_PARKED:
         case RUN_DRAINING:
-                r = watch(q, run);
+                r = run->again_usec > 0 ? 0 : watch(q, run);
                 break;
         case RUN_READY:
         case RUN_RETRY:

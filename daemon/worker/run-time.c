@@ -63,13 +63,15 @@ void run_set_busy(Run *run, int code) {
 uint64_t run_next_usec(const Run *run) {
         switch (run->state) {
         case RUN_PARKED:
-                return earlier(run->parked_said ? run->park_until_usec : run->parked_usec + SETTLE_USEC,
-                               run->job->deadline_usec);
+                return earlier(earlier(run->parked_said ? run->park_until_usec : run->parked_usec + SETTLE_USEC,
+                                       run->job->deadline_usec),
+                               run->again_usec > 0 ? run->again_usec : UINT64_MAX);
         case RUN_RETRY:
                 return run->is_prepare ? run->retry_usec : earlier(run->retry_usec, run->job->deadline_usec);
         case RUN_READY:
                 return 0;
         case RUN_DRAINING:
+                return run->again_usec > 0 ? run->again_usec : UINT64_MAX;
         case RUN_OVER:
         case RUN_IDLE:
                 return UINT64_MAX;
@@ -78,6 +80,10 @@ uint64_t run_next_usec(const Run *run) {
 }
 
 void run_on_time(Run *run, uint64_t now) {
+        bool again = run->again_usec > 0 && run->again_usec <= now;
+
+        if (run->state == RUN_DRAINING && again)
+                run->state = RUN_READY;
         if (run->state != RUN_PARKED && run->state != RUN_RETRY)
                 return;
         if (!run->is_prepare && run->job->deadline_usec <= now) {
@@ -95,4 +101,6 @@ void run_on_time(Run *run, uint64_t now) {
                 run_cancel(
                         run, ERROR_READER_TOO_SLOW,
                         "less than a page was read from the pipe in ParkTimeoutSec=: a waiting reader holds up writers");
+        else if (again)
+                run->state = RUN_READY;
 }

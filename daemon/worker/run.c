@@ -25,6 +25,7 @@
 #define RETRY_FIRST_USEC (2 * USEC_PER_MSEC)  /* SQLITE_BUSY: doubles up to the next */
 #define RETRY_MAX_USEC (50 * USEC_PER_MSEC)
 #define N_FULL_BEFORE_FILLING 2
+#define LACK_USEC (10 * USEC_PER_MSEC) /* until the kernel may have memory for a pipe again */
 
 /* ---- birth and death ---- */
 
@@ -235,11 +236,19 @@ static RunState close_down(Run *run) {
         return run->state = RUN_OVER;
 }
 
-/* A pipe for which the kernel has no memory is full for now: its reader must not wait for what nobody writes. */
+/* A pipe for which the kernel has no memory is full for now: its reader must not wait for what nobody writes. It polls
+ * writable all the same, so time says when to try again. */
 static int write_page(Run *run) {
         int r = page_writer_flush(&run->writer);
 
-        return r == -ENOMEM ? PAGE_WRITER_FULL : r;
+        if (r != -ENOMEM || run->channel) { /* a socket has a queue of its own size, and no lack that lasts */
+                run->lacking_usec = run->again_usec = 0;
+                return r == -ENOMEM ? PAGE_WRITER_FULL : r;
+        }
+        run->again_usec = now_usec() + LACK_USEC;
+        if (run->lacking_usec == 0)
+                run->lacking_usec = now_usec();
+        return PAGE_WRITER_FULL;
 }
 
 /* Writes what is left, then the end. SQLite is reset already. */
@@ -395,7 +404,7 @@ static void begin_flush(Run *run) {
 }
 
 static RunState park(Run *run) {
-        run->parked_usec = now_usec();
+        run->parked_usec = run->lacking_usec > 0 ? run->lacking_usec : now_usec();
         if (++run->n_full >= N_FULL_BEFORE_FILLING && !run->filling_said) {
                 run->filling_said = true;
                 run_report_filling(run);

@@ -91,6 +91,7 @@ struct Run {
         uint64_t progress_usec;   /* when it last said how far it is */
         uint64_t taken_usec, first_row_usec, /* the page's, by the coarse clock */ retry_usec, retry_delay_usec;
         uint64_t parked_usec, park_until_usec; /* since when, and until when once it settled */
+        uint64_t lacking_usec, again_usec; /* since when the kernel has no memory for its pipe, next try; 0: it has */
         unsigned n_full;          /* how often the pipe was full */
         bool filling_said, parked_said;
 

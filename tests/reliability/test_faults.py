@@ -54,7 +54,7 @@ import tempfile
 import fault_imports
 import settled
 from fault_lives import reach_lives, try_lives
-from fault_stage import ENDLESS, refused, until_still
+from fault_stage import ENDLESS, TRACKS, refused, tracks, until_still
 from fault_trial import PROGRAMS, SUPERVISOR, WORKER, Trial, reach_all, side_by_side, try_share
 from faults import describe, sites_of
 from fake_polkit import FakePolkit
@@ -248,7 +248,9 @@ def cancel_is_told_again():
         trial.set_up()
         service = trial.stage.service
         client = service.client()
-        run, other = client.query("chinook", ENDLESS), client.query("chinook", ENDLESS)
+        run = client.query("chinook", ENDLESS)
+        until_still(trial.stage)
+        other = client.query("chinook", ENDLESS)
         until_still(trial.stage)
         workers = service.workers()
         equal(len(workers), 1, "workers of two runs that are parked")
@@ -279,6 +281,23 @@ def unwatched_pipe_counts():
         equal(service.log_text().count("cannot be watched"), 1, "what the log has of it")
         client.drop(statement.pipe)
         wait_for(lambda: pipe not in fds(service.pid()).values(), "it goes with its reader")
+
+
+@test
+def pipe_without_memory():
+    """A run for whose pipe the kernel has no memory parks as if it were not read, and goes on when there is some"""
+    with contextlib.closing(Trial("sqlipc-worker")) as trial:
+        trial.set_up()
+        service = trial.stage.service
+        client = service.client()
+        write = min((s for s in trial.faults.sites if (s.function, s.call) == ("write_some", "write")), key=lambda s: s.line)
+        trial.faults.arm(write, errno.ENOMEM, times=1000000)
+        run = client.query("chinook", TRACKS)
+        wait_for(lambda: service.states() == ["parked"], "the run is parked")
+        at_most(trial.faults.fired(), 10000, "how often its worker tried until then")
+        trial.faults.stop()
+        equal(run.read().rows, tracks(), "rows")
+        client.close()
 
 
 @test
