@@ -112,6 +112,7 @@ UNREACHED = {
     ("calloc", "get_started"): OTHER_SIDE,
     ("realloc", "grow"): OTHER_SIDE,
     ("poll", "channel_has_unread"): "asked only where a channel that moves has bytes on both sides",
+    ("poll", "receive_setup"): "where a worker is faster than its supervisor, which is chance",
     ("poll", "report_send"): "256 KiB of reports wait only for a supervisor that is stopped",
 }
 
@@ -311,6 +312,38 @@ def polkit_is_asked_again():
             equal(service.client(UID_A).query_rows("asked", "SELECT 1")[1], [[1]], "rows")
         equal(trial.faults.fired(), 4, "questions that could not be sent")
         equal(service.log_text().count("polkit cannot be asked"), 1, "what the log has of it")
+
+
+@test
+def held_call_that_is_not_copied():
+    """A call that waits for polkit without a copy: who may know of the database hears why, others that there is none"""
+    with contextlib.closing(Trial("sqlipcd")) as trial:
+        trial.set_up()
+        service = trial.stage.service
+        copy = trial.faults.site("waiting_call_copy", "sd_bus_message_copy")
+        for answer, error in (("no", "UnknownDatabase"), ("yes", "OutOfMemory")):
+            with contextlib.closing(FakePolkit(service.address, {"asked": answer})):
+                stranger = service.client(UID_A)
+                trial.faults.arm(copy, errno.ENOMEM)
+                failure = refused(stranger.manager, "GetDatabase", "(sa{sv})", "asked")
+                equal(failure.name, f"org.sqlipc1.Error.{error}", f"who may {answer} hears")
+                equal(trial.faults.fired(), 1, "calls that were not copied")
+
+
+@test
+def announced_without_turns():
+    """What a reload changed is announced also where there is no timer for turns"""
+    with contextlib.closing(Trial("sqlipcd")) as trial:
+        trial.set_up()
+        service = trial.stage.service
+        client = service.client()
+        client.manager("ListDatabases")
+        heard = client.signals()
+        trial.faults.arm(trial.faults.site("announcements_add", "sd_event_add_time_relative"), errno.ENOMEM)
+        service.database("extra", Path=CHINOOK)
+        client.manager("Reload")
+        wait_for(lambda: "DatabaseAdded" in [name for name, *_ in heard()], "it is announced")
+        equal(trial.faults.fired(), 1, "timers that could not be had")
 
 
 @test
