@@ -15,11 +15,11 @@ import signal
 import subprocess
 import time
 
-from settled import as_before, holds, settle, works
+from settled import QUICK, as_before, holds, settle, works
 
 from channel import Channel
 from client import Broken, Client, Failure, reference, same_rows
-from harness import SANITIZED, UID_A, UID_B, fds, main, needs_root, wait_for
+from harness import CHINOOK, SANITIZED, UID_A, UID_B, Service, executable, fds, main, needs_root, wait_for
 from steps import DB, STREAM, Stream, make_service
 from tap import Skip, at_most, cases, diagnose, equal, true
 
@@ -327,6 +327,27 @@ def supervisor_without_memory():
     diagnose(refused)
     true(refused, "everything was served: the limit is none")
     cases("exhaustion", 8 * len(BIG), "something large asked of a supervisor with little memory left")
+
+
+@needs_root
+def bus_given_up():
+    """With less memory than a message needs sd-bus gives the bus up: the service says so and ends; the next call starts it"""
+    if SANITIZED:
+        raise Skip("a sanitizer has terabytes of addresses, of which RLIMIT_AS says nothing")
+    with Service({"chinook": CHINOOK}, activation=True, limits=QUICK) as service:
+        client = service.client()
+        client.point()
+        before, pid = settle(service), service.pid()
+        with limited(pid, resource.RLIMIT_AS, size(pid)):
+            lost = "org.freedesktop.DBus.Error.NoReply"
+            equal(ask(service, client, lambda _, who: BIG["SQL"](who), {lost}), lost, "what becomes of the call")
+            wait_for(lambda: not executable(pid), "it ends")
+        client.point()
+        true(service.pid() != pid, "it is the same one")
+        true("The connection to the bus is lost." in service.log_text(), f"its log does not say so: {service.log_text()}")
+        service.forget()
+        as_before(service, before)
+    cases("exhaustion", 1, "a message that sd-bus has no memory for")
 
 
 if __name__ == "__main__":
