@@ -331,7 +331,7 @@ def supervisor_without_memory():
 
 @needs_root
 def bus_given_up():
-    """With less memory than a message needs sd-bus gives the bus up: the service says so and ends; the next call starts it"""
+    """With less memory than a message needs sd-bus gives the bus up: the service says so and ends; a call starts it"""
     if SANITIZED:
         raise Skip("a sanitizer has terabytes of addresses, of which RLIMIT_AS says nothing")
     with Service({"chinook": CHINOOK}, activation=True, limits=QUICK) as service:
