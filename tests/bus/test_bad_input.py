@@ -205,6 +205,15 @@ def invalid_sql():
 
 
 @test
+def error_of_the_first_step():
+    """What the first step fails of has SQLite's sentence and code, also where the statement was compiled before"""
+    sql, options = "SELECT abs(-9223372036854775808 + 0 * AlbumId) FROM Album", {"error-details": True}
+    for _ in range(3):
+        failure = refused("Sql", sql, options=options)
+        equal((failure.message, failure.extended), ("integer overflow", 1), "sentence and code")
+
+
+@test
 def empty_and_several_statements():
     """Nothing, comments only, several statements"""
     for sql in ("", " ", ";", "-- nothing", "/* nothing */ ;;"):

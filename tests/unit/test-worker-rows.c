@@ -52,21 +52,6 @@ static void test_error_after_rows(void) {
         rig_done(&rig);
 }
 
-/* An error at the first step, also of a statement that is compiled already: SQLite's own sentence. */
-static void test_error_at_once(void) {
-        Rig rig;
-
-        rig_init(&rig, wide);
-        for (unsigned i = 0; i < 3; i++) {
-                Outcome o = run(&rig, "SELECT abs(i) FROM t WHERE i < 0");
-
-                g_assert_cmpint(o.error, ==, ERROR_SQL);
-                g_assert_cmpuint(o.n_rows, ==, 0);
-                g_assert_cmpstr(o.message, ==, "integer overflow");
-        }
-        rig_done(&rig);
-}
-
 static void test_rows_of_any_size(void) {
         static const size_t sizes[] = { 1, 4000, 4096, 4097, 65536, 1 << 20, 5 << 20 };
         static const uint32_t page_sizes[] = { 4096, 65536, 1 << 20 };
@@ -340,7 +325,6 @@ int main(int argc, char **argv) {
         rig_main_init(&argc, &argv);
         g_test_add_func("/worker/values", test_values);
         g_test_add_func("/worker/error-after-rows", test_error_after_rows);
-        g_test_add_func("/worker/error-at-once", test_error_at_once);
         g_test_add_func("/worker/rows-of-any-size", test_rows_of_any_size);
         g_test_add_func("/worker/row-limit", test_row_limit);
         g_test_add_func("/worker/result-limit", test_result_limit);
