@@ -80,12 +80,14 @@ fuzz() {
         -artifact_prefix="$broken/" "$(finds "$1")" "$(corpus "$1")" >"$build/logs/$1" 2>&1
 }
 
+# broken TARGET: the inputs that did; others lie there that only took long.
+broken() { find "$build/broken/$1" -type f ! -name 'slow-unit-*'; }
+
 # keep TARGET: each input that broke something joins the corpus.
 keep() {
     local input kept
     tail -n 60 "$build/logs/$1" >&2
-    for input in "$build/broken/$1"/{crash,leak,oom,timeout}-*; do
-        [ -e "$input" ] || continue
+    broken "$1" | while read -r input; do
         kept=$(corpus "$1")/crash-$(sha1sum <"$input" | head -c 12)
         cp "$input" "$kept"
         echo "tools/fuzz.sh: $1 broke by $kept; again: $build/tests/fuzz/fuzz-$1 $kept" >&2
@@ -136,7 +138,7 @@ table() {
         lines='' branches=''
         [ $coverage = 0 ] || read -r lines branches < <(covered "$target") || status=1
         row "$target" "$(inputs "$target")" "$(figure "$target" average_exec_per_sec)" "$(edges "$target")" \
-            "$(figure "$target" new_units_added)" "$(files "$(corpus "$target")")" "$(files "$build/broken/$target")" \
+            "$(figure "$target" new_units_added)" "$(files "$(corpus "$target")")" "$(broken "$target" | wc -l)" \
             "$lines" "$branches"
     done
 }
