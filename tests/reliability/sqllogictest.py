@@ -8,13 +8,15 @@ Statements change the database in process, as its owner does; queries read it th
 named: pipe, channel, dbus (values in replies), relay (libsqlipc over a bus that passes no descriptors); by default by all.
 Each file has a database of its own. Prints what failed, and how many records there were; exit code 1 where one failed.
 
-The format (https://www.sqlite.org/sqllogictest/doc/trunk/about.wiki): records with empty lines between, # begins a comment.
+The format (https://www.sqlite.org/sqllogictest/doc/trunk/about.wiki): records with empty lines between; a line that begins
+with # is a comment, wherever it stands.
 
-    statement ok|error [MESSAGE]              SQL in the lines behind it
+    statement ok|error                        SQL in the lines behind it; nobody looks at more words
     query TYPES [nosort|rowsort|valuesort] [LABEL]
-                                              SQL, ---- and the values, one a line, or "N values hashing to MD5";
-                                              queries of one label bring the same
-    skipif sqlite, onlyif NAME                the next record alone: we are "sqlite"
+                                              SQL, ---- and the values, one a line, or "N values hashing to MD5"; none, or
+                                              not even ----: there are no rows. Queries of one label bring the same, also as
+                                              the file has it of one that is skipped; with a label alone nothing else counts
+    skipif NAME, onlyif NAME                  the next record alone: we are "sqlite", or "SQLite"
     hash-threshold N                          more values than N are written as a hash
     halt                                      the file ends here
 """
@@ -44,7 +46,7 @@ TRANSPORTS = ("pipe", "channel", "dbus", "relay")
 SORTS = ("nosort", "rowsort", "valuesort")
 HASHED = re.compile(r"(\d+) values hashing to ([0-9a-f]{32})$")
 NUMBERS = itertools.count(1)  # of databases
-Record = namedtuple("Record", "line kind words sql expected")
+Record = namedtuple("Record", "line kind words sql expected wanted")
 
 
 class Malformed(Exception):
@@ -57,11 +59,11 @@ class Malformed(Exception):
 def blocks(text):
     """(number of the first line, lines) of what stands between empty lines, without comments in front."""
     block, first = [], 0
-    for number, line in enumerate([*text.splitlines(), ""], 1):
-        line = line.rstrip()
-        if line.startswith("#") and "----" not in block:
+    for number, line in enumerate([*text.split("\n"), ""], 1):
+        line = line.removesuffix("\r")
+        if line.startswith("#"):
             continue
-        if line:
+        if line.strip():
             first = first if block else number
             block.append(line)
         elif block:
@@ -72,19 +74,19 @@ def blocks(text):
 def applies(line):
     """Of `skipif` and `onlyif`: whether the record behind them is for us."""
     verb, engine = line.split()[:2]
-    return (engine == ENGINE) == (verb == "onlyif")
+    return (engine.lower() == ENGINE) == (verb == "onlyif")
 
 
 def record(number, block):
-    """The record of a block; None: it is for another engine."""
+    """The record of a block; not `wanted`: it is for another engine."""
     wanted = True
     while block and block[0].split()[0] in ("skipif", "onlyif"):
         if len(block[0].split()) < 2:
             raise Malformed(f"line {number}: {block[0]}: which engine?")
         wanted &= applies(block[0])
         block, number = block[1:], number + 1
-    if not block or not wanted:
-        return None
+    if not block:
+        raise Malformed(f"line {number - 1}: no record behind it")
     kind, *words = block[0].split()
     if kind not in ("statement", "query", "halt", "hash-threshold"):
         raise Malformed(f"line {number}: {kind} is no record")
@@ -92,7 +94,7 @@ def record(number, block):
     if kind == "query" and "----" in sql:
         at = sql.index("----")
         sql, expected = sql[:at], sql[at + 1 :]
-    return Record(number, kind, words, "\n".join(sql), expected)
+    return Record(number, kind, words, "\n".join(sql), expected, wanted)
 
 
 def check_form(one):
@@ -126,8 +128,8 @@ def show(value, kind):
         return "NULL"
     if kind == "I":
         return str((cast(value, "INTEGER") + 2**31) % 2**32 - 2**31)  # sqlite3_column_int()
-    if kind == "R":
-        return f"{cast(value, 'REAL'):.3f}"
+    if kind == "R":  # 199 bytes are what the original has room for
+        return CONVERTER.execute("SELECT printf('%.3f', ?)", (cast(value, "REAL"),)).fetchone()[0].decode()[:199]
     text = bytes(value) if isinstance(value, bytes) else cast(value, "TEXT")
     text = text.split(b"\0")[0]  # a C string
     return "".join(chr(b) if 32 <= b <= 126 else "@" for b in text) or "(empty)"
@@ -143,6 +145,7 @@ def arrange(rows, types, sort):
 
 
 def digest(values):
+    """MD5 of the values, each with a line break behind it."""
     return hashlib.md5("".join(f"{value}\n" for value in values).encode(), usedforsecurity=False).hexdigest()
 
 
@@ -153,10 +156,14 @@ def expected_values(lines, types):
     return lines
 
 
+def hashed(lines):
+    """What is expected is a hash: its match."""
+    return HASHED.match(lines[0]) if len(lines) == 1 else None
+
+
 def fault_in(values, lines, types, threshold):
     """What is wrong with the values of a query; None: nothing."""
-    hashed = HASHED.match(lines[0]) if len(lines) == 1 else None
-    if hashed:
+    if hashed(lines):
         got = f"{len(values)} values hashing to {digest(values)}"
         return None if got == lines[0] else f"got {got}, expected {lines[0]}"
     if values in (lines, expected_values(lines, types)):
@@ -221,6 +228,7 @@ class Run:
         counts["files"] += 1
         database = sides.service.data / f"{name}.sqlite"
         self.db = sqlite3.connect(database, isolation_level=None)
+        self.db.text_factory = bytes
         self.db.execute("PRAGMA synchronous = OFF")
         self.db.execute("PRAGMA user_version = 1")  # there is a file
         sides.service.database(name, Path=database)
@@ -255,21 +263,32 @@ class Run:
             self.judge(one, name, arrange(rows, types, sort))
 
     def judge(self, one, name, values):
-        if one.expected is not None:
-            fault = fault_in(values, one.expected, one.words[0], self.threshold)
+        label = one.words[2:3]
+        if one.expected is not None or not label:
+            fault = fault_in(values, one.expected or [], one.words[0], self.threshold)
             if fault:
                 self.fail(one, f"{name}: {fault}")
-        if len(one.words) > 2:
-            known = self.labels.setdefault(one.words[2], digest(values))
-            if known != digest(values):
-                self.fail(one, f"{name}: other values than before under the label {one.words[2]}")
+        if label:
+            self.agree(one, name, digest(values))
+
+    def agree(self, one, name, md5):
+        """What others of the same label brought, this one brings as well."""
+        if self.labels.setdefault(one.words[2], md5) != md5:
+            self.fail(one, f"{name}: other values than before under the label {one.words[2]}")
+
+    def skip(self, one):
+        """Of a record for another engine: what the file says that a label stands for."""
+        self.counts["skipped"] += 1
+        if one.kind == "query" and len(one.words) > 2 and one.expected:
+            hash_line = hashed(one.expected)
+            self.agree(one, "skipped", hash_line[2] if hash_line else digest(one.expected))
 
     def run(self):
         """What failed, a line each."""
         for number, block in blocks(self.path.read_text(encoding="utf-8", errors="surrogateescape")):
             one = record(number, block)
-            if not one:
-                self.counts["skipped"] += 1
+            if not one.wanted:
+                self.skip(one)
                 continue
             check_form(one)
             if one.kind == "halt":

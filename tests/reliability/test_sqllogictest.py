@@ -13,6 +13,8 @@ from tap import cases, equal, test, true
 FOLDER = pathlib.Path(__file__).resolve().parent / "sqllogictest"
 service = Service(limits={"WorkerIdleSec": "1"})
 HEAD = "statement ok\nCREATE TABLE t(a INTEGER, b TEXT)\n\nstatement ok\nINSERT INTO t VALUES(1, 'x'), (2, 'y')\n\n"
+OTHER_HASH = "2 values hashing to 00000000000000000000000000000000"
+LABELLED = "\n\nquery I nosort one\nSELECT a FROM t\n"
 # Records that must fail, for what is said.
 WRONG = (
     ("query I\nSELECT a FROM t ORDER BY a\n----\n1\n3\n", "expected ['1', '3']"),
@@ -20,12 +22,18 @@ WRONG = (
     ("query I\nSELECT a FROM t ORDER BY a\n----\n1\n", "got 2 values"),
     ("query I\nSELECT a FROM t WHERE a > 5\n----\n1\n", "got 0 values"),
     ("query IT\nSELECT a FROM t\n----\n1\n2\n", "1 columns instead of 2"),
-    ("query I\nSELECT a FROM t ORDER BY a\n----\n2 values hashing to 00000000000000000000000000000000\n", "hashing to"),
+    ("query I\nSELECT a FROM t ORDER BY a\n----\n" + OTHER_HASH + "\n", "hashing to"),
     ("query I nosort one\nSELECT a FROM t\n\nquery I nosort one\nSELECT a + 1 FROM t\n", "under the label one"),
     ("query I\nSELECT no_such FROM t\n----\n1\n", "no such column"),
     ("statement ok\nSELECT no_such FROM t\n", "no such column"),
     ("statement error\nSELECT a FROM t\n", "it should fail"),
     ("onlyif sqlite\nquery I\nSELECT 1\n----\n2\n", "expected ['2']"),
+    ("onlyif SQLite\nquery I\nSELECT 1\n----\n2\n", "expected ['2']"),
+    ("query I\nSELECT a FROM t\n", "got 2 values"),
+    ("query T\nSELECT 'x '\n----\nx\n", "expected ['x']"),
+    ("query I\nSELECT 1\n----\n# no value\n2\n", "expected ['2']"),
+    ("skipif SQLite\nquery I nosort one\n?\n----\n7\n8\n" + LABELLED, "under the label one"),
+    ("onlyif mysql\nquery I nosort one\n?\n----\n" + OTHER_HASH + LABELLED, "under the label one"),
 )
 MALFORMED = (
     "query X\nSELECT 1\n",
@@ -34,6 +42,7 @@ MALFORMED = (
     "nonsense\n",
     "query I\n",
     "skipif\nhalt\n",
+    "skipif sqlite\n",
 )
 
 
