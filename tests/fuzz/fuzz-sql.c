@@ -196,7 +196,7 @@ static void read_case(Case *c, const uint8_t *bytes, size_t size) {
         c->job.result_size_max = result_sizes[limits / 16 % 4];
         c->reader = (WorkerSideReader) {
                 .pipe_size = c->flags & FLAG_SMALL_PIPE ? 4096 : 0,
-                .at_once = c->flags & FLAG_SLOW_READER ? 1 + 16 * (size_t) input_byte(&in) : 0,
+                .at_once = c->flags & FLAG_SLOW_READER ? 61 + 16 * (size_t) input_byte(&in) : 0, /* fewer: minutes */
                 .leaves_after = c->flags & FLAG_READER_LEAVES ? 1 + 64 * (size_t) input_byte(&in) : 0,
                 .cancel_after = c->flags & FLAG_CANCEL ? 1 + input_byte(&in) % 8u : 0,
         };
