@@ -104,7 +104,8 @@ static inline size_t fault_less(size_t size) {
 #define strdup(...) FAULT_NULL(strdup, __VA_ARGS__)
 #define strndup(...) FAULT_NULL(strndup, __VA_ARGS__)
 #define open_memstream(...) FAULT_NULL(open_memstream, __VA_ARGS__)
-#define fclose(...) FAULT_ERRNO(fclose, (ENOMEM), __VA_ARGS__) /* of a stream of memory */
+/* Of a stream of memory, which is gone then. */
+#define fclose(...) (fclose(__VA_ARGS__) != 0 || fault_set_errno(FAULT("fclose", (ENOMEM))) != 0 ? EOF : 0)
 #define asprintf(...) FAULT_ERRNO(asprintf, (ENOMEM), __VA_ARGS__)
 #define vasprintf(...) FAULT_ERRNO(vasprintf, (ENOMEM), __VA_ARGS__)
 #define mmap(...) (fault_set_errno(FAULT("mmap", (ENOMEM))) ? MAP_FAILED : mmap(__VA_ARGS__))
