@@ -234,7 +234,6 @@ static inline size_t fault_less(size_t size) {
 #define sd_bus_path_decode(...) FAULT_NEGATIVE(sd_bus_path_decode, (ENOMEM), __VA_ARGS__)
 #define sd_bus_reply_method_return(...) FAULT_NEGATIVE(sd_bus_reply_method_return, (ENOMEM, ENOBUFS), __VA_ARGS__)
 #define sd_bus_reply_method_errorf(...) FAULT_NEGATIVE(sd_bus_reply_method_errorf, (ENOMEM, ENOBUFS), __VA_ARGS__)
-#define sd_bus_slot_set_destroy_callback(...) FAULT_NEGATIVE(sd_bus_slot_set_destroy_callback, (ENOMEM), __VA_ARGS__)
 #define sd_bus_slot_set_floating(...) FAULT_NEGATIVE(sd_bus_slot_set_floating, (ENOMEM), __VA_ARGS__)
 
 /* These set an error and return its number, or that of "no memory". */
