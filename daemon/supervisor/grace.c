@@ -1,29 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Whether a worker is stuck, or only had no CPU. Supervisor. */
-#include <time.h>
-
 #include "grace.h"
 #include "worker.h"
 
 #define ENOUGH_USEC UINT64_C(250000) /* to look around, whatever it is at */
 #define N_SPARED_MAX 4
 
-/* Of all its life. 0: it is dead, which others find out. */
-static uint64_t cpu_usec(const Worker *w) {
-        struct timespec ts;
-        clockid_t clock;
-
-        if (w->pid <= 0 || clock_getcpuclockid(w->pid, &clock) != 0 || clock_gettime(clock, &ts) < 0)
-                return 0;
-        return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
-}
-
 void grace_begin(Grace *g, const Worker *w, uint64_t usec) {
-        *g = (Grace) { .cpu_usec = cpu_usec(w) + (usec / 4 < ENOUGH_USEC ? usec / 4 : ENOUGH_USEC) };
+        *g = (Grace) { .cpu_usec = worker_cpu_usec(w) + (usec / 4 < ENOUGH_USEC ? usec / 4 : ENOUGH_USEC) };
 }
 
 bool grace_is_starved(const Grace *g, const Worker *w) {
-        return cpu_usec(w) < g->cpu_usec;
+        return worker_cpu_usec(w) < g->cpu_usec;
 }
 
 bool grace_goes_on(Grace *g, const Worker *w) {

@@ -165,6 +165,9 @@ int manager_new(BusType type, char **config_directories, Manager **ret) {
         r = run_timer_start(m);
         if (r < 0)
                 return r;
+        r = worker_priority_start(m);
+        if (r < 0)
+                return r;
         r = invariants_watch(m);
         if (r < 0)
                 return r;
@@ -410,6 +413,7 @@ Manager *manager_free(Manager *m) {
         m->stop_timer = sd_event_source_disable_unref(m->stop_timer);
         statement_expiry_done(&m->statement_expiry);
         run_timer_done(&m->run_timer);
+        worker_priority_stop(&m->priorities);
         m->rest_timer = sd_event_source_disable_unref(m->rest_timer);
         idle_stop(m);
         status_stop(m);

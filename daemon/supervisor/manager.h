@@ -25,6 +25,7 @@
 #include "run-timer.h"
 #include "statement-expiry.h"
 #include "status.h"
+#include "worker-priority.h"
 #include "worker-program.h"
 
 typedef enum BusType { BUS_SYSTEM, BUS_USER, BUS_ADDRESS } BusType;
@@ -49,6 +50,7 @@ typedef struct Manager {
         GHashTable *channels;    /* number -> Channel */
         uint64_t channels_max;   /* of all, by the descriptors that there are */
         GQueue workers;          /* of Worker, by manager_link */
+        PriorityTimer priorities;
         PipeBudget pipe_budget;
         GQueue resting_pipes;    /* of Pipe, by rest_link */
         sd_event_source *rest_timer;

@@ -112,6 +112,7 @@ void worker_add_channel(Worker *w, Channel *c) {
 
         g_queue_push_tail_link(&w->channels, &c->worker_link);
         (void) worker_ping(w);
+        worker_priority_watch(w->manager);
         if (first)
                 watch(w);
 }

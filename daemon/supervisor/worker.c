@@ -175,7 +175,7 @@ static void watch_idle(Worker *w, uint64_t usec) {
         (void) sd_event_source_set_enabled(w->idle_timer, SD_EVENT_ONESHOT);
 }
 
-static bool is_idle(const Worker *w) {
+bool worker_is_idle(const Worker *w) {
         return !w->runs.head && !w->channels.head;
 }
 
@@ -185,7 +185,7 @@ static bool may_have_job(const Worker *w) {
 }
 
 void worker_on_work_over(Worker *w) {
-        if (!is_idle(w) || w->control_fd < 0)
+        if (!worker_is_idle(w) || w->control_fd < 0)
                 return;
         w->idle_usec = manager_now(); /* the timer looks at it when it fires: no query sets it */
         if (w->ending)
@@ -196,6 +196,7 @@ void worker_on_work_over(Worker *w) {
 
 void worker_add_run(Worker *w, Run *run) {
         g_queue_push_tail_link(&w->runs, &run->worker_link);
+        worker_priority_watch(w->manager);
 }
 
 void worker_remove_run(Worker *w, Run *run) {
@@ -204,7 +205,7 @@ void worker_remove_run(Worker *w, Run *run) {
 }
 
 bool worker_takes_job(const Worker *w) {
-        return worker_stays(w) && w->spoke && !w->outdated && is_idle(w);
+        return worker_stays(w) && w->spoke && !w->outdated && worker_is_idle(w);
 }
 
 int worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sentence) {
@@ -243,7 +244,7 @@ void worker_outdate(Worker *w) {
 }
 
 static bool may_end(const Worker *w) {
-        return worker_stays(w) && is_idle(w) && !may_have_job(w);
+        return worker_stays(w) && worker_is_idle(w) && !may_have_job(w);
 }
 
 static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -254,7 +255,7 @@ static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
                 watch_idle(w, now + EXIT_USEC);
         else if (w->ending)
                 worker_kill(w, "it was told to end, and goes on");
-        else if (is_idle(w) && now < w->idle_usec + wait_usec)
+        else if (worker_is_idle(w) && now < w->idle_usec + wait_usec)
                 watch_idle(w, w->idle_usec + wait_usec);
         else if (may_end(w))
                 worker_end(w);
@@ -350,7 +351,7 @@ void worker_free(Worker *w) {
         w->watch = sd_event_source_disable_unref(w->watch);
         if (w->control_fd >= 0)
                 close(w->control_fd);
-        assert(is_idle(w));
+        assert(worker_is_idle(w));
         g_queue_unlink(&g->workers, &w->group_link);
         g_queue_unlink(&w->manager->workers, &w->manager_link);
         quota_count_worker(g->user, g->database, -1);
@@ -521,7 +522,7 @@ void worker_process(Worker *w) {
         size_t budget = MESSAGE_BYTES_AT_ONCE;
 
         for (int i = 0; i < MESSAGES_AT_ONCE && budget > 0 && w->control_fd >= 0 && !w->distrusted; i++)
-                if (receive(w, &budget) <= 0 || is_idle(w)) /* who has nothing to do has nothing to say: no look in vain */
+                if (receive(w, &budget) <= 0 || worker_is_idle(w)) /* who has nothing to do has nothing to say: no look in vain */
                         return;
 }
 

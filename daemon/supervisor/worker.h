@@ -16,6 +16,7 @@
 
 #include "group.h"
 #include "run.h"
+#include "worker-priority.h"
 
 struct Worker {
         Manager *manager;         /* not owned */
@@ -37,6 +38,7 @@ struct Worker {
         uint64_t ping_usec;       /* when it was asked; 0: it owes no answer */
         uint64_t stuck_until_usec;
         bool spared, end_spared;  /* manager_came_late() to the watch; to the end, which may come in the same turn */
+        WorkerPriority priority;
         sd_event_source *io, *child, *idle_timer, *watch;
         GList group_link, manager_link;
 };
@@ -85,6 +87,9 @@ void worker_free(Worker *w);
 static inline bool worker_stays(const Worker *w) {
         return w->control_fd >= 0 && !w->ending && !w->killed;
 }
+
+/* No run and no channel. */
+bool worker_is_idle(const Worker *w);
 
 /* Runs that want a CPU, those on channels included as far as they are known. */
 unsigned worker_n_runnable(const Worker *w);

@@ -14,6 +14,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import settled
 from harness import CHINOOK, SANITIZED, UID_A, UID_B, Service, main
@@ -25,6 +26,7 @@ ANSWERS = 8 if SANITIZED else 25
 # What a message of an attacker may cost the supervisor: ten times of what is seen.
 CPU_USEC_MAX = 20000 if SANITIZED else 2000
 ROOT = os.geteuid() == 0
+LASTING = 1.5
 LIMITS = {**settled.QUICK, "TempSizeMax": "64M", "PrepareTimeoutSec": 1, "ParkTimeoutSec": 2, "ParkTimeoutRollbackSec": 2}
 
 
@@ -102,6 +104,13 @@ def computing(n):
             process.wait()
 
 
+def lasts(step):
+    """Until those of the attack that compute for long have a lower priority (worker-priority.h)."""
+    end = time.monotonic() + LASTING
+    while time.monotonic() < end:
+        step()
+
+
 def measure(attack, answers, turns):
     """Seconds by way: (quiet, under attack, beside as many processes that compute as the attack had, with its workers)."""
     all_of_it = tuple({way: [] for way in WAYS} for _ in range(3))
@@ -115,7 +124,7 @@ def measure(attack, answers, turns):
             add(0, turn(neighbours, answers, neighbours.rest))
             quiet = len(service.workers())
             with attack.begin(service) as step:
-                step()
+                lasts(step)
                 add(1, turn(neighbours, answers, step))
                 attackers = max(1, 1 + len(service.workers()) - quiet)
             with computing(attackers):

@@ -5,12 +5,14 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import sqlite3
+import subprocess
 
 from machine import (
     HOME, STATE, copy_of_chinook, done, dropped, equal, main_pid, published, query, refused, sanitized, status, stop,
-    test, true, uid, unit, workers,
+    test, true, uid, unit, wait_for, workers,
 )
 
 PROBE = HOME / "tests/system/probe.py"
@@ -103,6 +105,29 @@ def processes_are_confined():
     for helper in helpers:
         more = int(status(helper, "Seccomp_filters")) - int(status(pid, "Seccomp_filters"))
         equal(more, own_filters, "filters that a worker has more")
+
+
+@test
+def priorities():
+    """A worker that computes for long has a lower priority. At rest it gets it back; where the machine forbids that, it ends"""
+    endless = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+    query("SELECT 1")
+    pid = main_pid()
+
+    def lowered():
+        return [worker for worker in workers(pid) if os.getpriority(os.PRIO_PROCESS, worker) == 10]
+
+    asks = ["ipcq-cli", "--system", "chinook", endless]
+    with subprocess.Popen(asks, user="sqlipc-reader", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as computing:
+        try:
+            (worker,) = wait_for(lowered, "a worker has a lower priority")
+            limits = pathlib.Path(f"/proc/{worker}/limits").read_text()
+        finally:
+            computing.terminate()
+    # LimitNICE= of the unit, if whoever made this container could give it
+    allowed = int(re.search(r"^Max nice priority +(\d+)", limits, re.M)[1]) >= 20
+    wait_for(lambda: not lowered(), "none has a lower priority")
+    equal(worker in workers(pid), allowed, "whether the worker went on")
 
 
 @test

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Whose computing may wait. Supervisor. */
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "log.h"
+#include "manager.h"
+#include "worker.h"
+#include "worker-priority.h"
+
+#define LOOK_USEC UINT64_C(250000)
+#define LOOK_ACCURACY_USEC UINT64_C(50000)
+#define BUSY_USEC UINT64_C(500000)
+#define N_RESTS 4
+#define REST_SHARE 10 /* who uses less than one part in so many of a processor rests */
+#define NICE 10
+#define NICE_MAX 19
+
+uint64_t worker_cpu_usec(const Worker *w) {
+        struct timespec ts;
+        clockid_t clock;
+
+        if (w->pid <= 0 || clock_getcpuclockid(w->pid, &clock) != 0 || clock_gettime(clock, &ts) < 0)
+                return 0;
+        return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
+}
+
+static void lower_priority(Worker *w) {
+        int nice = MIN(w->manager->priorities.nice + NICE, NICE_MAX);
+
+        w->priority.lowered = true; /* also where it cannot be: it is not tried again and again */
+        if (setpriority(PRIO_PROCESS, (id_t) w->pid, nice) < 0)
+                log_debug("The priority of worker %i cannot be lowered: %s", (int) w->pid, g_strerror(errno));
+}
+
+/* Its channels go on elsewhere where it has to end. */
+static void restore_priority(Worker *w) {
+        if (setpriority(PRIO_PROCESS, (id_t) w->pid, w->manager->priorities.nice) >= 0)
+                w->priority = (WorkerPriority) { .cpu_usec = w->priority.cpu_usec };
+        else
+                (void) worker_end_unless_busy(w);
+}
+
+static void look_at(Worker *w, uint64_t elapsed_usec) {
+        WorkerPriority *p = &w->priority;
+        uint64_t cpu_usec = worker_cpu_usec(w), used_usec = cpu_usec - MIN(p->cpu_usec, cpu_usec);
+
+        p->cpu_usec = cpu_usec;
+        if (used_usec < elapsed_usec / REST_SHARE) {
+                p->busy_usec = 0;
+                p->n_rests++;
+        } else {
+                p->busy_usec += used_usec;
+                p->n_rests = 0;
+        }
+        if (!p->lowered && p->busy_usec >= BUSY_USEC)
+                lower_priority(w);
+        else if (p->lowered && p->n_rests >= N_RESTS)
+                restore_priority(w);
+}
+
+static void set(PriorityTimer *t, bool on) {
+        int r = 0;
+
+        t->looked_usec = on ? manager_now() : 0;
+        if (on)
+                r = sd_event_source_set_time_relative(t->source, LOOK_USEC);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(t->source, on ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+        if (r < 0)
+                log_error("A timer cannot be set: %s", strerror(-r));
+}
+
+static int on_look(sd_event_source *s, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+        uint64_t elapsed_usec = manager_now() - m->priorities.looked_usec;
+        bool on = false;
+
+        for (GList *i = m->workers.head; i; i = i->next) {
+                Worker *w = i->data;
+
+                if (!worker_stays(w))
+                        continue;
+                look_at(w, elapsed_usec);
+                on |= !worker_is_idle(w) || w->priority.lowered;
+        }
+        set(&m->priorities, on);
+        return 0;
+}
+
+int worker_priority_start(Manager *m) {
+        m->priorities.nice = getpriority(PRIO_PROCESS, 0);
+        return sd_event_add_time(m->event, &m->priorities.source, CLOCK_MONOTONIC, UINT64_MAX, LOOK_ACCURACY_USEC, on_look,
+                                 m);
+}
+
+void worker_priority_stop(PriorityTimer *t) {
+        t->source = sd_event_source_disable_unref(t->source);
+}
+
+void worker_priority_watch(Manager *m) {
+        if (m->priorities.looked_usec == 0)
+                set(&m->priorities, true);
+}

@@ -1,0 +1,86 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Who computes for long goes on at a lower priority, so that who asks what takes a millisecond finds a processor; and gets
+it back once it rests."""
+import contextlib
+import os
+import time
+
+from channel import Channel
+from client import Failure
+from harness import CHINOOK, UID_A, UID_B, Service, main, needs_root, wait_for
+from tap import equal, test, true
+
+ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+OURS = os.getpriority(os.PRIO_PROCESS, 0)
+LOWER = min(OURS + 10, 19)
+
+
+def priority(pid):
+    return os.getpriority(os.PRIO_PROCESS, pid)
+
+
+def lowered(service):
+    return [pid for pid in service.workers() if priority(pid) == LOWER]
+
+
+@contextlib.contextmanager
+def computing(service, client):
+    """An endless query in another call of that client, until its worker has a lower priority; then it is cancelled."""
+    ask = Channel(client)
+    ask.query(ENDLESS)
+    wait_for(lambda: lowered(service), "the worker has a lower priority")
+    yield
+    for number, *_ in service.driver.manager("ListRuns")[0]:
+        service.driver.manager("CancelRun", "(ta{sv})", number)
+    with contextlib.suppress(Failure):
+        ask.frame()
+    ask.close()
+
+
+@needs_root
+def lowered_and_back():
+    """Half a second of computing lowers it, a second of rest brings it back; other workers keep theirs"""
+    with Service({"chinook": CHINOOK}, limits={"WorkerIdleSec": 600}) as service:
+        heavy, light = service.client(UID_A), service.client(UID_B)
+        light.point()
+        (beside,) = service.workers()
+        with computing(service, heavy):
+            (pid,) = lowered(service)
+            light.point()
+            equal(priority(beside), OURS, "the priority of another user's worker")
+            true(pid != beside, "users share a worker")
+        wait_for(lambda: not lowered(service), "the priority is back")
+        true({pid, beside} <= set(service.workers()), "a worker ended")
+        heavy.point()
+
+
+@test
+def short_queries():
+    """Queries that are short, with pauses between, lower nothing"""
+    with Service({"chinook": CHINOOK}, limits={"WorkerIdleSec": 600}) as service:
+        client = service.client()
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            client.point()
+            equal([priority(pid) for pid in service.workers()], [OURS], "priorities of workers")
+            time.sleep(0.02)
+
+
+@needs_root
+def where_it_cannot_come_back():
+    """Where it cannot be given back, as in a user's own service, the worker ends when it rests, and its channels go on"""
+    with Service({"chinook": CHINOOK}, limits={"WorkerIdleSec": 600, "WorkersMax": 1}, uid=UID_A) as service:
+        client = service.client(UID_A)
+        channel = Channel(client)
+        statement = channel.prepare("SELECT ? + 1")
+        channel.statement(statement)
+        with computing(service, client):
+            (pid,) = lowered(service)
+        wait_for(lambda: pid not in service.workers(), "the worker ends")
+        equal(channel.read(channel.fetch(statement, 41)).rows, [[42]], "rows")
+        equal([priority(worker) for worker in service.workers()], [OURS], "priorities of workers")
+        channel.close()
+
+
+main()
