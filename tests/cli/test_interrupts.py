@@ -107,7 +107,7 @@ def quit_pager(shell):
     """less drops what it has not read yet when it is interrupted, so it may want to be asked again."""
 
     def asked_again():
-        if shell.foreground() != shell.process.pid:
+        if not shell.at_prompt():
             shell.send("q")
             time.sleep(0.2)
         return shell.at_prompt()
