@@ -71,7 +71,7 @@ tools/install-dependencies.sh test || exit 1
 build build-gcc gcc --buildtype=debugoptimized -Dinvariants=true && check build-gcc
 if [ $quick = 0 ]; then
     build build-asan gcc --buildtype=debugoptimized -Dinvariants=true -Db_sanitize=address,undefined && check build-asan
-    build build-clang clang --buildtype=debugoptimized
+    build build-clang clang --buildtype=debug
 fi
 
 if [ $report = 1 ]; then

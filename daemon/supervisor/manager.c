@@ -250,11 +250,14 @@ int manager_connect(Manager *m, BusType type, const char *address) {
         r = sd_bus_attach_event(m->bus, m->event, SD_EVENT_PRIORITY_NORMAL);
         if (r < 0)
                 return r;
-        r = sd_bus_request_name(m->bus, SQLIPC_BUS_NAME, 0);
+        r = idle_start(m);
         if (r < 0)
                 return r;
-        r = idle_start(m);
-        return r < 0 ? r : status_start(m);
+        r = status_start(m);
+        if (r < 0)
+                return r;
+        /* last: who finds us under our name is served */
+        return sd_bus_request_name(m->bus, SQLIPC_BUS_NAME, 0);
 }
 
 /* ---- Stop ---- */

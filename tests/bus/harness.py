@@ -231,7 +231,8 @@ class Service:
             keep
             | {
                 "SQLIPC_WORKER_PATH": str(self.worker),
-                "ASAN_OPTIONS": f"log_path={reports}/asan:detect_leaks=1:abort_on_error=0",
+                # SIGBUS is what a file does that is cut under its mapping; the log says who died of it
+                "ASAN_OPTIONS": f"log_path={reports}/asan:detect_leaks=1:abort_on_error=0:handle_sigbus=0",
                 "UBSAN_OPTIONS": f"log_path={reports}/ubsan:print_stacktrace=1",
             }
             | extra

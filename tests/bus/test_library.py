@@ -74,8 +74,10 @@ def daemon_lost(transport):
         os.kill(service.pid(), signal.SIGKILL)
         wait_for(lambda: not service.has_owner(), "the bus notices")
         error, name, message = library.failure("rows 0")
-        equal((error, name), (104, "DaemonLost"), message)
-        equal(library.failure("rows 1")[1], "DaemonLost", "the same again")
+        # A worker may find its supervisor gone, and say so on a channel, before the kernel kills it for that.
+        said = {(104, "DaemonLost"), (108, "ShuttingDown")} if transport == "channel" else {(104, "DaemonLost")}
+        true((error, name) in said, f"error {error}, {name}: {message}")
+        equal(library.failure("rows 1")[1], name, "the same again")
         library.ok("execute")
         equal(library.ask("rows 0"), ([[42]], "end 1"), "rows from the next daemon")
         library.ok("query chinook SELECT 7")
