@@ -522,7 +522,8 @@ void worker_process(Worker *w) {
         size_t budget = MESSAGE_BYTES_AT_ONCE;
 
         for (int i = 0; i < MESSAGES_AT_ONCE && budget > 0 && w->control_fd >= 0 && !w->distrusted; i++)
-                if (receive(w, &budget) <= 0 || worker_is_idle(w)) /* who has nothing to do has nothing to say: no look in vain */
+                /* who has nothing to do has nothing to say: no look in vain */
+                if (receive(w, &budget) <= 0 || worker_is_idle(w))
                         return;
 }
 

@@ -109,7 +109,7 @@ def processes_are_confined():
 
 @test
 def priorities():
-    """A worker that computes for long has a lower priority. At rest it gets it back; where the machine forbids that, it ends"""
+    """A worker that computes for long has a lower priority; at rest it gets it back, or where that is forbidden, ends"""
     endless = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
     query("SELECT 1")
     pid = main_pid()
