@@ -61,7 +61,7 @@ build() {
 check() {
     say "testing $1 ${suites[*]:-all suites}"
     rm -f "$1/meson-logs/testlog.json"
-    meson test -C "$1" --no-rebuild --print-errorlogs --num-processes $(($(nproc) * 3)) "${suites[@]}"
+    meson test -C "$1" --no-rebuild --print-errorlogs --num-processes $(($(nproc) * 2)) "${suites[@]}"
     logs+=("$1/meson-logs/testlog.json")
 }
 

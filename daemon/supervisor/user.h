@@ -33,6 +33,7 @@ typedef struct User {
         size_t held_size, joined_size;
         PipeAccount pipe_account;
         PolkitAccount polkit_account;
+        uint64_t computed_usec; /* when a worker with a lower priority was last seen at work; worker-priority.h */
         GQueue pipes;  /* of Pipe, by its link */
         GQueue groups; /* of Group, by its user_link */
 } User;

@@ -35,6 +35,15 @@ static void lower_priority(Worker *w) {
                 log_debug("The priority of worker %i cannot be lowered: %s", (int) w->pid, g_strerror(errno));
 }
 
+void worker_priority_inherit(Worker *w) {
+        uint64_t computed_usec = w->group->user->computed_usec;
+
+        if (computed_usec == 0 || manager_now() - computed_usec >= N_RESTS * LOOK_USEC)
+                return;
+        lower_priority(w);
+        worker_priority_watch(w->manager);
+}
+
 /* Its channels go on elsewhere where it has to end. */
 static void restore_priority(Worker *w) {
         if (setpriority(PRIO_PROCESS, (id_t) w->pid, w->manager->priorities.nice) >= 0)
@@ -59,6 +68,8 @@ static void look_at(Worker *w, uint64_t elapsed_usec) {
                 lower_priority(w);
         else if (p->lowered && p->n_rests >= N_RESTS)
                 restore_priority(w);
+        if (p->lowered && p->n_rests == 0)
+                w->group->user->computed_usec = manager_now();
 }
 
 static void set(PriorityTimer *t, bool on) {

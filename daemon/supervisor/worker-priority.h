@@ -7,6 +7,9 @@
  * kept busy. Alone it computes as fast as before. Once it rests for a second it gets its priority back (the system's unit
  * allows that by LimitNICE=), or, where that is not allowed, it ends, and the next query starts another.
  *
+ * What a user starts less than a second after that has the lower priority at once: it makes no difference whether the
+ * worker that computed goes on, ends or is killed.
+ *
  * One timer for all. It runs while there is something to look at, so an idle service sleeps.
  */
 #ifndef SQLIPC_WORKER_PRIORITY_H
@@ -35,6 +38,9 @@ typedef struct PriorityTimer {
 /* 0 or -errno. */
 int worker_priority_start(Manager *m);
 void worker_priority_stop(PriorityTimer *t);
+
+/* It was started a moment ago. */
+void worker_priority_inherit(Worker *w);
 
 /* A worker has something to do. */
 void worker_priority_watch(Manager *m);

@@ -153,6 +153,7 @@ int worker_new(Group *g) {
                 worker_free(w);
                 return r;
         }
+        worker_priority_inherit(w);
         log_full(LOG_DEBUG, database_name(g->database), NULL, "Worker %i started for uid %u.", (int) w->pid,
                  (unsigned) g->user->uid);
         return 0;

@@ -4,10 +4,11 @@
 it back once it rests."""
 import contextlib
 import os
+import signal
 import time
 
 from channel import Channel
-from client import Failure
+from client import Broken, Failure
 from harness import CHINOOK, UID_A, UID_B, Service, main, needs_root, wait_for
 from tap import equal, test, true
 
@@ -33,7 +34,7 @@ def computing(service, client):
     yield
     for number, *_ in service.driver.manager("ListRuns")[0]:
         service.driver.manager("CancelRun", "(ta{sv})", number)
-    with contextlib.suppress(Failure):
+    with contextlib.suppress(Broken, Failure):
         ask.frame()
     ask.close()
 
@@ -53,6 +54,24 @@ def lowered_and_back():
         wait_for(lambda: not lowered(service), "the priority is back")
         true({pid, beside} <= set(service.workers()), "a worker ended")
         heavy.point()
+
+
+@needs_root
+def inherited():
+    """What a user starts while a worker of his computes, or after it was killed for that, has the lower priority, too"""
+    with Service({"chinook": CHINOOK, "other": CHINOOK}, limits={"WorkerIdleSec": 600}) as service:
+        heavy, light = service.client(UID_A), service.client(UID_B)
+        with computing(service, heavy):
+            (pid,) = lowered(service)
+            heavy.point("other")
+            equal(len(lowered(service)), 2, "workers with a lower priority")
+            os.kill(pid, signal.SIGKILL)
+            wait_for(lambda: pid not in service.workers(), "the worker is gone")
+            heavy.point()
+            light.point()
+            equal(sorted(map(priority, service.workers())), [OURS, LOWER, LOWER], "priorities of workers")
+        wait_for(lambda: not lowered(service), "priorities are back")
+        equal(len(service.workers()), 3, "workers")
 
 
 @test

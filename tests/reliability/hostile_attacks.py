@@ -208,7 +208,7 @@ def of_sql(name, what, sql, names, n=4, options=None):
     attack(name, False, what)(run)
 
 
-LEVELS = "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})" for n in range(1, 19))
+LEVELS = "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})" for n in range(1, 21))
 
 of_sql("endless queries", "queries that never end, up to their deadline", f"{ENDLESS}count(*) FROM n", ["TimedOut"])
 of_sql(
@@ -220,7 +220,7 @@ of_sql(
     ["OutOfMemory", "LimitsExceeded", "RowTooLarge", "TimedOut", "WorkerLost"], n=2,
 )
 of_sql(
-    "long compiling", "nested CTEs that compile for seconds", f"WITH c0(x) AS (SELECT 1){LEVELS} SELECT count(*) FROM c18",
+    "long compiling", "nested CTEs that compile for seconds", f"WITH c0(x) AS (SELECT 1){LEVELS} SELECT count(*) FROM c20",
     ["OutOfMemory", "LimitsExceeded", "TimedOut", "WorkerLost"], n=2,
 )
 of_sql(
