@@ -57,7 +57,8 @@ static void look_at(Worker *w, uint64_t elapsed_usec) {
         uint64_t cpu_usec = worker_cpu_usec(w), used_usec = cpu_usec - MIN(p->cpu_usec, cpu_usec);
 
         p->cpu_usec = cpu_usec;
-        if (used_usec < elapsed_usec / REST_SHARE) {
+        /* who wants a processor and gets none does not rest */
+        if (used_usec < elapsed_usec / REST_SHARE && worker_n_runnable(w) == 0) {
                 p->busy_usec = 0;
                 p->n_rests++;
         } else {

@@ -5,6 +5,7 @@ it back once it rests."""
 import contextlib
 import os
 import signal
+import subprocess
 import time
 
 from channel import Channel
@@ -72,6 +73,23 @@ def inherited():
             equal(sorted(map(priority, service.workers())), [OURS, LOWER, LOWER], "priorities of workers")
         wait_for(lambda: not lowered(service), "priorities are back")
         equal(len(service.workers()), 3, "workers")
+
+
+@needs_root
+def starved():
+    """Who wants a processor, and gets next to nothing of it, does not rest: the priority stays lower"""
+    with Service({"chinook": CHINOOK}, limits={"WorkerIdleSec": 600}) as service, contextlib.ExitStack() as stack:
+        with computing(service, service.client(UID_A)):
+            (pid,) = lowered(service)
+            for _ in range(4 * len(os.sched_getaffinity(0))):
+                other = subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"])
+                stack.callback(other.wait)
+                stack.callback(other.kill)
+            end = time.monotonic() + 2.5  # more than a rest takes
+            while time.monotonic() < end:
+                equal(priority(pid), LOWER, "the priority")
+                time.sleep(0.05)
+            stack.close()
 
 
 @test
