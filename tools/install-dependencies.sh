@@ -29,9 +29,9 @@ bench=("${demo[@]}" gnuplot-nox postgresql libpq-dev mariadb-server-core libmari
 fuzz=("${build[@]}" clang libclang-rt-dev llvm)
 # What .ci/run does beyond the tests, and the servers that a test measures beside us, or reaches us through (ssh): elsewhere
 # it skips them, rather than have a test start services on somebody's machine.
-gate=("${test[@]}" "${bench[@]}" "${fuzz[@]}" shellcheck valgrind openssh-client openssh-server)
+gate=("${test[@]}" "${bench[@]}" "${fuzz[@]}" shellcheck valgrind abigail-tools openssh-client openssh-server)
 # Other eyes than tests': tools/analyse.sh.
-analyse=("${gate[@]}" abigail-tools clang-tidy debootstrap gcovr lld llvm)
+analyse=("${gate[@]}" clang-tidy debootstrap gcovr lld llvm)
 # A terminal on an X server without a screen, keys for it, pictures of it.
 screenshots=("${demo[@]}" sqlite3 gnuplot-nox xvfb xterm xdotool imagemagick fonts-dejavu-core)
 
