@@ -392,6 +392,11 @@ class Service:
 
     # ---- the end ----
 
+    def _left_behind(self):
+        others = {other.daemon.pid for other in Service.alive if other is not self and other.daemon}
+        ours = (str(self.worker), str(self.sqlipcd))
+        return [pid for pid in children(os.getpid()) if executable(pid) in ours and pid not in others]
+
     def close(self, check=True):
         problems = []
         Service.alive.discard(self)
@@ -403,10 +408,10 @@ class Service:
                     self.stop()
                 except (AssertionError, subprocess.TimeoutExpired) as problem:
                     problems.append(str(problem))
-            others = {other.daemon.pid for other in Service.alive if other is not self and other.daemon}
-            for pid in children(os.getpid()):
-                if executable(pid) in (str(self.worker), str(self.sqlipcd)) and pid not in others:
-                    problems.append(f"left behind: {executable(pid)} ({pid})")
+            # One that was told to stop by a test has given up its name, and may still be about to end.
+            with contextlib.suppress(AssertionError):
+                wait_for(lambda: not self._left_behind(), "processes end")
+            problems += [f"left behind: {executable(pid)} ({pid})" for pid in self._left_behind()]
         finally:
             for process in (self.daemon, self.bus):
                 if process:
