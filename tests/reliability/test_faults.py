@@ -245,11 +245,18 @@ def worker():
     try_all("sqlipc-worker", "worker", reached()[1])
 
 
+@contextlib.contextmanager
+def serving(name):
+    """A service for one case by hand, whose program of that name fails on demand."""
+    with contextlib.closing(Trial(name)) as trial:
+        trial.set_up()
+        yield trial
+
+
 @test
 def cancel_is_told_again():
     """A CANCEL that could not be sent comes later, and costs other runs of that worker nothing"""
-    with contextlib.closing(Trial("sqlipcd")) as trial:
-        trial.set_up()
+    with serving("sqlipcd") as trial:
         service = trial.stage.service
         client = service.client()
         run = client.query("chinook", ENDLESS)
@@ -272,8 +279,7 @@ def cancel_is_told_again():
 @test
 def unwatched_pipe_counts():
     """A pipe whose reader keeps its end counts as long as he has it, also where it cannot be watched at first"""
-    with contextlib.closing(Trial("sqlipcd")) as trial:
-        trial.set_up()
+    with serving("sqlipcd") as trial:
         service = trial.stage.service
         client = service.client()
         statement = client.prepare("chinook", "SELECT 1")
@@ -290,8 +296,7 @@ def unwatched_pipe_counts():
 @test
 def pipe_without_memory():
     """A run for whose pipe the kernel has no memory parks as if it were not read, and goes on when there is some"""
-    with contextlib.closing(Trial("sqlipc-worker")) as trial:
-        trial.set_up()
+    with serving("sqlipc-worker") as trial:
         service = trial.stage.service
         client = service.client()
         write = min((s for s in trial.faults.sites if (s.function, s.call) == ("write_some", "write")), key=lambda s: s.line)
@@ -307,8 +312,7 @@ def pipe_without_memory():
 @test
 def polkit_is_asked_again():
     """A question to polkit that cannot be sent is tried again and again, and the log has it once"""
-    with contextlib.closing(Trial("sqlipcd")) as trial:
-        trial.set_up()
+    with serving("sqlipcd") as trial:
         service = trial.stage.service
         with contextlib.closing(FakePolkit(service.address, {"asked": "yes"})):
             trial.faults.arm(trial.faults.site("question_send", "sd_bus_call_async"), errno.ENOMEM, times=4)
@@ -320,8 +324,7 @@ def polkit_is_asked_again():
 @test
 def held_call_that_is_not_copied():
     """A call that waits for polkit without a copy: who may know of the database hears why, others that there is none"""
-    with contextlib.closing(Trial("sqlipcd")) as trial:
-        trial.set_up()
+    with serving("sqlipcd") as trial:
         service = trial.stage.service
         copy = trial.faults.site("waiting_call_copy", "sd_bus_message_copy")
         for answer, error in (("no", "UnknownDatabase"), ("yes", "OutOfMemory")):
@@ -336,8 +339,7 @@ def held_call_that_is_not_copied():
 @test
 def announced_without_turns():
     """What a reload changed is announced also where there is no timer for turns"""
-    with contextlib.closing(Trial("sqlipcd")) as trial:
-        trial.set_up()
+    with serving("sqlipcd") as trial:
         service = trial.stage.service
         client = service.client()
         client.manager("ListDatabases")
