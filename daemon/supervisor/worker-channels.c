@@ -27,8 +27,10 @@ uint64_t worker_ping(Worker *w) {
                 w->ping_again = true;
                 return w->ping_number + 1;
         }
-        if (w->ping_usec == 0)
+        if (w->ping_usec == 0) {
                 w->ping_usec = manager_now();
+                grace_begin(&w->grace, w, GIVE_UP_USEC);
+        }
         /* a full socket is no answer either */
         w->ping_sent = message_send(w->control_fd, &(Message) { .kind = MESSAGE_PING, .number = w->ping_number }, -1) >= 0;
         return w->ping_number;
@@ -159,6 +161,11 @@ static void check_idle(Worker *w) {
         }
 }
 
+/* It had time, and CPU, to look at its sockets. */
+static bool hears_nothing(Worker *w) {
+        return worker_is_deaf(w, GIVE_UP_USEC) && !grace_goes_on(&w->grace, w);
+}
+
 static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
         Worker *w = userdata;
         const Limits l = quota_limits(w->group->user, w->group->database);
@@ -170,14 +177,13 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
         worker_process(w); /* the answer may lie in the socket */
         if (w->control_fd < 0)
                 return 0;
-        if (worker_is_deaf(w, MAX(l.run_timeout_usec, l.prepare_timeout_usec) + GRACE_USEC)) {
+        if (!hears_nothing(w))
+                check_idle(w);
+        else if (worker_is_deaf(w, MAX(l.run_timeout_usec, l.prepare_timeout_usec) + GRACE_USEC)) {
                 worker_kill(w, "it has not looked at its sockets for longer than any run may last");
                 return 0;
-        }
-        if (worker_is_deaf(w, GIVE_UP_USEC))
+        } else
                 give_up_unheard(w);
-        else
-                check_idle(w);
         if (w->outdated) /* it has what had no other place: once nothing runs they get one */
                 (void) worker_end_unless_busy(w);
         (void) worker_ping(w);

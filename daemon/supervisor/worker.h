@@ -14,6 +14,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "grace.h"
 #include "group.h"
 #include "run.h"
 #include "worker-priority.h"
@@ -36,6 +37,7 @@ struct Worker {
         bool ping_sent, ping_again;
         uint64_t ping_number;     /* of the one that is owed an answer, or of the next */
         uint64_t ping_usec;       /* when it was asked; 0: it owes no answer */
+        Grace grace;              /* for the answer */
         uint64_t stuck_until_usec;
         bool spared, end_spared;  /* manager_came_late() to the watch; to the end, which may come in the same turn */
         WorkerPriority priority;

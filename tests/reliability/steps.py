@@ -37,7 +37,8 @@ COMPILES_LONG = (
     + "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})" for n in range(1, 16))
     + " SELECT count(*) FROM c15"
 )
-LIMITS = QUICK | {"ParkTimeoutSec": 60, "ParkTimeoutRollbackSec": 60, "BusyTimeoutSec": 60}
+PATIENT = ("ParkTimeoutSec", "ParkTimeoutRollbackSec", "BusyTimeoutSec", "PrepareTimeoutSec", "QueueTimeoutSec")
+LIMITS = QUICK | dict.fromkeys(PATIENT, 60)
 Step = namedtuple("Step", "begin gated reads")
 
 

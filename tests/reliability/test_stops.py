@@ -223,6 +223,26 @@ def starved_workers():
     cases("stop", 3, "a worker that was told something gets no CPU for longer than that waits")
 
 
+@test
+def starved_channels():
+    """Channels that wait for a worker that gets no CPU are not given up"""
+    with make_service(limits={"WorkersMax": 1, "WorkerIdleSec": 60}) as service:
+        client = service.client()
+        with contextlib.ExitStack() as closes:
+            held = [closes.enter_context(contextlib.closing(Channel(client, DB))) for _ in range(3)]
+            for channel in held:
+                equal(channel.ask("SELECT 6 * 7"), [[42]], "rows")
+            workers = service.workers()
+            stop(workers)
+            runs = [channel.query("SELECT 6 * 7") for channel in held]
+            time.sleep(2 * SECONDS)
+            go_on(workers)
+            for channel, run in zip(held, runs):
+                equal(channel.read(run).rows, [[42]], "rows")
+            equal(service.workers(), workers, "workers")
+    cases("stop", len(held), "a channel whose worker gets no CPU for longer than that may be silent")
+
+
 @needs_root
 def whose_fault():
     """Not compiled in time: whether the SQL or the worker, which was stopped for good, is to blame is said"""
