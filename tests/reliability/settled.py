@@ -3,11 +3,13 @@
 
 Four counters: descriptors of the supervisor, processes, what clients have open (statements, runs, channels), and read
 transactions (locks on the databases that a process of the service has). They are compared when the last worker has gone,
-so services of these tests have a short WorkerIdleSec= (`QUICK`).
+so services of these tests have a short WorkerIdleSec= (`QUICK`). Databases whose locks count are all that the service
+publishes, or those that a test names.
 """
 import contextlib
 import os
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
@@ -52,10 +54,16 @@ def transactions(service, paths):
     return sum(line.split()[4] in ours and is_transaction(line, path) for line, path in lines)
 
 
-def held(service, paths=()):
+def published(service):
+    """Files of the databases in its configuration."""
+    texts = [path.read_text() for path in (service.config_dir / "databases.d").glob("*.conf")]
+    return [path for text in texts for path in re.findall(r"^Path=(.+)$", text, re.M)]
+
+
+def held(service, paths=None):
     """The four counters, as they are now; `paths`: database files whose locks count, with their -shm where there is one."""
     now = service.counters()
-    everything = [p for path in paths for p in (path, f"{path}-shm")]
+    everything = [p for path in paths or published(service) for p in (path, f"{path}-shm")]
     return {
         "descriptors": len(fds(service.pid())),
         "processes": 1 + len(descendants(service.pid())),
@@ -64,7 +72,7 @@ def held(service, paths=()):
     }
 
 
-def settle(service, paths=()):
+def settle(service, paths=None):
     """Waits until the service has no worker and nobody has anything of it; returns what it holds then."""
     wait_for(lambda: service.is_idle() and not descendants(service.pid()), "the service comes to rest")
     return held(service, paths)
@@ -79,13 +87,13 @@ def works(service, database="chinook", sql=POINT, answer=ANSWER):
     service.clients.remove(client)
 
 
-def as_before(service, before, paths=(), **query):
+def as_before(service, before, paths=None, **query):
     """After a fault: a new query works, and then the service holds what it held `before` (of settle())."""
     works(service, **query)
     holds(service, before, paths)
 
 
-def holds(service, before, paths=(), what="the service"):
+def holds(service, before, paths=None, what="the service"):
     """It comes to hold what it held `before` (of held() or settle()). Descriptors may have become fewer."""
     last = {}
 

@@ -106,6 +106,7 @@ def expect_all(name, outcome):
 def parked(name):
     run = client.query(name, ALL_ROWS)
     wait_for(lambda: service.counters()["NParked"] == 1, "the run parks")
+    true(settled.held(service)["read transactions"] > 0, "a parked run reads, and no read transaction is seen")
     return run
 
 
