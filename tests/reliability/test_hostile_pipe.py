@@ -261,6 +261,26 @@ def grown_all_at_once():
 
 
 @needs_root
+def grown_after_finalize():
+    """64 ends kept after Finalize and grown to 1 MiB: others' pipes get their size, and their user's next one, too"""
+    with bound_by_the_kernel() as (guarded, client, other):
+        statements = [client.prepare("chinook", "SELECT 1") for _ in range(64)]
+        whole = size_of_new_pipe(other)
+        for statement in statements:
+            client.finalize("chinook", statement.number)
+        wait_for(lambda: not guarded.counters()["NStatements"], "they are finalized")
+        for statement in statements:
+            resize(statement.pipe, MIB)
+            equal(fcntl.fcntl(statement.pipe, fcntl.F_GETPIPE_SZ), MIB, "bytes of a pipe that its reader grew")
+        true(size_of_new_pipe(other) < whole, "the kernel had a whole pipe left: nothing was attacked")
+        wait_for(lambda: size_of_new_pipe(other) == whole, "others' pipes get their size")
+        wait_for(lambda: can_prepare(client), "what was taken back counts no more")
+        for statement in statements:
+            client.drop(statement.pipe)
+        cases("hostile pipe", len(statements), "a pipe grown and kept after Finalize")
+
+
+@needs_root
 def grown_and_filled():
     """80 pipes grown and full take what the kernel has: their user waits, and others are served"""
     with bound_by_the_kernel() as (guarded, client, other):
