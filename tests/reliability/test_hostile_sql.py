@@ -97,6 +97,11 @@ COMPILED = {
     "windows by the hundred": "SELECT "
     + ", ".join(f"sum(TrackId) OVER (ORDER BY Name || {i})" for i in range(200)) + " FROM Track",
 }
+# Within all limits, and compiled in a minute and more by 3.40, in little memory: each number is looked up among all before.
+FOR_MINUTES = {
+    "140,000 numbers": "SELECT "
+    + ", ".join("TrackId" + "".join(f"+{n}" for n in range(i, i + 900)) for i in range(0, 140000, 900)) + " FROM Track",
+}
 # Within limits: the right answer.
 DEEP_AND_WIDE = {
     "2,000 columns": ("SELECT " + ", ".join(map(str, range(2000))), [list(range(2000))]),
@@ -210,6 +215,12 @@ def compiled():
     fine = {"OutOfMemory", "LimitsExceeded", "TimedOut", "WorkerLost"}
     true(errors and errors.keys() <= fine, f"errors were {dict(errors)}, and are to be of {fine}")
     cases("hostile sql", tried, "a statement in a way that is there to do harm")
+
+
+@besieged(service, UID_B)
+def compiled_for_minutes():
+    """A statement that compiles for a minute and more, in little memory: its client has a named error"""
+    attack(FOR_MINUTES, {"TimedOut", "WorkerLost"}, WAYS[:: 3 if SANITIZED else 1])
 
 
 @besieged(service, UID_B)
