@@ -185,11 +185,20 @@ static int dispatch_bus(sqlipc_connection *c) {
         return r < 0 ? r : done;
 }
 
+/* A bus gives up a connection that does not say Hello in time (dbus-daemon's auth_timeout): as ours, until it is first used.
+ * What leads to another machine is not opened twice before it answered: it may have asked for a password. */
+static bool is_usable(sqlipc_connection *c) {
+        if (connection_is_open(c) && c->open_bus && c->descriptors != DESCRIPTORS_NONE && !c->dispatching &&
+            sd_bus_is_ready(c->bus) == 0 && dispatch_bus(c) < 0)
+                return false;
+        return connection_is_open(c);
+}
+
 int connection_ensure_bus(sqlipc_connection *c) {
         sd_bus *bus = NULL;
         int r;
 
-        if (connection_is_open(c) || !c->open_bus)
+        if (is_usable(c) || !c->open_bus)
                 return 0;
 
         /* What was under way hears of the loss before its slots go; it may be waited for, so this wakes the program's loop.

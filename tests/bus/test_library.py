@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """libsqlipc against the real daemon: the same rows as SQLite, and what it says when daemon, worker or bus are lost."""
 import os
+import pathlib
 import signal
 import sqlite3
 
@@ -40,6 +41,24 @@ def results(transport):
                     equal(end, f"end {len(expected)}", sql)
                     same_rows(rows, expected)
                     true(transport == "auto" or library.via() == transport, f"{sql} came via {library.via()}")
+
+
+def bus_connections(service):
+    """How many the bus has, those included that it does not know yet."""
+    path = service.address.split("path=")[1].split(",")[0]
+    lines = pathlib.Path("/proc/net/unix").read_text(encoding="utf-8").splitlines()
+    return sum((words[5], words[-1]) == ("03", path) for words in map(str.split, lines))  # connected
+
+
+@test
+def opened_long_before():
+    """A connection that the bus gave up, since nobody used it for long after it was opened, is opened anew"""
+    with Service({"chinook": CHINOOK}, bus_limits={"auth_timeout": 3000}) as service:
+        before = bus_connections(service)
+        with Library(service) as library:
+            wait_for(lambda: bus_connections(service) == before, "the bus hangs up")
+            library.ok("query chinook SELECT 6 * 7")
+            equal(library.ask("rows 0")[0], [[42]], "rows")
 
 
 @each_way
