@@ -191,7 +191,7 @@ void worker_on_work_over(Worker *w) {
         w->idle_usec = manager_now(); /* the timer looks at it when it fires: no query sets it */
         if (w->ending)
                 watch_idle(w, w->idle_usec + EXIT_USEC);
-        if (w->manager->stopping || (w->outdated && !may_have_job(w)))
+        else if (w->manager->stopping || (w->outdated && !may_have_job(w)))
                 worker_end(w);
 }
 
@@ -220,28 +220,54 @@ int worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sen
 
 /* ---- End ---- */
 
-void worker_end(Worker *w) {
-        if (!worker_stays(w))
-                return;
+static void tell_to_end(Worker *w, MessageKind kind, uint64_t usec) {
+        int r = message_send(w->control_fd, &(Message) { .kind = kind }, -1);
+
         w->ending = true;
-        if (message_send(w->control_fd, &(Message) { .kind = MESSAGE_EXIT }, -1) < 0)
+        w->may_stay = kind == MESSAGE_GIVE_WAY;
+        if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* who has ended already need not be told */
                 worker_kill(w, "it does not read its control socket");
         else
-                watch_idle(w, manager_now() + EXIT_USEC);
+                watch_idle(w, manager_now() + usec);
+}
+
+void worker_end(Worker *w) {
+        if (worker_stays(w) || (w->may_stay && w->control_fd >= 0 && !w->killed))
+                tell_to_end(w, MESSAGE_EXIT, EXIT_USEC);
+}
+
+/* One that sits in what cannot be interrupted answers when that is over. */
+static void give_way(Worker *w) {
+        const Limits l = quota_limits(w->group->user, w->group->database);
+
+        if (worker_stays(w))
+                tell_to_end(w, MESSAGE_GIVE_WAY, MAX(l.run_timeout_usec, l.prepare_timeout_usec) + EXIT_USEC);
 }
 
 bool worker_end_unless_busy(Worker *w) {
         if (may_have_job(w) || worker_has_busy_channels(w))
                 return false;
-        worker_end(w);
+        give_way(w);
         return true;
 }
 
 void worker_outdate(Worker *w) {
-        if (worker_end_unless_busy(w))
-                return;
-        worker_doom_channels(w);
         w->outdated = true;
+        if (!worker_end_unless_busy(w))
+                worker_doom_channels(w);
+}
+
+static int on_stay(Worker *w) {
+        if (!w->ending)
+                return -EBADMSG;
+        if (!w->may_stay) /* it was told to end for good since */
+                return 0;
+        w->ending = w->may_stay = false;
+        if (w->outdated)
+                worker_doom_channels(w);
+        watch_idle(w, manager_now() + w->manager->config->limits.worker_idle_usec);
+        group_staff(w->group);
+        return 0;
 }
 
 static bool may_end(const Worker *w) {
@@ -290,7 +316,7 @@ void worker_end_idle(Manager *m, const User *u, const Database *d) {
         Worker *w = find_to_end(m, u, d, may_end) ?: find_to_end(m, u, d, worker_may_give_way);
 
         if (w)
-                worker_end(w);
+                give_way(w);
 }
 
 static LogFields fields_of(const Worker *w) {
@@ -443,7 +469,9 @@ static uint64_t message_number(const Message *m) {
         case MESSAGE_CHANNEL:
         case MESSAGE_CHANNEL_CLOSE:
         case MESSAGE_PING:
-        case MESSAGE_EXIT: break;
+        case MESSAGE_EXIT:
+        case MESSAGE_GIVE_WAY:
+        case MESSAGE_STAY: break;
         }
         return 0; /* nothing has it */
 }
@@ -459,6 +487,8 @@ static int dispatch(Worker *w, const Message *m) {
 
         if (is_about_channels(m))
                 return worker_channels_dispatch(w, m, number);
+        if (m->kind == MESSAGE_STAY)
+                return on_stay(w);
         if (!run || run->group != w->group)
                 return -EBADMSG;
         if (m->kind == MESSAGE_TAKEN) {

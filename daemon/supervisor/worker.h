@@ -2,9 +2,10 @@
 /*
  * One worker process: started, told, heard, ended. Supervisor.
  *
- *      running --idle for WorkerIdleSec=, or another needs its place--> ending (EXIT) --\
- *         \--a deadline passed, or it spoke out of turn--> killed (SIGKILL) -------------+--> dead --reaped--> gone
- *          \--it crashed-----------------------------------------------------------------/
+ *         /<----------what is under way there lasts (STAY)----------\
+ *      running --idle for WorkerIdleSec=, or another needs its place--> ending (EXIT, GIVE_WAY) --\
+ *         \--a deadline passed, or it spoke out of turn--> killed (SIGKILL) -----------------------+--> dead --> gone
+ *          \--it crashed---------------------------------------------------------------------------/
  *
  * What it says is decoded as hostile: a message that protocol.h does not know, or about a job that it does not have, is
  * its end. Only its own user's runs die with it.
@@ -28,6 +29,7 @@ struct Worker {
         GQueue channels;          /* of Channel, by worker_link */
         bool spoke;               /* it took a job, or answered */
         bool ending, killed;
+        bool may_stay;            /* ending, unless something lasts there */
         bool outdated;            /* a reload changed what it was started with: it ends once nothing runs there */
         uint64_t n_said;          /* messages of its */
         bool distrusted;          /* nothing that it says is read any more */
@@ -68,10 +70,11 @@ int worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sen
 void worker_kill(Worker *w, const char *why);
 
 /* Lets it end by itself. Channels come back before, those on which something is under way when that is answered; what lasts
- * is ended, since something may have begun that we have not heard of yet. */
+ * is ended. */
 void worker_end(Worker *w);
 
-/* The same, unless a job may be on its way there or a run is known to be under way. */
+/* The same, unless a job may be on its way there or a run is known to be under way: false. Where something has begun on a
+ * channel that we have not heard of yet, and lasts, it goes on there as before, after some seconds. */
 bool worker_end_unless_busy(Worker *w);
 
 /* What it was started with holds no longer: it ends, at once or when what runs there is over, and its channels go on

@@ -181,6 +181,12 @@ void channels_leave(JobQueue *q) {
         }
 }
 
+void channels_report_progress(JobQueue *q) {
+        for (Channel *c = q->channels; c; c = c->next)
+                if (c->busy)
+                        channel_report_progress(c, now_coarse_usec());
+}
+
 void channels_end(JobQueue *q) {
         while (q->channels) {
                 Channel *c = q->channels;

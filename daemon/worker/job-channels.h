@@ -27,9 +27,12 @@ void channels_give_away(JobQueue *q);
  * Returns when to look again. */
 uint64_t channels_expire(JobQueue *q, uint64_t now_coarse_usec);
 
-/* EXIT, and the queue is leaving. Those that have answered all that they began go back to the supervisor, and on elsewhere;
- * where they cannot they are closed. Others follow in channels_settle(). */
+/* EXIT or GIVE_WAY, and the queue is leaving. Those that have answered all that they began go back to the supervisor, and on
+ * elsewhere; where they cannot they are closed. Others follow in channels_settle(). */
 void channels_leave(JobQueue *q);
+
+/* The supervisor hears on which of them something has been under way for a while. */
+void channels_report_progress(JobQueue *q);
 
 /* The worker ends now: what is still under way is cut off, else as before. */
 void channels_end(JobQueue *q);

@@ -17,7 +17,7 @@
 #include "report.h"
 
 #define LOOK_USEC (5 * USEC_PER_MSEC) /* between two looks of the progress handler at the world outside */
-#define LEAVE_USEC (4 * USEC_PER_SEC) /* what is under way at EXIT has so long; the supervisor kills soon after */
+#define LEAVE_USEC (4 * USEC_PER_SEC) /* what is under way has so long; at EXIT the supervisor kills soon after */
 #define N_EVENTS 32
 
 /* epoll's user data: a run, or one of these. */
@@ -175,13 +175,44 @@ static int begin_job(JobQueue *q, ReceivedMessage *m) {
         return 0;
 }
 
-static int leave(JobQueue *q) {
-        if (q->context.leaving)
+static int watch_jobs(JobQueue *q) {
+        /* siblings wait on the same socket: one of them is enough */
+        struct epoll_event e = { .events = EPOLLIN | EPOLLEXCLUSIVE, .data.ptr = (void *) &job_event };
+
+        return epoll_ctl(q->epoll_fd, EPOLL_CTL_ADD, q->job_fd, &e) < 0 ? -errno : 0;
+}
+
+static int leave(JobQueue *q, bool may_stay) {
+        bool leaving = q->context.leaving;
+
+        q->leave_usec = now_usec() + LEAVE_USEC;
+        q->may_stay = may_stay;
+        if (leaving)
                 return 0;
         q->context.leaving = true;
-        q->leave_usec = now_usec() + LEAVE_USEC;
         channels_leave(q);
         return epoll_ctl(q->epoll_fd, EPOLL_CTL_DEL, q->job_fd, NULL) < 0 ? -errno : 0;
+}
+
+/* What is under way lasts. The supervisor hears what it is, so as not to ask again. */
+static int stay(JobQueue *q) {
+        int r;
+
+        q->context.leaving = q->may_stay = false;
+        q->leave_usec = UINT64_MAX;
+        channels_report_progress(q);
+        r = watch_jobs(q);
+        return r < 0 ? r : report_send(q->control_fd, &(Message) { .kind = MESSAGE_STAY });
+}
+
+/* Whether what is under way has had its time. */
+static void check_leaving(JobQueue *q, uint64_t now) {
+        if (now < q->leave_usec)
+                return;
+        if (!q->may_stay)
+                q->exiting = true;
+        else if (!q->context.report_error)
+                q->context.report_error = stay(q);
 }
 
 static int handle_control(JobQueue *q, ReceivedMessage *m) {
@@ -198,7 +229,8 @@ static int handle_control(JobQueue *q, ReceivedMessage *m) {
         case MESSAGE_PING:
                 return report_send(q->control_fd, &(Message) { .kind = MESSAGE_PONG, .number = m->message.number });
         case MESSAGE_EXIT:
-                return leave(q);
+        case MESSAGE_GIVE_WAY:
+                return leave(q, m->message.kind == MESSAGE_GIVE_WAY);
         default:
                 return -EBADMSG;
         }
@@ -314,7 +346,7 @@ static int on_progress(void *userdata) {
                 q->looked_usec = now;
                 look_around(q);
         }
-        q->exiting |= now >= q->leave_usec;
+        check_leaving(q, now);
         if (q->exiting && q->current->error.error == ERROR_NONE)
                 (void) sql_error_set(&q->current->error, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
         return run_on_progress(q->current, now, look);
@@ -438,7 +470,7 @@ static int turn(JobQueue *q) {
         now = now_usec();
         if (r == 0 && woken.control)
                 r = read_control(q);
-        q->exiting |= now >= q->leave_usec;
+        check_leaving(q, now);
         if (r == 0 && !q->exiting)
                 r = handle_times(q, now);
         if (r == 0 && !q->exiting && woken.timer)
@@ -491,8 +523,7 @@ int job_queue_init(JobQueue *q, int job_fd, int control_fd, ReceivedMessage *set
         q->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
         if (q->epoll_fd < 0 || q->timer_fd < 0)
                 return -errno;
-        /* siblings wait on the same socket: one of them is enough */
-        r = add(q, job_fd, EPOLLIN | EPOLLEXCLUSIVE, &job_event);
+        r = watch_jobs(q);
         if (r == 0)
                 r = add(q, control_fd, EPOLLIN, &control_event);
         return r < 0 ? r : add(q, q->timer_fd, EPOLLIN, &timer_event);

@@ -7,8 +7,9 @@
  * millisecond each. Between two slices the sockets are looked at, so a job waits for one page at most, unless SQLite sits in
  * one long step: then a sibling of this worker takes it, and channels with requests are given back for another to take.
  *
- * EXIT: nothing is begun any more. Channels go back as soon as all that was begun is answered; then, or after some seconds,
- * the worker ends.
+ * EXIT, GIVE_WAY: nothing is begun any more. Channels go back as soon as all that was begun is answered; then the worker
+ * ends. After some seconds EXIT ends what is left. What is left at GIVE_WAY lasts: the worker stays for it, and for all that
+ * comes.
  */
 #ifndef JOB_H
 #define JOB_H
@@ -32,7 +33,8 @@ typedef struct JobQueue {
         uint64_t looked_usec;  /* when the progress handler last made system calls */
         uint64_t armed_usec;   /* when the timer fires, UINT64_MAX: it does not */
         Looking looking;
-        uint64_t leave_usec;   /* EXIT came: when what is under way then has had its time; UINT64_MAX: it did not */
+        uint64_t leave_usec;   /* EXIT, GIVE_WAY: when what is under way then has had its time; UINT64_MAX: none came */
+        bool may_stay;         /* GIVE_WAY, not EXIT */
         bool exiting;          /* that is over, or the supervisor is gone */
 } JobQueue;
 

@@ -28,6 +28,7 @@ STUCK_LATER = (
 )
 # The same for a few seconds.
 STUCK_SHORTLY = "SELECT instr(hex(zeroblob(600000)), hex(zeroblob(300000)) || 'b')"
+PATIENT = {"QueueTimeoutSec": 60, "ParkTimeoutSec": 60, "ParkTimeoutRollbackSec": 60}
 N_CPUS = len(os.sched_getaffinity(0))
 
 
@@ -371,6 +372,25 @@ def workers_are_shared_out():
             for channel in held:
                 equal(channel.ask("SELECT 1"), [[1]], "rows")
                 at_most(len(service.workers()), 1, "workers")
+
+
+@needs_root
+def what_began_goes_on():
+    """What began just before its worker was to make room for another user's goes on, however slowly it is read"""
+    with Service({"chinook": CHINOOK}, limits={"WorkersTotalMax": 1, **PATIENT}) as service:
+        slow, other = (Channel(service.client(uid)) for uid in (UID_A, UID_B))
+        slow.ask("SELECT 1")
+        (worker,) = service.workers()
+        time.sleep(1.2)  # a worker has its place for a second
+        run = slow.query(STREAM + " LIMIT 200000")
+        waits = other.query("SELECT 1")
+        time.sleep(6)  # nobody reads the first for longer than a worker has that must go
+        equal(service.workers(), [worker], "workers")
+        equal(len(slow.read(run).rows), 200000, "rows of a result that says it is whole")
+        slow.close()
+        equal(other.read(waits).rows, [[1]], "rows of who waited")
+        other.close()
+        none_left(service)
 
 
 @test

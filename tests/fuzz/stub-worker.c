@@ -291,6 +291,7 @@ static int hear_control(StubWorker *w) {
                 (void) keep_job(w, &m);
                 break;
         case MESSAGE_EXIT:
+        case MESSAGE_GIVE_WAY:
                 w->told_to_end = true;
                 break;
         case MESSAGE_PING:
@@ -413,7 +414,7 @@ static void lie(StubWorker *w, Input *in) {
                 });
                 break;
         case 10: say_number(w, MESSAGE_PONG, number); break;
-        case 11: say_number(w, value & 1 ? MESSAGE_PING : MESSAGE_EXIT, number); break;
+        case 11: say_number(w, value & 1 ? MESSAGE_PING : value & 2 ? MESSAGE_EXIT : MESSAGE_STAY, number); break;
         }
 }
 

@@ -325,7 +325,8 @@ static void test_exit(void) {
         client_send(&c);
         (void) client_expect(&c, statement, ERROR_NONE);
         begin_endless(&rig, &c);
-        g_assert_cmpint(message_send(rig.control_fd, &(Message) { .kind = MESSAGE_EXIT }, -1), ==, 0);
+        send_number(&rig, MESSAGE_GIVE_WAY, 0); /* EXIT goes further */
+        send_number(&rig, MESSAGE_EXIT, 0);
         (void) client_expect(&c, c.request, ERROR_SHUTTING_DOWN);
         m = client_expect_end(&rig, &c, MESSAGE_CHANNEL_RESTED, NULL);
         rig_gone(&rig);
@@ -336,6 +337,73 @@ static void test_exit(void) {
         client_send(&c);
         g_assert_cmpint(client_expect(&c, c.request, ERROR_NONE).integer, ==, 42);
         client_done(&c);
+        rig_done(&rig);
+}
+
+/* The next report that is none of progress must be STAY. Whether something was said to run meanwhile. */
+static bool expect_stay(Rig *rig) {
+        bool running = false;
+
+        for (;;) {
+                ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+                MessageKind kind;
+
+                wait_for(rig->control_fd);
+                g_assert_cmpint(message_receive(rig->control_fd, &m), ==, 1);
+                kind = m.message.kind;
+                if (kind == MESSAGE_CHANNEL_PROGRESS)
+                        running = m.message.channel_progress.running;
+                received_message_done(&m);
+                if (kind == MESSAGE_STAY)
+                        return running;
+                g_assert_cmpint(kind, ==, MESSAGE_CHANNEL_PROGRESS);
+        }
+}
+
+/* GIVE_WAY in the middle of a request that lasts, in a step or for want of a reader: what rests goes on elsewhere; the
+ * request is answered here, and so is what comes after. */
+static void test_give_way(void) {
+        static const char *const sql[] = { ENDLESS, MANY " LIMIT 100000" };
+        Rig rig;
+
+        rig_init(&rig, wide);
+        for (size_t i = 0; i < G_N_ELEMENTS(sql); i++) {
+                Client resting, lasting;
+                ReceivedMessage m;
+                uint64_t number;
+                bool sent;
+
+                client_start(&rig, &resting);
+                g_assert_cmpuint(client_query(&resting, "SELECT * FROM t").n_rows, ==, 2);
+                client_start(&rig, &lasting);
+                (void) client_add_query(&lasting, sql[i], 0, NULL);
+                client_send(&lasting);
+                g_usleep(IN_STEP_USEC);
+                expect_pong(&rig);
+                send_number(&rig, MESSAGE_GIVE_WAY, 0);
+                m = client_expect_end(&rig, &resting, MESSAGE_CHANNEL_RESTED, NULL);
+                g_assert_true(expect_stay(&rig));
+                if (i == 0)
+                        client_add_cancel(&lasting, lasting.request);
+                client_send(&lasting);
+                g_assert_cmpuint(client_expect(&lasting, lasting.request, i == 0 ? ERROR_CANCELLED : ERROR_NONE).n_rows, ==,
+                                 i == 0 ? 0 : 100000);
+                client_take_up(&rig, &resting, &m);
+                received_message_done(&m);
+                g_assert_cmpuint(client_query(&resting, "SELECT * FROM t").n_rows, ==, 2);
+                client_leave(&resting);
+                client_leave(&lasting);
+                m = client_expect_end(&rig, &resting, MESSAGE_CHANNEL_CLOSED, NULL);
+                received_message_done(&m);
+                m = client_expect_end(&rig, &lasting, MESSAGE_CHANNEL_CLOSED, NULL);
+                received_message_done(&m);
+                sent = send_prepare(&rig, "SELECT 1", &number);
+                g_assert_true(sent);
+                expect_number(&rig, number, MESSAGE_TAKEN);
+                expect_started(&rig, number);
+                client_done(&resting);
+                client_done(&lasting);
+        }
         rig_done(&rig);
 }
 
@@ -449,6 +517,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/channel/stuck-sibling", test_stuck_sibling);
         g_test_add_func("/channel/move-anywhere", test_move_anywhere);
         g_test_add_func("/channel/exit", test_exit);
+        g_test_add_func("/channel/give-way", test_give_way);
         g_test_add_func("/channel/quiet", test_quiet);
         g_test_add_func("/channel/bad-state", test_bad_state);
         g_test_add_func("/channel/progress", test_progress);

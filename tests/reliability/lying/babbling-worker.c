@@ -108,7 +108,7 @@ static Started any_started(uint64_t number, Bytes *strings) {
 
 static Message any_message(uint64_t own, Bytes *strings) {
         uint64_t number = any_number(own);
-        Message m = { .kind = (MessageKind) (1 + any() % MESSAGE_PONG) };
+        Message m = { .kind = (MessageKind) (1 + any() % MESSAGE_STAY) };
 
         switch (m.kind) {
         case MESSAGE_STARTED: m.started = any_started(number, strings); break;
@@ -137,7 +137,9 @@ static Message any_message(uint64_t own, Bytes *strings) {
         case MESSAGE_DRAINED:
         case MESSAGE_PING:
         case MESSAGE_PONG: m.number = one_in(2) ? number : any() % 4; break;
-        case MESSAGE_EXIT: break;
+        case MESSAGE_EXIT:
+        case MESSAGE_GIVE_WAY:
+        case MESSAGE_STAY: break;
         }
         return m;
 }
