@@ -173,7 +173,6 @@ static inline size_t fault_less(size_t size) {
 #define lseek(...) FAULT_ERRNO(lseek, (EINVAL), __VA_ARGS__)
 #define madvise(...) FAULT_ERRNO(madvise, (EAGAIN), __VA_ARGS__)
 #define prctl(...) FAULT_ERRNO(prctl, (EPERM), __VA_ARGS__)
-#define posix_fallocate(...) FAULT_POSITIVE(posix_fallocate, (ENOSPC), __VA_ARGS__)
 #define setrlimit(...) FAULT_ERRNO(setrlimit, (EPERM), __VA_ARGS__)
 #define getrlimit(...) FAULT_ERRNO(getrlimit, (EPERM), __VA_ARGS__)
 #define setsockopt(...) FAULT_ERRNO(setsockopt, (ENOMEM), __VA_ARGS__)
