@@ -11,7 +11,7 @@
 #include "sd-autoptr.h"
 #include "session.h"
 
-#define CREDENTIALS_TIMEOUT_USEC UINT64_C(1000000)
+#define CREDENTIALS_TIMEOUT_USEC UINT64_C(5000000)
 
 void peer_free(void *peer) {
         Peer *p = peer;
