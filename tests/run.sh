@@ -57,11 +57,11 @@ build() {
 }
 
 # check DIR: runs the suites; the verdict is read from meson's log, so that TAP subtests count. Most tests wait for most of
-# their time, so more of them run at once than there are processors.
+# their time, so more of them run at once than there are processors; a busy machine is no failure.
 check() {
     say "testing $1 ${suites[*]:-all suites}"
     rm -f "$1/meson-logs/testlog.json"
-    meson test -C "$1" --no-rebuild --print-errorlogs --num-processes $(($(nproc) * 2)) "${suites[@]}"
+    meson test -C "$1" --no-rebuild --print-errorlogs --num-processes $(($(nproc) * 2)) --timeout-multiplier 4 "${suites[@]}"
     logs+=("$1/meson-logs/testlog.json")
 }
 

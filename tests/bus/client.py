@@ -27,7 +27,7 @@ NAME = "org.sqlipc1"
 MANAGER_PATH = "/org/sqlipc1"
 MANAGER = "org.sqlipc1.Manager"
 DATABASE = "org.sqlipc1.Database"
-SECONDS = 60
+SECONDS = 120
 
 COLUMNS, ROWS, BIG_ROW, END, ERROR = 1, 2, 3, 4, 5
 
@@ -140,7 +140,7 @@ class Pending:
     def __init__(self, client, path, interface, method, body):
         self.connection, self.task = client.connection, None
         message = client.new_call(path, interface, method, body)
-        self.connection.send_message_with_reply(message, Gio.DBusSendMessageFlags.NONE, -1, None, self._done)
+        self.connection.send_message_with_reply(message, Gio.DBusSendMessageFlags.NONE, SECONDS * 1000, None, self._done)
 
     def _done(self, _, task):
         self.task = task

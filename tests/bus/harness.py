@@ -32,7 +32,7 @@ SOURCE_ROOT = pathlib.Path(os.environ.get("SQLIPC_SOURCE_ROOT", pathlib.Path(__f
 BUILD_ROOT = pathlib.Path(os.environ.get("SQLIPC_BUILD_ROOT", SOURCE_ROOT / "build"))
 SANITIZED = os.environ.get("SQLIPC_SANITIZED") == "1"
 # Waits are for what must happen; only what never happens takes all of it.
-PATIENCE = 60 if SANITIZED else 30
+PATIENCE = 120
 
 # What a shell starts in the background, or nohup, ignores signals, and so would all that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)

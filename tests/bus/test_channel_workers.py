@@ -107,7 +107,7 @@ def beside_a_scan():
         scans = [channel.query(SCAN) for channel in held[:N_CPUS]]
         for channel, statement in zip(held[N_CPUS:], statements[N_CPUS:]):
             for _ in range(3):
-                equal(channel.read(channel.fetch(statement), 20).rows, [[1]], "rows beside a scan")
+                equal(channel.read(channel.fetch(statement)).rows, [[1]], "rows beside a scan")
         for channel, scan in zip(held, scans):
             channel.cancel(scan)
             expect("Cancelled", channel.read, scan)
@@ -128,7 +128,7 @@ def beside_what_cannot_be_interrupted():
         for channel in held[N_CPUS:]:
             number = channel.query("SELECT 2")
             try:
-                equal(channel.read(number, 20).rows, [[2]], "rows")
+                equal(channel.read(number).rows, [[2]], "rows")
             except Broken:
                 again = Channel(client)  # what libsqlipc does
                 equal(again.ask("SELECT 2"), [[2]], "rows of another channel")

@@ -450,7 +450,7 @@ def writer_in_the_way():
     )
     wait_for(lambda: service.states() or run.poll() is not None, "the query waits")
     rollback_db.execute("COMMIT")
-    output = run.communicate(timeout=60)[0]
+    output = run.communicate(timeout=120)[0]
     true(b"50000" in output, f"the answer: {output!r}")
 
 

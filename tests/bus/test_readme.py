@@ -67,7 +67,7 @@ def program_builds_and_runs():
     command = ["cc", "-Wall", "-Wextra", "-Werror", *extra, EXAMPLE, "-o", program, *shlex.split(flags.stdout)]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     equal((done.returncode, done.stderr), (0, ""), "compiler")
-    done = subprocess.run([program], env=environment, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([program], env=environment, capture_output=True, text=True, check=False, timeout=120)
     equal((done.returncode, done.stderr), (0, ""), "program")
     true(len(done.stdout.splitlines()) >= 3 and "lib" in done.stdout, f"it printed {done.stdout}")
 
@@ -144,7 +144,7 @@ def lines_run():
     }
     for line in lines:
         done = subprocess.run(
-            ["bash", "-c", line], env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=60
+            ["bash", "-c", line], env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=120
         )
         equal((done.returncode, done.stderr), (0, ""), line)
         true(done.stdout or ">" in line, f"{line} printed nothing")

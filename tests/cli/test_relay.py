@@ -27,7 +27,7 @@ def relayed():
 
 def ask(*arguments, address, code=0):
     command = [CLI, f"--address={address}", "--mode=csv", *arguments]
-    done = subprocess.run(command, env=service.environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, env=service.environment, capture_output=True, text=True, timeout=120)
     equal(done.returncode, code, f"exit code of {arguments}, which said {done.stderr!r}")
     return done.stdout, done.stderr
 
@@ -122,7 +122,7 @@ def ended_ssh():
         home = pathlib.Path(folder)
         path = ssh_that(home, "exit 255")
         command = [CLI, "--host=there", "chinook", "SELECT 1"]
-        done = subprocess.run(command, env=service.environment | path, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, env=service.environment | path, capture_output=True, text=True, timeout=120)
         equal(done.returncode, LOST, f"exit code, which said {done.stderr!r}")
         equal((home / "log").read_text(), "ssh\n", "how often ssh was started")
 

@@ -17,7 +17,7 @@ import sys
 import termios
 
 import settled
-from client import Broken, Client, Failure, decode, reference, same_rows
+from client import SECONDS, Broken, Client, Failure, decode, reference, same_rows
 from harness import CHINOOK, SANITIZED, UID_A, UID_B, UID_DAEMON, Service, expect, fds, main, needs_root, wait_for
 from neighbours import besieged
 from tap import cases, equal, true
@@ -85,7 +85,7 @@ def rows_of(run, data=b""):
     """Rows of a run of whose pipe `data` was read, and which may have become one that does not wait."""
     data = bytearray(data)
     while not ended(data, run.number):
-        true(select.select([run.pipe], [], [], 60)[0], "nothing came down the pipe in time")
+        true(select.select([run.pipe], [], [], SECONDS)[0], "nothing came down the pipe in time")
         piece = os.read(run.pipe, MIB)
         if not piece:
             raise Broken("end of file")
@@ -312,7 +312,7 @@ def spliced():
     for way in ("splice", "tee", "vmsplice", "splice into"):
         for amount in (1, 100, 4096, 65536):
             run = client.query("chinook", TRACKS)
-            select.select([run.pipe], [], [], 60)
+            select.select([run.pipe], [], [], SECONDS)
             same_rows(rows_of(run, taken(way, run.pipe, amount)), EXPECTED)
             client.drop(run.pipe)
             tried += 1

@@ -72,7 +72,7 @@ static void test_quit(void) {
 
         g_assert_cmpint(pager_write(pager, "line\n", 5), ==, 0);
         fd = pager_pollfd(pager);
-        g_assert_cmpint(poll(&fd, 1, 30000), ==, 1); /* nothing is written, and still it is heard of */
+        g_assert_cmpint(poll(&fd, 1, 120000), ==, 1); /* nothing is written, and still it is heard of */
         g_assert_cmpint(pager_pump(pager), ==, -EPIPE);
         g_assert_cmpint(pager_write(pager, "more\n", 5), ==, -EPIPE);
         g_assert_cmpint(pager_end(pager), ==, -EPIPE);

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MSEC 30000 /* only ever waited for when something is broken */
+#define PATIENCE_MSEC 120000 /* only ever waited for when something is broken */
 
 static const char *worker_path;
 
