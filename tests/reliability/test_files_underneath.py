@@ -6,6 +6,7 @@ Each deed is done while a run streams and while one is parked, over every transp
 them comes END, or an error with a name; a worker that dies of it (SIGBUS) is WorkerLost, for that client alone. The next
 query is answered, by rows or by an error that belongs to the file as it is now; once the files are in order, by the rows.
 """
+import collections
 import contextlib
 import os
 import shutil
@@ -43,6 +44,7 @@ service = Service(
 client = service.client()
 masters = {}
 count = 0
+heard = collections.Counter()  # deed and error of the run that it was done to
 
 
 def make(mode):
@@ -185,6 +187,7 @@ def under_a_run(deed, name, during, then=(), lost=(), other_rows=None):
                 try:
                     deed(path)
                     came, error = run.rest()
+                    heard[deed.__name__, error] += 1
                     true(error is None or error in during or error in lost, f"{what}: {error}")
                     same_rows(came, rows[: len(came)] if error else rows)
                     client.point("chinook")
@@ -242,6 +245,7 @@ def truncated():
         # what is left of it may be another database: an empty one
         under_a_run(truncate("", size), "delete", CUT, (*CUT, "Sql"))
         under_a_run(truncate("", size), "wal", LOG, (*LOG, "Sql"))
+        true(any(heard[f"truncate file to {size}", error] for error in CUT), f"cut to {size}, and no run noticed")
 
 
 @test
@@ -288,6 +292,7 @@ def index_of_log_cut():
     under_a_run(truncate("-shm", 0), "wal", LOG, LOG, lost=("WorkerLost", "Broken"))
     under_a_run(remove("-shm"), "wal", LOG, LOG)
     true("died of signal 7" in service.log_text(), "no worker died of SIGBUS")
+    true(sum(n for (deed, error), n in heard.items() if error in ("WorkerLost", "Broken")), "no client heard of that")
 
 
 @test
