@@ -154,7 +154,10 @@ static uint64_t expires(const Channel *c) {
 }
 
 void channel_check_idle(Channel *c) {
-        if ((!c->run.running || c->run.draining) && manager_now() >= expires(c))
+        if (manager_now() < expires(c))
+                return;
+        /* a worker that has no CPU may not have read yet what came */
+        if (c->run.running ? c->run.draining : !channel_has_unread(c))
                 channel_doom(c);
 }
 

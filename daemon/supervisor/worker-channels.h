@@ -10,6 +10,8 @@
  *      for a second                   channels whose requests lie unread are given up: their clients open others
  *      for as long as any run may     it is killed
  *      take, and a second
+ *
+ * The last two not as long as it had no CPU to answer with, which has an end (grace.h).
  */
 #ifndef SQLIPC_WORKER_CHANNELS_H
 #define SQLIPC_WORKER_CHANNELS_H

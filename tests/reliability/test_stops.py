@@ -243,6 +243,22 @@ def starved_channels():
     cases("stop", len(held), "a channel whose worker gets no CPU for longer than that may be silent")
 
 
+@test
+def starved_is_not_idle():
+    """What asked a worker that gets no CPU is not idle, and goes on past StatementIdleSec="""
+    with make_service(limits={"WorkersMax": 1, "WorkerIdleSec": 60, "StatementIdleSec": 2}) as service:
+        client = service.client()
+        client.point()
+        workers = service.workers()
+        with contextlib.closing(Channel(client, DB)) as channel:
+            stop(workers)
+            run = channel.query("SELECT 6 * 7")
+            time.sleep(2 * SECONDS)
+            go_on(workers)
+            equal(channel.read(run).rows, [[42]], "rows")
+    cases("stop", 1, "a channel whose worker gets no CPU for as long as it may be idle")
+
+
 @needs_root
 def whose_fault():
     """Not compiled in time: whether the SQL or the worker, which was stopped for good, is to blame is said"""
