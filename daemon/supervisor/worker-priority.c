@@ -93,7 +93,7 @@ static int on_look(sd_event_source *s, uint64_t usec, void *userdata) {
         for (GList *i = m->workers.head; i; i = i->next) {
                 Worker *w = i->data;
 
-                if (!worker_stays(w))
+                if (w->control_fd < 0 || w->killed) /* one that only was told to end may compute for long */
                         continue;
                 look_at(w, elapsed_usec);
                 on |= !worker_is_idle(w) || w->priority.lowered;

@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from channel import Channel
-from client import Broken, Failure
+from client import DATABASE, Broken, Failure, object_path
 from harness import CHINOOK, UID_A, UID_B, Service, main, needs_root, wait_for
 from tap import equal, test, true
 
@@ -90,6 +90,22 @@ def starved():
                 equal(priority(pid), LOWER, "the priority")
                 time.sleep(0.05)
             stack.close()
+
+
+@needs_root
+def told_to_end():
+    """A worker that was told to make room before anybody had heard what computes there has the lower priority, too"""
+    with Service({"chinook": CHINOOK}, limits={"WorkersTotalMax": 1}) as service:
+        heavy, light = Channel(service.client(UID_A)), service.client(UID_B)
+        heavy.ask("SELECT 1")
+        time.sleep(1.1)  # its turn, for which it need not make room
+        heavy.ask("SELECT 1")  # this is told, and so the next is not for half a second
+        heavy.query(f"SELECT 1 UNION ALL SELECT * FROM ({ENDLESS})")
+        heavy.frame()
+        call = light.begin(object_path("chinook"), DATABASE, "QueryRows", "(sava{sv}a{sv})", "SELECT 1", [], {}, {})
+        wait_for(lambda: lowered(service), "the worker has a lower priority")
+        heavy.close()
+        equal(call.result()[1].unpack(), [[1]], "rows")
 
 
 @test
