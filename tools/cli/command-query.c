@@ -183,16 +183,19 @@ static char *take_assignment(const char **rest) {
         return quote ? NULL : g_string_free(g_steal_pointer(&word), FALSE);
 }
 
-static int take_parameters(Shell *shell, const Command *command, const char *rest, ParameterList *parameters) {
+/* Into `given`, and into `parameters` in place of what was there. */
+static int take_parameters(Shell *shell, const Command *command, const char *rest, ParameterList *given,
+                           ParameterList *parameters) {
         while (*rest) {
-                g_autofree char *word = take_assignment(&rest), *message = NULL;
-                char *equals = word ? strchr(word, '=') : NULL;
+                g_autofree char *word = take_assignment(&rest), *name = NULL, *message = NULL;
 
-                if (!equals)
+                if (!word || !strchr(word, '='))
                         return command_misuse(shell, command);
-                *equals = '\0';
-                if (parameter_list_set(parameters, word, equals + 1, &message) < 0)
-                        return complain_of(shell, -EINVAL, word, message);
+                name = g_strndup(word, strcspn(word, "="));
+                if (parameter_list_add(given, word, &message) < 0)
+                        return complain_of(shell, -EINVAL, name, message);
+                parameter_list_unset(parameters, name);
+                (void) parameter_list_add(parameters, word, &message); /* as above */
         }
         return 0;
 }
@@ -211,8 +214,18 @@ static int run_text(Shell *shell, const char *sql, const char *path, ParameterLi
         return r;
 }
 
+/* Who misspells a parameter has NULL in its place. */
+static int tell_unused(Shell *shell, const char *name, ParameterList *given, const ParameterList *parameters) {
+        const char *unused;
+
+        parameter_list_note_use(given, parameters);
+        unused = parameter_list_unused(given);
+        return unused ? command_fail(shell, -EINVAL, "%s: no statement of %s has this parameter", unused, name) : 0;
+}
+
 static int run_run(Shell *shell, const Command *command, char **arguments) {
         __attribute__((cleanup(parameter_list_freep))) ParameterList *parameters = parameter_list_copy(shell->parameters);
+        __attribute__((cleanup(parameter_list_freep))) ParameterList *given = parameter_list_new();
         g_autofree char *name = NULL, *sql = NULL, *path = NULL, *message = NULL;
         const char *rest = arguments[1];
         int r;
@@ -221,13 +234,14 @@ static int run_run(Shell *shell, const Command *command, char **arguments) {
                 return command_misuse(shell, command);
         if (shell->depth >= SHELL_DEPTH_MAX)
                 return command_fail(shell, -ELOOP, "%s: scripts run each other more than %d deep", name, SHELL_DEPTH_MAX);
-        r = take_parameters(shell, command, skip_blanks(rest), parameters);
+        r = take_parameters(shell, command, skip_blanks(rest), given, parameters);
         if (r < 0)
                 return r;
         r = saved_read(name, &sql, &path, &message);
         if (r < 0)
                 return complain_of(shell, r, name, message);
-        return run_text(shell, sql, path, parameters);
+        r = run_text(shell, sql, path, parameters);
+        return r < 0 ? r : tell_unused(shell, name, given, parameters);
 }
 
 static int run_queries(Shell *shell, const Command *command, char **arguments) {
@@ -333,7 +347,8 @@ const Command commands_query[] = {
           .details = "In ~/.config/ipcq/queries/NAME.sql; .run runs it, .queries lists all, .forget removes it.",
           .n_min = 1, .takes_rest = true, .kinds = { ARGUMENT_QUERY, ARGUMENT_SQL }, .run = run_save },
         { .name = "run", .arguments = "NAME [PARAMETER=VALUE...]", .summary = "Run what was saved under a name",
-          .details = "Parameters are as .parameter has them, and hold for this run.",
+          .details = "Parameters are as .parameter has them, and hold for this run. One that no statement of it has is an\n"
+                     "error.",
           .n_min = 1, .takes_rest = true, .kinds = { ARGUMENT_QUERY, ARGUMENT_NONE }, .run = run_run },
         { .name = "queries", .summary = "What was saved by .save", .run = run_queries },
         { .name = "forget", .arguments = "NAME", .summary = "Remove what was saved under a name",
