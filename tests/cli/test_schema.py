@@ -266,6 +266,7 @@ def unknown_commands():
     out = ask("chinook", ".tabels", ".tables Genre", code=USAGE, says="there is no command .tabels; did you mean .tables?")
     equal(out, "Genre\n", "what followed")
     ask("chinook", ".s", code=USAGE, says=".s could be any of ")
+    ask("chinook", "\\dt+", code=USAGE, says="there is no command \\dt+; did you mean \\dt?")
     ask("chinook", "\\dz", code=USAGE, says="there is no command \\dz")
 
 

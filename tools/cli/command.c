@@ -74,9 +74,10 @@ static void consider(Nearest *nearest, char prefix, const char *candidate) {
 }
 
 /* The command or alias that is nearest to `name`; NULL where nothing is near. Aliases of a letter or two are near to
- * everything, so they must be hit. */
+ * everything, so they must be hit; that of psql with a "+" behind it is one. */
 static char *nearest_name(const char *name) {
         Nearest nearest = { .word = name + 1, .distance = strlen(name + 1) < 4 ? 2 : 3 };
+        g_autofree char *bare = g_strndup(nearest.word, strcspn(nearest.word, "+"));
         size_t n;
         const Command *const *commands = command_list(&n);
 
@@ -85,7 +86,7 @@ static char *nearest_name(const char *name) {
 
                 consider(&nearest, '.', commands[i]->name);
                 for (char **alias = aliases; *alias; alias++)
-                        if (strlen(*alias) > 2 || g_str_equal(*alias, nearest.word))
+                        if (strlen(*alias) > 2 || g_str_equal(*alias, bare))
                                 consider(&nearest, '\\', *alias);
         }
         return nearest.name;
