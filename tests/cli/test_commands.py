@@ -411,6 +411,7 @@ def no_gnuplot():
 def leaving():
     """.quit: what follows does not run; its code is the program's"""
     equal(ask("SELECT 1 AS a", ".quit", "SELECT 2")[0], "a\n1\n", "rows")
+    equal(ask("SELECT 1 AS a", ".q", "SELECT 2")[0], "a\n1\n", "rows before .q")
     ask("SELECT nosuch", ".quit 7", code=7)
     says(".quit seven", code=USAGE, message="usage: .quit")
     with Shell("chinook", on=service) as shell:

@@ -265,7 +265,7 @@ const Command commands_shell[] = {
           .summary = "What commands there are, or all about one",
           .details = "TOPIC is a command, or a word that its description has.",
           .n_max = 1, .kinds = { ARGUMENT_COMMAND }, .run = run_help },
-        { .name = "quit", .aliases = "q", .arguments = "[CODE]", .summary = "Leave",
+        { .name = "quit", .aliases = "q", .preferred = true, .arguments = "[CODE]", .summary = "Leave",
           .details = "CODE is what ipcq-cli ends with, 0 to 255.", .n_max = 1, .run = run_quit },
         { .name = "exit", .arguments = "[CODE]", .summary = "Leave", .details = "As .quit.", .n_max = 1, .run = run_quit },
         { .name = "show", .summary = "What the settings are, each named as in the configuration file", .run = run_show },

@@ -117,7 +117,7 @@ static const Command *find_alias(const char *alias) {
 
 /* By its beginning; `candidates` gets the names of all that begin so, with their dots. */
 static const Command *find_name(const char *name, GString *candidates) {
-        const Command *found = NULL;
+        const Command *found = NULL, *preferred = NULL;
         size_t n, n_found = 0;
         const Command *const *commands = command_list(&n);
 
@@ -127,9 +127,10 @@ static const Command *find_name(const char *name, GString *candidates) {
                 if (!*name || !g_str_has_prefix(commands[i]->name, name))
                         continue;
                 found = commands[i];
+                preferred = found->preferred ? found : preferred;
                 g_string_append_printf(candidates, "%s.%s", n_found++ ? ", " : "", commands[i]->name);
         }
-        return n_found == 1 ? found : NULL;
+        return n_found == 1 ? found : preferred;
 }
 
 const Command *command_find(const char *name, char **ret_message) {
