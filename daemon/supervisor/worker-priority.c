@@ -35,10 +35,12 @@ static void lower_priority(Worker *w) {
                 log_debug("The priority of worker %i cannot be lowered: %s", (int) w->pid, g_strerror(errno));
 }
 
-void worker_priority_inherit(Worker *w) {
-        uint64_t computed_usec = w->group->user->computed_usec;
+static bool computed_just_now(const User *u) {
+        return u->computed_usec > 0 && manager_now() - u->computed_usec < N_RESTS * LOOK_USEC;
+}
 
-        if (computed_usec == 0 || manager_now() - computed_usec >= N_RESTS * LOOK_USEC)
+void worker_priority_inherit(Worker *w) {
+        if (!computed_just_now(w->group->user))
                 return;
         lower_priority(w);
         worker_priority_watch(w->manager);
@@ -67,8 +69,8 @@ static void look_at(Worker *w, uint64_t elapsed_usec) {
         }
         if (!p->lowered && p->busy_usec >= BUSY_USEC)
                 lower_priority(w);
-        else if (p->lowered && p->n_rests >= N_RESTS)
-                restore_priority(w);
+        else if (p->lowered && p->n_rests >= N_RESTS && !computed_just_now(w->group->user))
+                restore_priority(w); /* earlier, one that ends would only make place for one that inherits */
         if (p->lowered && p->n_rests == 0)
                 w->group->user->computed_usec = manager_now();
 }

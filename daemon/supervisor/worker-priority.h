@@ -4,11 +4,12 @@
  *
  * A worker that has computed for half a second, without a quarter of a second of rest, goes on at a lower priority (nice):
  * who asks a question that takes a millisecond finds a processor at once, and not after as many workers as somebody has
- * kept busy. Alone it computes as fast as before. Once it rests for a second it gets its priority back (the system's unit
- * allows that by LimitNICE=), or, where that is not allowed, it ends, and the next query starts another.
+ * kept busy. Alone it computes as fast as before. Once it rests for a second, and all that its user has at a lower priority
+ * does, it gets its priority back (the system's unit allows that by LimitNICE=), or, where that is not allowed, it ends, and
+ * the next query starts another.
  *
- * What a user starts less than a second after that has the lower priority at once: it makes no difference whether the
- * worker that computed goes on, ends or is killed.
+ * What a user starts earlier than that has the lower priority at once: it makes no difference whether the worker that
+ * computed goes on, ends or is killed.
  *
  * One timer for all. It runs while there is something to look at, so an idle service sleeps.
  */

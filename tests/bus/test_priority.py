@@ -136,4 +136,19 @@ def where_it_cannot_come_back():
         channel.close()
 
 
+@needs_root
+def kept_while_others_compute():
+    """A worker at rest has the lower priority, and does not end for it, as long as another of its user computes"""
+    limits = {"WorkerIdleSec": 600}
+    with Service({"chinook": CHINOOK, "other": CHINOOK}, limits=limits, uid=UID_A) as service:
+        client = service.client(UID_A)
+        with computing(service, client):
+            client.point("other")
+            workers, end = service.workers(), time.monotonic() + 2.5  # more than a rest takes
+            while time.monotonic() < end:
+                equal([(pid, priority(pid)) for pid in service.workers()], [(pid, LOWER) for pid in workers], "workers")
+                time.sleep(0.05)
+        wait_for(lambda: not lowered(service), "both end")
+
+
 main()
