@@ -57,6 +57,18 @@ def keywords():
 
 
 @test
+def options():
+    """Options of commands, as their usage shows them"""
+    with shell_of() as shell:
+        completes(shell, ".watch 2 --c", ".watch 2 --count ")
+        completes(shell, ".chart bar --o", ".chart bar --output ")
+        completes(shell, ".dump --p", ".dump --preserve-rowids ")
+        completes(shell, ".export --f", ".export --force ")
+        completes(shell, ".schema --i", ".schema --indent ")
+        offers(shell, ".connect --", "--system", "--user", "--address=", "--host=")
+
+
+@test
 def tables():
     """Tables and views behind FROM, quoted where they need it"""
     with shell_of() as shell:

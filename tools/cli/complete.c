@@ -234,6 +234,16 @@ static void add_tables(Shell *shell, Candidates *candidates, const char *typed) 
                         add(candidates, quote_word(*names, false));
 }
 
+/* Options of a command, as its usage shows them. True: there was one. */
+static bool add_options(Candidates *candidates, const Command *command, const char *typed) {
+        g_auto(GStrv) words = g_strsplit_set(command->arguments ?: "", "[]| ", -1);
+
+        for (char **word = words; *word && *typed == '-'; word++)
+                if (g_str_has_prefix(*word, "--") && g_str_has_prefix(*word, typed))
+                        add(candidates, g_strndup(*word, strcspn(*word, "=") + (strchr(*word, '=') ? 1 : 0)));
+        return candidates->list->len > 0;
+}
+
 static void complete_argument(Shell *shell, Candidates *candidates, const Command *command, ArgumentKind kind,
                               const char *typed) {
         switch (kind) {
@@ -321,7 +331,7 @@ static void complete_command(Shell *shell, Candidates *candidates, CommandLine *
         name = g_strndup(line->text + line->start, end_of_word(line->text, line->start, line->cursor) - line->start);
         g_autofree char *message = NULL;
         command = command_find(name, &message);
-        if (!command)
+        if (!command || add_options(candidates, command, typed))
                 return;
         kind = command->kinds[MIN(line->index, G_N_ELEMENTS(command->kinds)) - 1];
         for (size_t i = 0; i < MIN(line->index, G_N_ELEMENTS(command->kinds)); i++)
