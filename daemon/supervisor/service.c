@@ -57,7 +57,7 @@ static int add_signal(Manager *m, int signal, sd_event_signal_handler_t handler)
 }
 
 int service_watch_signals(Manager *m) {
-        struct sigaction ignore = { .sa_handler = SIG_IGN };
+        struct sigaction ignore = { .sa_handler = SIG_IGN }, usual = { .sa_handler = SIG_DFL };
         sigset_t set;
 
         sigemptyset(&set);
@@ -66,6 +66,9 @@ int service_watch_signals(Manager *m) {
         sigaddset(&set, SIGHUP);
         sigaddset(&set, SIGCHLD);
         if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 || sigaction(SIGPIPE, &ignore, NULL) < 0)
+                return -errno;
+        /* whoever started us may ignore it: then workers would be reaped before we hear how they ended */
+        if (sigaction(SIGCHLD, &usual, NULL) < 0)
                 return -errno;
         int r = add_signal(m, SIGTERM, on_stop_signal);
         if (r >= 0)

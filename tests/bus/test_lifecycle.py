@@ -444,6 +444,20 @@ def bus_gone():
 
 
 @test
+def children_of_the_ignorant():
+    """Started by a program that ignores its children's ends, the daemon hears of its own all the same"""
+    usual = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with Service({"chinook": CHINOOK}) as service:
+        signal.signal(signal.SIGCHLD, usual)
+        client = service.client()
+        client.point()
+        (worker,) = service.workers()
+        os.kill(worker, signal.SIGKILL)
+        wait_for(lambda: worker not in children(service.pid()), "the worker is gone")
+        client.point()
+
+
+@test
 def activation():
     """The bus starts the daemon on the first call, and again after it died"""
     with Service({"chinook": CHINOOK}, activation=True) as service:
