@@ -57,9 +57,13 @@ static void expect_pong(Rig *rig) {
 
 /* A request that does not end, and the worker is in its step. */
 static void begin_endless(Rig *rig, Client *c) {
+        uint64_t before_usec;
+
+        expect_pong(rig); /* it is up */
+        before_usec = rig_cpu_usec(rig);
         (void) client_add_query(c, ENDLESS, 0, NULL);
         client_send(c);
-        g_usleep(IN_STEP_USEC);
+        rig_wait_computing(rig, before_usec);
         expect_pong(rig); /* from inside the step */
 }
 
@@ -370,16 +374,19 @@ static void test_give_way(void) {
         for (size_t i = 0; i < G_N_ELEMENTS(sql); i++) {
                 Client resting, lasting;
                 ReceivedMessage m;
-                uint64_t number;
+                uint64_t number, before_usec;
                 bool sent;
 
                 client_start(&rig, &resting);
                 g_assert_cmpuint(client_query(&resting, "SELECT * FROM t").n_rows, ==, 2);
                 client_start(&rig, &lasting);
+                before_usec = rig_cpu_usec(&rig);
                 (void) client_add_query(&lasting, sql[i], 0, NULL);
                 client_send(&lasting);
-                g_usleep(IN_STEP_USEC);
-                expect_pong(&rig);
+                if (i == 0)
+                        rig_wait_computing(&rig, before_usec);
+                else
+                        wait_for(lasting.fd);
                 send_number(&rig, MESSAGE_GIVE_WAY, 0);
                 m = client_expect_end(&rig, &resting, MESSAGE_CHANNEL_RESTED, NULL);
                 g_assert_true(expect_stay(&rig));

@@ -333,7 +333,7 @@ static void test_exit_in_step(void) {
         fd = send_run(&rig, ENDLESS, &number);
         expect_number(&rig, number, MESSAGE_TAKEN);
         expect_started(&rig, number);
-        g_usleep(20000);
+        rig_wait_computing(&rig, rig_cpu_usec(&rig));
         rig_stop(&rig);
         g_assert_cmpint(read_stream(fd, number).error, ==, ERROR_SHUTTING_DOWN);
         close(fd);

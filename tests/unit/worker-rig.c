@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define COMPUTING_USEC 30000 /* more than it takes to read a request, also under sanitizers */
 #define PATIENCE_MSEC 120000 /* only ever waited for when something is broken */
 
 static const char *worker_path;
@@ -142,6 +143,20 @@ void wait_for(int fd) {
         struct pollfd p = { .fd = fd, .events = POLLIN };
 
         g_assert_cmpint(poll(&p, 1, PATIENCE_MSEC), ==, 1);
+}
+
+uint64_t rig_cpu_usec(const Rig *rig) {
+        struct timespec ts;
+        clockid_t clock;
+
+        g_assert_cmpint(clock_getcpuclockid(rig->pid, &clock), ==, 0);
+        g_assert_cmpint(clock_gettime(clock, &ts), ==, 0);
+        return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
+}
+
+void rig_wait_computing(const Rig *rig, uint64_t before_usec) {
+        while (rig_cpu_usec(rig) < before_usec + COMPUTING_USEC)
+                g_usleep(1000);
 }
 
 ReceivedMessage next_report(Rig *rig, uint64_t number, MessageKind kind) {

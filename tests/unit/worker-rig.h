@@ -69,6 +69,11 @@ void rig_done(Rig *rig);
 /* Until `fd` can be read. */
 void wait_for(int fd);
 
+/* CPU time that the worker has used. Until it has used a little more than at `before_usec`: what it was given then, and is
+ * endless, is under way. */
+uint64_t rig_cpu_usec(const Rig *rig);
+void rig_wait_computing(const Rig *rig, uint64_t before_usec);
+
 /* The next report of `number`, which must be of `kind`; PARKED, FILLING and PROGRESS pass by into rig->seen unless asked
  * for. */
 ReceivedMessage next_report(Rig *rig, uint64_t number, MessageKind kind);
