@@ -73,20 +73,22 @@ static int open_screen(Editor *editor) {
 
 /* ---- Keys --------------------------------------------------------------------------------------------------------- */
 
-/* Waits for a key or a signal. 1: a key, or the end of input; 0: a signal that is to be looked at; -errno. Where both are
- * there the signal came first, for the terminal forgets with it what was typed before; `key_first`: all the same. */
+/* Waits for a key or a signal. 1: a key, or the end of input; 0: a signal that is to be looked at, or that the window has
+ * another size; -errno. Where both are there the signal came first, for the terminal forgets with it what was typed before;
+ * `key_first`: all the same. */
 static int wait_for_key(bool key_first) {
         show(current);
         for (;;) {
                 struct pollfd fds[] = {
                         { .fd = STDIN_FILENO, .events = POLLIN },
                         { .fd = interrupt_fd(), .events = POLLIN },
+                        { .fd = resized_fd(), .events = POLLIN },
                 };
 
                 if (poll(fds, G_N_ELEMENTS(fds), -1) < 0) {
                         if (errno != EINTR)
                                 return -errno;
-                } else if (fds[1].revents != 0 && !(key_first && fds[0].revents != 0))
+                } else if ((fds[1].revents | fds[2].revents) != 0 && !(key_first && fds[0].revents != 0))
                         return 0;
                 else
                         return 1;
@@ -102,8 +104,8 @@ static int read_key(FILE *stream) {
                 int r = wait_for_key(true);
 
                 if (r == 0 && !interrupt_pending() && interrupt_leave() == 0) {
-                        (void) interrupt_take();
-                        continue; /* the window has another size: seen by the next redisplay */
+                        resized_take();
+                        continue; /* seen by the next redisplay */
                 }
                 if (r <= 0)
                         return EOF;
@@ -286,7 +288,7 @@ static int edit_line(Editor *editor, const char *prompt, bool *ret_typed) {
                 else if (r == 0 && (interrupt_pending() || interrupt_leave() != 0))
                         break;
                 else if (r == 0) {
-                        (void) interrupt_take();
+                        resized_take();
                         resize_terminal();
                 }
         }
@@ -330,8 +332,10 @@ static int read_plain_line(Editor *editor, const char *prompt) {
                         fputc('\n', editor->stream);
                         return -EINTR;
                 }
-                if (r == 0)
+                if (r == 0) {
+                        resized_take();
                         continue;
+                }
                 n = read(STDIN_FILENO, bytes, sizeof bytes);
                 if (n > 0)
                         g_string_append_len(editor->input, bytes, n);

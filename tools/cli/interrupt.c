@@ -11,7 +11,11 @@
 #include <stddef.h>
 #include <unistd.h>
 
-static int wake[2] = { -1, -1 };
+typedef struct Wake {
+        int ends[2]; /* read, write */
+} Wake;
+
+static Wake on_interrupt = { { -1, -1 } }, on_resize = { { -1, -1 } };
 static volatile sig_atomic_t n_interrupts; /* that nobody took */
 static volatile sig_atomic_t leave_signal;
 
@@ -22,8 +26,8 @@ static void on_signal(int signal) {
                 n_interrupts++;
         else if (signal == SIGTERM || signal == SIGHUP)
                 leave_signal = signal;
-        if (write(wake[1], "", 1) < 0)
-                errno = saved; /* the pipe is full: it wakes all the same */
+        /* a pipe that is full wakes all the same */
+        (void) !write(signal == SIGWINCH ? on_resize.ends[1] : on_interrupt.ends[1], "", 1);
         errno = saved;
 }
 
@@ -38,31 +42,40 @@ static int watch(int signal) {
         return sigaction(signal, &action, NULL) < 0 ? -errno : 0;
 }
 
+static int wake_open(Wake *wake) {
+        return wake->ends[0] < 0 && pipe2(wake->ends, O_CLOEXEC | O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+static void wake_empty(const Wake *wake) {
+        char bytes[64];
+
+        while (wake->ends[0] >= 0 && read(wake->ends[0], bytes, sizeof bytes) > 0)
+                ;
+}
+
 int interrupt_begin(void) {
         static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGWINCH };
-        int r = 0;
+        int r = wake_open(&on_interrupt);
 
-        if (wake[0] < 0 && pipe2(wake, O_CLOEXEC | O_NONBLOCK) < 0)
-                return -errno;
+        if (r >= 0)
+                r = wake_open(&on_resize);
         for (size_t i = 0; i < sizeof signals / sizeof *signals && r >= 0; i++)
                 r = watch(signals[i]);
         return r;
 }
 
 int interrupt_fd(void) {
-        return wake[0];
+        return on_interrupt.ends[0];
 }
 
 unsigned interrupt_take(void) {
-        char bytes[64];
         sigset_t interrupt, before;
         unsigned n;
 
-        while (wake[0] >= 0 && read(wake[0], bytes, sizeof bytes) > 0)
-                ;
         sigemptyset(&interrupt);
         sigaddset(&interrupt, SIGINT);
-        (void) sigprocmask(SIG_BLOCK, &interrupt, &before); /* none is lost between the two lines */
+        (void) sigprocmask(SIG_BLOCK, &interrupt, &before); /* none comes between what it wrote and what it counted */
+        wake_empty(&on_interrupt);
         n = (unsigned) n_interrupts;
         n_interrupts = 0;
         (void) sigprocmask(SIG_SETMASK, &before, NULL);
@@ -75,4 +88,12 @@ bool interrupt_pending(void) {
 
 int interrupt_leave(void) {
         return leave_signal;
+}
+
+int resized_fd(void) {
+        return on_resize.ends[0];
+}
+
+void resized_take(void) {
+        wake_empty(&on_resize);
 }

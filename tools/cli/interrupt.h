@@ -16,7 +16,7 @@ enum { EXIT_INTERRUPTED = 130 };
 
 /** Starts to watch SIGINT (not where it is ignored, as under nohup), SIGTERM, SIGHUP and SIGWINCH. 0 or -errno. */
 int interrupt_begin(void);
-/** Readable once a signal came that was not taken yet. */
+/** Readable once one of the first three came that was not taken yet. */
 int interrupt_fd(void);
 /** How many SIGINT came since the last call; empties the descriptor. */
 unsigned interrupt_take(void);
@@ -24,5 +24,9 @@ unsigned interrupt_take(void);
 bool interrupt_pending(void);
 /** SIGTERM or SIGHUP came: end what runs and leave. The signal's number, else 0. */
 int interrupt_leave(void);
+
+/** Readable once the window has another size, until that is taken: for who draws on it. Nobody else is woken. */
+int resized_fd(void);
+void resized_take(void);
 
 #endif

@@ -110,12 +110,9 @@ Output *output_free(Output *output) {
 static int wait_for_room(const Target *target) {
         struct pollfd fds[2] = { { .fd = target->fd, .events = POLLOUT }, { .fd = interrupt_fd(), .events = POLLIN } };
 
-        while (!interrupt_pending() && !interrupt_leave()) {
+        while (!interrupt_pending() && !interrupt_leave())
                 if (poll(fds, 2, -1) > 0 && fds[0].revents)
                         return 0;
-                if (!interrupt_pending() && interrupt_take() > 0) /* the window was resized, and then Ctrl-C */
-                        break;
-        }
         return -ECANCELED;
 }
 

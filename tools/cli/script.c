@@ -214,9 +214,8 @@ static int wait_for_file(const Script *script) {
         for (;;) {
                 if (interrupt_leave() != 0)
                         return 0;
-                if (interrupt_pending() || fds[1].revents != 0)
-                        if (interrupt_take() > 0)
-                                return -ECANCELED;
+                if (interrupt_pending() && interrupt_take() > 0)
+                        return -ECANCELED;
                 if (fds[0].revents != 0)
                         return 1;
                 if (poll(fds, G_N_ELEMENTS(fds), -1) < 0 && errno != EINTR)

@@ -48,6 +48,7 @@ static WatchEvent wait_until(gint64 until_usec, bool keys) {
         struct pollfd fds[] = {
                 { .fd = interrupt_fd(), .events = POLLIN },
                 { .fd = keys ? STDIN_FILENO : -1, .events = POLLIN },
+                { .fd = resized_fd(), .events = POLLIN },
         };
         int n = poll(fds, G_N_ELEMENTS(fds), (int) MIN((left + 999) / 1000, G_MAXINT));
 
@@ -57,6 +58,10 @@ static WatchEvent wait_until(gint64 until_usec, bool keys) {
                 return on_signal();
         if (fds[1].revents)
                 return on_key();
+        if (fds[2].revents) {
+                resized_take();
+                return WATCH_RESIZE;
+        }
         return left / 1000 > G_MAXINT ? WATCH_RESIZE : WATCH_TIME;
 }
 
