@@ -5,12 +5,14 @@
 The aim is 100 ms from the key to the end of the run; how long it took is said, and decides nothing.
 """
 import os
+import pathlib
 import signal
+import tempfile
 import time
 
 from pty_shell import ENTER, Shell, control, paste  # finds what follows
 
-from harness import CHINOOK, Service, children, main, wait_for
+from harness import BUILD_ROOT, CHINOOK, Service, children, main, wait_for
 from overheard import Overheard
 from tap import diagnose, equal, test, true
 
@@ -225,6 +227,31 @@ def while_the_service_is_asked():
             shell.wait_for(lambda: shell.screen.cursor.y == 0 and shell.at_prompt(), "an empty screen")
             shell.resize(24, 80)
             true("42" in "\n".join(shell.run("SELECT 6 * 7;")), "the next statement")
+
+
+@test
+def just_before_it_waits():
+    """Ctrl-C that comes when the service was asked, and the shell is about to wait for the answer, is not lost"""
+    with Service({"chinook": CHINOOK}) as stuck, tempfile.TemporaryDirectory(prefix="sqlipc-late-") as folder:
+        late = pathlib.Path(folder) / "late"
+        environment = {
+            "LD_PRELOAD": str(BUILD_ROOT / "tests/cli/liblate-interrupt.so"),
+            "TEST_LATE_INTERRUPT": str(late),
+            "ASAN_OPTIONS": f"{stuck.environment.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0",
+        }
+        with shell_of(on=stuck, environment=environment) as shell:
+            os.kill(stuck.pid(), signal.SIGSTOP)
+            for line in (".databases", ".limit", ".status"):
+                late.touch()
+                shell.type(line)
+                shell.send(ENTER)
+                shell.wait_for("Cancelled.")
+                shell.wait_prompt()
+                true(not late.exists(), "it came")
+                true("does not answer" not in " ".join(shell.lines()), shell.text())
+                shell.send(control("L"))
+                shell.wait_for(lambda: shell.screen.cursor.y == 0 and shell.at_prompt(), "an empty screen")
+            os.kill(stuck.pid(), signal.SIGCONT)
 
 
 @test

@@ -3,7 +3,7 @@
 #include "service.h"
 
 #include <errno.h>
-#include <signal.h>
+#include <poll.h>
 #include <string.h>
 
 #include "interrupt.h"
@@ -24,20 +24,59 @@ int service_bus(Shell *shell, sd_bus **ret) {
         return *ret ? 0 : -ENOTCONN;
 }
 
-/* A signal ends the wait of sd-bus: Ctrl-C does, which is left to who deals with it, so that no further call waits; that the
- * window was resized does not. */
-static int call(sd_bus *bus, sd_bus_message *message, sd_bus_message **ret) {
-        sigset_t resized, before;
-        int r;
+static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        *(sd_bus_message **) userdata = sd_bus_message_ref(reply);
+        return 0;
+}
 
-        if (interrupt_pending() || interrupt_leave())
-                return -ECANCELED;
-        sigemptyset(&resized);
-        sigaddset(&resized, SIGWINCH);
-        (void) sigprocmask(SIG_BLOCK, &resized, &before);
-        r = sd_bus_call(bus, message, SERVICE_WAIT_USEC, NULL, ret);
-        (void) sigprocmask(SIG_SETMASK, &before, NULL);
-        return r == -EINTR ? -ECANCELED : r;
+/* Until the bus has something for us, or a signal came. */
+static int wait_for_bus(sd_bus *bus) {
+        struct pollfd fds[] = { { .fd = sd_bus_get_fd(bus) }, { .fd = interrupt_fd(), .events = POLLIN } };
+        int64_t now = g_get_monotonic_time(), left = -1;
+        uint64_t until = UINT64_MAX;
+        int r = sd_bus_get_events(bus);
+
+        if (r < 0)
+                return r;
+        fds[0].events = (short) r;
+        r = sd_bus_get_timeout(bus, &until);
+        if (r < 0)
+                return r;
+        if (until < (uint64_t) INT64_MAX)
+                left = (int64_t) until > now ? ((int64_t) until - now + 999) / 1000 : 0;
+        return poll(fds, G_N_ELEMENTS(fds), (int) left) < 0 && errno != EINTR ? -errno : 0;
+}
+
+/* Ctrl-C is left to who deals with it, so that no further call waits. */
+static int wait_for_reply(sd_bus *bus, sd_bus_message *const *reply) {
+        for (;;) {
+                int r = sd_bus_process(bus, NULL);
+
+                if (*reply)
+                        return 0;
+                if (interrupt_pending() || interrupt_leave())
+                        return -ECANCELED;
+                if (r == 0)
+                        r = wait_for_bus(bus);
+                if (r < 0)
+                        return r;
+        }
+}
+
+/* sd_bus_call() would not see a signal that comes just before it waits. */
+static int call(sd_bus *bus, sd_bus_message *message, sd_bus_message **ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL;
+        int r = sd_bus_call_async(bus, &slot, message, on_reply, &reply, SERVICE_WAIT_USEC);
+
+        if (r >= 0)
+                r = wait_for_reply(bus, &reply);
+        if (r >= 0 && sd_bus_message_is_method_error(reply, NULL))
+                r = -sd_bus_message_get_errno(reply);
+        if (r < 0)
+                return r;
+        *ret = g_steal_pointer(&reply);
+        return 0;
 }
 
 int service_call(Shell *shell, const char *method, sd_bus_message **ret) {
