@@ -24,7 +24,7 @@ DROP_IN = pathlib.Path("/run/systemd/system/sqlipcd.service.d/test.conf")
 DATABASES = pathlib.Path("/etc/sqlipc/databases.d")
 STATE = pathlib.Path("/var/lib/sqlipc")
 # Waits are for what must happen; only what never happens takes all of it.
-PATIENCE = 60
+PATIENCE = 120
 # Which bus, and whether the programs carry sanitizers: see inside.py.
 bus = sys.argv[1]
 sanitized = os.environ.get("SQLIPC_SANITIZED") == "1"
