@@ -240,7 +240,9 @@ void worker_end(Worker *w) {
 static void give_way(Worker *w) {
         const Limits l = quota_limits(w->group->user, w->group->database);
 
-        if (worker_stays(w))
+        if (worker_is_idle(w))
+                worker_end(w);
+        else if (worker_stays(w))
                 tell_to_end(w, MESSAGE_GIVE_WAY, MAX(l.run_timeout_usec, l.prepare_timeout_usec) + EXIT_USEC);
 }
 

@@ -260,6 +260,18 @@ def starved_is_not_idle():
 
 
 @needs_root
+def idle_worker():
+    """An idle worker that is stopped for good keeps no place that another user needs"""
+    with make_service(limits={"WorkersTotalMax": 1, "WorkerIdleSec": 600}) as service:
+        service.client(UID_A).point()
+        workers = service.workers()
+        stop(workers)
+        service.client().point()
+        equal(set(workers) & set(service.workers()), set(), "workers that were stopped")
+    cases("stop", 1, "an idle worker is stopped for good, and another user needs its place")
+
+
+@needs_root
 def whose_fault():
     """Not compiled in time: whether the SQL or the worker, which was stopped for good, is to blame is said"""
     with make_service(limits={"WorkersMax": 1, "PrepareTimeoutSec": 0.2}) as service:
