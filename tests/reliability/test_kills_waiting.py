@@ -201,9 +201,9 @@ def gives_up_its_name(service, client):
 def lingers(service, client):
     """It took its exit back for a statement, whose rows it waits with."""
     statement = service.meet_exit(client, lambda: client.prepare(DB, STREAM))
+    wait_for(service.has_owner, "the name is taken back")
     run = statement.fetch()
     wait_for(lambda: service.states() == ["parked"], "it parks")
-    wait_for(service.has_owner, "the name is taken back")
     return lambda: finish_run(run)
 
 
