@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import pathlib
 import random
+import select
 import signal
 import threading
 import time
@@ -376,18 +377,20 @@ def workers_are_shared_out():
 
 @needs_root
 def what_began_goes_on():
-    """What began just before its worker was to make room for another user's goes on, however slowly it is read"""
+    """What began just before its worker was to make room for another user's goes on, however long it lasts"""
     with Service({"chinook": CHINOOK}, limits={"WorkersTotalMax": 1, **PATIENT}) as service:
-        slow, other = (Channel(service.client(uid)) for uid in (UID_A, UID_B))
-        slow.ask("SELECT 1")
+        lasting, other = (Channel(service.client(uid)) for uid in (UID_A, UID_B))
+        lasting.ask("SELECT 1")
         (worker,) = service.workers()
         time.sleep(1.2)  # a worker has its place for a second
-        run = slow.query(STREAM + " LIMIT 200000")
+        run = lasting.query(ENDLESS + "x FROM n WHERE x = 1 OR x < 0")
+        select.select([lasting.socket], [], [])  # it has begun, and brought a row: the service hears of it when it lasts
         waits = other.query("SELECT 1")
-        time.sleep(6)  # nobody reads the first for longer than a worker has that must go
+        time.sleep(6)  # longer than a worker has that must go
         equal(service.workers(), [worker], "workers")
-        equal(len(slow.read(run).rows), 200000, "rows of a result that says it is whole")
-        slow.close()
+        lasting.cancel(run)
+        expect("Cancelled", lasting.read, run)
+        lasting.close()
         equal(other.read(waits).rows, [[1]], "rows of who waited")
         other.close()
         none_left(service)
