@@ -37,6 +37,12 @@ COMPILES_LONG = (
     + "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})" for n in range(1, 16))
     + " SELECT count(*) FROM c15"
 )
+# In little memory, by SQLite 3.40: each constant is looked up among all before.
+COMPILES_FOR_MINUTES = (
+    "SELECT "
+    + ", ".join("TrackId" + "".join(f"+~~{n}" for n in range(i, i + 900)) for i in range(0, 100000, 900))
+    + " FROM Track"
+)
 PATIENT = ("ParkTimeoutSec", "ParkTimeoutRollbackSec", "BusyTimeoutSec", "PrepareTimeoutSec", "QueueTimeoutSec")
 LIMITS = QUICK | dict.fromkeys(PATIENT, 60)
 Step = namedtuple("Step", "begin gated reads")

@@ -18,7 +18,7 @@ from settled import as_before, descendants, settle, works
 from channel import Channel
 from client import DATABASE, Client, object_path
 from harness import SANITIZED, UID_A, expect, main, needs_root, wait_for
-from steps import COMPILES_LONG, DB, ENDS, SCAN, STEPS, Scene, make_service, nursery, outcome, wanted
+from steps import COMPILES_FOR_MINUTES, DB, ENDS, SCAN, STEPS, Scene, make_service, nursery, outcome, wanted
 from tap import cases, diagnose, equal, test, true
 
 SEED = int(next((a.split("=")[1] for a in sys.argv[1:] if a.startswith("--seed=")), 1))
@@ -281,7 +281,7 @@ def whose_fault():
         stop(service.workers())
         call = client.begin(object_path(DB), DATABASE, "Prepare", "(sa{sv})", "SELECT 6 * 7", {})
         wait_for(lambda: service.counters()["NStatements"] == 1, "the worker, which is idle, is sent the job")
-        sentence = expect("TimedOut", other.prepare, DB, COMPILES_LONG).message
+        sentence = expect("TimedOut", other.prepare, DB, COMPILES_FOR_MINUTES).message
         true("make it simpler" in sentence, f"of SQL that takes long to compile it says: {sentence}")
         sentence = expect("TimedOut", call.result).message
         true("hardly ran" in sentence, f"of a worker that is stopped it says: {sentence}")
