@@ -232,7 +232,7 @@ static void tell_to_end(Worker *w, MessageKind kind, uint64_t usec) {
 }
 
 void worker_end(Worker *w) {
-        if (worker_stays(w) || (w->may_stay && w->control_fd >= 0 && !w->killed))
+        if (w->control_fd >= 0 && !w->killed && (!w->ending || w->may_stay))
                 tell_to_end(w, MESSAGE_EXIT, EXIT_USEC);
 }
 

@@ -175,11 +175,15 @@ static int begin_job(JobQueue *q, ReceivedMessage *m) {
         return 0;
 }
 
+static int add(JobQueue *q, int fd, uint32_t events, const void *what) {
+        struct epoll_event e = { .events = events, .data.ptr = (void *) what };
+
+        return epoll_ctl(q->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+}
+
 static int watch_jobs(JobQueue *q) {
         /* siblings wait on the same socket: one of them is enough */
-        struct epoll_event e = { .events = EPOLLIN | EPOLLEXCLUSIVE, .data.ptr = (void *) &job_event };
-
-        return epoll_ctl(q->epoll_fd, EPOLL_CTL_ADD, q->job_fd, &e) < 0 ? -errno : 0;
+        return add(q, q->job_fd, EPOLLIN | EPOLLEXCLUSIVE, &job_event);
 }
 
 static int leave(JobQueue *q, bool may_stay) {
@@ -496,12 +500,6 @@ int job_queue_run(JobQueue *q) {
         if (r == 0)
                 channels_end(q);
         return r;
-}
-
-static int add(JobQueue *q, int fd, uint32_t events, const void *what) {
-        struct epoll_event e = { .events = events, .data.ptr = (void *) what };
-
-        return epoll_ctl(q->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
 int job_queue_init(JobQueue *q, int job_fd, int control_fd, ReceivedMessage *setup) {
