@@ -11,11 +11,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-typedef struct Wake {
-        int ends[2]; /* read, write */
-} Wake;
-
-static Wake on_interrupt = { { -1, -1 } }, on_resize = { { -1, -1 } };
+static int interrupt_pipe[2] = { -1, -1 }, resize_pipe[2] = { -1, -1 };
 static volatile sig_atomic_t n_interrupts; /* that nobody took */
 static volatile sig_atomic_t leave_signal;
 
@@ -27,7 +23,7 @@ static void on_signal(int signal) {
         else if (signal == SIGTERM || signal == SIGHUP)
                 leave_signal = signal;
         /* a pipe that is full wakes all the same */
-        (void) !write(signal == SIGWINCH ? on_resize.ends[1] : on_interrupt.ends[1], "", 1);
+        (void) !write(signal == SIGWINCH ? resize_pipe[1] : interrupt_pipe[1], "", 1);
         errno = saved;
 }
 
@@ -42,30 +38,30 @@ static int watch(int signal) {
         return sigaction(signal, &action, NULL) < 0 ? -errno : 0;
 }
 
-static int wake_open(Wake *wake) {
-        return wake->ends[0] < 0 && pipe2(wake->ends, O_CLOEXEC | O_NONBLOCK) < 0 ? -errno : 0;
+static int open_pipe(int ends[2]) {
+        return ends[0] < 0 && pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-static void wake_empty(const Wake *wake) {
+static void empty_pipe(int fd) {
         char bytes[64];
 
-        while (wake->ends[0] >= 0 && read(wake->ends[0], bytes, sizeof bytes) > 0)
+        while (fd >= 0 && read(fd, bytes, sizeof bytes) > 0)
                 ;
 }
 
 int interrupt_begin(void) {
         static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGWINCH };
-        int r = wake_open(&on_interrupt);
+        int r = open_pipe(interrupt_pipe);
 
         if (r >= 0)
-                r = wake_open(&on_resize);
+                r = open_pipe(resize_pipe);
         for (size_t i = 0; i < sizeof signals / sizeof *signals && r >= 0; i++)
                 r = watch(signals[i]);
         return r;
 }
 
 int interrupt_fd(void) {
-        return on_interrupt.ends[0];
+        return interrupt_pipe[0];
 }
 
 unsigned interrupt_take(void) {
@@ -75,7 +71,7 @@ unsigned interrupt_take(void) {
         sigemptyset(&interrupt);
         sigaddset(&interrupt, SIGINT);
         (void) sigprocmask(SIG_BLOCK, &interrupt, &before); /* none comes between what it wrote and what it counted */
-        wake_empty(&on_interrupt);
+        empty_pipe(interrupt_pipe[0]);
         n = (unsigned) n_interrupts;
         n_interrupts = 0;
         (void) sigprocmask(SIG_SETMASK, &before, NULL);
@@ -91,9 +87,9 @@ int interrupt_leave(void) {
 }
 
 int resized_fd(void) {
-        return on_resize.ends[0];
+        return resize_pipe[0];
 }
 
 void resized_take(void) {
-        wake_empty(&on_resize);
+        empty_pipe(resize_pipe[0]);
 }

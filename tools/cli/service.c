@@ -67,8 +67,11 @@ static int wait_for_reply(sd_bus *bus, sd_bus_message *const *reply) {
 static int call(sd_bus *bus, sd_bus_message *message, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL;
-        int r = sd_bus_call_async(bus, &slot, message, on_reply, &reply, SERVICE_WAIT_USEC);
+        int r;
 
+        if (interrupt_pending() || interrupt_leave())
+                return -ECANCELED;
+        r = sd_bus_call_async(bus, &slot, message, on_reply, &reply, SERVICE_WAIT_USEC);
         if (r >= 0)
                 r = wait_for_reply(bus, &reply);
         if (r >= 0 && sd_bus_message_is_method_error(reply, NULL))
