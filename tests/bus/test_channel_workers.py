@@ -29,7 +29,6 @@ STUCK_LATER = (
 )
 # The same for a few seconds.
 STUCK_SHORTLY = "SELECT instr(hex(zeroblob(600000)), hex(zeroblob(300000)) || 'b')"
-PATIENT = {"QueueTimeoutSec": 60, "ParkTimeoutSec": 60, "ParkTimeoutRollbackSec": 60}
 N_CPUS = len(os.sched_getaffinity(0))
 
 
@@ -378,7 +377,7 @@ def workers_are_shared_out():
 @needs_root
 def what_began_goes_on():
     """What began just before its worker was to make room for another user's goes on, however long it lasts"""
-    with Service({"chinook": CHINOOK}, limits={"WorkersTotalMax": 1, **PATIENT}) as service:
+    with Service({"chinook": CHINOOK}, limits={"WorkersTotalMax": 1, "QueueTimeoutSec": 60}) as service:
         lasting, other = (Channel(service.client(uid)) for uid in (UID_A, UID_B))
         lasting.ask("SELECT 1")
         (worker,) = service.workers()

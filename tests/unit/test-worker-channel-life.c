@@ -34,25 +34,34 @@ static void send_number(Rig *rig, MessageKind kind, uint64_t number) {
         g_assert_cmpint(message_send(rig->control_fd, &(Message) { .kind = kind, .number = number }, -1), ==, 0);
 }
 
+/* The next report that is none of progress must be of `kind`: its number. `ret_running` (NULL: nowhere): whether the last of
+ * progress said that something runs. */
+static uint64_t expect_past_progress(Rig *rig, MessageKind kind, bool *ret_running) {
+        for (;;) {
+                ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+                bool progress;
+                uint64_t number;
+
+                wait_for(rig->control_fd);
+                g_assert_cmpint(message_receive(rig->control_fd, &m), ==, 1);
+                progress = m.message.kind == MESSAGE_CHANNEL_PROGRESS;
+                if (!progress)
+                        g_assert_cmpint(m.message.kind, ==, kind);
+                else if (ret_running)
+                        *ret_running = m.message.channel_progress.running;
+                number = m.message.number;
+                received_message_done(&m);
+                if (!progress)
+                        return number;
+        }
+}
+
 /* Asks whether it looks at its sockets, and sees that it does. */
 static void expect_pong(Rig *rig) {
         static uint64_t number = 100;
 
         send_number(rig, MESSAGE_PING, ++number);
-        for (;;) {
-                ReceivedMessage m = RECEIVED_MESSAGE_INIT;
-                MessageKind kind;
-
-                wait_for(rig->control_fd);
-                g_assert_cmpint(message_receive(rig->control_fd, &m), ==, 1);
-                kind = m.message.kind;
-                if (kind == MESSAGE_PONG)
-                        g_assert_cmpuint(m.message.number, ==, number);
-                received_message_done(&m);
-                if (kind == MESSAGE_PONG)
-                        return;
-                g_assert_cmpint(kind, ==, MESSAGE_CHANNEL_PROGRESS);
-        }
+        g_assert_cmpuint(expect_past_progress(rig, MESSAGE_PONG, NULL), ==, number);
 }
 
 /* A request that does not end, and the worker is in its step. */
@@ -344,26 +353,6 @@ static void test_exit(void) {
         rig_done(&rig);
 }
 
-/* The next report that is none of progress must be STAY. Whether something was said to run meanwhile. */
-static bool expect_stay(Rig *rig) {
-        bool running = false;
-
-        for (;;) {
-                ReceivedMessage m = RECEIVED_MESSAGE_INIT;
-                MessageKind kind;
-
-                wait_for(rig->control_fd);
-                g_assert_cmpint(message_receive(rig->control_fd, &m), ==, 1);
-                kind = m.message.kind;
-                if (kind == MESSAGE_CHANNEL_PROGRESS)
-                        running = m.message.channel_progress.running;
-                received_message_done(&m);
-                if (kind == MESSAGE_STAY)
-                        return running;
-                g_assert_cmpint(kind, ==, MESSAGE_CHANNEL_PROGRESS);
-        }
-}
-
 /* GIVE_WAY in the middle of a request that lasts, in a step or for want of a reader: what rests goes on elsewhere; the
  * request is answered here, and so is what comes after. */
 static void test_give_way(void) {
@@ -375,7 +364,7 @@ static void test_give_way(void) {
                 Client resting, lasting;
                 ReceivedMessage m;
                 uint64_t number, before_usec;
-                bool sent;
+                bool sent, running = false;
 
                 client_start(&rig, &resting);
                 g_assert_cmpuint(client_query(&resting, "SELECT * FROM t").n_rows, ==, 2);
@@ -389,7 +378,8 @@ static void test_give_way(void) {
                         wait_for(lasting.fd);
                 send_number(&rig, MESSAGE_GIVE_WAY, 0);
                 m = client_expect_end(&rig, &resting, MESSAGE_CHANNEL_RESTED, NULL);
-                g_assert_true(expect_stay(&rig));
+                (void) expect_past_progress(&rig, MESSAGE_STAY, &running);
+                g_assert_true(running);
                 if (i == 0)
                         client_add_cancel(&lasting, lasting.request);
                 client_send(&lasting);
