@@ -37,6 +37,17 @@ def go_on(pids):
             os.kill(pid, signal.SIGCONT)
 
 
+@contextlib.contextmanager
+def stopped(pids, seconds=0):
+    """They are stopped while the block runs, and so long after it."""
+    stop(pids)
+    try:
+        yield
+        time.sleep(seconds)
+    finally:
+        go_on(pids)
+
+
 def chosen(victim):
     names = [name for name in STEPS if not name.endswith("computes")]
     return random.Random(f"{SEED} {victim}").sample(names, len(names) // 4) if SANITIZED else names
@@ -51,12 +62,8 @@ def stopped_at_each(names, victim, find, between=lambda service: None):
             scene = Scene(service.client(), service.pid())
             scenes.append((name, STEPS[name].begin(scene)))
         pids = find(service)
-        stop(pids)
-        try:
+        with stopped(pids, SECONDS):
             between(service)
-            time.sleep(SECONDS)
-        finally:
-            go_on(pids)
         for name, finish in scenes:
             equal(outcome(finish), wanted(name), f"seed {SEED}: {victim} stopped at step {name!r}")
         true(" is killed" not in service.log_text(), f"a worker was killed: {service.log_text()}")
@@ -138,9 +145,8 @@ def worker_stopped():
             client = service.client(UID_A)
             finish = STEPS[name].begin(Scene(client, service.pid()))
             pids = service.workers()
-            stop(pids)
-            works(service)
-            go_on(pids)
+            with stopped(pids):
+                works(service)
             equal(outcome(finish), "right", f"worker stopped at step {name!r}")
             client.close()
             service.clients.remove(client)
@@ -206,17 +212,13 @@ def starved_workers():
         workers = service.workers()
         for begin in (cancel_on_a_pipe, cancel_on_a_channel):
             cancel, read = begin(service, client)
-            stop(workers)
-            cancel()
-            time.sleep(SECONDS)
-            go_on(workers)
+            with stopped(workers, SECONDS):
+                cancel()
             expect("Cancelled", read)
             wait_for(lambda: not service.states(), "the run is over")
-        stop(workers)
-        call = client.begin(object_path(DB), DATABASE, "QueryRows", "(sava{sv}a{sv})", "SELECT 6 * 7", [], {}, {})
-        wait_for(lambda: service.states() == ["running"], "the worker, which is idle, is sent the job")
-        time.sleep(SECONDS)
-        go_on(workers)
+        with stopped(workers, SECONDS):
+            call = client.begin(object_path(DB), DATABASE, "QueryRows", "(sava{sv}a{sv})", "SELECT 6 * 7", [], {}, {})
+            wait_for(lambda: service.states() == ["running"], "the worker, which is idle, is sent the job")
         equal(call.result()[1].unpack(), [[42]], "rows of a query that took long to compile, for want of a CPU")
         equal(service.workers(), workers, "workers")
         true(" is killed" not in service.log_text(), f"a worker was killed: {service.log_text()}")
@@ -233,10 +235,8 @@ def starved_channels():
             for channel in held:
                 equal(channel.ask("SELECT 6 * 7"), [[42]], "rows")
             workers = service.workers()
-            stop(workers)
-            runs = [channel.query("SELECT 6 * 7") for channel in held]
-            time.sleep(2 * SECONDS)
-            go_on(workers)
+            with stopped(workers, 2 * SECONDS):
+                runs = [channel.query("SELECT 6 * 7") for channel in held]
             for channel, run in zip(held, runs):
                 equal(channel.read(run).rows, [[42]], "rows")
             equal(service.workers(), workers, "workers")
@@ -251,10 +251,8 @@ def starved_is_not_idle():
         client.point()
         workers = service.workers()
         with contextlib.closing(Channel(client, DB)) as channel:
-            stop(workers)
-            run = channel.query("SELECT 6 * 7")
-            time.sleep(2 * SECONDS)
-            go_on(workers)
+            with stopped(workers, 2 * SECONDS):
+                run = channel.query("SELECT 6 * 7")
             equal(channel.read(run).rows, [[42]], "rows")
     cases("stop", 1, "a channel whose worker gets no CPU for as long as it may be idle")
 
