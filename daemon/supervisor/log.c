@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <systemd/sd-daemon.h>
 #include <systemd/sd-journal.h>
 #include <time.h>
 #include <unistd.h>
@@ -174,18 +175,16 @@ static char *in_one_line(const char *text) {
         return g_string_free(line, FALSE);
 }
 
+static bool goes_to_journal(void) {
+        return state.target == LOG_TARGET_JOURNAL || (state.target == LOG_TARGET_AUTO && state.journal_is_stderr);
+}
+
 static void write_line(const Line *l) {
-        switch (state.target) {
-        case LOG_TARGET_NULL: return;
-        case LOG_TARGET_JOURNAL: send_to_journal(l); return;
-        case LOG_TARGET_AUTO:
-                if (state.journal_is_stderr) {
-                        send_to_journal(l);
-                        return;
-                }
-                break;
-        case LOG_TARGET_CONSOLE:
-        case LOG_TARGET_MAX: break;
+        if (state.target == LOG_TARGET_NULL)
+                return;
+        if (goes_to_journal()) {
+                send_to_journal(l);
+                return;
         }
         g_autofree char *text = in_one_line(l->text);
         fprintf(stderr, LOG_IDENTIFIER ": %s%s%s\n", l->fields.database ?: "", l->fields.database ? ": " : "", text);
@@ -212,6 +211,19 @@ void log_full(int priority, const char *database, const char *client, const char
 
         va_start(ap, format);
         write_formatted(priority, NULL, &(LogFields) { .database = database, .client = client }, format, ap);
+        va_end(ap);
+}
+
+void log_last(const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        if (state.journal_is_stderr && goes_to_journal()) {
+                g_autofree char *text = g_strdup_vprintf(format, ap), *line = in_one_line(text);
+
+                fprintf(stderr, SD_ERR "%s\n", line);
+        } else
+                write_formatted(LOG_ERR, NULL, NULL, format, ap);
         va_end(ap);
 }
 

@@ -69,7 +69,7 @@ static BusType bus_type(const Arguments *a) {
 }
 
 static int fail(const char *what, int r) {
-        log_error("%s: %s", what, strerror(-r));
+        log_last("%s: %s", what, strerror(-r));
         return EXIT_FAILURE;
 }
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What goes wrong around the service: it does not start, or hundreds of clients come at once."""
+import contextlib
 import resource
 import time
 
@@ -29,12 +30,25 @@ def unit_that_does_not_start():
     equal(query("SELECT count(*) FROM Genre"), "25\n", "rows once it can start")
 
 
+@contextlib.contextmanager
+def stopped(name):
+    """A unit's processes stand still for the block."""
+    done("systemctl", "kill", "--signal=STOP", name)
+    try:
+        yield
+    finally:
+        done("systemctl", "kill", "--signal=CONT", name)
+
+
 @test
 def name_that_is_not_given():
-    """Where the bus's policy does not give it its name, the service says what to look at"""
+    """Where the bus's policy does not give it its name, the service says what to look at, also to a journal that is slow"""
     rule = '<busconfig><policy user="sqlipc"><deny own="org.sqlipc1"/></policy></busconfig>'
     stop()
-    with written("/etc/dbus-1/system.d/sqlipc-test-deny.conf", rule, then=call_reload_of_bus):
+    with (
+        written("/etc/dbus-1/system.d/sqlipc-test-deny.conf", rule, then=call_reload_of_bus),
+        stopped("systemd-journald.service"),  # it looks at the process that wrote when that has ended
+    ):
         refused("systemctl", "start", "sqlipcd.service")
     done("journalctl", "--sync")
     said = done("journalctl", "--no-pager", "--unit=sqlipcd.service", "--lines=5")
