@@ -36,12 +36,13 @@ static bool is_socket(int fd) {
 static int receive_setup(ReceivedMessage *ret) {
         int r;
 
-        while ((r = message_receive(WORKER_CONTROL_FD, ret)) == -EAGAIN) {
+        do {
                 struct pollfd p = { .fd = WORKER_CONTROL_FD, .events = POLLIN };
 
                 if (poll(&p, 1, -1) < 0 && errno != EINTR)
                         return -errno;
-        }
+                r = message_receive(WORKER_CONTROL_FD, ret);
+        } while (r == -EAGAIN);
         if (r > 0 && ret->message.kind != MESSAGE_SETUP) {
                 received_message_done(ret);
                 return -EBADMSG;
