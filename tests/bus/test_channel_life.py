@@ -31,7 +31,8 @@ def unread(channel):
 
 
 # What the client does, and the state that its channel is then in. Where an answer meets a full socket depends on how full
-# pages were when they went: in the middle of a run, or behind its last row.
+# pages were when they went: in the middle of a run, behind its last row, or in the page that was to be sent next, and then
+# no run is under way: "answered".
 STEPS = {
     "opened": (lambda channel: None, "resting"),
     "prepared": (prepared, "idle"),
@@ -41,7 +42,7 @@ STEPS = {
     "behind a lock": (lambda channel: channel.query("SELECT count(*) FROM Genre"), "running"),
     "running": (lambda channel: channel.query(SCAN), "running"),
     "parked": (lambda channel: channel.query(STREAM), "parked"),
-    "answers that nobody reads": (unread, "parked or draining"),
+    "answers that nobody reads": (unread, "parked or draining or answered"),
 }
 
 
@@ -84,7 +85,7 @@ class Life(Service):
 
     def state(self):
         ((_, _, _, more),) = self.driver.manager("ListChannels")[0]
-        return more["state"]
+        return "answered" if more["state"] == "idle" and more["total-runs"] > 0 else more["state"]
 
     def reach(self, step):
         """Waits for the state that the channel has at this step."""
