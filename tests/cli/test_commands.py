@@ -171,6 +171,9 @@ def parameters():
     for line in (".parameter", ".parameter set a", ".parameter frobnicate", ".parameter list a", ".parameter unset"):
         says(line, code=USAGE, message="usage: .parameter")
     says(".parameter unset a", code=USAGE, message="no parameter a")
+    out, _ = ask(".parameter set :a 1", ".parameter set a 2", "SELECT :a AS a", ".parameter unset a", ".parameter list")
+    equal(out, "a\n2\n", "the last one that was set, by another name of it")
+    equal(ask(".parameter set :a 1", ".parameter unset a", ".parameter list")[0], "", "unset by another name")
     says(".parameter set a x'0'", code=USAGE, message="even number")
 
 
@@ -271,6 +274,8 @@ def named_queries():
         equal(out, 'a,b\n"two words","it\'s"\n', "values in quotes")
         out, _ = ask(".queries", home=home)
         equal([line.split()[0] for line in out.splitlines()], ["genre", "words"], "names")
+        out, _ = ask(".parameter set :id 1", ".run genre id=3", arguments=["-p", "@id=1"], home=home)
+        equal(out, "Name\nMetal\n", "a parameter of the run, which has another name outside")
         says(".run genre di=3", code=USAGE, message="di: no statement of genre has this parameter", home=home)
         says(".run genre id=3 id=4", code=USAGE, message="id: it was given before", home=home)
         ask(".run genre id=3 di=4", arguments=["--bail"], home=home, code=USAGE)

@@ -145,21 +145,23 @@ static void test_set(void) {
         size_t n;
 
         set(list, "a", "1");
-        set(list, ":a", "2");
+        set(list, "a", "2");
+        set(list, ":a", "3");
         set(list, "3", "'x'");
-        set(list, "a", "4");
         g_assert_cmpint(parameter_list_set(list, "a", "x'0'", &message), ==, -EINVAL);
         parameters = parameter_list_get(list, &n);
         g_assert_cmpuint(n, ==, 3);
-        g_assert_cmpint(parameters[1].integer, ==, 4);
+        g_assert_cmpint(parameters[1].integer, ==, 2);
+        g_assert_cmpint(parameters[2].integer, ==, 3);
 
         copy = parameter_list_copy(list);
         g_assert_false(parameter_list_unset(list, "b"));
         g_assert_true(parameter_list_unset(list, "?3"));
         g_assert_true(parameter_list_unset(list, "a"));
-        g_assert_false(parameter_list_unset(list, "a"));
+        g_assert_false(parameter_list_unset(list, ":a")); /* which "a" stands for, too */
         (void) parameter_list_get(list, &n);
-        g_assert_cmpuint(n, ==, 1);
+        g_assert_cmpuint(n, ==, 0);
+        set(list, "@a", "5");
         parameter_list_clear(list);
         (void) parameter_list_get(list, &n);
         g_assert_cmpuint(n, ==, 0);
@@ -167,6 +169,10 @@ static void test_set(void) {
         parameters = parameter_list_get(copy, &n);
         g_assert_cmpuint(n, ==, 3);
         g_assert_cmpmem(parameters[0].bytes, parameters[0].size, "x", 1);
+        set(copy, "a", "6"); /* or ":a", which is looked for first, would hide it */
+        parameters = parameter_list_for(copy, "SELECT :a", &n);
+        g_assert_cmpuint(n, ==, 1);
+        g_assert_cmpint(parameters[0].integer, ==, 6);
 }
 
 /* `expected`: the values by position, "-" for NULL. */

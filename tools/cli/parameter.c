@@ -191,6 +191,21 @@ static int find_name(const ParameterList *list, const char *name) {
         return -1;
 }
 
+/* Without its prefix a name stands for all that have one. */
+static bool stands_for(const char *name, const char *other) {
+        return g_str_equal(name, other) || (strchr(":@$", other[0]) && g_str_equal(name, other + 1));
+}
+
+/* All that `name` stands for, or what was set last would not count. False: there was none. */
+static bool forget(ParameterList *list, const char *name) {
+        const guint before = list->parameters->len;
+
+        for (guint i = before; i-- > 0;)
+                if (stands_for(name, ((const Parameter *) list->parameters->pdata[i])->name))
+                        g_ptr_array_remove_index(list->parameters, i);
+        return list->parameters->len < before;
+}
+
 /* ---- The list ----------------------------------------------------------------------------------------------------- */
 
 static int parameter_read(const char *name, size_t name_size, const char *value, Parameter **ret, char **ret_message) {
@@ -231,34 +246,24 @@ int parameter_list_add(ParameterList *list, const char *argument, char **ret_mes
 
 int parameter_list_set(ParameterList *list, const char *name, const char *value, char **ret_message) {
         Parameter *parameter;
-        int r, before;
+        int r;
 
         r = parameter_read(name, strlen(name), value, &parameter, ret_message);
         if (r < 0)
                 return r;
         parameter->used = true;
-        before = find_name(list, parameter->name);
-        if (before < 0)
-                g_ptr_array_add(list->parameters, parameter);
-        else {
-                parameter_free(list->parameters->pdata[before]);
-                list->parameters->pdata[before] = parameter;
-        }
+        forget(list, parameter->name);
+        g_ptr_array_add(list->parameters, parameter);
         return 0;
 }
 
 bool parameter_list_unset(ParameterList *list, const char *name) {
         Parameter wanted = {};
         g_autofree char *message = NULL;
-        int r, found = -1;
+        bool found = read_name(&wanted, name, strlen(name), &message) >= 0 && forget(list, wanted.name);
 
-        r = read_name(&wanted, name, strlen(name), &message);
-        if (r >= 0)
-                found = find_name(list, wanted.name);
-        if (found >= 0)
-                g_ptr_array_remove_index(list->parameters, (guint) found);
         g_free(wanted.name);
-        return found >= 0;
+        return found;
 }
 
 void parameter_list_clear(ParameterList *list) {
@@ -280,11 +285,13 @@ ParameterList *parameter_list_copy(const ParameterList *list) {
 
 void parameter_list_note_use(ParameterList *list, const ParameterList *copy) {
         for (guint i = 0; i < copy->parameters->len; i++) {
-                const Parameter *parameter = copy->parameters->pdata[i];
-                int found = find_name(list, parameter->name);
+                const Parameter *used = copy->parameters->pdata[i];
 
-                if (found >= 0 && parameter->used)
-                        ((Parameter *) list->parameters->pdata[found])->used = true;
+                for (guint k = 0; used->used && k < list->parameters->len; k++) {
+                        Parameter *parameter = list->parameters->pdata[k];
+
+                        parameter->used |= stands_for(used->name, parameter->name);
+                }
         }
 }
 

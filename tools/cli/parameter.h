@@ -33,11 +33,11 @@ void parameter_list_freep(ParameterList **list);
  * before. */
 int parameter_list_add(ParameterList *list, const char *argument, char **ret_message);
 
-/** Sets NAME to VALUE, whatever it was before. -EINVAL, and a sentence in `ret_message` to be freed, where either
- * cannot be read. */
+/** Sets NAME to VALUE, whatever it was before; without its prefix NAME stands for all that have one. -EINVAL, and a
+ * sentence in `ret_message` to be freed, where either cannot be read. */
 int parameter_list_set(ParameterList *list, const char *name, const char *value, char **ret_message);
 
-/** Forgets NAME, which is said as it was set or by its position. False: there was none. */
+/** Forgets NAME, which is said as it was set, without its prefix or by its position. False: there was none. */
 bool parameter_list_unset(ParameterList *list, const char *name);
 
 void parameter_list_clear(ParameterList *list);
