@@ -5,11 +5,17 @@
  * exceeds either with a job of its own, does not know of these. So an alarm is set, whose signal ends the process: what a
  * killed worker is to a job. Where SQLite compiles again inside sqlite3_step(), because another program changed the schema,
  * no alarm of its own is set: a run's deadline is seen behind that, or the worker is missed.
+ *
+ * The worker ends a second past such a limit. Where it had no CPU in that second, because it was stopped or the machine has
+ * too much to do, it has up to four more: what else it has would be lost for nothing.
  */
 #ifndef COMPILE_LIMIT_H
 #define COMPILE_LIMIT_H
 
 #include <stdint.h>
+
+/* Once, before anything else; whatever was ignored before. */
+void compile_limit_init(void);
 
 /* From now on, for whatever is compiled: jobs have the same limit. 0: none, as at first. */
 void compile_limit_set(uint64_t usec);

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "compile-limit.h"
 #include "config.h"
 #include "database.h"
 #include "job.h"
@@ -72,7 +73,7 @@ int main(int argc, char **argv) {
         }
         (void) prctl(PR_SET_DUMPABLE, 0); /* else other users' workers could open its memory: /proc is files, too */
         (void) prctl(PR_SET_NAME, "sqlipc-worker"); /* else that of the descriptor which it was started by */
-        (void) signal(SIGALRM, SIG_DFL); /* ends a compile (compile-limit.h), whatever was ignored before */
+        compile_limit_init();
         (void) signal(SIGPIPE, SIG_IGN); /* a reader that left is EPIPE, and no more */
         r = set_up(&setup);
         if (r <= 0) {

@@ -212,6 +212,29 @@ def compiles_too_long():
 
 
 @test
+def paused_past_its_time():
+    """A run ends by the time limit of its client where the machine was paused past that, and costs nobody else a thing"""
+    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}) as service:
+        timed, other = Channel(service.client()), Channel(service.client())
+        for channel in (timed, other):
+            channel.ask("SELECT 1")
+        (worker,) = service.workers()
+        run = timed.query(ENDLESS + "x FROM n WHERE x = 1 OR x < 0", timeout_usec=500_000)
+        select.select([timed.socket], [], [])  # it has begun, and brought a row
+        for pid in (service.pid(), worker):
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(2)  # more than the second past its limit that a worker has
+        for pid in (service.pid(), worker):
+            os.kill(pid, signal.SIGCONT)
+        expect("TimedOut", timed.read, run)
+        equal(other.ask("SELECT 1"), [[1]], "rows of another channel")
+        equal(service.workers(), [worker], "workers")
+        for channel in (timed, other):
+            channel.close()
+        none_left(service)
+
+
+@test
 def worker_killed():
     """A worker that dies closes its channels alone, in whatever they were"""
     with Service({"chinook": CHINOOK}) as service:
