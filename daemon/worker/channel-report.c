@@ -4,7 +4,6 @@
  */
 #include "channel-report.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "channel-state.h"
@@ -18,7 +17,7 @@ static int report(Channel *c, const Message *m) {
         RunContext *context = c->run.context;
         int r = report_send(context->control_fd, m);
 
-        if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+        if (r < 0)
                 context->report_error = r;
         return r;
 }

@@ -4,7 +4,6 @@
  */
 #include "run-report.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "channel-report.h"
@@ -17,7 +16,7 @@
 static void report(Run *run, const Message *m) {
         int r = report_send(run->context->control_fd, m);
 
-        if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+        if (r < 0)
                 run->context->report_error = r;
 }
 

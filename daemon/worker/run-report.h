@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: worker. What a run says to the supervisor of itself: each thing once, in the order of protocol.h. What cannot be
- * said is left in context->report_error, unless the supervisor is gone: then so are we soon (end of file). Of a channel's
- * runs the sums are reported instead (channel-report.h).
+ * said is left in context->report_error, of which the worker ends. Of a channel's runs the sums are reported instead
+ * (channel-report.h).
  */
 #ifndef RUN_REPORT_H
 #define RUN_REPORT_H

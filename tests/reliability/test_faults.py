@@ -277,6 +277,15 @@ def cancel_is_told_again():
 
 
 @test
+def report_to_nobody():
+    """A worker whose report meets a broken socket ends: who waits for what it did not say has an answer"""
+    with serving("sqlipc-worker") as trial:
+        send = trial.faults.site("send_bytes", "sendmsg")
+        for n in range(4):
+            true(trial.case(send, errno.EPIPE, "leaves", n), f"report {n + 1} was not sent")
+
+
+@test
 def unwatched_pipe_counts():
     """A pipe whose reader keeps its end counts as long as he has it, also where it cannot be watched at first"""
     with serving("sqlipcd") as trial:
