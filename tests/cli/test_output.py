@@ -105,10 +105,13 @@ def commands():
         equal((out, err), ("1\n2\n3\n", ""), "all of it, in order")
     out, err = ask("--mode=list", "--headers=off", "chinook", ".once |tr a-z A-Z", GENRES, "SELECT 'after'")
     equal((out, err), ("ROCK\nJAZZ\nafter\n", ""), "one answer")
-    _, err = ask("--mode=list", "chinook", ".once |cat >/dev/null; exit 3", "SELECT 1")
-    true("status 3" in err, f"it says {err!r}")
-    _, err = ask("--mode=list", "chinook", ".once |nosuchcommand", "SELECT 1")
-    true("status 127" in err, f"it says {err!r}")
+    for command, status in (("cat >/dev/null; exit 3", 3), ("nosuchcommand", 127)):
+        for rows in ("SELECT 1", STREAM + " LIMIT 100000"):
+            for how in ([f"--output=|{command}", "chinook", rows], ["chinook", f".once |{command}", rows]):
+                _, err = ask("--mode=list", *how, code=OUTPUT)
+                true(f"ended with status {status}" in err, f"{how} says {err!r}")
+                true(err.count("\n") <= 2, f"{how} says too much: {err!r}")
+    ask("--mode=list", "chinook", ".output |exit 3", "SELECT 1", ".output", code=QUERY)
     out, err = ask("--mode=list", "--headers=off", "chinook", ".once |head -n 2", STREAM, "SELECT 'after'")
     equal((out, err), ("1|some text\n2|some text\nafter\n", ""), "a reader that had enough")
     wait_for(lambda: runs() == 0, "the run is over")

@@ -18,7 +18,7 @@ static int tell(Shell *shell, int r) {
                 answer_cancelled(shell);
                 return r;
         }
-        if (r != -EPIPE) /* who left knows */
+        if (r != -EPIPE && r != -ECHILD) /* who left knows, and of a command that failed was told */
                 shell_complain(shell, "cannot write: %s", g_strerror(-r));
         shell_note_failure(shell, EXIT_OUTPUT);
         return r;

@@ -112,6 +112,18 @@ static void tell_unused_parameters(Shell *shell) {
         shell->exit_code = EXIT_USAGE;
 }
 
+/* What -o or .output names may fail at its end only. */
+static void end_output(Shell *shell) {
+        g_autofree char *message = NULL;
+        int r = output_redirect(shell->output, "", false, &message);
+
+        if (r >= 0)
+                return;
+        if (r != -ECHILD) /* which was said */
+                shell_complain(shell, "%s", message);
+        shell_note_failure(shell, r == -ECANCELED ? EXIT_INTERRUPTED : EXIT_OUTPUT);
+}
+
 static void run_for_script(Shell *shell, const Options *options) {
         shell->session.database = g_strdup(options->database);
         if (options->list)
@@ -121,6 +133,7 @@ static void run_for_script(Shell *shell, const Options *options) {
         else
                 (void) run_file(shell, "-");
         tell_unused_parameters(shell);
+        end_output(shell);
 }
 
 /* ---- For people --------------------------------------------------------------------------------------------------- */

@@ -56,8 +56,10 @@ int target_close(Target *target) {
                 status = feed_wait(&target->feed, -1);
                 if (status == 128 + SIGINT)
                         r = -ECANCELED;
-                else if (status > 0 && status != 128 + SIGPIPE)
-                        output_say("The command of .output ended with status %d: %s", status, target->name + 1);
+                else if (status > 0 && status != 128 + SIGPIPE) {
+                        output_say("The command that results went to ended with status %d: %s", status, target->name + 1);
+                        r = -ECHILD;
+                }
         }
         g_free(target->name);
         *target = TARGET_NONE;

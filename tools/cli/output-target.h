@@ -24,7 +24,7 @@ int target_open(Target *ret, const char *name);
 /** Before it is written to: a command is started, where it was not. -errno. */
 int target_start(Target *target);
 /** Closes it, waits for its command, and says how that ended if it failed. -errno of what was still to be
- * written; -ECANCELED where Ctrl-C ended the command. */
+ * written; -ECANCELED where Ctrl-C ended the command; -ECHILD where it failed. */
 int target_close(Target *target);
 
 /** "ipcq-cli: " and the sentence, made harmless, to stderr. */

@@ -71,7 +71,9 @@ int output_redirect(Output *output, const char *target, bool once, char **ret_me
                 r = r < 0 ? r : q;
         }
         *(once ? &output->once : &output->redirected) = new;
-        if (r < 0)
+        if (r == -ECHILD)
+                *ret_message = g_strdup("What was written before may not be whole");
+        else if (r < 0)
                 *ret_message = g_strdup_printf("What was written before is not whole: %s", g_strerror(-r));
         return r;
 }
@@ -320,5 +322,5 @@ int output_end(Output *output) {
         if (output->target == &output->once)
                 q = target_close(&output->once);
         output->target = NULL;
-        return r < 0 ? r : q;
+        return r < 0 && (r != -EPIPE || q == 0) ? r : q;
 }

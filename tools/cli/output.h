@@ -49,7 +49,7 @@ struct pollfd output_pollfd(Output *output, int *timeout_msec);
  * what writing gave. */
 int output_pump(Output *output);
 /** The answer is over: writes the rest, waits for pager or command (while SIGINT is theirs). The first error, as
- * output_pump(). */
+ * output_pump(); -ECHILD where the command failed, which was said. */
 int output_end(Output *output);
 
 #endif

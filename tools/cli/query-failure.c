@@ -91,7 +91,7 @@ static int settle_output(Query *query, int r) {
                 return 0;
         if (r == -EPIPE)
                 shell->quit = true; /* nobody reads on, which is nothing to tell */
-        else
+        else if (r != -ECHILD) /* which was said */
                 shell_complain(shell, "cannot write: %s", g_strerror(-r));
         shell_note_failure(shell, EXIT_OUTPUT);
         return r;

@@ -243,7 +243,7 @@ int query_print(Shell *shell, const char *sql) {
         r = print_answer(&print, file, explain);
         print_done(&print);
         w = output_end(shell->output);
-        if (w < 0 && r >= 0) {
+        if (w < 0 && (r >= 0 || query.from_output)) { /* a command that failed may have left before */
                 query.from_output = true;
                 r = w;
         }
