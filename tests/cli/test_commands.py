@@ -312,6 +312,7 @@ def editor():
         ask("SELECT 'pending' \\e", environment=how)
         true(seen.read_text().startswith("SELECT 'pending'"), f"the editor saw {seen.read_text()!r}")
         equal(ask("SELECT 7 AS old", ".edit", environment={"EDITOR": "true"})[0], "old\n7\n", "what was not changed")
+        says(".edit file", code=USAGE, message="usage: .edit", environment={"EDITOR": "true"})
         says("SELECT 7 AS old", ".edit", code=QUERY, message="exit code 1", environment={"EDITOR": "false"})
         _, err = ask(".edit", code=QUERY, environment={"EDITOR": "printf 'SELECT\\n nosuch' >", "TMPDIR": str(home)})
         true("no such column: nosuch" in err, f"complaint about what came back: {err!r}")

@@ -355,6 +355,6 @@ const Command commands_query[] = {
           .n_min = 1, .n_max = 1, .kinds = { ARGUMENT_QUERY }, .run = run_forget },
         { .name = "edit", .aliases = "e", .summary = "Edit what was typed, or the last statement, and run it",
           .details = "By $VISUAL, $EDITOR, or what the system has. An old statement that comes back unchanged is not run.",
-          .takes_rest = true, .run = run_edit },
+          .run = run_edit },
         {},
 };
