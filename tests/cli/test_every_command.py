@@ -34,7 +34,7 @@ COMMANDS = {
     "eqp": [(".eqp on", ""), (GENRE + ";", "SEARCH Genre"), (".eqp off", "")],
     "exit": [],
     "explain": [(".explain " + GENRE, "SEARCH Genre")],
-    "export": [(".export csv genre.csv Genre", ""), (".shell head -n 2 genre.csv", "1,Rock")],
+    "export": [(".export csv genre.csv " + GENRE, "^1 row to genre.csv"), (".shell tail -n 1 genre.csv", "Rock")],
     "footer": [(".footer off", ""), (".footer on", "")],
     "forget": [(".save rock " + GENRE, ""), (".forget rock", ""), (".queries", "")],
     "go": [(GENRE + ";", "Rock"), (".go", "Rock")],

@@ -7,6 +7,7 @@
 #include "backup.h"
 #include "command.h"
 #include "dump-text.h"
+#include "human.h"
 #include "options.h"
 #include "query.h"
 #include "target-file.h"
@@ -195,6 +196,12 @@ static int export_dump(Shell *shell, const Export *export, bool as_database) {
         return r < 0 ? r : end_stream(shell, &target, export->path, file, dump_text(shell, &options, file, false));
 }
 
+static void tell_export(const Shell *shell, uint64_t n_rows, const char *path) {
+        g_autofree char *rows = human_rows(n_rows);
+
+        shell_say(shell, "%s to %s", rows, path);
+}
+
 static int export_rows(Shell *shell, const Export *export, RenderMode mode, const char *sql) {
         RenderOptions options = { .table_name = export->table };
         QueryTotals totals = {};
@@ -206,7 +213,7 @@ static int export_rows(Shell *shell, const Export *export, RenderMode mode, cons
         r = query_write(shell, sql, mode, &options, &totals);
         r = end_stream(shell, &target, export->path, options.output, r);
         if (r >= 0)
-                shell_say(shell, "%" G_GUINT64_FORMAT " rows to %s", totals.n_rows, export->path);
+                tell_export(shell, totals.n_rows, export->path);
         return r;
 }
 

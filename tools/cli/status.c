@@ -174,6 +174,7 @@ static int read_work(sd_bus_message *m, Work *ret) {
 
 static void append_work(GString *text, const Work *work, const char *own_name) {
         g_autofree char *database = NULL, *age = work->usec > 0 ? human_time(work->usec) : NULL;
+        g_autofree char *rows = human_rows(work->rows);
 
         (void) sd_bus_path_decode(work->object, "/org/sqlipc1/database", &database);
         g_string_append_printf(text, "  %" PRIu64 " on ", work->number);
@@ -183,7 +184,7 @@ static void append_work(GString *text, const Work *work, const char *own_name) {
         g_string_append(text, work->state ? ", " : "");
         append_shown(text, work->state ?: "");
         if (age)
-                g_string_append_printf(text, " for %s, %" PRIu64 " rows", age, work->rows);
+                g_string_append_printf(text, " for %s, %s", age, rows);
         g_string_append(text, work->sql && *work->sql ? ": " : "");
         append_shown(text, work->sql ?: "");
         g_string_append_c(text, '\n');
