@@ -19,7 +19,7 @@ from tap import Skip, equal, test, true
 CTL = BUILD_ROOT / "tools/ctl/sqlipcctl"
 COMPLETION = SOURCE_ROOT / "tools/completion"
 
-service = Service({"chinook": {"Path": CHINOOK}, "other": {"Path": CHINOOK}})
+service = Service({"chinook": {"Path": CHINOOK}, "other": {"Path": CHINOOK}}, limits={"ParkTimeoutRollbackSec": 600})
 TO_SERVICE = f"--address={service.address}"
 
 BASH = """
@@ -78,6 +78,10 @@ class Shell:
             raise Skip(f"{name} is not installed")
         self.folder = tempfile.TemporaryDirectory(prefix="sqlipc-completion-")
         self.out = pathlib.Path(self.folder.name) / "out"
+        # timeout(1) of two seconds would complete nothing on a machine that takes longer to start a program.
+        patient = pathlib.Path(self.folder.name) / "timeout"
+        patient.write_text('#!/bin/sh\nshift\nexec "$@"\n')
+        patient.chmod(0o755)
         script = pathlib.Path(self.folder.name) / ".zshrc"
         script.write_text((ZSH if name == "zsh" else BASH).format(completion=COMPLETION, out=self.out))
         command = [program, "-d", "-i"] if name == "zsh" else [program, "--noprofile", "--rcfile", script, "-i"]
