@@ -18,7 +18,8 @@ SORT = """WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 
           SELECT x, randomblob(1000) AS r FROM n ORDER BY r LIMIT 1 OFFSET 19998"""
 
 service = Service(
-    {"chinook": CHINOOK}, limits={"HeapMax": "64M", "RunTimeoutSec": 5, "TempSizeMax": "8M", "RowSizeMax": "1M"}
+    {"chinook": CHINOOK},
+    limits={"HeapMax": "64M", "ParkTimeoutRollbackSec": 600, "TempSizeMax": "8M", "RowSizeMax": "1M"},
 )
 
 
