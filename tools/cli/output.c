@@ -20,6 +20,10 @@
 
 /* A first screen is shown once it was held for so long. */
 #define HELD_MSEC 300
+/* Of an answer that was broken off nobody waits longer for room. */
+#define HURRIED_MSEC 1000
+/* So much is written at once then: poll() tells of no more room in a pipe. */
+#define HURRIED_SIZE ((size_t) 4096)
 #define STREAM_BUFFER_SIZE ((size_t) 65536)
 
 typedef enum Way {
@@ -37,6 +41,7 @@ struct Output {
         Target *target;
         OutputOptions options;
         Way way;
+        bool hurried;     /* it was broken off */
         int error;        /* sticky */
         GString *held;    /* of WAY_HELD */
         size_t n_shown;   /* of these */
@@ -118,12 +123,26 @@ static int wait_for_room(const Target *target) {
         return -ECANCELED;
 }
 
+/* The signal that broke an answer off came before this write, and would not end it: who does not read is not waited for. */
+static bool is_read(const Target *target) {
+        struct pollfd fd = { .fd = target->fd, .events = POLLOUT };
+        int n;
+
+        do
+                n = poll(&fd, 1, HURRIED_MSEC);
+        while (n < 0 && errno == EINTR && !interrupt_pending());
+        return n > 0;
+}
+
 static int write_directly(Output *output, const char *bytes, size_t size) {
         int r = 0;
 
         while (size > 0 && r >= 0) {
-                ssize_t n = write(output->target->fd, bytes, size);
+                ssize_t n;
 
+                if (output->hurried && !is_read(output->target))
+                        return -ECANCELED;
+                n = write(output->target->fd, bytes, output->hurried ? MIN(size, HURRIED_SIZE) : size);
                 if (n >= 0) {
                         bytes += n;
                         size -= (size_t) n;
@@ -246,6 +265,7 @@ int output_begin(Output *output, const OutputOptions *options, FILE **ret) {
         }
         output->options = *options;
         output->error = 0;
+        output->hurried = false;
         output->screen = screen_of(output->target);
         output->way = wants_pager(output) ? WAY_HELD : WAY_DIRECT;
         output->n_shown = 0;
@@ -279,6 +299,10 @@ struct pollfd output_pollfd(Output *output, int *timeout_msec) {
         if (output->way == WAY_PAGER)
                 return pager_pollfd(output->pager);
         return (struct pollfd) { .fd = output->target->tells_end ? output->target->fd : -1 };
+}
+
+void output_hurry(Output *output) {
+        output->hurried = true;
 }
 
 int output_pump(Output *output) {

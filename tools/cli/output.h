@@ -48,6 +48,8 @@ struct pollfd output_pollfd(Output *output, int *timeout_msec);
 /** Moves what is due. 0; -EPIPE: the reader left, or the pager has OUTPUT_SPOOL_MAX to read: end the query, no error; else
  * what writing gave. */
 int output_pump(Output *output);
+/** The answer was broken off: what is left of it is written as long as somebody takes it; -ECANCELED where nobody does. */
+void output_hurry(Output *output);
 /** The answer is over: writes the rest, waits for pager or command (while SIGINT is theirs). The first error, as
  * output_pump(); -ECHILD where the command failed, which was said. */
 int output_end(Output *output);

@@ -65,6 +65,7 @@ static int look_around(Query *query) {
 
         if (interrupt_pending() || interrupt_leave()) {
                 query->n_interrupts += interrupt_take();
+                output_hurry(query->shell->output);
                 return -ECANCELED;
         }
         if (now >= deadline_of(query)) {
