@@ -36,7 +36,7 @@ static int open_socket(Group *g) {
                 return -errno;
         g->job_fd = fds[0];
         g->workers_fd = fcntl(fds[1], F_DUPFD_CLOEXEC, FD_MIN);
-        int r = g->workers_fd < 0 ? -errno : 0;
+        int r = g->workers_fd >= 0 ? 0 : errno == EINVAL ? -EMFILE : -errno; /* EINVAL: no number as high is allowed */
         close(fds[1]);
         (void) setsockopt(g->job_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size); /* less is only slower */
         return r;

@@ -115,7 +115,7 @@ static int start_process(Worker *w) {
                 return -errno;
         w->control_fd = fds[0];
         int theirs = fcntl(fds[1], F_DUPFD_CLOEXEC, FD_MIN);
-        int r = theirs < 0 ? -errno : 0;
+        int r = theirs >= 0 ? 0 : errno == EINVAL ? -EMFILE : -errno; /* EINVAL: no number as high is allowed */
         close(fds[1]);
         if (r < 0)
                 return r;

@@ -3,8 +3,8 @@
 
 Four counters: descriptors of the supervisor, processes, what clients have open (statements, runs, channels), and read
 transactions (locks on the databases that a process of the service has). They are compared when the last worker has gone,
-so services of these tests have a short WorkerIdleSec= (`QUICK`). Databases whose locks count are all that the service
-publishes, or those that a test names.
+so services of these tests have a short WorkerIdleSec= (`QUICK`), and patience with runs that they park for long. Databases
+whose locks count are all that the service publishes, or those that a test names.
 """
 import contextlib
 import os
@@ -19,7 +19,7 @@ from client import Text  # noqa: E402
 from harness import PATIENCE, children, fds, locks, wait_for  # noqa: E402
 from tap import equal  # noqa: E402
 
-QUICK = {"WorkerIdleSec": 0.1}
+QUICK = {"WorkerIdleSec": 0.1, "ParkTimeoutSec": 600, "ParkTimeoutRollbackSec": 600}
 POINT = "SELECT Name FROM Artist WHERE ArtistId = 1"
 ANSWER = [[Text(b"AC/DC")]]
 
@@ -32,6 +32,13 @@ def option(name, default):
     value = int(sys.argv[at + 1])
     del sys.argv[at : at + 2]
     return value
+
+
+def send(pids, number):
+    """A signal to those who are still there: a worker that is idle may end at any time."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def descendants(pid):

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import time
 
-from settled import QUICK, as_before, holds, settle, works
+from settled import QUICK, as_before, holds, send, settle, works
 
 from channel import Channel
 from client import Broken, Client, Failure, reference, same_rows
@@ -119,11 +119,16 @@ def busy(pid):
     return ran + waited
 
 
-def is_at_rest(pid, seconds=0.2):
-    """It sleeps most of the time, however busy the machine is: who spins runs, or waits for a CPU, all of it."""
+def sleeps(pid, seconds=0.2):
+    """Most of the time, however busy the machine is: who spins runs, or waits for a CPU, all of it."""
     began, before = time.monotonic_ns(), busy(pid)
     time.sleep(seconds)
-    at_most((busy(pid) - before) / (time.monotonic_ns() - began), 0.5, f"share of the time in which {pid} would run")
+    return (busy(pid) - before) / (time.monotonic_ns() - began) <= 0.5
+
+
+def is_at_rest(pid):
+    """It comes to rest: what it has still to do may be little, and wait for a CPU for long."""
+    wait_for(lambda: sleeps(pid), f"{pid} does not run, and does not want to")
 
 
 # ---- Descriptors ----
@@ -157,6 +162,24 @@ def supervisor_without_descriptors():
     cases("exhaustion", 2 * len(FREE) * len(KINDS), "something asked of a supervisor with few descriptors left")
 
 
+@needs_root
+def no_high_descriptor():
+    """The supervisor may have no descriptor of the numbers that it wants, and has some below them: named errors"""
+    limits = range(7, 13)
+    with make_service() as service:
+        before, pid = settle(service, [service.chinook]), service.pid()
+        for soft in limits:
+            for kind in KINDS:
+                client = service.client()
+                with limited(pid, resource.RLIMIT_NOFILE, soft):
+                    ask(service, client, kind)
+                    # That of a pipe that nobody has any more stays for a moment.
+                    wait_for(lambda: len(fds(pid)) <= before["descriptors"], "it has what it had")
+                service.forget()
+        as_before(service, before, [service.chinook])
+    cases("exhaustion", len(limits) * len(KINDS), "something asked of a supervisor with few descriptors left")
+
+
 def has_let_go(worker):
     """It has closed the pipe of its last run. The supervisor hears of the run's end before that, and so does the client."""
     return not any(to.startswith("pipe:") for number, to in fds(worker).items() if number > 2)
@@ -186,8 +209,7 @@ def worker_without_descriptors():
             client.point()
             service.forget()
             works(service)
-            for pid in service.workers():  # they would stay for a minute
-                os.kill(pid, signal.SIGKILL)
+            send(service.workers(), signal.SIGKILL)  # they would stay for a minute
             holds(service, before, [service.chinook])
     true(refused[0], "without a descriptor all was served: the limit is none")
     cases("exhaustion", 4 * len(FREE), "something asked of a worker with few descriptors left")
