@@ -10,7 +10,7 @@ import os
 import signal
 import sqlite3
 
-from settled import QUICK, as_before, descendants, settle
+from settled import QUICK, as_before, descendants, send, settle
 
 from client import DATABASE, Client, object_path
 from harness import PATIENCE, executable, locks, main, wait_for
@@ -103,8 +103,7 @@ def all_wait(service, state):
 
 def kill(service, victim):
     """The supervisor, its workers or the bus, and what becomes of the others by that."""
-    for pid in {"worker": service.workers(), "supervisor": [service.pid()], "bus": [service.bus.pid]}[victim]:
-        os.kill(pid, signal.SIGKILL)
+    send({"worker": service.workers(), "supervisor": [service.pid()], "bus": [service.bus.pid]}[victim], signal.SIGKILL)
 
 
 def is_over(service, victim, processes, codes=(1,)):
@@ -155,7 +154,7 @@ def killed_other(service, situation, victim):
 
 
 def each_victim(situation, what):
-    with make_service(limits={"WorkersMax": 1, "QueueTimeoutSec": 60}) as service:
+    with make_service(limits={"WorkersMax": 1}) as service:
         before = settle(service, [service.chinook])
         for victim in VICTIMS:
             if victim == "client":
