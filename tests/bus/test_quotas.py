@@ -67,7 +67,7 @@ def runs():
 @test
 def workers():
     """WorkersMax and QueueTimeoutSec: runs past the workers wait, then are Busy"""
-    with Limited(WorkersMax=2, QueueTimeoutSec=1, RunTimeoutSec=20) as service:
+    with Limited(WorkersMax=2, QueueTimeoutSec=5) as service:  # which is for the start of a worker, too
         held = [service.one.query("chinook", STUCK) for _ in range(2)]
         wait_for(lambda: len(service.workers()) == 2, "a sibling starts")
         failure = expect("Busy", service.one.query, "chinook", "SELECT 1")
@@ -82,7 +82,7 @@ def workers():
 @needs_root
 def workers_in_all():
     """WorkersTotalMax: no user holds more than half"""
-    with Limited(WorkersMax=8, WorkersTotalMax=4, QueueTimeoutSec=1, RunTimeoutSec=20) as service:
+    with Limited(WorkersMax=8, WorkersTotalMax=4, QueueTimeoutSec=5) as service:
         held = [service.one.query("chinook", STUCK) for _ in range(2)]
         wait_for(lambda: len(service.workers()) == 2, "a sibling starts")
         expect("Busy", service.one.query, "chinook", "SELECT 1")
@@ -179,9 +179,10 @@ def row_size():
 @test
 def run_timeout():
     """RunTimeoutSec, also where the client asks for more"""
-    with Limited(RunTimeoutSec="0.5") as service:
-        expect("TimedOut", service.one.query("chinook", SCAN).read)
-        expect("TimedOut", service.one.query("chinook", SCAN, options={"timeout-usec": 3600 * 10**6}).read)
+    with Limited(RunTimeoutSec=2) as service:
+        # the time begins with the call, which fails where it took all of it to start a worker
+        expect("TimedOut", lambda: service.one.query("chinook", SCAN).read())
+        expect("TimedOut", lambda: service.one.query("chinook", SCAN, options={"timeout-usec": 3600 * 10**6}).read())
         expect("TimedOut", service.one.query_rows, "chinook", SCAN)
         service.one.point()
 
@@ -189,7 +190,7 @@ def run_timeout():
 @test
 def park_timeout():
     """ParkTimeoutRollbackSec: a reader that stops is ReaderTooSlow, and one that goes on is not"""
-    with Limited(ParkTimeoutRollbackSec="0.5", ParkTimeoutSec=600) as service:
+    with Limited(ParkTimeoutRollbackSec=3, ParkTimeoutSec=600) as service:
         run = service.one.query("chinook", STREAM)
         number = service.one.open_rows("chinook", STREAM)[0]
         wait_for(lambda: service.states() == ["draining", "draining"], "parked runs end")
@@ -199,7 +200,7 @@ def park_timeout():
         run = service.one.query("chinook", STREAM)
         for _ in range(12):
             run.frame()
-            time.sleep(0.1)
+            time.sleep(0.4)
         run.cancel()
         expect("Cancelled", run.read)
 
@@ -298,7 +299,7 @@ def worker_idle():
 @test
 def worker_that_does_not_end():
     """An idle worker that hangs where it should end is killed: it would count against its user for ever"""
-    with Limited(WorkerIdleSec="0.2", WorkersMax=1) as service:
+    with Limited(WorkerIdleSec=3, WorkersMax=1) as service:  # time to stop it before
         service.one.point()
         (pid,) = service.workers()
         os.kill(pid, signal.SIGSTOP)
@@ -344,13 +345,14 @@ def kept_pipes():
 @test
 def no_descriptor_for_the_reply():
     """A pipe that cannot be passed for want of descriptors is LimitsExceeded, not silence, and leaves nothing"""
-    with Limited() as service:
+    with Limited(WorkerIdleSec=600) as service:  # a worker that ends would free descriptors
         service.one.point()
         pid = service.pid()
         for call in (service.one.prepare, service.one.query):
             wait_for(lambda: "pipe:" not in str(fds(pid)), "pipes of before are closed")
             # Two numbers are free: for the ends of the pipe, but not for the copy that goes into the message.
-            free = [n for n in range(1000) if n not in fds(pid)]
+            used = fds(pid)
+            free = [n for n in range(1000) if n not in used]
             before = resource.prlimit(pid, resource.RLIMIT_NOFILE, (free[2], resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
             failure = expect("LimitsExceeded", call, "chinook", "SELECT 1")
             true("descriptor" in failure.message, failure.message)
@@ -363,7 +365,7 @@ def no_descriptor_for_the_reply():
 def large_rows_in_replies():
     """Large rows for replies, in many runs at once, are LimitsExceeded before they fill the daemon's memory"""
     rows = ENDLESS + "zeroblob(15000000) FROM n"
-    with Limited() as service:
+    with Limited(ParkTimeoutRollbackSec=600) as service:
         runs = [service.one.open_rows("chinook", rows)[0] for _ in range(40)]
         before, peak, outcomes = rss_anon(service.pid()), 0, []
 
