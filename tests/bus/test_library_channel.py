@@ -240,7 +240,7 @@ def compiles_too_long():
     """SQL whose compilation ends the worker is TimedOut, over the bus; lost where only channels may be tried"""
     slow = "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})" for n in range(1, 26))
     slow = f"WITH c0(x) AS (SELECT 1){slow} SELECT count(*) FROM c25"
-    limits = {"PrepareTimeoutSec": "0.2", "HeapMax": "4G"}  # memory shall not be what ends it
+    limits = {"PrepareTimeoutSec": "0.2", "HeapMax": "4G", "WorkersMax": 1}  # memory shall not be what ends it
     with Service({"chinook": CHINOOK}, limits=limits) as service, Library(service) as library:
         for transport in ("auto", "channel"):
             for verb in ("query", "prepare"):
