@@ -53,7 +53,7 @@ def bus_connections(service):
 @test
 def opened_long_before():
     """A connection that the bus gave up, since nobody used it for long after it was opened, is opened anew"""
-    with Service({"chinook": CHINOOK}, bus_limits={"auth_timeout": 3000}) as service:
+    with Service({"chinook": CHINOOK}, bus_limits={"auth_timeout": 10000}) as service:
         before = bus_connections(service)
         with Library(service) as library:
             wait_for(lambda: bus_connections(service) == before, "the bus hangs up")
@@ -226,13 +226,13 @@ def no_service(transport):
 def timeouts(transport):
     """A blocking call gives up after the connection's timeout; the run goes on, and the call may be repeated"""
     with Service({"chinook": CHINOOK}) as service, Library(service, transport) as library:
-        library.ok("timeout 300000")
         slow = (
             ENDLESS + "x FROM n WHERE x >= 20000000 LIMIT 1"
             if not SANITIZED
             else ENDLESS + "x FROM n WHERE x >= 4000000 LIMIT 1"
         )
-        library.ok(f"query chinook {slow}")
+        library.ok(f"query chinook {slow}")  # which waits for a worker to start
+        library.ok("timeout 300000")
         answers = [library.ask("rows 1")]
         while answers[-1][1].startswith("error 110 "):
             answers.append(library.ask("rows 1"))

@@ -174,13 +174,13 @@ def failed_authentication():
 def library_and_its_programs():
     """libsqlipc allows interaction where its program says so, and then waits for as long as the user takes"""
     with polkit(challenge=("challenge", "hang")) as fake, Library(service, user=UID_A) as one:
-        one.ok("timeout 1000000")
         for line in ("query challenge SELECT 1", "prepare challenge SELECT 1"):
             number, name, message = one.failure(line)
             equal((number, name), (errno.EACCES, INTERACTIVE_REQUIRED), line)
             true("allow interactive authorization" in message, message)
         fake.forget()
         one.ok("interactive 1")
+        one.ok("timeout 1000000")
         for line in ("query challenge SELECT 1", "prepare challenge SELECT 1", "execute"):
             one.say(line)
             hangs(fake, 1)
@@ -188,6 +188,7 @@ def library_and_its_programs():
             fake.answer("yes")
             equal(one.hear(), "ok", line)
             fake.changed()  # nothing is kept: the next line asks again
+        one.ok("timeout 120000000")
         equal(one.ask("rows 0"), ([[1]], "end 1"), "rows")
         fake.rules["challenge"] = ("challenge", "challenge")
         true("agent" in one.failure("query challenge SELECT 1")[2], "sentence where no agent is there")
