@@ -26,7 +26,8 @@ if os.geteuid() == 0:
         "by-group": {"AllowGroups": f"{GROUP}"},
         "by-own-group": {"AllowGroups": f"{UID_B}"},
     }
-    service = Service({name: {"Path": CHINOOK, "AllowUsers": ""} | more for name, more in keys.items()}, uid=UID_DAEMON)
+    databases = {name: {"Path": CHINOOK, "AllowUsers": ""} | more for name, more in keys.items()}
+    service = Service(databases, limits={"ParkTimeoutRollbackSec": 600}, uid=UID_DAEMON)  # runs stay through a reload
     service.database("nobody", text=f"[Database]\nPath={CHINOOK}\n")
     service.driver.manager("Reload")
     a, b, member = service.client(UID_A), service.client(UID_B), service.client(UID_B, groups=[GROUP])

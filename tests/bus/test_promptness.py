@@ -11,7 +11,7 @@ from tap import equal, test, true
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
 SCAN = ENDLESS + "count(*) FROM n"
 
-service = Service({"chinook": CHINOOK}, limits={"WorkersMax": 2, "RunTimeoutSec": 120})
+service = Service({"chinook": CHINOOK}, limits={"WorkersMax": 2})
 client = service.client()
 
 
@@ -19,7 +19,7 @@ def first_rows(run):
     """Frames up to the first that holds rows."""
     frames = []
     while not frames or frames[-1][0] != ROWS:
-        frames.append(run.frame(30))
+        frames.append(run.frame())
         true(frames[-1][0] != END, "the run ended")
     return frames
 

@@ -14,7 +14,7 @@ STREAM = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELEC
 
 service = None
 if os.geteuid() == 0:
-    service = Service({"chinook": CHINOOK}, uid=UID_DAEMON)
+    service = Service({"chinook": CHINOOK}, limits={"ParkTimeoutRollbackSec": 600}, uid=UID_DAEMON)
     a, b, root, own = service.client(UID_A), service.client(UID_B), service.client(), service.client(UID_DAEMON)
 
 
