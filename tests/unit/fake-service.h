@@ -178,7 +178,7 @@ static inline void fake_start_with(FakeService *f, bool descriptors) {
         CHECK(sd_bus_negotiate_fds(f->client_bus, descriptors) >= 0);
         CHECK(sd_bus_start(f->client_bus) >= 0);
         CHECK_INT(sqlipc_open_bus(f->client_bus, &f->connection), 0);
-        CHECK_INT(sqlipc_set_timeout(f->connection, 5000000), 0);
+        CHECK_INT(sqlipc_set_timeout(f->connection, 120000000), 0);
         CHECK_INT(pthread_create(&f->thread, NULL, fake_thread, f), 0);
 }
 
@@ -212,9 +212,9 @@ static inline void fake_done(FakeService *f) {
         stream_done(&f->rows);
 }
 
-/* Waits up to two seconds for a counter. */
+/* Waits up to two minutes for a counter. */
 static inline void fake_wait_for(atomic_int *counter, int value) {
-        for (int i = 0; i < 2000 && *counter < value; i++)
+        for (int i = 0; i < 120000 && *counter < value; i++)
                 usleep(1000);
         CHECK_INT(*counter, value);
 }

@@ -38,7 +38,7 @@ static int next(sqlipc_connection *connection, sqlipc_cursor *c) {
         int r;
 
         while ((r = sqlipc_cursor_next(c)) == -EAGAIN)
-                CHECK_INT(turn(connection, 5000), 1); /* a turn for nothing is a missed wake-up */
+                CHECK_INT(turn(connection, 60000), 1); /* a turn for nothing is a missed wake-up */
         return r;
 }
 

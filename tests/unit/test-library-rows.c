@@ -247,7 +247,7 @@ static void test_cancel(void) {
         CHECK_INT(sqlipc_cursor_next(c), -ETIMEDOUT); /* it is the service that says so */
         fake_wait_for(&f.n_cancel, 1);
         CHECK(sd_bus_reply_method_errorf(script.held, "org.sqlipc1.Error.Cancelled", "The query was cancelled.") >= 0);
-        CHECK_INT(sqlipc_set_timeout(f.connection, 5000000), 0);
+        CHECK_INT(sqlipc_set_timeout(f.connection, 120000000), 0);
         check_failure(&f, c, -ECANCELED, SQLIPC_ERROR_CANCELLED);
         sqlipc_cursor_close(c);
         stop(&f);
@@ -397,7 +397,7 @@ static void test_loop(void) {
                 struct pollfd fd = { .fd = sqlipc_get_fd(f.connection), .events = POLLIN };
 
                 if (r == -EAGAIN) {
-                        CHECK_INT(poll(&fd, 1, 5000), 1); /* a turn for nothing is a missed wake-up */
+                        CHECK_INT(poll(&fd, 1, 60000), 1); /* a turn for nothing is a missed wake-up */
                         CHECK(sqlipc_process(f.connection) >= 0);
                 } else {
                         CHECK_INT(r, 1);

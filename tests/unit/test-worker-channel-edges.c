@@ -29,11 +29,11 @@ static void expect_closed(Rig *rig, Client *c) {
         received_message_done(&m);
 }
 
-/* Until it is parked; false: it is not. */
-static bool parks(Rig *rig) {
+/* Until it is parked; false: it is not, for so long. */
+static bool parks(Rig *rig, int msec) {
         struct pollfd p = { .fd = rig->control_fd, .events = POLLIN };
 
-        while (poll(&p, 1, 1000) > 0)
+        while (poll(&p, 1, msec) > 0)
                 if (client_next_progress(rig).parked)
                         return true;
         return false;
@@ -51,7 +51,7 @@ static void test_prepare_parked(void) {
         for (unsigned i = 0; i < 3; i++)
                 (void) client_add_prepare(&c, sql);
         client_send(&c);
-        g_assert_true(parks(&rig));
+        g_assert_true(parks(&rig, 120000));
         for (uint64_t i = 1; i <= 3; i++)
                 g_assert_cmpuint(client_expect(&c, i, ERROR_NONE).n_columns, ==, 1);
         client_done(&c);
@@ -71,7 +71,7 @@ static void test_columns_behind_answer(void) {
                 (void) client_add_query(&c, BLOB, 0, NULL);
                 (void) client_add_query(&c, SLOW, 0, NULL);
                 client_send(&c);
-                if (parks(&rig))
+                if (parks(&rig, 1000))
                         break;
                 client_leave(&c); /* a turn ended between the two, as it may on a busy machine */
                 expect_closed(&rig, &c);

@@ -55,7 +55,7 @@ static void test_busy(void) {
         uint64_t number;
         int fd;
 
-        setup.busy_usec = 200000;
+        setup.busy_usec = 3000000; /* in which the writer of the second run lets go */
         rig_init(&rig, setup);
         g_assert_cmpint(sqlite3_open(rig.database, &writer), ==, SQLITE_OK);
         g_assert_cmpint(sqlite3_exec(writer, "BEGIN EXCLUSIVE", NULL, NULL, NULL), ==, SQLITE_OK);

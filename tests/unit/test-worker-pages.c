@@ -120,7 +120,7 @@ static void test_stalled_reader(void) {
         int fd;
         Outcome o;
 
-        setup.park_usec = setup.park_rollback_usec = 300000;
+        setup.park_usec = setup.park_rollback_usec = 3000000; /* in which others are answered */
         rig_init(&rig, setup);
         fd = send_run(&rig, MANY, &number);
         expect_number(&rig, number, MESSAGE_TAKEN);
