@@ -193,7 +193,7 @@ def unpacked_while_it_runs():
 @test
 def stuck_loop():
     """A supervisor that does not move any more is ended by the watchdog: the next call starts it anew"""
-    with dropped("[Service]\nWatchdogSec=1s\n"):
+    with dropped("[Service]\nWatchdogSec=5s\n"):  # in which one that only waits for a processor does move
         query("SELECT 1")
         pid = main_pid()
         first = unit("WatchdogTimestampMonotonic")

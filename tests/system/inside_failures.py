@@ -23,7 +23,7 @@ def unit_that_does_not_start():
     with dropped("[Service]\nExecStart=\nExecStart=/usr/lib/sqlipc-test/no-such-program\n"):
         if bus == "broker":
             took = min(time_of_refusal() for _ in range(3))
-            true(took < 1, f"the error came after {took:.2f} s")
+            true(took < 10, f"the error came after {took:.2f} s")  # the client's own patience is 25
         else:
             with written("/etc/dbus-1/system.d/sqlipc-test-wait.conf", SHORT_WAIT, then=call_reload_of_bus):
                 true("time" in query("SELECT 1", run=refused).lower(), "the bus says that it timed out")
@@ -51,7 +51,7 @@ def name_that_is_not_given():
     ):
         refused("systemctl", "start", "sqlipcd.service")
     done("journalctl", "--sync")
-    said = done("journalctl", "--no-pager", "--unit=sqlipcd.service", "--lines=5")
+    said = done("journalctl", "--no-pager", "--unit=sqlipcd.service", "--lines=20")
     true("its policy, org.sqlipc1.conf," in said, said)
     stop()
     equal(query("SELECT count(*) FROM Genre"), "25\n", "rows once it is given")

@@ -115,7 +115,12 @@ def priorities():
     pid = main_pid()
 
     def lowered():
-        return [worker for worker in workers(pid) if os.getpriority(os.PRIO_PROCESS, worker) == 10]
+        found = []
+        for worker in workers(pid):
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                if os.getpriority(os.PRIO_PROCESS, worker) == 10:
+                    found.append(worker)
+        return found
 
     asks = ["ipcq-cli", "--system", "chinook", endless]
     with subprocess.Popen(asks, user="sqlipc-reader", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as computing:
