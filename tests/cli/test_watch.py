@@ -10,7 +10,7 @@ import subprocess
 
 from pty_shell import ENTER, Shell, control  # finds what follows
 
-from harness import CLI, PATIENCE, Service, main, wait_for
+from harness import CLI, PATIENCE, Service, executable, main, wait_for
 from tap import equal, test, true
 
 INTERRUPTED = 130
@@ -18,6 +18,7 @@ ROWS = "SELECT name, n FROM t ORDER BY name"
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
 
 REVERSE = b"\x1b[7m%s\x1b[0m"
+CLEAR_BELOW = b"\x1b[J"  # the end of each picture
 
 service = Service(start=False)
 path = service.data / "watched"
@@ -37,14 +38,18 @@ def reset():
     execute("DELETE FROM t; INSERT INTO t VALUES ('apple', 1), ('pear', 2), ('quince', '\x1b[31m3')")
 
 
+def picture(shell):
+    """Until all of a picture is drawn."""
+    shell.wait_for(lambda: shell.lines()[0].startswith("Every") and shell.raw.endswith(CLEAR_BELOW), "a picture")
+
+
 @contextlib.contextmanager
 def watching(line, on=service, **keywords):
     """A shell that has drawn the first picture."""
     with Shell("watched", on=on, **keywords) as shell:
         shell.type(line)
         shell.send(ENTER)
-        shell.wait_for(lambda: shell.lines()[0].startswith("Every"), "a title")
-        shell.wait_for("pear")
+        picture(shell)
         yield shell
 
 
@@ -92,7 +97,7 @@ def ends():
             shell.run(".print before")
             shell.type(".watch " + ROWS)
             shell.send(ENTER)
-            shell.wait_for(lambda: "quince" in shell.text() and shell.lines()[0].startswith("Every"), "a picture")
+            picture(shell)  # all of it: Ctrl-C drops what the terminal has not taken
             shell.send(key)
             shell.wait_prompt()
             true("quince" in shell.text(), f"the picture is gone:\n{shell.text()}")
@@ -154,7 +159,9 @@ def failures():
     with Service({"watched": path}, activation=True) as mortal:
         with watching(f".watch 0.2 {ROWS}", on=mortal) as shell:
             for value in ("102", "202"):
-                os.kill(mortal.pid(), signal.SIGKILL)
+                pid = mortal.pid()
+                os.kill(pid, signal.SIGKILL)
+                wait_for(lambda pid=pid: not executable(pid), "the daemon is gone")
                 execute("UPDATE t SET n = n + 100 WHERE name = 'pear'")
                 shell.wait_for(lambda value=value: value in shell.text(), "the new value, from another daemon")
             leave(shell)
