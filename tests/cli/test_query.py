@@ -161,7 +161,7 @@ def stats():
     """.stats has what is known of the run"""
     out, err = ask("--mode=csv", "chinook", ".stats on", "SELECT Name FROM Genre")
     true(out.startswith("Name\nRock\n"), f"data: {out!r}")
-    for wanted in (r"25 rows, [\d.]+ k?B of pages", r"Transport: +pipe", r"First row: +after [\d.]+ ms", r"Server: +\d"):
+    for wanted in (r"25 rows, [\d.]+ k?B of pages", r"Transport: +pipe", r"First row: +after [\d.]+ m?s", r"Server: +\d"):
         true(re.search(wanted, err), f"{wanted} is not in {err!r}")
     _, err = ask("--mode=csv", "--transport=channel", "chinook", ".stats on", "SELECT Name FROM Genre")
     true(re.search(r"Transport: +channel", err), f"on a channel: {err!r}")
@@ -231,12 +231,13 @@ def terminated():
 @test
 def reader_that_stands_still():
     """SIGINT ends it while nobody takes what it writes"""
-    process = start("--mode=csv", "chinook", STREAM)
-    wait_for(lambda: service.counters()["NParked"] == 1, "everything is full")
-    process.send_signal(signal.SIGINT)
-    equal(process.wait(PATIENCE), INTERRUPTED, "exit code")
-    is_idle()
-    process.communicate()
+    with Service({"chinook": CHINOOK}, limits={"ParkTimeoutRollbackSec": 600}) as own:
+        process = start("--mode=csv", "chinook", STREAM, on=own)
+        wait_for(lambda: own.counters()["NParked"] == 1, "everything is full")
+        process.send_signal(signal.SIGINT)
+        equal(process.wait(PATIENCE), INTERRUPTED, "exit code")
+        wait_for(lambda: runs(own) == 0, "the run is over")
+        process.communicate()
 
 
 @test
@@ -351,7 +352,8 @@ def progress():
         equal([bool(line) for line in terminal.lines()], [True] + 23 * [False], "lines of the screen")
         terminal.send(control("C"))
         equal(terminal.wait_exit(), INTERRUPTED, "exit code")
-        equal(terminal.text().strip(), "", "what stays")
+        # The terminal itself writes ^C once it has sent the signal, which may be when the line went already.
+        equal(terminal.text().strip() in ("", "^C"), True, f"whether nothing stays of {terminal.text()!r}")
     is_idle()
     with on_terminal("--mode=csv", "chinook", STREAM, size=(24, 24)) as terminal:
         terminal.wait_for("rows")
