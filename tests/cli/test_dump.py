@@ -330,7 +330,7 @@ def one_moment():
     path = make("moment.sqlite", "PRAGMA journal_mode = WAL;", fill_large)
     connection = sqlite3.connect(path)
     connection.executescript("CREATE TABLE z(x); INSERT INTO z VALUES ('old');")
-    with Service({"moment": path}) as own:
+    with Service({"moment": path}, limits={"ParkTimeoutSec": 600}) as own:  # it stands still for as long as the writer takes
         process = start("moment", ".dump", on=own)
         begun = process.stdout.read(65536)  # and stands still in the first table
         true(b"INSERT INTO a VALUES('old'" in begun, "it reads the first table")
@@ -388,7 +388,7 @@ def changing_schema():
 @test
 def broken_off():
     """The daemon dies in the middle: what was written ends with ROLLBACK, and sqlite3 makes nothing of it"""
-    with Service({"mortal": HERE / "mortal.sqlite"}) as own:
+    with Service({"mortal": HERE / "mortal.sqlite"}, limits={"ParkTimeoutRollbackSec": 600}) as own:
         process = start("mortal", ".dump", on=own)
         begun = process.stdout.read(65536)
         own.kill()

@@ -181,7 +181,7 @@ def nobody_there():
 @test
 def lost_in_the_middle():
     """4: the daemon dies under a result"""
-    with Service({"chinook": CHINOOK}) as mortal:
+    with Service({"chinook": CHINOOK}, limits={"ParkTimeoutRollbackSec": 600}) as mortal:
         process = start("--mode=csv", "chinook", STREAM, on=mortal)
         for _ in range(100):
             process.stdout.readline()
