@@ -147,6 +147,7 @@ def at_once():
     equal([process.stdout.readline() for _ in range(4)][3], b"| first |\n", "a row down a pipe")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=PATIENCE)
+    wait_for(lambda: runs() == 0, "the run is over")
     with shell_of(pager="default") as shell:
         shell.type(SLOW + ";")
         shell.send(ENTER)
