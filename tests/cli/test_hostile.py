@@ -9,7 +9,7 @@ import threading
 from pty_shell import ENTER, HOSTILE, Shell, generate  # finds what follows
 
 from gi.repository import Gio, GLib
-from harness import SOURCE_ROOT, SANITIZED, Service, main, rss_anon, wait_for
+from harness import PATIENCE, SOURCE_ROOT, SANITIZED, Service, main, rss_anon, wait_for
 from tap import at_most, equal, test, true
 
 MODES = "table box markdown column vertical line list csv tsv json jsonl html insert quote".split()
@@ -93,7 +93,7 @@ class HostileService:
         self.context = GLib.MainContext.new()
         self.ready = threading.Event()
         threading.Thread(target=self._run, args=(address,), daemon=True).start()
-        true(self.ready.wait(30), "the hostile service is up")
+        true(self.ready.wait(PATIENCE), "the hostile service is up")
 
     def _run(self, address):
         self.context.push_thread_default()
