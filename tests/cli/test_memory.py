@@ -12,7 +12,7 @@ import subprocess
 
 from pty_shell import ENTER, Shell  # finds what follows
 
-from harness import CLI, PATIENCE, SANITIZED, Service, main, wait_for
+from harness import CLI, PATIENCE, SANITIZED, Service, children, main, wait_for
 from tap import equal, test, true
 
 MIB = 1024 * 1024
@@ -104,7 +104,7 @@ def terminal():
         resource.prlimit(shell.process.pid, resource.RLIMIT_DATA, (MEMORY_MAX, MEMORY_MAX))
         shell.run(".mode line")
         shell.send("SELECT v FROM t, (VALUES (1), (2), (3));" + ENTER)
-        wait_for(lambda: runs() == 1, "the run is under way")
+        wait_for(lambda: children(shell.process.pid), "rows came, and the pager runs")
         wait_for(lambda: runs() == 0, "the run is over")
         equal(shell.process.poll(), None, "the shell's end")
     with Shell("long", on=service) as shell:
