@@ -37,6 +37,8 @@ except ImportError:
 
 ENTER, TAB, ESCAPE, BACKSPACE = "\r", "\t", "\x1b", "\x7f"
 UP, DOWN, RIGHT, LEFT = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D"
+# A Tab waits for a service that is slow, but not for long, and those of the next seconds do not: then one asks again.
+TAB_AGAIN = 15
 HISTORY_MAX = 200000  # lines that scrolled away and are remembered
 
 
@@ -247,6 +249,29 @@ class Shell(Terminal):
         self.send(ENTER)
         self.wait_prompt()
         return self.all_lines()[first : len(self.screen.history.top) + self.screen.cursor.y]
+
+    def tab_until(self, holds, describe, keys=TAB, untouched=lambda: True):
+        """Presses Tab, and again where the service was too slow for it and the line is `untouched`, until this holds."""
+        due = 0.0
+
+        def condition():
+            nonlocal due
+            if due > 0 and holds():
+                return True
+            if time.monotonic() >= due and untouched():
+                self.send(keys)
+                due = time.monotonic() + TAB_AGAIN
+            return False
+
+        self.wait_for(condition, describe)
+
+    def complete(self, typed, result):
+        """Types, and presses Tab, which makes `result` of it."""
+        self.type(typed)
+        self.tab_until(
+            lambda: self.cursor_line().endswith("> " + result.rstrip()), f"{typed!r} becomes {result!r}",
+            untouched=lambda: self.cursor_line().endswith("> " + typed.rstrip()),
+        )  # fmt: skip
 
     def leave(self):
         """Ctrl-D at an empty prompt; its exit code."""

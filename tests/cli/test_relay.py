@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 
-from pty_shell import ENTER, TAB, Shell, control  # finds what follows
+from pty_shell import ENTER, Shell, control  # finds what follows
 
 from harness import CHINOOK, CLI, Service, main
 from tap import Skip, equal, test, true
@@ -64,9 +64,7 @@ def completion():
             ("SELECT group_c", "SELECT group_concat("),
             (".open chin", ".open chinook"),
         ):
-            shell.type(typed)
-            shell.send(TAB)
-            shell.wait_for(lambda: shell.cursor_line().endswith("> " + result), f"{typed!r} becomes {result!r}")
+            shell.complete(typed, result)
             shell.send(control("U"))
             shell.wait_prompt()
 

@@ -8,6 +8,7 @@ import sqlite3
 from pty_shell import ENTER, TAB, Shell, control, generate  # finds what follows
 
 from harness import CHINOOK, Service, main
+from overheard import Overheard
 from tap import equal, test, true
 
 service = Service({"chinook": CHINOOK}, start=False)
@@ -22,9 +23,7 @@ def shell_of(*arguments, **keywords):
 
 def completes(shell, typed, result):
     """Tab behind `typed` makes the line `result`; the line is dropped."""
-    shell.type(typed)
-    shell.send(TAB)
-    shell.wait_for(lambda: shell.cursor_line().endswith("> " + result.rstrip()), f"{typed!r} becomes {result!r}")
+    shell.complete(typed, result)
     if result.endswith(" "):
         shell.wait_for(lambda: shell.screen.cursor.x == len(shell.cursor_line()) + 1, f"a blank behind {result!r}")
     drop(shell)
@@ -40,8 +39,7 @@ def offers(shell, typed, *names):
     shell.send(control("L"))
     shell.wait_for(lambda: shell.screen.cursor.y == 0 and shell.at_prompt(), "an empty screen")
     shell.type(typed)
-    shell.send(TAB * 3)
-    shell.wait_for(lambda: all(name in shell.text().split() for name in names), f"{typed!r} offers {names}")
+    shell.tab_until(lambda: all(name in shell.text().split() for name in names), f"{typed!r} offers {names}", TAB * 3)
     text = shell.text()
     drop(shell)
     return text
@@ -90,15 +88,17 @@ def columns():
         completes(shell, "SELECT * FROM Track WHERE Mill", "SELECT * FROM Track WHERE Milliseconds ")
         completes(shell, "SELECT * FROM Track WHERE com", "SELECT * FROM Track WHERE Composer ")  # not COMMIT
         shell.type("SELECT t.UnitP FROM Track t")
-        shell.send(control("A") + "\x1bf\x1bf\x1bf" + TAB)  # word by word to behind UnitP
-        shell.wait_for("SELECT t.UnitPrice FROM Track t")
+        shell.send(control("A") + "\x1bf\x1bf\x1bf")  # word by word to behind UnitP
+        shell.tab_until(
+            lambda: "SELECT t.UnitPrice FROM Track t" in shell.text(), "the column",
+            untouched=lambda: "SELECT t.UnitP FROM" in shell.text(),
+        )  # fmt: skip
         drop(shell)
         for line in ("SELECT *", "FROM Album a"):
             shell.type(line)
             shell.send(ENTER)
             shell.wait_continuation()
-        shell.send("WHERE a.Tit" + TAB)
-        shell.wait_for("WHERE a.Title")
+        shell.complete("WHERE a.Tit", "WHERE a.Title")
         shell.send(control("C"))
         shell.wait_prompt()
 
@@ -157,8 +157,7 @@ def names_that_are_hostile():
     with shell_of("names") as shell:
         before = len(shell.raw)
         shell.type("SELECT * FROM zz")
-        shell.send(TAB * 3)
-        shell.wait_for("title")
+        shell.tab_until(lambda: "title" in shell.text(), "names", TAB * 3)
         true(b"\x1b[31mred" not in shell.raw[before:] and b"\x1b]0;" not in shell.raw[before:], "it drove the terminal")
         drop(shell)
         shell.type("SELECT * FROM yy")
@@ -168,6 +167,22 @@ def names_that_are_hostile():
         drop(shell)
         shown = shell.raw.decode()
         true("\x9b" not in shown and "\u202e" not in shown, "what it wrote drove the terminal")
+
+
+@test
+def nobody_answers_in_time():
+    """A Tab that wants several lists waits for one, where that does not come"""
+    with Service({"chinook": CHINOOK}) as stuck, Shell("chinook", on=stuck) as shell:
+        overheard = Overheard(stuck.address)
+        os.kill(stuck.pid(), signal.SIGSTOP)
+        try:
+            shell.type("SELECT f")
+            shell.send(TAB)
+            shell.type("x")
+            equal([member for member in overheard.members if member != "Cancel"], ["Query"], "what it asked")
+        finally:
+            os.kill(stuck.pid(), signal.SIGCONT)
+            overheard.close()
 
 
 @test

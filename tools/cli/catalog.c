@@ -2,7 +2,8 @@
 /*
  * Names that completion offers, see catalog.h. They come over the session's own connection, on which nothing else runs while
  * somebody types; without blocking, so that Ctrl-C and the time limit end the wait. What could not be had counts as
- * asked, too: else each Tab would wait.
+ * asked, too, and what nobody answered in time has nobody asked anything else for a while: else each Tab would wait, and one
+ * Tab for each list.
  */
 #include "catalog.h"
 
@@ -30,6 +31,7 @@ struct Catalog {
         unsigned generation; /* of the session, that all below is about */
         Names databases, tables, functions;
         GHashTable *columns; /* of table: Names, owned */
+        int64_t silent;      /* monotonic: when an answer was waited for in vain; 0: never */
 };
 
 static void free_names(void *userdata) {
@@ -49,6 +51,7 @@ static void forget_all(Catalog *catalog) {
         clear_names(&catalog->tables);
         clear_names(&catalog->functions);
         g_hash_table_remove_all(catalog->columns);
+        catalog->silent = 0;
 }
 
 Catalog *catalog_new(Session *session) {
@@ -91,8 +94,12 @@ static void check_generation(Catalog *catalog) {
         catalog->generation = catalog->session->generation;
 }
 
+static bool is_recent(int64_t when) {
+        return when != 0 && g_get_monotonic_time() - when < FRESH_USEC;
+}
+
 static bool is_fresh(const Names *names) {
-        return names->asked != 0 && g_get_monotonic_time() - names->asked < FRESH_USEC;
+        return is_recent(names->asked);
 }
 
 static const char *const *keep(Names *names, GPtrArray *list) {
@@ -106,11 +113,17 @@ static const char *const *keep(Names *names, GPtrArray *list) {
 
 /* ---- Asking ------------------------------------------------------------------------------------------------------- */
 
+static void note_silence(Catalog *catalog, int r) {
+        if (r == -ETIMEDOUT)
+                catalog->silent = g_get_monotonic_time();
+}
+
 /* Nobody is to be asked for a password because of a Tab. */
 static sqlipc_connection *begin(const Catalog *catalog) {
         sqlipc_connection *connection;
 
-        if (!catalog->session->database || session_connect(catalog->session, &connection) < 0)
+        if (!catalog->session->database || is_recent(catalog->silent) ||
+            session_connect(catalog->session, &connection) < 0)
                 return NULL;
         (void) sqlipc_set_allow_interactive_authorization(connection, 0);
         (void) sqlipc_set_blocking(connection, 0);
@@ -144,8 +157,8 @@ static int wait_for_answer(sqlipc_connection *connection, int64_t deadline) {
 }
 
 /* The first column of the rows of `sql`, whose parameter, if it has one, is `value`. */
-static void ask_rows(sqlipc_connection *connection, const char *database, const char *sql, const char *value,
-                     GPtrArray *list) {
+static int ask_rows(sqlipc_connection *connection, const char *database, const char *sql, const char *value,
+                    GPtrArray *list) {
         int64_t deadline = g_get_monotonic_time() + (int64_t) CATALOG_WAIT_USEC;
         sqlipc_cursor *cursor = NULL;
         int r;
@@ -163,6 +176,7 @@ static void ask_rows(sqlipc_connection *connection, const char *database, const 
                 }
         }
         (void) sqlipc_cursor_close(cursor);
+        return r;
 }
 
 static const char *const *names_of_rows(Catalog *catalog, Names *names, const char *sql, const char *value) {
@@ -170,7 +184,7 @@ static const char *const *names_of_rows(Catalog *catalog, Names *names, const ch
         sqlipc_connection *connection = begin(catalog);
 
         if (connection) {
-                ask_rows(connection, catalog->session->database, sql, value, list);
+                note_silence(catalog, ask_rows(connection, catalog->session->database, sql, value, list));
                 end(catalog, connection);
         }
         return keep(names, list);
@@ -218,9 +232,9 @@ const char *const *catalog_databases(Catalog *catalog) {
         if (is_fresh(&catalog->databases))
                 return (const char *const *) catalog->databases.list;
         list = g_ptr_array_new();
-        if (session_connect(catalog->session, &connection) >= 0) {
+        if (!is_recent(catalog->silent) && session_connect(catalog->session, &connection) >= 0) {
                 (void) sqlipc_set_timeout(connection, CATALOG_WAIT_USEC);
-                (void) sqlipc_list_databases(connection, on_database, list);
+                note_silence(catalog, sqlipc_list_databases(connection, on_database, list));
                 (void) sqlipc_set_timeout(connection, LIBRARY_WAIT_USEC);
         }
         return keep(&catalog->databases, list);

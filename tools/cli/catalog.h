@@ -2,14 +2,15 @@
 /*
  * Names that completion offers: databases of the bus; tables, columns and functions of the open database. Asked of the
  * service when first wanted, and again once they are older than a few seconds or another database is open; never for
- * longer than CATALOG_WAIT_USEC, and never with a complaint: no answer, no names.
+ * longer than CATALOG_WAIT_USEC, which a service that has to be started may take, and never with a complaint: no answer, no
+ * names, of any kind.
  */
 #ifndef CLI_CATALOG_H
 #define CLI_CATALOG_H
 
 #include "session.h"
 
-#define CATALOG_WAIT_USEC ((uint64_t) 500 * 1000)
+#define CATALOG_WAIT_USEC ((uint64_t) 2 * 1000 * 1000)
 
 typedef struct Catalog Catalog;
 
