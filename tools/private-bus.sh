@@ -62,7 +62,7 @@ END
     # In a session of its own: Ctrl-C on the terminal is for the script and what it runs, not for bus and daemon.
     setsid dbus-daemon --config-file="$folder/bus.conf" --nofork --nopidfile 2>"$folder/bus.log" &
     private_bus_pid=$!
-    for _ in {1..100}; do
+    for _ in {1..1200}; do # it is there at once, or the machine is busy
         [ -S "$folder/bus" ] && break
         sleep 0.05
     done
