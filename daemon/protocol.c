@@ -229,6 +229,7 @@ int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size) {
                 put_u64(&w, m->number);
                 break;
         case MESSAGE_EXIT:
+        case MESSAGE_RETIRE:
         case MESSAGE_GIVE_WAY:
         case MESSAGE_STAY:
                 break;
@@ -533,6 +534,7 @@ int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret) {
                 m.number = get_u64(&r);
                 break;
         case MESSAGE_EXIT:
+        case MESSAGE_RETIRE:
         case MESSAGE_GIVE_WAY:
         case MESSAGE_STAY:
                 break;

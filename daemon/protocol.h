@@ -4,8 +4,8 @@
  * one sendmsg/recvmsg on a SOCK_SEQPACKET socket and never block.
  *
  * Two sockets lead to a worker:
- *   - its own *control* socket: down SETUP (first), CANCEL, EXIT, GIVE_WAY; up everything a worker says. So the supervisor
- *     knows who speaks, and end-of-file there is the end of that worker.
+ *   - its own *control* socket: down SETUP (first), CANCEL, RETIRE, GIVE_WAY, EXIT; up everything a worker says. So the
+ *     supervisor knows who speaks, and end-of-file there is the end of that worker.
  *   - the *job* socket, shared by all workers of a group: PREPARE and RUN, taken by whoever is free. Where one has nothing
  *     to do they go down its control socket instead: that one has the job then, and says no TAKEN.
  *
@@ -29,6 +29,7 @@
  *                                            the client left, spoke nonsense, or was told to go
  *      PING         --------------------->   whether a worker with channels still looks at its sockets
  *                   <--------------------    PONG, also from inside a step
+ *      RETIRE       --------------------->   it takes nothing more out of the job socket; another has what holds now
  *      GIVE_WAY     --------------------->   EXIT for one that has channels, of which nobody can know what began on them
  *                   <--------------------    end-of-file; or STAY, after seconds: what is under way lasts
  *
@@ -72,6 +73,7 @@ typedef enum MessageKind {
         MESSAGE_CHANNEL_CLOSED,
         MESSAGE_PING,
         MESSAGE_PONG,
+        MESSAGE_RETIRE,
         MESSAGE_GIVE_WAY,
         MESSAGE_STAY,
 } MessageKind;

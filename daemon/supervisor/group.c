@@ -122,7 +122,7 @@ unsigned group_n_workers(const Group *g) {
         unsigned n = 0;
 
         for (GList *i = g->workers.head; i; i = i->next)
-                n += worker_stays(i->data);
+                n += worker_stays(i->data) && !((const Worker *) i->data)->retired;
         return n;
 }
 

@@ -55,7 +55,7 @@ void group_put_back(Group *g, Run *run);
  * are being taken right now, and are told run_on_missing(). */
 void group_recall(Group *g);
 
-/* Workers that were not told to end. */
+/* Workers that take jobs: those that were not told to end, nor to retire. */
 unsigned group_n_workers(const Group *g);
 
 /* Starts a worker if bounds allow; where they do not, something idle ends first, and the group is `starved`. */

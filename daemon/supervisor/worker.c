@@ -253,10 +253,17 @@ bool worker_end_unless_busy(Worker *w) {
         return true;
 }
 
+/* What runs there goes on, and is the last. */
+static void retire(Worker *w) {
+        worker_doom_channels(w);
+        if (!w->retired && quota_worker_bound(w->group->user, w->group->database) == WORKER_BOUND_NONE)
+                w->retired = message_send(w->control_fd, &(Message) { .kind = MESSAGE_RETIRE }, -1) >= 0;
+}
+
 void worker_outdate(Worker *w) {
         w->outdated = true;
         if (!worker_end_unless_busy(w))
-                worker_doom_channels(w);
+                retire(w);
 }
 
 static int on_stay(Worker *w) {
@@ -266,7 +273,7 @@ static int on_stay(Worker *w) {
                 return 0;
         w->ending = w->may_stay = false;
         if (w->outdated)
-                worker_doom_channels(w);
+                retire(w);
         watch_idle(w, manager_now() + w->manager->config->limits.worker_idle_usec);
         group_staff(w->group);
         return 0;
@@ -472,6 +479,7 @@ static uint64_t message_number(const Message *m) {
         case MESSAGE_CHANNEL_CLOSE:
         case MESSAGE_PING:
         case MESSAGE_EXIT:
+        case MESSAGE_RETIRE:
         case MESSAGE_GIVE_WAY:
         case MESSAGE_STAY: break;
         }

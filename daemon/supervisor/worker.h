@@ -31,6 +31,7 @@ struct Worker {
         bool ending, killed;
         bool may_stay;            /* ending, unless something lasts there */
         bool outdated;            /* a reload changed what it was started with: it ends once nothing runs there */
+        bool retired;             /* outdated, and told to take no more jobs */
         uint64_t n_said;          /* messages of its */
         bool distrusted;          /* nothing that it says is read any more */
         uint64_t started_usec;
@@ -78,7 +79,8 @@ void worker_end(Worker *w);
 bool worker_end_unless_busy(Worker *w);
 
 /* What it was started with holds no longer: it ends, at once or when what runs there is over, and its channels go on
- * elsewhere; in the second case they are closed first, so that no run on them begins under what is past. */
+ * elsewhere; in the second case they are closed first, so that no run on them begins under what is past. Nor does a job,
+ * where there may be another worker for it. */
 void worker_outdate(Worker *w);
 
 /* Ends the worker that has been idle for longest: of `u`, or (NULL) of the uid with most workers that has an idle one; on

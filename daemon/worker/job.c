@@ -186,6 +186,17 @@ static int watch_jobs(JobQueue *q) {
         return add(q, q->job_fd, EPOLLIN | EPOLLEXCLUSIVE, &job_event);
 }
 
+static int unwatch_jobs(JobQueue *q) {
+        return epoll_ctl(q->epoll_fd, EPOLL_CTL_DEL, q->job_fd, NULL) < 0 ? -errno : 0;
+}
+
+static int retire(JobQueue *q) {
+        bool watched = !q->retired && !q->context.leaving;
+
+        q->retired = true;
+        return watched ? unwatch_jobs(q) : 0;
+}
+
 static int leave(JobQueue *q, bool may_stay) {
         bool leaving = q->context.leaving;
 
@@ -195,7 +206,7 @@ static int leave(JobQueue *q, bool may_stay) {
                 return 0;
         q->context.leaving = true;
         channels_leave(q);
-        return epoll_ctl(q->epoll_fd, EPOLL_CTL_DEL, q->job_fd, NULL) < 0 ? -errno : 0;
+        return q->retired ? 0 : unwatch_jobs(q);
 }
 
 /* What is under way lasts. The supervisor hears what it is, so as not to ask again. */
@@ -205,7 +216,7 @@ static int stay(JobQueue *q) {
         q->context.leaving = q->may_stay = false;
         q->leave_usec = UINT64_MAX;
         channels_report_progress(q);
-        r = watch_jobs(q);
+        r = q->retired ? 0 : watch_jobs(q);
         return r < 0 ? r : report_send(q->control_fd, &(Message) { .kind = MESSAGE_STAY });
 }
 
@@ -232,6 +243,8 @@ static int handle_control(JobQueue *q, ReceivedMessage *m) {
                 return channels_close(q, &m->message.channel_close);
         case MESSAGE_PING:
                 return report_send(q->control_fd, &(Message) { .kind = MESSAGE_PONG, .number = m->message.number });
+        case MESSAGE_RETIRE:
+                return retire(q);
         case MESSAGE_EXIT:
         case MESSAGE_GIVE_WAY:
                 return leave(q, m->message.kind == MESSAGE_GIVE_WAY);
@@ -479,7 +492,7 @@ static int turn(JobQueue *q) {
                 r = handle_times(q, now);
         if (r == 0 && !q->exiting && woken.timer)
                 on_timer(q);
-        if (r == 0 && !q->exiting && !q->context.leaving && woken.job)
+        if (r == 0 && !q->exiting && !q->context.leaving && !q->retired && woken.job)
                 r = take_job(q);
         if (r == 0 && !q->exiting)
                 r = run_one(q, now);

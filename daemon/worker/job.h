@@ -7,9 +7,9 @@
  * millisecond each. Between two slices the sockets are looked at, so a job waits for one page at most, unless SQLite sits in
  * one long step: then a sibling of this worker takes it, and channels with requests are given back for another to take.
  *
- * EXIT, GIVE_WAY: nothing is begun any more. Channels go back as soon as all that was begun is answered; then the worker
- * ends. After some seconds EXIT ends what is left. What is left at GIVE_WAY lasts: the worker stays for it, and for all that
- * comes.
+ * RETIRE: the job socket is left to others. EXIT, GIVE_WAY: nothing is begun any more. Channels go back as soon as all that
+ * was begun is answered; then the worker ends. After some seconds EXIT ends what is left. What is left at GIVE_WAY lasts:
+ * the worker stays for it, and for all that comes.
  */
 #ifndef JOB_H
 #define JOB_H
@@ -35,6 +35,7 @@ typedef struct JobQueue {
         Looking looking;
         uint64_t leave_usec;   /* EXIT, GIVE_WAY: when what is under way then has had its time; UINT64_MAX: none came */
         bool may_stay;         /* GIVE_WAY, not EXIT */
+        bool retired;          /* RETIRE came */
         bool exiting;          /* that is over, or the supervisor is gone */
 } JobQueue;
 

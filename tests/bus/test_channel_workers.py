@@ -235,6 +235,32 @@ def paused_past_its_time():
 
 
 @test
+def outdated():
+    """Limits of a reload hold for all that is asked after it, beside a run that goes on with those of before"""
+    limits = {"WorkersMax": 4, "ParkTimeoutSec": 600, "ParkTimeoutRollbackSec": 600}
+    deep = "SELECT 1" + " + 1" * 100
+    with Service({"chinook": CHINOOK}, limits=limits) as service:
+        client = service.client()
+        lasting = Channel(client)
+        run = lasting.query(STREAM)
+        wait_for(lambda: service.states() == ["parked"], "the run parks")
+        (worker,) = service.workers()
+        service.limits(**limits, ExpressionDepthMax=20)
+        client.manager("Reload")
+        for _ in range(3):
+            expect("LimitsExceeded", client.query, "chinook", deep)
+        channel = Channel(client)
+        expect("LimitsExceeded", channel.ask, deep)
+        true(worker in service.workers(), "the worker of the run is gone")
+        lasting.cancel(run)
+        expect("Cancelled", lasting.read, run)
+        wait_for(lambda: worker not in service.workers(), "the worker with the limits of before ends")
+        for channel in (lasting, channel):
+            channel.close()
+        none_left(service)
+
+
+@test
 def worker_killed():
     """A worker that dies closes its channels alone, in whatever they were"""
     with Service({"chinook": CHINOOK}) as service:

@@ -308,6 +308,7 @@ static int hear_control(StubWorker *w) {
                 break;
         case MESSAGE_SETUP:
         case MESSAGE_CANCEL:
+        case MESSAGE_RETIRE:
                 break;
         default:
                 demand(false);

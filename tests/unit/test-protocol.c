@@ -61,6 +61,7 @@ static const Message messages[] = {
         { .kind = MESSAGE_CHANNEL_CLOSED, .channel_end = { { .number = 26, .parked = true }, false, {} } },
         { .kind = MESSAGE_PING, .number = 27 },
         { .kind = MESSAGE_PONG, .number = 28 },
+        { .kind = MESSAGE_RETIRE },
         { .kind = MESSAGE_GIVE_WAY },
         { .kind = MESSAGE_STAY },
 };

@@ -138,6 +138,7 @@ static Message any_message(uint64_t own, Bytes *strings) {
         case MESSAGE_PING:
         case MESSAGE_PONG: m.number = one_in(2) ? number : any() % 4; break;
         case MESSAGE_EXIT:
+        case MESSAGE_RETIRE:
         case MESSAGE_GIVE_WAY:
         case MESSAGE_STAY: break;
         }
