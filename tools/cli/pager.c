@@ -15,8 +15,9 @@
 #include "interrupt.h"
 #include "spool.h"
 
-/* Who closed its input may be about to end, because there is no such program. */
-enum { END_MSEC = 200 };
+/* Who closed its input may be about to end, because there is no such program: then rows go to the terminal, all of them. One
+ * that lives on shows what it has meanwhile. */
+enum { END_MSEC = 2000 };
 
 struct Pager {
         Feed feed;
