@@ -12,6 +12,7 @@ from channel import Channel
 from client import DATABASE, Broken, Failure, GLib, Text, object_path
 from fake_polkit import FakePolkit
 from harness import CHINOOK, UID_A, wait_for
+from settled import send
 from tap import equal, true
 
 EXTRA = {"x-for-later": GLib.Variant("s", "is passed over")}
@@ -132,8 +133,7 @@ def worker_killed(stage, client):
     rows, _, _ = client.open_rows("chinook", ENDLESS)
     with contextlib.closing(Channel(client)) as c:
         c.ask("SELECT 1")
-        for pid in stage.service.workers():
-            os.kill(pid, signal.SIGKILL)
+        send(stage.service.workers(), signal.SIGKILL)
         with contextlib.suppress(Failure, Broken):
             run.counted(GRACE)
             raise AssertionError("a run without an end ended")

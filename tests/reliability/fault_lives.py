@@ -124,6 +124,7 @@ def reach_lives():
                     lived.setdefault(site, number)
                 if any(site.function == life.comes_to for site in new):
                     break
+                life.keys = {key: 2 * value for key, value in life.keys.items()}  # it exits before we get so far
     return lived
 
 

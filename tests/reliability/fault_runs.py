@@ -4,6 +4,8 @@
 import contextlib
 import fcntl
 import os
+import pathlib
+import re
 import signal
 import sqlite3
 import time
@@ -14,7 +16,8 @@ from fault_stage import (
 
 from channel import Channel
 from client import DATABASE, Broken, Failure, GLib, Text, object_path
-from harness import CHINOOK, wait_for
+from harness import CHINOOK, fds, wait_for
+from settled import send
 from tap import equal, true
 
 EXTRA = {"x-for-later": GLib.Variant("s", "is passed over")}
@@ -195,12 +198,22 @@ def closes_its_pipe(stage, client):
     wait_for(lambda: not stage.service.states(), "the run is over", GRACE)
 
 
+def is_watched(pid, link):
+    """Whether the loop of the process waits for what the descriptor that leads there has to say."""
+    held = fds(pid)
+    loops = [pathlib.Path(f"/proc/{pid}/fdinfo/{fd}").read_text() for fd, to in held.items() if "eventpoll" in to]
+    return link in [held.get(int(fd)) for loop in loops for fd in re.findall(r"^tfd: +(\d+)", loop, re.M)]
+
+
 @scenario
 def keeps_its_pipe(stage, client):
     """A reader that keeps its end of a pipe when its statement is gone, for so long that the pipe is watched"""
     statement = client.prepare("chinook", "SELECT 1")
     client.finalize("chinook", statement.number)
-    time.sleep(0.5)  # the timer before that is one of a quarter of a second's accuracy
+    # The timer before that is one of a quarter of a second's accuracy; and to watch it may be what fails.
+    end = time.monotonic() + (0.5 if stage.armed else GRACE)
+    while not is_watched(stage.service.pid(), os.readlink(f"/proc/self/fd/{statement.pipe}")) and time.monotonic() < end:
+        time.sleep(0.02)
 
 
 @scenario
@@ -263,8 +276,7 @@ def job_socket_full(stage, client):
     """More jobs than the socket to the workers holds, while the one that there is stopped"""
     client.query("chinook", "SELECT 1").read()
     stopped = stage.service.workers()
-    for pid in stopped:
-        os.kill(pid, signal.SIGSTOP)
+    send(stopped, signal.SIGSTOP)
     try:
         sql = "SELECT 5 /* " + "x" * 60000 + " */"
         calls = [
@@ -272,9 +284,7 @@ def job_socket_full(stage, client):
         ]
         client.manager("ListRuns")  # behind them, so all were read
     finally:
-        for pid in stopped:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+        send(stopped, signal.SIGCONT)
     answers(calls, [[5]])
 
 
@@ -318,7 +328,7 @@ def locked_file(stage, client):
         failure = refused(lambda: client.query("rollback", "SELECT * FROM author").read())
         true(stage.armed or failure.name.endswith("Busy"), f"what a lock is: {failure}")
         call = client.begin(
-            object_path("rollback"), DATABASE, "QueryRows", "(sava{sv}a{sv})", "SELECT count(*) FROM author", [], {}, {}
+            object_path("patient"), DATABASE, "QueryRows", "(sava{sv}a{sv})", "SELECT count(*) FROM author", [], {}, {}
         )
         writer.execute("ROLLBACK")
         equal(call.result(GRACE)[1].unpack(), [[2]], "rows")

@@ -96,6 +96,7 @@ class Stage:
             environment=environment,
             limits={
                 "WorkerIdleSec": 0.02, "StatementsMax": 8, "RunsMax": 8, "ChannelsMax": 4, "TempSizeMax": "8M",
+                "ParkTimeoutRollbackSec": 60,
             },
             **keys,
         )  # fmt: skip
@@ -132,6 +133,7 @@ class Stage:
             "rollback",
             f"[Database]\nPath={self.rollback}\nAllowUsers=*\n[Limits]\nParkTimeoutRollbackSec=0.1\nBusyTimeoutSec=0.1\n",
         )
+        service.database("patient", f"[Database]\nPath={self.rollback}\nAllowUsers=*\n[Limits]\nBusyTimeoutSec=60\n")
         service.database("wal", Path=self.wal)
         service.database("asleep", Path=self.asleep)
         service.database(
