@@ -39,7 +39,7 @@ LOG = (*CUT, "NeedsOwner", "NeedsRecovery", "Busy")
 service = Service(
     uid=UID_DAEMON if ROOT else None,
     databases={"chinook": CHINOOK},
-    limits={"WorkersMax": 2, "BusyTimeoutSec": 0.1, "WorkerIdleSec": 0.02},
+    limits={"WorkersMax": 2, "BusyTimeoutSec": 0.1, "WorkerIdleSec": 0.02, "ParkTimeoutRollbackSec": 600},
 )
 client = service.client()
 masters = {}
