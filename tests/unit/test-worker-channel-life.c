@@ -150,7 +150,7 @@ static void test_told_to_drain(void) {
         Answer a;
         Rig rig;
 
-        setup.park_usec = setup.park_rollback_usec = 500000;
+        setup.park_usec = setup.park_rollback_usec = 3000000; /* in which the parked one is read */
         rig_init(&rig, setup);
         client_start(&rig, &idle);
         g_assert_cmpuint(client_query(&idle, "SELECT * FROM t").n_rows, ==, 2);
