@@ -414,6 +414,7 @@ Manager *manager_free(Manager *m) {
                 worker_free(m->workers.head->data);
         free_pipes(m);
         m->stop_timer = sd_event_source_disable_unref(m->stop_timer);
+        m->read_ahead = sd_event_source_disable_unref(m->read_ahead);
         statement_expiry_done(&m->statement_expiry);
         run_timer_done(&m->run_timer);
         worker_priority_stop(&m->priorities);

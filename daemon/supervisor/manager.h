@@ -72,6 +72,7 @@ typedef struct Manager {
         bool name_released;      /* the bus said so: nothing that it sent to our name is on its way any more */
         int exit_code;
         sd_event_source *stop_timer;
+        sd_event_source *read_ahead; /* peer.c */
         bool stop_spared;        /* manager_came_late() */
 } Manager;
 

@@ -103,6 +103,25 @@ static int ask_driver(Manager *m, const char *name, Peer *p) {
         return parse_credentials(reply, p) < 0 ? -EBADMSG : 0; /* sd-bus's own code would read as "it left" */
 }
 
+/* While ask_driver() waits, sd-bus reads what comes before the reply. Its own timer serves that, set anew in each turn of
+ * the loop, so whatever always has something, as a worker that talks without end, would come before it each time. */
+static int on_read_ahead(sd_event_source *s, void *userdata) {
+        Manager *m = userdata;
+        uint64_t n_queued = 0;
+
+        if (sd_bus_process(m->bus, NULL) < 0)
+                return 0; /* sd-bus's own sources meet that, too */
+        (void) sd_bus_get_n_queued_read(m->bus, &n_queued);
+        return n_queued > 0 ? sd_event_source_set_enabled(s, SD_EVENT_ONESHOT) : 0;
+}
+
+static void serve_read_ahead(Manager *m) {
+        uint64_t n_queued = 0;
+
+        if (sd_bus_get_n_queued_read(m->bus, &n_queued) >= 0 && n_queued > 0)
+                (void) sd_event_source_set_enabled(m->read_ahead, SD_EVENT_ONESHOT); /* it is served later without */
+}
+
 /* Runs before each message is dispatched: from here on its sender is known. */
 static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *error) {
         Manager *m = userdata;
@@ -120,6 +139,7 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *err
                 .answers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
         };
         int r = ask_driver(m, sender, p);
+        serve_read_ahead(m);
         if (r >= 0) {
                 g_hash_table_insert(m->peers, p->name, p);
                 return 0;
@@ -158,5 +178,11 @@ int peer_watch(Manager *m) {
                                  "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg2=''",
                                  on_name_vanished, m);
 
+        if (r < 0)
+                return r;
+        r = sd_event_add_defer(m->event, &m->read_ahead, on_read_ahead, m);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(m->read_ahead, SD_EVENT_OFF);
         return r < 0 ? r : sd_bus_add_filter(m->bus, NULL, on_message, m);
 }

@@ -6,11 +6,16 @@ sd-bus compares the sender of a match only where that is a unique name, so whate
 """
 import contextlib
 import os
+import pathlib
+import signal
 import subprocess
 
-from client import DATABASE, NAME, Gio, GLib, object_path
+from client import DATABASE, MANAGER, MANAGER_PATH, NAME, Gio, GLib, object_path
 from fake_polkit import INTERFACE, PATH, FakePolkit
-from harness import BUILD_ROOT, CHINOOK, SANITIZED, UID_A, UID_B, UID_DAEMON, Service, expect, main, rss_anon, wait_for
+from harness import (
+    BUILD_ROOT, CHINOOK, SANITIZED, UID_A, UID_B, UID_DAEMON, Service, children, expect, main, rss_anon, wait_for,
+)
+from overheard import Overheard
 from tap import Skip, at_most, equal, test, true
 
 # Workers whose lies are in lying-worker.c.
@@ -20,7 +25,10 @@ NUMBERS = "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n LIMIT
 MIB = 1024 * 1024
 BUS = "org.freedesktop.DBus"
 
-service = Service({"chinook": CHINOOK, "accounts": {"Path": CHINOOK, "AllowUsers": "", "Polkit": "yes"}})
+service = Service(
+    {"chinook": CHINOOK, "accounts": {"Path": CHINOOK, "AllowUsers": "", "Polkit": "yes"}},
+    limits={"ParkTimeoutRollbackSec": 600},
+)
 victim, attacker = (service.client(uid if ROOT else None) for uid in (UID_A, UID_B))
 
 
@@ -129,7 +137,7 @@ def memory_of_neighbours():
     """Who is the daemon's user, as a worker that was taken over is, opens memory and descriptors of none of its processes"""
     if not ROOT:
         raise Skip("needs root, to be the daemon's user without being its parent")
-    with Service({"chinook": CHINOOK}, uid=UID_DAEMON) as another:
+    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1, "WorkerIdleSec": 600}, uid=UID_DAEMON) as another:
         another.client().point()
         ours = [another.pid(), *another.workers()]
         true(len(ours) == 2, f"{len(ours)} processes")
@@ -137,6 +145,10 @@ def memory_of_neighbours():
         with subprocess.Popen(["sleep", "60"], user=UID_DAEMON, group=UID_DAEMON, extra_groups=[]) as any_other:
             wait_for(lambda: may_look_into(any_other.pid, UID_DAEMON), "any other process can be")
             any_other.kill()
+
+
+def sleeps(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "S"
 
 
 def lie(client, what, method="Query"):
@@ -157,14 +169,28 @@ def worker_that_lies():
 @test
 def worker_that_talks():
     """A worker that says much takes its turn with all others"""
-    with Service({"chinook": CHINOOK}, environment=TAKEN_OVER) as another:
-        one, other = another.client(), another.client()
-        one.database("chinook", "Query", "(sava{sv}a{sv})", "flood", [], {}, {})
-        n_others = 0
-        while other.manager("ListRuns")[0]:
-            n_others += 1
+    n_calls = 100  # dbus-daemon takes no more than 128 of a client whose replies are outstanding
+    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1, "WorkerIdleSec": 600}, environment=TAKEN_OVER) as another:
+        one, other, heard = another.client(), another.client(), Overheard(another.address)
+        expect("Sql", lie(one, "truth").result)
+        (worker,) = children(another.pid())
+        os.kill(worker, signal.SIGSTOP)
+        flood = lie(one, "flood")
+        wait_for(another.states, "the worker has its job before it")
+        os.kill(another.pid(), signal.SIGSTOP)  # all calls shall lie before its door, however slow their caller is
+        try:
+            heard.members.clear()
+            calls = [other.begin(MANAGER_PATH, MANAGER, "ListRuns", "(a{sv})", {}) for _ in range(n_calls)]
+            wait_for(lambda: heard.members.count("ListRuns") >= n_calls, "the bus has passed them on")
+            os.kill(worker, signal.SIGCONT)
+            wait_for(lambda: sleeps(worker), "it has said what its socket takes")
+        finally:
+            os.kill(another.pid(), signal.SIGCONT)
+        n_others = sum(bool(call.result()[0].unpack()) for call in calls)
         # Of 200 messages; a turn of the loop has one of them, if it is large, and one call.
         true(n_others >= 60, f"{n_others} calls of another were answered meanwhile")
+        flood.result()
+        heard.close()
 
 
 if __name__ == "__main__":
