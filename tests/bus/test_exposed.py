@@ -13,7 +13,7 @@ from exposed_queries import Queries, rows_as_set
 from harness import CLI, Service, expect, main, wait_for
 from tap import diagnose, equal, test, true
 
-service = Service(start=False)
+service = Service(start=False, limits={"ParkTimeoutSec": 600, "ParkTimeoutRollbackSec": 600, "BusyTimeoutSec": 120})
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
 
 
@@ -420,7 +420,7 @@ def no_lock_is_left():
     except sqlite3.OperationalError:
         pass
     run.cancel()
-    rollback_db.execute("PRAGMA busy_timeout = 10000")
+    rollback_db.execute("PRAGMA busy_timeout = 120000")
     rollback_db.execute("BEGIN EXCLUSIVE")
     rollback_db.execute("ROLLBACK")
     run.close()
@@ -437,7 +437,7 @@ def errors_in_succession():
         equal(ask("rollback", "SELECT absent FROM t"), answer, f"answer {n}")
         rollback_db.execute("BEGIN EXCLUSIVE")
         rollback_db.execute("ROLLBACK")
-    rollback_db.execute("PRAGMA busy_timeout = 10000")
+    rollback_db.execute("PRAGMA busy_timeout = 120000")
 
 
 @test
@@ -514,8 +514,7 @@ def cancel_and_deadline():
     wait_for(lambda: service.states(), "it runs")
     run.cancel()
     expect("Cancelled", run.read)
-    run = client.query("live", "SELECT n FROM v", options={"timeout-usec": 300000})
-    expect("TimedOut", run.read)
+    expect("TimedOut", lambda: client.query("live", "SELECT n FROM v", options={"timeout-usec": 300000}).read())
     run = client.query("live", "SELECT n FROM v")
     run.close()
     wait_for(lambda: not service.states(), "a closed pipe ends it")
