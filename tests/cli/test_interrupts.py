@@ -6,14 +6,13 @@ The aim is 100 ms from the key to the end of the run; how long it took is said, 
 """
 import os
 import pathlib
-import re
 import signal
 import tempfile
 import time
 
 from pty_shell import ENTER, Shell, control, paste  # finds what follows
 
-from harness import BUILD_ROOT, CHINOOK, Service, children, main, wait_for
+from harness import BUILD_ROOT, CHINOOK, Service, children, executable, main, wait_for
 from overheard import Overheard
 from tap import diagnose, equal, test, true
 
@@ -110,16 +109,17 @@ def quit_pager(shell):
     """less drops what it has not read yet when it is interrupted, so it may want to be asked again."""
     due = 0.0
 
-    def asked_again():
+    def is_gone():
         nonlocal due
-        if re.fullmatch(r"[^\s<>]+>[q ]*", shell.cursor_line()):  # with keys that came too late for the pager
+        if not any(map(executable, children(shell.process.pid))):
             return True
         if time.monotonic() >= due:
             shell.send("q")
             due = time.monotonic() + 0.2
         return False
 
-    shell.wait_for(asked_again, "a prompt")
+    shell.wait_for(is_gone, "the pager is gone")
+    shell.wait_for(lambda: "chin" in shell.cursor_line(), "a prompt, and keys that came too late for the pager")
     shell.send(control("U"))
 
 
