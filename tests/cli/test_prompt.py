@@ -3,12 +3,14 @@
 """The prompt: what is a statement, what is shown while it is typed, how one leaves. Keystrokes in, screen out."""
 import re
 
-from pty_shell import BACKSPACE, ENTER, LEFT, Shell, control, paste  # finds what follows
+from pty_shell import BACKSPACE, ENTER, LEFT, UP, Shell, control, paste  # finds what follows
 
 from harness import CHINOOK, Service, main
 from tap import equal, test, true
 
 OK, QUERY, INTERRUPTED = 0, 1, 130
+
+CONTINUED = Shell.CONTINUATION
 
 service = Service({"chinook": CHINOOK})
 
@@ -72,6 +74,31 @@ def semicolons_that_end_nothing():
         shell.wait_continuation()
         answer = joined(shell.run("ends' AS x;"))
         true(".tables; string" in answer, answer)
+
+
+@test
+def commands_within_a_statement():
+    """A command with a backslash amid a statement leaves it to go on, but for those that take it; all of it is one entry"""
+    with shell_of() as shell:
+        shell.type("SELECT 'one' ||")
+        shell.send(ENTER)
+        shell.wait_continuation()
+        shell.type("\\d Genre")
+        shell.send(ENTER)
+        shell.wait_for(lambda: "GenreId" in shell.text() and CONTINUED.fullmatch(shell.cursor_line()), "to go on")
+        shell.type("'two' \\nosuch")
+        shell.send(ENTER)
+        shell.wait_for(lambda: "no command" in shell.text() and CONTINUED.fullmatch(shell.cursor_line()), "to go on")
+        answer = joined(shell.run("AS text \\gx"))
+        true("onetwo" in answer and "RECORD" in answer, answer)
+        shell.send(UP)
+        shell.wait_for(lambda: shell.before_cursor().endswith("AStext\\gx"), "the entry of the history")
+        true(shell.cursor_line().startswith("AS text"), shell.text())
+        true("SELECT'one'||\\dGenre'two'\\nosuchAStext\\gx" in shell.before_cursor(), shell.text())
+        shell.send(control("C"))
+        shell.wait_prompt()
+        equal(joined(shell.run("SELECT 1 \\r")), "What was typed is dropped.", "\\r")
+        true("│ 2" in joined(shell.run("SELECT 2;")), "a statement behind what was dropped")
 
 
 @test

@@ -42,7 +42,7 @@ void editor_add_history(Editor *editor, const char *text) {
 
 /* ---- Units -------------------------------------------------------------------------------------------------------- */
 
-/* "line:text|" for each; a command's has its pending SQL in front: "SELECT 1 => \g". */
+/* "line:text|" for each; a command's has its pending SQL in front: "SELECT 1 => \g". Behind \d that goes on. */
 static char *units_of(Script *script) {
         GString *found = g_string_new(NULL);
         Unit unit;
@@ -61,6 +61,8 @@ static char *units_of(Script *script) {
                 if (*unit.pending)
                         g_string_append_printf(found, "%s => ", unit.pending);
                 g_string_append_printf(found, "%s|", unit.text);
+                if (*unit.pending && g_str_has_prefix(unit.text, "\\d"))
+                        script_put_back(script);
                 g_assert_true(unit.type == (*unit.text == '.' || *unit.text == '\\' ? UNIT_COMMAND : UNIT_SQL));
         }
         script_free(script);
@@ -94,6 +96,8 @@ static void test_text(void) {
         check_text("SELECT 1; .tables\nSELECT 2;", "1:SELECT 1|1:.tables|2:SELECT 2|");
         check_text("SELECT 1\n.tables", "1:SELECT 1\n.tables|");
         check_text("SELECT 1 \\g out\n\\dt\nSELECT 2;\\x\n", "1:SELECT 1 => \\g out|2:\\dt|3:SELECT 2|3:\\x|");
+        check_text("\n/* a */ SELECT 1\n \\d x\n\\d\n+ 2; SELECT 3 \\d",
+                   "3:SELECT 1 => \\d x|4:SELECT 1 => \\d|2:SELECT 1\n \n\n+ 2|5:SELECT 3 => \\d|5:SELECT 3|");
         check_text("SELECT '\\g'; SELECT \"a\n\\g\n\";", "1:SELECT '\\g'|1:SELECT \"a\n\\g\n\"|");
         check_text("-- before\n\n SELECT 1 -- within\n;", "3:SELECT 1 -- within|");
         check_text("CREATE TRIGGER t BEGIN SELECT 1; END; SELECT 2", "1:CREATE TRIGGER t BEGIN SELECT 1; END|1:SELECT 2|");

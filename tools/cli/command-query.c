@@ -327,15 +327,16 @@ const Command commands_query[] = {
         { .name = "go", .aliases = "g", .arguments = "[FILE | \"|COMMAND\"]",
           .summary = "Run what was typed, or the last statement again",
           .details = "With FILE or COMMAND the result goes there.",
-          .takes_rest = true, .kinds = { ARGUMENT_FILE }, .run = run_go },
+          .takes_rest = true, .kinds = { ARGUMENT_FILE }, .takes_pending = true, .run = run_go },
         { .name = "gox", .aliases = "gx", .arguments = "[FILE | \"|COMMAND\"]", .summary = "As .go, a line for each value",
-          .takes_rest = true, .kinds = { ARGUMENT_FILE }, .run = run_go_vertical },
-        { .name = "reset", .aliases = "r", .summary = "Drop what was typed of a statement", .run = run_reset },
+          .takes_rest = true, .kinds = { ARGUMENT_FILE }, .takes_pending = true, .run = run_go_vertical },
+        { .name = "reset", .aliases = "r", .summary = "Drop what was typed of a statement",
+          .takes_pending = true, .run = run_reset },
         { .name = "watch", .aliases = "watch", .arguments = "[SECONDS] [--count N] [SQL]",
           .summary = "Run a statement over and over, and show what changes",
           .details = "Every 2 seconds, and the last statement, where nothing else is said. Ctrl-C or q ends it. What\n"
                      "changed stands out. Rows are known again by their first column, or else by their position.",
-          .takes_rest = true, .kinds = { ARGUMENT_SQL }, .run = run_watch },
+          .takes_rest = true, .kinds = { ARGUMENT_SQL }, .takes_pending = true, .run = run_watch },
         { .name = "chart", .arguments = "[bar|line|hist] [--output FILE] [SQL]",
           .summary = "Draw a result as a picture",
           .details = "bar, if nothing is said: a label and numbers, a bar for each number. line: x, and a line for\n"
@@ -355,6 +356,6 @@ const Command commands_query[] = {
           .n_min = 1, .n_max = 1, .kinds = { ARGUMENT_QUERY }, .run = run_forget },
         { .name = "edit", .aliases = "e", .summary = "Edit what was typed, or the last statement, and run it",
           .details = "By $VISUAL, $EDITOR, or what the system has. An old statement that comes back unchanged is not run.",
-          .run = run_edit },
+          .takes_pending = true, .run = run_edit },
         {},
 };

@@ -314,7 +314,9 @@ int command_run(Shell *shell, const Unit *unit) {
         g_auto(GStrv) arguments = NULL;
         g_autofree char *line = NULL;
         const Command *command = find_command(shell, unit->text);
+        int r;
 
+        shell->took_pending = false;
         if (!command)
                 return misused(shell);
         line = without_semicolon(command, unit->text);
@@ -324,5 +326,9 @@ int command_run(Shell *shell, const Unit *unit) {
                 shell_complain(shell, "a quote is open in %s", unit->text);
                 return misused(shell);
         }
-        return takes_number(command, arguments) ? command->run(shell, command, arguments) : command_misuse(shell, command);
+        if (!takes_number(command, arguments))
+                return command_misuse(shell, command);
+        r = command->run(shell, command, arguments);
+        shell->took_pending = command->takes_pending; /* behind all that it ran itself */
+        return r;
 }

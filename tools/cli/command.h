@@ -30,6 +30,7 @@ struct Command {
         const char *details;        /* what `.help NAME` adds; NULL: nothing */
         bool preferred;             /* what is meant by a beginning that others have, too */
         int n_min, n_max;           /* arguments, the name not counted; n_max -1: any */
+        bool takes_pending;         /* the statement under way is its own; else that goes on behind it */
         bool takes_rest;            /* not split: arguments[1] is the rest of the line as it stands, "" if there is none */
         ArgumentKind kinds[3];      /* of the first arguments; the last holds for those that follow */
         const char *const *words;   /* ARGUMENT_WORDS */

@@ -39,6 +39,8 @@ struct Script {
         unsigned line_number; /* of .begin */
         GString *typed;   /* the lines that will be an entry of the history once no statement is under way */
         char *text, *pending; /* owned; the last unit's */
+        char *before;     /* owned; all that stood before the last command, from line .before_line on */
+        unsigned before_line;
 };
 
 static Script *script_new(const char *name) {
@@ -75,9 +77,17 @@ Script *script_new_prompt(Editor *editor) {
         return script;
 }
 
+/* A statement amid which a command stands is an entry of the history once it is known what became of it. */
+static void remember_typed(Script *script) {
+        if (script->editor && script->typed->len > 0)
+                editor_add_history(script->editor, script->typed->str);
+        g_string_truncate(script->typed, 0);
+}
+
 Script *script_free(Script *script) {
         if (!script)
                 return NULL;
+        remember_typed(script);
         if (script->file && script->close)
                 (void) fclose(script->file);
         g_free(script->name);
@@ -86,6 +96,7 @@ Script *script_free(Script *script) {
         g_string_free(script->typed, true);
         g_free(script->text);
         g_free(script->pending);
+        g_free(script->before);
         g_free(script);
         return NULL;
 }
@@ -155,6 +166,9 @@ static int take_command(Script *script, size_t start, Unit *ret) {
         p = take_text(script, script->split.started ? script->split.start : start, start, &script->pending);
         set_unit(script, UNIT_COMMAND, start, ret);
         ret->pending = script->pending;
+        g_free(script->before);
+        script->before = g_strndup(text, start);
+        script->before_line = script->line_number;
         pass(script, newline ? end + 1 : end);
         return r < 0 || p < 0 ? -EILSEQ : 1;
 }
@@ -271,7 +285,7 @@ static char *continuation_prompt(const char *first) {
         return g_strdup_printf("%*s...> ", (int) (width > 5 ? width - 5 : 0), "");
 }
 
-/* Whether a statement is under way behind all that is there; looks further than the unit that comes next. */
+/* Whether a statement is, or may be, under way behind all that is there; looks further than the unit that comes next. */
 static bool is_unfinished(const Script *script) {
         SqlSplit split = script->split;
         size_t size, all;
@@ -279,6 +293,8 @@ static bool is_unfinished(const Script *script) {
         SqlExtent extent;
 
         while ((extent = sql_split(&split, text, all, &size)) == SQL_EXTENT_COMPLETE || extent == SQL_EXTENT_COMMAND) {
+                if (extent == SQL_EXTENT_COMMAND && split.started)
+                        return true;
                 if (extent == SQL_EXTENT_COMMAND) {
                         const char *newline = memchr(text + size, '\n', all - size);
 
@@ -314,10 +330,8 @@ static void append_typed(Script *script, const char *line, bool fresh) {
         if (script->typed->len > 0)
                 g_string_append_c(script->typed, '\n');
         g_string_append(script->typed, line);
-        if (!is_unfinished(script)) {
-                editor_add_history(script->editor, script->typed->str);
-                g_string_truncate(script->typed, 0);
-        }
+        if (!is_unfinished(script))
+                remember_typed(script);
 }
 
 static int read_prompt_line(Script *script) {
@@ -334,6 +348,8 @@ static int read_prompt_line(Script *script) {
         bool typed = false;
         int r;
 
+        if (fresh)
+                remember_typed(script);
         r = editor_read_line(script->editor, fresh ? first : next, &before, &line, &typed);
         if (r > 0)
                 append_typed(script, line, fresh);
@@ -380,10 +396,17 @@ int script_was_typing(const Script *script) {
         return script->was_typing;
 }
 
+void script_put_back(Script *script) {
+        g_string_insert_c(script->buffer, (gssize) script->begin, '\n');
+        g_string_insert(script->buffer, (gssize) script->begin, script->before);
+        script->split = (SqlSplit) {};
+        script->line_number = script->before_line;
+}
+
 void script_drop(Script *script) {
         size_t size;
 
         (void) rest(script, &size);
         pass(script, size);
-        g_string_truncate(script->typed, 0);
+        remember_typed(script);
 }

@@ -22,7 +22,8 @@ typedef enum UnitType {
 typedef struct Unit {
         UnitType type;
         const char *text;    /* borrowed until the next script_next() */
-        const char *pending; /* UNIT_COMMAND: the unfinished SQL before it (\g, \e), "" if none; is forgotten with it */
+        const char *pending; /* UNIT_COMMAND: the unfinished SQL before it (\g, \e), "" if none; is
+                              * forgotten with it, if it is not put back */
         const char *file;    /* borrowed from the script; NULL: typed, or on the command line */
         unsigned line;       /* where it begins, from 1 */
 } Unit;
@@ -43,6 +44,9 @@ int script_next(Script *script, Unit *ret);
 
 /** Whether a statement was under way when -EINTR came: else the prompt was empty. */
 int script_was_typing(const Script *script);
+
+/** The last unit was a command that had no use for its `pending`: that statement goes on behind it. */
+void script_put_back(Script *script);
 
 /** Drops what stands behind the last unit on the lines that were read: after Ctrl-C it is not meant to run either. */
 void script_drop(Script *script);

@@ -131,6 +131,15 @@ static bool can_read_on(Shell *shell, const Unit *unit, int r) {
         return r == -EILSEQ;
 }
 
+/* Who looks at a table with \d, or turns \x, goes on with the statement. */
+static int run_unit(Shell *shell, Script *script, const Unit *unit) {
+        int r = shell_run_unit(shell, unit);
+
+        if (r != -ECANCELED && *unit->pending && !shell->took_pending)
+                script_put_back(script);
+        return r;
+}
+
 /* 1: there may be more; 0: that was all; negative: this script ends. */
 static int run_next(Shell *shell, Script *script, unsigned *n_idle) {
         bool goes_on = true;
@@ -145,7 +154,7 @@ static int run_next(Shell *shell, Script *script, unsigned *n_idle) {
         if (r == 0)
                 return 0;
         if (r > 0) /* who ends us may have cut the unit short */
-                r = interrupt_leave() ? -ECANCELED : shell_run_unit(shell, &unit);
+                r = interrupt_leave() ? -ECANCELED : run_unit(shell, script, &unit);
         else
                 goes_on = can_read_on(shell, &unit, r);
         if (r < 0) {

@@ -34,6 +34,7 @@ typedef struct Shell {
         Unit unit;                 /* what is run now: file and line of complaints. Borrowed */
         char *statement;           /* owned; the last SQL, without its ";": \g, .edit, .watch, .save */
         unsigned depth;            /* of .read and .run within each other */
+        bool took_pending;         /* the last command had a use for Unit.pending */
         bool quit;
         int quit_code;             /* of .quit CODE */
         int exit_code;             /* of the first failure; options.h */
