@@ -218,7 +218,7 @@ void log_last(const char *format, ...) {
         va_list ap;
 
         va_start(ap, format);
-        if (state.journal_is_stderr && goes_to_journal()) {
+        if (state.journal_is_stderr && goes_to_journal() && LOG_ERR <= state.level) {
                 g_autofree char *text = g_strdup_vprintf(format, ap), *line = in_one_line(text);
 
                 fprintf(stderr, SD_ERR "%s\n", line);

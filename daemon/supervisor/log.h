@@ -61,9 +61,9 @@ void log_full(int priority, const char *database, const char *client, const char
 #define log_info(...) log_full(LOG_INFO, NULL, NULL, __VA_ARGS__)
 #define log_debug(...) log_full(LOG_DEBUG, NULL, NULL, __VA_ARGS__)
 
-/* An error that ends the service: always by standard error. journald learns of an entry's unit by looking at the process
- * that sent it, which may have exited by then (https://github.com/systemd/systemd/issues/2913); the unit of a line on
- * standard error is known by the stream. */
+/* An error that ends the service: by standard error where that leads to the journal. journald learns of an entry's unit by
+ * looking at the process that sent it, which may have exited by then (https://github.com/systemd/systemd/issues/2913); the
+ * unit of a line on standard error is known by the stream. */
 void log_last(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- What LogControl1 reads and writes ---- */
