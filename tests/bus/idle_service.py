@@ -8,7 +8,7 @@ import struct
 import termios
 import threading
 
-from harness import CHINOOK, WORKER, Service, children, executable, wait_for
+from harness import CHINOOK, SANITIZED, WORKER, Service, children, executable, wait_for
 from notified import Notified
 from tap import equal
 
@@ -37,6 +37,8 @@ class Idle(Service):
         wait_for(lambda: self.daemon.poll() is not None, "the service exits")
         equal(self.daemon.returncode, 0, "exit code")
         self.daemon = None
+        if SANITIZED:  # what looks for leaks in a worker is a process of its own, and may outlive it for a moment
+            wait_for(lambda: not processes(WORKER), "what looked for leaks ends")
         equal(processes(WORKER), [], "workers left behind")
 
     def stop_bus(self):
