@@ -7,8 +7,8 @@
 
 #include "shell.h"
 
-/* A call waits no longer: these are answered at once, or by nobody. */
-#define SERVICE_WAIT_USEC ((uint64_t) 5 * 1000 * 1000)
+/* A call waits no longer, which is as long as the library's do: a service that has to be started may need some of it. */
+#define SERVICE_WAIT_USEC ((uint64_t) 25 * 1000 * 1000)
 
 /** The bus that the session is on, borrowed until the next query. Nothing is told. */
 int service_bus(Shell *shell, sd_bus **ret);
