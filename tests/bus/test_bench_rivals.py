@@ -18,7 +18,7 @@ from harness import BUILD_ROOT, Service, main
 from tap import Skip, equal, test, true
 
 BENCH = BUILD_ROOT / "tools/bench/sqlipc-bench"
-PATIENCE = 60
+PATIENCE = 240
 
 service = Service()
 sets = service.data / "sets"
@@ -115,7 +115,8 @@ def mariadb():
         return run("mariadb", "--no-defaults", "-u", "root", "-S", socket, "-NBe", sql, database)
 
     try:
-        wait_for(socket.exists, "MariaDB", process)
+        ping = ["mariadb-admin", "--no-defaults", "-u", "root", "-S", socket, "ping"]  # a socket is there before it listens
+        wait_for(lambda: subprocess.run(ping, capture_output=True, check=False).returncode == 0, "MariaDB", process)
         ask("CREATE DATABASE bench", "mysql")
         yield f"--mariadb=root@{socket}/bench", ask
     finally:
