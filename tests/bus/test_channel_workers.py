@@ -12,7 +12,7 @@ import threading
 import time
 
 from channel import Channel
-from client import Broken, Client, Failure
+from client import SECONDS, Broken, Client, Failure
 from harness import (
     BUILD_ROOT, CHINOOK, SANITIZED, UID_A, UID_B, Service, executable, expect, fds, main, needs_root, wait_for,
 )
@@ -490,9 +490,7 @@ def waits_behind_a_scan():
             wait_for(lambda: service.states() == ["running"], "the run is under way")
             waiting.query("SELECT 1")
             # for two seconds: then two channels are left, whether that was seen or not
-            states = []
-            while "queued" not in states and len(states) != 2:
-                states = [more["state"] for more in channels(service)]
+            wait_for(lambda: "queued" in str(channels(service)) or len(channels(service)) == 2, "its state")
             true(waiting.is_closed(), "it waits")
             number = other.query("SELECT 2")
             scanning.cancel(run)
