@@ -13,7 +13,7 @@ from gi.repository import Gio, GLib
 BUS_NAME = "org.freedesktop.PolicyKit1"
 PATH = "/org/freedesktop/PolicyKit1/Authority"
 INTERFACE = "org.freedesktop.PolicyKit1.Authority"
-SECONDS = 30
+SECONDS = 120
 
 XML = """<node><interface name="org.freedesktop.PolicyKit1.Authority">
   <method name="CheckAuthorization">

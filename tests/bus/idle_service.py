@@ -38,8 +38,13 @@ class Idle(Service):
         equal(self.daemon.returncode, 0, "exit code")
         self.daemon = None
         if SANITIZED:  # what looks for leaks in a worker is a process of its own, and may outlive it for a moment
-            wait_for(lambda: not processes(WORKER), "what looked for leaks ends")
-        equal(processes(WORKER), [], "workers left behind")
+            wait_for(lambda: not self.left_behind(), "what looked for leaks ends")
+        equal(self.left_behind(), [], "workers left behind")
+
+    def left_behind(self):
+        """Workers that are no other service's."""
+        others = [pid for other in Service.alive if other is not self and other.daemon for pid in other.workers()]
+        return [pid for pid in processes(WORKER) if pid not in others]
 
     def stop_bus(self):
         """While it sleeps: then it takes up what comes from now on in that order. Else whom it has just read comes first."""

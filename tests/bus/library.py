@@ -3,7 +3,7 @@
 import struct
 import subprocess
 
-from client import Failure, Text
+from client import SECONDS, Failure, Text
 from harness import BUILD_ROOT, reachable
 from tap import equal, test
 
@@ -84,7 +84,7 @@ class Library:
 
     def close(self):
         self.process.stdin.close()
-        code = self.process.wait(60)
+        code = self.process.wait(SECONDS)
         self.process.stdout.close()
         equal(code, 0, "exit code of library-client")
 

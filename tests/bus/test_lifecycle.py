@@ -14,7 +14,7 @@ import sqlite3
 import threading
 import time
 
-from client import Broken, Client, Failure, same_rows
+from client import SECONDS, Broken, Client, Failure, same_rows
 from harness import CHINOOK, SANITIZED, WORKER, Service, children, expect, fds, locks, main, wait_for
 from notified import Notified
 from overheard import Overheard
@@ -119,7 +119,7 @@ def killed_clients():
                 process.start()
                 crowd.append((how, process, ready))
             for how, process, ready in chance.sample(crowd, len(crowd)):
-                true(ready.wait(60), f"client {how!r} did not come up")
+                true(ready.wait(SECONDS), f"client {how!r} did not come up")
                 time.sleep(chance.choice((0, 0.002, 0.01, 0.05)))
                 process.kill()
                 process.join()
@@ -364,7 +364,7 @@ def calls_that_meet_a_stop():
             thread.join()
         overheard.close()
         equal(set(outcomes), {"org.sqlipc1.Error.ShuttingDown"}, "answers")
-        equal(service.daemon.wait(60), 0, "exit code")
+        equal(service.daemon.wait(SECONDS), 0, "exit code")
         service.daemon = None
 
 
@@ -440,7 +440,7 @@ def bus_gone():
         true(workers, "no worker")
         service.bus.kill()
         service.bus.wait()
-        code = service.daemon.wait(60)
+        code = service.daemon.wait(SECONDS)
         service.daemon = None
         true(code != 0, "the loss of the bus looks like a clean end")
         wait_for(lambda: not set(workers) & set(children(os.getpid())), "workers end")

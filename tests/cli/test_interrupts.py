@@ -12,6 +12,7 @@ import time
 
 from pty_shell import ENTER, Shell, control, paste  # finds what follows
 
+from client import SECONDS
 from harness import BUILD_ROOT, CHINOOK, Service, children, executable, main, wait_for
 from overheard import Overheard
 from tap import diagnose, equal, test, true
@@ -301,7 +302,7 @@ def bus_dies():
             mortal.bus.kill()
             mortal.bus.wait()
             mortal.bus.stdout.close()
-            daemon.wait(60)
+            daemon.wait(SECONDS)
             mortal.daemon = None
             if during:
                 shell.wait_prompt()

@@ -15,7 +15,7 @@ import sys
 
 import settled
 from channel import Channel
-from client import DATABASE, Failure, Text, object_path, rows_from_variant
+from client import DATABASE, SECONDS, Failure, Text, object_path, rows_from_variant
 from harness import SANITIZED, Service, expect, locks, main, wait_for
 from tap import cases, equal, test, true
 
@@ -212,7 +212,7 @@ def writer_that_never_stops():
                     tried(6)
             finally:
                 writer.stdin.close()
-                equal(writer.wait(60), 0, "the writer")
+                equal(writer.wait(SECONDS), 0, "the writer")
                 writer.stdout.close()
 
 
