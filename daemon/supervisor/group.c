@@ -19,7 +19,6 @@
 #define STARVED_USEC UINT64_C(250000)        /* when to look again where a bound forbids one */
 #define STARTING_USEC UINT64_C(1000000)      /* a new worker is expected to take a job within */
 #define EARLY_DEATHS_MAX 3u
-#define EARLY_DEATHS_USEC UINT64_C(1000000)
 #define SOCKET_BUFFER_SIZE (1024 * 1024)
 #define FD_MIN 10                            /* away from the numbers that workers are started with */
 
@@ -243,15 +242,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
 }
 
 void group_on_worker_gone(Group *g, bool early) {
-        uint64_t now = manager_now();
-
-        if (early) {
-                if (g->n_early_deaths == 0 || now > g->early_death_usec + EARLY_DEATHS_USEC) {
-                        g->n_early_deaths = 0;
-                        g->early_death_usec = now;
-                }
-                g->n_early_deaths++;
-        }
+        g->n_early_deaths += early;
         group_recall(g);
         if (g->n_early_deaths < EARLY_DEATHS_MAX)
                 return;

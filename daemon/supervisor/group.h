@@ -31,7 +31,6 @@ typedef struct Group {
         GQueue workers;           /* of Worker, by group_link */
         bool starved;             /* wants a worker that a bound forbids */
         unsigned n_early_deaths;  /* of workers that never said anything, in a row */
-        uint64_t early_death_usec; /* the first of these */
         sd_event_source *writable, *timer, *resend;
         GList user_link;
 } Group;

@@ -19,7 +19,7 @@ from overheard import Overheard
 from tap import Skip, at_most, equal, test, true
 
 # Workers whose lies are in lying-worker.c.
-TAKEN_OVER = {"SQLIPC_WORKER_PATH": str(BUILD_ROOT / "tests/bus/lying-worker")}
+TAKEN_OVER = BUILD_ROOT / "tests/bus/lying-worker"
 ROOT = os.geteuid() == 0
 NUMBERS = "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT i FROM n"
 MIB = 1024 * 1024
@@ -158,7 +158,7 @@ def lie(client, what, method="Query"):
 @test
 def worker_that_lies():
     """A worker that says what it may not say is killed, and costs those their queries who had it"""
-    with Service({"chinook": CHINOOK}, environment=TAKEN_OVER) as another:
+    with Service({"chinook": CHINOOK}, worker=TAKEN_OVER) as another:
         one = another.client()
         for what in ("early", "nonsense", "foreign", "pages", "gone"):
             expect("WorkerLost", lie(one, what, "QueryRows").result)
@@ -170,7 +170,7 @@ def worker_that_lies():
 def worker_that_talks():
     """A worker that says much takes its turn with all others"""
     n_calls = 100  # dbus-daemon takes no more than 128 of a client whose replies are outstanding
-    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1, "WorkerIdleSec": 600}, environment=TAKEN_OVER) as another:
+    with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1, "WorkerIdleSec": 600}, worker=TAKEN_OVER) as another:
         one, other, heard = another.client(), another.client(), Overheard(another.address)
         expect("Sql", lie(one, "truth").result)
         (worker,) = children(another.pid())

