@@ -19,7 +19,7 @@ from harness import BUILD_ROOT, CHINOOK, SANITIZED, UID_A, UID_B, Service, main
 from tap import at_most, cases, diagnose, equal, test, true
 
 BENCH = BUILD_ROOT / "tools/bench/sqlipc-bench"
-# Slow readers wait for their turn behind those of nine others, on a machine that may have more to do; so do jobs for workers.
+# Slow readers wait for their turn behind those of nine others, on a machine that may have more to do; so do jobs.
 LIMITS = {
     "RunsMax": 2000, "StatementsMax": 2000, "ChannelsMax": 500, "ParkTimeoutSec": 120, "QueueTimeoutSec": 120,
     "PrepareTimeoutSec": 60, "WorkerIdleSec": 5,
