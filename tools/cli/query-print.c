@@ -11,8 +11,9 @@
 #include "query-private.h"
 
 /* What is held back for a moment is written once no row came for so long: a grid's first rows, which decide about widths for
- * good, and what stands in a buffer only. */
-enum { PAUSE_GRID_MSEC = 200, PAUSE_MSEC = 20 };
+ * good, and what stands in a buffer only. A file or a program can wait longer than somebody who looks, and should have the
+ * same bytes each time. */
+enum { PAUSE_GRID_MSEC = 200, PAUSE_UNSEEN_GRID_MSEC = 2000, PAUSE_MSEC = 20 };
 
 typedef struct Print {
         Query *query;
@@ -94,11 +95,17 @@ static bool is_for_people(RenderMode mode) {
         return render_mode_is_grid(mode) || mode == RENDER_LINE || mode == RENDER_VERTICAL || mode == RENDER_LIST;
 }
 
+static int first_pause_msec(const Print *print) {
+        if (!render_mode_is_grid(print->mode))
+                return PAUSE_MSEC;
+        return print->options.terminal ? PAUSE_GRID_MSEC : PAUSE_UNSEEN_GRID_MSEC;
+}
+
 static Query query_for(Shell *shell, const char *sql, Print *print) {
         Query query = query_init(shell, sql, on_row, print);
 
         query.pause = on_pause;
-        query.pause_msec = render_mode_is_grid(print->mode) ? PAUSE_GRID_MSEC : PAUSE_MSEC;
+        query.pause_msec = first_pause_msec(print);
         query.parameters = parameter_list_for(shell->parameters, sql, &query.n_parameters);
         return query;
 }
