@@ -9,7 +9,7 @@ import signal
 from fault_stage import ENDLESS, GRACE, SCAN, refused, scenario
 
 from channel import Channel
-from client import DATABASE, Broken, Failure, GLib, Text, object_path
+from client import DATABASE, MANAGER, MANAGER_PATH, Broken, Failure, GLib, Text, object_path
 from fake_polkit import FakePolkit
 from harness import CHINOOK, UID_A, wait_for
 from settled import send
@@ -24,6 +24,20 @@ def runs_on_channels(client):
 
 def is_readable(channel):
     return bool(select.select([channel.socket], [], [], 0)[0])
+
+
+@scenario
+def calls_at_once(stage, client):
+    """A new peer, whose other calls lie behind its first one already"""
+    peer, supervisor = stage.service.client(), stage.service.pid()
+    send([supervisor], signal.SIGSTOP)
+    try:
+        calls = [peer.begin(MANAGER_PATH, MANAGER, "ListDatabases", "(a{sv})", {}) for _ in range(20)]
+        peer.bus_call("GetId", "()")
+    finally:
+        send([supervisor], signal.SIGCONT)
+    for call in calls:
+        call.result()
 
 
 @scenario
