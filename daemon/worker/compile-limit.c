@@ -5,6 +5,7 @@
 #include "compile-limit.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/time.h>
 
@@ -51,7 +52,17 @@ static void on_alarm(int number) {
         set_timer(GRACE_USEC);
 }
 
+/* Whatever the signal did before. */
+static void watch_alarm(void) {
+        static bool watched;
+        const struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+
+        if (!watched)
+                watched = sigaction(SIGALRM, &action, NULL) == 0;
+}
+
 static void set_limit(uint64_t usec) {
+        watch_alarm();
         n_alarms = 0;
         due_usec = now_usec() + usec;
         set_timer(usec > 0 ? usec : 1);
@@ -60,12 +71,6 @@ static void set_limit(uint64_t usec) {
 static void unset_limit(void) {
         due_usec = UINT64_MAX;
         set_timer(0);
-}
-
-void compile_limit_init(void) {
-        const struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
-
-        (void) sigaction(SIGALRM, &action, NULL);
 }
 
 void compile_limit_set(uint64_t usec) {

@@ -14,9 +14,6 @@
 
 #include <stdint.h>
 
-/* Once, before anything else; whatever was ignored before. */
-void compile_limit_init(void);
-
 /* From now on, for whatever is compiled: jobs have the same limit. 0: none, as at first. */
 void compile_limit_set(uint64_t usec);
 

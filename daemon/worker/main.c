@@ -16,7 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "compile-limit.h"
 #include "config.h"
 #include "database.h"
 #include "job.h"
@@ -73,7 +72,6 @@ int main(int argc, char **argv) {
         }
         (void) prctl(PR_SET_DUMPABLE, 0); /* else other users' workers could open its memory: /proc is files, too */
         (void) prctl(PR_SET_NAME, "sqlipc-worker"); /* else that of the descriptor which it was started by */
-        compile_limit_init();
         (void) signal(SIGPIPE, SIG_IGN); /* a reader that left is EPIPE, and no more */
         r = set_up(&setup);
         if (r <= 0) {
