@@ -88,8 +88,11 @@ def settled(service):
     return service.is_idle() and not locks(service.chinook)
 
 
+PATIENT = ("ParkTimeoutSec", "ParkTimeoutRollbackSec", "PrepareTimeoutSec", "QueueTimeoutSec")
+
+
 def make_service(**limits):
-    service = Service(limits={"WorkerIdleSec": 1, "ParkTimeoutSec": 60, "ParkTimeoutRollbackSec": 60} | limits)
+    service = Service(limits={"WorkerIdleSec": 1} | dict.fromkeys(PATIENT, 600) | limits)
     service.chinook = service.data / "chinook.sqlite"
     service.chinook.write_bytes(CHINOOK.read_bytes())
     service.database("chinook", Path=service.chinook)
