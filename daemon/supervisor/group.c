@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The workers of one uid and one database. Supervisor. */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "channel.h"
 #include "group.h"
+#include "high-descriptor.h"
 #include "log.h"
 #include "manager.h"
 #include "placement.h"
@@ -20,7 +20,6 @@
 #define STARTING_USEC UINT64_C(1000000)      /* a new worker is expected to take a job within */
 #define EARLY_DEATHS_MAX 3u
 #define SOCKET_BUFFER_SIZE (1024 * 1024)
-#define FD_MIN 10                            /* away from the numbers that workers are started with */
 
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);
 static int on_writable(sd_event_source *s, int fd, uint32_t revents, void *userdata);
@@ -34,11 +33,9 @@ static int open_socket(Group *g) {
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
                 return -errno;
         g->job_fd = fds[0];
-        g->workers_fd = fcntl(fds[1], F_DUPFD_CLOEXEC, FD_MIN);
-        int r = g->workers_fd >= 0 ? 0 : errno == EINVAL ? -EMFILE : -errno; /* EINVAL: no number as high is allowed */
-        close(fds[1]);
+        g->workers_fd = high_descriptor(fds[1]);
         (void) setsockopt(g->job_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size); /* less is only slower */
-        return r;
+        return g->workers_fd < 0 ? g->workers_fd : 0;
 }
 
 static int add_sources(Group *g) {
@@ -120,8 +117,11 @@ Group *group_unref(Group *g) {
 unsigned group_n_workers(const Group *g) {
         unsigned n = 0;
 
-        for (GList *i = g->workers.head; i; i = i->next)
-                n += worker_stays(i->data) && !((const Worker *) i->data)->retired;
+        for (GList *i = g->workers.head; i; i = i->next) {
+                const Worker *w = i->data;
+
+                n += worker_stays(w) && !w->retired;
+        }
         return n;
 }
 

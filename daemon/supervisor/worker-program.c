@@ -6,19 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "high-descriptor.h"
 #include "log.h"
 #include "worker-program.h"
-
-#define FD_MIN 10 /* away from the numbers that workers are started with */
 
 static int open_program(const char *path) {
         int fd = open(path, O_PATH | O_CLOEXEC);
 
-        if (fd < 0)
-                return -errno;
-        int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_MIN), r = high < 0 ? -errno : high;
-        close(fd);
-        return r;
+        return fd < 0 ? -errno : high_descriptor(fd);
 }
 
 void worker_program_open(WorkerProgram *p, const char *path) {

@@ -2,7 +2,6 @@
 /* One worker process. Supervisor. */
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "child-source.h"
+#include "high-descriptor.h"
 #include "log.h"
 #include "manager.h"
 #include "quota.h"
@@ -24,7 +24,6 @@
 #define LAST_WORDS_SIZE_MAX (2 * MESSAGE_MEMFD_SIZE_MAX)
 #define SOCKET_BUFFER_SIZE (256 * 1024)
 #define EXIT_USEC UINT64_C(5000000) /* to answer what is under way on channels (4 s at most), and end */
-#define FD_MIN 10 /* away from the numbers that workers are started with */
 
 /* ---- Start ---- */
 
@@ -114,14 +113,12 @@ static int start_process(Worker *w) {
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0)
                 return -errno;
         w->control_fd = fds[0];
-        int theirs = fcntl(fds[1], F_DUPFD_CLOEXEC, FD_MIN);
-        int r = theirs >= 0 ? 0 : errno == EINVAL ? -EMFILE : -errno; /* EINVAL: no number as high is allowed */
-        close(fds[1]);
-        if (r < 0)
-                return r;
+        int theirs = high_descriptor(fds[1]);
+        if (theirs < 0)
+                return theirs;
         (void) setsockopt(w->control_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size); /* less is only slower */
         (void) setsockopt(theirs, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-        r = spawn_process(w->manager, w->group->workers_fd, theirs, &w->pid);
+        int r = spawn_process(w->manager, w->group->workers_fd, theirs, &w->pid);
         close(theirs);
         return r;
 }
