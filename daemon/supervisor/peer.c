@@ -105,21 +105,19 @@ static int ask_driver(Manager *m, const char *name, Peer *p) {
 
 /* While ask_driver() waits, sd-bus reads what comes before the reply. Its own timer serves that, set anew in each turn of
  * the loop, so whatever always has something, as a worker that talks without end, would come before it each time. */
-static int on_read_ahead(sd_event_source *s, void *userdata) {
-        Manager *m = userdata;
-        uint64_t n_queued = 0;
-
-        if (sd_bus_process(m->bus, NULL) < 0)
-                return 0; /* sd-bus's own sources meet that, too */
-        (void) sd_bus_get_n_queued_read(m->bus, &n_queued);
-        return n_queued > 0 ? sd_event_source_set_enabled(s, SD_EVENT_ONESHOT) : 0;
-}
-
 static void serve_read_ahead(Manager *m) {
         uint64_t n_queued = 0;
 
         if (sd_bus_get_n_queued_read(m->bus, &n_queued) >= 0 && n_queued > 0)
                 (void) sd_event_source_set_enabled(m->read_ahead, SD_EVENT_ONESHOT); /* it is served later without */
+}
+
+static int on_read_ahead(sd_event_source *s, void *userdata) {
+        Manager *m = userdata;
+
+        if (sd_bus_process(m->bus, NULL) >= 0) /* sd-bus's own sources meet a failure, too */
+                serve_read_ahead(m);
+        return 0;
 }
 
 /* Runs before each message is dispatched: from here on its sender is known. */

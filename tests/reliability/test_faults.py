@@ -107,7 +107,6 @@ UNREACHED = {
     ("sd_event_source_set_enabled", "on_stop_timeout"): TIMER,
     ("sd_event_source_set_enabled", "ask_later"): TIMER,
     ("sd_event_source_set_enabled", "serve_read_ahead"): TIMER,
-    ("sd_event_source_set_enabled", "on_read_ahead"): TIMER,
     ("sd_event_source_set_enabled", "pump"): "the socket to the workers holds all jobs that the limits here allow",
     ("sd_event_add_time_relative", "ask_later"): "what is done when a question could not be sent",
     ("sd_bus_reply_method_errorf", "bus_error_reply"): "what is said when the first answer failed, too",
