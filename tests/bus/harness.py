@@ -33,6 +33,8 @@ BUILD_ROOT = pathlib.Path(os.environ.get("SQLIPC_BUILD_ROOT", SOURCE_ROOT / "bui
 SANITIZED = os.environ.get("SQLIPC_SANITIZED") == "1"
 # Waits are for what must happen; only what never happens takes all of it.
 PATIENCE = 120
+# [Limits] with which a run that nobody reads stays parked, however long a test takes: by themselves they are 5 s and more.
+PATIENT = {"ParkTimeoutSec": 600, "ParkTimeoutRollbackSec": 600}
 
 # What a shell starts in the background, or nohup, ignores signals, and so would all that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)

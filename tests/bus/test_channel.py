@@ -11,7 +11,7 @@ import time
 from channel import Channel
 from client import DATABASE, NAME, Broken, Gio, GLib, Text, object_path, reference, same_rows
 from fake_polkit import FakePolkit
-from harness import CHINOOK, UID_A, UID_B, UID_DAEMON, Service, expect, fds, main, needs_root, wait_for
+from harness import CHINOOK, PATIENT, UID_A, UID_B, UID_DAEMON, Service, expect, fds, main, needs_root, wait_for
 from idle_service import Idle
 from results import QUERIES
 from tap import equal, test, true
@@ -19,9 +19,6 @@ from tap import equal, test, true
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
 STREAM = ENDLESS + "x, 'some text to fill the pages' FROM n"
 SCAN = ENDLESS + "count(*) FROM n"
-
-# A run that nobody reads stays parked, however long this test is stopped: without a word the service ends it after 5 s.
-PATIENT = {"ParkTimeoutSec": 600, "ParkTimeoutRollbackSec": 600}
 
 service = Service({"chinook": CHINOOK, "other": CHINOOK}, limits=PATIENT)
 client = service.client()

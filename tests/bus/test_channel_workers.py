@@ -14,7 +14,7 @@ import time
 from channel import Channel
 from client import SECONDS, Broken, Client, Failure
 from harness import (
-    BUILD_ROOT, CHINOOK, SANITIZED, UID_A, UID_B, Service, executable, expect, fds, main, needs_root, wait_for,
+    BUILD_ROOT, CHINOOK, PATIENT, SANITIZED, UID_A, UID_B, Service, executable, expect, fds, main, needs_root, wait_for,
 )
 from tap import at_most, diagnose, equal, test, true
 
@@ -31,8 +31,6 @@ STUCK_LATER = (
 # The same for a few seconds.
 STUCK_SHORTLY = "SELECT instr(hex(zeroblob(600000)), hex(zeroblob(300000)) || 'b')"
 N_CPUS = len(os.sched_getaffinity(0))
-# A run that nobody reads stays parked, however long the others take: without a word the service ends it after 5 s.
-PATIENT = {"ParkTimeoutSec": 600, "ParkTimeoutRollbackSec": 600}
 
 
 def channels(service):
@@ -245,7 +243,7 @@ def paused_past_its_time():
 @test
 def outdated():
     """Limits of a reload hold for all that is asked after it, beside a run that goes on with those of before"""
-    limits = {"WorkersMax": 4, "ParkTimeoutSec": 600, "ParkTimeoutRollbackSec": 600}
+    limits = PATIENT | {"WorkersMax": 4}
     deep = "SELECT 1" + " + 1" * 100
     with Service({"chinook": CHINOOK}, limits=limits) as service:
         client = service.client()

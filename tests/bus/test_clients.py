@@ -5,12 +5,12 @@ import contextlib
 import os
 
 from client import DATABASE, NAME, Gio, GLib, object_path
-from harness import CHINOOK, UID_A, UID_B, Service, expect, main, needs_root, wait_for
+from harness import CHINOOK, PATIENT, UID_A, UID_B, Service, expect, main, needs_root, wait_for
 from tap import at_most, equal, test, true
 
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x, 'some text to fill the pages' FROM n"
 
-service = Service({"chinook": CHINOOK}, limits={"ParkTimeoutSec": 600, "ParkTimeoutRollbackSec": 600})
+service = Service({"chinook": CHINOOK}, limits=PATIENT)
 
 
 def clients(asker=None):

@@ -19,7 +19,7 @@ import termios
 import time
 
 from channel import Channel
-from harness import CHINOOK, CTL, PATIENCE, UID_A, UID_B, Service, expect, main, wait_for
+from harness import CHINOOK, CTL, PATIENCE, PATIENT, UID_A, UID_B, Service, expect, main, wait_for
 from tap import Skip, equal, test, true
 
 OK, FAILED, USAGE = 0, 1, 2
@@ -28,9 +28,6 @@ SCAN = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT 
 # What would clear a screen and set a title, if it came through.
 HARMFUL = "A store\\n\x1b[2J\x1b]0;title\x07"
 SHOWN = "A store\\n\\x1b[2J\\x1b]0;title\\a"
-
-# A run that nobody reads stays parked, however long the programs take that ask for it.
-PATIENT = {"ParkTimeoutSec": 600, "ParkTimeoutRollbackSec": 600}
 
 service = Service({"chinook": {"Path": CHINOOK, "Description": HARMFUL}, "other": {"Path": CHINOOK}}, limits=PATIENT)
 

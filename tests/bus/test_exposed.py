@@ -10,10 +10,10 @@ import exposure_attacks as attacks
 from channel import Channel
 from client import Failure, Text, reference, same_rows
 from exposed_queries import Queries, rows_as_set
-from harness import CLI, Service, expect, main, wait_for
+from harness import CLI, PATIENT, Service, expect, main, wait_for
 from tap import diagnose, equal, test, true
 
-service = Service(start=False, limits={"ParkTimeoutSec": 600, "ParkTimeoutRollbackSec": 600, "BusyTimeoutSec": 120})
+service = Service(start=False, limits=PATIENT | {"BusyTimeoutSec": 120})
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
 
 
