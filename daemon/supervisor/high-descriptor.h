@@ -3,8 +3,8 @@
 #ifndef SQLIPC_HIGH_DESCRIPTOR_H
 #define SQLIPC_HIGH_DESCRIPTOR_H
 
-/* Moves `fd`, which is closed in any case, to a number of 10 or more: close-on-exec, the caller's. -errno; -EMFILE also where
- * no number as high is allowed. */
+/* Moves `fd`, which is closed in any case, to a number of 10 or more: close-on-exec, the caller's. -errno; -EMFILE also
+ * where no number as high is allowed. */
 int high_descriptor(int fd);
 
 #endif
