@@ -12,7 +12,7 @@ from channel import Channel
 from client import DATABASE, MANAGER, MANAGER_PATH, Broken, Failure, GLib, Text, object_path
 from fake_polkit import FakePolkit
 from harness import CHINOOK, UID_A, wait_for
-from settled import send
+from settled import send, stopped
 from tap import equal, true
 
 EXTRA = {"x-for-later": GLib.Variant("s", "is passed over")}
@@ -29,13 +29,10 @@ def is_readable(channel):
 @scenario
 def calls_at_once(stage, client):
     """A new peer, whose other calls lie behind its first one already"""
-    peer, supervisor = stage.service.client(), stage.service.pid()
-    send([supervisor], signal.SIGSTOP)
-    try:
+    peer = stage.service.client()
+    with stopped([stage.service.pid()]):
         calls = [peer.begin(MANAGER_PATH, MANAGER, "ListDatabases", "(a{sv})", {}) for _ in range(20)]
         peer.bus_call("GetId", "()")
-    finally:
-        send([supervisor], signal.SIGCONT)
     for call in calls:
         call.result()
 

@@ -6,7 +6,6 @@ import fcntl
 import os
 import pathlib
 import re
-import signal
 import sqlite3
 import time
 
@@ -17,7 +16,7 @@ from fault_stage import (
 from channel import Channel
 from client import DATABASE, Broken, Failure, GLib, Text, object_path
 from harness import CHINOOK, fds, wait_for
-from settled import send
+from settled import stopped
 from tap import equal, true
 
 EXTRA = {"x-for-later": GLib.Variant("s", "is passed over")}
@@ -275,16 +274,12 @@ def many_at_once(stage, client):
 def job_socket_full(stage, client):
     """More jobs than the socket to the workers holds, while the one that there is stopped"""
     client.query("chinook", "SELECT 1").read()
-    stopped = stage.service.workers()
-    send(stopped, signal.SIGSTOP)
-    try:
+    with stopped(stage.service.workers()):
         sql = "SELECT 5 /* " + "x" * 60000 + " */"
         calls = [
             client.begin(object_path("chinook"), DATABASE, "QueryRows", "(sava{sv}a{sv})", sql, [], {}, {}) for _ in range(8)
         ]
         client.manager("ListRuns")  # behind them, so all were read
-    finally:
-        send(stopped, signal.SIGCONT)
     answers(calls, [[5]])
 
 

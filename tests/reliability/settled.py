@@ -10,16 +10,18 @@ import contextlib
 import os
 import pathlib
 import re
+import signal
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
 
 from channel import Channel  # noqa: E402
 from client import Text  # noqa: E402
-from harness import PATIENCE, children, fds, locks, wait_for  # noqa: E402
+from harness import PATIENCE, PATIENT, children, fds, locks, wait_for  # noqa: E402
 from tap import equal  # noqa: E402
 
-QUICK = {"WorkerIdleSec": 0.1, "ParkTimeoutSec": 600, "ParkTimeoutRollbackSec": 600}
+QUICK = PATIENT | {"WorkerIdleSec": 0.1}
 POINT = "SELECT Name FROM Artist WHERE ArtistId = 1"
 ANSWER = [[Text(b"AC/DC")]]
 
@@ -39,6 +41,17 @@ def send(pids, number):
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
+
+
+@contextlib.contextmanager
+def stopped(pids, seconds=0):
+    """They are stopped while the block runs, and so long after it."""
+    send(pids, signal.SIGSTOP)
+    try:
+        yield
+        time.sleep(seconds)
+    finally:
+        send(pids, signal.SIGCONT)
 
 
 def descendants(pid):

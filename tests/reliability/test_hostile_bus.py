@@ -12,7 +12,6 @@ import os
 import random
 import resource
 import select
-import signal
 import socket
 import struct
 import tempfile
@@ -466,12 +465,9 @@ def limits_of_the_bus():
         options = {"timeout-usec": GLib.Variant("t", 10**6)}
         endless = GLib.Variant("(sava{sv}a{sv})", (ENDLESS + " WHERE x < 0", [], {}, options))
         # All calls come to the bus before the first is answered: else the service refuses as fast as the bus passes them on.
-        os.kill(service.pid(), signal.SIGSTOP)
-        try:
+        with settled.stopped([service.pid()]):
             peer.send(peer.blob(OBJECT, DATABASE, "QueryRows", endless), whole)
             names = [peer.answer()]
-        finally:
-            os.kill(service.pid(), signal.SIGCONT)
         names += [peer.answer() for _ in range(whole - 1)]
         reached[uid, "open calls"] = whole - names.count(BUS_ERROR + "LimitsExceeded")
         true("" not in names, "an endless query had an answer")

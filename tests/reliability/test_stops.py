@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 
-from settled import as_before, descendants, send, settle, works
+from settled import as_before, descendants, send, settle, stopped, works
 
 from channel import Channel
 from client import DATABASE, Client, object_path
@@ -32,17 +32,6 @@ def stop(pids):
 
 def go_on(pids):
     send(pids, signal.SIGCONT)
-
-
-@contextlib.contextmanager
-def stopped(pids, seconds=0):
-    """They are stopped while the block runs, and so long after it."""
-    stop(pids)
-    try:
-        yield
-        time.sleep(seconds)
-    finally:
-        go_on(pids)
 
 
 def chosen(victim):
