@@ -95,7 +95,9 @@ def needs_root(function):
 UID_A, UID_B, UID_DAEMON = 1, 2, 65534
 
 PR_SET_CHILD_SUBREAPER = 36
-ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+LIBC = ctypes.CDLL(None)
+LIBC.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
+LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">

@@ -132,6 +132,20 @@ def manual_pages():
 
 
 @test
+def variadic_calls():
+    """Each variadic C function that a script calls declares its arguments: an int leaves half of a long to chance"""
+    call = re.compile(r"(?:[lL]ibc|LIBC|CDLL\(.*\))\.(syscall|prctl|ptrace|fcntl|ioctl|open|openat|semctl)\(")
+    found = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in files()
+        if path.suffix == ".py"
+        for name in set(call.findall(path.read_text()))
+        if f".{name}.argtypes" not in path.read_text()
+    ]
+    equal(found, [], "calls")
+
+
+@test
 def scripts_are_executable():
     """What starts with #! can be started"""
     found = [str(p.relative_to(ROOT)) for p in files() if p.read_bytes()[:3] == b"#!/" and not p.stat().st_mode & 0o100]

@@ -7,7 +7,7 @@ kind, the bus's own limits. Neighbours are answered meanwhile (neighbours.py), a
 """
 import collections
 import contextlib
-import ctypes
+import fcntl
 import os
 import random
 import resource
@@ -335,7 +335,7 @@ def descriptors():
         pipe = [keep(fd) for fd in os.pipe()]
         sealed = keep(os.memfd_create("sealed", MFD_ALLOW_SEALING))
         os.write(sealed, b"x" * 4096)
-        ctypes.CDLL(None).fcntl(sealed, F_ADD_SEALS, 0xF)
+        fcntl.fcntl(sealed, F_ADD_SEALS, 0xF)
         file = stack.enter_context(tempfile.TemporaryFile())
         inner = stack.enter_context(select.epoll())
         outer = stack.enter_context(select.epoll())

@@ -14,6 +14,10 @@ import subprocess
 import sys
 
 libc = ctypes.CDLL(None, use_errno=True)
+# ctypes passes a Python number to a variadic function as an int, so half of a long on the stack would be garbage. Therefore
+# each argument is declared, and each call passes all of them.
+libc.syscall.argtypes, libc.syscall.restype = [ctypes.c_long] * 7, ctypes.c_long
+libc.ptrace.argtypes, libc.ptrace.restype = [ctypes.c_long] * 4, ctypes.c_long
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 PTRACE_TRACEME = 0
 NR_PERSONALITY, NR_KEYCTL, NR_IO_URING_SETUP, NR_USERFAULTFD, NR_PROCESS_VM_READV = (
@@ -24,6 +28,10 @@ NR_PERSONALITY, NR_KEYCTL, NR_IO_URING_SETUP, NR_USERFAULTFD, NR_PROCESS_VM_READ
 def called(result):
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def system_call(number, *arguments):
+    called(libc.syscall(number, *arguments, *[0] * (6 - len(arguments))))
 
 
 def forked(function):
@@ -86,10 +94,10 @@ ATTEMPTS = {
     "processes of others": lambda: sees(1),
     "memory that is written and executed": writable_code,
     "ptrace": lambda: forked(lambda: called(libc.ptrace(PTRACE_TRACEME, 0, 0, 0))),
-    "memory of processes": lambda: called(libc.syscall(NR_PROCESS_VM_READV, os.getpid(), 0, 0, 0, 0, 0)),
+    "memory of processes": lambda: system_call(NR_PROCESS_VM_READV, os.getpid()),
     "user namespace": lambda: forked(lambda: called(libc.unshare(CLONE_NEWUSER))),
-    "personality": lambda: called(libc.syscall(NR_PERSONALITY, 0x0040000)),
-    "keys of the kernel": lambda: called(libc.syscall(NR_KEYCTL, 0, -3, 1)),
+    "personality": lambda: system_call(NR_PERSONALITY, 0x0040000),
+    "keys of the kernel": lambda: system_call(NR_KEYCTL, 0, -3, 1),
     "devices": lambda: os.stat("/dev/sqlipc-probe"),
 }
 # Which nobody of an ordinary user may, with or without a sandbox; so outside they show nothing.
