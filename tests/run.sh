@@ -34,6 +34,9 @@ logs=() broken=0
 
 say() { printf '\n== %s\n' "$*"; }
 
+# took SINCE WHAT: SINCE is a value of SECONDS. .ci/run repeats these lines at its end.
+took() { printf 'took %5d s: %s\n' $((SECONDS - $1)) "$2"; }
+
 # configure DIR CC [MESON OPTION...]: a build directory that exists is kept, with the options of today.
 configure() {
     local dir=$1 cc=$2
@@ -48,25 +51,30 @@ configure() {
 
 # build DIR CC [MESON OPTION...]
 build() {
+    local since=$SECONDS
     say "building $1 ($2 ${*:3})"
     if ! configure "$@" || ! ninja -C "$1" --quiet; then
         echo "tests/run.sh: $1 does not build" >&2
         broken=$((broken + 1))
         return 1
     fi
+    took "$since" "building $1"
 }
 
 # check DIR: runs the suites; the verdict is read from meson's log, so that TAP subtests count. Most tests wait for most of
 # their time, so more of them run at once than there are processors; a busy machine is no failure.
 check() {
+    local since=$SECONDS
     say "testing $1 ${suites[*]:-all suites}"
     rm -f "$1/meson-logs/testlog.json"
     meson test -C "$1" --no-rebuild --print-errorlogs --num-processes $(($(nproc) * 2)) --timeout-multiplier 4 "${suites[@]}"
     logs+=("$1/meson-logs/testlog.json")
+    took "$since" "testing $1"
 }
 
 say "installing what is missing"
 tools/install-dependencies.sh test || exit 1
+took 0 "installing"
 
 build build-gcc gcc --buildtype=debugoptimized -Dinvariants=true && check build-gcc
 if [ $quick = 0 ]; then
