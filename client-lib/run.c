@@ -199,6 +199,8 @@ int run_next(Run *run) {
 
         for (;;) {
                 r = take(run);
+                if (r == -EBADMSG && run->on_channel && !run->channel_lost)
+                        channel_drop(run->channel); /* do not believe its other answers either */
                 if (r != PAGE_MORE)
                         return r;
                 if (!run->on_channel && !run->as_rows) {
