@@ -220,14 +220,9 @@ uint8_t *channel_request(Channel *ch, Run *run, RequestKind kind, size_t size, u
         return frame + FRAME_HEADER_SIZE;
 }
 
-/* What a channel in the child of a fork() holds is the parent's. */
-static bool is_foreign(const Channel *ch) {
-        return ch->connection->forks != process_forks();
-}
-
 void channel_flush(Channel *ch) {
         ch->corked = false;
-        while (ch->fd >= 0 && buffer_size(&ch->out) > 0 && !is_foreign(ch)) {
+        while (ch->fd >= 0 && buffer_size(&ch->out) > 0 && !connection_is_foreign(ch->connection)) {
                 ssize_t n = send(ch->fd, ch->out.bytes + ch->out.start, buffer_size(&ch->out), MSG_NOSIGNAL | MSG_DONTWAIT);
 
                 if (n >= 0)
@@ -317,7 +312,7 @@ static int receive(Channel *ch) {
         ssize_t n;
         int flags;
 
-        if (is_foreign(ch))
+        if (connection_is_foreign(ch->connection))
                 return -ECHILD;
         if (buffer_size(&ch->out) > 0) {
                 channel_flush(ch);
