@@ -36,7 +36,7 @@ int bus_error_reply(sd_bus_message *call, const Failure *failure, bool details) 
 
         if (r >= 0)
                 return r;
-        log_error("An error could not be sent (%s): %s", strerror(-r), failure->message ?: "");
+        log_error_limited("An error could not be sent (%s): %s", strerror(-r), failure->message ?: "");
         return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_NO_MEMORY, "The service is out of memory; try again later.");
 }
 
@@ -50,7 +50,7 @@ int bus_error_reply_refusal(sd_bus_message *call, int r, Refusal *refusal) {
         else if (refusal->error == ERROR_NONE && (r == -EMFILE || r == -ENFILE))
                 (void) refuse(refusal, ERROR_LIMITS_EXCEEDED, "The service has no descriptor left; try again later.");
         else if (refusal->error == ERROR_NONE) {
-                log_error("%s failed: %s", sd_bus_message_get_member(call), strerror(-r));
+                log_error_limited("%s failed: %s", sd_bus_message_get_member(call), strerror(-r));
                 (void) refuse(refusal, ERROR_INTERNAL, "The service failed (%s); its log says more.", strerror(-r));
         }
         Failure failure = refusal_as_failure(refusal);

@@ -161,7 +161,6 @@ static void fail_all(Group *g, ErrorNumber error, const char *sentence) {
                 channel_free(g->channels.head->data);
 }
 
-/* What a user's calls set off again and again is told once a minute. */
 static LogFields fields_of(const Group *g) {
         return (LogFields) { .database = database_name(g->database), .uid = &g->user->uid };
 }
@@ -334,7 +333,8 @@ static void pump(Group *g) {
                 }
                 r = send_job(g, run);
                 if (r < 0 && r != -EAGAIN) {
-                        log_full(LOG_WARNING, database_name(g->database), NULL, "A job cannot be sent: %s", strerror(-r));
+                        LogFields fields = fields_of(g);
+                        log_full_limited(LOG_WARNING, &fields, "A job cannot be sent: %s", strerror(-r));
                         run_fail(run, &(Failure) {
                                 .error = error_of_send(r),
                                 .sql_offset = -1,

@@ -253,9 +253,10 @@ static gboolean is_over(void *key, void *value, void *now) {
         return ((Limited *) value)->until_usec <= *(uint64_t *) now;
 }
 
-/* True: the line may go out; *ret_left_out: how many like it did not. */
-static bool admit(char *key, unsigned *ret_left_out) {
-        g_autofree char *owned_key = key;
+/* True if a line of this kind may go out; *ret_left_out: how many like it did not. */
+static bool admit(const char *kind, const LogFields *fields, unsigned *ret_left_out) {
+        int uid = fields->uid ? (int) *fields->uid : -1;
+        g_autofree char *key = g_strdup_printf("%s/%s/%i", kind, fields->database ?: "", uid);
         uint64_t now = now_usec();
 
         if (!state.limited)
@@ -272,22 +273,44 @@ static bool admit(char *key, unsigned *ret_left_out) {
                 return false;
         l = g_new(Limited, 1);
         *l = (Limited) { .until_usec = now + LIMIT_USEC };
-        g_hash_table_insert(state.limited, g_steal_pointer(&owned_key), l);
+        g_hash_table_insert(state.limited, g_steal_pointer(&key), l);
         return true;
 }
 
-void log_event_limited(LogEvent event, const char *what, const LogFields *fields, const char *format, ...) {
+static void write_limited(const char *kind, int priority, const char *message_id, const LogFields *fields,
+                          const char *format, va_list ap) __attribute__((format(printf, 5, 0)));
+
+static void write_limited(const char *kind, int priority, const char *message_id, const LogFields *fields,
+                          const char *format, va_list ap) {
+        static const LogFields none;
         unsigned left_out;
+
+        if (priority > state.level || !admit(kind, fields ?: &none, &left_out))
+                return;
+        g_autofree char *text = g_strdup_vprintf(format, ap);
+        g_autofree char *more = left_out > 0 ? g_strdup_printf(" (%u like this were not logged.)", left_out) : NULL;
+        g_autofree char *whole = g_strconcat(text, more, NULL);
+        write_line(&(Line) {
+                .priority = priority,
+                .message_id = message_id,
+                .fields = fields ? *fields : none,
+                .text = whole,
+        });
+}
+
+void log_event_limited(LogEvent event, const char *what, const LogFields *fields, const char *format, ...) {
+        g_autofree char *kind = g_strdup_printf("%i/%s", (int) event, what ?: "");
         va_list ap;
 
-        if (!admit(g_strdup_printf("%i/%s/%s/%i", (int) event, what ?: "", fields->database ?: "",
-                                   fields->uid ? (int) *fields->uid : -1), &left_out))
-                return;
         va_start(ap, format);
-        g_autofree char *text = g_strdup_vprintf(format, ap);
+        write_limited(kind, events[event].priority, events[event].id, fields, format, ap);
         va_end(ap);
-        if (left_out > 0)
-                log_event(event, fields, "%s (%u like this were not logged.)", text, left_out);
-        else
-                log_event(event, fields, "%s", text);
+}
+
+void log_full_limited(int priority, const LogFields *fields, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        write_limited(format, priority, NULL, fields, format, ap);
+        va_end(ap);
 }

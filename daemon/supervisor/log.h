@@ -47,8 +47,8 @@ void log_setup(void);
 /* One line of an event; its priority and MESSAGE_ID= are the table's. `fields` NULL: none. */
 void log_event(LogEvent event, const LogFields *fields, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* The same at most once a minute for each uid and database of `fields` and each `what` (NULL: whatever it is about). The
- * next line that gets through says how many were left out. */
+/* The same at most once a minute for each uid and database of `fields` and each `what`, which may be NULL. The next line
+ * that is written says how many were left out. A line that a client can cause must be limited. */
 void log_event_limited(LogEvent event, const char *what, const LogFields *fields, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
 
@@ -56,6 +56,11 @@ void log_event_limited(LogEvent event, const char *what, const LogFields *fields
 void log_full(int priority, const char *database, const char *client, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
 
+/* The same at most once a minute for each `format`, and each uid and database of `fields`. `fields` NULL: none. */
+void log_full_limited(int priority, const LogFields *fields, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#define log_error_limited(...) log_full_limited(LOG_ERR, NULL, __VA_ARGS__)
+#define log_warning_limited(...) log_full_limited(LOG_WARNING, NULL, __VA_ARGS__)
 #define log_error(...) log_full(LOG_ERR, NULL, NULL, __VA_ARGS__)
 #define log_warning(...) log_full(LOG_WARNING, NULL, NULL, __VA_ARGS__)
 #define log_info(...) log_full(LOG_INFO, NULL, NULL, __VA_ARGS__)

@@ -146,7 +146,7 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *err
         /* It left already: nobody waits for an answer. */
         if (r == -EBADR || r == -ENXIO || r == -ENOENT || r == -EHOSTUNREACH)
                 return 1;
-        log_warning("The bus does not say who %s is: %s", sender, g_strerror(-r));
+        log_warning_limited("The bus does not say who %s is: %s", sender, g_strerror(-r));
         return bus_error_reply(message, &(Failure) { .error = ERROR_ACCESS_DENIED, .sql_offset = -1,
                                                      .message = "The bus did not say who you are; try again." }, false);
 }

@@ -96,7 +96,7 @@ static bool watch(Pipe *p) {
 
         if (r < 0) {
                 if (!p->unwatched)
-                        log_warning("A retired pipe cannot be watched yet: %s", g_strerror(-r));
+                        log_warning_limited("A retired pipe cannot be watched yet: %s", g_strerror(-r));
                 p->unwatched = true;
                 return false;
         }
@@ -157,7 +157,7 @@ static void start_rest_or_warn(Manager *m) {
         int r = start_rest(m);
 
         if (r < 0)
-                log_warning("Retired pipes cannot be looked at: %s", g_strerror(-r));
+                log_warning_limited("Retired pipes cannot be looked at: %s", g_strerror(-r));
 }
 
 /* A pipe came out smaller than asked for. Not at once, but from the loop, since what has grown ends, and its statements go;
@@ -168,7 +168,7 @@ static void look_for_grown(Manager *m) {
         m->pipes_are_short = true;
         r = start_rest(m);
         if (r < 0)
-                log_warning("Pipes that their readers grew cannot be looked for: %s", g_strerror(-r));
+                log_warning_limited("Pipes that their readers grew cannot be looked for: %s", g_strerror(-r));
 }
 
 static void grow(Pipe *p, uint64_t pages) {

@@ -116,7 +116,8 @@ static void emit(Manager *m, const Peer *p, const char *member, const Database *
         if (r >= 0)
                 r = sd_bus_send(m->bus, s, NULL);
         if (r < 0)
-                log_full(LOG_WARNING, database_name(d), p->name, "The signal %s is lost: %s", member, strerror(-r));
+                log_full_limited(LOG_WARNING, &(LogFields) { .database = database_name(d), .client = p->name },
+                                 "The signal %s is lost: %s", member, strerror(-r));
 }
 
 void policy_announce(Manager *m, Peer *p, const Database *before, const Database *now) {

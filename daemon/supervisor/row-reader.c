@@ -156,7 +156,7 @@ static void send_reply(RowReader *r, bool more) {
         int k = finish_reply(r, more);
 
         if (k < 0) {
-                log_warning("A reply with rows could not be sent: %s", strerror(-k));
+                log_warning_limited("A reply with rows could not be sent: %s", strerror(-k));
                 fail(r, ERROR_INTERNAL, "The rows could not be put into a reply; ask for fewer of them.", false);
                 return;
         }

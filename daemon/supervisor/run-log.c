@@ -20,7 +20,7 @@ static LogFields fields_of(const Run *run) {
 static void log_failure(const Run *run, const Failure *failure) {
         LogFields fields = fields_of(run);
 
-        fields.uid = NULL; /* it fails for everybody: one line a minute is enough */
+        fields.uid = NULL; /* it fails for all users: one line a minute is enough */
         fields.error = error_to_name(failure->error);
         switch (failure->error) {
         case ERROR_CORRUPT:
@@ -45,9 +45,9 @@ static void log_slow(const Run *run, const Ended *ended) {
         fields.usec = ended->usec > waited ? ended->usec - waited : 0; /* a reader that takes its time is no slow query */
         fields.rows = ended->n_rows;
         if (run->kind != RUN_PREPARE && fields.usec > slow)
-                log_event(LOG_EVENT_SLOW_QUERY, &fields,
-                          "Run %" PRIu64 " of uid %u took %.1f s, more than SlowQuerySec=; rows: %" PRIu64 ".", run->number,
-                          (unsigned) run->user->uid, (double) fields.usec / 1e6, fields.rows);
+                log_event_limited(LOG_EVENT_SLOW_QUERY, NULL, &fields,
+                                  "Run %" PRIu64 " of uid %u took %.1f s, more than SlowQuerySec=; rows: %" PRIu64 ".",
+                                  run->number, (unsigned) run->user->uid, (double) fields.usec / 1e6, fields.rows);
 }
 
 void run_log_end(const Run *run, const Ended *ended) {

@@ -409,7 +409,7 @@ static void refuse_for_lack_of_reply(Run *run, int r) {
         bool few = r == -EMFILE || r == -ENFILE;
         ErrorNumber error = few ? ERROR_LIMITS_EXCEEDED : r == -ENOMEM ? ERROR_OUT_OF_MEMORY : ERROR_INTERNAL;
 
-        log_warning("A reply could not be sent: %s", strerror(-r));
+        log_warning_limited("A reply could not be sent: %s", strerror(-r));
         run_cancel(run, error, few ? none_left : "The service could not reply.");
         refuse_late(run);
 }

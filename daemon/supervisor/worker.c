@@ -544,10 +544,12 @@ static int receive(Worker *w, size_t *budget) {
                 *budget -= MIN(*budget, m.size);
                 w->n_said++;
                 r = dispatch(w, &m.message);
-                if (r < 0)
-                        log_full(LOG_WARNING, database_name(w->group->database), NULL,
-                                 "Worker %i sent message %i about %" PRIu64 ", which is out of turn.", (int) w->pid,
-                                 (int) m.message.kind, message_number(&m.message));
+                if (r < 0) {
+                        LogFields fields = fields_of(w);
+                        log_full_limited(LOG_WARNING, &fields,
+                                         "Worker %i sent message %i about %" PRIu64 ", which is out of turn.", (int) w->pid,
+                                         (int) m.message.kind, message_number(&m.message));
+                }
         }
         received_message_done(&m);
         if (r >= 0)
