@@ -19,7 +19,6 @@
 #include "worker.h"
 #include "worker-channels.h"
 
-#define GRACE_USEC UINT64_C(1000000) /* between CHANNEL_CLOSE or CANCEL, and SIGKILL */
 #define ACCURACY_USEC UINT64_C(1000)
 
 static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata);

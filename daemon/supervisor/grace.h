@@ -13,6 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What a worker has between an order to end something and SIGKILL. */
+#define GRACE_USEC UINT64_C(1000000)
+
 typedef struct Worker Worker;
 
 typedef struct Grace {

@@ -11,8 +11,6 @@
 #include "sd-autoptr.h"
 #include "session.h"
 
-#define CREDENTIALS_TIMEOUT_USEC UINT64_C(5000000)
-
 void peer_free(void *peer) {
         Peer *p = peer;
 
@@ -97,7 +95,7 @@ static int ask_driver(Manager *m, const char *name, Peer *p) {
         r = sd_bus_message_append(call, "s", name);
         if (r < 0)
                 return r;
-        r = sd_bus_call(m->bus, call, CREDENTIALS_TIMEOUT_USEC, NULL, &reply);
+        r = sd_bus_call(m->bus, call, PEER_CREDENTIALS_USEC, NULL, &reply);
         if (r < 0)
                 return r;
         return parse_credentials(reply, p) < 0 ? -EBADMSG : 0; /* sd-bus's own code would read as "it left" */

@@ -15,7 +15,6 @@
 #include "waiting-call.h"
 #include "worker.h"
 
-#define GRACE_USEC UINT64_C(1000000) /* between CANCEL and SIGKILL */
 #define RETELL_USEC UINT64_C(50000)  /* until a CANCEL that could not be sent is sent again */
 #define N_UNTOLD_MAX 20
 #define COMPILE_MARGIN_USEC UINT64_C(100000)

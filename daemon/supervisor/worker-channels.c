@@ -13,7 +13,6 @@
 #define STUCK_USEC UINT64_C(250000)
 #define DEAF_USEC UINT64_C(100000)
 #define GIVE_UP_USEC UINT64_C(1000000)
-#define GRACE_USEC UINT64_C(1000000)
 #define TURN_USEC UINT64_C(1000000) /* that a worker has at least before it gives way */
 
 static int on_watch(sd_event_source *s, uint64_t usec, void *userdata);

@@ -5,6 +5,7 @@
 Looks at the files that git knows, or at all of them outside a checkout; usage: test_sources.py BUILD-ROOT
 """
 import json
+import math
 import pathlib
 import re
 import subprocess
@@ -44,6 +45,14 @@ FORBIDDEN = [
     r"\bXX" + r"X\b",
 ]
 BINARY = {".sqlite", ".png", ".bin", ".hex"}
+# Times that docs/ARCHITECTURE.md states: the file below daemon/, the constant, microseconds of the unit, and the words.
+ARCHITECTURE_TIMES = (
+    ("supervisor/peer.h", "PEER_CREDENTIALS_USEC", 1000000, "asks the bus driver about a new peer, for {} s at most"),
+    ("supervisor/group.c", "SIBLING_USEC", 1000, "A sibling starts when a job waits {} ms"),
+    ("worker/run.c", "ROW_WAITS_USEC", 1000, "A page also goes out {} ms after its first row"),
+    ("worker/channel.c", "QUIET_USEC", 1000000, "quiet for {} s"),
+    ("worker/job.c", "LOOK_USEC", 1000, "which its progress handler sees within {} ms"),
+)
 
 
 @test
@@ -129,6 +138,23 @@ def manual_pages():
         for name, section in re.findall(r"\*\*([\w.-]+)\*\*\\\((\d)\)", text)
     }
     equal(sorted(pair for pair in named if pair[0] not in pages.keys() | links | others), [], "pages that are nowhere")
+
+
+def microseconds(path, name):
+    """The value of the constant in a source below daemon/."""
+    (text,) = re.findall(rf"^#define {name} (.*?)(?: */\*.*)?$", (ROOT / "daemon" / path).read_text(), re.M)
+    for unit, value in (("USEC_PER_SEC", "1000000"), ("USEC_PER_MSEC", "1000")):
+        text = text.replace(unit, value)
+    factors = re.findall(r"\d+", text.replace("UINT64_C", ""))
+    return math.prod(map(int, factors))
+
+
+@test
+def documented_times():
+    """Each time that docs/ARCHITECTURE.md states is that of the code"""
+    text = " ".join((ROOT / "docs/ARCHITECTURE.md").read_text().split())
+    stated = [words.format(microseconds(path, name) // unit) for path, name, unit, words in ARCHITECTURE_TIMES]
+    equal([words for words in stated if words not in text], [], "sentences that docs/ARCHITECTURE.md lacks")
 
 
 @test
