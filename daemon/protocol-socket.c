@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Messages on their socket (protocol.h), a datagram each, with the fds that belong to them. Supervisor and worker. One of
- * more than MESSAGE_SIZE_MAX lies in a sealed memfd; in its place travels a stub: u32 STUB_KIND, u64 size.
+ * more than MESSAGE_SIZE_MAX lies in a sealed memfd; in its place travels a stub: u32 STUB_KIND, u64 size, u64 number, the
+ * last being what follows the kind in the message itself.
  */
 #include "protocol.h"
 
@@ -17,7 +18,9 @@
 #include "sqlipc-page.h"
 
 #define STUB_KIND UINT32_MAX /* what stands in place of a kind */
-#define STUB_SIZE ((size_t) 12)
+#define STUB_SIZE ((size_t) 20)
+#define STUB_NUMBER_OFFSET ((size_t) 12)
+#define NUMBER_OFFSET ((size_t) 4) /* of a job, after its kind */
 #define N_FDS_MAX 2          /* memfd, pipe */
 
 static int send_bytes(int socket_fd, const uint8_t *bytes, size_t size, const int *fds, size_t n_fds) {
@@ -89,6 +92,7 @@ int message_send(int fd, const Message *m, int pipe_fd) {
         if (memfd >= 0) {
                 store_le32(stub, STUB_KIND);
                 store_le64(stub + 4, size);
+                memcpy(stub + STUB_NUMBER_OFFSET, bytes + NUMBER_OFFSET, sizeof(uint64_t));
                 r = send_bytes(fd, stub, sizeof stub, fds, n_fds);
                 close(memfd);
         } else
@@ -212,6 +216,24 @@ int message_receive(int fd, ReceivedMessage *ret) {
                 return r;
         }
         ret->pipe_fd = pipe_fd;
+        return 1;
+}
+
+int message_withdraw_job(int fd, uint64_t *ret_number) {
+        uint8_t head[STUB_SIZE];
+        ssize_t n;
+
+        do
+                n = recv(fd, head, sizeof head, MSG_DONTWAIT); /* without room for descriptors the kernel closes them */
+        while (n < 0 && errno == EINTR);
+        if (n <= 0)
+                return n == 0 || errno == ECONNRESET ? 0 : -errno;
+        if ((size_t) n < NUMBER_OFFSET + sizeof(uint64_t))
+                return -EBADMSG;
+        bool is_stub = load_le32(head) == STUB_KIND;
+        if (is_stub && (size_t) n < STUB_SIZE)
+                return -EBADMSG;
+        *ret_number = load_le64(head + (is_stub ? STUB_NUMBER_OFFSET : NUMBER_OFFSET));
         return 1;
 }
 

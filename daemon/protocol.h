@@ -255,6 +255,10 @@ int message_send(int fd, const Message *m, int pipe_fd);
  * -EBADMSG. */
 int message_receive(int fd, ReceivedMessage *ret);
 
+/* Takes a PREPARE or RUN out of the socket unread and closes its descriptors, for which it needs none of ours. 1: its number
+ * is in `ret_number`; 0: end of file; -EAGAIN: none waits; -EBADMSG. */
+int message_withdraw_job(int fd, uint64_t *ret_number);
+
 /* Frees what is owned, closes an fd that was not taken (set pipe_fd to -1 to take it). Accepts RECEIVED_MESSAGE_INIT. */
 void received_message_done(ReceivedMessage *m);
 

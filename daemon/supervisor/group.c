@@ -387,18 +387,12 @@ static void take_back(Group *g, uint64_t number) {
 
 void group_recall(Group *g) {
         GQueue later = g->waiting;
-        int r;
+        uint64_t number;
 
         /* What was sent came before what waits. */
         g->waiting = (GQueue) G_QUEUE_INIT;
-        do {
-                ReceivedMessage m = RECEIVED_MESSAGE_INIT;
-
-                r = message_receive(g->workers_fd, &m);
-                if (r > 0)
-                        take_back(g, m.message.job.number);
-                received_message_done(&m);
-        } while (r > 0);
+        while (message_withdraw_job(g->workers_fd, &number) > 0)
+                take_back(g, number);
         while (later.head)
                 g_queue_push_tail_link(&g->waiting, g_queue_pop_head_link(&later));
 

@@ -221,7 +221,7 @@ static unsigned n_open_fds(void) {
 static void test_hostile_fds(void) {
         g_autofree uint8_t *taken = NULL, *run = NULL;
         size_t taken_size, run_size;
-        uint8_t stub[12];
+        uint8_t stub[20] = {};
         unsigned before;
         int s[2], three[3], memfd;
 

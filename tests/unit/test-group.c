@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* daemon/supervisor/group: jobs in the socket come back from it, whatever the supervisor lacks. No worker is started. */
+#include <errno.h>
+#include <glib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "group.h"
+#include "manager.h"
+#include "pipe.h"
+#include "protocol.h"
+#include "run.h"
+#include "statement.h"
+#include "test.h"
+
+#define N_JOBS 4u
+
+typedef struct Rig {
+        Manager *manager;
+        Database *database;
+        Session *session;
+        Run *runs[N_JOBS];
+} Rig;
+
+static Run *new_run(Rig *rig, size_t sql_size) {
+        g_autofree char *sql = g_strnfill(sql_size, 'x');
+        g_autoptr(GBytes) bytes = g_bytes_new(sql, sql_size);
+        g_autoptr(Pipe) pipe = NULL;
+        Refusal refusal = REFUSAL_INIT;
+        Run *run;
+
+        CHECK_INT(pipe_new(rig->session->user, true, &pipe, &refusal), 0);
+        CHECK_INT(run_new(rig->session, (RunSpec) {
+                .kind = RUN_QUERY, .database = rig->database, .sql = bytes, .pipe = pipe, .page_size = 4096,
+                .timeout_usec = UINT64_C(3600000000),
+        }, &run, &refusal), 0);
+        return run;
+}
+
+/* Jobs of a service that stops, which starts no worker: they stay in the socket. Every other one is in a memfd. */
+static void rig_init(Rig *rig) {
+        static char *no_directories[] = { NULL };
+        static const Peer peer = { .name = (char *) ":1.7", .uid = 1000 };
+        DatabaseConfig *config = g_new0(DatabaseConfig, 1);
+
+        *rig = (Rig) {};
+        config->name = g_strdup("chinook");
+        config->limits.runs_max = N_JOBS;
+        CHECK_INT(manager_new(BUS_ADDRESS, no_directories, &rig->manager), 0);
+        rig->manager->stopping = true;
+        CHECK_INT(database_new(rig->manager, config, &rig->database), 0);
+        rig->session = session_get(rig->manager, &peer);
+        for (unsigned i = 0; i < N_JOBS; i++) {
+                rig->runs[i] = new_run(rig, i % 2 == 0 ? 10 : MESSAGE_SIZE_MAX + 1);
+                run_submit(rig->runs[i]);
+                CHECK_INT(rig->runs[i]->state, RUN_SENT);
+        }
+}
+
+static void rig_done(Rig *rig) {
+        for (unsigned i = 0; i < N_JOBS; i++)
+                if (rig->runs[i])
+                        run_free(rig->runs[i]);
+        (void) session_close(rig->session, ERROR_CANCELLED, "It is over.");
+        (void) database_unref(rig->database);
+        (void) manager_free(rig->manager);
+}
+
+static void check_waiting_in_order(const Rig *rig, const Group *g) {
+        GList *i = g->waiting.head;
+
+        CHECK_INT(g->sent.length, 0);
+        CHECK_INT(g->waiting.length, N_JOBS);
+        for (unsigned k = 0; k < N_JOBS; k++, i = i->next) {
+                CHECK(i->data == rig->runs[k]);
+                CHECK_INT(rig->runs[k]->state, RUN_WAITING);
+                CHECK(!rig->runs[k]->missing);
+        }
+}
+
+static struct rlimit set_descriptor_limit(rlim_t soft) {
+        struct rlimit before, limit;
+
+        CHECK_INT(getrlimit(RLIMIT_NOFILE, &before), 0);
+        limit = before;
+        limit.rlim_cur = soft;
+        CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        return before;
+}
+
+static void test_recall_without_descriptors(void) {
+        Rig rig;
+
+        rig_init(&rig);
+        Group *g = rig.runs[0]->group;
+        struct rlimit before = set_descriptor_limit(0);
+        CHECK_INT(dup(0), -1);
+        group_recall(g);
+        CHECK_INT(setrlimit(RLIMIT_NOFILE, &before), 0);
+        check_waiting_in_order(&rig, g);
+        CHECK(sd_event_run(rig.manager->event, 0) >= 0); /* they are sent again */
+        CHECK_INT(g->sent.length, N_JOBS);
+        rig_done(&rig);
+}
+
+/* A job that a worker has read is not in the socket; the others come back. */
+static void test_recall_after_a_job_was_taken(void) {
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+        Rig rig;
+
+        rig_init(&rig);
+        Group *g = rig.runs[0]->group;
+        CHECK_INT(message_receive(g->workers_fd, &m), 1);
+        CHECK_INT(m.message.job.number, rig.runs[0]->number);
+        received_message_done(&m);
+        group_recall(g);
+        CHECK_INT(g->sent.length, 1);
+        CHECK(rig.runs[0]->missing);
+        CHECK_INT(g->waiting.length, N_JOBS - 1);
+        rig_done(&rig);
+}
+
+int main(void) {
+        static const Test tests[] = { TEST(test_recall_without_descriptors), TEST(test_recall_after_a_job_was_taken) };
+
+        return test_main(tests, N_ELEMENTS(tests));
+}
