@@ -41,8 +41,8 @@ __attribute__((constructor)) static void count_forks(void) {
         (void) pthread_atfork(NULL, NULL, on_fork);
 }
 
-bool connection_is_foreign(const sqlipc_connection *c) {
-        return c->forks != n_forks;
+unsigned process_forks(void) {
+        return n_forks;
 }
 
 static int connection_new(sqlipc_connection **ret) {
@@ -59,7 +59,7 @@ static int connection_new(sqlipc_connection **ret) {
                 .polled_bus_fd = -1,
                 .error = { .sql_offset = -1 },
                 .n_turns = 1,
-                .forks = n_forks,
+                .forks = process_forks(),
         };
         LIST_INIT(&c->statements);
         TAILQ_INIT(&c->cursors);
@@ -198,8 +198,6 @@ int connection_ensure_bus(sqlipc_connection *c) {
         sd_bus *bus = NULL;
         int r;
 
-        if (connection_is_foreign(c))
-                return -ECHILD;
         if (is_usable(c) || !c->open_bus)
                 return 0;
 
@@ -243,8 +241,6 @@ int connection_process(sqlipc_connection *c) {
         uint64_t count;
         int r;
 
-        if (connection_is_foreign(c))
-                return -ECHILD;
         if (c->dispatching) /* a handler of the caller's bus came back to us */
                 return -EBUSY;
 
@@ -307,8 +303,6 @@ int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline
         uint64_t bus_until = UINT64_MAX, channels_until = channels_deadline(c);
         int r;
 
-        if (connection_is_foreign(c))
-                return -ECHILD;
         if (*deadline == 0) {
                 uint64_t now = now_usec();
 

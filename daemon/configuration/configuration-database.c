@@ -196,13 +196,17 @@ static bool ids_are_equal(const uint32_t *a, size_t n_a, const uint32_t *b, size
 
 G_STATIC_ASSERT(sizeof(uid_t) == sizeof(uint32_t) && sizeof(gid_t) == sizeof(uint32_t));
 
+bool database_config_shows_same(const DatabaseConfig *a, const DatabaseConfig *b) {
+        return strcmp(a->path, b->path) == 0 && a->immutable == b->immutable &&
+               g_strv_equal((const char *const *) a->expose, (const char *const *) b->expose);
+}
+
 bool database_config_equal(const DatabaseConfig *a, const DatabaseConfig *b) {
-        return strcmp(a->name, b->name) == 0 && strcmp(a->path, b->path) == 0 &&
+        return database_config_shows_same(a, b) && strcmp(a->name, b->name) == 0 &&
                strcmp(a->description, b->description) == 0 && strcmp(a->mode, b->mode) == 0 &&
-               a->immutable == b->immutable && a->polkit == b->polkit && a->allow_everybody == b->allow_everybody &&
+               a->polkit == b->polkit && a->allow_everybody == b->allow_everybody &&
                g_strv_equal((const char *const *) a->allow_users, (const char *const *) b->allow_users) &&
                g_strv_equal((const char *const *) a->allow_groups, (const char *const *) b->allow_groups) &&
-               g_strv_equal((const char *const *) a->expose, (const char *const *) b->expose) &&
                ids_are_equal(a->uids, a->n_uids, b->uids, b->n_uids) &&
                ids_are_equal(a->gids, a->n_gids, b->gids, b->n_gids) && database_limits_equal(&a->limits, &b->limits);
 }

@@ -110,6 +110,9 @@ DatabaseConfig *database_config_free(DatabaseConfig *d);
 /* Both describe the same database in the same way: its object and workers may stay. */
 bool database_config_equal(const DatabaseConfig *a, const DatabaseConfig *b);
 
+/* Whoever may use both reads the same data in both. */
+bool database_config_shows_same(const DatabaseConfig *a, const DatabaseConfig *b);
+
 /* The limits that hold for runs of one uid on `d`: those of `c`, with what `d` says in their place. */
 Limits config_limits(const Config *c, const DatabaseConfig *d);
 

@@ -8,6 +8,7 @@
 #include "configuration-names.h"
 #include "log.h"
 #include "manager.h"
+#include "run.h"
 #include "service.h"
 #include "statement.h"
 #include "worker.h"
@@ -128,6 +129,7 @@ static void put_in_force(Manager *m, Config *config) {
                 ((Database *) value)->published = false;
         m->databases = take_databases(m, config);
         m->config = config;
+        runs_on_rights_changed(m);
         end_statements(m);
         channels_on_reload(m);
         end_outdated_workers(m, config_before, config);

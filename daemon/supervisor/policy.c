@@ -8,6 +8,7 @@
 #include "log.h"
 #include "manager.h"
 #include "policy.h"
+#include "run.h"
 #include "sd-autoptr.h"
 #include "sqlipc-names.h"
 
@@ -166,6 +167,7 @@ void policy_forget_answers(Manager *m) {
                         g_hash_table_iter_replace(&k, GUINT_TO_POINTER(GPOINTER_TO_UINT(value) & ~ANSWER_KEPT));
         }
         channels_on_policy_changed(m);
+        runs_on_rights_changed(m);
 }
 
 /* ---- Surroundings ---- */

@@ -8,6 +8,7 @@
 #include "group.h"
 #include "log.h"
 #include "manager.h"
+#include "policy.h"
 #include "quota.h"
 #include "run.h"
 #include "run-log.h"
@@ -575,6 +576,46 @@ int run_find(Manager *m, const Peer *p, const Database *d, uint64_t number, Run 
                               "You have no run %" PRIu64 " on this database; it may have ended.", number);
         *ret = run;
         return 0;
+}
+
+static bool may_still_start(const Run *run) {
+        const Manager *m = run->manager;
+        const Database *now = g_hash_table_lookup(m->databases, database_name(run->database));
+        const Peer *p = run->session ? g_hash_table_lookup(m->peers, run->session->name) : NULL;
+
+        return !p || (now && database_config_shows_same(now->config, run->database->config) &&
+                      policy_verdict(m, p, now) == POLICY_YES);
+}
+
+/* Its client is answered at once, although a worker that has taken it may answer later. */
+static void revoke_run(Run *run) {
+        g_auto(Refusal) refusal = REFUSAL_INIT;
+        const Database *now = manager_find_database(run->manager, database_name(run->database));
+        const Peer *p = g_hash_table_lookup(run->manager->peers, run->session->name);
+
+        if (now && policy_is_visible(run->manager, p, now))
+                (void) refuse(&refusal, ERROR_BUSY, "The rights to the database changed while the call waited: call again.");
+        else
+                (void) policy_refuse_unknown(database_name(run->database), &refusal);
+        Failure failure = refusal_as_failure(&refusal);
+        answer_failure(run, &failure);
+        run_cancel(run, refusal.error, refusal.message);
+}
+
+void runs_on_rights_changed(Manager *m) {
+        g_autoptr(GPtrArray) found = g_ptr_array_new();
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, m->runs);
+        while (g_hash_table_iter_next(&i, NULL, &value)) {
+                const Run *run = value;
+
+                if (run->state < RUN_STARTED && run->end.error == ERROR_NONE && !may_still_start(run))
+                        g_ptr_array_add(found, value);
+        }
+        for (guint k = 0; k < found->len; k++)
+                revoke_run(found->pdata[k]);
 }
 
 void run_on_pipe_grown(Manager *m, Pipe *p) {

@@ -145,6 +145,10 @@ void run_on_sent(Run *run);
 /* The reader is gone; `ended`: it saw END or ERROR. */
 void run_reader_is_over(Run *run, bool ended);
 
+/* Rights changed: each run that has not started, and whose client lost the right to what it would read, fails at once. The
+ * transaction of a run that has started is older than the change. */
+void runs_on_rights_changed(Manager *m);
+
 /* The client grew this pipe: what uses it ends. */
 void run_on_pipe_grown(Manager *m, Pipe *p);
 

@@ -3,9 +3,12 @@
 """AllowUsers= and AllowGroups=: whom the configuration lets in, that for all others a database does not exist, and what a
 reload means for who gains or loses one. Polkit=yes is test_polkit.py's.
 """
+import contextlib
 import os
 import pwd
 import re
+import signal
+import sqlite3
 
 from client import DATABASE, MANAGER, MANAGER_PATH, Failure, Gio, GLib, object_path
 from harness import CHINOOK, SOURCE_ROOT, UID_A, UID_B, UID_DAEMON, Service, expect, fds, main, needs_root, wait_for
@@ -132,6 +135,81 @@ def withdrawn():
     b.point("lent")
     with_access.unlink()
     service.driver.manager("Reload")
+
+
+# One call of each kind that needs a worker: the first of a database is sent to its idle worker, the others to all.
+SELECT = "SELECT x FROM t"
+WAITING = (
+    ("Query", "(sava{sv}a{sv})", lambda _: (SELECT, [], {}, {})),
+    ("Query", "(sava{sv}a{sv})", lambda _: (SELECT, [], {}, {})),
+    ("QueryRows", "(sava{sv}a{sv})", lambda _: (SELECT, [], {}, {})),
+    ("OpenRows", "(sava{sv}a{sv})", lambda _: (SELECT, [], {}, {})),
+    ("Fetch", "(tava{sv}a{sv})", lambda statement: (statement.number, [], {}, {})),
+    ("Prepare", "(sa{sv})", lambda _: (SELECT, {})),
+)
+# What a reload makes of a database, and how it answers calls that wait; None: as if there had been no reload.
+OF_A = {"AllowUsers": NAME_A}
+CHANGES = {
+    "removed": (None, "UnknownDatabase"),
+    "another-user": ({"AllowUsers": f"{UID_B}"}, "UnknownDatabase"),
+    "hidden-table": (OF_A | {"Expose": "other"}, "Busy"),
+    "another-file": (OF_A | {"Path": CHINOOK}, "Busy"),
+    "described": (OF_A | {"Description": "It is the same."}, None),
+}
+
+
+def error_of(pending):
+    try:
+        pending.result()
+    except Failure as failure:
+        return failure.name.removeprefix("org.sqlipc1.Error.")
+    return None
+
+
+def change(lender, name, keys):
+    path = lender.data / f"{name}.sqlite"
+    if keys is None:
+        (lender.config_dir / f"databases.d/{name}.conf").unlink()
+    else:
+        lender.database(name, **{"Path": path} | keys)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript("CREATE TABLE IF NOT EXISTS t(x); CREATE TABLE IF NOT EXISTS other(y); INSERT INTO t VALUES('row')")
+
+
+@needs_root
+def withdrawn_from_calls_that_wait():
+    """A call that no worker has started when a reload changes its rights fails at once; one with the same rights succeeds"""
+    patient = {"QueueTimeoutSec": 600, "PrepareTimeoutSec": 600, "WorkerIdleSec": 600, "WorkersMax": len(CHANGES)}
+    with Service(limits=patient, uid=UID_DAEMON) as lender:
+        for name in CHANGES:
+            change(lender, name, OF_A)
+        lender.driver.manager("Reload")
+        client = lender.client(UID_A)
+        statements = {name: client.prepare(name, SELECT) for name in CHANGES}
+        workers = lender.workers()
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            calls = {name: [] for name in CHANGES}
+            for method, types, values in WAITING:
+                for name in CHANGES:
+                    more = values(statements[name])
+                    calls[name].append(client.begin(object_path(name), DATABASE, method, types, *more))
+            n_runs = len(CHANGES) * (len(WAITING) - 1)  # a Prepare is none
+            wait_for(lambda: lender.counters()["NRuns"] == n_runs, "all calls wait")
+            for name, (keys, _) in CHANGES.items():
+                change(lender, name, keys)
+            lender.driver.manager("Reload")
+            for name, (_, error) in CHANGES.items():
+                if error:
+                    equal([error_of(call) for call in calls[name]], [error] * len(WAITING), f"answers of {name}")
+        finally:
+            for pid in workers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+        equal([error_of(call) for call in calls["described"]], [None] * len(WAITING), "answers with the same rights")
+        lender.clients.remove(client)
+        client.close()
 
 
 @needs_root
