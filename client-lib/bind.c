@@ -14,7 +14,7 @@ static bool is_described(const sqlipc_statement *s) {
         return s->state == STATEMENT_READY || s->state == STATEMENT_LOST;
 }
 
-static int bind(sqlipc_statement *s, unsigned index, const sqlipc_parameter *value) {
+static int bind(sqlipc_statement *s, unsigned index, const Parameter *value) {
         unsigned max = is_described(s) ? s->description.n_parameters : N_PARAMETERS_MAX;
         int r;
 
@@ -25,8 +25,8 @@ static int bind(sqlipc_statement *s, unsigned index, const sqlipc_parameter *val
         return r < 0 ? connection_fail_errno(s->connection, r) : 0;
 }
 
-static int bind_by_name(sqlipc_statement *s, const sqlipc_parameter *value) {
-        sqlipc_parameter nameless = *value;
+static int bind_by_name(sqlipc_statement *s, const Parameter *value) {
+        Parameter nameless = *value;
         unsigned index;
 
         if (!is_described(s))
@@ -46,32 +46,32 @@ static int check_bytes(sqlipc_statement *s, const void *bytes, size_t size) {
 }
 
 /* NULL text without a size is the NULL of SQL, as with sqlipc_query(). */
-static sqlipc_parameter text_value(const char *text, size_t size) {
+static Parameter text_value(const char *text, size_t size) {
         if (!text && (size == SIZE_MAX || size == 0))
-                return (sqlipc_parameter) { .type = SQLIPC_NULL };
+                return (Parameter) { .type = SQLIPC_NULL };
         if (size == SIZE_MAX)
                 size = strlen(text);
-        return (sqlipc_parameter) { .type = SQLIPC_TEXT, .bytes = text, .size = size };
+        return (Parameter) { .type = SQLIPC_TEXT, .bytes = text, .size = size };
 }
 
 _public_ int sqlipc_bind_null(sqlipc_statement *statement, unsigned index) {
-        return statement ? bind(statement, index, &(sqlipc_parameter) { .type = SQLIPC_NULL }) : -EINVAL;
+        return statement ? bind(statement, index, &(Parameter) { .type = SQLIPC_NULL }) : -EINVAL;
 }
 
 _public_ int sqlipc_bind_int64(sqlipc_statement *statement, unsigned index, int64_t value) {
         if (!statement)
                 return -EINVAL;
-        return bind(statement, index, &(sqlipc_parameter) { .type = SQLIPC_INTEGER, .integer = value });
+        return bind(statement, index, &(Parameter) { .type = SQLIPC_INTEGER, .integer = value });
 }
 
 _public_ int sqlipc_bind_double(sqlipc_statement *statement, unsigned index, double value) {
         if (!statement)
                 return -EINVAL;
-        return bind(statement, index, &(sqlipc_parameter) { .type = SQLIPC_REAL, .real = value });
+        return bind(statement, index, &(Parameter) { .type = SQLIPC_REAL, .real = value });
 }
 
 _public_ int sqlipc_bind_text(sqlipc_statement *statement, unsigned index, const char *text, size_t size) {
-        sqlipc_parameter value = text_value(text, size);
+        Parameter value = text_value(text, size);
         int r;
 
         if (!statement)
@@ -81,7 +81,7 @@ _public_ int sqlipc_bind_text(sqlipc_statement *statement, unsigned index, const
 }
 
 _public_ int sqlipc_bind_blob(sqlipc_statement *statement, unsigned index, const void *blob, size_t size) {
-        sqlipc_parameter value = { .type = SQLIPC_BLOB, .bytes = blob, .size = size };
+        Parameter value = { .type = SQLIPC_BLOB, .bytes = blob, .size = size };
         int r;
 
         if (!statement)
@@ -93,23 +93,23 @@ _public_ int sqlipc_bind_blob(sqlipc_statement *statement, unsigned index, const
 _public_ int sqlipc_bind_null_by_name(sqlipc_statement *statement, const char *name) {
         if (!statement || !name)
                 return -EINVAL;
-        return bind_by_name(statement, &(sqlipc_parameter) { .name = name, .type = SQLIPC_NULL });
+        return bind_by_name(statement, &(Parameter) { .name = name, .type = SQLIPC_NULL });
 }
 
 _public_ int sqlipc_bind_int64_by_name(sqlipc_statement *statement, const char *name, int64_t value) {
         if (!statement || !name)
                 return -EINVAL;
-        return bind_by_name(statement, &(sqlipc_parameter) { .name = name, .type = SQLIPC_INTEGER, .integer = value });
+        return bind_by_name(statement, &(Parameter) { .name = name, .type = SQLIPC_INTEGER, .integer = value });
 }
 
 _public_ int sqlipc_bind_double_by_name(sqlipc_statement *statement, const char *name, double value) {
         if (!statement || !name)
                 return -EINVAL;
-        return bind_by_name(statement, &(sqlipc_parameter) { .name = name, .type = SQLIPC_REAL, .real = value });
+        return bind_by_name(statement, &(Parameter) { .name = name, .type = SQLIPC_REAL, .real = value });
 }
 
 _public_ int sqlipc_bind_text_by_name(sqlipc_statement *statement, const char *name, const char *text, size_t size) {
-        sqlipc_parameter value = text_value(text, size);
+        Parameter value = text_value(text, size);
         int r;
 
         if (!statement || !name)
@@ -122,7 +122,7 @@ _public_ int sqlipc_bind_text_by_name(sqlipc_statement *statement, const char *n
 }
 
 _public_ int sqlipc_bind_blob_by_name(sqlipc_statement *statement, const char *name, const void *blob, size_t size) {
-        sqlipc_parameter value = { .name = name, .type = SQLIPC_BLOB, .bytes = blob, .size = size };
+        Parameter value = { .name = name, .type = SQLIPC_BLOB, .bytes = blob, .size = size };
         int r;
 
         if (!statement || !name)

@@ -76,7 +76,7 @@ void query_start(sqlipc_cursor *c);
 
 /* METHOD, Query or OpenRows, on the database of `run`, over a bus that is open: SQL, parameters (padded with NULL to
  * `n_positional_min` positional ones) and options. */
-int query_new_call(Run *run, sd_bus_message **ret, const char *method, const char *sql, const sqlipc_parameter *parameters,
+int query_new_call(Run *run, sd_bus_message **ret, const char *method, const char *sql, const Parameter *parameters,
                    size_t n_parameters, size_t n_positional_min);
 
 /* Gives back the run in a late reply to one of them. */

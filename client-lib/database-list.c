@@ -42,15 +42,45 @@ static int request(sqlipc_connection *c, sd_bus_message **ret) {
         return 0;
 }
 
-static int read_description(sd_bus_message *reply, const char *key, const char *type, void *userdata) {
-        if (strcmp(key, "description") != 0 || strcmp(type, "s") != 0)
+/* What a visitor sees; the strings lie in the reply. */
+struct sqlipc_database {
+        const char *name, *description, *mode;
+};
+
+static int read_detail(sd_bus_message *reply, const char *key, const char *type, void *userdata) {
+        sqlipc_database *database = userdata;
+
+        if (strcmp(type, "s") != 0)
                 return 0;
-        return sd_bus_message_read(reply, "v", "s", userdata);
+        if (strcmp(key, "description") == 0)
+                return sd_bus_message_read(reply, "v", "s", &database->description);
+        if (strcmp(key, "mode") == 0)
+                return sd_bus_message_read(reply, "v", "s", &database->mode);
+        return 0;
+}
+
+/* The next element of the list. 1: there is one; 0: the end. */
+static int read_database(sd_bus_message *reply, sqlipc_database *ret) {
+        const char *path;
+        int r;
+
+        r = sd_bus_message_enter_container(reply, 'r', "soa{sv}");
+        if (r <= 0)
+                return r;
+        *ret = (sqlipc_database) { .description = "", .mode = "" };
+        r = sd_bus_message_read(reply, "so", &ret->name, &path);
+        if (r < 0)
+                return r;
+        r = dictionary_read(reply, read_detail, ret);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_exit_container(reply);
+        return r < 0 ? r : 1;
 }
 
 _public_ int sqlipc_list_databases(sqlipc_connection *connection, sqlipc_database_visitor visit, void *userdata) {
         _cleanup_message_ sd_bus_message *reply = NULL;
-        const char *name, *path, *description;
+        sqlipc_database database;
         int r, stop;
 
         if (!connection || !visit)
@@ -58,23 +88,25 @@ _public_ int sqlipc_list_databases(sqlipc_connection *connection, sqlipc_databas
         r = request(connection, &reply);
         if (r < 0)
                 return r;
-
         r = sd_bus_message_enter_container(reply, 'a', "(soa{sv})");
         if (r < 0)
                 return connection_fail_errno(connection, r);
-        while ((r = sd_bus_message_enter_container(reply, 'r', "soa{sv}")) > 0) {
-                description = "";
-                r = sd_bus_message_read(reply, "so", &name, &path);
-                if (r >= 0)
-                        r = dictionary_read(reply, read_description, &description);
-                if (r < 0)
-                        break;
-                stop = visit(name, description, userdata);
+        while ((r = read_database(reply, &database)) > 0) {
+                stop = visit(&database, userdata);
                 if (stop != 0)
                         return stop;
-                r = sd_bus_message_exit_container(reply);
-                if (r < 0)
-                        break;
         }
         return r < 0 ? connection_fail_errno(connection, r) : 0;
+}
+
+_public_ const char *sqlipc_database_name(const sqlipc_database *database) {
+        return database ? database->name : NULL;
+}
+
+_public_ const char *sqlipc_database_description(const sqlipc_database *database) {
+        return database ? database->description : NULL;
+}
+
+_public_ const char *sqlipc_database_mode(const sqlipc_database *database) {
+        return database ? database->mode : NULL;
 }

@@ -11,7 +11,7 @@ typedef struct Writer {
 } Writer;
 
 /* Bytes of a value in a row. */
-static size_t value_size(const sqlipc_parameter *p) {
+static size_t value_size(const Parameter *p) {
         switch (p->type) {
         case SQLIPC_INTEGER:
         case SQLIPC_REAL:
@@ -26,7 +26,7 @@ static size_t value_size(const sqlipc_parameter *p) {
         return 0;
 }
 
-static int check_parameter(const sqlipc_parameter *p) {
+static int check_parameter(const Parameter *p) {
         if (p->type < SQLIPC_INTEGER || p->type > SQLIPC_NULL)
                 return -EINVAL;
         if (p->name && !is_bus_string(p->name, strlen(p->name), NULL))
@@ -38,7 +38,7 @@ static int check_parameter(const sqlipc_parameter *p) {
         return p->size > CHANNEL_REQUEST_SIZE_MAX ? -E2BIG : 0;
 }
 
-int parameters_row_init(ParametersRow *row, const sqlipc_parameter *parameters, size_t n_parameters,
+int parameters_row_init(ParametersRow *row, const Parameter *parameters, size_t n_parameters,
                         size_t n_positional_min) {
         int r;
 
@@ -46,7 +46,7 @@ int parameters_row_init(ParametersRow *row, const sqlipc_parameter *parameters, 
         if (n_parameters > N_PARAMETERS_MAX)
                 return -E2BIG;
         for (size_t i = 0; i < n_parameters; i++) {
-                const sqlipc_parameter *p = &parameters[i];
+                const Parameter *p = &parameters[i];
 
                 r = check_parameter(p);
                 if (r < 0)
@@ -77,7 +77,7 @@ static void write_end(Writer *w, sqlipc_type type) {
         w->ends += 4;
 }
 
-static void write_value(Writer *w, const sqlipc_parameter *p) {
+static void write_value(Writer *w, const Parameter *p) {
         switch (p->type) {
         case SQLIPC_INTEGER:
                 store_le64(w->next, (uint64_t) p->integer);
@@ -117,10 +117,10 @@ void parameters_row_write(const ParametersRow *row, uint8_t *at) {
                 }
 }
 
-static sqlipc_parameter read_value(const uint8_t *row, size_t n, size_t i) {
+static Parameter read_value(const uint8_t *row, size_t n, size_t i) {
         const uint8_t *ends = row + n, *data = row + ROW_HEAD_SIZE(n);
         uint32_t start = i == 0 ? 0 : load_le32(ends + 4 * (i - 1)), end = load_le32(ends + 4 * i);
-        sqlipc_parameter p = { .type = (sqlipc_type) row[i], .bytes = data + start, .size = end - start };
+        Parameter p = { .type = (sqlipc_type) row[i], .bytes = data + start, .size = end - start };
 
         if (p.type == SQLIPC_INTEGER)
                 p.integer = (int64_t) load_le64(data + start);
@@ -131,9 +131,9 @@ static sqlipc_parameter read_value(const uint8_t *row, size_t n, size_t i) {
         return p;
 }
 
-int parameters_row_read(const uint8_t *row, unsigned n_positional, unsigned n_named, sqlipc_parameter **ret) {
+int parameters_row_read(const uint8_t *row, unsigned n_positional, unsigned n_named, Parameter **ret) {
         size_t n = (size_t) n_positional + 2 * (size_t) n_named;
-        sqlipc_parameter *parameters = calloc((size_t) n_positional + n_named + 1, sizeof *parameters);
+        Parameter *parameters = calloc((size_t) n_positional + n_named + 1, sizeof *parameters);
 
         if (!parameters)
                 return -ENOMEM;

@@ -1,10 +1,56 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Bound values, and their form as D-Bus values (parameters.h). Library. */
+#include <stddef.h>
 #include <string.h>
 
 #include "parameters.h"
 
-static void clear_values(sqlipc_parameter *values, unsigned n) {
+/* ---- What programs pass in ---------------------------------------------------------------------------------------- */
+
+/* The struct of the first release. */
+#define PARAMETER_SIZE_MIN (offsetof(sqlipc_parameter, size) + sizeof(size_t))
+
+/* Fields behind those that we know must not be set: their meaning would get lost. */
+static int check_struct(const uint8_t *element, size_t size) {
+        for (size_t i = sizeof(sqlipc_parameter); i < size; i++)
+                if (element[i] != 0)
+                        return -EOPNOTSUPP;
+        return 0;
+}
+
+/* A program that was built with an older header passes smaller elements than ours, one with a newer header larger ones. */
+int parameters_read(const sqlipc_parameter *parameters, size_t n, Parameter **ret) {
+        size_t size = n > 0 ? parameters->struct_size : PARAMETER_SIZE_MIN;
+        const uint8_t *element = (const uint8_t *) parameters;
+        _cleanup_free_ Parameter *read = NULL;
+        int r;
+
+        if (n > N_PARAMETERS_MAX)
+                return -E2BIG;
+        if (size < PARAMETER_SIZE_MIN || size > PARAMETER_STRUCT_SIZE_MAX || size % _Alignof(sqlipc_parameter) != 0)
+                return -EINVAL;
+        read = calloc(n + 1, sizeof *read);
+        if (!read)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++, element += size) {
+                sqlipc_parameter p = { .struct_size = 0 };
+
+                memcpy(&p, element, size < sizeof p ? size : sizeof p);
+                if (p.struct_size != size)
+                        return -EINVAL;
+                r = check_struct(element, size);
+                if (r < 0)
+                        return r;
+                read[i] = (Parameter) { .name = p.name, .type = p.type, .integer = p.integer, .real = p.real,
+                                        .bytes = p.bytes, .size = p.size };
+        }
+        *ret = steal(read);
+        return 0;
+}
+
+/* ---- Bindings ----------------------------------------------------------------------------------------------------- */
+
+static void clear_values(Parameter *values, unsigned n) {
         for (unsigned i = 0; i < n; i++) {
                 free((void *) values[i].name);
                 free((void *) values[i].bytes);
@@ -31,7 +77,7 @@ void bindings_unrefp(Bindings **b) {
         (void) bindings_unref(*b);
 }
 
-static int copy_value(sqlipc_parameter *ret, const sqlipc_parameter *value) {
+static int copy_value(Parameter *ret, const Parameter *value) {
         _cleanup_free_ char *name = NULL;
         void *bytes = NULL;
 
@@ -51,7 +97,7 @@ static int copy_value(sqlipc_parameter *ret, const sqlipc_parameter *value) {
 }
 
 static int grow_values(Bindings *b, unsigned n) {
-        sqlipc_parameter *values;
+        Parameter *values;
 
         if (n <= b->n_values)
                 return 0;
@@ -59,14 +105,14 @@ static int grow_values(Bindings *b, unsigned n) {
         if (!values)
                 return -ENOMEM;
         for (unsigned i = b->n_values; i < n; i++)
-                values[i] = (sqlipc_parameter) { .type = SQLIPC_NULL };
+                values[i] = (Parameter) { .type = SQLIPC_NULL };
         b->values = values;
         b->n_values = n;
         return 0;
 }
 
-static int set_by_index(Bindings *b, unsigned index, const sqlipc_parameter *value) {
-        sqlipc_parameter copy;
+static int set_by_index(Bindings *b, unsigned index, const Parameter *value) {
+        Parameter copy;
         int r;
 
         r = grow_values(b, index);
@@ -80,8 +126,8 @@ static int set_by_index(Bindings *b, unsigned index, const sqlipc_parameter *val
         return 0;
 }
 
-static int set_by_name(Bindings *b, const sqlipc_parameter *value) {
-        sqlipc_parameter copy, *named;
+static int set_by_name(Bindings *b, const Parameter *value) {
+        Parameter copy, *named;
         unsigned i = 0;
         int r;
 
@@ -93,7 +139,7 @@ static int set_by_name(Bindings *b, const sqlipc_parameter *value) {
                 named = reallocarray(b->named, i + 1, sizeof *named);
                 if (!named)
                         return -ENOMEM;
-                named[i] = (sqlipc_parameter) { .type = SQLIPC_NULL };
+                named[i] = (Parameter) { .type = SQLIPC_NULL };
                 b->named = named;
         }
         r = copy_value(&copy, value);
@@ -127,7 +173,7 @@ static int bindings_copy(Bindings **ret, const Bindings *from) {
         return 0;
 }
 
-int bindings_set(Bindings **b, unsigned index, const sqlipc_parameter *value) {
+int bindings_set(Bindings **b, unsigned index, const Parameter *value) {
         int r;
 
         if (!*b || (*b)->n_ref > 1) {
@@ -146,7 +192,7 @@ int bindings_resolve(Bindings *b, name_look_up look_up, void *userdata, const ch
         int r;
 
         while (b && b->n_named > 0) {
-                sqlipc_parameter *named = &b->named[0]; /* the oldest: a later one may be the same parameter */
+                Parameter *named = &b->named[0]; /* the oldest: a later one may be the same parameter */
                 unsigned index = look_up(userdata, named->name);
 
                 if (index == 0) {
@@ -261,7 +307,7 @@ static int append_special(sd_bus_message *m, const void *text, size_t size) {
         return sd_bus_message_close_container(m);
 }
 
-static int append_value(sd_bus_message *m, const sqlipc_parameter *p) {
+static int append_value(sd_bus_message *m, const Parameter *p) {
         const void *bytes = p->bytes ? p->bytes : "";
 
         switch (p->type) {
@@ -281,11 +327,11 @@ static int append_value(sd_bus_message *m, const sqlipc_parameter *p) {
         return -EINVAL;
 }
 
-static int check_parameters(const sqlipc_parameter *parameters, size_t n) {
+static int check_parameters(const Parameter *parameters, size_t n) {
         size_t total = 0;
 
         for (size_t i = 0; i < n; i++) {
-                const sqlipc_parameter *p = &parameters[i];
+                const Parameter *p = &parameters[i];
 
                 if (p->name && !is_bus_string(p->name, strlen(p->name), NULL))
                         return -EINVAL;
@@ -300,8 +346,8 @@ static int check_parameters(const sqlipc_parameter *parameters, size_t n) {
         return n > N_PARAMETERS_MAX ? -E2BIG : 0;
 }
 
-static int append_positional(sd_bus_message *m, const sqlipc_parameter *parameters, size_t n, size_t n_min) {
-        const sqlipc_parameter null = { .type = SQLIPC_NULL };
+static int append_positional(sd_bus_message *m, const Parameter *parameters, size_t n, size_t n_min) {
+        const Parameter null = { .type = SQLIPC_NULL };
         size_t n_positional = 0;
         int r;
 
@@ -324,7 +370,7 @@ static int append_positional(sd_bus_message *m, const sqlipc_parameter *paramete
         return sd_bus_message_close_container(m);
 }
 
-static int append_named(sd_bus_message *m, const sqlipc_parameter *parameters, size_t n) {
+static int append_named(sd_bus_message *m, const Parameter *parameters, size_t n) {
         int r;
 
         r = sd_bus_message_open_container(m, 'a', "{sv}");
@@ -349,7 +395,7 @@ static int append_named(sd_bus_message *m, const sqlipc_parameter *parameters, s
         return sd_bus_message_close_container(m);
 }
 
-int append_parameters(sd_bus_message *m, const sqlipc_parameter *parameters, size_t n_parameters, size_t n_positional_min) {
+int append_parameters(sd_bus_message *m, const Parameter *parameters, size_t n_parameters, size_t n_positional_min) {
         int r;
 
         r = check_parameters(parameters, n_parameters);

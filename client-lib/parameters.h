@@ -18,12 +18,29 @@
  * us. */
 #define PARAMETERS_SIZE_MAX ((size_t) 16 * 1024 * 1024)
 
+/* A struct_size above this is not a size. */
+#define PARAMETER_STRUCT_SIZE_MAX ((size_t) 4096)
+
+/* A value for a parameter. Unlike the public struct it may change its layout. */
+typedef struct Parameter {
+        const char *name;  /* with or without prefix; NULL: by position */
+        sqlipc_type type;
+        int64_t integer;
+        double real;
+        const void *bytes; /* TEXT, BLOB */
+        size_t size;       /* of bytes */
+} Parameter;
+
+/* Reads `n` elements of a program's array; names and bytes stay the program's. The caller frees `*ret`. -EINVAL: a struct_size
+ * that no release had, or not the same in all; -EOPNOTSUPP: a field that this library does not know is set; -E2BIG; -ENOMEM. */
+int parameters_read(const sqlipc_parameter *parameters, size_t n, Parameter **ret);
+
 typedef struct Bindings {
         unsigned n_ref;
         unsigned n_values;
-        sqlipc_parameter *values; /* by index - 1; names are NULL, bytes owned */
+        Parameter *values; /* by index - 1; names are NULL, bytes owned */
         unsigned n_named;
-        sqlipc_parameter *named;  /* bound by name before the names were known; names and bytes owned */
+        Parameter *named;  /* bound by name before the names were known; names and bytes owned */
 } Bindings;
 
 Bindings *bindings_ref(Bindings *b);
@@ -33,7 +50,7 @@ void bindings_unrefp(Bindings **b);
 
 /* Binds a copy of `value` to its name, or where that is NULL to `index`, in `*b`, which is made (NULL) or copied (shared)
  * first. */
-int bindings_set(Bindings **b, unsigned index, const sqlipc_parameter *value);
+int bindings_set(Bindings **b, unsigned index, const Parameter *value);
 
 /* Names that have meanwhile become known: `look_up` gives the index of a name, 0 for none. 0, or -ENXIO with `*ret_unknown`
  * (borrowed) the name that is not there. */
@@ -42,7 +59,7 @@ int bindings_resolve(Bindings *b, name_look_up look_up, void *userdata, const ch
 
 /* Appends (av positional, a{sv} named): `parameters`, padded with NULL to `n_positional_min` positional ones. -E2BIG past
  * PARAMETERS_SIZE_MAX, -EINVAL for a type or name that cannot be. */
-int append_parameters(sd_bus_message *m, const sqlipc_parameter *parameters, size_t n_parameters, size_t n_positional_min);
+int append_parameters(sd_bus_message *m, const Parameter *parameters, size_t n_parameters, size_t n_positional_min);
 
 /* Whether `text` can be a D-Bus string as sd-bus sees it: no NUL, valid UTF-8, no noncharacter. `*ret_bad` (may be NULL)
  * is the offset of the first byte that cannot. */

@@ -55,7 +55,7 @@ static void on_query_reply(sd_bus_message *reply, void *userdata) {
         }
 }
 
-int query_new_call(Run *run, sd_bus_message **ret, const char *method, const char *sql, const sqlipc_parameter *parameters,
+int query_new_call(Run *run, sd_bus_message **ret, const char *method, const char *sql, const Parameter *parameters,
                    size_t n_parameters, size_t n_positional_min) {
         _cleanup_message_ sd_bus_message *m = NULL;
         int r;
@@ -79,7 +79,7 @@ int query_new_call(Run *run, sd_bus_message **ret, const char *method, const cha
         return 0;
 }
 
-static int send_query(sqlipc_cursor *c, const char *sql, const sqlipc_parameter *parameters, size_t n_parameters) {
+static int send_query(sqlipc_cursor *c, const char *sql, const Parameter *parameters, size_t n_parameters) {
         _cleanup_message_ sd_bus_message *m = NULL;
         Call *call;
         int r;
@@ -95,7 +95,7 @@ static int send_query(sqlipc_cursor *c, const char *sql, const sqlipc_parameter 
 }
 
 /* `way`: WAY_BUS or WAY_ROWS. */
-static int send_on_bus(sqlipc_cursor *c, Way way, const char *sql, const sqlipc_parameter *parameters, size_t n_parameters) {
+static int send_on_bus(sqlipc_cursor *c, Way way, const char *sql, const Parameter *parameters, size_t n_parameters) {
         int r;
 
         if (way == WAY_ROWS)
@@ -156,7 +156,7 @@ static int send_kept_on_bus(sqlipc_cursor *c, Way way) {
         unsigned n_positional = load_le32(c->query + 8), n_named = load_le32(c->query + 12);
         const uint8_t *text = c->query + CHANNEL_QUERY_HEAD_SIZE;
         _cleanup_free_ char *sql = strndup((const char *) text, sql_size);
-        _cleanup_free_ sqlipc_parameter *parameters = NULL;
+        _cleanup_free_ Parameter *parameters = NULL;
         int r;
 
         if (!sql)
@@ -200,7 +200,7 @@ void query_start(sqlipc_cursor *c) {
 }
 
 /* Sends it, or keeps it until it can be. */
-static int begin_query(sqlipc_cursor *c, const char *sql, const sqlipc_parameter *parameters, size_t n_parameters) {
+static int begin_query(sqlipc_cursor *c, const char *sql, const Parameter *parameters, size_t n_parameters) {
         ParametersRow row;
         Way way;
         int r;
@@ -219,14 +219,13 @@ static int begin_query(sqlipc_cursor *c, const char *sql, const sqlipc_parameter
         return 0;
 }
 
-_public_ int sqlipc_query_with(sqlipc_connection *connection, const char *database, const char *sql,
-                               const sqlipc_parameter *parameters, size_t n_parameters, sqlipc_cursor **ret_cursor) {
+/* `parameters`: in our own form. */
+static int query_with(sqlipc_connection *connection, const char *database, const char *sql, const Parameter *parameters,
+                      size_t n_parameters, sqlipc_cursor **ret_cursor) {
         _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *c = NULL;
         char *path;
         int r;
 
-        if (!connection || !database || !sql || !ret_cursor || (n_parameters > 0 && !parameters))
-                return connection_fail_errno(connection, -EINVAL);
         r = check_sql(&connection->error, sql);
         if (r < 0)
                 return r;
@@ -248,9 +247,22 @@ _public_ int sqlipc_query_with(sqlipc_connection *connection, const char *databa
         return 0;
 }
 
+_public_ int sqlipc_query_with(sqlipc_connection *connection, const char *database, const char *sql,
+                               const sqlipc_parameter *parameters, size_t n_parameters, sqlipc_cursor **ret_cursor) {
+        _cleanup_free_ Parameter *read = NULL;
+        int r;
+
+        if (!connection || !database || !sql || !ret_cursor || (n_parameters > 0 && !parameters))
+                return connection_fail_errno(connection, -EINVAL);
+        r = parameters_read(parameters, n_parameters, &read);
+        if (r < 0)
+                return connection_fail_send(connection, r);
+        return query_with(connection, database, sql, read, n_parameters, ret_cursor);
+}
+
 /* One argument as its letter says. */
-static int take_argument(sqlipc_parameter *ret, char type, va_list *ap) {
-        *ret = (sqlipc_parameter) { .type = SQLIPC_NULL };
+static int take_argument(Parameter *ret, char type, va_list *ap) {
+        *ret = (Parameter) { .type = SQLIPC_NULL };
         switch (type) {
         case 'i':
                 ret->type = SQLIPC_INTEGER;
@@ -283,10 +295,12 @@ static int take_argument(sqlipc_parameter *ret, char type, va_list *ap) {
 _public_ int sqlipc_query(sqlipc_connection *connection, const char *database, const char *sql, sqlipc_cursor **ret_cursor,
                           const char *types, ...) {
         size_t n = types ? strlen(types) : 0;
-        _cleanup_free_ sqlipc_parameter *parameters = calloc(n + 1, sizeof *parameters);
+        _cleanup_free_ Parameter *parameters = calloc(n + 1, sizeof *parameters);
         va_list ap;
         int r = 0;
 
+        if (!connection || !database || !sql || !ret_cursor)
+                return connection_fail_errno(connection, -EINVAL);
         if (!parameters)
                 return connection_fail_errno(connection, -ENOMEM);
         va_start(ap, types);
@@ -295,5 +309,5 @@ _public_ int sqlipc_query(sqlipc_connection *connection, const char *database, c
         va_end(ap);
         if (r < 0)
                 return connection_fail_errno(connection, r);
-        return sqlipc_query_with(connection, database, sql, parameters, n, ret_cursor);
+        return query_with(connection, database, sql, parameters, n, ret_cursor);
 }

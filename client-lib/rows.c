@@ -124,7 +124,7 @@ static void on_open_reply(sd_bus_message *reply, void *userdata) {
                 (void) ask(run); /* where it fails, it does so again once somebody reads */
 }
 
-static int open_once(Run *run, sqlipc_cursor *cursor, const char *sql, const sqlipc_parameter *parameters,
+static int open_once(Run *run, sqlipc_cursor *cursor, const char *sql, const Parameter *parameters,
                      size_t n_parameters, size_t n_positional_min) {
         _cleanup_message_ sd_bus_message *m = NULL;
         Call *call;
@@ -140,7 +140,7 @@ static int open_once(Run *run, sqlipc_cursor *cursor, const char *sql, const sql
         return 0;
 }
 
-int rows_open(Run *run, sqlipc_cursor *cursor, const char *sql, const sqlipc_parameter *parameters, size_t n_parameters,
+int rows_open(Run *run, sqlipc_cursor *cursor, const char *sql, const Parameter *parameters, size_t n_parameters,
               size_t n_positional_min) {
         int r;
 

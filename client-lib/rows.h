@@ -11,7 +11,7 @@
 #define SQLIPC_CLIENT_ROWS_H
 
 #include "call.h"
-#include "sqlipc.h"
+#include "parameters.h"
 
 typedef struct Run Run;
 
@@ -28,7 +28,7 @@ typedef struct Rows {
 /* Asks for a run of `sql`, whose answer goes to `cursor`; positional parameters are padded with NULL to
  * `n_positional_min`. What was under way in `run` is forgotten. Negative: it could not be asked, and nothing is under
  * way. */
-int rows_open(Run *run, sqlipc_cursor *cursor, const char *sql, const sqlipc_parameter *parameters, size_t n_parameters,
+int rows_open(Run *run, sqlipc_cursor *cursor, const char *sql, const Parameter *parameters, size_t n_parameters,
               size_t n_positional_min);
 
 /* Reads bytes of the frames that row-frames.h makes of the replies, as read() does. -EAGAIN; -ECONNRESET: `failure` says

@@ -124,12 +124,23 @@ int sqlipc_set_allow_interactive_authorization(sqlipc_connection *connection, in
  */
 int sqlipc_set_row_memory_max(sqlipc_connection *connection, size_t size);
 
-/** What sqlipc_list_databases() calls: `name` and `description` ("" for none) are valid until it returns. 0: go on. */
-typedef int (*sqlipc_database_visitor)(const char *name, const char *description, void *userdata);
+/** One database of the list. */
+typedef struct sqlipc_database sqlipc_database;
 
 /**
- * Calls `visit` for each database that the caller may use, by name; stops at its first non-zero return, which is returned.
- * Always waits, whatever sqlipc_set_blocking() said. 0 at the end of the list.
+ * Its name, as sqlipc_query() takes it; what the administrator says of it, "" for nothing; and what may be done with it,
+ * "read-only" for all databases today. Never NULL, but for a NULL `database`. Valid until the visitor returns. Since: 0.1
+ */
+const char *sqlipc_database_name(const sqlipc_database *database);
+const char *sqlipc_database_description(const sqlipc_database *database);
+const char *sqlipc_database_mode(const sqlipc_database *database);
+
+/** What sqlipc_list_databases() calls; `database` is valid until it returns. 0: go on. */
+typedef int (*sqlipc_database_visitor)(const sqlipc_database *database, void *userdata);
+
+/**
+ * Calls `visit` for each database that the caller may use, in the order of their names; stops at its first non-zero return,
+ * which is returned. Always waits, whatever sqlipc_set_blocking() said. 0 at the end of the list.
  *
  * Errors: -EHOSTDOWN (no service on this bus), -EACCES, -ETIMEDOUT, -ECONNRESET (it died).
  * Since: 0.1
@@ -337,8 +348,12 @@ typedef enum sqlipc_type {
         SQLIPC_NULL = 5
 } sqlipc_type;
 
-/** One named or positional value for sqlipc_query_with(). */
+/**
+ * One named or positional value for sqlipc_query_with(). Set `struct_size` to sizeof(sqlipc_parameter), and what is not used to
+ * zero: fields may be added at the end, and the library tells by the size which ones a program knows.
+ */
 typedef struct sqlipc_parameter {
+        size_t struct_size;
         const char *name;    /* with or without prefix; NULL: the next positional one */
         sqlipc_type type;
         int64_t integer;     /* SQLIPC_INTEGER */
@@ -349,7 +364,11 @@ typedef struct sqlipc_parameter {
 
 /**
  * sqlipc_query() with an array of `n_parameters` parameters; nothing of it is kept. Positional and named ones may be
- * mixed as long as each parameter of the statement gets exactly one value. Since: 0.1
+ * mixed as long as each parameter of the statement gets exactly one value.
+ *
+ * Errors: those of sqlipc_query(); -EINVAL (a `struct_size` that cannot be, or not the same in all elements); -EOPNOTSUPP with
+ * SQLIPC_ERROR_NONE (a field behind those that this version of the library knows is not zero).
+ * Since: 0.1
  */
 int sqlipc_query_with(sqlipc_connection *connection, const char *database, const char *sql,
                       const sqlipc_parameter *parameters, size_t n_parameters, sqlipc_cursor **ret_cursor);

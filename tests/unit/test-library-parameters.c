@@ -108,7 +108,7 @@ static void check_blob(sd_bus_message *m, size_t expected) {
 }
 
 static void test_values(void) {
-        const sqlipc_parameter parameters[] = {
+        const Parameter parameters[] = {
                 { .type = SQLIPC_INTEGER, .integer = INT64_MIN },
                 { .type = SQLIPC_REAL, .real = -0.5 },
                 { .name = "n", .type = SQLIPC_TEXT, .bytes = "wörd!", .size = 5 }, /* no NUL behind it */
@@ -163,8 +163,8 @@ static void test_values(void) {
 
 static void test_limits(void) {
         char *bytes = calloc(1, PARAMETERS_SIZE_MAX + 1);
-        sqlipc_parameter *many = calloc(N_PARAMETERS_MAX + 1, sizeof *many);
-        sqlipc_parameter two[] = {
+        Parameter *many = calloc(N_PARAMETERS_MAX + 1, sizeof *many);
+        Parameter two[] = {
                 { .type = SQLIPC_BLOB, .bytes = bytes, .size = PARAMETERS_SIZE_MAX },
                 { .type = SQLIPC_BLOB, .bytes = bytes, .size = 0 },
         };
@@ -186,7 +186,7 @@ static void test_limits(void) {
 }
 
 static void test_refused(void) {
-        const sqlipc_parameter no_type = { .type = (sqlipc_type) 0 }, no_bytes = { .type = SQLIPC_TEXT, .size = 1 },
+        const Parameter no_type = { .type = (sqlipc_type) 0 }, no_bytes = { .type = SQLIPC_TEXT, .size = 1 },
                                bad_name = { .name = "\xff", .type = SQLIPC_NULL };
         sd_bus_message *m = new_message();
 
@@ -202,7 +202,7 @@ static unsigned look_up(void *userdata, const char *name) {
 }
 
 static void test_bindings(void) {
-        const sqlipc_parameter one = { .type = SQLIPC_INTEGER, .integer = 1 },
+        const Parameter one = { .type = SQLIPC_INTEGER, .integer = 1 },
                                text = { .type = SQLIPC_TEXT, .bytes = "abc", .size = 3 },
                                named = { .name = ":two", .type = SQLIPC_BLOB, .bytes = "xyz", .size = 3 },
                                unknown = { .name = ":what", .type = SQLIPC_NULL };

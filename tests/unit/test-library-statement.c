@@ -249,10 +249,69 @@ static void test_query_arguments(void) {
         fake_done(&f);
 }
 
-static int visit(const char *name, const char *description, void *userdata) {
+static int query_with(FakeService *f, const void *parameters, size_t n) {
+        sqlipc_cursor *c = NULL;
+        int r = sqlipc_query_with(f->connection, "db", "SELECT ?, ?", parameters, n, &c);
+
+        sqlipc_cursor_close(c);
+        return r;
+}
+
+static int64_t last_integer(FakeService *f, int at) {
+        int64_t first, second;
+
+        CHECK(sd_bus_message_rewind(f->last, true) >= 0);
+        CHECK(sd_bus_message_read(f->last, "sav", NULL, 2, "x", &first, "x", &second) >= 0);
+        return at == 0 ? first : second;
+}
+
+/* A program may have been built with a header that has more fields than this library knows, or without the size. */
+static void test_size_of_parameters(void) {
+        struct {
+                sqlipc_parameter known;
+                uint64_t unknown;
+        } later[2] = {
+                { .known = { .struct_size = sizeof later[0], .type = SQLIPC_INTEGER, .integer = 5 } },
+                { .known = { .struct_size = sizeof later[0], .type = SQLIPC_INTEGER, .integer = 6 } },
+        };
+        sqlipc_parameter now[2] = {
+                { .struct_size = sizeof now[0], .type = SQLIPC_INTEGER, .integer = 7 },
+                { .struct_size = sizeof now[0], .type = SQLIPC_INTEGER, .integer = 8 },
+        };
+        FakeService f;
+
+        fake_start(&f);
+        fake_set_result(&f, 1, 1);
+        CHECK_INT(query_with(&f, now, 2), 0);
+        CHECK_INT(last_integer(&f, 0), 7);
+        CHECK_INT(last_integer(&f, 1), 8);
+        CHECK_INT(query_with(&f, later, 2), 0);
+        CHECK_INT(last_integer(&f, 0), 5);
+        CHECK_INT(last_integer(&f, 1), 6);
+        later[1].unknown = 1;
+        CHECK_INT(query_with(&f, later, 2), -EOPNOTSUPP);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_NONE);
+        now[1].struct_size = 0;
+        CHECK_INT(query_with(&f, now, 2), -EINVAL);
+        for (size_t size = 0; size < sizeof now[0]; size++) {
+                now[0].struct_size = size;
+                CHECK_INT(query_with(&f, now, 1), -EINVAL);
+        }
+        now[0].struct_size = sizeof now[0] + 1;
+        CHECK_INT(query_with(&f, now, 1), -EINVAL);
+        now[0].struct_size = SIZE_MAX;
+        CHECK_INT(query_with(&f, now, 1), -EINVAL);
+        CHECK_INT(query_with(&f, NULL, 1), -EINVAL);
+        CHECK_INT(query_with(&f, NULL, 0), 0);
+        fake_done(&f);
+}
+
+static int visit(const sqlipc_database *database, void *userdata) {
+        const char *name = sqlipc_database_name(database);
         char *text = userdata;
 
-        strcat(strcat(strcat(strcat(text, name), "="), description), ";");
+        strcat(strcat(strcat(strcat(text, name), "="), sqlipc_database_description(database)), ":");
+        strcat(strcat(text, sqlipc_database_mode(database)), ";");
         return strcmp(name, "stop") == 0 || text[0] == 'X' ? 17 : 0;
 }
 
@@ -262,9 +321,9 @@ static void test_list_databases(void) {
 
         fake_start(&f);
         CHECK_INT(sqlipc_list_databases(f.connection, visit, text), 0);
-        CHECK_STRING(text, "chinook=Music;empty=;");
+        CHECK_STRING(text, "chinook=Music:read-only;empty=:;");
         CHECK_INT(sqlipc_list_databases(f.connection, visit, stopped), 17);
-        CHECK_STRING(stopped, "Xchinook=Music;");
+        CHECK_STRING(stopped, "Xchinook=Music:read-only;");
         fake_done(&f);
 }
 
@@ -278,6 +337,7 @@ static void test_null_handles(void) {
         CHECK_INT(sqlipc_open_address("unix:path=/nonexistent/bus", &connection), -ENOENT);
         CHECK(!connection);
         CHECK_INT(sqlipc_open_bus(NULL, &connection), -EINVAL);
+        CHECK(!sqlipc_database_name(NULL) && !sqlipc_database_description(NULL) && !sqlipc_database_mode(NULL));
         CHECK_INT(sqlipc_column_count(NULL), 0);
         CHECK_INT(sqlipc_column_type(NULL, 0), SQLIPC_NULL);
         CHECK_STRING(sqlipc_error_message(NULL), "");
@@ -299,6 +359,7 @@ int main(void) {
                 TEST(test_bind),
                 TEST(test_bind_by_name),
                 TEST(test_query_arguments),
+                TEST(test_size_of_parameters),
                 TEST(test_list_databases),
                 TEST(test_null_handles),
         };

@@ -218,8 +218,9 @@ const char *const *catalog_columns(Catalog *catalog, const char *table) {
         return names_of_rows(catalog, names, "SELECT name FROM pragma_table_xinfo(?1) WHERE hidden <> 1", table);
 }
 
-static int on_database(const char *name, const char *description, void *userdata) {
-        (void) description;
+static int on_database(const sqlipc_database *database, void *userdata) {
+        const char *name = sqlipc_database_name(database);
+
         take(userdata, name, strlen(name));
         return 0;
 }

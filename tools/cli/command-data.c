@@ -61,7 +61,8 @@ static char *fits(const char *column, const char *pattern) {
 
 /* Names of what `condition` says, where the pattern fits the column. */
 static int list_names(Shell *shell, const char *condition, const char *column, const char *pattern) {
-        const sqlipc_parameter parameter = { .type = SQLIPC_TEXT, .bytes = pattern ?: "%", .size = strlen(pattern ?: "%") };
+        const sqlipc_parameter parameter = { .struct_size = sizeof parameter, .type = SQLIPC_TEXT,
+                                             .bytes = pattern ?: "%", .size = strlen(pattern ?: "%") };
         g_autofree char *fit = fits(column, parameter.bytes);
         g_autofree char *sql = g_strdup_printf("SELECT name FROM sqlite_schema WHERE %s AND %s ORDER BY 1", condition, fit);
         g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
@@ -126,7 +127,8 @@ static int take_column(sqlipc_cursor *cursor, bool is_row, void *userdata) {
 
 /* What a view or a virtual table has for columns stands in no SQL. A broken one has none: nothing to complain about. */
 static int append_fake_columns(Shell *shell, GString *sql, const char *name) {
-        const sqlipc_parameter parameter = { .type = SQLIPC_TEXT, .bytes = name, .size = strlen(name) };
+        const sqlipc_parameter parameter = { .struct_size = sizeof parameter, .type = SQLIPC_TEXT,
+                                             .bytes = name, .size = strlen(name) };
         g_autoptr(GString) columns = g_string_new(NULL);
         Query query = query_init(shell, "SELECT name FROM pragma_table_info(?1)", take_column, columns);
         int r;
@@ -166,7 +168,8 @@ static int write_lines(Shell *shell, const GString *text) {
 }
 
 static int write_schema(Shell *shell, const char *pattern, bool indent) {
-        const sqlipc_parameter parameter = { .type = pattern ? SQLIPC_TEXT : SQLIPC_NULL,
+        const sqlipc_parameter parameter = { .struct_size = sizeof parameter,
+                                             .type = pattern ? SQLIPC_TEXT : SQLIPC_NULL,
                                              .bytes = pattern,
                                              .size = pattern ? strlen(pattern) : 0 };
         g_autofree char *fit = fits("tbl_name", pattern ?: "%");

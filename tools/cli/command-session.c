@@ -170,8 +170,8 @@ static int read_choice(char **arguments, BusChoice *ret) {
         return 0;
 }
 
-static int ignore_database(const char *name, const char *description, void *userdata) {
-        (void) name, (void) description, (void) userdata;
+static int ignore_database(const sqlipc_database *database, void *userdata) {
+        (void) database, (void) userdata;
         return 1;
 }
 

@@ -38,7 +38,8 @@ static int take_relation(sqlipc_cursor *cursor, bool is_row, void *userdata) {
 }
 
 static int find_relation(Shell *shell, const char *name, Relation *ret) {
-        const sqlipc_parameter parameter = { .type = SQLIPC_TEXT, .bytes = name, .size = strlen(name) };
+        const sqlipc_parameter parameter = { .struct_size = sizeof parameter, .type = SQLIPC_TEXT,
+                                             .bytes = name, .size = strlen(name) };
         int r = query_run(shell, RELATION_SQL, &parameter, 1, take_relation, ret, NULL);
 
         if (r < 0 || ret->name)
@@ -87,7 +88,8 @@ static int take_attributes(sqlipc_cursor *cursor, bool is_row, void *userdata) {
 
 /* Those that one of its columns has. */
 static int find_attributes(Shell *shell, const char *name, unsigned *ret) {
-        const sqlipc_parameter parameter = { .type = SQLIPC_TEXT, .bytes = name, .size = strlen(name) };
+        const sqlipc_parameter parameter = { .struct_size = sizeof parameter, .type = SQLIPC_TEXT,
+                                             .bytes = name, .size = strlen(name) };
         g_autoptr(GString) sql = g_string_new("SELECT ");
 
         *ret = 0;
@@ -147,7 +149,8 @@ static int take_line(sqlipc_cursor *cursor, bool is_row, void *userdata) {
 }
 
 static int append_sections(Shell *shell, const char *name, GString *text) {
-        const sqlipc_parameter parameter = { .type = SQLIPC_TEXT, .bytes = name, .size = strlen(name) };
+        const sqlipc_parameter parameter = { .struct_size = sizeof parameter, .type = SQLIPC_TEXT,
+                                             .bytes = name, .size = strlen(name) };
         Sections sections = { .text = text };
         int r = query_run(shell, SECTIONS_SQL, &parameter, 1, take_line, &sections, NULL);
 

@@ -319,6 +319,7 @@ static void publish(ParameterList *list, const char *name, const Parameter *valu
         static const Parameter null = { .type = SQLIPC_NULL };
         const Parameter *parameter = value ?: &null;
         sqlipc_parameter public = {
+                .struct_size = sizeof public,
                 .name = name,
                 .type = parameter->type,
                 .integer = parameter->integer,

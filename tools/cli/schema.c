@@ -215,6 +215,7 @@ static int read_row(sqlipc_cursor *cursor, bool is_row, void *userdata) {
 
 int schema_read(Shell *shell, const char *pattern, Schema **ret) {
         const sqlipc_parameter parameter = {
+                .struct_size = sizeof parameter,
                 .type = pattern ? SQLIPC_TEXT : SQLIPC_NULL,
                 .bytes = pattern,
                 .size = pattern ? strlen(pattern) : 0,

@@ -96,9 +96,8 @@ void session_change_bus(Session *session, BusChoice *choice) {
         session->generation++;
 }
 
-static int is_wanted(const char *name, const char *description, void *userdata) {
-        (void) description;
-        return g_str_equal(name, userdata);
+static int is_wanted(const sqlipc_database *database, void *userdata) {
+        return g_str_equal(sqlipc_database_name(database), userdata);
 }
 
 int session_open(Session *session, const char *name) {

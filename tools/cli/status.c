@@ -85,16 +85,19 @@ static void append_service(Shell *shell, GString *text) {
 
 /* ---- What may be read --------------------------------------------------------------------------------------------- */
 
-static int add_database(const char *name, const char *description, void *userdata) {
-        GString *names = userdata;
-
-        (void) description;
+static void add_name(GString *names, const char *name) {
         g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", name);
+}
+
+static int add_database(const sqlipc_database *database, void *userdata) {
+        add_name(userdata, sqlipc_database_name(database));
         return 0;
 }
 
 static int add_table(sqlipc_cursor *cursor, bool is_row, void *userdata) {
-        return is_row ? add_database(sqlipc_column_text(cursor, 0, NULL) ?: "", NULL, userdata) : 0;
+        if (is_row)
+                add_name(userdata, sqlipc_column_text(cursor, 0, NULL) ?: "");
+        return 0;
 }
 
 static int append_rights(Shell *shell, GString *text) {

@@ -128,7 +128,9 @@ static int give_up_half_way(sqlipc_connection *c) {
 
 /* Texts and names that no D-Bus string holds. */
 static int ask_for_odd_values(sqlipc_connection *c) {
-        const sqlipc_parameter parameters[] = { { .name = ":a", .type = SQLIPC_TEXT, .bytes = "\xff", .size = 1 } };
+        const sqlipc_parameter parameters[] = {
+                { .struct_size = sizeof(sqlipc_parameter), .name = ":a", .type = SQLIPC_TEXT, .bytes = "\xff", .size = 1 },
+        };
         sqlipc_cursor *cursor = NULL;
         size_t size = 0;
         int r = sqlipc_query_with(c, "odd", "SELECT :a AS \"a\", * FROM odd_names", parameters, 1, &cursor);
@@ -239,9 +241,8 @@ static int give_up_early(sqlipc_connection *c) {
         return r < 0 ? r : count_rows(c, "SELECT 1", 1);
 }
 
-static int count_database(const char *name, const char *description, void *userdata) {
-        (void) name;
-        (void) description;
+static int count_database(const sqlipc_database *database, void *userdata) {
+        (void) database;
         ++*(int *) userdata;
         return 0;
 }
