@@ -187,11 +187,11 @@ _public_ int sqlipc_open_user_remote(const char *host, sqlipc_connection **ret_c
 _public_ sd_bus *sqlipc_get_bus(sqlipc_connection *connection) {
         int r;
 
-        if (!connection)
+        if (connection_check(connection) < 0)
                 return NULL;
         if (connection->open_bus)
                 (void) connection_process(connection); /* finds out whether it was lost since */
-        r = connection_ensure_bus(connection);
+        r = connection->closed ? -ENOTCONN : connection_ensure_bus(connection);
         if (r >= 0 && !connection_is_open(connection))
                 r = -ENOTCONN;
         if (r < 0) {

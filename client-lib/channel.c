@@ -42,11 +42,17 @@ Channel *channel_get(sqlipc_connection *c, const char *path) {
         return ch;
 }
 
+void channels_close(sqlipc_connection *c) {
+        Channel *ch;
+
+        LIST_FOREACH(ch, &c->channels, link)
+                channel_drop(ch);
+}
+
 void channels_free(sqlipc_connection *c) {
         Channel *ch;
 
         while ((ch = LIST_FIRST(&c->channels))) {
-                channel_drop(ch);
                 LIST_REMOVE(ch, link);
                 free(ch->requests);
                 free(ch->owner);

@@ -86,7 +86,8 @@ typedef struct Channel {
 /* The channel of the database object `path`, the connection's; NULL: no memory. */
 Channel *channel_get(sqlipc_connection *c, const char *path);
 
-/* All channels of a connection that is closed. */
+/* Drops all channels of a connection that is being closed; and frees them, once no run refers to one. */
+void channels_close(sqlipc_connection *c);
 void channels_free(sqlipc_connection *c);
 
 /* Asks for a socket, if it is CLOSED. 0: it is OPENING or OPEN; negative: it could not be asked. */

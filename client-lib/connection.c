@@ -46,11 +46,12 @@ unsigned process_forks(void) {
 }
 
 static int connection_new(sqlipc_connection **ret) {
-        _cleanup_(sqlipc_closep) sqlipc_connection *c = malloc(sizeof *c);
+        _cleanup_(sqlipc_connection_unrefp) sqlipc_connection *c = malloc(sizeof *c);
 
         if (!c)
                 return -ENOMEM;
         *c = (sqlipc_connection) {
+                .n_ref = 1,
                 .blocking = true,
                 .timeout_usec = TIMEOUT_DEFAULT_USEC,
                 .row_memory_max = SIZE_MAX,
@@ -73,7 +74,7 @@ static int connection_new(sqlipc_connection **ret) {
 }
 
 static int open_own(int (*open_bus)(sd_bus **, const char *), const char *address, sqlipc_connection **ret) {
-        _cleanup_(sqlipc_closep) sqlipc_connection *c = NULL;
+        _cleanup_(sqlipc_connection_unrefp) sqlipc_connection *c = NULL;
         int r;
 
         if (!ret)
@@ -122,51 +123,92 @@ _public_ int sqlipc_open_bus(sd_bus *bus, sqlipc_connection **ret_connection) {
         return 0;
 }
 
-_public_ sqlipc_connection *sqlipc_close(sqlipc_connection *c) {
+/* ---- Ending ------------------------------------------------------------------------------------------------------- */
+
+/* Ends all that goes on. Statements and cursors stay where they are, for the program to free, and answer -ENOTCONN. */
+static void close_connection(sqlipc_connection *c) {
         sqlipc_cursor *cursor;
         sqlipc_statement *statement;
 
-        if (!c)
-                return NULL;
-        while ((cursor = TAILQ_FIRST(&c->cursors)))
-                (void) sqlipc_cursor_close(cursor);
-        while ((statement = LIST_FIRST(&c->statements)))
-                (void) sqlipc_finalize(statement);
-        channels_free(c);
-        free(c->spare_cursor);
-
+        if (c->closed)
+                return;
+        TAILQ_FOREACH(cursor, &c->cursors, link)
+                cursor_close_connection(cursor);
+        LIST_FOREACH(statement, &c->statements, link)
+                statement_close_connection(statement);
+        channels_close(c);
+        c->closed = true;
+        c->polled_bus_fd = -1;
         c->epoll_fd = safe_close(c->epoll_fd);
-        c->wake_fd = safe_close(c->wake_fd);
         if (c->open_bus)
                 sd_bus_close_unref(c->bus); /* the daemon frees what we had as it sees us go */
         else
                 sd_bus_unref(c->bus);
+        c->bus = NULL;
+}
+
+_public_ sqlipc_connection *sqlipc_connection_ref(sqlipc_connection *c) {
+        if (c)
+                atomic_fetch_add_explicit(&c->n_ref, 1, memory_order_relaxed);
+        return c;
+}
+
+/* Each statement and cursor holds a reference, so none is left. */
+_public_ sqlipc_connection *sqlipc_connection_unref(sqlipc_connection *c) {
+        if (!c || atomic_fetch_sub_explicit(&c->n_ref, 1, memory_order_acq_rel) > 1)
+                return NULL;
+        close_connection(c);
+        channels_free(c);
+        free(c->spare_cursor);
+        c->wake_fd = safe_close(c->wake_fd); /* not earlier: a cursor may be cancelled as long as it is there */
         free(c->address);
         free(c);
         return NULL;
+}
+
+_public_ void sqlipc_connection_unrefp(sqlipc_connection **connection) {
+        (void) sqlipc_connection_unref(*connection);
+}
+
+_public_ sqlipc_connection *sqlipc_close(sqlipc_connection *c) {
+        if (c)
+                close_connection(c);
+        return sqlipc_connection_unref(c);
 }
 
 _public_ void sqlipc_closep(sqlipc_connection **connection) {
         (void) sqlipc_close(*connection);
 }
 
-_public_ int sqlipc_set_timeout(sqlipc_connection *connection, uint64_t usec) {
-        if (!connection)
+int connection_check(sqlipc_connection *c) {
+        if (!c)
                 return -EINVAL;
+        return c->closed ? error_set_errno(&c->error, -ENOTCONN, "The connection was closed.") : 0;
+}
+
+_public_ int sqlipc_set_timeout(sqlipc_connection *connection, uint64_t usec) {
+        int r = connection_check(connection);
+
+        if (r < 0)
+                return r;
         connection->timeout_usec = usec;
         return 0;
 }
 
 _public_ int sqlipc_set_allow_interactive_authorization(sqlipc_connection *connection, int allow) {
-        if (!connection)
-                return -EINVAL;
+        int r = connection_check(connection);
+
+        if (r < 0)
+                return r;
         connection->allow_interactive_authorization = allow != 0;
         return 0;
 }
 
 _public_ int sqlipc_set_row_memory_max(sqlipc_connection *connection, size_t size) {
-        if (!connection)
-                return -EINVAL;
+        int r = connection_check(connection);
+
+        if (r < 0)
+                return r;
         connection->row_memory_max = size;
         return 0;
 }
@@ -176,11 +218,13 @@ bool connection_is_open(sqlipc_connection *c) {
 }
 
 static int dispatch_bus(sqlipc_connection *c) {
-        int r, done = 0;
+        int r = 0, done = 0;
 
-        while ((r = sd_bus_process(c->bus, NULL)) > 0)
+        while (!c->closed && (r = sd_bus_process(c->bus, NULL)) > 0) /* a handler of the program may close it */
                 done = 1;
-        if (r == -ENOTCONN || r == -ECONNRESET) /* closed: every call under way has had its answer */
+        if (c->closed)
+                return -ENOTCONN;
+        if (r == -ENOTCONN || r == -ECONNRESET) /* the bus is gone: every call under way has had its answer */
                 return done;
         return r < 0 ? r : done;
 }
@@ -241,6 +285,8 @@ int connection_process(sqlipc_connection *c) {
         uint64_t count;
         int r;
 
+        if (c->closed)
+                return connection_check(c);
         if (c->dispatching) /* a handler of the caller's bus came back to us */
                 return -EBUSY;
 
@@ -252,6 +298,8 @@ int connection_process(sqlipc_connection *c) {
                 count = 0;
         r = dispatch_bus(c);
         c->dispatching = false;
+        if (c->closed)
+                return connection_check(c);
         if (r >= 0)
                 TAILQ_FOREACH(cursor, &c->cursors, link)
                         cursor_advance(cursor);
@@ -303,6 +351,8 @@ int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline
         uint64_t bus_until = UINT64_MAX, channels_until = channels_deadline(c);
         int r;
 
+        if (c->closed)
+                return connection_check(c);
         if (*deadline == 0) {
                 uint64_t now = now_usec();
 

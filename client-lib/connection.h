@@ -10,6 +10,7 @@
 #define SQLIPC_CONNECTION_H
 
 #include <poll.h>
+#include <stdatomic.h>
 #include <sys/queue.h>
 
 #include "error.h"
@@ -22,6 +23,8 @@ typedef enum Descriptors {
 } Descriptors;
 
 struct sqlipc_connection {
+        atomic_uint n_ref;         /* the program's, and one for each statement and cursor */
+        bool closed;               /* by sqlipc_close(): no bus, no channels; what is left waits to be freed */
         sd_bus *bus;               /* owned, or a reference on the caller's */
         int (*open_bus)(sd_bus **ret, const char *address); /* opens another after a loss; NULL: the bus is the caller's */
         char *address;             /* for open_bus, may be NULL */
@@ -47,6 +50,9 @@ struct sqlipc_connection {
         sqlipc_cursor *spare_cursor; /* memory of the last one closed, for the next */
         Error error;               /* of the last call that failed */
 };
+
+/* Whether a program may still ask something of it. 0, -EINVAL (NULL), or -ENOTCONN, which it then has as its error: closed. */
+int connection_check(sqlipc_connection *c);
 
 /* A usable bus: opens another one if ours was lost. Statements of the lost one are then to be compiled again. */
 int connection_ensure_bus(sqlipc_connection *c);

@@ -26,7 +26,7 @@ int cursor_new(sqlipc_cursor **ret, sqlipc_connection *connection, sqlipc_statem
                 free(path);
                 return -ENOMEM;
         }
-        *c = (sqlipc_cursor) { .connection = connection, .state = CURSOR_WAITING, .statement = s,
+        *c = (sqlipc_cursor) { .connection = sqlipc_connection_ref(connection), .state = CURSOR_WAITING, .statement = s,
                                .retries_left = CHANNEL_RETRIES_MAX };
         atomic_init(&c->cancelled, false);
         if (s) {
@@ -486,19 +486,31 @@ void cursor_detach(sqlipc_cursor *c) {
         c->n_values = 0;
 }
 
+void cursor_close_connection(sqlipc_cursor *c) {
+        if (c->state != CURSOR_DONE) {
+                (void) error_set_errno(&c->error, -ENOTCONN, "The connection was closed.");
+                finish(c);
+        }
+        c->n_values = 0;
+}
+
 _public_ sqlipc_cursor *sqlipc_cursor_close(sqlipc_cursor *c) {
+        sqlipc_connection *connection;
+
         if (!c)
                 return NULL;
-        TAILQ_REMOVE(&c->connection->cursors, c, link);
+        connection = c->connection;
+        TAILQ_REMOVE(&connection->cursors, c, link);
         if (c->run == &c->own) {
                 finish(c);
                 run_done(&c->own);
         } else
                 cursor_detach(c);
-        if (c->connection->spare_cursor)
+        if (connection->spare_cursor)
                 free(c);
         else
-                c->connection->spare_cursor = c;
+                connection->spare_cursor = c;
+        (void) sqlipc_connection_unref(connection);
         return NULL;
 }
 
@@ -520,6 +532,9 @@ _public_ int sqlipc_execute(sqlipc_statement *statement, sqlipc_cursor **ret_cur
         connection = statement->connection;
         if (!ret_cursor)
                 return connection_fail_errno(connection, -EINVAL);
+        r = connection_check(connection);
+        if (r < 0)
+                return r;
 
         if (statement->cursor)
                 cursor_detach(statement->cursor);

@@ -30,7 +30,7 @@ typedef enum CursorState {
 } CursorState;
 
 struct sqlipc_cursor {
-        sqlipc_connection *connection;
+        sqlipc_connection *connection; /* a reference */
         TAILQ_ENTRY(sqlipc_cursor) link;
         CursorState state;
         sqlipc_statement *statement; /* not owned; NULL: a query, or detached */
@@ -61,6 +61,9 @@ void cursor_advance(sqlipc_cursor *c);
 
 /* Its statement goes on without it: ends its run, -ESTALE from now on if that was not over. */
 void cursor_detach(sqlipc_cursor *c);
+
+/* The connection is being closed: the cursor fails with -ENOTCONN unless it has ended, and is still the program's to close. */
+void cursor_close_connection(sqlipc_cursor *c);
 
 /* Ends it with this failure. */
 void cursor_fail(sqlipc_cursor *c, const Error *e);

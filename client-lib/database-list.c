@@ -80,11 +80,16 @@ static int read_database(sd_bus_message *reply, sqlipc_database *ret) {
 
 _public_ int sqlipc_list_databases(sqlipc_connection *connection, sqlipc_database_visitor visit, void *userdata) {
         _cleanup_message_ sd_bus_message *reply = NULL;
+        _cleanup_(sqlipc_connection_unrefp) sqlipc_connection *kept = NULL;
         sqlipc_database database;
         int r, stop;
 
         if (!connection || !visit)
                 return connection_fail_errno(connection, -EINVAL);
+        r = connection_check(connection);
+        if (r < 0)
+                return r;
+        kept = sqlipc_connection_ref(connection); /* a handler or the visitor may close it */
         r = request(connection, &reply);
         if (r < 0)
                 return r;

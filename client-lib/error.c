@@ -195,6 +195,8 @@ int error_set_send(Error *e, int r) {
 }
 
 int connection_fail_send(sqlipc_connection *connection, int r) {
+        if (connection->closed)
+                return connection_check(connection);
         return error_set_send(&connection->error, r);
 }
 
@@ -205,7 +207,7 @@ int error_set_no_descriptors(Error *e) {
 
 int connection_fail_wait(sqlipc_connection *connection, int r) {
         if (r != -ETIMEDOUT)
-                return error_set_send(&connection->error, r);
+                return connection_fail_send(connection, r);
         return error_set_errno(&connection->error, r, "No answer within %.3g s.", (double) connection->timeout_usec / 1e6);
 }
 

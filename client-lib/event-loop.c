@@ -98,10 +98,10 @@ static int ensure_epoll(sqlipc_connection *c) {
 }
 
 _public_ int sqlipc_set_blocking(sqlipc_connection *connection, int blocking) {
-        int r;
+        int r = connection_check(connection);
 
-        if (!connection)
-                return -EINVAL;
+        if (r < 0)
+                return r;
         if (!blocking) {
                 r = ensure_epoll(connection); /* from here on -EAGAIN arms pipes in it */
                 if (r < 0)
@@ -113,10 +113,10 @@ _public_ int sqlipc_set_blocking(sqlipc_connection *connection, int blocking) {
 }
 
 _public_ int sqlipc_get_fd(sqlipc_connection *connection) {
-        int r;
+        int r = connection_check(connection);
 
-        if (!connection)
-                return -EINVAL;
+        if (r < 0)
+                return r;
         r = ensure_epoll(connection);
         if (r < 0)
                 return connection_fail_errno(connection, r);
@@ -125,18 +125,22 @@ _public_ int sqlipc_get_fd(sqlipc_connection *connection) {
 }
 
 _public_ int sqlipc_get_events(sqlipc_connection *connection) {
-        if (!connection)
-                return -EINVAL;
+        int r = connection_check(connection);
+
+        if (r < 0)
+                return r;
         connection_update_events(connection);
         return POLLIN;
 }
 
 _public_ int sqlipc_get_timeout(sqlipc_connection *connection, uint64_t *ret_usec) {
         uint64_t channels_until;
-        int r;
+        int r = connection_check(connection);
 
-        if (!connection || !ret_usec)
-                return -EINVAL;
+        if (r < 0)
+                return r;
+        if (!ret_usec)
+                return connection_fail_errno(connection, -EINVAL);
         connection_update_events(connection);
         *ret_usec = UINT64_MAX;
         r = sd_bus_get_timeout(connection->bus, ret_usec);
@@ -169,10 +173,12 @@ static int collect_pipes(sqlipc_connection *c) {
 }
 
 _public_ int sqlipc_process(sqlipc_connection *connection) {
-        int r, pipes;
+        _cleanup_(sqlipc_connection_unrefp) sqlipc_connection *kept = NULL;
+        int r = connection_check(connection), pipes;
 
-        if (!connection)
-                return -EINVAL;
+        if (r < 0)
+                return r;
+        kept = sqlipc_connection_ref(connection); /* a handler may close it */
         pipes = collect_pipes(connection);
         r = connection_process(connection);
         if (r < 0)

@@ -226,6 +226,9 @@ static int query_with(sqlipc_connection *connection, const char *database, const
         char *path;
         int r;
 
+        r = connection_check(connection);
+        if (r < 0)
+                return r;
         r = check_sql(&connection->error, sql);
         if (r < 0)
                 return r;

@@ -2,25 +2,26 @@
 /**
  * @file sqlipc.h - rows of SQLite databases that another program shares, over D-Bus and a passed pipe.
  *
- *      sqlipc_connection  one bus, one daemon           sqlipc_open_user() ... sqlipc_close()
+ *      sqlipc_connection  one bus, one daemon           sqlipc_open_user() ... sqlipc_connection_unref() or sqlipc_close()
  *      sqlipc_statement   one compiled SELECT           sqlipc_prepare() ... sqlipc_finalize()
  *      sqlipc_cursor      one run of it, row by row     sqlipc_execute() or sqlipc_query() ... sqlipc_cursor_close()
  *
  * Errors. A function that can fail returns a negative errno; the connection it belongs to then holds the details until its
  * next call that fails: sqlipc_error_code() and the functions beside it. Where nothing else is said a function may also
  * return -EINVAL for an argument that cannot be right (a NULL handle), -ENOMEM, -ECHILD in a process that forked after the
- * connection was opened, and -EBUSY for a call that waits from within a handler of the same bus connection. What is -EAGAIN
- * is no failure, and leaves the details as they are.
+ * connection was opened, -ENOTCONN after sqlipc_close(), and -EBUSY for a call that waits from within a handler of the same bus
+ * connection. What is -EAGAIN is no failure, and leaves the details as they are.
  *
  * Threads. A connection, its statements and its cursors are used by one thread at a time; different connections are
- * independent. Only sqlipc_cursor_cancel() may be called from any thread while another uses the cursor.
+ * independent. Only sqlipc_cursor_cancel(), sqlipc_connection_ref() and sqlipc_connection_unref() may be called from any thread
+ * while another uses the cursor or connection.
  *
  * Signals. The library never changes a signal's disposition, and never raises SIGPIPE. A call that waits goes on after a
  * signal handler; to end it, the handler calls sqlipc_cursor_cancel().
  *
  * Ownership. What a function hands out as `ret_...` is the caller's to close, and is written only on success. Strings and
  * values that are returned stay the library's, and are valid until what their function names. What is passed in is
- * copied.
+ * copied. Statements and cursors keep their connection alive, so a program may free the three kinds of object in any order.
  *
  * Blocking. Functions block until they are done or the connection's timeout has passed (-ETIMEDOUT), unless
  * sqlipc_set_blocking() said otherwise: then they never wait, and what is not there yet is -EAGAIN. See "Event loops".
@@ -54,7 +55,8 @@ typedef struct sqlipc_cursor sqlipc_cursor;
 /**
  * Open a connection of its own to the system bus, to the user's bus, or to the bus at `address` (a D-Bus address, as
  * "unix:path=/run/user/1000/bus"; copied). Does not wait for the bus, nor start the daemon: the first call does. If the bus
- * connection is lost later, the next call that needs it opens another one. The caller closes it with sqlipc_close().
+ * connection is lost later, the next call that needs it opens another one. The connection comes with one reference, the
+ * caller's, to be given back by sqlipc_connection_unref() or sqlipc_close().
  *
  * Errors: what connecting the socket gave (-ENOENT, -ECONNREFUSED, -EACCES), -ENOMEDIUM where the environment does not
  * say where the user's bus is. There is no connection then to ask for details. Since: 0.1
@@ -94,8 +96,21 @@ int sqlipc_open_bus(struct sd_bus *bus, sqlipc_connection **ret_connection);
 struct sd_bus *sqlipc_get_bus(sqlipc_connection *connection);
 
 /**
- * Closes the connection; runs under way end, statements and cursors that are still open are freed with it, and must not
- * be used any more. Not while a call on it is on the stack, as from a visitor. Never blocks. NULL is allowed. Returns NULL.
+ * Takes a reference, and returns the connection; gives one back, and returns NULL. With the last reference the connection is
+ * closed, as by sqlipc_close(), and freed. Each statement and each cursor holds a reference, too: a connection that the program
+ * gave back goes on working for those that are left, and ends with the last of them. From any thread that has a reference; the
+ * last one closes in its thread, which for sqlipc_open_bus() must be that of the bus. NULL is allowed.
+ * Since: 0.1
+ */
+sqlipc_connection *sqlipc_connection_ref(sqlipc_connection *connection);
+sqlipc_connection *sqlipc_connection_unref(sqlipc_connection *connection);
+
+/**
+ * Closes the connection at once, and gives back the caller's reference: runs under way end, the bus connection is closed
+ * (unless it is the caller's, of sqlipc_open_bus()), sqlipc_get_fd()'s descriptor too. Statements and cursors that are still open
+ * stay the caller's to free, in any order; a cursor that had not ended, and every other call on them or the connection that
+ * could fail, gives -ENOTCONN, and there is no current row. Values may still be bound. May be called by a visitor, or by a
+ * handler of the bus connection: a call that waits then returns -ENOTCONN. Never blocks. NULL is allowed. Returns NULL.
  * Since: 0.1
  */
 sqlipc_connection *sqlipc_close(sqlipc_connection *connection);
@@ -500,10 +515,10 @@ int sqlipc_process(sqlipc_connection *connection);
 /* ---- Cleanup helpers ---------------------------------------------------------------------------------------------- */
 
 /**
- * For __attribute__((cleanup)): close what the variable holds. Declare a connection before its statements, and those before
- * their cursors: variables are cleaned up in reverse order.
+ * For __attribute__((cleanup)): give back, or close, what the variable holds, in whatever order.
  * Since: 0.1
  */
+void sqlipc_connection_unrefp(sqlipc_connection **connection);
 void sqlipc_closep(sqlipc_connection **connection);
 void sqlipc_finalizep(sqlipc_statement **statement);
 void sqlipc_cursor_closep(sqlipc_cursor **cursor);

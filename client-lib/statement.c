@@ -143,6 +143,12 @@ void statement_lose(sqlipc_statement *s) {
                 s->state = STATEMENT_LOST;
 }
 
+void statement_close_connection(sqlipc_statement *s) {
+        release(s);
+        s->state = STATEMENT_FAILED;
+        (void) error_set_errno(&s->error, -ENOTCONN, "The connection was closed.");
+}
+
 void statements_on_bus_lost(sqlipc_connection *c) {
         sqlipc_statement *s;
 
@@ -168,7 +174,7 @@ static int statement_new(sqlipc_statement **ret, sqlipc_connection *c, const cha
                 free(s);
                 return -ENOMEM;
         }
-        *s = (sqlipc_statement) { .connection = c, .state = STATEMENT_LOST, .sql = steal(copy) };
+        *s = (sqlipc_statement) { .connection = sqlipc_connection_ref(c), .state = STATEMENT_LOST, .sql = steal(copy) };
         run_init(&s->run, c, steal(path), channel);
         LIST_INSERT_HEAD(&c->statements, s, link);
         *ret = s;
@@ -200,6 +206,9 @@ _public_ int sqlipc_prepare(sqlipc_connection *connection, const char *database,
 
         if (!connection || !database || !sql || !ret_statement)
                 return connection_fail_errno(connection, -EINVAL);
+        r = connection_check(connection);
+        if (r < 0)
+                return r;
         r = check_sql(&connection->error, sql);
         if (r < 0)
                 return r;
@@ -219,8 +228,11 @@ _public_ int sqlipc_prepare(sqlipc_connection *connection, const char *database,
 }
 
 _public_ sqlipc_statement *sqlipc_finalize(sqlipc_statement *s) {
+        sqlipc_connection *connection;
+
         if (!s)
                 return NULL;
+        connection = s->connection;
         if (s->cursor)
                 cursor_detach(s->cursor);
         release(s);
@@ -230,6 +242,7 @@ _public_ sqlipc_statement *sqlipc_finalize(sqlipc_statement *s) {
         (void) bindings_unref(s->bindings);
         free(s->sql);
         free(s);
+        (void) sqlipc_connection_unref(connection);
         return NULL;
 }
 

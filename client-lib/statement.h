@@ -42,7 +42,7 @@ typedef struct Description {
 } Description;
 
 struct sqlipc_statement {
-        sqlipc_connection *connection;
+        sqlipc_connection *connection; /* a reference */
         LIST_ENTRY(sqlipc_statement) link;
         StatementState state;
         char *sql;
@@ -87,6 +87,9 @@ int statement_read_description(sqlipc_statement *s);
 
 /* What the daemon knew of it is gone, or of no use: the next execution compiles it again. */
 void statement_lose(sqlipc_statement *s);
+
+/* The connection is being closed: the statement gives back what the service holds for it, and fails with -ENOTCONN. */
+void statement_close_connection(sqlipc_statement *s);
 
 /* Every statement of a bus that is gone. */
 void statements_on_bus_lost(sqlipc_connection *c);

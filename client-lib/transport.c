@@ -167,8 +167,10 @@ void transport_on_channel_answered(Channel *ch) {
 }
 
 _public_ int sqlipc_set_transport(sqlipc_connection *connection, sqlipc_transport transport) {
-        if (!connection)
-                return -EINVAL;
+        int r = connection_check(connection);
+
+        if (r < 0)
+                return r;
         if (transport != SQLIPC_TRANSPORT_AUTO && transport != SQLIPC_TRANSPORT_DBUS && !needs_descriptors(transport))
                 return connection_fail_errno(connection, -EINVAL);
         if (needs_descriptors(transport) && connection_descriptors(connection) == DESCRIPTORS_NONE)

@@ -62,9 +62,21 @@ static void start(sqlipc_transport transport) {
         CHECK_INT(sqlipc_set_blocking(f.connection, 0), 0);
 }
 
+/* Cursors that a test left open. */
+static sqlipc_cursor *left[16];
+
+static void close_cursor(sqlipc_cursor *c) {
+        for (size_t i = 0; i < N_ELEMENTS(left); i++)
+                if (left[i] == c)
+                        left[i] = NULL;
+        (void) sqlipc_cursor_close(c);
+}
+
 static void stop(void) {
         if (channels[1] >= 0)
                 close(channels[1]);
+        for (size_t i = 0; i < N_ELEMENTS(left); i++)
+                close_cursor(left[i]);
         fake_done(&f);
 }
 
@@ -91,7 +103,12 @@ static sqlipc_cursor *query(void) {
         sqlipc_cursor *c;
 
         CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &c, NULL), 0);
-        return c;
+        for (size_t i = 0; i < N_ELEMENTS(left); i++)
+                if (!left[i]) {
+                        left[i] = c;
+                        return c;
+                }
+        abort();
 }
 
 /* The next request: its kind and number; its payload in `payload`. */
@@ -182,7 +199,7 @@ static void test_pipelined(void) {
         for (int i = 2; i >= 0; i--)
                 check_end_of_result(c[i], 10 * i, 10 * i + 2);
         for (int i = 0; i < 3; i++)
-                sqlipc_cursor_close(c[i]);
+                close_cursor(c[i]);
         CHECK_INT(n_open, 1);
         CHECK_INT(f.n_query, 0);
         stop();
@@ -301,7 +318,7 @@ static void test_back_to_the_bus(void) {
         start(SQLIPC_TRANSPORT_CHANNEL);
         c = query();
         CHECK_INT(request(&number), REQUEST_QUERY);
-        sqlipc_cursor_close(c);
+        close_cursor(c);
         CHECK_INT(sqlipc_set_transport(f.connection, SQLIPC_TRANSPORT_AUTO), 0);
         CHECK_INT(request(&number), REQUEST_CANCEL);
         close(channels[1]);
@@ -328,7 +345,7 @@ static void check_nonsense(uint64_t offset, unsigned kind, size_t size) {
         CHECK_INT(next(c), -EBADMSG);
         while (recv(channels[1], &byte, 1, 0) > 0)
                 ;
-        sqlipc_cursor_close(c);
+        close_cursor(c);
         stop();
 }
 
@@ -419,7 +436,7 @@ static void test_statement(void) {
                 CHECK_INT(sqlipc_cursor_next(c), 1);
                 CHECK_INT(sqlipc_column_int64(c, 0), i);
                 CHECK_INT(sqlipc_cursor_next(c), 0);
-                sqlipc_cursor_close(c);
+                close_cursor(c);
                 CHECK(i == 0 || n_allocations == before);
         }
         CHECK_INT(sqlipc_execute(statement, &c), 0);
@@ -433,6 +450,7 @@ static void test_statement(void) {
         add_result(&s, number, 5, 5);
         answer(&s);
         check_end_of_result(c, 5, 5);
+        close_cursor(c);
         sqlipc_finalize(statement);
         CHECK_INT(request(&number), REQUEST_FINALIZE);
         CHECK_INT(number, prepared);
@@ -448,7 +466,7 @@ static void test_closed_cursor(void) {
         start(SQLIPC_TRANSPORT_CHANNEL);
         a = query();
         CHECK_INT(request(&first), REQUEST_QUERY);
-        sqlipc_cursor_close(a);
+        close_cursor(a);
         CHECK_INT(request(&number), REQUEST_CANCEL);
         CHECK_INT(number, first);
         b = query();
@@ -499,7 +517,7 @@ static void test_refused(void) {
                 c = query();
                 check_end_of_result(c, 1, 2);
                 CHECK_INT(sqlipc_cursor_get_transport(c), SQLIPC_TRANSPORT_PIPE);
-                sqlipc_cursor_close(c);
+                close_cursor(c);
         }
         CHECK_INT(sqlipc_set_transport(f.connection, (sqlipc_transport) 4), -EINVAL);
         CHECK_INT(sqlipc_set_transport(NULL, SQLIPC_TRANSPORT_AUTO), -EINVAL);

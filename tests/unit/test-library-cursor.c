@@ -292,20 +292,151 @@ static void test_execute_again_midway(void) {
         CHECK_INT(f.n_finalize, 1);
 }
 
-/* Everything is left open: the connection's end frees it all, and tells the service, whose bus is not ours to close. */
+static int close_connection(const sqlipc_database *database, void *userdata) {
+        (void) database;
+        (void) sqlipc_close(userdata);
+        return 5;
+}
+
+static void check_closed(sqlipc_connection *connection) {
+        sqlipc_statement *s = NULL;
+        sqlipc_cursor *c = NULL;
+        uint64_t usec;
+
+        CHECK_INT(sqlipc_prepare(connection, "db", "SELECT 1", &s), -ENOTCONN);
+        CHECK_INT(sqlipc_query(connection, "db", "SELECT 1", &c, NULL), -ENOTCONN);
+        CHECK_INT(sqlipc_list_databases(connection, close_connection, NULL), -ENOTCONN);
+        CHECK(!s && !c && !sqlipc_get_bus(connection));
+        CHECK_INT(sqlipc_process(connection), -ENOTCONN);
+        CHECK_INT(sqlipc_get_fd(connection), -ENOTCONN);
+        CHECK_INT(sqlipc_get_events(connection), -ENOTCONN);
+        CHECK_INT(sqlipc_get_timeout(connection, &usec), -ENOTCONN);
+        CHECK_INT(sqlipc_set_blocking(connection, 1), -ENOTCONN);
+        CHECK_INT(sqlipc_set_transport(connection, SQLIPC_TRANSPORT_AUTO), -ENOTCONN);
+        CHECK_INT(sqlipc_set_timeout(connection, 1), -ENOTCONN);
+        CHECK_INT(sqlipc_error_code(connection), SQLIPC_ERROR_NONE);
+        CHECK_STRING(sqlipc_error_message(connection), "The connection was closed.");
+}
+
+/* Runs under way end at once, and the service is told, whose bus is not ours to close. What the program still has is whole, and
+ * says that it is over. */
 static void test_close_connection_midway(void) {
         FakeService f;
-        sqlipc_cursor *c;
+        sqlipc_statement *executed, *idle;
+        sqlipc_cursor *of_statement, *of_query, *ended, *late;
 
         fake_start(&f);
+        fake_set_result(&f, 1, 1);
+        ended = query(&f);
+        check_rows(ended, 1, 1);
+        check_end(ended);
         fake_set_unfinished(&f, 1, 10);
-        c = execute(prepare(&f));
-        check_rows(c, 1, 3);
-        (void) prepare(&f);
-        (void) query(&f);
+        executed = prepare(&f);
+        of_statement = execute(executed);
+        check_rows(of_statement, 1, 3);
+        idle = prepare(&f);
+        of_query = query(&f);
+        (void) sqlipc_connection_ref(f.connection);
+        CHECK(!sqlipc_close(f.connection));
+        check_closed(f.connection);
+        CHECK_INT(sqlipc_cursor_next(of_statement), -ENOTCONN);
+        CHECK_INT(sqlipc_column_is_null(of_statement, 0), 1);
+        CHECK_INT(sqlipc_cursor_cancel(of_statement), 0);
+        CHECK_INT(sqlipc_cursor_next(of_query), -ENOTCONN);
+        CHECK_INT(sqlipc_cursor_next(ended), 0);
+        CHECK_INT(sqlipc_statement_is_ready(idle), -ENOTCONN);
+        CHECK_INT(sqlipc_execute(idle, &late), -ENOTCONN);
+        CHECK_INT(sqlipc_statement_column_count(idle), 1);
+        sqlipc_cursor_close(of_query);
+        sqlipc_finalize(executed);
+        CHECK_INT(sqlipc_cursor_next(of_statement), -ENOTCONN);
+        sqlipc_cursor_close(of_statement);
+        sqlipc_cursor_close(ended);
+        CHECK(!sqlipc_connection_unref(f.connection));
+        CHECK_INT(sqlipc_statement_is_ready(idle), -ENOTCONN);
+        sqlipc_finalize(idle);
+        f.connection = NULL;
         fake_done(&f);
         CHECK_INT(f.n_finalize, 2);
         CHECK_INT(f.n_cancel, 2);
+}
+
+static int close_from_handler(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        FakeService *f = userdata;
+
+        (void) m, (void) error;
+        f->connection = sqlipc_close(f->connection);
+        return 0;
+}
+
+/* A visitor, or a handler of the bus while a call of ours waits: that call ends. */
+static void test_close_from_callbacks(void) {
+        sqlipc_cursor *c;
+        FakeService f;
+
+        fake_start(&f);
+        CHECK_INT(sqlipc_list_databases(f.connection, close_connection, f.connection), 5);
+        f.connection = NULL;
+        fake_done(&f);
+
+        fake_start(&f);
+        fake_set_unfinished(&f, 1, 2);
+        c = query(&f);
+        check_rows(c, 1, 2);
+        CHECK(sd_bus_call_method_async(f.client_bus, NULL, NULL, "/", "a.b", "Ping", close_from_handler, &f, "") >= 0);
+        CHECK_INT(sqlipc_cursor_next(c), -ENOTCONN);
+        CHECK(!f.connection);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
+enum { FREE_CONNECTION, FREE_STATEMENT, FREE_CURSOR, FREE_QUERY, N_KINDS };
+
+/* Frees four kinds of object in the order of the digits of `order`. */
+static void check_order(const unsigned *order, bool at_once, int transport) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *of_statement, *of_query;
+
+        fake_start(&f);
+        CHECK_INT(sqlipc_set_transport(f.connection, (sqlipc_transport) transport), 0);
+        fake_set_unfinished(&f, 1, 4);
+        s = prepare(&f);
+        of_statement = execute(s);
+        check_rows(of_statement, 1, 2);
+        of_query = query(&f);
+        check_rows(of_query, 1, 2);
+        for (unsigned i = 0; i < N_KINDS; i++)
+                switch (order[i]) {
+                case FREE_CONNECTION:
+                        f.connection = at_once ? sqlipc_close(f.connection) : sqlipc_connection_unref(f.connection);
+                        break;
+                case FREE_STATEMENT:
+                        s = sqlipc_finalize(s);
+                        break;
+                case FREE_CURSOR:
+                        of_statement = sqlipc_cursor_close(of_statement);
+                        break;
+                case FREE_QUERY:
+                        if (f.connection || !at_once) /* it goes on, whatever was freed before */
+                                check_rows(of_query, 3, 4);
+                        else
+                                CHECK_INT(sqlipc_cursor_next(of_query), -ENOTCONN);
+                        of_query = sqlipc_cursor_close(of_query);
+                        break;
+                }
+        fake_done(&f);
+}
+
+static void test_free_in_any_order(void) {
+        for (unsigned n = 0; n < 256; n++) {
+                const unsigned order[] = { n % 4, n / 4 % 4, n / 16 % 4, n / 64 };
+
+                if ((1u << order[0] | 1u << order[1] | 1u << order[2] | 1u << order[3]) != 15)
+                        continue;
+                check_order(order, false, SQLIPC_TRANSPORT_AUTO);
+                check_order(order, true, SQLIPC_TRANSPORT_PIPE);
+        }
 }
 
 static atomic_bool dawdling;
@@ -455,6 +586,8 @@ int main(void) {
                 TEST(test_close_query_midway),
                 TEST(test_execute_again_midway),
                 TEST(test_close_connection_midway),
+                TEST(test_close_from_callbacks),
+                TEST(test_free_in_any_order),
                 TEST(test_late_replies),
                 TEST(test_timeout_goes_on),
                 TEST(test_cancel_from_thread),

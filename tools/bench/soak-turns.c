@@ -278,9 +278,9 @@ void soak_disconnect(SoakTurn *turn) {
         SoakClient *client = turn->client;
 
         turn->process->tallies[SOAK_SLOW].given_up += client->slow != NULL;
-        client->connection = sqlipc_close(client->connection); /* with all that is open there */
-        client->slow = NULL;
-        client->left = NULL;
+        client->connection = sqlipc_close(client->connection); /* with runs under way on it */
+        client->slow = sqlipc_cursor_close(client->slow);
+        client->left = sqlipc_finalize(client->left);
 }
 
 static int reconnect(SoakTurn *turn) {
