@@ -19,10 +19,11 @@ static int bind(sqlipc_statement *s, unsigned index, const Parameter *value) {
         int r;
 
         if (!value->name && (index < 1 || index > max))
-                return error_set_errno(&s->connection->error, -ERANGE, "There is no parameter %u: the statement has %u.",
-                                       index, s->description.n_parameters);
+                return statement_report(s, error_set_errno(&s->connection->error, -ERANGE,
+                                                           "There is no parameter %u: the statement has %u.",
+                                                           index, s->description.n_parameters));
         r = bindings_set(&s->bindings, index, value);
-        return r < 0 ? connection_fail_errno(s->connection, r) : 0;
+        return r < 0 ? statement_report(s, connection_fail_errno(s->connection, r)) : 0;
 }
 
 static int bind_by_name(sqlipc_statement *s, const Parameter *value) {
@@ -35,14 +36,14 @@ static int bind_by_name(sqlipc_statement *s, const Parameter *value) {
         if (index == 0) {
                 (void) error_set(&s->connection->error, ERROR_UNKNOWN_PARAMETER,
                                  "The statement has no parameter named %s, or several of that name.", value->name);
-                return s->connection->error.result = -ENXIO;
+                return statement_report(s, s->connection->error.result = -ENXIO);
         }
         nameless.name = NULL;
         return bind(s, index, &nameless);
 }
 
 static int check_bytes(sqlipc_statement *s, const void *bytes, size_t size) {
-        return !bytes && size > 0 ? connection_fail_errno(s->connection, -EINVAL) : 0;
+        return !bytes && size > 0 ? statement_report(s, connection_fail_errno(s->connection, -EINVAL)) : 0;
 }
 
 /* NULL text without a size is the NULL of SQL, as with sqlipc_query(). */

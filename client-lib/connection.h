@@ -51,7 +51,8 @@ struct sqlipc_connection {
         Error error;               /* of the last call that failed */
 };
 
-/* Whether a program may still ask something of it. 0, -EINVAL (NULL), or -ENOTCONN, which it then has as its error: closed. */
+/* Whether a program may still ask something of it. 0, -EINVAL (NULL), or -ENOTCONN, which it then has as its error: closed.
+ * */
 int connection_check(sqlipc_connection *c);
 
 /* A usable bus: opens another one if ours was lost. Statements of the lost one are then to be compiled again. */

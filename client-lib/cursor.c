@@ -27,7 +27,7 @@ int cursor_new(sqlipc_cursor **ret, sqlipc_connection *connection, sqlipc_statem
                 return -ENOMEM;
         }
         *c = (sqlipc_cursor) { .connection = sqlipc_connection_ref(connection), .state = CURSOR_WAITING, .statement = s,
-                               .retries_left = CHANNEL_RETRIES_MAX };
+                               .retries_left = CHANNEL_RETRIES_MAX, .error = { .sql_offset = -1 } };
         atomic_init(&c->cancelled, false);
         if (s) {
                 c->run = &s->run;
@@ -292,6 +292,7 @@ static int take_event(sqlipc_cursor *c, int event) {
                 return 0;
         case PAGE_END:
                 c->totals = c->run->decoder.end_counters;
+                c->error.result = 0;
                 note_result(c, c->totals.n_bytes, c->totals.usec);
                 finish(c);
                 return 0;
@@ -433,6 +434,12 @@ static int step_patiently(sqlipc_cursor *c) {
         return r;
 }
 
+/* A call failed, though the run goes on; the connection has the details. */
+static int report(sqlipc_cursor *c, int r) {
+        c->error = c->connection->error;
+        return r;
+}
+
 _public_ int sqlipc_cursor_next(sqlipc_cursor *c) {
         uint64_t deadline = 0;
         struct pollfd data;
@@ -448,14 +455,14 @@ _public_ int sqlipc_cursor_next(sqlipc_cursor *c) {
                         break;
                 r = connection_wait(c->connection, cursor_pollfd(c), &deadline);
                 if (r < 0)
-                        return connection_fail_wait(c->connection, r);
+                        return report(c, connection_fail_wait(c->connection, r));
         }
         c->run->waits_since = c->connection->n_turns;
         data = cursor_pollfd(c);
         if (data.fd >= 0) {
                 r = connection_arm(c->connection, data);
                 if (r < 0)
-                        return connection_fail_errno(c->connection, r);
+                        return report(c, connection_fail_errno(c->connection, r));
         }
         return -EAGAIN;
 }
@@ -522,25 +529,21 @@ _public_ void sqlipc_cursor_closep(sqlipc_cursor **cursor) {
         (void) sqlipc_cursor_close(*cursor);
 }
 
-_public_ int sqlipc_execute(sqlipc_statement *statement, sqlipc_cursor **ret_cursor) {
+static int execute(sqlipc_statement *s, sqlipc_cursor **ret_cursor) {
         _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *c = NULL;
-        sqlipc_connection *connection;
+        sqlipc_connection *connection = s->connection;
         int r;
 
-        if (!statement)
-                return -EINVAL;
-        connection = statement->connection;
         if (!ret_cursor)
                 return connection_fail_errno(connection, -EINVAL);
         r = connection_check(connection);
         if (r < 0)
                 return r;
-
-        if (statement->cursor)
-                cursor_detach(statement->cursor);
-        if (statement->state == STATEMENT_FAILED)
-                statement->state = STATEMENT_LOST;
-        r = cursor_new(&c, connection, statement, NULL);
+        if (s->cursor)
+                cursor_detach(s->cursor);
+        if (s->state == STATEMENT_FAILED)
+                s->state = STATEMENT_LOST;
+        r = cursor_new(&c, connection, s, NULL);
         if (r < 0)
                 return connection_fail_errno(connection, r);
         if (connection->blocking) {
@@ -551,4 +554,8 @@ _public_ int sqlipc_execute(sqlipc_statement *statement, sqlipc_cursor **ret_cur
                 cursor_advance(c);
         *ret_cursor = steal(c);
         return 0;
+}
+
+_public_ int sqlipc_execute(sqlipc_statement *statement, sqlipc_cursor **ret_cursor) {
+        return statement ? statement_report(statement, execute(statement, ret_cursor)) : -EINVAL;
 }

@@ -50,7 +50,7 @@ struct sqlipc_cursor {
         atomic_bool cancelled;       /* set by any thread */
         unsigned n_values;           /* of the row under the cursor */
         EndCounters totals;
-        Error error;                 /* DONE: result 0 is the end */
+        Error error;                 /* DONE: result 0 is the end; before: of the last call that failed */
 };
 
 /* A query's cursor, whose Query is yet to be sent, or a statement's (`path` NULL). `path` is taken also on failure. */
@@ -62,7 +62,8 @@ void cursor_advance(sqlipc_cursor *c);
 /* Its statement goes on without it: ends its run, -ESTALE from now on if that was not over. */
 void cursor_detach(sqlipc_cursor *c);
 
-/* The connection is being closed: the cursor fails with -ENOTCONN unless it has ended, and is still the program's to close. */
+/* The connection is being closed: the cursor fails with -ENOTCONN unless it has ended, and is still the program's to close.
+ * */
 void cursor_close_connection(sqlipc_cursor *c);
 
 /* Ends it with this failure. */

@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "connection.h"
+#include "cursor.h"
 #include "error.h"
 #include "sqlipc-names.h"
+#include "statement.h"
 
 /* What sqlipc.h writes out for users is the table that daemon and library share. */
 #define X(number, symbol, name, error) _Static_assert((int) SQLIPC_ERROR_##symbol == (number), #symbol);
@@ -211,26 +213,50 @@ int connection_fail_wait(sqlipc_connection *connection, int r) {
         return error_set_errno(&connection->error, r, "No answer within %.3g s.", (double) connection->timeout_usec / 1e6);
 }
 
-_public_ sqlipc_error sqlipc_error_code(const sqlipc_connection *connection) {
-        return connection ? (sqlipc_error) connection->error.number : SQLIPC_ERROR_NONE;
+/* ---- What programs read ------------------------------------------------------------------------------------------- */
+
+static const Error *error_of_connection(const sqlipc_connection *c) {
+        static const Error none = { .sql_offset = -1 };
+
+        return c ? &c->error : &none;
 }
 
-_public_ const char *sqlipc_error_name(const sqlipc_connection *connection) {
-        return connection && connection->error.name[0] ? connection->error.name : NULL;
+static const Error *error_of_statement(const sqlipc_statement *s) {
+        return s ? &s->reported : error_of_connection(NULL);
 }
 
-_public_ const char *sqlipc_error_message(const sqlipc_connection *connection) {
-        return connection ? connection->error.message : "";
+static const Error *error_of_cursor(const sqlipc_cursor *c) {
+        return c ? &c->error : error_of_connection(NULL);
 }
 
-_public_ int sqlipc_error_sqlite_code(const sqlipc_connection *connection) {
-        return connection ? connection->error.extended_code & 0xFF : 0;
-}
+/* The functions that read a failure's details, for one kind of object. */
+#define DEFINE_ERROR_FUNCTIONS(prefix, kind)                                                                          \
+        _public_ sqlipc_error prefix##_error_code(const sqlipc_##kind *kind) {                                        \
+                return (sqlipc_error) error_of_##kind(kind)->number;                                                  \
+        }                                                                                                             \
+                                                                                                                      \
+        _public_ const char *prefix##_error_name(const sqlipc_##kind *kind) {                                         \
+                const Error *e = error_of_##kind(kind);                                                               \
+                                                                                                                      \
+                return e->name[0] ? e->name : NULL;                                                                   \
+        }                                                                                                             \
+                                                                                                                      \
+        _public_ const char *prefix##_error_message(const sqlipc_##kind *kind) {                                      \
+                return error_of_##kind(kind)->message;                                                                \
+        }                                                                                                             \
+                                                                                                                      \
+        _public_ int prefix##_error_sqlite_code(const sqlipc_##kind *kind) {                                          \
+                return error_of_##kind(kind)->extended_code & 0xFF;                                                   \
+        }                                                                                                             \
+                                                                                                                      \
+        _public_ int prefix##_error_sqlite_extended_code(const sqlipc_##kind *kind) {                                 \
+                return error_of_##kind(kind)->extended_code;                                                          \
+        }                                                                                                             \
+                                                                                                                      \
+        _public_ int prefix##_error_sql_offset(const sqlipc_##kind *kind) {                                           \
+                return error_of_##kind(kind)->sql_offset;                                                             \
+        }
 
-_public_ int sqlipc_error_sqlite_extended_code(const sqlipc_connection *connection) {
-        return connection ? connection->error.extended_code : 0;
-}
-
-_public_ int sqlipc_error_sql_offset(const sqlipc_connection *connection) {
-        return connection ? connection->error.sql_offset : -1;
-}
+DEFINE_ERROR_FUNCTIONS(sqlipc, connection)
+DEFINE_ERROR_FUNCTIONS(sqlipc_statement, statement)
+DEFINE_ERROR_FUNCTIONS(sqlipc_cursor, cursor)

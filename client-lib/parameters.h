@@ -31,8 +31,9 @@ typedef struct Parameter {
         size_t size;       /* of bytes */
 } Parameter;
 
-/* Reads `n` elements of a program's array; names and bytes stay the program's. The caller frees `*ret`. -EINVAL: a struct_size
- * that no release had, or not the same in all; -EOPNOTSUPP: a field that this library does not know is set; -E2BIG; -ENOMEM. */
+/* Reads `n` elements of a program's array; names and bytes stay the program's. The caller frees `*ret`. -EINVAL: a
+ * struct_size that no release had, or not the same in all; -EOPNOTSUPP: a field that this library does not know is set;
+ * -E2BIG; -ENOMEM. */
 int parameters_read(const sqlipc_parameter *parameters, size_t n, Parameter **ret);
 
 typedef struct Bindings {

@@ -6,15 +6,17 @@
  *      sqlipc_statement   one compiled SELECT           sqlipc_prepare() ... sqlipc_finalize()
  *      sqlipc_cursor      one run of it, row by row     sqlipc_execute() or sqlipc_query() ... sqlipc_cursor_close()
  *
- * Errors. A function that can fail returns a negative errno; the connection it belongs to then holds the details until its
- * next call that fails: sqlipc_error_code() and the functions beside it. Where nothing else is said a function may also
- * return -EINVAL for an argument that cannot be right (a NULL handle), -ENOMEM, -ECHILD in a process that forked after the
- * connection was opened, -ENOTCONN after sqlipc_close(), and -EBUSY for a call that waits from within a handler of the same bus
- * connection. What is -EAGAIN is no failure, and leaves the details as they are.
+ * Errors. A function that can fail returns a negative errno. The object it was called on then holds the details until its
+ * next call that fails: sqlipc_error_code(), sqlipc_statement_error_code(), sqlipc_cursor_error_code() and the functions
+ * beside them. The connection also holds those of the last call that failed on any of its statements and cursors, or that
+ * should have made one. Where nothing else is said a function may also return -EINVAL for an argument that cannot be right
+ * (a NULL handle), -ENOMEM, -ECHILD in a process that forked after the connection was opened, -ENOTCONN after
+ * sqlipc_close(), and -EBUSY for a call that waits from within a handler of the same bus connection. What is -EAGAIN is no
+ * failure, and leaves the details as they are.
  *
  * Threads. A connection, its statements and its cursors are used by one thread at a time; different connections are
- * independent. Only sqlipc_cursor_cancel(), sqlipc_connection_ref() and sqlipc_connection_unref() may be called from any thread
- * while another uses the cursor or connection.
+ * independent. Only sqlipc_cursor_cancel(), sqlipc_connection_ref() and sqlipc_connection_unref() may be called from any
+ * thread while another uses the cursor or connection.
  *
  * Signals. The library never changes a signal's disposition, and never raises SIGPIPE. A call that waits goes on after a
  * signal handler; to end it, the handler calls sqlipc_cursor_cancel().
@@ -97,9 +99,9 @@ struct sd_bus *sqlipc_get_bus(sqlipc_connection *connection);
 
 /**
  * Takes a reference, and returns the connection; gives one back, and returns NULL. With the last reference the connection is
- * closed, as by sqlipc_close(), and freed. Each statement and each cursor holds a reference, too: a connection that the program
- * gave back goes on working for those that are left, and ends with the last of them. From any thread that has a reference; the
- * last one closes in its thread, which for sqlipc_open_bus() must be that of the bus. NULL is allowed.
+ * closed, as by sqlipc_close(), and freed. Each statement and each cursor holds a reference, too: a connection that the
+ * program gave back goes on working for those that are left, and ends with the last of them. From any thread that has a
+ * reference; the last one closes in its thread, which for sqlipc_open_bus() must be that of the bus. NULL is allowed.
  * Since: 0.1
  */
 sqlipc_connection *sqlipc_connection_ref(sqlipc_connection *connection);
@@ -107,10 +109,10 @@ sqlipc_connection *sqlipc_connection_unref(sqlipc_connection *connection);
 
 /**
  * Closes the connection at once, and gives back the caller's reference: runs under way end, the bus connection is closed
- * (unless it is the caller's, of sqlipc_open_bus()), sqlipc_get_fd()'s descriptor too. Statements and cursors that are still open
- * stay the caller's to free, in any order; a cursor that had not ended, and every other call on them or the connection that
- * could fail, gives -ENOTCONN, and there is no current row. Values may still be bound. May be called by a visitor, or by a
- * handler of the bus connection: a call that waits then returns -ENOTCONN. Never blocks. NULL is allowed. Returns NULL.
+ * (unless it is the caller's, of sqlipc_open_bus()), sqlipc_get_fd()'s descriptor too. Statements and cursors that are still
+ * open stay the caller's to free, in any order; a cursor that had not ended, and every other call on them or the connection
+ * that could fail, gives -ENOTCONN, and there is no current row. Values may still be bound. May be called by a visitor, or
+ * by a handler of the bus connection: a call that waits then returns -ENOTCONN. Never blocks. NULL is allowed. Returns NULL.
  * Since: 0.1
  */
 sqlipc_connection *sqlipc_close(sqlipc_connection *connection);
@@ -240,6 +242,28 @@ int sqlipc_error_sqlite_extended_code(const sqlipc_connection *connection);
  */
 int sqlipc_error_sql_offset(const sqlipc_connection *connection);
 
+/**
+ * The same of the last call on this statement that failed: binding, executing, sqlipc_statement_is_ready(). Calls on its
+ * cursors count as theirs. Strings are valid until the next call on the statement. Since: 0.1
+ */
+sqlipc_error sqlipc_statement_error_code(const sqlipc_statement *statement);
+const char *sqlipc_statement_error_name(const sqlipc_statement *statement);
+const char *sqlipc_statement_error_message(const sqlipc_statement *statement);
+int sqlipc_statement_error_sqlite_code(const sqlipc_statement *statement);
+int sqlipc_statement_error_sqlite_extended_code(const sqlipc_statement *statement);
+int sqlipc_statement_error_sql_offset(const sqlipc_statement *statement);
+
+/**
+ * The same of the last sqlipc_cursor_next() on this cursor that failed, whatever else failed on the connection since.
+ * Strings are valid until the next call on the cursor. Since: 0.1
+ */
+sqlipc_error sqlipc_cursor_error_code(const sqlipc_cursor *cursor);
+const char *sqlipc_cursor_error_name(const sqlipc_cursor *cursor);
+const char *sqlipc_cursor_error_message(const sqlipc_cursor *cursor);
+int sqlipc_cursor_error_sqlite_code(const sqlipc_cursor *cursor);
+int sqlipc_cursor_error_sqlite_extended_code(const sqlipc_cursor *cursor);
+int sqlipc_cursor_error_sql_offset(const sqlipc_cursor *cursor);
+
 /* ---- Statements --------------------------------------------------------------------------------------------------- */
 
 /**
@@ -364,8 +388,8 @@ typedef enum sqlipc_type {
 } sqlipc_type;
 
 /**
- * One named or positional value for sqlipc_query_with(). Set `struct_size` to sizeof(sqlipc_parameter), and what is not used to
- * zero: fields may be added at the end, and the library tells by the size which ones a program knows.
+ * One named or positional value for sqlipc_query_with(). Set `struct_size` to sizeof(sqlipc_parameter), and what is not used
+ * to zero: fields may be added at the end, and the library tells by the size which ones a program knows.
  */
 typedef struct sqlipc_parameter {
         size_t struct_size;
@@ -381,8 +405,8 @@ typedef struct sqlipc_parameter {
  * sqlipc_query() with an array of `n_parameters` parameters; nothing of it is kept. Positional and named ones may be
  * mixed as long as each parameter of the statement gets exactly one value.
  *
- * Errors: those of sqlipc_query(); -EINVAL (a `struct_size` that cannot be, or not the same in all elements); -EOPNOTSUPP with
- * SQLIPC_ERROR_NONE (a field behind those that this version of the library knows is not zero).
+ * Errors: those of sqlipc_query(); -EINVAL (a `struct_size` that cannot be, or not the same in all elements); -EOPNOTSUPP
+ * with SQLIPC_ERROR_NONE (a field behind those that this version of the library knows is not zero).
  * Since: 0.1
  */
 int sqlipc_query_with(sqlipc_connection *connection, const char *database, const char *sql,

@@ -174,7 +174,8 @@ static int statement_new(sqlipc_statement **ret, sqlipc_connection *c, const cha
                 free(s);
                 return -ENOMEM;
         }
-        *s = (sqlipc_statement) { .connection = sqlipc_connection_ref(c), .state = STATEMENT_LOST, .sql = steal(copy) };
+        *s = (sqlipc_statement) { .connection = sqlipc_connection_ref(c), .state = STATEMENT_LOST, .sql = steal(copy),
+                                   .reported = { .sql_offset = -1 } };
         run_init(&s->run, c, steal(path), channel);
         LIST_INSERT_HEAD(&c->statements, s, link);
         *ret = s;
@@ -250,6 +251,12 @@ _public_ void sqlipc_finalizep(sqlipc_statement **statement) {
         (void) sqlipc_finalize(*statement);
 }
 
+int statement_report(sqlipc_statement *s, int r) {
+        if (r < 0)
+                s->reported = s->connection->error;
+        return r;
+}
+
 /* Not ready: the program's loop wakes when there is news. */
 static int statement_wait(sqlipc_statement *s) {
         struct pollfd data = statement_pollfd(s);
@@ -267,9 +274,9 @@ _public_ int sqlipc_statement_is_ready(sqlipc_statement *s) {
         statement_advance(s);
         switch (s->state) {
         case STATEMENT_PREPARING:
-                return statement_wait(s);
+                return statement_report(s, statement_wait(s));
         case STATEMENT_FAILED:
-                return connection_fail(s->connection, &s->error);
+                return statement_report(s, connection_fail(s->connection, &s->error));
         case STATEMENT_READY:
         case STATEMENT_LOST:
                 return 1;

@@ -58,6 +58,7 @@ struct sqlipc_statement {
         Run run;
         sqlipc_cursor *cursor;  /* the current one; the caller's to close */
         Error error;            /* FAILED */
+        Error reported;         /* of the last call on it that failed */
 };
 
 /* Asks the daemon to compile it (again), giving back what it had before. Negative: it could not be asked, nothing is under
@@ -81,6 +82,9 @@ bool statement_is_on_channel(const sqlipc_statement *s);
 
 /* Gives back what the daemon holds for it over the bus: its number and pipe. */
 void statement_leave_bus(sqlipc_statement *s);
+
+/* What a public function returns: if it failed, the statement has the details too, which the connection has. Returns `r`. */
+int statement_report(sqlipc_statement *s, int r);
 
 /* STATEMENT was read. -ENOMEM. */
 int statement_read_description(sqlipc_statement *s);

@@ -318,8 +318,8 @@ static void check_closed(sqlipc_connection *connection) {
         CHECK_STRING(sqlipc_error_message(connection), "The connection was closed.");
 }
 
-/* Runs under way end at once, and the service is told, whose bus is not ours to close. What the program still has is whole, and
- * says that it is over. */
+/* Runs under way end at once, and the service is told, whose bus is not ours to close. What the program still has is whole,
+ * and says that it is over. */
 static void test_close_connection_midway(void) {
         FakeService f;
         sqlipc_statement *executed, *idle;

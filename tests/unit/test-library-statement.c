@@ -249,6 +249,81 @@ static void test_query_arguments(void) {
         fake_done(&f);
 }
 
+/* Each object keeps its own failure, whatever fails on another one of the same connection. */
+static void test_errors_of_objects(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *broken, *slow;
+        Stream more = STREAM_INIT;
+
+        fake_start(&f);
+        fake_set_unfinished(&f, 1, 1);
+        s = prepare(&f);
+        broken = query(&f);
+        check_rows(broken, 1, 1);
+        stream_add_error(&more, FAKE_RUN, SQLIPC_ERROR_CORRUPT, "database disk image is malformed");
+        fake_write(&f, &more);
+        stream_done(&more);
+        slow = query(&f); /* the last: the service has one pipe at a time */
+        check_rows(slow, 1, 1);
+        CHECK_INT(sqlipc_statement_error_code(s), SQLIPC_ERROR_NONE);
+        CHECK_INT(sqlipc_statement_error_sql_offset(s), -1);
+        CHECK_STRING(sqlipc_cursor_error_message(broken), "");
+        CHECK_INT(sqlipc_cursor_error_sql_offset(broken), -1);
+
+        CHECK_INT(sqlipc_cursor_next(broken), -EUCLEAN);
+        CHECK_INT(sqlipc_bind_int64_by_name(s, ":none", 1), -ENXIO);
+        CHECK_INT(sqlipc_set_timeout(f.connection, 1000), 0);
+        CHECK_INT(sqlipc_cursor_next(slow), -ETIMEDOUT);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_NONE);
+
+        CHECK_INT(sqlipc_cursor_error_code(broken), SQLIPC_ERROR_CORRUPT);
+        CHECK_STRING(sqlipc_cursor_error_name(broken), "org.sqlipc1.Error.Corrupt");
+        CHECK_STRING(sqlipc_cursor_error_message(broken), "database disk image is malformed");
+        CHECK_INT(sqlipc_cursor_error_sqlite_code(broken), 1);
+        CHECK_INT(sqlipc_cursor_error_sqlite_extended_code(broken), 1);
+        CHECK_INT(sqlipc_statement_error_code(s), SQLIPC_ERROR_UNKNOWN_PARAMETER);
+        CHECK_STRING(sqlipc_statement_error_name(s), "org.sqlipc1.Error.UnknownParameter");
+        CHECK(strstr(sqlipc_statement_error_message(s), ":none"));
+        CHECK_INT(sqlipc_statement_error_sqlite_code(s), 0);
+        CHECK_INT(sqlipc_statement_error_sqlite_extended_code(s), 0);
+        CHECK_INT(sqlipc_cursor_error_code(slow), SQLIPC_ERROR_NONE);
+        CHECK(strstr(sqlipc_cursor_error_message(slow), "No answer"));
+        CHECK_INT(sqlipc_bind_int64(s, 1, 1), -ERANGE);
+        CHECK_INT(sqlipc_statement_error_code(s), SQLIPC_ERROR_NONE);
+        CHECK(strstr(sqlipc_statement_error_message(s), "no parameter 1"));
+
+        sqlipc_finalize(s);
+        sqlipc_cursor_close(broken);
+        sqlipc_cursor_close(slow);
+        fake_done(&f);
+}
+
+/* A statement that fails to run tells why, without its connection. */
+static int refuse_all(FakeService *f, sd_bus_message *m, const char *member) {
+        (void) f, (void) member;
+        CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.LimitsExceeded", "Enough.") >= 0);
+        return 1;
+}
+
+static void test_error_of_execution(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        s = prepare(&f);
+        f.on_call = refuse_all;
+        CHECK_INT(sqlipc_execute(s, &c), -EDQUOT);
+        CHECK_INT(sqlipc_prepare(f.connection, NULL, NULL, NULL), -EINVAL);
+        CHECK_INT(sqlipc_statement_error_code(s), SQLIPC_ERROR_LIMITS_EXCEEDED);
+        CHECK_STRING(sqlipc_statement_error_message(s), "Enough.");
+        CHECK_INT(sqlipc_execute(s, NULL), -EINVAL);
+        CHECK_INT(sqlipc_statement_error_code(s), SQLIPC_ERROR_NONE);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
 static int query_with(FakeService *f, const void *parameters, size_t n) {
         sqlipc_cursor *c = NULL;
         int r = sqlipc_query_with(f->connection, "db", "SELECT ?, ?", parameters, n, &c);
@@ -341,6 +416,10 @@ static void test_null_handles(void) {
         CHECK_INT(sqlipc_column_count(NULL), 0);
         CHECK_INT(sqlipc_column_type(NULL, 0), SQLIPC_NULL);
         CHECK_STRING(sqlipc_error_message(NULL), "");
+        CHECK_STRING(sqlipc_statement_error_message(NULL), "");
+        CHECK(!sqlipc_cursor_error_name(NULL));
+        CHECK_INT(sqlipc_cursor_error_sql_offset(NULL), -1);
+        CHECK(!sqlipc_connection_ref(NULL) && !sqlipc_connection_unref(NULL));
         CHECK_INT(sqlipc_bind_null(NULL, 1), -EINVAL);
         CHECK_INT(sqlipc_bind_int64(NULL, 1, 1), -EINVAL);
         CHECK_INT(sqlipc_bind_double(NULL, 1, 1), -EINVAL);
@@ -359,6 +438,8 @@ int main(void) {
                 TEST(test_bind),
                 TEST(test_bind_by_name),
                 TEST(test_query_arguments),
+                TEST(test_errors_of_objects),
+                TEST(test_error_of_execution),
                 TEST(test_size_of_parameters),
                 TEST(test_list_databases),
                 TEST(test_null_handles),

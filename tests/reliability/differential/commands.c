@@ -48,8 +48,8 @@ static void take_parameter(Rest *rest, sqlipc_parameter *p) {
         bytes = take(rest, size);
         if (rest->bad)
                 return;
-        *p = (sqlipc_parameter) { .struct_size = sizeof *p, .name = *name ? g_strdup(name) : NULL, .type = (sqlipc_type) type,
-                                  .size = size };
+        *p = (sqlipc_parameter) { .struct_size = sizeof *p, .type = (sqlipc_type) type, .size = size };
+        p->name = *name ? g_strdup(name) : NULL;
         if (type == SQLIPC_INTEGER)
                 p->integer = (int64_t) load_le64(bytes);
         else if (type == SQLIPC_REAL)
