@@ -385,6 +385,16 @@ static void get_job(Reader *r, MessageKind kind, Job *j) {
                 r->error = -EBADMSG;
 }
 
+size_t started_size(const Started *s) {
+        size_t size = 0;
+
+        for (size_t i = 0; i < (size_t) 2 * s->n_columns; i++)
+                size += s->columns[i].size + 5; /* its offset in COLUMNS and its NUL */
+        for (size_t i = 0; i < s->n_parameters; i++)
+                size += s->parameters[i].size;
+        return size;
+}
+
 /* Columns and parameters share one array, which the caller frees. */
 static Bytes *get_started(Reader *r, Started *s) {
         const uint8_t *before;
@@ -407,7 +417,7 @@ static Bytes *get_started(Reader *r, Started *s) {
         s->n_parameters = get_u32(r);
         n = (size_t) 2 * s->n_columns + s->n_parameters;
         /* each takes the four bytes of its size at least: no larger array than the message can fill */
-        if (r->error < 0 || s->n_parameters > (size_t) (r->end - r->at) / 4) {
+        if (r->error < 0 || s->n_parameters > PARAMETERS_MAX || s->n_parameters > (size_t) (r->end - r->at) / 4) {
                 r->error = r->error < 0 ? r->error : -EBADMSG;
                 return NULL;
         }
@@ -427,6 +437,8 @@ static Bytes *get_started(Reader *r, Started *s) {
         for (size_t i = 0; i < s->n_columns && r->error == 0; i++)
                 if (!s->columns[2 * i].data)
                         r->error = -EBADMSG;
+        if (r->error == 0 && started_size(s) > SQLIPC_COLUMNS_SIZE_MAX)
+                r->error = -EBADMSG;
         return list;
 }
 
@@ -440,7 +452,8 @@ static void get_ended(Reader *r, Ended *e) {
         e->n_bytes = get_u64(r);
         e->usec = get_u64(r);
         e->drained = get_bool(r);
-        if (e->failure.error >= ERROR_NUMBER_MAX || (e->failure.error != ERROR_NONE && !e->failure.message))
+        if (e->failure.error >= ERROR_NUMBER_MAX || (e->failure.error != ERROR_NONE && !e->failure.message) ||
+            (e->failure.message && strlen(e->failure.message) > SQLIPC_MESSAGE_SIZE_MAX))
                 r->error = -EBADMSG;
 }
 
@@ -475,6 +488,37 @@ static void get_channel_end(Reader *r, ChannelEnd *e) {
         get_channel_progress(r, &e->progress);
         e->waiting = get_bool(r);
         e->state = get_bytes(r);
+        if (e->state.size > CHANNEL_STATE_SIZE_MAX)
+                r->error = -EBADMSG;
+}
+
+/* Bytes that a message of a kind may have. */
+static size_t size_max_of(MessageKind kind) {
+        switch (kind) {
+        case MESSAGE_SETUP:
+        case MESSAGE_PREPARE:
+        case MESSAGE_RUN: return MESSAGE_MEMFD_SIZE_MAX;
+        case MESSAGE_STARTED: return SQLIPC_COLUMNS_SIZE_MAX + 5 * (size_t) PARAMETERS_MAX + 64; /* see started_size() */
+        case MESSAGE_CHANNEL:
+        case MESSAGE_CHANNEL_RESTED: return CHANNEL_STATE_SIZE_MAX + MESSAGE_SIZE_MAX;
+        case MESSAGE_CANCEL:
+        case MESSAGE_EXIT:
+        case MESSAGE_TAKEN:
+        case MESSAGE_PARKED:
+        case MESSAGE_FILLING:
+        case MESSAGE_ENDED:
+        case MESSAGE_DRAINED:
+        case MESSAGE_PROGRESS:
+        case MESSAGE_CHANNEL_CLOSE:
+        case MESSAGE_CHANNEL_PROGRESS:
+        case MESSAGE_CHANNEL_CLOSED:
+        case MESSAGE_PING:
+        case MESSAGE_PONG:
+        case MESSAGE_RETIRE:
+        case MESSAGE_GIVE_WAY:
+        case MESSAGE_STAY: break;
+        }
+        return MESSAGE_SIZE_MAX;
 }
 
 int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret) {
@@ -482,6 +526,8 @@ int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret) {
         Message m = { .kind = get_u32(&r) };
         void *arrays = NULL;
 
+        if (size > size_max_of(m.kind))
+                return -EBADMSG;
         switch (m.kind) {
         case MESSAGE_SETUP:
                 arrays = get_setup(&r, &m.setup);

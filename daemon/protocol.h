@@ -36,8 +36,9 @@
  * The supervisor keeps a descriptor of its own of the worker's end, and watches it while no worker has the channel.
  *
  * A message of more than MESSAGE_SIZE_MAX goes as a sealed memfd (at most MESSAGE_MEMFD_SIZE_MAX) behind a stub. Neither
- * side trusts a length: decoding is bounded, and -EBADMSG means the other side is broken (the supervisor then kills the
- * worker; the worker exits).
+ * side trusts a length: decoding is bounded, each kind of message has a limit of its own, and -EBADMSG means that the other
+ * side is broken (the supervisor then kills the worker; the worker exits). The limits of STARTED and ENDED also bound the
+ * replies that are made from them.
  */
 #ifndef SQLIPC_PROTOCOL_H
 #define SQLIPC_PROTOCOL_H
@@ -46,8 +47,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sqlipc-page.h"
+
 #define MESSAGE_SIZE_MAX ((size_t) 65536)
 #define MESSAGE_MEMFD_SIZE_MAX ((size_t) 8 * 1024 * 1024)
+
+/* Parameters of a statement: SQLite's own limit (SQLITE_MAX_VARIABLE_NUMBER). */
+#define PARAMETERS_MAX ((uint32_t) 32766)
+
+/* The state of a channel that rests. A channel with more stays with its worker until its input is whole. */
+#define CHANNEL_STATE_SIZE_MAX ((size_t) 4 * 1024 * 1024)
 
 /* File descriptors that a worker is started with. */
 #define WORKER_JOB_FD 3
@@ -134,9 +143,9 @@ typedef struct Started {
         bool described;
         bool read_only;              /* always true today; kept for statements that write */
         bool rollback_mode;          /* the database is not in WAL mode */
-        uint32_t n_columns;
+        uint32_t n_columns;          /* at most SQLIPC_N_COLUMNS_MAX */
         Bytes *columns;              /* 2 x n_columns: name, declared type (data NULL where none) */
-        uint32_t n_parameters;       /* the largest index, as sqlite3_bind_parameter_count() */
+        uint32_t n_parameters;       /* the largest index, as sqlite3_bind_parameter_count(); at most PARAMETERS_MAX */
         Bytes *parameters;           /* n_parameters names with their prefix; data NULL where nameless */
 } Started;
 
@@ -145,7 +154,8 @@ typedef struct Failure {
         uint32_t error;              /* ErrorNumber; ERROR_NONE: it did not */
         int32_t extended_code;       /* SQLite's, 0: none */
         int32_t sql_offset;          /* -1: none */
-        const char *message;         /* UTF-8 as far as SQLite's is; never NULL where error is set */
+        const char *message;         /* UTF-8 as far as SQLite's is; never NULL where error is set; in a message at most
+                                      * SQLIPC_MESSAGE_SIZE_MAX bytes */
 } Failure;
 
 typedef struct Ended {
@@ -194,7 +204,8 @@ typedef struct ChannelClose {
 typedef struct ChannelEnd {
         ChannelProgress progress;         /* the last */
         bool waiting;                     /* RESTED: a request waits, and this worker cannot serve it soon */
-        Bytes state;                      /* RESTED: what another worker goes on with; opaque, decoded as hostile */
+        Bytes state;                      /* RESTED: what another worker goes on with; opaque, decoded as hostile; at most
+                                           * CHANNEL_STATE_SIZE_MAX */
 } ChannelEnd;
 
 typedef struct Parked {
@@ -240,6 +251,10 @@ static inline bool message_has_fd(MessageKind kind) {
 /* The parameters are one row of the announced number of values, and the names TEXT. A request of a channel is held to the
  * same. */
 bool job_parameters_are_valid(const Job *j);
+
+/* Bytes of the names, types and parameters of a statement, as its description counts them: at most
+ * SQLIPC_COLUMNS_SIZE_MAX. */
+size_t started_size(const Started *s);
 
 /* Encodes `m` into a fresh buffer that the caller frees. -ENOMEM, -E2BIG over MESSAGE_MEMFD_SIZE_MAX. */
 int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size);

@@ -15,8 +15,7 @@
 
 #define ROWS_HEAD_SIZE ((size_t) 4)
 #define TAIL_SIZE_MIN ((size_t) 16 * 1024) /* less is copied: what follows goes out with it then */
-#define ELLIPSIS "\xe2\x80\xa6"
-#define ELLIPSIS_SIZE (sizeof ELLIPSIS - 1)
+#define ELLIPSIS_SIZE (sizeof PAGE_ELLIPSIS - 1)
 
 static_assert(FRAME_HEADER_SIZE + FRAME_ERROR_HEAD_SIZE + SQLIPC_MESSAGE_SIZE_MAX + FRAME_ALIGN <= SQLIPC_PAGE_SIZE_MIN,
               "an ERROR frame fits an empty page of any size");
@@ -186,9 +185,8 @@ int page_encoder_end(PageEncoder *e, const EndCounters *counters) {
         return 1;
 }
 
-/* How much of a message of more than SQLIPC_MESSAGE_SIZE_MAX bytes stays in front of the ellipsis: what ends at the border
- * of a character. A message may be no UTF-8 at all (SQLite quotes what it was given), hence at most three steps back. */
-static size_t cut_message(const char *message) {
+/* A message may be no UTF-8 at all (SQLite quotes what it was given), hence at most three steps back. */
+size_t page_message_kept(const char *message) {
         size_t cut = SQLIPC_MESSAGE_SIZE_MAX - ELLIPSIS_SIZE;
 
         for (size_t back = 0; back < 4; back++)
@@ -200,7 +198,7 @@ static size_t cut_message(const char *message) {
 int page_encoder_error(PageEncoder *e, uint32_t number, int32_t extended_code, int32_t sql_offset, const char *message,
                        size_t message_size) {
         bool long_message = message_size > SQLIPC_MESSAGE_SIZE_MAX;
-        size_t kept = long_message ? cut_message(message) : message_size;
+        size_t kept = long_message ? page_message_kept(message) : message_size;
         size_t stored = kept + (long_message ? ELLIPSIS_SIZE : 0);
         size_t frame_size = FRAME_HEADER_SIZE + FRAME_ERROR_HEAD_SIZE + stored + 1;
         uint8_t *payload;
@@ -220,7 +218,7 @@ int page_encoder_error(PageEncoder *e, uint32_t number, int32_t extended_code, i
         if (kept > 0)
                 memcpy(payload, message, kept);
         if (long_message)
-                memcpy(payload + kept, ELLIPSIS, ELLIPSIS_SIZE);
+                memcpy(payload + kept, PAGE_ELLIPSIS, ELLIPSIS_SIZE);
         payload[stored] = 0;
         close_frame(e, e->fill, e->fill + frame_size, FRAME_ERROR, 0);
         return 1;

@@ -11,7 +11,6 @@
 
 #include "refusal.h"
 
-#define PARAMETERS_MAX ((uint32_t) 32766)              /* SQLite's own (SQLITE_MAX_VARIABLE_NUMBER) */
 #define PARAMETERS_SIZE_MAX ((size_t) 1024 * 1024)     /* of the row, heads included */
 
 typedef struct Parameters {

@@ -12,9 +12,6 @@
 #include "channel-input.h"
 #include "channel-statements.h"
 
-/* Above this a channel does not move: it stays until what arrives is whole. */
-#define CHANNEL_STATE_SIZE_MAX ((size_t) 4 * 1024 * 1024)
-
 /* What they take. */
 size_t channel_state_size(const ChannelInput *in, const ChannelStatements *statements);
 

@@ -33,7 +33,6 @@ static Bytes bytes_of(const char *s) {
 bool describe_statement(sqlite3_stmt *stmt, Started *started, SqlError *error) {
         int n_columns = sqlite3_column_count(stmt), n_parameters = sqlite3_bind_parameter_count(stmt);
         Bytes *list = calloc((size_t) 2 * (size_t) n_columns + (size_t) n_parameters + 1, sizeof *list);
-        size_t size = 0;
 
         if (!list)
                 return out_of_memory(error);
@@ -45,25 +44,21 @@ bool describe_statement(sqlite3_stmt *stmt, Started *started, SqlError *error) {
                         free(list);
                         return out_of_memory(error);
                 }
-                for (int k = 0; k < 2; k++) {
+                for (int k = 0; k < 2; k++)
                         list[2 * i + k] = bytes_of(strings[k]);
-                        size += list[2 * i + k].size + 5; /* its offset and its NUL */
-                }
         }
-        for (int i = 0; i < n_parameters; i++) {
+        for (int i = 0; i < n_parameters; i++)
                 list[2 * n_columns + i] = bytes_of(sqlite3_bind_parameter_name(stmt, i + 1));
-                size += list[2 * n_columns + i].size;
-        }
-        if (size > SQLIPC_COLUMNS_SIZE_MAX) {
-                free(list);
-                return too_large(error);
-        }
         started->described = true;
         started->n_columns = (uint32_t) n_columns;
         started->columns = list;
         started->n_parameters = (uint32_t) n_parameters;
         started->parameters = list + 2 * n_columns;
-        return true;
+        if (started_size(started) <= SQLIPC_COLUMNS_SIZE_MAX)
+                return true;
+        free(list);
+        started->columns = NULL;
+        return too_large(error);
 }
 
 bool describe_columns(sqlite3_stmt *stmt, uint32_t page_size, uint8_t **ret_payload, size_t *ret_size, SqlError *error) {

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "page-encoder.h"
+
 void sql_error_done(SqlError *e) {
         free(e->message);
         *e = SQL_ERROR_INIT;
@@ -24,6 +26,8 @@ bool sql_error_set(SqlError *e, ErrorNumber error, const char *format, ...) {
         if (vasprintf(&message, format, ap) < 0)
                 message = NULL;
         va_end(ap);
+        if (message && strlen(message) > SQLIPC_MESSAGE_SIZE_MAX)
+                strcpy(message + page_message_kept(message), PAGE_ELLIPSIS);
         free(e->message);
         *e = (SqlError) { .error = error, .sql_offset = -1, .message = message };
         return false;

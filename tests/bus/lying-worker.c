@@ -7,6 +7,8 @@
  *   early      the end of a run that it never started
  *   foreign    the end of runs that others have, if their numbers are near
  *   gone       the same at once, and it dies: all of it lies in the socket then
+ *   grow       STARTED, once, with so many invalid bytes that a reply with them would be larger than the bus allows
+ *   long       the end of a run, with a sentence of 4 MiB
  *   pages      what is no page, down the pipe
  *   else       a run that fails with "so it is"
  *
@@ -35,6 +37,8 @@
 
 #define N_COLUMNS 32767
 #define N_FLOOD 200
+#define LARGEST_NAME ((size_t) 11)  /* of so many columns, as a STARTED may have it */
+#define TOO_LARGE_NAME ((size_t) 120) /* the message is just below the 8 MiB of a memfd */
 
 static void await(int fd, short events) {
         (void) poll(&(struct pollfd) { .fd = fd, .events = events }, 1, -1);
@@ -56,9 +60,9 @@ static void say_started(uint64_t number) {
                          .started = { .number = number, .described = true, .n_columns = 1, .columns = column } });
 }
 
-/* The memfd of a STARTED that is as large as may be, and its stub (protocol-socket.c). */
-static int new_large_started(uint64_t number, uint8_t stub[12]) {
-        static char name[100];
+/* The memfd of a STARTED with as many columns as there may be, and its stub (protocol-socket.c). */
+static int new_large_started(uint64_t number, size_t name_size, uint8_t stub[12]) {
+        static char name[TOO_LARGE_NAME];
         static Bytes columns[2 * N_COLUMNS];
         Message m = { .kind = MESSAGE_STARTED,
                       .started = { .number = number, .described = true, .n_columns = N_COLUMNS, .columns = columns } };
@@ -66,7 +70,7 @@ static int new_large_started(uint64_t number, uint8_t stub[12]) {
         size_t size;
 
         for (size_t i = 0; i < 2 * N_COLUMNS; i++)
-                columns[i] = (Bytes) { .data = name, .size = sizeof name };
+                columns[i] = (Bytes) { .data = name, .size = name_size };
         int fd = memfd_create("lie", MFD_ALLOW_SEALING);
         if (message_encode(&m, &bytes, &size) < 0 || write(fd, bytes, size) != (ssize_t) size ||
             fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) < 0)
@@ -77,8 +81,8 @@ static int new_large_started(uint64_t number, uint8_t stub[12]) {
         return fd;
 }
 
-/* Faster than they can be read: as many as the socket takes wait there. */
-static void flood(uint64_t number) {
+/* STARTED, `times` times, faster than they can be read: as many as the socket takes wait there. */
+static void flood(uint64_t number, size_t name_size, int times) {
         union {
                 struct cmsghdr header;
                 uint8_t space[CMSG_SPACE(sizeof(int))];
@@ -86,10 +90,10 @@ static void flood(uint64_t number) {
         uint8_t stub[12];
         struct iovec part = { .iov_base = stub, .iov_len = sizeof stub };
         struct msghdr h = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
-        int fd = new_large_started(number, stub);
+        int fd = new_large_started(number, name_size, stub);
 
         memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
-        for (int i = 0; i < N_FLOOD;) {
+        for (int i = 0; i < times;) {
                 if (sendmsg(WORKER_CONTROL_FD, &h, MSG_NOSIGNAL) >= 0)
                         i++;
                 else if (errno == EAGAIN)
@@ -108,6 +112,15 @@ static void say_ended(uint64_t number) {
                                     .failure = { .error = ERROR_SQL, .message = "so it is" } } });
 }
 
+static void say_long_end(uint64_t number) {
+        static char sentence[4 * 1024 * 1024];
+
+        memset(sentence, 0xff, sizeof sentence - 1);
+        say(&(Message) { .kind = MESSAGE_ENDED,
+                         .ended = { .number = number, .drained = true,
+                                    .failure = { .error = ERROR_SQL, .message = sentence } } });
+}
+
 static void lie(const Job *job, int pipe_fd) {
         static const char nothing[65536];
         const char *what = job->sql;
@@ -123,7 +136,11 @@ static void lie(const Job *job, int pipe_fd) {
                 while (write(pipe_fd, nothing, sizeof nothing) > 0 || errno == EAGAIN)
                         await(pipe_fd, POLLOUT);
         if (strcmp(what, "flood") == 0 || strcmp(what, "gone") == 0)
-                flood(job->number);
+                flood(job->number, LARGEST_NAME, N_FLOOD);
+        if (strcmp(what, "grow") == 0)
+                flood(job->number, TOO_LARGE_NAME, 1);
+        if (strcmp(what, "long") == 0)
+                say_long_end(job->number);
         if (strcmp(what, "gone") == 0)
                 _exit(1);
 }

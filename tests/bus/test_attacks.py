@@ -167,6 +167,19 @@ def worker_that_lies():
 
 
 @test
+def worker_that_says_too_much():
+    """A STARTED or ENDED message past the limits costs its worker's clients their query, and the service stays on the bus"""
+    with Service({"chinook": CHINOOK}, worker=TAKEN_OVER) as another:
+        one, pid = another.client(), another.pid()
+        for what in ("grow", "long"):
+            for method in ("Query", "OpenRows", "QueryRows"):
+                expect("WorkerLost", lie(one, what, method).result)
+                expect("Sql", lie(one, "truth").result)
+        equal(another.pid(), pid, "the process that owns the service's name")
+        wait_for(another.is_idle, "nothing is left")
+
+
+@test
 def worker_that_talks():
     """A worker that says much takes its turn with all others"""
     n_calls = 100  # dbus-daemon takes no more than 128 of a client whose replies are outstanding

@@ -21,7 +21,7 @@
 #include "sqlipc-page.h"
 #include "worker-side.h"
 
-#define PARAMETERS_MAX 12u
+#define BOUND_MAX 12u
 
 enum {
         FLAG_EXPOSED = 1,
@@ -111,8 +111,8 @@ static void set_up(void) {
 /* ---- parameters: a row of bytes, in the page format ---- */
 
 typedef struct Row {
-        uint8_t types[PARAMETERS_MAX], data[4096];
-        uint32_t ends[PARAMETERS_MAX];
+        uint8_t types[BOUND_MAX], data[4096];
+        uint32_t ends[BOUND_MAX];
         unsigned n;
         uint32_t fill;
 } Row;

@@ -190,6 +190,69 @@ static void test_hostile_bytes(void) {
         }
 }
 
+static int decode_size(const Message *m) {
+        ReceivedMessage got = RECEIVED_MESSAGE_INIT;
+        uint8_t *bytes;
+        size_t size;
+
+        g_assert_cmpint(message_encode(m, &bytes, &size), ==, 0);
+        int r = message_decode(bytes, size, &got);
+        if (r < 0)
+                g_free(bytes);
+        received_message_done(&got);
+        return r;
+}
+
+/* A statement at the limits of its columns, and one past each: the longest names, the most columns, the most parameters. */
+static void test_started_limits(void) {
+        g_autofree char *name = g_strnfill(SQLIPC_COLUMNS_SIZE_MAX, 'x');
+        g_autofree Bytes *list = g_new0(Bytes, 2 * (SQLIPC_N_COLUMNS_MAX + 1));
+        Message m = { .kind = MESSAGE_STARTED, .started = { .described = true, .columns = list, .parameters = list } };
+
+        list[0] = (Bytes) { name, SQLIPC_COLUMNS_SIZE_MAX - 10 };
+        m.started.n_columns = 1;
+        g_assert_cmpint(decode_size(&m), ==, 0);
+        list[0].size++;
+        g_assert_cmpint(decode_size(&m), ==, -EBADMSG);
+        list[0] = (Bytes) { NULL, 0 };
+        m.started.n_columns = 0;
+        m.started.n_parameters = PARAMETERS_MAX;
+        g_assert_cmpint(decode_size(&m), ==, 0);
+        m.started.n_parameters++;
+        g_assert_cmpint(decode_size(&m), ==, -EBADMSG);
+        m.started.n_parameters = 0;
+        for (size_t i = 0; i <= SQLIPC_N_COLUMNS_MAX; i++)
+                list[2 * i].data = name;
+        m.started.n_columns = SQLIPC_N_COLUMNS_MAX;
+        g_assert_cmpint(decode_size(&m), ==, 0);
+        m.started.n_columns++;
+        g_assert_cmpint(decode_size(&m), ==, -EBADMSG);
+        m.started.n_columns = SQLIPC_N_COLUMNS_MAX; /* both strings of each column: together one past it */
+        for (size_t i = 0; i < 2 * SQLIPC_N_COLUMNS_MAX; i++)
+                list[i] = (Bytes) { name, SQLIPC_COLUMNS_SIZE_MAX / (2 * SQLIPC_N_COLUMNS_MAX) - 4 };
+        g_assert_cmpint(decode_size(&m), ==, -EBADMSG);
+}
+
+/* Sentences, states of channels and all other messages: at their limit, and one past it. */
+static void test_size_limits(void) {
+        g_autofree char *text = g_strnfill(CHANNEL_STATE_SIZE_MAX + 1, 'x');
+        char *end = text + SQLIPC_MESSAGE_SIZE_MAX;
+        Message ended = { .kind = MESSAGE_ENDED, .ended.failure = { .error = ERROR_SQL, .message = text } };
+        Message rested = { .kind = MESSAGE_CHANNEL_RESTED, .channel_end.state = { text, CHANNEL_STATE_SIZE_MAX } };
+        Message progress = { .kind = MESSAGE_CHANNEL_PROGRESS, .channel_progress.sql = { text, MESSAGE_SIZE_MAX } };
+
+        g_assert_cmpint(decode_size(&rested), ==, 0);
+        rested.channel_end.state.size++;
+        g_assert_cmpint(decode_size(&rested), ==, -EBADMSG);
+        g_assert_cmpint(decode_size(&progress), ==, -EBADMSG);
+        progress.channel_progress.sql.size -= 100;
+        g_assert_cmpint(decode_size(&progress), ==, 0);
+        end[1] = 0;
+        g_assert_cmpint(decode_size(&ended), ==, -EBADMSG);
+        end[0] = 0;
+        g_assert_cmpint(decode_size(&ended), ==, 0);
+}
+
 static void send_raw(int fd, const void *bytes, size_t size, const int *fds, size_t n_fds) {
         union {
                 struct cmsghdr header;
@@ -294,6 +357,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/protocol/fields", test_fields);
         g_test_add_func("/protocol/memfd", test_memfd);
         g_test_add_func("/protocol/hostile-bytes", test_hostile_bytes);
+        g_test_add_func("/protocol/started-limits", test_started_limits);
+        g_test_add_func("/protocol/size-limits", test_size_limits);
         g_test_add_func("/protocol/hostile-fds", test_hostile_fds);
         g_test_add_func("/protocol/full-socket", test_full_socket);
         return g_test_run();
