@@ -43,10 +43,25 @@ static size_t valid_size(const char *s, size_t n, size_t *ret_skip) {
         return whole && code_is_valid(code) ? size : 0;
 }
 
+/* Bytes at the start of `s` that are ASCII and no NUL, as far as eight of them tell at once. */
+static size_t plain_size(const char *s, size_t n) {
+        const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
+        size_t at = 0;
+
+        for (uint64_t eight; n - at >= sizeof eight; at += sizeof eight) {
+                memcpy(&eight, s + at, sizeof eight);
+                if (((eight | (eight - ones)) & tops) != 0)
+                        break;
+        }
+        return at;
+}
+
 bool dbus_text_is_valid(const char *text, size_t size) {
-        for (size_t at = 0, skip; at < size; at += skip)
+        for (size_t at = plain_size(text, size), skip; at < size; at += plain_size(text + at, size - at)) {
                 if (valid_size(text + at, size - at, &skip) == 0)
                         return false;
+                at += skip;
+        }
         return true;
 }
 

@@ -19,7 +19,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Refusal, refusal_done)
 int bus_error_reply(sd_bus_message *call, const Failure *failure, bool details);
 
 /* The same for the negative result `r` of a function that had `refusal` to say why; without, OutOfMemory,
- * LimitsExceeded (descriptors), D-Bus's own InvalidArgs (-EBADMSG: the message) or Internal, by errno. Frees what the
+ * LimitsExceeded (descriptors; -EMSGSIZE: the reply), D-Bus's own InvalidArgs (-EBADMSG: the message) or Internal, by errno. Frees what the
  * refusal owns. For the last line of a bus method. */
 int bus_error_reply_refusal(sd_bus_message *call, int r, Refusal *refusal);
 

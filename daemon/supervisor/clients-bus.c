@@ -36,36 +36,38 @@ static Sums sums_of(const Session *s) {
         return sums;
 }
 
-static int append_client(sd_bus_message *reply, const Session *s) {
+static int append_client(Reply *reply, const Session *s) {
         const Peer *peer = g_hash_table_lookup(s->manager->peers, s->name);
         const Sums sums = sums_of(s);
-        int r = sd_bus_message_open_container(reply, 'r', "sa{sv}");
+        int r = reply_count(reply, 12 * REPLY_ENTRY_OVERHEAD);
 
         if (r >= 0)
-                r = sd_bus_message_append(reply, "s", s->name);
+                r = sd_bus_message_open_container(reply->message, 'r', "sa{sv}");
         if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+                r = reply_append_string(reply, s->name);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}", "uid", "u", (uint32_t) s->user->uid);
+                r = sd_bus_message_open_container(reply->message, 'a', "{sv}");
+        if (r >= 0)
+                r = sd_bus_message_append(reply->message, "{sv}", "uid", "u", (uint32_t) s->user->uid);
         if (r >= 0 && peer && peer->pid > 0)
-                r = sd_bus_message_append(reply, "{sv}", "pid", "u", (uint32_t) peer->pid);
+                r = sd_bus_message_append(reply->message, "{sv}", "pid", "u", (uint32_t) peer->pid);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}", "statements", "u", s->statements.length, "channels",
-                                          "u", s->channels.length, "runs", "u", sums.n_runs, "parked", "u",
+                r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}{sv}{sv}", "statements", "u", s->statements.length,
+                                          "channels", "u", s->channels.length, "runs", "u", sums.n_runs, "parked", "u",
                                           sums.n_parked, "queued", "u", sums.n_queued);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}", "total-runs", "t", s->total_runs, "rows", "t",
+                r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}{sv}", "total-runs", "t", s->total_runs, "rows", "t",
                                           sums.n_rows, "bytes", "t", sums.n_bytes, "since-usec", "t",
                                           manager_now() - s->began_usec);
         if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : sd_bus_message_close_container(reply);
+                r = sd_bus_message_close_container(reply->message);
+        return r < 0 ? r : sd_bus_message_close_container(reply->message);
 }
 
-int clients_bus_append(sd_bus_message *reply, Manager *m, const Peer *peer) {
+int clients_bus_append(Reply *reply, Manager *m, const Peer *peer) {
         GHashTableIter i;
         void *value;
-        int r = sd_bus_message_open_container(reply, 'a', "(sa{sv})");
+        int r = sd_bus_message_open_container(reply->message, 'a', "(sa{sv})");
 
         g_hash_table_iter_init(&i, m->sessions);
         while (r >= 0 && g_hash_table_iter_next(&i, NULL, &value)) {
@@ -74,5 +76,5 @@ int clients_bus_append(sd_bus_message *reply, Manager *m, const Peer *peer) {
                 if (peer->uid == 0 || peer->uid == s->user->uid)
                         r = append_client(reply, s);
         }
-        return r < 0 ? r : sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_message_close_container(reply->message);
 }

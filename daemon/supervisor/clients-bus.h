@@ -5,12 +5,12 @@
 #ifndef SQLIPC_CLIENTS_BUS_H
 #define SQLIPC_CLIENTS_BUS_H
 
-#include <systemd/sd-bus.h>
+#include "reply.h"
 
 typedef struct Manager Manager;
 typedef struct Peer Peer;
 
 /* a(sa{sv}): the clients of the peer's uid, everybody's for root. */
-int clients_bus_append(sd_bus_message *reply, Manager *m, const Peer *peer);
+int clients_bus_append(Reply *reply, Manager *m, const Peer *peer);
 
 #endif

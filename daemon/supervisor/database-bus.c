@@ -31,11 +31,12 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Parameters, parameters_done)
 
 /* ---- Replies ---- */
 
-static int append_info(sd_bus_message *m, const Started *started, uint32_t page_size) {
+static int append_info(Reply *reply, const Started *started, uint32_t page_size) {
+        sd_bus_message *m = reply->message;
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
         if (r >= 0)
-                r = rows_append_parameters(m, started);
+                r = rows_append_parameters(reply, started);
         if (r >= 0)
                 r = sd_bus_message_append(m, "{sv}", "readonly", "b", started->read_only);
         if (r >= 0 && page_size > 0)
@@ -45,19 +46,19 @@ static int append_info(sd_bus_message *m, const Started *started, uint32_t page_
 
 /* number, [pipe,] columns, info; `page_size` 0: no pipe. */
 static int reply_described(Run *run, uint32_t page_size, Pipe *pipe, const Started *started) {
-        g_autoptr(sd_bus_message) reply = NULL;
-        int r = sd_bus_message_new_method_return(run->call, &reply);
+        g_auto(Reply) reply = REPLY_INIT;
+        int r = reply_new(run->call, &reply);
 
         if (r >= 0)
-                r = sd_bus_message_append(reply, "t", run->number);
+                r = sd_bus_message_append(reply.message, "t", run->number);
         if (r >= 0 && pipe)
-                r = sd_bus_message_append(reply, "h", pipe->read_fd);
+                r = sd_bus_message_append(reply.message, "h", pipe->read_fd);
         if (r >= 0)
-                r = rows_append_columns_of_statement(reply, started);
+                r = rows_append_columns_of_statement(&reply, started);
         if (r >= 0)
-                r = append_info(reply, started, page_size);
+                r = append_info(&reply, started, page_size);
         if (r >= 0)
-                r = sd_bus_send(NULL, reply, NULL);
+                r = reply_send(&reply);
         if (pipe)
                 pipe_close_read_fd(pipe); /* the message has its own copy */
         return r;

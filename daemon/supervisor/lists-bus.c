@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Manager.ListStatements, ListRuns, ListChannels. Supervisor. */
+#include <string.h>
+
 #include "channel-run.h"
 #include "lists-bus.h"
 #include "manager.h"
@@ -8,9 +10,9 @@
 #include "statement.h"
 #include "worker.h"
 
-/* An entry has 1.2 KiB at most: the loop goes on soon, and the bus, which disconnects who sends
- * messages of more than 32 MiB, has no reason to. */
+/* An entry has 2.5 KiB at most: the loop goes on soon, and the reply stays below REPLY_SIZE_MAX. */
 #define LIST_LENGTH_MAX 4096u
+#define ENTRY_SIZE (12 * REPLY_ENTRY_OVERHEAD + 4 * SQL_EXCERPT_LENGTH) /* besides its path and owner */
 
 /* Lists are for the user, whichever program asks: busctl's connection owns nothing. */
 static bool may_see(const Peer *p, uid_t owner) {
@@ -18,27 +20,29 @@ static bool may_see(const Peer *p, uid_t owner) {
 }
 
 /* What all entries have in common; more of the a{sv} may follow, then end_entry(). */
-static int begin_entry(sd_bus_message *reply, uint64_t number, const Database *d, const char *owner, uid_t uid) {
-        int r = sd_bus_message_open_container(reply, 'r', "tosa{sv}");
+static int begin_entry(Reply *reply, uint64_t number, const Database *d, const char *owner, uid_t uid) {
+        int r = reply_count(reply, ENTRY_SIZE + strlen(d->object_path) + strlen(owner));
 
         if (r >= 0)
-                r = sd_bus_message_append(reply, "tos", number, d->object_path, owner);
+                r = sd_bus_message_open_container(reply->message, 'r', "tosa{sv}");
         if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "{sv}");
-        return r < 0 ? r : sd_bus_message_append(reply, "{sv}", "uid", "u", (uint32_t) uid);
+                r = sd_bus_message_append(reply->message, "tos", number, d->object_path, owner);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply->message, 'a', "{sv}");
+        return r < 0 ? r : sd_bus_message_append(reply->message, "{sv}", "uid", "u", (uint32_t) uid);
 }
 
-static int end_entry(sd_bus_message *reply) {
-        int r = sd_bus_message_close_container(reply);
+static int end_entry(Reply *reply) {
+        int r = sd_bus_message_close_container(reply->message);
 
-        return r < 0 ? r : sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_message_close_container(reply->message);
 }
 
 typedef bool (*Sees)(const Peer *p, const void *entry);
-typedef int (*Append)(sd_bus_message *reply, const void *entry, bool with_pid);
+typedef int (*Append)(Reply *reply, const void *entry, bool with_pid);
 
 /* Those of `all` that the caller sees, as far as the list goes: `*n` counts what is in it. */
-static int append_all(sd_bus_message *reply, GHashTable *all, const Peer *peer, Sees sees, Append append, unsigned *n,
+static int append_all(Reply *reply, GHashTable *all, const Peer *peer, Sees sees, Append append, unsigned *n,
                       bool *ret_truncated) {
         GHashTableIter i;
         void *entry;
@@ -60,20 +64,20 @@ static const char *owner_of(const Channel *c) {
         return c->session ? c->session->name : "";
 }
 
-static int append_sql(sd_bus_message *reply, GBytes *sql) {
+static int append_sql(Reply *reply, GBytes *sql) {
         g_autofree char *excerpt = sql_excerpt(sql);
 
-        return sd_bus_message_append(reply, "{sv}", "sql", "s", excerpt);
+        return sd_bus_message_append(reply->message, "{sv}", "sql", "s", excerpt);
 }
 
-static int append_statement(sd_bus_message *reply, const void *entry, bool with_pid) {
+static int append_statement(Reply *reply, const void *entry, bool with_pid) {
         const Statement *s = entry;
         int r = begin_entry(reply, s->number, s->database, s->session->name, s->session->user->uid);
 
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}", "runs", "t", s->n_runs);
+                r = sd_bus_message_append(reply->message, "{sv}", "runs", "t", s->n_runs);
         if (r >= 0 && s->run)
-                r = sd_bus_message_append(reply, "{sv}", "running", "t", s->run->number);
+                r = sd_bus_message_append(reply->message, "{sv}", "running", "t", s->run->number);
         if (r >= 0)
                 r = append_sql(reply, s->sql);
         return r < 0 ? r : end_entry(reply);
@@ -85,13 +89,13 @@ static bool sees_statement(const Peer *p, const void *entry) {
         return s->state != STATEMENT_PREPARING && may_see(p, s->session->user->uid);
 }
 
-int lists_bus_append_statements(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
+int lists_bus_append_statements(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
         unsigned n = 0;
-        int r = sd_bus_message_open_container(reply, 'a', "(tosa{sv})");
+        int r = sd_bus_message_open_container(reply->message, 'a', "(tosa{sv})");
 
         if (r >= 0)
                 r = append_all(reply, m->statements, peer, sees_statement, append_statement, &n, ret_truncated);
-        return r < 0 ? r : sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_message_close_container(reply->message);
 }
 
 static const char *state_name(const Run *run) {
@@ -106,35 +110,35 @@ static const char *state_name(const Run *run) {
         return "";
 }
 
-static int append_run(sd_bus_message *reply, const void *entry, bool with_pid) {
+static int append_run(Reply *reply, const void *entry, bool with_pid) {
         const Run *run = entry;
         int r = begin_entry(reply, run->number, run->database, run->session ? run->session->name : "", run->user->uid);
 
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}", "state", "s", state_name(run), "usec", "t",
+                r = sd_bus_message_append(reply->message, "{sv}{sv}", "state", "s", state_name(run), "usec", "t",
                                           manager_now() - run->asked_usec);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "rows", "t", run->n_rows, "bytes", "t", run->n_bytes,
+                r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "rows", "t", run->n_rows, "bytes", "t", run->n_bytes,
                                           "sql", "s", run->excerpt);
         if (r >= 0 && run->statement)
-                r = sd_bus_message_append(reply, "{sv}", "statement", "t", run->statement->number);
+                r = sd_bus_message_append(reply->message, "{sv}", "statement", "t", run->statement->number);
         if (r >= 0 && with_pid && run->worker)
-                r = sd_bus_message_append(reply, "{sv}", "worker-pid", "u", (uint32_t) run->worker->pid);
+                r = sd_bus_message_append(reply->message, "{sv}", "worker-pid", "u", (uint32_t) run->worker->pid);
         return r < 0 ? r : end_entry(reply);
 }
 
-static int append_run_of_channel(sd_bus_message *reply, const void *entry, bool with_pid) {
+static int append_run_of_channel(Reply *reply, const void *entry, bool with_pid) {
         const Channel *c = entry;
         int r = begin_entry(reply, c->number, c->database, owner_of(c), c->user->uid);
 
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}", "state", "s", channel_run_state(&c->run), "usec", "t",
+                r = sd_bus_message_append(reply->message, "{sv}{sv}", "state", "s", channel_run_state(&c->run), "usec", "t",
                                           channel_run_usec(&c->run));
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "rows", "t", c->run.n_rows, "bytes", "t", c->run.n_bytes,
+                r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "rows", "t", c->run.n_rows, "bytes", "t", c->run.n_bytes,
                                           "sql", "s", c->run.excerpt);
         if (r >= 0 && with_pid && c->worker)
-                r = sd_bus_message_append(reply, "{sv}", "worker-pid", "u", (uint32_t) c->worker->pid);
+                r = sd_bus_message_append(reply->message, "{sv}", "worker-pid", "u", (uint32_t) c->worker->pid);
         return r < 0 ? r : end_entry(reply);
 }
 
@@ -150,15 +154,15 @@ static bool sees_run_of_channel(const Peer *p, const void *entry) {
         return c->run.running && may_see(p, c->user->uid);
 }
 
-int lists_bus_append_runs(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
+int lists_bus_append_runs(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
         unsigned n = 0;
-        int r = sd_bus_message_open_container(reply, 'a', "(tosa{sv})");
+        int r = sd_bus_message_open_container(reply->message, 'a', "(tosa{sv})");
 
         if (r >= 0)
                 r = append_all(reply, m->runs, peer, sees_run, append_run, &n, ret_truncated);
         if (r >= 0)
                 r = append_all(reply, m->channels, peer, sees_run_of_channel, append_run_of_channel, &n, ret_truncated);
-        return r < 0 ? r : sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_message_close_container(reply->message);
 }
 
 static const char *name_of_state(const Channel *c) {
@@ -173,20 +177,20 @@ static const char *name_of_state(const Channel *c) {
         return "";
 }
 
-static int append_channel(sd_bus_message *reply, const void *entry, bool with_pid) {
+static int append_channel(Reply *reply, const void *entry, bool with_pid) {
         const Channel *c = entry;
         int r = begin_entry(reply, c->number, c->database, owner_of(c), c->user->uid);
 
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "state", "s", name_of_state(c), "usec", "t",
+                r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "state", "s", name_of_state(c), "usec", "t",
                                           manager_now() - c->opened_usec, "statements", "u", c->n_statements);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}{sv}", "total-runs", "t", c->n_runs, "rows", "t", c->n_rows,
+                r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "total-runs", "t", c->n_runs, "rows", "t", c->n_rows,
                                           "bytes", "t", c->n_bytes);
         if (r >= 0 && c->run.excerpt)
-                r = sd_bus_message_append(reply, "{sv}", "sql", "s", c->run.excerpt);
+                r = sd_bus_message_append(reply->message, "{sv}", "sql", "s", c->run.excerpt);
         if (r >= 0 && with_pid && c->worker)
-                r = sd_bus_message_append(reply, "{sv}", "worker-pid", "u", (uint32_t) c->worker->pid);
+                r = sd_bus_message_append(reply->message, "{sv}", "worker-pid", "u", (uint32_t) c->worker->pid);
         return r < 0 ? r : end_entry(reply);
 }
 
@@ -194,11 +198,11 @@ static bool sees_channel(const Peer *p, const void *entry) {
         return may_see(p, ((const Channel *) entry)->user->uid);
 }
 
-int lists_bus_append_channels(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
+int lists_bus_append_channels(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
         unsigned n = 0;
-        int r = sd_bus_message_open_container(reply, 'a', "(tosa{sv})");
+        int r = sd_bus_message_open_container(reply->message, 'a', "(tosa{sv})");
 
         if (r >= 0)
                 r = append_all(reply, m->channels, peer, sees_channel, append_channel, &n, ret_truncated);
-        return r < 0 ? r : sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_message_close_container(reply->message);
 }

@@ -6,14 +6,15 @@
 #define SQLIPC_LISTS_BUS_H
 
 #include <stdbool.h>
-#include <systemd/sd-bus.h>
+
+#include "reply.h"
 
 typedef struct Manager Manager;
 typedef struct Peer Peer;
 
 /* Each appends a(tosa{sv}); `*ret_truncated`, false before: there is more than the list may hold. */
-int lists_bus_append_statements(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated);
-int lists_bus_append_runs(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated);
-int lists_bus_append_channels(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated);
+int lists_bus_append_statements(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated);
+int lists_bus_append_runs(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated);
+int lists_bus_append_channels(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated);
 
 #endif

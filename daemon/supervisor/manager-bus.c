@@ -18,7 +18,8 @@
 
 /* ---- Databases ---- */
 
-static int append_broken(sd_bus_message *m, const Config *c) {
+static int append_broken(Reply *reply, const Config *c) {
+        sd_bus_message *m = reply->message;
         GHashTableIter i;
         void *name, *problem;
         int r = sd_bus_message_open_container(m, 'e', "sv");
@@ -30,8 +31,11 @@ static int append_broken(sd_bus_message *m, const Config *c) {
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'a', "{ss}");
         g_hash_table_iter_init(&i, c->broken);
-        while (r >= 0 && g_hash_table_iter_next(&i, &name, &problem))
-                r = sd_bus_message_append(m, "{ss}", name, problem);
+        while (r >= 0 && g_hash_table_iter_next(&i, &name, &problem)) {
+                r = reply_count(reply, REPLY_ENTRY_OVERHEAD + strlen(name) + strlen(problem));
+                if (r >= 0)
+                        r = sd_bus_message_append(m, "{ss}", name, problem);
+        }
         for (int k = 0; k < 3 && r >= 0; k++)
                 r = sd_bus_message_close_container(m);
         return r;
@@ -41,26 +45,29 @@ static int compare_names(const void *a, const void *b) {
         return strcmp(a, b);
 }
 
-static int append_database(sd_bus_message *reply, const Database *d, PolicyVerdict view) {
-        int r = sd_bus_message_open_container(reply, 'r', "soa{sv}");
+static int append_database(Reply *reply, const Database *d, PolicyVerdict view) {
+        sd_bus_message *m = reply->message;
+        const char *name = database_name(d), *description = d->config->description;
+        int r = reply_count(reply, 3 * REPLY_ENTRY_OVERHEAD + strlen(name) + strlen(d->object_path) + strlen(description));
 
         if (r >= 0)
-                r = sd_bus_message_append(reply, "so", database_name(d), d->object_path);
+                r = sd_bus_message_open_container(m, 'r', "soa{sv}");
         if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+                r = sd_bus_message_append(m, "so", name, d->object_path);
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}{sv}", "description", "s", d->config->description, "mode", "s",
-                                          "read-only");
+                r = sd_bus_message_open_container(m, 'a', "{sv}");
+        if (r >= 0)
+                r = sd_bus_message_append(m, "{sv}{sv}", "description", "s", description, "mode", "s", "read-only");
         if (r >= 0 && view == POLICY_ASK)
-                r = sd_bus_message_append(reply, "{sv}", "authorization", "s", "challenge");
+                r = sd_bus_message_append(m, "{sv}", "authorization", "s", "challenge");
         if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : sd_bus_message_close_container(reply);
+                r = sd_bus_message_close_container(m);
+        return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int append_databases(sd_bus_message *reply, const Manager *m, sd_bus_message *call) {
+static int append_databases(Reply *reply, const Manager *m, sd_bus_message *call) {
         g_autoptr(GList) names = g_list_sort(g_hash_table_get_keys(m->databases), compare_names);
-        int r = sd_bus_message_open_container(reply, 'a', "(soa{sv})");
+        int r = sd_bus_message_open_container(reply->message, 'a', "(soa{sv})");
 
         for (GList *i = names; i && r >= 0; i = i->next) {
                 const Database *d = g_hash_table_lookup(m->databases, i->data);
@@ -69,25 +76,25 @@ static int append_databases(sd_bus_message *reply, const Manager *m, sd_bus_mess
                 if (view != POLICY_NO)
                         r = append_database(reply, d, view);
         }
-        return r < 0 ? r : sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_message_close_container(reply->message);
 }
 
 static int list_databases(sd_bus_message *m, Manager *manager, Refusal *refusal) {
-        g_autoptr(sd_bus_message) reply = NULL;
+        g_auto(Reply) reply = REPLY_INIT;
         Options options;
         int r = options_read(m, 0, &options, refusal);
 
         if (r >= 0)
-                r = sd_bus_message_new_method_return(m, &reply);
+                r = reply_new(m, &reply);
         if (r >= 0)
-                r = append_databases(reply, manager, m);
+                r = append_databases(&reply, manager, m);
         if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+                r = sd_bus_message_open_container(reply.message, 'a', "{sv}");
         if (r >= 0 && peer_is_administrator(manager, peer_of(manager, m)))
-                r = append_broken(reply, manager->config);
+                r = append_broken(&reply, manager->config);
         if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+                r = sd_bus_message_close_container(reply.message);
+        return r < 0 ? r : reply_send(&reply);
 }
 
 static int get_database(sd_bus_message *m, Manager *manager, Refusal *refusal) {
@@ -109,7 +116,8 @@ static int get_database(sd_bus_message *m, Manager *manager, Refusal *refusal) {
         return sd_bus_reply_method_return(m, "oa{sv}", d->object_path, 1, "authorization", "s", "challenge");
 }
 
-static int append_warnings(sd_bus_message *m, const Config *c) {
+static int append_warnings(Reply *reply, const Config *c) {
+        sd_bus_message *m = reply->message;
         int r = sd_bus_message_open_container(m, 'e', "sv");
 
         if (r >= 0)
@@ -119,27 +127,28 @@ static int append_warnings(sd_bus_message *m, const Config *c) {
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'a', "s");
         for (guint i = 0; r >= 0 && i < c->warnings->len; i++)
-                r = sd_bus_message_append(m, "s", c->warnings->pdata[i]);
+                r = reply_append_string(reply, c->warnings->pdata[i]);
         for (int k = 0; k < 3 && r >= 0; k++)
                 r = sd_bus_message_close_container(m);
         return r;
 }
 
 static int reply_reload(sd_bus_message *call, const Manager *manager) {
-        g_autoptr(sd_bus_message) reply = NULL;
-        int r = sd_bus_message_new_method_return(call, &reply);
+        g_auto(Reply) reply = REPLY_INIT;
+        uint32_t n = g_hash_table_size(manager->databases);
+        int r = reply_new(call, &reply);
 
         if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+                r = sd_bus_message_open_container(reply.message, 'a', "{sv}");
         if (r >= 0)
-                r = sd_bus_message_append(reply, "{sv}", "databases", "u", (uint32_t) g_hash_table_size(manager->databases));
+                r = sd_bus_message_append(reply.message, "{sv}", "databases", "u", n);
         if (r >= 0)
-                r = append_broken(reply, manager->config);
+                r = append_broken(&reply, manager->config);
         if (r >= 0)
-                r = append_warnings(reply, manager->config);
+                r = append_warnings(&reply, manager->config);
         if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+                r = sd_bus_message_close_container(reply.message);
+        return r < 0 ? r : reply_send(&reply);
 }
 
 static void on_reloaded(Manager *manager, int r, void *userdata) {
@@ -177,28 +186,28 @@ static int reload(sd_bus_message *m, Manager *manager, Refusal *refusal) {
 /* ---- Lists ---- */
 
 /* As many as connections to the bus: it bounds them. */
-static int append_clients(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
+static int append_clients(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
         return clients_bus_append(reply, m, peer);
 }
 
 /* Appends the list, as far as it goes. */
-typedef int (*ListAppend)(sd_bus_message *reply, Manager *m, const Peer *peer, bool *ret_truncated);
+typedef int (*ListAppend)(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated);
 
 static int reply_list(sd_bus_message *m, Manager *manager, ListAppend append, Refusal *refusal) {
-        g_autoptr(sd_bus_message) reply = NULL;
+        g_auto(Reply) reply = REPLY_INIT;
         bool truncated = false;
         Options options;
         int r = options_read(m, 0, &options, refusal);
 
         if (r >= 0)
-                r = sd_bus_message_new_method_return(m, &reply);
+                r = reply_new(m, &reply);
         if (r >= 0)
-                r = append(reply, manager, peer_of(manager, m), &truncated);
+                r = append(&reply, manager, peer_of(manager, m), &truncated);
         if (r >= 0 && truncated)
-                r = sd_bus_message_append(reply, "a{sv}", 1, "truncated", "b", true);
+                r = sd_bus_message_append(reply.message, "a{sv}", 1, "truncated", "b", true);
         else if (r >= 0)
-                r = sd_bus_message_append(reply, "a{sv}", 0);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+                r = sd_bus_message_append(reply.message, "a{sv}", 0);
+        return r < 0 ? r : reply_send(&reply);
 }
 
 static int list_statements(sd_bus_message *m, Manager *manager, Refusal *refusal) {

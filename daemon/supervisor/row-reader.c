@@ -57,7 +57,7 @@ void row_reader_free(RowReader *r) {
         r->io = sd_event_source_disable_unref(r->io);
         close(r->fd);
         page_decoder_done(&r->decoder);
-        (void) sd_bus_message_unref(r->reply);
+        reply_done(&r->reply);
         (void) sd_bus_message_unref(r->call);
         g_free(r);
 }
@@ -65,7 +65,7 @@ void row_reader_free(RowReader *r) {
 /* The call is answered: no reading until the next one. */
 static void rest(RowReader *r) {
         r->call = sd_bus_message_unref(r->call);
-        r->reply = sd_bus_message_unref(r->reply);
+        reply_done(&r->reply);
         (void) sd_event_source_set_enabled(r->io, SD_EVENT_OFF);
         if (r->pending == PAGE_MORE) /* else the next reply begins with what may lie there */
                 page_decoder_trim(&r->decoder);
@@ -96,59 +96,70 @@ static void fail(RowReader *r, ErrorNumber error, const char *sentence, bool end
 /* ---- Replies ---- */
 
 static int begin_reply(RowReader *r) {
-        int k = sd_bus_message_new_method_return(r->call, &r->reply);
+        int k = reply_new(r->call, &r->reply);
 
         if (k >= 0 && r->one_shot)
-                k = rows_append_columns_of_run(r->reply, &r->decoder);
-        return k < 0 ? k : sd_bus_message_open_container(r->reply, 'a', "av");
+                k = rows_append_columns_of_run(&r->reply, &r->decoder);
+        return k < 0 ? k : sd_bus_message_open_container(r->reply.message, 'a', "av");
 }
 
 /* The columns as the run has them, which may be others than the compiler's: the schema may have changed in between. */
 static int append_columns(RowReader *r) {
-        int k = sd_bus_message_open_container(r->reply, 'e', "sv");
+        int k = sd_bus_message_open_container(r->reply.message, 'e', "sv");
 
         if (k >= 0)
-                k = sd_bus_message_append(r->reply, "s", "columns");
+                k = sd_bus_message_append(r->reply.message, "s", "columns");
         if (k >= 0)
-                k = sd_bus_message_open_container(r->reply, 'v', "a(ssa{sv})");
+                k = sd_bus_message_open_container(r->reply.message, 'v', "a(ssa{sv})");
         if (k >= 0)
-                k = rows_append_columns_of_run(r->reply, &r->decoder);
+                k = rows_append_columns_of_run(&r->reply, &r->decoder);
         for (int i = 0; i < 2 && k >= 0; i++)
-                k = sd_bus_message_close_container(r->reply);
+                k = sd_bus_message_close_container(r->reply.message);
         r->columns_told = true;
         return k;
 }
 
 static int append_totals(RowReader *r) {
         const EndCounters *end = &r->decoder.end_counters;
-        int k = sd_bus_message_append(r->reply, "{sv}", "rows", "t", end->n_rows);
+        int k = sd_bus_message_append(r->reply.message, "{sv}", "rows", "t", end->n_rows);
 
         if (k >= 0)
-                k = sd_bus_message_append(r->reply, "{sv}", "bytes", "t", end->n_bytes);
-        return k < 0 ? k : sd_bus_message_append(r->reply, "{sv}", "usec", "t", end->usec);
+                k = sd_bus_message_append(r->reply.message, "{sv}", "bytes", "t", end->n_bytes);
+        return k < 0 ? k : sd_bus_message_append(r->reply.message, "{sv}", "usec", "t", end->usec);
 }
 
 /* What NextRows says behind the rows. */
 static int append_more(RowReader *r, bool more) {
-        int k = sd_bus_message_append(r->reply, "b", more);
+        int k = sd_bus_message_append(r->reply.message, "b", more);
 
         if (k >= 0)
-                k = sd_bus_message_open_container(r->reply, 'a', "{sv}");
+                k = sd_bus_message_open_container(r->reply.message, 'a', "{sv}");
         if (k >= 0 && !r->columns_told)
                 k = append_columns(r);
         if (k >= 0 && !more)
                 k = append_totals(r);
-        return k < 0 ? k : sd_bus_message_close_container(r->reply);
+        return k < 0 ? k : sd_bus_message_close_container(r->reply.message);
 }
 
 static int finish_reply(RowReader *r, bool more) {
-        int k = sd_bus_message_close_container(r->reply);
+        int k = sd_bus_message_close_container(r->reply.message);
 
         if (k >= 0 && r->one_shot)
-                k = sd_bus_message_append(r->reply, "a{sv}", 2, "truncated", "b", more, "rows", "t", r->n_rows);
+                k = sd_bus_message_append(r->reply.message, "a{sv}", 2, "truncated", "b", more, "rows", "t", r->n_rows);
         else if (k >= 0)
                 k = append_more(r, more);
-        return k < 0 ? k : sd_bus_send(NULL, r->reply, NULL);
+        return k < 0 ? k : reply_send(&r->reply);
+}
+
+/* The reply cannot be made, for the errno `k`. */
+static void fail_reply(RowReader *r, int k) {
+        if (k == -EMSGSIZE) { /* of many rows it has 1 MiB at most: so it is one row */
+                fail(r, ERROR_ROW_TOO_LARGE, "A row takes more than 16 MiB, its columns' names included: fetch it through a pipe "
+                     "(Query).", false);
+                return;
+        }
+        log_warning_limited("A reply with rows could not be sent: %s", strerror(-k));
+        fail(r, ERROR_INTERNAL, "The rows could not be put into a reply; ask for fewer of them.", false);
 }
 
 /* Sends what there is. Frees the reader when that was all for it. */
@@ -156,8 +167,7 @@ static void send_reply(RowReader *r, bool more) {
         int k = finish_reply(r, more);
 
         if (k < 0) {
-                log_warning_limited("A reply with rows could not be sent: %s", strerror(-k));
-                fail(r, ERROR_INTERNAL, "The rows could not be put into a reply; ask for fewer of them.", false);
+                fail_reply(r, k);
                 return;
         }
         if (!more || r->one_shot)
@@ -178,9 +188,9 @@ static bool on_row(RowReader *r) {
                 send_reply(r, true);
                 return false;
         }
-        int k = rows_append_row(r->reply, &r->decoder);
+        int k = rows_append_row(&r->reply, &r->decoder, size);
         if (k < 0) {
-                fail(r, ERROR_INTERNAL, "A row could not be put into a reply.", false);
+                fail_reply(r, k);
                 return false;
         }
         r->used += size;
@@ -203,7 +213,7 @@ static void on_error_frame(RowReader *r) {
 
 static void on_broken_stream(RowReader *r, int k) {
         if (k == -EMSGSIZE) {
-                fail(r, ERROR_ROW_TOO_LARGE, "A row is larger than 16 MiB: fetch it through a pipe (Query).", false);
+                fail_reply(r, k);
                 return;
         }
         if (k == -ENOMEM) {
@@ -251,11 +261,11 @@ static bool on_page_more(RowReader *r, size_t *budget) {
 }
 
 static bool ensure_reply(RowReader *r) {
-        if (r->reply)
+        if (r->reply.message)
                 return true;
         int k = begin_reply(r);
         if (k < 0)
-                fail(r, ERROR_INTERNAL, "The reply could not be built.", false);
+                fail_reply(r, k);
         return k >= 0;
 }
 

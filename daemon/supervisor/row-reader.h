@@ -15,6 +15,7 @@
 
 #include "page-decoder.h"
 #include "refusal.h"
+#include "reply.h"
 
 typedef struct Run Run;
 
@@ -30,7 +31,7 @@ typedef struct RowReader {
         PageDecoder decoder;
         sd_event_source *io;
         sd_bus_message *call;   /* waits for rows; NULL: none */
-        sd_bus_message *reply;  /* to `call`, under construction */
+        Reply reply;            /* to `call`, under construction; empty: not begun */
         size_t max_bytes, used; /* of rows in the reply */
         uint64_t n_rows;        /* in the reply */
         size_t joined_size;     /* of the decoder's memory, as counted for the user */

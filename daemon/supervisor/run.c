@@ -406,11 +406,12 @@ static void refuse_late(Run *run) {
 /* The client must not wait for what cannot be sent, nor the worker for a reader without a pipe. */
 static void refuse_for_lack_of_reply(Run *run, int r) {
         static const char none_left[] = "The service has no descriptor left for your pipe; try again later.";
-        bool few = r == -EMFILE || r == -ENFILE;
-        ErrorNumber error = few ? ERROR_LIMITS_EXCEEDED : r == -ENOMEM ? ERROR_OUT_OF_MEMORY : ERROR_INTERNAL;
+        static const char too_large[] = "The names of the columns do not fit a reply: name fewer columns, or shorter.";
+        bool few = r == -EMFILE || r == -ENFILE, large = r == -EMSGSIZE;
+        ErrorNumber error = few || large ? ERROR_LIMITS_EXCEEDED : r == -ENOMEM ? ERROR_OUT_OF_MEMORY : ERROR_INTERNAL;
 
         log_warning_limited("A reply could not be sent: %s", strerror(-r));
-        run_cancel(run, error, few ? none_left : "The service could not reply.");
+        run_cancel(run, error, few ? none_left : large ? too_large : "The service could not reply.");
         refuse_late(run);
 }
 
