@@ -83,16 +83,27 @@ static void fail_cancelled(sqlipc_cursor *c) {
         finish(c);
 }
 
-void cursor_fail_errno(sqlipc_cursor *c, int r) {
+/* With the error that is set already; what else comes for the statement cannot be told from it. */
+static void fail_and_lose(sqlipc_cursor *c) {
         sqlipc_statement *s = c->statement;
 
+        finish(c);
+        if (s)
+                statement_lose(s);
+}
+
+void cursor_fail_errno(sqlipc_cursor *c, int r) {
         if (r == -EBADMSG)
                 (void) error_set_errno(&c->error, r, "What came is not what sqlipc's interface and page format describe.");
         else
                 (void) error_set_send(&c->error, r);
-        finish(c);
-        if (s)
-                statement_lose(s);
+        fail_and_lose(c);
+}
+
+static void fail_large_row(sqlipc_cursor *c) {
+        (void) error_set(&c->error, ERROR_ROW_TOO_LARGE,
+                         "A row is larger than this library reads: select fewer or shorter columns.");
+        fail_and_lose(c);
 }
 
 /* ---- Ending ------------------------------------------------------------------------------------------------------- */
@@ -312,6 +323,9 @@ static int take_event(sqlipc_cursor *c, int event) {
                 return 0;
         case -ENOBUFS:
                 on_crowded(c);
+                return 0;
+        case -EMSGSIZE:
+                fail_large_row(c);
                 return 0;
         default:
                 cursor_fail_errno(c, event);

@@ -4,6 +4,7 @@
  * when a program loses interest.
  */
 #include "cursor-checks.h"
+#include "cursor.h"
 
 /* ---- rows and values ---------------------------------------------------------------------------------------------- */
 
@@ -110,6 +111,21 @@ static void test_rows_before_reply(void) {
         CHECK_INT(f.n_fetch, 3);
         sqlipc_finalize(s);
         fake_wait_for(&f.n_finalize, 1);
+        fake_done(&f);
+}
+
+static void test_row_too_large(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        fake_set_result(&f, 1, 1);
+        c = query(&f);
+        c->run->decoder.row_size_max = 1;
+        CHECK_INT(sqlipc_cursor_next(c), -EMSGSIZE);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_ROW_TOO_LARGE);
+        CHECK(strstr(sqlipc_error_message(f.connection), "row is larger"));
+        sqlipc_cursor_close(c);
         fake_done(&f);
 }
 
@@ -577,6 +593,7 @@ int main(void) {
                 TEST(test_values),
                 TEST(test_query),
                 TEST(test_rows_before_reply),
+                TEST(test_row_too_large),
                 TEST(test_error_frame),
                 TEST(test_worker_lost),
                 TEST(test_daemon_lost),
