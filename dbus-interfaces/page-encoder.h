@@ -140,8 +140,8 @@ void page_encoder_end_part(PageEncoder *e, bool more);
  * not all went in. Returns how many did; 0: nothing was done, they are too few to be worth it. */
 size_t page_encoder_end_part_with(PageEncoder *e, const void *bytes, size_t size, bool more);
 
-/* How much is kept of a `message` of more than SQLIPC_MESSAGE_SIZE_MAX bytes, before PAGE_ELLIPSIS: it ends at the border of a
- * character. */
+/* How much is kept of a `message` of more than SQLIPC_MESSAGE_SIZE_MAX bytes, before PAGE_ELLIPSIS: it ends at the border
+ * of a character. */
 #define PAGE_ELLIPSIS "\xe2\x80\xa6"
 size_t page_message_kept(const char *message);
 

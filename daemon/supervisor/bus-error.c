@@ -51,7 +51,8 @@ int bus_error_reply_refusal(sd_bus_message *call, int r, Refusal *refusal) {
         else if (refusal->error == ERROR_NONE && (r == -EMFILE || r == -ENFILE))
                 (void) refuse(refusal, ERROR_LIMITS_EXCEEDED, "The service has no descriptor left; try again later.");
         else if (refusal->error == ERROR_NONE && r == -EMSGSIZE)
-                (void) refuse(refusal, ERROR_LIMITS_EXCEEDED, "The reply would take more than %zu MiB.", REPLY_SIZE_MAX >> 20);
+                (void) refuse(refusal, ERROR_LIMITS_EXCEEDED, "The reply would take more than %zu MiB.",
+                              REPLY_SIZE_MAX >> 20);
         else if (refusal->error == ERROR_NONE) {
                 log_error_limited("%s failed: %s", sd_bus_message_get_member(call), strerror(-r));
                 (void) refuse(refusal, ERROR_INTERNAL, "The service failed (%s); its log says more.", strerror(-r));

@@ -18,8 +18,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Refusal, refusal_done)
 /* Answers `call` with a failure whose `error` is set, `details`: as (sii). 1, or negative if it could not be sent. */
 int bus_error_reply(sd_bus_message *call, const Failure *failure, bool details);
 
-/* The same for the negative result `r` of a function that had `refusal` to say why; without, OutOfMemory,
- * LimitsExceeded (descriptors; -EMSGSIZE: the reply), D-Bus's own InvalidArgs (-EBADMSG: the message) or Internal, by errno. Frees what the
+/* The same for the negative result `r` of a function that had `refusal` to say why; without, OutOfMemory, LimitsExceeded
+ * (descriptors; -EMSGSIZE: the reply), D-Bus's own InvalidArgs (-EBADMSG: the message) or Internal, by errno. Frees what the
  * refusal owns. For the last line of a bus method. */
 int bus_error_reply_refusal(sd_bus_message *call, int r, Refusal *refusal);
 

@@ -118,8 +118,8 @@ static int append_run(Reply *reply, const void *entry, bool with_pid) {
                 r = sd_bus_message_append(reply->message, "{sv}{sv}", "state", "s", state_name(run), "usec", "t",
                                           manager_now() - run->asked_usec);
         if (r >= 0)
-                r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "rows", "t", run->n_rows, "bytes", "t", run->n_bytes,
-                                          "sql", "s", run->excerpt);
+                r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "rows", "t", run->n_rows, "bytes", "t",
+                                          run->n_bytes, "sql", "s", run->excerpt);
         if (r >= 0 && run->statement)
                 r = sd_bus_message_append(reply->message, "{sv}", "statement", "t", run->statement->number);
         if (r >= 0 && with_pid && run->worker)
@@ -135,8 +135,8 @@ static int append_run_of_channel(Reply *reply, const void *entry, bool with_pid)
                 r = sd_bus_message_append(reply->message, "{sv}{sv}", "state", "s", channel_run_state(&c->run), "usec", "t",
                                           channel_run_usec(&c->run));
         if (r >= 0)
-                r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "rows", "t", c->run.n_rows, "bytes", "t", c->run.n_bytes,
-                                          "sql", "s", c->run.excerpt);
+                r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "rows", "t", c->run.n_rows, "bytes", "t",
+                                          c->run.n_bytes, "sql", "s", c->run.excerpt);
         if (r >= 0 && with_pid && c->worker)
                 r = sd_bus_message_append(reply->message, "{sv}", "worker-pid", "u", (uint32_t) c->worker->pid);
         return r < 0 ? r : end_entry(reply);
@@ -185,8 +185,8 @@ static int append_channel(Reply *reply, const void *entry, bool with_pid) {
                 r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "state", "s", name_of_state(c), "usec", "t",
                                           manager_now() - c->opened_usec, "statements", "u", c->n_statements);
         if (r >= 0)
-                r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "total-runs", "t", c->n_runs, "rows", "t", c->n_rows,
-                                          "bytes", "t", c->n_bytes);
+                r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "total-runs", "t", c->n_runs, "rows", "t",
+                                          c->n_rows, "bytes", "t", c->n_bytes);
         if (r >= 0 && c->run.excerpt)
                 r = sd_bus_message_append(reply->message, "{sv}", "sql", "s", c->run.excerpt);
         if (r >= 0 && with_pid && c->worker)

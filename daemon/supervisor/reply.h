@@ -2,8 +2,8 @@
 /*
  * A reply that is built from data of any size. Supervisor.
  *
- * The bus disconnects a connection that sends a message of more than 32 MiB, and with it everybody would lose the service. So
- * a reply counts its bytes while it is built, and one of more than REPLY_SIZE_MAX is never sent: each function that appends
+ * The bus disconnects a connection that sends a message of more than 32 MiB, and then all users would lose the service. So a
+ * reply counts its bytes while it is built, and one of more than REPLY_SIZE_MAX is never sent: each function that appends
  * data of another party announces its size first, and gets -EMSGSIZE when the reply is full. bus_error_reply_refusal() turns
  * that into an error for the caller. sd-bus cannot tell the size of a message; the count is an upper bound of it.
  */

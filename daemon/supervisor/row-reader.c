@@ -154,8 +154,8 @@ static int finish_reply(RowReader *r, bool more) {
 /* The reply cannot be made, for the errno `k`. */
 static void fail_reply(RowReader *r, int k) {
         if (k == -EMSGSIZE) { /* of many rows it has 1 MiB at most: so it is one row */
-                fail(r, ERROR_ROW_TOO_LARGE, "A row takes more than 16 MiB, its columns' names included: fetch it through a pipe "
-                     "(Query).", false);
+                fail(r, ERROR_ROW_TOO_LARGE,
+                     "A row takes more than 16 MiB, its columns' names included: fetch it through a pipe (Query).", false);
                 return;
         }
         log_warning_limited("A reply with rows could not be sent: %s", strerror(-k));

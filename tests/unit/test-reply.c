@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Replies of any size: what they count is an upper bound of the bytes that go out, and one past REPLY_SIZE_MAX never goes out.
+ * Replies of any size: the count is an upper bound of the bytes that are sent, and no reply past REPLY_SIZE_MAX is sent.
  */
 #include <errno.h>
 #include <poll.h>
