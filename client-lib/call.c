@@ -95,8 +95,10 @@ int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_
         return 0;
 }
 
-int call_append_options(sd_bus_message *m) {
-        return sd_bus_message_append(m, "a{sv}", 1, "error-details", "b", 1);
+int call_append_options(sd_bus_message *m, uint64_t run_timeout_usec) {
+        if (run_timeout_usec == UINT64_MAX)
+                return sd_bus_message_append(m, "a{sv}", 1, "error-details", "b", 1);
+        return sd_bus_message_append(m, "a{sv}", 2, "error-details", "b", 1, "timeout-usec", "t", run_timeout_usec);
 }
 
 Call *call_free(Call *call) {

@@ -27,9 +27,9 @@ typedef void (*call_undo)(sd_bus_message *reply, const char *path);
 int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_handler on_reply, call_undo undo,
              void *userdata, uint64_t usec);
 
-/* The options of Prepare, Fetch and Query: errors shall tell SQLite's code and the offset into the SQL, which
- * error_set_reply() reads. */
-int call_append_options(sd_bus_message *m);
+/* The options of Prepare, Fetch, Query and OpenRows. Errors tell SQLite's code and the offset into the SQL, which
+ * error_set_reply() reads. `run_timeout_usec`: UINT64_MAX for none, as for Prepare. */
+int call_append_options(sd_bus_message *m, uint64_t run_timeout_usec);
 
 /* Forgets the call: on_reply will not be called. Accepts NULL. Returns NULL. */
 Call *call_free(Call *call);

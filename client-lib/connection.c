@@ -54,6 +54,7 @@ static int connection_new(sqlipc_connection **ret) {
                 .n_ref = 1,
                 .blocking = true,
                 .timeout_usec = TIMEOUT_DEFAULT_USEC,
+                .run_timeout_usec = UINT64_MAX,
                 .row_memory_max = SIZE_MAX,
                 .wake_fd = -1,
                 .epoll_fd = -1,
@@ -211,6 +212,34 @@ _public_ int sqlipc_set_row_memory_max(sqlipc_connection *connection, size_t siz
                 return r;
         connection->row_memory_max = size;
         return 0;
+}
+
+_public_ int sqlipc_set_run_timeout(sqlipc_connection *connection, uint64_t usec) {
+        int r = connection_check(connection);
+
+        if (r < 0)
+                return r;
+        if (usec == 0)
+                return connection_fail_errno(connection, -EINVAL);
+        connection->run_timeout_usec = usec;
+        return 0;
+}
+
+/* May run in any thread and in a signal handler, and so touches nothing but the two. */
+_public_ int sqlipc_interrupt(sqlipc_connection *c) {
+        int saved = errno;
+        uint64_t one = 1;
+
+        if (!c)
+                return -EINVAL;
+        atomic_fetch_add_explicit(&c->n_interrupts, 1, memory_order_release);
+        if (write(c->wake_fd, &one, sizeof one) < 0)
+                errno = saved; /* the counter is full: it wakes all the same */
+        return 0;
+}
+
+unsigned connection_interrupts(const sqlipc_connection *c) {
+        return atomic_load_explicit(&c->n_interrupts, memory_order_acquire);
 }
 
 bool connection_is_open(sqlipc_connection *c) {

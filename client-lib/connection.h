@@ -34,7 +34,9 @@ struct sqlipc_connection {
         bool dispatching;          /* connection_process() has the bus call handlers */
         uint64_t timeout_usec;     /* of one blocking call, UINT64_MAX: none */
         bool allow_interactive_authorization;
+        uint64_t run_timeout_usec; /* of runs that start from now on, by the service; UINT64_MAX: none but its own */
         size_t row_memory_max;     /* larger rows are kept in a file */
+        atomic_uint n_interrupts;  /* set by any thread: what began at a lower count is to end */
         int wake_fd;               /* eventfd: a cursor was cancelled, or the caller's loop brought news */
         int epoll_fd;              /* for the program's loop; -1 until one is asked for */
         int polled_bus_fd;         /* what stands in epoll_fd for the bus, -1: nothing */
@@ -105,6 +107,9 @@ void connection_update_events(sqlipc_connection *c);
 /* The next moment of `data` wakes the program's loop, once. connection_disarm() before the descriptor is closed. */
 int connection_arm(sqlipc_connection *c, struct pollfd data);
 void connection_disarm(sqlipc_connection *c, int fd);
+
+/* What begins keeps this count: it is interrupted once the count has changed. */
+unsigned connection_interrupts(const sqlipc_connection *c);
 
 /* Has the program's loop look at our descriptor. */
 void connection_wake(sqlipc_connection *c);

@@ -54,7 +54,9 @@ static void on_fetch_reply(sd_bus_message *reply, void *userdata) {
         cursor_fail(c, &e);
 }
 
-static int new_fetch(sqlipc_statement *s, Bindings *b, sd_bus_message **ret) {
+static int new_fetch(sqlipc_cursor *c, sd_bus_message **ret) {
+        const sqlipc_statement *s = c->statement;
+        const Bindings *b = c->bindings;
         _cleanup_message_ sd_bus_message *m = NULL;
         int r;
 
@@ -67,7 +69,7 @@ static int new_fetch(sqlipc_statement *s, Bindings *b, sd_bus_message **ret) {
         r = append_parameters(m, b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters);
         if (r < 0)
                 return r;
-        r = call_append_options(m);
+        r = call_append_options(m, c->run_timeout_usec);
         if (r < 0)
                 return r;
         *ret = steal(m);
@@ -103,7 +105,7 @@ static void send_fetch(sqlipc_cursor *c) {
         Error e;
         int r;
 
-        r = new_fetch(s, c->bindings, &m);
+        r = new_fetch(c, &m);
         if (r >= 0)
                 r = call_new(&call, c->connection, m, on_fetch_reply, NULL, &s->run, UINT64_MAX);
         if (r >= 0) {
@@ -158,7 +160,7 @@ static int send_fetch_on_channel(sqlipc_cursor *c, const ParametersRow *row) {
         if (!payload)
                 return -ENOMEM;
         store_le64(payload, s->channel_number);
-        store_le64(payload + 8, 0);
+        store_le64(payload + 8, cursor_timeout_on_channel(c));
         store_le32(payload + 16, row->n_positional);
         store_le32(payload + 20, row->n_named);
         parameters_row_write(row, payload + CHANNEL_FETCH_HEAD_SIZE);

@@ -27,7 +27,9 @@ int cursor_new(sqlipc_cursor **ret, sqlipc_connection *connection, sqlipc_statem
                 return -ENOMEM;
         }
         *c = (sqlipc_cursor) { .connection = sqlipc_connection_ref(connection), .state = CURSOR_WAITING, .statement = s,
-                               .retries_left = CHANNEL_RETRIES_MAX, .error = { .sql_offset = -1 } };
+                               .retries_left = CHANNEL_RETRIES_MAX, .error = { .sql_offset = -1 },
+                               .run_timeout_usec = connection->run_timeout_usec,
+                               .n_interrupts = connection_interrupts(connection) };
         atomic_init(&c->cancelled, false);
         if (s) {
                 c->run = &s->run;
@@ -40,6 +42,10 @@ int cursor_new(sqlipc_cursor **ret, sqlipc_connection *connection, sqlipc_statem
         TAILQ_INSERT_TAIL(&connection->cursors, c, link);
         *ret = c;
         return 0;
+}
+
+uint64_t cursor_timeout_on_channel(const sqlipc_cursor *c) {
+        return c->run_timeout_usec == UINT64_MAX ? 0 : c->run_timeout_usec;
 }
 
 static void note_result(sqlipc_cursor *c, uint64_t n_bytes, uint64_t usec) {
@@ -135,7 +141,8 @@ static void apply_cancel(sqlipc_cursor *c) {
 }
 
 static bool is_cancelled(sqlipc_cursor *c) {
-        return atomic_load_explicit(&c->cancelled, memory_order_relaxed);
+        return atomic_load_explicit(&c->cancelled, memory_order_relaxed) ||
+               connection_interrupts(c->connection) != c->n_interrupts;
 }
 
 void cursor_advance(sqlipc_cursor *c) {

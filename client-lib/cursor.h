@@ -48,6 +48,8 @@ struct sqlipc_cursor {
         bool delivered;              /* the program has seen a row */
         bool retried;                /* the statement was compiled again for it; once is enough */
         atomic_bool cancelled;       /* set by any thread */
+        unsigned n_interrupts;       /* of the connection, when it began */
+        uint64_t run_timeout_usec;   /* by the service, UINT64_MAX: none but its own */
         unsigned n_values;           /* of the row under the cursor */
         EndCounters totals;
         Error error;                 /* DONE: result 0 is the end; before: of the last call that failed */
@@ -78,9 +80,12 @@ void cursor_start(sqlipc_cursor *c);
 /* The same for a query whose payload is kept. */
 void query_start(sqlipc_cursor *c);
 
-/* METHOD, Query or OpenRows, on the database of `run`, over a bus that is open: SQL, parameters (padded with NULL to
- * `n_positional_min` positional ones) and options. */
-int query_new_call(Run *run, sd_bus_message **ret, const char *method, const char *sql, const Parameter *parameters,
+/* The time limit of its run, as a channel carries it: 0 for none. */
+uint64_t cursor_timeout_on_channel(const sqlipc_cursor *c);
+
+/* METHOD, Query or OpenRows, on the database of the cursor's run, over a bus that is open: SQL, parameters (padded with NULL
+ * to `n_positional_min` positional ones) and options. */
+int query_new_call(sqlipc_cursor *c, sd_bus_message **ret, const char *method, const char *sql, const Parameter *parameters,
                    size_t n_parameters, size_t n_positional_min);
 
 /* Gives back the run in a late reply to one of them. */

@@ -14,6 +14,7 @@ static void on_list_reply(sd_bus_message *reply, void *userdata) {
 /* Sends ListDatabases and waits for its reply, which the caller frees. */
 static int request(sqlipc_connection *c, sd_bus_message **ret) {
         _cleanup_message_ sd_bus_message *m = NULL, *reply = NULL;
+        unsigned n_interrupts = connection_interrupts(c);
         uint64_t deadline = 0;
         Call *call;
         int r;
@@ -31,9 +32,11 @@ static int request(sqlipc_connection *c, sd_bus_message **ret) {
         r = call_new(&call, c, m, on_list_reply, NULL, &reply, UINT64_MAX);
         if (r < 0)
                 return connection_fail_send(c, r);
-        while (!reply && r >= 0)
+        while (!reply && r >= 0 && n_interrupts == connection_interrupts(c))
                 r = connection_wait(c, CONNECTION_NO_DATA, &deadline);
         (void) call_free(call);
+        if (!reply && r >= 0)
+                return error_set(&c->error, ERROR_CANCELLED, "The list of databases was interrupted.");
         if (!reply)
                 return connection_fail_wait(c, r);
         if (sd_bus_message_get_error(reply))

@@ -55,15 +55,15 @@ static void on_query_reply(sd_bus_message *reply, void *userdata) {
         }
 }
 
-int query_new_call(Run *run, sd_bus_message **ret, const char *method, const char *sql, const Parameter *parameters,
+int query_new_call(sqlipc_cursor *c, sd_bus_message **ret, const char *method, const char *sql, const Parameter *parameters,
                    size_t n_parameters, size_t n_positional_min) {
         _cleanup_message_ sd_bus_message *m = NULL;
         int r;
 
-        r = connection_ensure_bus(run->connection);
+        r = connection_ensure_bus(c->connection);
         if (r < 0)
                 return r;
-        r = connection_new_call(run->connection, &m, NULL, run->path, method);
+        r = connection_new_call(c->connection, &m, NULL, c->run->path, method);
         if (r < 0)
                 return r;
         r = sd_bus_message_append(m, "s", sql);
@@ -72,7 +72,7 @@ int query_new_call(Run *run, sd_bus_message **ret, const char *method, const cha
         r = append_parameters(m, parameters, n_parameters, n_positional_min);
         if (r < 0)
                 return r;
-        r = call_append_options(m);
+        r = call_append_options(m, c->run_timeout_usec);
         if (r < 0)
                 return r;
         *ret = steal(m);
@@ -84,7 +84,7 @@ static int send_query(sqlipc_cursor *c, const char *sql, const Parameter *parame
         Call *call;
         int r;
 
-        r = query_new_call(c->run, &m, "Query", sql, parameters, n_parameters, 0);
+        r = query_new_call(c, &m, "Query", sql, parameters, n_parameters, 0);
         if (r < 0)
                 return r;
         r = call_new(&call, c->connection, m, on_query_reply, query_undo, c, UINT64_MAX);
@@ -124,7 +124,7 @@ static int keep_query(sqlipc_cursor *c, const char *sql, const ParametersRow *ro
         c->query = malloc(c->query_size);
         if (!c->query)
                 return -ENOMEM;
-        store_le64(c->query, 0);
+        store_le64(c->query, cursor_timeout_on_channel(c));
         store_le32(c->query + 8, row->n_positional);
         store_le32(c->query + 12, row->n_named);
         store_le32(c->query + 16, (uint32_t) sql_size);

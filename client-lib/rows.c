@@ -130,7 +130,7 @@ static int open_once(Run *run, sqlipc_cursor *cursor, const char *sql, const Par
         Call *call;
         int r;
 
-        r = query_new_call(run, &m, "OpenRows", sql, parameters, n_parameters, n_positional_min);
+        r = query_new_call(cursor, &m, "OpenRows", sql, parameters, n_parameters, n_positional_min);
         if (r < 0)
                 return r;
         r = call_new(&call, run->connection, m, on_open_reply, query_undo, run, UINT64_MAX);

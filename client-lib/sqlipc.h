@@ -15,11 +15,11 @@
  * failure, and leaves the details as they are.
  *
  * Threads. A connection, its statements and its cursors are used by one thread at a time; different connections are
- * independent. Only sqlipc_cursor_cancel(), sqlipc_connection_ref() and sqlipc_connection_unref() may be called from any
- * thread while another uses the cursor or connection.
+ * independent. Only sqlipc_cursor_cancel(), sqlipc_interrupt(), sqlipc_connection_ref() and sqlipc_connection_unref() may be
+ * called from any thread while another uses the cursor or connection.
  *
  * Signals. The library never changes a signal's disposition, and never raises SIGPIPE. A call that waits goes on after a
- * signal handler; to end it, the handler calls sqlipc_cursor_cancel().
+ * signal handler; to end it, the handler calls sqlipc_cursor_cancel() or sqlipc_interrupt().
  *
  * Ownership. What a function hands out as `ret_...` is the caller's to close, and is written only on success. Strings and
  * values that are returned stay the library's, and are valid until what their function names. What is passed in is
@@ -123,6 +123,23 @@ sqlipc_connection *sqlipc_close(sqlipc_connection *connection);
  * Since: 0.1
  */
 int sqlipc_set_timeout(sqlipc_connection *connection, uint64_t usec);
+
+/**
+ * The longest that a run may take at the service, in microseconds from its arrival there, waits for the reader included;
+ * then sqlipc_cursor_next() gives -ETIMEDOUT with SQLIPC_ERROR_TIMED_OUT. UINT64_MAX, the default: as long as the service
+ * allows (RunTimeoutSec=, sqlipcd.conf(5)), which this can only shorten. For the runs that are asked for from now on: those
+ * of sqlipc_execute() and sqlipc_query(). Errors: -EINVAL (0).
+ * Since: 0.1
+ */
+int sqlipc_set_run_timeout(sqlipc_connection *connection, uint64_t usec);
+
+/**
+ * Ends all that goes on: as sqlipc_cursor_cancel() for each cursor that has not ended, and statements that are being
+ * compiled and sqlipc_list_databases() fail with -ECANCELED. What begins after the call is not affected. From any thread and
+ * from signal handlers, as long as a reference is held; keeps errno.
+ * Since: 0.1
+ */
+int sqlipc_interrupt(sqlipc_connection *connection);
 
 /**
  * 1: where an administrator has polkit ask, the user may be asked to authenticate for a call; 0, the default: such a call

@@ -79,6 +79,7 @@ static int choose(sqlipc_statement *s) {
 int statement_prepare_anywhere(sqlipc_statement *s) {
         s->bus_only = s->opened = false;
         s->retries_left = CHANNEL_RETRIES_MAX;
+        s->n_interrupts = connection_interrupts(s->connection);
         statement_lose(s);
         return choose(s);
 }
@@ -109,6 +110,8 @@ static void on_error_frame(sqlipc_statement *s) {
 void statement_advance(sqlipc_statement *s) {
         int r;
 
+        if (s->state == STATEMENT_PREPARING && s->n_interrupts != connection_interrupts(s->connection))
+                statement_interrupt(s);
         if (s->state != STATEMENT_PREPARING || s->prepare)
                 return;
         if (s->channel_number == 0) { /* for a channel to open */

@@ -110,7 +110,7 @@ static int send_prepare(sqlipc_statement *s) {
         r = sd_bus_message_append(m, "s", s->sql);
         if (r < 0)
                 return r;
-        r = call_append_options(m);
+        r = call_append_options(m, UINT64_MAX);
         if (r < 0)
                 return r;
         return call_new(&s->prepare, s->connection, m, on_prepare_reply, undo_prepare, s, UINT64_MAX);
@@ -121,6 +121,7 @@ int statement_prepare(sqlipc_statement *s) {
 
         release(s);
         s->state = STATEMENT_LOST;
+        s->n_interrupts = connection_interrupts(s->connection);
         r = connection_ensure_bus(s->connection);
         if (r < 0)
                 return r;
@@ -135,6 +136,14 @@ int statement_prepare(sqlipc_statement *s) {
                 return r;
         s->state = STATEMENT_PREPARING;
         return 0;
+}
+
+void statement_interrupt(sqlipc_statement *s) {
+        if (s->run.on_channel && s->channel_number > 0)
+                channel_cancel(s->run.channel, &s->run);
+        release(s);
+        s->state = STATEMENT_FAILED;
+        (void) error_set(&s->error, ERROR_CANCELLED, "The statement was interrupted while it was compiled.");
 }
 
 void statement_lose(sqlipc_statement *s) {

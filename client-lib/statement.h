@@ -52,6 +52,7 @@ struct sqlipc_statement {
         bool described;         /* it was compiled before: parameters and columns are known */
         bool bus_only, opened;  /* PREPARING: not on a channel any more; a channel was opened for it */
         unsigned retries_left;  /* PREPARING: on other channels, where the bus is not wanted */
+        unsigned n_interrupts;  /* PREPARING: of the connection, when it began */
         Habit habit;
         Description description;
         Bindings *bindings;     /* NULL: nothing bound */
@@ -70,6 +71,9 @@ int statement_prepare_anywhere(sqlipc_statement *s);
 
 /* PREPARING on a channel, or until one is open: goes on as far as that goes without waiting. */
 void statement_advance(sqlipc_statement *s);
+
+/* PREPARING, and nobody is to wait for it any more: it fails as cancelled. */
+void statement_interrupt(sqlipc_statement *s);
 
 /* PREPARING: what to wait for beside the bus. */
 struct pollfd statement_pollfd(const sqlipc_statement *s);

@@ -10,6 +10,7 @@
  *                              columns: of the statement, each a row of name and declared type
  *      remote system|user HOST     totals: "totals ROWS BYTES USEC"      bus: "bus NAME" of sqlipc_get_bus()
  *      names: of the cursor's columns, as columns                        lend ADDRESS: open with a bus of our own
+ *      run-timeout USEC
  *
  * Answers, one line each: "ok", "row VALUE...", "end ROWS", "error ERRNO CODE EXTENDED OFFSET NAME MESSAGE". A value is n,
  * i:DECIMAL, r:BITS, t:HEX or b:HEX. `cancel-later` reads rows while a second thread cancels.
@@ -262,6 +263,8 @@ static void obey(char *line) {
                 names();
         } else if (!strcmp(verb, "timeout")) {
                 answer(sqlipc_set_timeout(connection, strtoull(word, NULL, 10)));
+        } else if (!strcmp(verb, "run-timeout")) {
+                answer(sqlipc_set_run_timeout(connection, strtoull(word, NULL, 10)));
         } else if (!strcmp(verb, "interactive")) {
                 answer(sqlipc_set_allow_interactive_authorization(connection, atoi(word)));
         } else if (!strcmp(verb, "transport")) {

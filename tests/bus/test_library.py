@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import sqlite3
+import time
 
 from client import Text, reference, same_rows
 from harness import CHINOOK, SANITIZED, Service, main, wait_for
@@ -238,6 +239,24 @@ def timeouts(transport):
             answers.append(library.ask("rows 1"))
         true(len(answers) > 1, "no call timed out")
         equal(len(answers[-1][0]), 1, f"rows: {answers[-1]}")
+
+
+@each_way
+def run_timeouts(transport):
+    """A run ends at the service after the time that the program set; longer ones do not extend the service's own limit"""
+    with Service({"chinook": CHINOOK}, config="RunTimeoutSec=2s\n") as service, Library(service, transport) as library:
+        slow = ENDLESS + "x FROM n WHERE x < 0"
+        for usec, least in ((100000, 100000), (3600000000, 2000000)):
+            library.ok(f"run-timeout {usec}")
+            start = time.monotonic()
+            _, answer = library.ask(f"query chinook {slow}")
+            if answer == "ok":
+                _, answer = library.ask("rows 0")
+            equal(answer.split(" ")[1:3], ["110", "28"], f"errno and code with {usec}: {answer}")
+            true((time.monotonic() - start) * 1e6 >= least, f"ended before {least} usec")
+        library.ok("query chinook SELECT 7")
+        equal(library.ask("rows 0"), ([[7]], "end 1"), "rows of a quick run")
+        equal(library.failure("run-timeout 0")[0], 22, "errno of no time at all")
 
 
 main()

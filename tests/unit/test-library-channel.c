@@ -111,9 +111,11 @@ static sqlipc_cursor *query(void) {
         abort();
 }
 
-/* The next request: its kind and number; its payload in `payload`. */
+/* Payload of the last request. */
+static uint8_t requested[4096];
+
+/* The next request: its kind and number. */
 static unsigned request(uint64_t *number) {
-        static uint8_t payload[4096];
         uint8_t header[FRAME_HEADER_SIZE];
         size_t size;
 
@@ -121,9 +123,9 @@ static unsigned request(uint64_t *number) {
                 turn();
         CHECK_INT(recv(channels[1], header, sizeof header, 0), sizeof header);
         size = frame_padded(load_le32(header));
-        CHECK(size <= sizeof payload);
+        CHECK(size <= sizeof requested);
         if (size > 0)
-                CHECK_INT(recv(channels[1], payload, size, 0), size);
+                CHECK_INT(recv(channels[1], requested, size, 0), size);
         *number = load_le64(header + 8);
         return header[4];
 }
@@ -457,6 +459,21 @@ static void test_statement(void) {
         stop();
 }
 
+/* The time limit of a run goes with its request, as it was when the program asked. */
+static void test_run_timeout(void) {
+        uint64_t number;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        (void) query();
+        CHECK_INT(sqlipc_set_run_timeout(f.connection, 5000), 0);
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        CHECK_INT(load_le64(requested), 0);
+        (void) query();
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        CHECK_INT(load_le64(requested), 5000);
+        stop();
+}
+
 /* A cursor that is closed leaves its answer to nobody. */
 static void test_closed_cursor(void) {
         sqlipc_cursor *a, *b;
@@ -535,6 +552,7 @@ int main(void) {
                 TEST(test_nonsense),
                 TEST(test_cancel),
                 TEST(test_statement),
+                TEST(test_run_timeout),
                 TEST(test_closed_cursor),
                 TEST(test_wakes),
                 TEST(test_refused),

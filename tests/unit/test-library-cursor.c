@@ -588,6 +588,56 @@ static void test_cancel_too_late(void) {
         fake_done(&f);
 }
 
+/* In the service's thread, once the call has arrived, which is then not answered. */
+static int interrupt_on_call(FakeService *f, sd_bus_message *m, const char *member) {
+        (void) m;
+        if (strcmp(member, "Cancel") == 0 || strcmp(member, "Finalize") == 0)
+                return 0;
+        CHECK_INT(sqlipc_interrupt(f->connection), 0);
+        return 1;
+}
+
+static int ignore_database(const sqlipc_database *database, void *userdata) {
+        (void) database, (void) userdata;
+        return 0;
+}
+
+/* All that goes on ends, whatever call waits for it; what comes after is not affected. */
+static void test_interrupt(void) {
+        FakeService f;
+        sqlipc_statement *s, *idle;
+        sqlipc_cursor *c, *other;
+
+        fake_start(&f);
+        fake_set_unfinished(&f, 1, 2);
+        idle = prepare(&f);
+        other = execute(idle);
+        check_rows(other, 1, 1);
+        f.on_call = interrupt_on_call;
+        CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT 1", &s), -ECANCELED);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_CANCELLED);
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &c, NULL), -ECANCELED);
+        CHECK_INT(sqlipc_list_databases(f.connection, ignore_database, NULL), -ECANCELED);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_CANCELLED);
+        check_rows(other, 2, 2); /* it had come before */
+        f.on_call = kill_on_cancel;
+        fake_close_pipe(&f);
+        check_failure(&f, other, -ECANCELED, SQLIPC_ERROR_CANCELLED);
+        sqlipc_cursor_close(other);
+
+        f.on_call = NULL;
+        fake_set_result(&f, 1, 3);
+        c = execute(idle);
+        check_rows(c, 1, 3);
+        check_end(c);
+        CHECK_INT(sqlipc_interrupt(f.connection), 0);
+        check_end(c);
+        CHECK_INT(sqlipc_interrupt(NULL), -EINVAL);
+        sqlipc_cursor_close(c);
+        sqlipc_finalize(idle);
+        fake_done(&f);
+}
+
 int main(void) {
         static const Test tests[] = {
                 TEST(test_values),
@@ -610,6 +660,7 @@ int main(void) {
                 TEST(test_cancel_from_thread),
                 TEST(test_cancel_kills_worker),
                 TEST(test_cancel_too_late),
+                TEST(test_interrupt),
         };
 
         (void) signal(SIGPIPE, SIG_IGN); /* the service's, which writes into pipes that we close */

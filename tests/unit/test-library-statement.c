@@ -249,6 +249,51 @@ static void test_query_arguments(void) {
         fake_done(&f);
 }
 
+/* What the last Query or Fetch limits the run to; 0: nothing. */
+static uint64_t last_timeout(FakeService *f, bool is_query) {
+        const char *key;
+        uint64_t usec = 0;
+        int r;
+
+        CHECK(sd_bus_message_rewind(f->last, true) >= 0);
+        CHECK(sd_bus_message_skip(f->last, is_query ? "sava{sv}" : "tava{sv}") >= 0);
+        CHECK(sd_bus_message_enter_container(f->last, 'a', "{sv}") > 0);
+        while ((r = sd_bus_message_enter_container(f->last, 'e', "sv")) > 0) {
+                CHECK(sd_bus_message_read(f->last, "s", &key) > 0);
+                if (strcmp(key, "timeout-usec") == 0)
+                        CHECK(sd_bus_message_read(f->last, "v", "t", &usec) > 0);
+                else
+                        CHECK(sd_bus_message_skip(f->last, "v") > 0);
+                CHECK(sd_bus_message_exit_container(f->last) >= 0);
+        }
+        CHECK_INT(r, 0);
+        return usec;
+}
+
+/* The time limit of a run is that of when it was asked for. */
+static void test_run_timeout(void) {
+        FakeService f;
+        sqlipc_statement *s;
+
+        fake_start(&f);
+        fake_set_result(&f, 1, 1);
+        s = prepare(&f);
+        sqlipc_cursor_close(execute(s));
+        CHECK_INT(last_timeout(&f, false), 0);
+        CHECK_INT(sqlipc_set_run_timeout(f.connection, 0), -EINVAL);
+        CHECK_INT(sqlipc_set_run_timeout(NULL, 1), -EINVAL);
+        CHECK_INT(sqlipc_set_run_timeout(f.connection, 1500000), 0);
+        sqlipc_cursor_close(execute(s));
+        CHECK_INT(last_timeout(&f, false), 1500000);
+        sqlipc_cursor_close(query(&f));
+        CHECK_INT(last_timeout(&f, true), 1500000);
+        CHECK_INT(sqlipc_set_run_timeout(f.connection, UINT64_MAX), 0);
+        sqlipc_cursor_close(query(&f));
+        CHECK_INT(last_timeout(&f, true), 0);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
 /* Each object keeps its own failure, whatever fails on another one of the same connection. */
 static void test_errors_of_objects(void) {
         FakeService f;
@@ -438,6 +483,7 @@ int main(void) {
                 TEST(test_bind),
                 TEST(test_bind_by_name),
                 TEST(test_query_arguments),
+                TEST(test_run_timeout),
                 TEST(test_errors_of_objects),
                 TEST(test_error_of_execution),
                 TEST(test_size_of_parameters),
