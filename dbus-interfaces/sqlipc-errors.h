@@ -68,7 +68,9 @@
         X(SQLITE_PERM, CANNOT_OPEN)                                                                                   \
         X(SQLITE_ABORT, CANCELLED)                                                                                    \
         X(SQLITE_BUSY, BUSY)                                                                                          \
-        X(SQLITE_LOCKED, BUSY)                                                                                        \
+        /* Not a lock of another program, which is SQLITE_BUSY: there is no shared cache, so it is a virtual table that   \
+         * needs itself to be opened, and trying again does not help. */                                              \
+        X(SQLITE_LOCKED, SQL)                                                                                         \
         X(SQLITE_NOMEM, OUT_OF_MEMORY)                                                                                \
         X(SQLITE_READONLY, READ_ONLY)                                                                                 \
         X(SQLITE_INTERRUPT, CANCELLED)                                                                                \

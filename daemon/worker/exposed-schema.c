@@ -322,6 +322,13 @@ static int read_indexes(ExposedObject *o, sqlite3 *db) {
 
 /* ---- all of it ---- */
 
+/* An error of one object alone, once the schema could be read: a table, function, collation or module is missing
+ * (SQLITE_ERROR), a virtual table is damaged (SQLITE_CORRUPT), or an FTS4 table names itself as its content (SQLITE_LOCKED). */
+static bool is_own_error(int rc) {
+        rc &= 0xff;
+        return rc == SQLITE_ERROR || rc == SQLITE_CORRUPT || rc == SQLITE_LOCKED;
+}
+
 int exposed_object_read(ExposedObject *o, sqlite3 *db, const char *name) {
         int rc;
 
@@ -343,8 +350,7 @@ int exposed_object_read(ExposedObject *o, sqlite3 *db, const char *name) {
                 rc = read_rowid(o, db);
         if (rc == SQLITE_OK && o->n_columns > 0)
                 rc = read_indexes(o, db);
-        /* what is wrong with this object alone: a missing table, function, collation or module */
-        return (rc & 0xff) == SQLITE_ERROR || (rc == SQLITE_OK && o->n_columns == 0) ? SQLITE_NOTFOUND : rc;
+        return is_own_error(rc) || (rc == SQLITE_OK && o->n_columns == 0) ? SQLITE_NOTFOUND : rc;
 }
 
 void exposed_object_done(ExposedObject *o) {

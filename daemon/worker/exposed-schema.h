@@ -52,7 +52,8 @@ typedef struct ExposedObject {
 } ExposedObject;
 
 /* Reads what `name` is in the main schema of `db`. An SQLite result code; SQLITE_NOTFOUND: no table or view of that name,
- * or one that nobody could read (a view of what is not there). To be freed with exposed_object_done() in any case. */
+ * or one that cannot be read (a view of a missing table, a damaged virtual table). To be freed with exposed_object_done() in
+ * any case. */
 int exposed_object_read(ExposedObject *o, sqlite3 *db, const char *name);
 void exposed_object_done(ExposedObject *o);
 

@@ -77,6 +77,12 @@ def write(path):
         for name, sql in {**FORBIDDEN, **ENDLESS}.items():
             db.execute(f'CREATE VIEW "{name}" AS {sql}')
         db.execute("CREATE VIEW circle AS SELECT * FROM circle")
+        db.executescript("""
+            CREATE VIRTUAL TABLE damaged_text USING fts5(a); DELETE FROM damaged_text_data;
+            CREATE VIRTUAL TABLE damaged_tree USING rtree(id, a, b); UPDATE damaged_tree_node SET data = x'00';
+            CREATE VIRTUAL TABLE itself USING fts4(content='t'); PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET sql = 'CREATE VIRTUAL TABLE itself USING fts4(content=''itself'')' WHERE name = 'itself';
+        """)
 
 
 service = Service({"chinook": CHINOOK}, limits=LIMITS, start=False)
@@ -119,6 +125,18 @@ def dear_columns():
     for got in ways(client, "SELECT count(*), sum(x) FROM t"):
         equal(got, [[1000, sum(range(100000001, 100001001))]], "the columns beside it")
     cases("hostile database", 6, "a view, column or statement of a schema that is there to do harm, read in a way")
+
+
+@besieged(service, UID_B)
+def damaged_virtual_tables():
+    """A damaged virtual table is Corrupt, one whose content is itself is Sql, at once, and others are read as ever"""
+    client = service.client(A)
+    for name, error in (("damaged_text", "Corrupt"), ("damaged_tree", "Corrupt"), ("itself", "Sql")):
+        for got in ways(client, f"SELECT * FROM {name}"):
+            equal(got, error, name)
+    for got in ways(client, "SELECT count(*) FROM t"):
+        equal(got, [[1000]], "a table beside them")
+    cases("hostile database", 12, "a view, column or statement of a schema that is there to do harm, read in a way")
 
 
 @besieged(service, UID_B)

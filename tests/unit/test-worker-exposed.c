@@ -193,6 +193,39 @@ static void test_plans_tell_nothing(void) {
         tear_down(&f);
 }
 
+/* Compiles `sql` on the client's connection. An SQLite result code. */
+static int compiled(Fixture *f, const char *sql) {
+        sqlite3_stmt *stmt = NULL;
+        int rc = sqlite3_prepare_v2(f->database.db, sql, -1, &stmt, NULL);
+
+        (void) sqlite3_finalize(stmt);
+        return rc & 0xff;
+}
+
+/* A virtual table that is damaged, or whose content is itself, and views of such tables are left out. The others can be read. */
+static void test_damaged(void) {
+        static const char schema[] =
+                "CREATE TABLE t(a); INSERT INTO t VALUES(1);"
+                "CREATE VIRTUAL TABLE five USING fts5(a); DELETE FROM five_data;"
+                "CREATE VIEW view_of_five AS SELECT a FROM five;"
+                "CREATE VIRTUAL TABLE tree USING rtree(id, a, b); UPDATE tree_node SET data = x'00';"
+                "CREATE VIRTUAL TABLE itself USING fts4(content='t'); PRAGMA writable_schema = ON;"
+                "UPDATE sqlite_schema SET sql = 'CREATE VIRTUAL TABLE itself USING fts4(content=''itself'')' "
+                "WHERE name = 'itself';";
+        static const char *const left_out[] = { "five", "view_of_five", "tree", "itself" };
+        Fixture f;
+
+        set_up(&f, schema, "five", "view_of_five", "tree", "itself", "t", NULL);
+        g_assert_cmpint(compiled(&f, "SELECT a FROM t"), ==, SQLITE_OK);
+        for (size_t i = 0; i < G_N_ELEMENTS(left_out); i++) {
+                g_autofree char *sql = g_strconcat("SELECT * FROM ", left_out[i], NULL);
+
+                g_assert_cmpint(compiled(&f, sql), ==, SQLITE_ERROR);
+                g_assert_nonnull(strstr(sqlite3_errmsg(f.database.db), "no such table"));
+        }
+        tear_down(&f);
+}
+
 static ValueUse use_of(const ExposedObject *o, const char *plan_text, const char *value_sql) {
         sqlite3_stmt *stmt;
         sqlite3 *db;
@@ -536,6 +569,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/exposed/views-without-rowid", test_views_without_rowid);
         g_test_add_func("/exposed/costs", test_costs);
         g_test_add_func("/exposed/plans-tell-nothing", test_plans_tell_nothing);
+        g_test_add_func("/exposed/damaged", test_damaged);
         g_test_add_func("/exposed/values", test_values);
         g_test_add_func("/exposed/sql", test_sql);
         g_test_add_func("/exposed/single", test_single);
