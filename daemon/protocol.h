@@ -97,7 +97,7 @@ typedef struct Bytes {
 typedef struct Setup {
         const char *path;            /* of the database file */
         bool immutable;              /* Immutable=: nobody writes, no locks, no -wal or -shm is looked for */
-        uint64_t heap_size_max;      /* sqlite3_hard_heap_limit64; RLIMIT_AS is 512 MiB more */
+        uint64_t heap_size_max;      /* SQLite's (heap.h); RLIMIT_AS is 512 MiB more */
         uint64_t temp_size_max;      /* bytes in temporary files, all runs of this worker together */
         uint64_t park_usec;          /* ParkTimeoutSec=, in WAL mode */
         uint64_t park_rollback_usec; /* the same in rollback mode */

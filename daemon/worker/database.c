@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "heap.h"
 #include "path.h"
 #include "vfs.h"
 
@@ -30,7 +31,9 @@ int database_setup_sqlite(const Setup *setup) {
 
         rc = sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
         if (rc == SQLITE_OK)
-                rc = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 1); /* the heap limit needs it */
+                rc = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 1); /* sqlite3_memory_highwater() needs it */
+        if (rc == SQLITE_OK)
+                rc = heap_limit(setup->heap_size_max);
         if (rc == SQLITE_OK)
                 rc = sqlite3_config(SQLITE_CONFIG_PMASZ, SORTER_PAGES);
         if (rc == SQLITE_OK) /* row by row: a sorter's one large block would stay with it after its rows went to the file */
@@ -39,11 +42,7 @@ int database_setup_sqlite(const Setup *setup) {
                 rc = sqlite3_config(SQLITE_CONFIG_MMAP_SIZE, (sqlite3_int64) 0, (sqlite3_int64) 0);
         if (rc == SQLITE_OK)
                 rc = sqlite3_initialize();
-        if (rc == SQLITE_OK)
-                rc = vfs_register(setup->temp_size_max);
-        if (rc == SQLITE_OK)
-                (void) sqlite3_hard_heap_limit64((sqlite3_int64) setup->heap_size_max);
-        return rc;
+        return rc == SQLITE_OK ? vfs_register(setup->temp_size_max) : rc;
 }
 
 static FileIdentity identity_of(const struct stat *st) {

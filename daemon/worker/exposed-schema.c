@@ -323,7 +323,7 @@ static int read_indexes(ExposedObject *o, sqlite3 *db) {
 /* ---- all of it ---- */
 
 /* An error of one object alone, once the schema could be read: a table, function, collation or module is missing
- * (SQLITE_ERROR), a virtual table is damaged (SQLITE_CORRUPT), or an FTS4 table names itself as its content (SQLITE_LOCKED). */
+ * (SQLITE_ERROR), a virtual table is damaged (SQLITE_CORRUPT), or an FTS4 table is its own content (SQLITE_LOCKED). */
 static bool is_own_error(int rc) {
         rc &= 0xff;
         return rc == SQLITE_ERROR || rc == SQLITE_CORRUPT || rc == SQLITE_LOCKED;

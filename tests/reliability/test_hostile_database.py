@@ -81,7 +81,8 @@ def write(path):
             CREATE VIRTUAL TABLE damaged_text USING fts5(a); DELETE FROM damaged_text_data;
             CREATE VIRTUAL TABLE damaged_tree USING rtree(id, a, b); UPDATE damaged_tree_node SET data = x'00';
             CREATE VIRTUAL TABLE itself USING fts4(content='t'); PRAGMA writable_schema = ON;
-            UPDATE sqlite_schema SET sql = 'CREATE VIRTUAL TABLE itself USING fts4(content=''itself'')' WHERE name = 'itself';
+            UPDATE sqlite_schema SET sql = 'CREATE VIRTUAL TABLE itself USING fts4(content=''itself'')'
+            WHERE name = 'itself';
         """)
 
 

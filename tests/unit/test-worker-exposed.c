@@ -202,7 +202,7 @@ static int compiled(Fixture *f, const char *sql) {
         return rc & 0xff;
 }
 
-/* A virtual table that is damaged, or whose content is itself, and views of such tables are left out. The others can be read. */
+/* A damaged virtual table, one whose content is itself, and views of such tables are left out. The others can be read. */
 static void test_damaged(void) {
         static const char schema[] =
                 "CREATE TABLE t(a); INSERT INTO t VALUES(1);"

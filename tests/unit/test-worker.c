@@ -256,6 +256,41 @@ static void test_long_sql(void) {
         rig_done(&rig);
 }
 
+/* "VmHWM", in bytes. */
+static uint64_t most_resident(const Rig *rig) {
+        g_autofree char *name = g_strdup_printf("/proc/%d/status", rig->pid), *status = NULL;
+        const char *line;
+
+        g_assert_true(g_file_get_contents(name, &status, NULL, NULL));
+        line = strstr(status, "VmHWM:");
+        g_assert_nonnull(line);
+        return g_ascii_strtoull(line + strlen("VmHWM:"), NULL, 10) * 1024;
+}
+
+/* A statement that compiles into a million small blocks: what the C library needs for each counts as SQLite's memory. */
+static void test_small_blocks(void) {
+        const uint64_t heap_size_max = 32 << 20;
+        g_autoptr(GString) sql = g_string_new("WITH c0(x) AS (SELECT 1)");
+        uint64_t before;
+        Setup setup = wide;
+        Rig rig;
+
+        for (unsigned i = 1; i < 21; i++)
+                g_string_append_printf(sql, ", c%u(x) AS (SELECT x FROM c%u UNION ALL SELECT x FROM c%u)", i, i - 1, i - 1);
+        g_string_append(sql, " SELECT count(*) FROM c20");
+        setup.heap_size_max = heap_size_max;
+        rig_init(&rig, setup);
+        g_assert_cmpuint(run(&rig, "SELECT * FROM t").n_rows, ==, 2);
+        before = most_resident(&rig);
+        g_assert_cmpint(run(&rig, sql->str).error, ==, ERROR_OUT_OF_MEMORY);
+        if (SANITIZED)
+                g_test_message("Sanitizers keep freed memory, so the size of the process says nothing.");
+        else
+                g_assert_cmpuint(most_resident(&rig) - before, <, heap_size_max + (heap_size_max / 16));
+        g_assert_cmpuint(run(&rig, "SELECT * FROM t").n_rows, ==, 2);
+        rig_done(&rig);
+}
+
 /* The kernel's word on what the worker may do. Sanitizers need more than that, so there is no filter with them. */
 static void test_sandbox(void) {
         g_autofree char *status = NULL, *limits = NULL, *name = NULL;
@@ -360,6 +395,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/heap", test_heap);
         g_test_add_func("/worker/exhausting-prepare", test_exhausting_prepare);
         g_test_add_func("/worker/long-sql", test_long_sql);
+        g_test_add_func("/worker/small-blocks", test_small_blocks);
         g_test_add_func("/worker/sandbox", test_sandbox);
         g_test_add_func("/worker/goes-with-supervisor", test_goes_with_supervisor);
         g_test_add_func("/worker/reports-wait", test_reports_wait);
