@@ -215,7 +215,8 @@ uint8_t *channel_request(Channel *ch, Run *run, RequestKind kind, size_t size, u
                 *number = ++ch->last_number;
                 if (ch->n_requests == 0)
                         ch->moved_usec = now_usec();
-                *request_at(ch, ch->n_requests++) = (Request) { .number = *number, .run = run, .deadline = UINT64_MAX };
+                *request_at(ch, ch->n_requests++) = (Request) { .number = *number, .kind = kind, .run = run,
+                                                                .deadline = UINT64_MAX };
         }
         write_header(frame, kind, size, *number);
         if (!ch->connection->blocking && !ch->corked) { /* or nobody would flush it before the program waits */
@@ -225,14 +226,9 @@ uint8_t *channel_request(Channel *ch, Run *run, RequestKind kind, size_t size, u
         return frame + FRAME_HEADER_SIZE;
 }
 
-/* What a channel in the child of a fork() holds is the parent's. */
-static bool is_foreign(const Channel *ch) {
-        return ch->connection->forks != process_forks();
-}
-
 void channel_flush(Channel *ch) {
         ch->corked = false;
-        while (ch->fd >= 0 && buffer_size(&ch->out) > 0 && !is_foreign(ch)) {
+        while (ch->fd >= 0 && buffer_size(&ch->out) > 0 && !connection_is_foreign(ch->connection)) {
                 ssize_t n = send(ch->fd, ch->out.bytes + ch->out.start, buffer_size(&ch->out), MSG_NOSIGNAL | MSG_DONTWAIT);
 
                 if (n >= 0)
@@ -322,7 +318,7 @@ static int receive(Channel *ch) {
         ssize_t n;
         int flags;
 
-        if (is_foreign(ch))
+        if (connection_is_foreign(ch->connection))
                 return -ECHILD;
         if (buffer_size(&ch->out) > 0) {
                 channel_flush(ch);
@@ -347,6 +343,11 @@ static int receive(Channel *ch) {
         return errno == EAGAIN || errno == EINTR ? -EAGAIN : -ECONNRESET;
 }
 
+/* Whether a frame of that kind may answer the request. The decoder cannot tell: it does not know the requests. */
+static bool is_answer(const Request *request, unsigned frame_kind) {
+        return frame_kind == FRAME_ERROR || (frame_kind == FRAME_STATEMENT) == (request->kind == REQUEST_PREPARE);
+}
+
 /* Looks at the header of the next frame. 1: it is there; 0: not yet; -EBADMSG: it cannot be. */
 static int begin_frame(Channel *ch) {
         const uint8_t *header = ch->in.bytes + ch->in.start;
@@ -355,11 +356,12 @@ static int begin_frame(Channel *ch) {
 
         if (buffer_size(&ch->in) < FRAME_HEADER_SIZE)
                 return 0;
-        if (ch->n_requests == 0 || load_le64(header + 8) != request_at(ch, 0)->number)
+        kind = header[4];
+        if (ch->n_requests == 0 || load_le64(header + 8) != request_at(ch, 0)->number ||
+            !is_answer(request_at(ch, 0), kind))
                 return -EBADMSG;
         if (load_le32(header) > ch->page_size - FRAME_HEADER_SIZE)
                 return -EBADMSG;
-        kind = header[4];
         more = load_le16(header + 6) & FRAME_MORE;
         ch->frame_left = FRAME_HEADER_SIZE + frame_padded(load_le32(header));
         ch->frame_ends = kind == FRAME_END || kind == FRAME_ERROR || (kind == FRAME_STATEMENT && !more);

@@ -43,6 +43,7 @@ typedef enum ChannelState {
 /* What was asked for and not answered whole. */
 typedef struct Request {
         uint64_t number;
+        RequestKind kind;
         Run *run;                /* whose answer it is, not owned; NULL: nobody's any more */
         bool cancelled;
         uint64_t deadline;       /* the end of the answer must come by then; UINT64_MAX: none */

@@ -41,8 +41,8 @@ __attribute__((constructor)) static void count_forks(void) {
         (void) pthread_atfork(NULL, NULL, on_fork);
 }
 
-unsigned process_forks(void) {
-        return n_forks;
+bool connection_is_foreign(const sqlipc_connection *c) {
+        return c->forks != n_forks;
 }
 
 static int connection_new(sqlipc_connection **ret) {
@@ -61,7 +61,7 @@ static int connection_new(sqlipc_connection **ret) {
                 .polled_bus_fd = -1,
                 .error = { .sql_offset = -1 },
                 .n_turns = 1,
-                .forks = process_forks(),
+                .forks = n_forks,
         };
         LIST_INIT(&c->statements);
         TAILQ_INIT(&c->cursors);
@@ -184,6 +184,8 @@ _public_ void sqlipc_closep(sqlipc_connection **connection) {
 int connection_check(sqlipc_connection *c) {
         if (!c)
                 return -EINVAL;
+        if (connection_is_foreign(c))
+                return error_set_errno(&c->error, -ECHILD, "The connection belongs to the parent of this process.");
         return c->closed ? error_set_errno(&c->error, -ENOTCONN, "The connection was closed.") : 0;
 }
 
@@ -271,6 +273,8 @@ int connection_ensure_bus(sqlipc_connection *c) {
         sd_bus *bus = NULL;
         int r;
 
+        if (connection_is_foreign(c))
+                return -ECHILD;
         if (is_usable(c) || !c->open_bus)
                 return 0;
 
@@ -314,7 +318,7 @@ int connection_process(sqlipc_connection *c) {
         uint64_t count;
         int r;
 
-        if (c->closed)
+        if (c->closed || connection_is_foreign(c))
                 return connection_check(c);
         if (c->dispatching) /* a handler of the caller's bus came back to us */
                 return -EBUSY;
@@ -380,7 +384,7 @@ int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline
         uint64_t bus_until = UINT64_MAX, channels_until = channels_deadline(c);
         int r;
 
-        if (c->closed)
+        if (c->closed || connection_is_foreign(c))
                 return connection_check(c);
         if (*deadline == 0) {
                 uint64_t now = now_usec();

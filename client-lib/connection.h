@@ -48,7 +48,7 @@ struct sqlipc_connection {
         bool patient;              /* a blocking call waits: the next read of a channel may, for a moment */
         uint64_t n_turns;          /* of connection_process() */
         unsigned n_quiet;          /* runs since the bus was looked at */
-        unsigned forks;            /* process_forks() when it was opened */
+        unsigned forks;            /* connection_is_foreign() */
         sqlipc_cursor *spare_cursor; /* memory of the last one closed, for the next */
         Error error;               /* of the last call that failed */
 };
@@ -117,7 +117,8 @@ void connection_wake(sqlipc_connection *c);
 /* The program's own loop dispatches this reply: have it look at our descriptor too. */
 void connection_wake_if_idle(sqlipc_connection *c);
 
-/* How many forks lie between this process and the one that loaded the library. */
-unsigned process_forks(void);
+/* This process forked after the connection was opened. It shares the descriptors with its parent, and may only close them:
+ * any other use would take bytes, events and wake-ups from the parent. */
+bool connection_is_foreign(const sqlipc_connection *c);
 
 #endif

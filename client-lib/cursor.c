@@ -494,6 +494,8 @@ _public_ int sqlipc_cursor_cancel(sqlipc_cursor *c) {
 
         if (!c)
                 return -EINVAL;
+        if (connection_is_foreign(c->connection))
+                return -ECHILD;
         atomic_store_explicit(&c->cancelled, true, memory_order_release);
         if (write(c->connection->wake_fd, &one, sizeof one) < 0)
                 errno = saved; /* the counter is full: it wakes all the same */

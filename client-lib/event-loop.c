@@ -31,7 +31,7 @@ void connection_update_events(sqlipc_connection *c) {
         struct epoll_event event = { .data.u64 = TAG_BUS };
         int fd, events;
 
-        if (c->epoll_fd < 0)
+        if (c->epoll_fd < 0 || connection_is_foreign(c))
                 return;
         fd = sd_bus_get_fd(c->bus);
         if (fd != c->polled_bus_fd)
@@ -55,25 +55,25 @@ int connection_arm(sqlipc_connection *c, struct pollfd data) {
 
         if (data.events & POLLOUT)
                 event.events |= EPOLLOUT;
-        return c->epoll_fd < 0 ? 0 : set_fd(c->epoll_fd, data.fd, &event);
+        return c->epoll_fd < 0 || connection_is_foreign(c) ? 0 : set_fd(c->epoll_fd, data.fd, &event);
 }
 
 void connection_disarm(sqlipc_connection *c, int fd) {
-        if (c->epoll_fd >= 0 && c->forks == process_forks()) /* the child of a fork() shares its parent's epoll */
+        if (c->epoll_fd >= 0 && !connection_is_foreign(c))
                 (void) epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
 void connection_wake(sqlipc_connection *c) {
         uint64_t one = 1;
 
-        if (c->epoll_fd >= 0 && write(c->wake_fd, &one, sizeof one) < 0)
+        if (c->epoll_fd >= 0 && !connection_is_foreign(c) && write(c->wake_fd, &one, sizeof one) < 0)
                 return; /* the counter is full: it wakes all the same */
 }
 
 void connection_wake_if_idle(sqlipc_connection *c) {
         uint64_t one = 1;
 
-        if (!c->dispatching && write(c->wake_fd, &one, sizeof one) < 0)
+        if (!c->dispatching && !connection_is_foreign(c) && write(c->wake_fd, &one, sizeof one) < 0)
                 return; /* the counter is full: it wakes all the same */
 }
 
@@ -81,6 +81,8 @@ static int ensure_epoll(sqlipc_connection *c) {
         struct epoll_event event = { .events = EPOLLIN, .data.u64 = TAG_WAKE };
         int fd;
 
+        if (connection_is_foreign(c))
+                return -ECHILD;
         if (c->epoll_fd >= 0)
                 return 0;
         fd = epoll_create1(EPOLL_CLOEXEC);

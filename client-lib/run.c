@@ -185,8 +185,11 @@ static int fill(Run *run) {
 
 /* What the decoder has already. */
 static int take(Run *run) {
-        int r = page_decoder_next(&run->decoder);
+        int r;
 
+        if (connection_is_foreign(run->connection)) /* a long row may be in memory that the parent maps, too */
+                return -ECHILD;
+        r = page_decoder_next(&run->decoder);
         if (r == PAGE_COLUMNS && !run->number)
                 run->number = run->decoder.run; /* before the reply says so */
         if ((r == PAGE_END || r == PAGE_ERROR) && (!run->on_channel || run->decoder.run == run->number))
@@ -199,6 +202,8 @@ int run_next(Run *run) {
 
         for (;;) {
                 r = take(run);
+                if (r == -EBADMSG && run->on_channel && !run->channel_lost)
+                        channel_drop(run->channel); /* do not believe its other answers either */
                 if (r != PAGE_MORE)
                         return r;
                 if (!run->on_channel && !run->as_rows) {

@@ -23,8 +23,9 @@ package=("${build[@]}" build-essential debhelper lintian systemd)
 # terminal's screen for what is typed at a prompt; the pager.
 test=("${demo[@]}" "${package[@]}" clang g++ binutils git sqlite3 util-linux python3-gi dbus dbus-broker systemd-container
     systemd-sysv polkitd dbus-user-session libpam-systemd zsh gnuplot-nox python3-pyte less)
-# What is measured beside us; of MariaDB the programs without a service, which PostgreSQL has not apart. strace counts calls.
-bench=("${demo[@]}" gnuplot-nox postgresql libpq-dev mariadb-server-core libmariadb-dev strace)
+# The rivals that the benchmarks measure: MariaDB's programs without its service (PostgreSQL has no such package), and
+# my_print_defaults, which mariadb-install-db calls and which is in mariadb-client-core. strace counts system calls.
+bench=("${demo[@]}" gnuplot-nox postgresql libpq-dev mariadb-server-core mariadb-client-core libmariadb-dev strace)
 # The engine of tools/fuzz.sh and the sanitizers under it; what counts the lines that it came to.
 fuzz=("${build[@]}" clang libclang-rt-dev llvm)
 # What .ci/run does beyond the tests, and the servers that a test measures beside us, or reaches us through (ssh): elsewhere

@@ -130,6 +130,7 @@ static Report *nasty_report(void) {
         report_fact(report, nasty, "%s", nasty);
         report_figure(report, nasty, nasty, values);
         report_single(report, "unknown", "", NAN);
+        report_verdict(report, nasty, nasty, values);
         report_note(report, "%s", nasty);
         report_failed(report, nasty);
         report_table_column(table, nasty, nasty);
@@ -179,6 +180,46 @@ static void test_csv(void) {
                 csv->str, "\r\n\"verb\",\"table\",\"a \"\"row\"\",\nnamed\",1,\"column\",\"ms\",,,,,\"text\"\r\n"));
 }
 
+/* What the rounds do not tell is not said. */
+static void test_verdicts(void) {
+        static const struct {
+                double ratios[2];
+                guint n;
+                const char *text;
+        } cases[] = {
+                { { 0.5, 0.25 }, 2, "2.7 times as fast" },
+                { { 3, 1.5 }, 2, "takes 2.2 times as long" },
+                { { 0.5, 1.5 }, 2, "no clear difference" },
+                { { 1, 1 }, 2, "no clear difference" },
+                { { 0.5 }, 1, "one round does not tell" },
+        };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+                __attribute__((cleanup(report_freep))) Report *report = report_new("verb", "title");
+                g_autoptr(GArray) ratios = g_array_new(FALSE, FALSE, sizeof(double));
+                g_autoptr(GString) text = g_string_new(NULL), json = g_string_new(NULL), csv = g_string_new(NULL);
+
+                g_array_append_vals(ratios, cases[i].ratios, cases[i].n);
+                report_verdict(report, "task", "rival", ratios);
+                report_to_text(report, text);
+                report_to_json(report, json);
+                report_to_csv(report, csv);
+                g_assert_nonnull(strstr(text->str, cases[i].text));
+                g_assert_nonnull(strstr(json->str, cases[i].text));
+                g_assert_nonnull(strstr(csv->str, "\"verdicts\",\"task\",0,\"rival\""));
+        }
+}
+
+static void test_unknown_verdict(void) {
+        __attribute__((cleanup(report_freep))) Report *report = report_new("verb", "title");
+        g_autoptr(GArray) ratios = g_array_new(FALSE, FALSE, sizeof(double));
+        g_autoptr(GString) text = g_string_new(NULL);
+
+        report_verdict(report, "task", "rival", ratios);
+        report_to_text(report, text);
+        g_assert_null(strstr(text->str, "rival"));
+}
+
 /* GLib's parser wants every element closed and every character escaped. */
 static void test_html(void) {
         g_autoptr(GPtrArray) reports = g_ptr_array_new();
@@ -197,6 +238,8 @@ static void test_html(void) {
         g_assert_null(strstr(html->str, "<b>"));
         g_assert_nonnull(strstr(html->str, "class=\"published\""));
         g_assert_nonnull(strstr(html->str, "class=\"failed\""));
+        g_assert_nonnull(strstr(html->str, "<dt>memory</dt>"));
+        g_assert_cmpuint(strstr(html->str, "id=\"summary\"") - html->str, <, strstr(html->str, "id=\"nasty\"") - html->str);
 }
 
 /* ---- Measuring ---------------------------------------------------------------------------------------------------- */
@@ -294,6 +337,8 @@ int main(int argc, char **argv) {
         g_test_add_func("/bench/text", test_text);
         g_test_add_func("/bench/json", test_json);
         g_test_add_func("/bench/csv", test_csv);
+        g_test_add_func("/bench/verdicts", test_verdicts);
+        g_test_add_func("/bench/unknown-verdict", test_unknown_verdict);
         g_test_add_func("/bench/html", test_html);
         g_test_add_func("/bench/rounds", test_rounds);
         g_test_add_func("/bench/rounds-that-disagree", test_rounds_that_disagree);

@@ -332,6 +332,20 @@ static void test_back_to_the_bus(void) {
         stop();
 }
 
+/* The library closed its end. The service's thread may hold a copy for a moment, in the message that passed it. */
+static void check_closed(int fd) {
+        struct pollfd readable = { .fd = fd, .events = POLLIN };
+        char bytes[256];
+        ssize_t n;
+
+        do {
+                CHECK_INT(poll(&readable, 1, 120000), 1);
+                n = recv(fd, bytes, sizeof bytes, 0);
+        } while (n > 0);
+        CHECK_INT(n, 0);
+}
+
+/* A frame that cannot answer a query ends the run and the channel. */
 static void check_nonsense(uint64_t offset, unsigned kind, size_t size) {
         uint8_t payload[4096] = {};
         sqlipc_cursor *c;
@@ -357,16 +371,57 @@ static void test_nonsense(void) {
         check_nonsense(0, FRAME_END, 8);        /* an end that is too short */
         check_nonsense(0, 77, 8);               /* no kind */
         check_nonsense(0, FRAME_STATEMENT, 15); /* no statement was asked for */
+        check_nonsense(0, FRAME_STATEMENT, 16); /* nor is one that would be valid */
 }
 
-static void check_closed(int fd) {
-        char bytes[256];
-        ssize_t n;
+/* A frame that may come on a channel, but not as the answer to this request. */
+static void check_wrong_answer(RequestKind kind, void (*add)(Stream *s, uint64_t number)) {
+        sqlipc_statement *statement;
+        sqlipc_cursor *c;
+        Stream s = STREAM_INIT;
+        uint64_t number;
 
-        do
-                n = recv(fd, bytes, sizeof bytes, 0);
-        while (n > 0);
-        CHECK_INT(n, 0);
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT 1", &statement), 0);
+        do /* the channel opens meanwhile */
+                CHECK_INT(sqlipc_statement_is_ready(statement), 0);
+        while (turn(), channels[1] < 0);
+        CHECK_INT(sqlipc_statement_is_ready(statement), 0);
+        CHECK_INT(request(&number), REQUEST_PREPARE);
+        if (kind == REQUEST_PREPARE) {
+                add(&s, number);
+                answer(&s);
+                while (turn(), sqlipc_statement_is_ready(statement) == 0)
+                        ;
+                CHECK_INT(sqlipc_statement_is_ready(statement), -EBADMSG);
+        } else {
+                add_statement(&s, number);
+                answer(&s);
+                while (sqlipc_statement_is_ready(statement) == 0)
+                        turn();
+                CHECK_INT(sqlipc_execute(statement, &c), 0);
+                CHECK_INT(request(&number), REQUEST_FETCH);
+                add(&s, number);
+                answer(&s);
+                CHECK_INT(next(c), -EBADMSG);
+        }
+        check_closed(channels[1]);
+        stop();
+}
+
+static void add_two_rows(Stream *s, uint64_t number) {
+        add_result(s, number, 1, 2);
+}
+
+static void add_end(Stream *s, uint64_t number) {
+        stream_add_end(s, number, 0);
+}
+
+static void test_wrong_answer(void) {
+        check_wrong_answer(REQUEST_PREPARE, add_two_rows);
+        check_wrong_answer(REQUEST_PREPARE, add_end);
+        check_wrong_answer(REQUEST_FETCH, add_statement);
+        check_wrong_answer(REQUEST_FETCH, add_end);
 }
 
 /* CANCEL names the run; one that does not end within a second is left, and the channel with it. */
@@ -550,6 +605,7 @@ int main(void) {
                 TEST(test_end_of_file),
                 TEST(test_back_to_the_bus),
                 TEST(test_nonsense),
+                TEST(test_wrong_answer),
                 TEST(test_cancel),
                 TEST(test_statement),
                 TEST(test_run_timeout),

@@ -3,6 +3,7 @@
  * The library in a program's own loop, against a scripted service: nothing waits, and one descriptor wakes for everything
  * that there is to do and for nothing else.
  */
+#include <sys/wait.h>
 #include <time.h>
 
 #include "fake-service.h"
@@ -47,11 +48,15 @@ static void start(FakeService *f) {
         CHECK_INT(sqlipc_set_blocking(f->connection, 0), 0);
 }
 
-static void check_result(FakeService *f, sqlipc_cursor *c, int first, int last) {
+static void check_result_begin(FakeService *f, sqlipc_cursor *c, int first, int last) {
         for (int i = first; i <= last; i++) {
                 CHECK_INT(next(f->connection, c), 1);
                 CHECK_INT(sqlipc_column_int64(c, 0), i);
         }
+}
+
+static void check_result(FakeService *f, sqlipc_cursor *c, int first, int last) {
+        check_result_begin(f, c, first, last);
         CHECK_INT(next(f->connection, c), 0);
 }
 
@@ -319,6 +324,48 @@ static void test_bus_driven_by_caller(void) {
         fake_done(&f);
 }
 
+/* The child closes all that it got from its parent, whose loop still wakes for the reply, the rows and a cancellation. */
+static void test_close_in_forked_child(void) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *unread, *c;
+        int status;
+        pid_t child;
+
+        start(&f);
+        fake_set_unfinished(&f, 1, 2);
+        CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT 1", &s), 0);
+        CHECK_INT(sqlipc_execute(s, &unread), 0);
+        CHECK_INT(next(f.connection, unread), 1);
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &c, NULL), 0);
+        CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
+        child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+                CHECK_INT(sqlipc_process(f.connection), -ECHILD);
+                CHECK_INT(sqlipc_get_fd(f.connection), -ECHILD);
+                CHECK_INT(sqlipc_cursor_next(c), -ECHILD);
+                CHECK_INT(sqlipc_cursor_next(unread), -ECHILD);
+                CHECK_INT(sqlipc_cursor_cancel(c), -ECHILD);
+                sqlipc_cursor_close(c);
+                sqlipc_cursor_close(unread);
+                sqlipc_finalize(s);
+                sqlipc_close(f.connection);
+                _exit(0);
+        }
+        CHECK_INT(waitpid(child, &status, 0), child);
+        CHECK_INT(status, 0);
+        check_result_begin(&f, c, 1, 2);
+        CHECK_INT(next(f.connection, unread), 1);
+        CHECK_INT(sqlipc_column_int64(unread, 0), 2);
+        CHECK_INT(f.n_cancel, 0);
+        CHECK_INT(f.n_finalize, 0);
+        sqlipc_cursor_close(c);
+        sqlipc_cursor_close(unread);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
 static void test_bus_lost(void) {
         FakeService f;
         sqlipc_cursor *c;
@@ -351,6 +398,7 @@ int main(void) {
                 TEST(test_cancel_before_anything),
                 TEST(test_execute_again_midway),
                 TEST(test_bus_driven_by_caller),
+                TEST(test_close_in_forked_child),
                 TEST(test_bus_lost),
         };
 

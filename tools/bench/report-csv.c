@@ -87,6 +87,12 @@ void report_to_csv(const Report *report, GString *csv) {
 
                 append_record(csv, report, &(Record) { "facts", fact->name, "", "", false, NULL, fact->text });
         }
+        for (guint i = 0; i < report->verdicts->len; i++) {
+                const ReportVerdict *verdict = report->verdicts->pdata[i];
+
+                append_record(csv, report,
+                              &(Record) { "verdicts", verdict->task, verdict->rival, "", false, verdict->ratios, NULL });
+        }
         for (guint i = 0; i < report->figures->len; i++) {
                 const ReportFigure *figure = report->figures->pdata[i];
 

@@ -26,6 +26,11 @@ typedef struct ReportFigure {
         GArray *values; /* of double */
 } ReportFigure;
 
+typedef struct ReportVerdict {
+        char *task, *rival;
+        GArray *ratios; /* of double: sqlipc's time divided by the rival's */
+} ReportVerdict;
+
 typedef struct ReportColumn {
         char *name, *unit;
 } ReportColumn;
@@ -65,6 +70,7 @@ struct Report {
         char *verb, *title;
         char *failure;      /* why the workload ended early; NULL: it did not */
         GPtrArray *facts;   /* of ReportFact */
+        GPtrArray *verdicts; /* of ReportVerdict */
         GPtrArray *figures; /* of ReportFigure */
         GPtrArray *notes;   /* of char */
         GPtrArray *tables;  /* of ReportTable */
@@ -79,6 +85,11 @@ int report_decimals(double value);
 char *report_values_text(const GArray *values);
 /** What a cell shows: its values, or its text; "" for nothing. The caller frees it. */
 char *report_cell_text(const ReportCell *cell);
+/** FASTER or SLOWER if sqlipc was so in each round, and there was more than one; else UNCLEAR. */
+typedef enum ReportOutcome { REPORT_FASTER, REPORT_SLOWER, REPORT_UNCLEAR } ReportOutcome;
+ReportOutcome report_outcome(const ReportVerdict *verdict);
+/** "1.7 times as fast", "takes 1.2 times as long", or that the rounds do not tell. The caller frees it. */
+char *report_verdict_text(const ReportVerdict *verdict);
 /** "NAME, UNIT", or NAME alone. The caller frees it. */
 char *report_label(const char *name, const char *unit);
 

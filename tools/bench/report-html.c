@@ -10,7 +10,7 @@
 #include "report-forms.h"
 
 static const char style[] =
-        ":root { color-scheme: light dark; --line: #8886; --faint: #8882; --bad: #c33; }\n"
+        ":root { color-scheme: light dark; --line: #8886; --faint: #8882; --bad: #c33; --good: #286; }\n"
         "body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }\n"
         "h1, h2, h3 { line-height: 1.2; }\n"
         "h2 { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: 1.5rem; }\n"
@@ -22,6 +22,10 @@ static const char style[] =
         "th, td { border-bottom: 1px solid var(--line); padding: 0.2rem 0.6rem; text-align: right; vertical-align: top; }\n"
         "th:first-child { text-align: left; } thead th { background: var(--faint); }\n"
         "td small { display: block; opacity: 0.7; white-space: nowrap; }\n"
+        ".faster { color: var(--good); font-weight: 600; } .slower { color: var(--bad); font-weight: 600; }\n"
+        "h2::first-letter { text-transform: uppercase; }\n"
+        "h2 code { display: block; font-size: 0.9rem; font-weight: 400; opacity: 0.7; }\n"
+        "#summary td:nth-child(2), #summary td:last-child { text-align: left; }\n"
         ".published { font-style: italic; background: var(--faint); }\n"
         ".failed { border-left: 0.3rem solid var(--bad); padding: 0.5rem 1rem; background: var(--faint); }\n"
         "svg { background: #fff; max-width: 100%; height: auto; border-radius: 0.3rem; }\n"
@@ -161,9 +165,9 @@ static int append_chart(GString *html, const Report *report, const ReportChart *
 static int append_report(GString *html, const Report *report, const char *folder) {
         int r = 0, k;
 
-        g_string_append_printf(html, "<section id=\"%s\">\n<h2>%s: ", report->verb, report->verb);
+        g_string_append_printf(html, "<section id=\"%s\">\n<h2>", report->verb);
         append_escaped(html, report->title);
-        g_string_append(html, "</h2>\n");
+        g_string_append_printf(html, " <code>sqlipc-bench %s</code></h2>\n", report->verb);
         if (report->failure) {
                 g_string_append(html, "<p class=\"failed\">This failed, and shows what was found before: ");
                 append_escaped(html, report->failure);
@@ -188,6 +192,40 @@ static int append_report(GString *html, const Report *report, const char *folder
 
 /* ---- The page ----------------------------------------------------------------------------------------------------- */
 
+static void append_verdict(GString *html, const Report *report, const ReportVerdict *verdict) {
+        static const char *const classes[] = {
+                [REPORT_FASTER] = "faster",
+                [REPORT_SLOWER] = "slower",
+                [REPORT_UNCLEAR] = "",
+        };
+        g_autofree char *outcome = report_verdict_text(verdict);
+
+        g_string_append_printf(html, "<tr><th><a href=\"#%s\">", report->verb);
+        append_escaped(html, verdict->task);
+        g_string_append(html, "</a></th>");
+        append_element(html, "td", verdict->rival);
+        g_string_append(html, "<td>");
+        append_values(html, verdict->ratios);
+        g_string_append_printf(html, "</td><td class=\"%s\">", classes[report_outcome(verdict)]);
+        append_escaped(html, outcome);
+        g_string_append(html, "</td></tr>\n");
+}
+
+static void append_summary(GString *html, const GPtrArray *reports) {
+        g_string_append(html, "<section id=\"summary\">\n<h2>Summary</h2>\n<div class=\"wide\"><table>\n"
+                              "<caption>sqlipc's time divided by the rival's: below 1, sqlipc is faster</caption>\n"
+                              "<thead><tr><th>task</th><th>rival</th><th>time ratio</th><th>sqlipc</th></tr></thead>\n"
+                              "<tbody>\n");
+        for (guint i = 0; i < reports->len; i++) {
+                const Report *report = reports->pdata[i];
+
+                for (guint k = 0; k < report->verdicts->len; k++)
+                        append_verdict(html, report, report->verdicts->pdata[k]);
+        }
+        g_string_append(html, "</tbody>\n</table></div>\n<p>\"Faster\" and \"slower\" are said only if all rounds agree."
+                              "</p>\n</section>\n");
+}
+
 static void append_head(GString *html, const GPtrArray *reports) {
         g_autoptr(GDateTime) now = g_date_time_new_now_utc();
         g_autofree char *time = g_date_time_format(now, "%Y-%m-%d %H:%M UTC");
@@ -208,9 +246,9 @@ static void append_head(GString *html, const GPtrArray *reports) {
         for (guint i = 0; i < reports->len; i++) {
                 const Report *report = reports->pdata[i];
 
-                g_string_append_printf(html, "<li><a href=\"#%s\">%s</a>: ", report->verb, report->verb);
+                g_string_append_printf(html, "<li><a href=\"#%s\">", report->verb);
                 append_escaped(html, report->title);
-                g_string_append_printf(html, "%s</li>\n", report->failure ? " <strong>(failed)</strong>" : "");
+                g_string_append_printf(html, "</a>%s</li>\n", report->failure ? " <strong>(failed)</strong>" : "");
         }
         g_string_append(html, "</ul></nav>\n");
 }
@@ -219,6 +257,7 @@ int report_to_html(const GPtrArray *reports, const char *folder, GString *html) 
         int r = 0, k;
 
         append_head(html, reports);
+        append_summary(html, reports);
         for (guint i = 0; i < reports->len; i++) {
                 k = append_report(html, reports->pdata[i], folder);
                 if (k < 0)

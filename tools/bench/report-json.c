@@ -73,6 +73,18 @@ static void append_figure(GString *json, const void *element) {
         g_string_append_c(json, '}');
 }
 
+static void append_verdict(GString *json, const void *element) {
+        const ReportVerdict *verdict = element;
+        g_autofree char *outcome = report_verdict_text(verdict);
+
+        g_string_append_c(json, '{');
+        append_member(json, "task", verdict->task);
+        append_member(json, "rival", verdict->rival);
+        append_member(json, "outcome", outcome);
+        append_values(json, verdict->ratios);
+        g_string_append_c(json, '}');
+}
+
 static void append_note(GString *json, const void *element) {
         append_string(json, element);
 }
@@ -174,7 +186,9 @@ void report_to_json(const Report *report, GString *json) {
                 append_member(json, "failure", report->failure);
         g_string_append(json, "\"facts\": {");
         append_all(json, report->facts, append_fact);
-        g_string_append(json, "}, \"figures\": {");
+        g_string_append(json, "}, \"verdicts\": [");
+        append_all(json, report->verdicts, append_verdict);
+        g_string_append(json, "], \"figures\": {");
         append_all(json, report->figures, append_figure);
         g_string_append(json, "}, \"tables\": [");
         append_all(json, report->tables, append_table);

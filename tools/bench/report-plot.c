@@ -13,7 +13,7 @@
 #include "report-data.h"
 #include "report-forms.h"
 
-enum { WIDTH = 860, HEIGHT = 480 };
+enum { WIDTH = 1000, HEIGHT = 440 };
 
 int report_plot_available(void) {
         g_autofree char *path = g_find_program_in_path("gnuplot");
@@ -32,6 +32,17 @@ char *report_plot_version(void) {
                           NULL, NULL))
                 return g_strdup("unknown");
         return g_strstrip(version);
+}
+
+/* Okabe and Ito's colours, which colour-blind people can tell apart, without their yellow, which is invisible on white. */
+static void append_colours(GString *script) {
+        static const char *const colours[] = { "#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                               "#56b4e9", "#e69f00", "#7f3c8d", "#7f7f7f", "#8c564b" };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(colours); i++)
+                g_string_append_printf(script, "set linetype %zu linecolor rgb '%s' pointtype %zu\n", i + 1, colours[i],
+                                       i + 1);
+        g_string_append_printf(script, "set linetype cycle %zu\n", G_N_ELEMENTS(colours));
 }
 
 /* ---- Commands ----------------------------------------------------------------------------------------------------- */
@@ -127,10 +138,10 @@ static void append_bar_data(GString *script, const ReportChart *chart) {
         g_string_append(script, "END_OF_DATA\n");
 }
 
-/* %s and %c are gnuplot's number and prefix by powers of 1000, %b and %B by those of 1024. */
+/* Numbers on axes are written out: gnuplot's prefixes turn 0.8 into "800.0m" and 1024 into "1ki". */
 static void append_y_axis(GString *script, const ReportChart *chart) {
-        g_string_append(script, chart->axes & REPORT_LOG_Y ? "set logscale y 10\nset format y '%.0s%c'\n"
-                                                           : "set yrange [0:*]\nset format y '%.1s%c'\n");
+        g_string_append(script, chart->axes & REPORT_LOG_Y ? "set logscale y 10\n" : "set yrange [0:*]\n");
+        g_string_append(script, "set format y '%.10g'\n");
 }
 
 /* A series without a point is an error to gnuplot. */
@@ -172,13 +183,47 @@ static bool is_binary(const ReportChart *chart) {
         return true;
 }
 
+/* "4 KiB" for 4096 bytes, "4096" for as many of anything else. The caller frees it. */
+static char *size_label(const ReportChart *chart, double value) {
+        static const char *const units[] = { "", " KiB", " MiB", " GiB" };
+        size_t unit = 0;
+
+        if (g_str_equal(chart->x_label, "bytes"))
+                for (; value >= 1024 && unit + 1 < G_N_ELEMENTS(units); unit++)
+                        value /= 1024;
+        return g_strdup_printf("%.10g%s", value, units[unit]);
+}
+
+/* A label at each second power of two, from the least to the most. */
+static void append_binary_tics(GString *script, const ReportChart *chart) {
+        double least = INFINITY, most = 0;
+        const char *separator = "set xtics (";
+
+        for (guint i = 0; i < chart->series->len; i++) {
+                const ReportSeries *series = chart->series->pdata[i];
+
+                for (guint k = 0; k < series->points->len; k++) {
+                        least = fmin(least, ((ReportPoint *) series->points->pdata[k])->x);
+                        most = fmax(most, ((ReportPoint *) series->points->pdata[k])->x);
+                }
+        }
+        for (double value = least; value <= most; value *= 4) {
+                g_autofree char *label = size_label(chart, value);
+
+                g_string_append_printf(script, "%s'%s'", separator, label);
+                append_number(script, value);
+                separator = ", ";
+        }
+        g_string_append(script, ")\n");
+}
+
 static void append_x_axis(GString *script, const ReportChart *chart) {
-        if (!(chart->axes & REPORT_LOG_X))
-                g_string_append(script, "set format x '%.1s%c'\n");
-        else if (is_binary(chart))
-                g_string_append(script, "set logscale x 2\nset format x '%.0b%B'\n");
-        else
-                g_string_append(script, "set logscale x 10\nset format x '%.0s%c'\n");
+        g_string_append(script, "set format x '%.10g'\n");
+        if ((chart->axes & REPORT_LOG_X) && is_binary(chart)) {
+                g_string_append(script, "set logscale x 2\n");
+                append_binary_tics(script, chart);
+        } else if (chart->axes & REPORT_LOG_X)
+                g_string_append(script, "set logscale x 10\n");
 }
 
 static void append_plot_of_lines(GString *script, const ReportChart *chart) {
@@ -209,8 +254,11 @@ static void append_chart(GString *script, const ReportChart *chart, const char *
                 { "png", "pngcairo noenhanced font 'sans,10' background '#ffffff'" },
         };
 
-        g_string_append(script, "reset\nset encoding utf8\nset grid\nset key below\n"
-                                "set colorsequence podo\n");
+        /* The legend must not cover a label of the x axis: bars have none, so there it goes below. */
+        g_string_append_printf(script, "reset\nset encoding utf8\nset grid\n"
+                                       "set key outside %s vertical Left reverse noenhanced width 1 spacing 1.2\n",
+                               chart->axes & REPORT_BARS ? "below center" : "right top");
+        append_colours(script);
         append_setting(script, "title", chart->title);
         append_setting(script, "xlabel", chart->x_label);
         append_setting(script, "ylabel", chart->y_label);

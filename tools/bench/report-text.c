@@ -19,6 +19,12 @@ static void append_figure(GString *text, const ReportFigure *figure) {
         g_string_append_printf(text, " %s\n", values);
 }
 
+static void append_verdict(GString *text, const ReportVerdict *verdict) {
+        g_autofree char *values = report_values_text(verdict->ratios), *outcome = report_verdict_text(verdict);
+
+        g_string_append_printf(text, "%s, beside %s: %s (time ratio %s)\n", verdict->task, verdict->rival, outcome, values);
+}
+
 /* The table as lines of strings, its heads first; all of them owned. */
 static GPtrArray *make_lines(const ReportTable *table) {
         GPtrArray *lines = g_ptr_array_new_with_free_func((GDestroyNotify) g_ptr_array_unref);
@@ -84,6 +90,8 @@ void report_to_text(const Report *report, GString *text) {
                 append_padded(text, fact->name, LABEL_WIDTH, false);
                 g_string_append_printf(text, " %s\n", fact->text);
         }
+        for (guint i = 0; i < report->verdicts->len; i++)
+                append_verdict(text, report->verdicts->pdata[i]);
         for (guint i = 0; i < report->figures->len; i++)
                 append_figure(text, report->figures->pdata[i]);
         for (guint i = 0; i < report->tables->len; i++)

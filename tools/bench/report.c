@@ -30,6 +30,15 @@ static void figure_free(gpointer data) {
         g_free(figure);
 }
 
+static void verdict_free(gpointer data) {
+        ReportVerdict *verdict = data;
+
+        g_free(verdict->task);
+        g_free(verdict->rival);
+        g_array_unref(verdict->ratios);
+        g_free(verdict);
+}
+
 static void column_free(gpointer data) {
         ReportColumn *column = data;
 
@@ -90,6 +99,7 @@ Report *report_free(Report *report) {
         if (!report)
                 return NULL;
         g_ptr_array_unref(report->facts);
+        g_ptr_array_unref(report->verdicts);
         g_ptr_array_unref(report->figures);
         g_ptr_array_unref(report->notes);
         g_ptr_array_unref(report->tables);
@@ -127,6 +137,14 @@ void report_fact(Report *report, const char *name, const char *format, ...) {
         va_end(arguments);
 }
 
+void report_run_fact(Report *report, const char *name, const char *format, ...) {
+        va_list arguments;
+
+        va_start(arguments, format);
+        add_fact(report, name, g_strdup_vprintf(format, arguments), true);
+        va_end(arguments);
+}
+
 void report_note(Report *report, const char *format, ...) {
         va_list arguments;
 
@@ -146,6 +164,10 @@ static char *processor(void) {
         return model ? g_strstrip(g_strndup(model + 1, strcspn(model + 1, "\n"))) : g_strdup("unknown processor");
 }
 
+static uint64_t memory_size(void) {
+        return (uint64_t) sysconf(_SC_PHYS_PAGES) * (uint64_t) sysconf(_SC_PAGESIZE);
+}
+
 Report *report_new(const char *verb, const char *title) {
         g_autofree char *model = processor();
         Report *report = g_new(Report, 1);
@@ -155,6 +177,7 @@ Report *report_new(const char *verb, const char *title) {
                 .verb = g_strdup(verb),
                 .title = g_strdup(title),
                 .facts = g_ptr_array_new_with_free_func(fact_free),
+                .verdicts = g_ptr_array_new_with_free_func(verdict_free),
                 .figures = g_ptr_array_new_with_free_func(figure_free),
                 .notes = g_ptr_array_new_with_free_func(g_free),
                 .tables = g_ptr_array_new_with_free_func(table_free),
@@ -162,6 +185,7 @@ Report *report_new(const char *verb, const char *title) {
         };
         (void) uname(&system);
         add_fact(report, "machine", g_strdup_printf("%ld x %s", sysconf(_SC_NPROCESSORS_ONLN), model), true);
+        add_fact(report, "memory", g_format_size_full(memory_size(), G_FORMAT_SIZE_IEC_UNITS), true);
         add_fact(report, "kernel", g_strdup_printf("%s %s", system.sysname, system.release), true);
         add_fact(report, "sqlipc", g_strdup(SQLIPC_VERSION ", built with libsystemd " LIBSYSTEMD_VERSION), true);
         add_fact(report, "SQLite in process", g_strdup(baseline_version()), true);
@@ -189,6 +213,17 @@ void report_figure(Report *report, const char *name, const char *unit, const GAr
         figure = g_new(ReportFigure, 1);
         *figure = (ReportFigure) { .name = g_strdup(name), .unit = g_strdup(unit), .values = copy };
         g_ptr_array_add(report->figures, figure);
+}
+
+void report_verdict(Report *report, const char *task, const char *rival, const GArray *ratios) {
+        GArray *copy = known(ratios);
+        ReportVerdict *verdict;
+
+        if (!copy)
+                return;
+        verdict = g_new(ReportVerdict, 1);
+        *verdict = (ReportVerdict) { .task = g_strdup(task), .rival = g_strdup(rival), .ratios = copy };
+        g_ptr_array_add(report->verdicts, verdict);
 }
 
 static GArray *single(double value) {
@@ -371,6 +406,28 @@ int report_decimals(double value) {
         double size = fabs(value);
 
         return size >= 100 || size == 0 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : size >= 0.01 ? 3 : 6;
+}
+
+ReportOutcome report_outcome(const ReportVerdict *verdict) {
+        double least = report_quantile(verdict->ratios, 0), most = report_quantile(verdict->ratios, 1);
+
+        if (verdict->ratios->len < 2)
+                return REPORT_UNCLEAR;
+        return most < 1 ? REPORT_FASTER : least > 1 ? REPORT_SLOWER : REPORT_UNCLEAR;
+}
+
+char *report_verdict_text(const ReportVerdict *verdict) {
+        double ratio = report_median(verdict->ratios);
+
+        switch (report_outcome(verdict)) {
+        case REPORT_FASTER:
+                return g_strdup_printf("%.1f times as fast", 1 / ratio);
+        case REPORT_SLOWER:
+                return g_strdup_printf("takes %.1f times as long", ratio);
+        case REPORT_UNCLEAR:
+                break;
+        }
+        return g_strdup(verdict->ratios->len < 2 ? "one round does not tell" : "no clear difference");
 }
 
 char *report_values_text(const GArray *values) {

@@ -24,6 +24,11 @@ void report_freep(Report **report);
 void report_failed(Report *report, const char *why);
 
 void report_fact(Report *report, const char *name, const char *format, ...) G_GNUC_PRINTF(3, 4);
+/** As report_fact(), for what is the same for all workloads of a run. */
+void report_run_fact(Report *report, const char *name, const char *format, ...) G_GNUC_PRINTF(3, 4);
+/** One line of the summary: how long sqlipc takes for `task` beside `rival`. `ratios`: sqlipc's time divided by the rival's,
+ * one value a round; nothing is added if one is not known. */
+void report_verdict(Report *report, const char *task, const char *rival, const GArray *ratios);
 /** `unit` may be "". Values are GArrays of double; where there are none, or one is NAN (not known), nothing is shown. */
 void report_figure(Report *report, const char *name, const char *unit, const GArray *values);
 void report_single(Report *report, const char *name, const char *unit, double value);

@@ -14,7 +14,7 @@
 /* Measures one workload and draws its charts. Negative where either failed; the report is there all the same. */
 static int add_report(const Workload *workload, const BenchOptions *common, const char *folder, GPtrArray *reports) {
         __attribute__((cleanup(bench_options_done))) BenchOptions options = {};
-        Report *report = report_new(workload->verb, workload->help);
+        Report *report = workload_report(workload, common);
         int r, k;
 
         if (!common->quiet)

@@ -76,6 +76,14 @@ static int measure_service_memory(Fetch *fetch, Report *report) {
         return 0;
 }
 
+static void report_verdicts(const Findings *findings, Report *report) {
+        g_autoptr(GArray) usual = measure_ratios(findings[SIDE_SQLIPC].usec, findings[SIDE_USUAL].usec);
+        g_autoptr(GArray) fastest = measure_ratios(findings[SIDE_SQLIPC].usec, findings[SIDE_FASTEST].usec);
+
+        report_verdict(report, "Whole table", "SQLite in process, the usual loop", usual);
+        report_verdict(report, "Whole table", "SQLite in process, the fastest loop", fastest);
+}
+
 static void report_findings(Fetch *fetch, const Side *sides, const Findings *findings, int n_rounds, Report *report) {
         static const size_t references[] = { SIDE_USUAL, SIDE_FASTEST };
 
@@ -88,6 +96,7 @@ static void report_findings(Fetch *fetch, const Side *sides, const Findings *fin
 
                 report_single(report, rate, "MB/s", (double) fetch->n_bytes / report_median(findings[i].usec));
         }
+        report_verdicts(findings, report);
         comparison_table(report, "fetch", "The whole result, every value copied", sides, findings, _SIDE_MAX, references,
                          G_N_ELEMENTS(references));
 }

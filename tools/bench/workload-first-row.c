@@ -100,14 +100,19 @@ static int measure_pair(FirstRow *first_row, bool warm_up) {
         return 0;
 }
 
-static void report_case(FirstRow *first_row, const char *name, ReportTable *table) {
+static void report_case(FirstRow *first_row, const char *name, Report *report, ReportTable *table) {
+        g_autofree char *task = g_strdup_printf("First row, %s", name);
+        g_autoptr(GArray) ratios = measure_ratios(first_row->ours, first_row->theirs);
+
+        report_verdict(report, task, "SQLite in process", ratios);
         report_table_row(table, name, false);
         report_table_values(table, 0, first_row->ours);
         report_table_value(table, 1, report_quantile(first_row->ours, 0.99));
         report_table_values(table, 2, first_row->theirs);
 }
 
-static int measure_case(FirstRow *first_row, const char *name, int n_runs, ReportTable *table) {
+static int measure_case(FirstRow *first_row, const char *name, int n_runs, Report *report,
+                        ReportTable *table) {
         int r = first_row->cold ? 0 : measure_pair(first_row, true);
 
         g_array_set_size(first_row->ours, 0);
@@ -118,7 +123,7 @@ static int measure_case(FirstRow *first_row, const char *name, int n_runs, Repor
         }
         measure_progress(name, 1, 1);
         if (r >= 0)
-                report_case(first_row, name, table);
+                report_case(first_row, name, report, table);
         return r;
 }
 
@@ -142,14 +147,14 @@ static int measure_cases(FirstRow *first_row, Report *report) {
         report_fact(report, "method", "file cached, one run first where there is a worker");
         table = make_table(report);
         first_row->sql = options->sql;
-        r = measure_case(first_row, "warm worker", n_runs, table);
+        r = measure_case(first_row, "warm worker", n_runs, report, table);
         first_row->sql = scan_without_end;
         if (r >= 0)
-                r = measure_case(first_row, "before a scan without end", n_runs, table);
+                r = measure_case(first_row, "before a scan without end", n_runs, report, table);
         first_row->sql = options->sql;
         first_row->cold = true;
         if (r >= 0 && options->cold)
-                r = measure_case(first_row, "no worker", n_cold_runs, table);
+                r = measure_case(first_row, "no worker", n_cold_runs, report, table);
         return r;
 }
 

@@ -18,6 +18,7 @@
 
 #define RELAY_TABLE "relay"
 
+enum { DIRECT, BY_ITSELF }; /* the first sides */
 enum {
         ROUNDS = 10, /* samples, as in the original */
         SIDES_MAX = 4 + DATABASE_SERVERS_MAX,
@@ -239,10 +240,29 @@ static void report_ratios(const Relay *relay, Report *report) {
         report_published(table);
 }
 
+static void verdict_of(const Relay *relay, size_t step, size_t rival, Report *report) {
+        unsigned n = queries_per_connection[step];
+        g_autofree char *task = g_strdup_printf("Connect, ask %u time%s, disconnect", n, n == 1 ? "" : "s");
+        g_autoptr(GArray) ratios = measure_ratios(relay->found[step][BY_ITSELF].usec, relay->found[step][rival].usec);
+
+        report_verdict(report, task, relay->sides[rival].name, ratios);
+}
+
+/* Beside direct SQLite and the database servers, for the fewest and the most queries of a connection. */
+static void report_verdicts(const Relay *relay, Report *report) {
+        static const size_t steps[] = { 0, STEPS_MAX - 1 };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(steps); i++)
+                for (size_t side = 0; side < relay->n_sides; side++)
+                        if (relay->sides[side].ask != ask_ours)
+                                verdict_of(relay, steps[i], side, report);
+}
+
 static void report_all(const Relay *relay, Report *report) {
         service_report(&relay->service, relay->options, report);
         report_fact(report, "method", "warm cache; %u samples of about %u queries each, connect and disconnect in them",
                     relay->found[0][0].usec->len, connections_of(relay, 1));
+        report_verdicts(relay, report);
         report_rates(relay, report);
         report_ratios(relay, report);
         report_note(report, "Direct SQLite opens the file, compiles, runs and closes. Ours opens a bus connection each time."

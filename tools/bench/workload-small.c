@@ -205,6 +205,30 @@ static void report_bounds(const Small *small, Report *report) {
                             " Aims are for a virtual machine of two CPUs.");
 }
 
+/* The time for a query is the inverse of the rate, so the rival's rate is on top. */
+static void verdict_of(const Small *small, unsigned setting, Way rival, Report *report) {
+        const GArray *ours = small->found[setting][WAY_CHANNEL].per_second;
+        const GArray *theirs = small->found[setting][rival].per_second;
+        g_autofree char *task = g_strdup_printf("Point queries%s", settings[setting].suffix);
+        g_autoptr(GArray) ratios = NULL;
+
+        if (!small->has_channels || !is_measured(small, rival, setting))
+                return;
+        ratios = measure_ratios(theirs, ours);
+        report_verdict(report, task, small->kinds[rival].name, ratios);
+}
+
+static void report_verdicts(const Small *small, Report *report) {
+        static const unsigned chosen[] = { ONE, EIGHT };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(chosen); i++) {
+                verdict_of(small, chosen[i], WAY_IN_PROCESS, report);
+                verdict_of(small, chosen[i], WAY_MESSAGES, report);
+                for (Way way = WAY_SERVERS; way < WAY_SERVERS + DATABASE_SERVERS_MAX; way++)
+                        verdict_of(small, chosen[i], way, report);
+        }
+}
+
 /* ---- Report ------------------------------------------------------------------------------------------------------- */
 
 enum { COLUMN_RATE, COLUMN_P50, COLUMN_P99, COLUMN_P999, COLUMN_CLIENT_CPU, COLUMN_SERVER_CPU, COLUMN_SWITCHES };
@@ -288,6 +312,7 @@ static void report_all(const Small *small, Report *report) {
                     small->n_keys);
         report_fact(report, "method", "each client a process, connected and warmed up before the clock; %d rounds of all"
                                       " ways, every other backwards", bench_rounds(small->options));
+        report_verdicts(small, report);
         for (unsigned setting = 0; setting < N_SETTINGS; setting++)
                 report_setting(small, setting, report);
         report_bounds(small, report);

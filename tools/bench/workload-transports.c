@@ -20,18 +20,20 @@
 #include "workload.h"
 
 enum {
-        USUAL, /* the first two of `kinds` */
+        USUAL, /* the first ones of `kinds` */
         FASTEST,
-        POINTS = 5, /* of the chart by number of rows */
+        SQLIPC = 3,
+        FIRST_RIVAL = 5,
 };
+enum { POINTS = 5 }; /* of the chart by number of rows */
 
 static const TransportKind *const kinds[] = {
         [USUAL] = &transport_usual,
         [FASTEST] = &transport_fastest,
         &transport_function,
-        &transport_sqlipc,
+        [SQLIPC] = &transport_sqlipc,
         &transport_channel,
-        &transport_socket,
+        [FIRST_RIVAL] = &transport_socket,
         &transport_pipe,
         &transport_vmsplice,
         &transport_ring,
@@ -85,6 +87,17 @@ static ReportTable *add_table(Report *report, const Field *field, const char *id
 
         return comparison_table(report, id, title, field->sides, field->findings, field->n, references,
                                 G_N_ELEMENTS(references));
+}
+
+/* Beside each rival between processes; SQLite in process is beside it in "fetch". */
+static void report_verdicts(const Study *study, const Field *field) {
+        size_t n_rivals = G_N_ELEMENTS(kinds) - FIRST_RIVAL; /* at the end, also if there is no channel */
+
+        for (size_t i = field->n - n_rivals; i < field->n; i++) {
+                g_autoptr(GArray) ratios = measure_ratios(field->findings[SQLIPC].usec, field->findings[i].usec);
+
+                report_verdict(study->report, "Whole table", field->sides[i].name, ratios);
+        }
 }
 
 /* What went from process to process, and what the bus, which belongs to neither side, did for it: in one more run each. */
@@ -250,6 +263,7 @@ static int measure_all(Study *study, Field *field) {
         report_fact(study->report, "result", "%" PRIu64 " rows, %.1f MB of values, the same on all sides",
                     field->runners[0].n_rows, (double) field->runners[0].n_bytes / 1e6);
         add_published(add_table(study->report, field, "transports", "The whole result, every value copied to memory"));
+        report_verdicts(study, field);
         chart_memory(study, field);
         report_by_rows(study, field);
         r = measure_carried(study, field);

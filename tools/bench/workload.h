@@ -35,6 +35,9 @@ extern const Workload workload_bulk, workload_exposed, workload_fetch, workload_
         workload_readers, workload_reference, workload_relay, workload_roundtrip, workload_small, workload_soak,
         workload_transports, workload_waiting, workload_wide;
 
+/** A report of `workload` with what is known before it is measured. The caller frees it. */
+Report *workload_report(const Workload *workload, const BenchOptions *options);
+
 /* Verbs that measure nothing: each takes the command line from its verb on (argv[0]), and returns the exit code. */
 int verb_ask(int argc, char **argv);
 int verb_dataset(int argc, char **argv);

@@ -25,6 +25,18 @@ const Workload *const workloads[] = {
         NULL,
 };
 
+Report *workload_report(const Workload *workload, const BenchOptions *options) {
+        static const char *const sizes[] = {
+                [BENCH_TINY] = "tiny: shows that everything works, its figures say nothing",
+                [BENCH_NORMAL] = "normal: less data than in the published comparisons, a minute or less each",
+                [BENCH_FULL] = "full: as much data as in the published comparisons",
+        };
+        Report *report = report_new(workload->verb, workload->help);
+
+        report_run_fact(report, "size of the run", "%s", sizes[options->size]);
+        return report;
+}
+
 static int write_form(const BenchOptions *options, const Report *report) {
         g_autoptr(GString) text = g_string_new(NULL);
 
@@ -42,8 +54,8 @@ static int write_form(const BenchOptions *options, const Report *report) {
 }
 
 int workload_main(const Workload *workload, int argc, char **argv) {
-        __attribute__((cleanup(report_freep))) Report *report = report_new(workload->verb, workload->help);
         __attribute__((cleanup(bench_options_done))) BenchOptions options = {};
+        __attribute__((cleanup(report_freep))) Report *report = NULL;
         int r, k = 0;
 
         if (bench_options_parse(&options, workload, argc, argv) < 0)
@@ -52,6 +64,7 @@ int workload_main(const Workload *workload, int argc, char **argv) {
                 return BENCH_FAILED;
         if (options.quiet)
                 measure_be_quiet();
+        report = workload_report(workload, &options);
         r = workload->measure(&options, report);
         if (r >= 0)
                 k = write_form(&options, report);
