@@ -11,9 +11,12 @@
 #include "run.h"
 #include "transport.h"
 
-/* How long a blocking read waits by itself, before it is left to ppoll(), which sees cancellation and the bus too. Most
- * answers come within it: so a query is one send() and one recv(). A signal ends it at once. */
-#define PATIENCE_USEC 20000
+/* How long a blocking call waits for the socket alone, before it waits for cancellation and the bus, too. Most answers come
+ * within it. A signal ends it at once. */
+#define PATIENCE_MSEC 20
+
+/* So many reads may bring nothing for the run that is read for; then its caller looks at its deadline or its loop. */
+#define READS_MAX 64u
 
 /* How long it is looked at before it waits asleep, and how many times in vain until that happens at one query of 64 only. */
 #define LOOK_USEC 30
@@ -69,12 +72,23 @@ static int read_page_size(sd_bus_message *reply, const char *key, const char *ty
         return sd_bus_message_read(reply, "v", "u", userdata);
 }
 
+static bool is_socket_option(int fd, int option, int value) {
+        socklen_t size = sizeof value;
+        int got;
+
+        return getsockopt(fd, SOL_SOCKET, option, &got, &size) >= 0 && got == value;
+}
+
+static bool is_stream_socket(int fd) {
+        return is_socket_option(fd, SO_DOMAIN, AF_UNIX) && is_socket_option(fd, SO_TYPE, SOCK_STREAM) &&
+               is_socket_option(fd, SO_ACCEPTCONN, 0);
+}
+
 static int take_socket(Channel *ch, sd_bus_message *reply) {
-        const struct timeval patience = { .tv_usec = PATIENCE_USEC };
         const char *sender = sd_bus_message_get_sender(reply);
         _cleanup_free_ char *owner = NULL;
         uint32_t page_size = 0;
-        int fd, copy, flags, r;
+        int fd, copy, r;
 
         r = sd_bus_message_read(reply, "h", &fd);
         if (r < 0)
@@ -86,16 +100,11 @@ static int take_socket(Channel *ch, sd_bus_message *reply) {
                 return -EBADMSG;
         if (sender && !(owner = strdup(sender)))
                 return -ENOMEM;
+        if (!is_stream_socket(fd))
+                return -EBADMSG;
         copy = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* the descriptor in the message goes with it */
         if (copy < 0)
                 return -errno;
-        flags = fcntl(copy, F_GETFL);
-        if (flags < 0 || fcntl(copy, F_SETFL, flags & ~O_NONBLOCK) < 0 ||
-            setsockopt(copy, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0) {
-                r = -errno;
-                (void) safe_close(copy);
-                return r;
-        }
         free(ch->owner);
         ch->owner = steal(owner);
         ch->page_size = page_size;
@@ -311,12 +320,23 @@ static ssize_t receive_soon(Channel *ch, uint8_t *room, size_t size) {
         return n;
 }
 
+/* recv() always with MSG_DONTWAIT: the service may have kept a copy of the socket, and it could then change the flags and
+ * timeouts that make recv() wait. */
+static ssize_t receive_patiently(Channel *ch, uint8_t *room, size_t size) {
+        struct pollfd readable = { .fd = ch->fd, .events = POLLIN };
+        ssize_t n = receive_soon(ch, room, size);
+
+        ch->connection->patient = false; /* once in a call, or a service that trickles could hold up its deadline */
+        if (n >= 0 || errno != EAGAIN || poll(&readable, 1, PATIENCE_MSEC) < 0)
+                return n;
+        return recv(ch->fd, room, size, MSG_DONTWAIT);
+}
+
 /* One recv() behind what was not passed on. 0, -EAGAIN, -ECONNRESET. */
 static int receive(Channel *ch) {
         size_t rest = buffer_size(&ch->in);
         uint8_t *room;
         ssize_t n;
-        int flags;
 
         if (connection_is_foreign(ch->connection))
                 return -ECHILD;
@@ -325,13 +345,13 @@ static int receive(Channel *ch) {
                 if (ch->fd < 0)
                         return -ECONNRESET;
         }
-        flags = ch->connection->patient && buffer_size(&ch->out) == 0 ? 0 : MSG_DONTWAIT;
         room = buffer_extend(&ch->in, CHANNEL_READ_SIZE - rest); /* the rest is less than a header */
         if (!room)
                 return -ENOMEM;
-        n = flags == 0 ? receive_soon(ch, room, CHANNEL_READ_SIZE - rest) : -1;
-        if (n < 0 && (flags != 0 || errno == EAGAIN))
-                n = recv(ch->fd, room, CHANNEL_READ_SIZE - rest, flags);
+        if (ch->connection->patient && buffer_size(&ch->out) == 0)
+                n = receive_patiently(ch, room, CHANNEL_READ_SIZE - rest);
+        else
+                n = recv(ch->fd, room, CHANNEL_READ_SIZE - rest, MSG_DONTWAIT);
         ch->in.fill = ch->in.start + rest + (n > 0 ? (size_t) n : 0);
         if (n > 0) {
                 ch->moved_usec = ch->connection->blocking ? 0 : now_usec();
@@ -339,7 +359,6 @@ static int receive(Channel *ch) {
         }
         if (n == 0)
                 return -ECONNRESET;
-        ch->connection->patient = false;
         return errno == EAGAIN || errno == EINTR ? -EAGAIN : -ECONNRESET;
 }
 
@@ -413,8 +432,13 @@ static ssize_t distribute(Channel *ch, Run *run, uint8_t *room, size_t size) {
 }
 
 ssize_t channel_read(Channel *ch, Run *run, uint8_t *room, size_t size) {
-        for (;;) {
+        for (unsigned n_reads = 0;; n_reads++) {
                 ssize_t n = distribute(ch, run, room, size);
+
+                if (n == 0 && n_reads == READS_MAX) {
+                        connection_come_back(ch->connection);
+                        return -EAGAIN;
+                }
 
                 if (n == 0) /* a run that waits for nothing was not ended by its last frame */
                         n = channel_count(ch, run) > 0 ? receive(ch) : -EBADMSG;
@@ -430,10 +454,11 @@ ssize_t channel_read(Channel *ch, Run *run, uint8_t *room, size_t size) {
 /* Reads what has come of answers that nobody wants any more. */
 static void pass_over_forgotten(Channel *ch) {
         Run nobody; /* only its address is used: no request is its */
+        unsigned reads_left = READS_MAX;
         ssize_t n = 0;
 
         ch->connection->patient = false;
-        while (n >= 0 && ch->n_requests > 0 && !request_at(ch, 0)->run) {
+        while (n >= 0 && reads_left-- > 0 && ch->n_requests > 0 && !request_at(ch, 0)->run) {
                 n = distribute(ch, &nobody, NULL, 0);
                 if (n == 0 && ch->n_requests > 0 && !request_at(ch, 0)->run)
                         n = receive(ch);

@@ -9,6 +9,7 @@
  * Losing the bus. sd-bus answers every call under way with an error, so nothing waits for ever. Rows that are in a pipe
  * can still be read. The next call that needs a bus opens another one, unless the bus is the caller's.
  */
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -27,6 +28,9 @@
 
 /* A blocking call with less time than this polls at once. */
 #define PATIENT_TIMEOUT_MIN_USEC (USEC_PER_SEC / 10)
+
+/* So many messages of the bus are taken in one turn. */
+#define N_MESSAGES_MAX 256u
 
 /* After so many runs over channels the bus is looked at. */
 #define N_QUIET_MAX 1024u
@@ -248,10 +252,12 @@ bool connection_is_open(sqlipc_connection *c) {
         return sd_bus_is_open(c->bus) > 0;
 }
 
-static int dispatch_bus(sqlipc_connection *c) {
+/* At most `n_max` messages: a peer that floods the bus must not keep us here. */
+static int dispatch_bus(sqlipc_connection *c, unsigned n_max) {
         int r = 0, done = 0;
 
-        while (!c->closed && (r = sd_bus_process(c->bus, NULL)) > 0) /* a handler of the program may close it */
+        /* a handler of the program may close the connection */
+        while (!c->closed && n_max-- > 0 && (r = sd_bus_process(c->bus, NULL)) > 0)
                 done = 1;
         if (c->closed)
                 return -ENOTCONN;
@@ -264,7 +270,7 @@ static int dispatch_bus(sqlipc_connection *c) {
  * What leads to another machine is not opened twice before it answered: it may have asked for a password. */
 static bool is_usable(sqlipc_connection *c) {
         if (connection_is_open(c) && c->open_bus && c->descriptors != DESCRIPTORS_NONE && !c->dispatching &&
-            sd_bus_is_ready(c->bus) == 0 && dispatch_bus(c) < 0)
+            sd_bus_is_ready(c->bus) == 0 && dispatch_bus(c, N_MESSAGES_MAX) < 0)
                 return false;
         return connection_is_open(c);
 }
@@ -280,7 +286,7 @@ int connection_ensure_bus(sqlipc_connection *c) {
 
         /* What was under way hears of the loss before its slots go; it may be waited for, so this wakes the program's loop.
          * Cursors are not advanced here: one of them may have come to open the bus. */
-        (void) dispatch_bus(c);
+        (void) dispatch_bus(c, UINT_MAX); /* it is closed: nothing more comes */
         r = c->open_bus(&bus, c->address);
         if (r < 0)
                 return -ENOTCONN; /* whatever kept us from it, the bus is not there */
@@ -329,7 +335,7 @@ int connection_process(sqlipc_connection *c) {
         c->n_quiet = 0;
         if (read(c->wake_fd, &count, sizeof count) < 0)
                 count = 0;
-        r = dispatch_bus(c);
+        r = dispatch_bus(c, N_MESSAGES_MAX);
         c->dispatching = false;
         if (c->closed)
                 return connection_check(c);
@@ -390,7 +396,8 @@ int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline
                 uint64_t now = now_usec();
 
                 *deadline = c->timeout_usec < UINT64_MAX - now ? now + c->timeout_usec : UINT64_MAX;
-        }
+        } else if (*deadline != UINT64_MAX && now_usec() >= *deadline) /* even if bytes keep trickling in */
+                return -ETIMEDOUT;
 
         r = sd_bus_get_fd(c->bus);
         if (r >= 0) {

@@ -114,6 +114,9 @@ unsigned connection_interrupts(const sqlipc_connection *c);
 /* Has the program's loop look at our descriptor. */
 void connection_wake(sqlipc_connection *c);
 
+/* More can be done at once: the next wait ends immediately, be it the library's or the program's loop. */
+void connection_come_back(sqlipc_connection *c);
+
 /* The program's own loop dispatches this reply: have it look at our descriptor too. */
 void connection_wake_if_idle(sqlipc_connection *c);
 

@@ -142,7 +142,7 @@ int error_set_reply(Error *e, sd_bus_message *reply) {
 
         set_row(e, row_by_name(error->name));
         (void) snprintf(e->name, sizeof e->name, "%s", error->name);
-        message = error->message ? error->message : error->name;
+        message = error->message && error->message[0] ? error->message : error->name;
         if (e->number == ERROR_UNKNOWN_DATABASE) /* the bus's own sentence would speak of objects */
                 message = "There is no database of this name, or it is not yours to use.";
         set_message(e, message, strlen(message));

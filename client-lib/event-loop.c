@@ -64,17 +64,20 @@ void connection_disarm(sqlipc_connection *c, int fd) {
 }
 
 void connection_wake(sqlipc_connection *c) {
+        if (c->epoll_fd >= 0 && !connection_is_foreign(c))
+                connection_come_back(c);
+}
+
+void connection_come_back(sqlipc_connection *c) {
         uint64_t one = 1;
 
-        if (c->epoll_fd >= 0 && !connection_is_foreign(c) && write(c->wake_fd, &one, sizeof one) < 0)
+        if (write(c->wake_fd, &one, sizeof one) < 0)
                 return; /* the counter is full: it wakes all the same */
 }
 
 void connection_wake_if_idle(sqlipc_connection *c) {
-        uint64_t one = 1;
-
-        if (!c->dispatching && !connection_is_foreign(c) && write(c->wake_fd, &one, sizeof one) < 0)
-                return; /* the counter is full: it wakes all the same */
+        if (!c->dispatching && !connection_is_foreign(c))
+                connection_come_back(c);
 }
 
 static int ensure_epoll(sqlipc_connection *c) {

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What comes down pipes and channels, or in replies (run.h). Library. */
-#include <fcntl.h>
 #include <string.h>
 
 #include "connection.h"
+#include "pipe-read.h"
 #include "run.h"
+
+/* After so many reads a call returns, although more could be read: a service that sends without end, but nothing that would
+ * be a row, must not keep its client from its deadline or its loop. */
+#define READS_MAX 64u
 
 static void init_decoder(Run *run, size_t page_size) {
         page_decoder_init(&run->decoder, page_size, SQLIPC_ROW_SIZE_MAX);
@@ -56,24 +60,16 @@ void run_close_pipe(Run *run) {
 int run_open_pipe(Run *run, sd_bus_message *reply, int fd, uint32_t page_size) {
         const char *sender = sd_bus_message_get_sender(reply);
         _cleanup_free_ char *owner = NULL;
-        int copy, flags;
+        int copy;
 
         if (page_size < SQLIPC_PAGE_SIZE_MIN || page_size > SQLIPC_PAGE_SIZE_MAX)
                 return -EBADMSG;
         if (sender && !(owner = strdup(sender)))
                 return -ENOMEM;
 
-        /* The descriptor in the message goes with it. O_NONBLOCK is of this end alone: the writer has its own. */
-        copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        copy = pipe_copy(fd); /* the descriptor in the message goes with it */
         if (copy < 0)
-                return -errno;
-        flags = fcntl(copy, F_GETFL);
-        if (flags < 0 || fcntl(copy, F_SETFL, flags | O_NONBLOCK) < 0) {
-                int r = -errno;
-
-                (void) safe_close(copy);
-                return r;
-        }
+                return copy;
 
         run_leave_channel(run);
         leave_rows(run);
@@ -151,16 +147,6 @@ static ssize_t read_channel(Run *run, uint8_t *room, size_t size) {
         return (ssize_t) n;
 }
 
-/* Negative: an errno; 0: end-of-file. */
-static ssize_t read_pipe(Run *run, uint8_t *room, size_t size) {
-        ssize_t n;
-
-        do
-                n = read(run->fd, room, size);
-        while (n < 0 && errno == EINTR);
-        return n < 0 ? -errno : n;
-}
-
 /* One read into the decoder: 0, -EAGAIN, -ECONNRESET at end-of-file. */
 static int fill(Run *run) {
         uint8_t *room;
@@ -172,7 +158,7 @@ static int fill(Run *run) {
         if (r < 0)
                 return r;
         n = run->as_rows ? rows_read(run, room, size) :
-            run->on_channel ? read_channel(run, room, size) : read_pipe(run, room, size);
+            run->on_channel ? read_channel(run, room, size) : pipe_read(run->fd, room, size);
         if (n < 0)
                 return (int) n;
         if (n == 0) {
@@ -197,7 +183,8 @@ static int take(Run *run) {
         return r;
 }
 
-int run_next(Run *run) {
+/* As run_next(), with at most `*reads_left` reads. */
+static int next_within(Run *run, unsigned *reads_left) {
         int r;
 
         for (;;) {
@@ -212,10 +199,21 @@ int run_next(Run *run) {
                         if (run->at_end_of_file)
                                 return -ECONNRESET;
                 }
+                if (*reads_left == 0) {
+                        connection_come_back(run->connection);
+                        return -EAGAIN;
+                }
+                --*reads_left;
                 r = fill(run);
                 if (r < 0)
                         return r;
         }
+}
+
+int run_next(Run *run) {
+        unsigned reads_left = READS_MAX;
+
+        return next_within(run, &reads_left);
 }
 
 void run_cancel(Run *run) {
@@ -248,10 +246,11 @@ int run_abandon(Run *run) {
 }
 
 int run_drain(Run *run) {
+        unsigned reads_left = READS_MAX;
         int r;
 
         while (run->under_way) {
-                r = run_next(run);
+                r = next_within(run, &reads_left);
                 if (r < 0)
                         return r == -ECONNRESET && run->call ? -EAGAIN : r;
         }

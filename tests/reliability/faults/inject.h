@@ -145,6 +145,7 @@ static inline size_t fault_less(size_t size) {
 
 #define read(...) FAULT_SIZED(read, (FAULT_SHORT, EINTR, EIO), __VA_ARGS__)
 #define pread(...) FAULT_SIZED(pread, (FAULT_SHORT, EINTR, EIO), __VA_ARGS__)
+#define preadv2(...) FAULT_ERRNO(preadv2, (EINTR, EIO, EOPNOTSUPP), __VA_ARGS__)
 #define write(...) FAULT_SIZED(write, (FAULT_SHORT, EINTR, ENOMEM), __VA_ARGS__)
 #define recv(...) FAULT_SIZED(recv, (FAULT_SHORT, EINTR, ECONNRESET, ENOMEM), __VA_ARGS__)
 #define send(...) FAULT_SIZED(send, (FAULT_SHORT, EINTR, EPIPE, ENOBUFS), __VA_ARGS__)
