@@ -121,24 +121,36 @@ static void check_worker(Check *c, const Worker *w) {
         sums_of(c->of_databases, w->group->database)->n_workers++;
 }
 
+/* The pages of a user's pipes. */
+static PipeAccount account_of_pipes(const User *u) {
+        PipeAccount a = {};
+
+        for (GList *i = u->pipes.head; i; i = i->next) {
+                const PipeShare *s = &((const Pipe *) i->data)->share;
+
+                a.used += s->pages;
+                a.granted += s->granted;
+                a.retired += s->retired ? s->pages : 0;
+        }
+        return a;
+}
+
 /* The pages of all pipes, by uid and in all. */
 static void check_pipes(const Manager *m) {
-        uint64_t used = 0, n_holders = 0;
+        uint64_t granted = 0, n_holders = 0;
         GHashTableIter i;
         void *value;
 
         g_hash_table_iter_init(&i, m->users);
         while (g_hash_table_iter_next(&i, NULL, &value)) {
                 const User *u = value;
-                uint64_t pages = 0;
+                const PipeAccount a = account_of_pipes(u), *kept = &u->pipe_account;
 
-                for (GList *p = u->pipes.head; p; p = p->next)
-                        pages += ((const Pipe *) p->data)->pages;
-                HOLD(pages == u->pipe_account.used, u->uid);
-                used += pipe_budget_of_all(&m->pipe_budget, &u->pipe_account);
-                n_holders += pages > 0;
+                HOLD(a.used == kept->used && a.granted == kept->granted && a.retired == kept->retired, u->uid);
+                granted += a.granted;
+                n_holders += a.used > 0;
         }
-        HOLD(used == m->pipe_budget.used && n_holders == m->pipe_budget.n_holders, used);
+        HOLD(granted == m->pipe_budget.granted && n_holders == m->pipe_budget.n_holders, granted);
 }
 
 static void check_user(Check *c, const User *u) {

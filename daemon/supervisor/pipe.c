@@ -18,52 +18,62 @@ static uint64_t page_size(void) {
         return (uint64_t) sysconf(_SC_PAGESIZE);
 }
 
-static void set_pages(Pipe *p, uint64_t pages) {
-        pipe_budget_change(&p->user->manager->pipe_budget, &p->user->pipe_account, p->pages, pages);
-        p->pages = pages;
+static void set_share(Pipe *p, PipeShare after) {
+        pipe_budget_change(&p->user->manager->pipe_budget, &p->user->pipe_account, &p->share, &after);
+        p->share = after;
+}
+
+static void set_size(Pipe *p, uint64_t pages, uint64_t granted) {
+        set_share(p, (PipeShare) { .pages = pages, .granted = MIN(granted, pages), .retired = p->share.retired });
 }
 
 static uint64_t real_pages(const Pipe *p) {
         int size = fcntl(p->write_fd, F_GETPIPE_SZ);
 
-        return size < 0 ? p->pages : (uint64_t) size / page_size();
+        return size < 0 ? p->share.pages : (uint64_t) size / page_size();
 }
 
 bool pipe_check(Pipe *p) {
         uint64_t pages = p->write_fd >= 0 ? real_pages(p) : 0;
 
-        if (pages <= p->pages)
+        if (pages <= p->share.pages)
                 return false;
-        set_pages(p, pages);
+        set_size(p, pages, p->share.granted);
         return true;
 }
 
 /* EPERM (past the kernel's own budget) and EBUSY leave it as it is. */
 static void resize(Pipe *p, uint64_t pages) {
         int size = fcntl(p->write_fd, F_SETPIPE_SZ, (int) (pages * page_size()));
+        uint64_t real = size < 0 ? real_pages(p) : (uint64_t) size / page_size();
 
-        set_pages(p, size < 0 ? real_pages(p) : (uint64_t) size / page_size());
+        set_size(p, real, size < 0 && p->share.granted > 0 ? p->share.granted : real);
 }
 
-/* Those that a uid has, in use or retired, count at their real size; those that nobody reads any more, not at all.
- * `give_back`: one that grew gets the size that we made it, unless more is in it. */
-static void check_all(User *u, bool give_back) {
-        for (GList *i = u->pipes.head, *next; i; i = next) {
-                Pipe *p = i->data;
+/* Counts a pipe at its real size, or frees it if it is retired and has no reader. `give_back`: a pipe that its reader grew
+ * gets the size that we gave it, unless more is in it. May end its run. */
+static void check(Pipe *p, bool give_back) {
+        if (p->rests && pipe_is_closed(p)) {
+                pipe_free(p);
+                return;
+        }
+        (void) pipe_ref(p); /* a run that ends may drop the last reference */
+        if (pipe_check(p)) {
+                run_on_pipe_grown(p->user->manager, p);
+                if (give_back)
+                        resize(p, p->share.granted);
+        }
+        (void) pipe_unref(p);
+}
 
-                next = i->next;
-                if (p->rests && pipe_is_closed(p)) {
-                        pipe_free(p);
-                        continue;
-                }
-                uint64_t before = p->pages;
-                (void) pipe_ref(p); /* what ends its run may drop the last reference */
-                if (pipe_check(p)) {
-                        run_on_pipe_grown(u->manager, p);
-                        if (give_back)
-                                resize(p, before);
-                }
-                (void) pipe_unref(p);
+/* Checks the next `n` pipes of the user, in turns, as far as they are paid for. */
+static void spend_checks(User *u, uint64_t n) {
+        for (; n > 0 && u->n_checks_left > 0 && u->pipes.head; n--) {
+                GList *link = g_queue_pop_head_link(&u->pipes);
+
+                u->n_checks_left--;
+                g_queue_push_tail_link(&u->pipes, link);
+                check(link->data, false);
         }
 }
 
@@ -112,8 +122,13 @@ static void find_grown(Manager *m) {
         for (GList *i = users; i; i = i->next)
                 (void) user_ref(i->data); /* a run that ends may be the last that one has */
         for (GList *i = users; i; i = i->next) {
-                check_all(i->data, true);
-                (void) user_unref(i->data);
+                User *u = i->data;
+
+                for (GList *k = u->pipes.head, *next; k; k = next) {
+                        next = k->next;
+                        check(k->data, true);
+                }
+                (void) user_unref(u);
         }
 }
 
@@ -173,7 +188,7 @@ static void look_for_grown(Manager *m) {
 
 static void grow(Pipe *p, uint64_t pages) {
         resize(p, pages);
-        if (p->pages < pages)
+        if (p->share.pages < pages)
                 look_for_grown(p->user->manager);
 }
 
@@ -183,17 +198,50 @@ static bool admits_for_run(const User *u) {
                                             PIPE_PAGES_FIRST_RUN);
 }
 
-int pipe_new(User *u, bool for_run, Pipe **ret, Refusal *refusal) {
-        PipeBudget *budget = &u->manager->pipe_budget;
+static int refuse_new(const User *u, PipeVerdict verdict, Refusal *refusal) {
+        const PipeAccount *a = &u->pipe_account;
 
-        check_all(u, false);
-        if (budget->used >= budget->total)
-                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
-                              "The pipes of all users together hold what the service may have; try again later.");
-        if (!pipe_budget_admits_new(budget, &u->pipe_account, quota_pipe_pages(u)))
+        switch (verdict) {
+        case PIPE_PAST_LIMIT:
                 return user_refuse(u, "PipePagesMax=", refusal,
-                                   "Your pipes hold %" PRIu64 " pages, which is all you may have: finalize "
-                                   "statements and close their pipes.", u->pipe_account.used);
+                                   "Your pipes hold %" PRIu64 " pages, which is all you may have: finalize statements and "
+                                   "close their pipes.", a->used);
+        case PIPE_PAST_SHARE:
+                return user_refuse(u, "the share of pipes", refusal,
+                                   "Your pipes hold %" PRIu64 " pages, and the pipes of all users together leave you no "
+                                   "more: close some, or try again later.", a->used);
+        case PIPE_PAST_RETIRED:
+                return user_refuse(u, "the share of finished pipes", refusal,
+                                   "Pipes that you have finished with hold %" PRIu64 " pages, because you keep their read "
+                                   "ends open: close them.", a->retired);
+        case PIPE_PAST_TOTAL:
+        case PIPE_ADMITTED: break;
+        }
+        return refuse(refusal, ERROR_LIMITS_EXCEEDED,
+                      "The pipes of all users together hold what the service may have; try again later.");
+}
+
+static PipeVerdict admits_new(const User *u) {
+        return pipe_budget_admits_new(&u->manager->pipe_budget, &u->pipe_account, quota_pipe_pages(u));
+}
+
+/* Each call pays for a constant number of checks, whatever the user holds. It spends half of them; those that are left are
+ * for a call that would be refused, which may find pipes that their readers have closed. */
+static PipeVerdict check_and_admit(User *u) {
+        u->n_checks_left = MIN(u->n_checks_left + PIPE_CHECKS_PER_CALL, (uint64_t) u->pipes.length);
+        spend_checks(u, PIPE_CHECKS_PER_CALL / 2);
+        PipeVerdict verdict = admits_new(u);
+        if (verdict == PIPE_ADMITTED)
+                return verdict;
+        spend_checks(u, u->n_checks_left);
+        return admits_new(u);
+}
+
+int pipe_new(User *u, bool for_run, Pipe **ret, Refusal *refusal) {
+        PipeVerdict verdict = check_and_admit(u);
+
+        if (verdict != PIPE_ADMITTED)
+                return refuse_new(u, verdict, refusal);
         Pipe *p = g_new(Pipe, 1);
         *p = (Pipe) { .user = user_ref(u), .n_ref = 1, .write_fd = -1, .read_fd = -1, .link.data = p, .rest_link.data = p };
         g_queue_push_tail_link(&u->pipes, &p->link);
@@ -205,10 +253,10 @@ int pipe_new(User *u, bool for_run, Pipe **ret, Refusal *refusal) {
         }
         p->ran = for_run && admits_for_run(u);
         if (p->ran)
-                set_pages(p, real_pages(p)); /* as it was made: to shrink it first would be two calls for nothing */
+                set_size(p, real_pages(p), UINT64_MAX); /* to shrink it first would be two calls for nothing */
         else
                 resize(p, 1);
-        if (p->ran && p->pages < PIPE_PAGES_FIRST_RUN)
+        if (p->ran && p->share.pages < PIPE_PAGES_FIRST_RUN)
                 look_for_grown(u->manager);
         *ret = p;
         return 0;
@@ -232,7 +280,7 @@ void pipe_break(Pipe *p) {
         if (p->write_fd >= 0)
                 close(p->write_fd);
         p->write_fd = -1;
-        set_pages(p, 0);
+        set_size(p, 0, 0);
 }
 
 void pipe_free(Pipe *p) {
@@ -254,6 +302,11 @@ static void retire(Pipe *p) {
                 pipe_free(p);
                 return;
         }
+        PipeShare share = p->share;
+        share.retired = true;
+        set_share(p, share);
+        g_queue_unlink(&p->user->pipes, &p->link); /* it is checked next: it is likely to be closed by then */
+        g_queue_push_head_link(&p->user->pipes, &p->link);
         p->rests = true;
         g_queue_push_tail_link(&m->resting_pipes, &p->rest_link);
         start_rest_or_warn(m);
@@ -284,25 +337,25 @@ void pipe_grow_for_run(Pipe *p) {
         if (p->ran || p->write_fd < 0)
                 return;
         p->ran = true;
-        if (p->pages < PIPE_PAGES_FIRST_RUN &&
+        if (p->share.pages < PIPE_PAGES_FIRST_RUN &&
             pipe_budget_admits_first_run(&m->pipe_budget, &p->user->pipe_account, quota_pipe_pages(p->user),
-                                         PIPE_PAGES_FIRST_RUN - p->pages))
+                                         PIPE_PAGES_FIRST_RUN - p->share.pages))
                 grow(p, PIPE_PAGES_FIRST_RUN);
 }
 
 void pipe_grow_for_filling(Pipe *p) {
         const Manager *m = p->user->manager;
 
-        if (p->filled || p->write_fd < 0 || p->pages >= PIPE_PAGES_FILLING)
+        if (p->filled || p->write_fd < 0 || p->share.pages >= PIPE_PAGES_FILLING)
                 return;
         if (!pipe_budget_admits_filling(&m->pipe_budget, &p->user->pipe_account, quota_pipe_pages(p->user),
-                                        PIPE_PAGES_FILLING - p->pages))
+                                        PIPE_PAGES_FILLING - p->share.pages))
                 return;
         p->filled = true;
         grow(p, PIPE_PAGES_FILLING);
 }
 
 void pipe_grow_for_last_words(Pipe *p) {
-        if (p->write_fd >= 0 && p->pages < PIPE_PAGES_FILLING)
+        if (p->write_fd >= 0 && p->share.pages < PIPE_PAGES_FILLING)
                 resize(p, PIPE_PAGES_FILLING); /* whatever the budget says: it ends with us */
 }

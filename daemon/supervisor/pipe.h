@@ -9,7 +9,8 @@
  * 1. We own the write end and pass it along with each run. It stays open, silent, until the last read end is gone: only so
  *    do we learn that its pages are free (a client may keep its end as long as it likes).
  * 2. A client can grow a pipe at our cost. pipe_check() sees it; the pipe then counts at its real size. We look when its run
- *    parks, before its uid gets one more, and at those of all uids when the kernel has fewer pages left than it should.
+ *    parks, at a few pipes of a uid, in turns, when it gets one more, and at those of all uids when the kernel has fewer
+ *    pages left than it should.
  */
 #ifndef SQLIPC_PIPE_H
 #define SQLIPC_PIPE_H
@@ -23,7 +24,8 @@ typedef struct Pipe {
         unsigned n_ref;          /* statement and run; 0: retired */
         int write_fd;            /* non-blocking; -1: broken */
         int read_fd;             /* blocking, until it was handed out; else -1 */
-        uint64_t pages;          /* what counts */
+        PipeShare share;         /* what counts */
+        uint64_t number;         /* of the statement, or else of the run, that it is for */
         bool ran, filled;        /* it was grown for its first run, for a run that fills it */
         bool rests;              /* retired a moment ago: in manager->resting_pipes, by rest_link */
         bool unwatched;          /* could not be watched, which is in the log */
@@ -34,8 +36,11 @@ typedef struct Pipe {
         GList rest_link;
 } Pipe;
 
-/* A pipe of one page; `for_run`: as large as its first run wants it, where the budget has that. Checks the user's other
- * pipes first. LIMITS_EXCEEDED where the budget has no room. */
+/* Checks of pipes that each new one pays for: calls to the kernel that do not grow with what the user holds. */
+#define PIPE_CHECKS_PER_CALL UINT64_C(8)
+
+/* A pipe of one page; `for_run`: as large as its first run wants it, if the budget has that. Checks some of the user's other
+ * pipes first. LIMITS_EXCEEDED if the budget has no room. */
 int pipe_new(User *u, bool for_run, Pipe **ret, Refusal *refusal);
 Pipe *pipe_ref(Pipe *p);
 /* The last reference retires it. */

@@ -73,6 +73,8 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
         };
         if (spec->parameters)
                 *spec->parameters = PARAMETERS_INIT;
+        if (run->pipe && !run->statement)
+                run->pipe->number = run->number;
         set_limits(run, spec);
         return run;
 }
@@ -621,31 +623,14 @@ void runs_on_rights_changed(Manager *m) {
 
 void run_on_pipe_grown(Manager *m, Pipe *p) {
         static const char sentence[] = "You made the pipe larger, at the cost of others: leave its size to the service.";
-        GHashTableIter i;
-        void *value;
+        Statement *s = statement_of_pipe(m, p);
+        Run *run = s ? s->run : g_hash_table_lookup(m->runs, &p->number);
 
-        g_hash_table_iter_init(&i, m->statements);
-        while (g_hash_table_iter_next(&i, NULL, &value)) {
-                Statement *s = value;
-
-                if (s->pipe != p)
-                        continue;
-                Run *run = s->run;
-                if (run) {
-                        run->statement = NULL;
-                        s->run = NULL;
-                        run_cancel(run, ERROR_LIMITS_EXCEEDED, sentence);
-                }
-                (void) statement_free(s);
-                return;
+        if (run && s) {
+                run->statement = NULL;
+                s->run = NULL;
         }
-        g_hash_table_iter_init(&i, m->runs);
-        while (g_hash_table_iter_next(&i, NULL, &value)) {
-                Run *run = value;
-
-                if (run->pipe == p) {
-                        run_cancel(run, ERROR_LIMITS_EXCEEDED, sentence);
-                        return;
-                }
-        }
+        if (run && (s || run->pipe == p))
+                run_cancel(run, ERROR_LIMITS_EXCEEDED, sentence);
+        (void) statement_free(s);
 }

@@ -61,6 +61,7 @@ int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, 
                 .page_size = page_size,
                 .session_link.data = st,
         };
+        st->pipe->number = st->number;
         quota_count_statement(s->user, d, 1);
         g_queue_push_tail_link(&s->statements, &st->session_link);
         g_hash_table_insert(s->manager->statements, &st->number, st);
@@ -100,6 +101,12 @@ int statement_find(Manager *m, const Peer *p, const Database *d, uint64_t number
                               "up (StatementIdleSec=): prepare it again.", number);
         *ret = s;
         return 0;
+}
+
+Statement *statement_of_pipe(const Manager *m, const Pipe *p) {
+        Statement *s = g_hash_table_lookup(m->statements, &p->number);
+
+        return s && s->pipe == p ? s : NULL;
 }
 
 void statement_run_begins(Statement *s, Run *run) {

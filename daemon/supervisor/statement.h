@@ -48,6 +48,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Statement, statement_free)
 /* The peer's own statement on `database`, READY or LOST. UNKNOWN_STATEMENT for all others, whatever they are. */
 int statement_find(Manager *m, const Peer *p, const Database *d, uint64_t number, Statement **ret, Refusal *refusal);
 
+/* NULL: the pipe belongs to none, or to none any more. */
+Statement *statement_of_pipe(const Manager *m, const Pipe *p);
+
 /* A run of it is under way. */
 void statement_run_begins(Statement *s, Run *run);
 

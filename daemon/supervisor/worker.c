@@ -392,16 +392,6 @@ void worker_free(Worker *w) {
         (void) group_unref(g);
 }
 
-static void lose_statement(const Manager *m, const Pipe *p) {
-        GHashTableIter i;
-        void *value;
-
-        g_hash_table_iter_init(&i, m->statements);
-        while (g_hash_table_iter_next(&i, NULL, &value))
-                if (((Statement *) value)->pipe == p)
-                        ((Statement *) value)->state = STATEMENT_LOST;
-}
-
 /* The end of a run is told before its last byte is written. If that was the last thing it said, and it did not end by
  * itself, or if it lied, the byte may be missing: whoever waits for it shall find the end of the file. */
 static void break_unsure_pipes(const Worker *w, bool ended_well) {
@@ -417,7 +407,10 @@ static void break_unsure_pipes(const Worker *w, bool ended_well) {
                 if (p->n_ref == 0)
                         pipe_free(p);
                 else {
-                        lose_statement(w->manager, p);
+                        Statement *s = statement_of_pipe(w->manager, p);
+
+                        if (s)
+                                s->state = STATEMENT_LOST;
                         pipe_break(p);
                 }
         }

@@ -394,7 +394,7 @@ void rig_check_nothing_left(void) {
         rig_pump();
         demand(g_hash_table_size(m->runs) == 0 && g_hash_table_size(m->channels) == 0);
         demand(m->workers.length == 0 && stub_workers_count() == 0);
-        demand(g_hash_table_size(m->users) == 0 && m->resting_pipes.length == 0 && m->pipe_budget.used == 0);
+        demand(g_hash_table_size(m->users) == 0 && m->resting_pipes.length == 0 && m->pipe_budget.granted == 0);
         demand(m->polkit.n_asked == 0 && m->polkit.n_interactive == 0 && m->polkit.waiting.length == 0);
         demand(count_descriptors() == n_descriptors);
         rig.n_calls = rig.n_numbers = 0;

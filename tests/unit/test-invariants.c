@@ -58,7 +58,7 @@ static void break_held(Rig *rig) {
 }
 
 static void break_pages(Rig *rig) {
-        rig->manager->pipe_budget.used++;
+        rig->manager->pipe_budget.granted++;
 }
 
 static void break_session(Rig *rig) {
@@ -80,7 +80,7 @@ static const struct {
         { break_count, "*u->n_statements == s->n_statements*" },
         { break_database, "*d->n_channels == s->n_channels*" },
         { break_held, "*u->held_size == s->held_size*" },
-        { break_pages, "*used == m->pipe_budget.used*" },
+        { break_pages, "*granted == m->pipe_budget.granted*" },
         { break_session, "*n_statements == c->n_statements*" },
         { break_state, "*s->state != STATEMENT_PREPARING*" },
         { break_number, "*number < NUMBER_END*" },
