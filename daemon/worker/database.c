@@ -8,13 +8,10 @@
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "heap.h"
-#include "path.h"
 #include "vfs.h"
 
 #define PROGRESS_OPCODES 1000
@@ -46,7 +43,7 @@ int database_setup_sqlite(const Setup *setup) {
 }
 
 static FileIdentity identity_of(const struct stat *st) {
-        return (FileIdentity) { .device = st->st_dev, .inode = st->st_ino, .own = st->st_uid == geteuid() };
+        return (FileIdentity) { .device = st->st_dev, .inode = st->st_ino };
 }
 
 bool database_identify(const Setup *setup, FileIdentity *ret, SqlError *error) {
@@ -57,54 +54,22 @@ bool database_identify(const Setup *setup, FileIdentity *ret, SqlError *error) {
         if (!path_check_kind(&st, error))
                 return false;
         *ret = identity_of(&st);
-        vfs_set_may_create(ret->own);
         return true;
 }
 
-/* "file:" URI of a path: everything but what is safe in a URI as %XX. Caller frees; NULL: no memory. */
-static char *uri_of(const char *path, bool own, bool immutable) {
-        static const char hex[] = "0123456789ABCDEF";
-        char *uri = malloc(strlen("file:") + 3 * strlen(path) + strlen("?readonly_shm=1&immutable=1") + 1), *p;
-
-        if (!uri)
-                return NULL;
-        p = stpcpy(uri, "file:");
-        for (const char *s = path; *s; s++) {
-                unsigned char c = (unsigned char) *s;
-
-                if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("/._-~", c))
-                        *p++ = (char) c;
-                else {
-                        *p++ = '%';
-                        *p++ = hex[c >> 4];
-                        *p++ = hex[c & 15];
-                }
-        }
-        p = stpcpy(p, own ? "?readonly_shm=0" : "?readonly_shm=1");
-        (void) stpcpy(p, immutable ? "&immutable=1" : "");
-        return uri;
-}
-
-static bool readable(const char *path, const char *suffix) {
-        char *name = NULL;
-        bool r;
-
-        if (asprintf(&name, "%s%s", path, suffix) < 0)
-                return false;
-        r = faccessat(AT_FDCWD, name, R_OK, AT_EACCESS) == 0;
-        free(name);
-        return r;
+static bool readable(const Database *d, const char *suffix) {
+        return file_place_readable(&d->place, suffix);
 }
 
 /* A database in WAL mode that cannot be read with what lies beside it. */
 static void set_needs_owner(const Database *d, SqlError *error) {
-        if (d->identity.own)
+        if (d->place.own)
                 (void) sql_error_set(
                         error, ERROR_NEEDS_OWNER,
                         "the database is in WAL mode, and its \"-wal\" and \"-shm\" can be neither opened nor created: let "
                         "the service's user write to the folder, or, if nobody ever writes to the database, set "
                         "Immutable=yes");
-        else if (readable(d->path, "-wal") && readable(d->path, "-shm"))
+        else if (readable(d, "-wal") && readable(d, "-shm"))
                 (void) sql_error_set(
                         error, ERROR_NEEDS_OWNER,
                         "the database is in WAL mode, and its \"-shm\" is in a state that only a writer can mend: open it "
@@ -116,7 +81,27 @@ static void set_needs_owner(const Database *d, SqlError *error) {
                         "a database that it does not own: keep a program open that writes to it and give the service's "
                         "user read access to \"-wal\" and \"-shm\" (a common group and a drop-in), or, if nobody ever "
                         "writes to it, set Immutable=yes",
-                        readable(d->path, "-wal") ? "\"-shm\" file" : "\"-wal\" file");
+                        readable(d, "-wal") ? "\"-shm\" file" : "\"-wal\" file");
+}
+
+/* What open() met that SQLite has no code of its own for. */
+static bool set_trouble(FileTrouble trouble, SqlError *error) {
+        switch (trouble) {
+        case FILE_TROUBLE_IRREGULAR:
+                (void) sql_error_set(error, ERROR_CANNOT_OPEN,
+                                     "the database file, or its \"-wal\", \"-shm\" or \"-journal\", is not a regular file "
+                                     "(but a FIFO or a link, for example): its owner must remove it");
+                return true;
+        case FILE_TROUBLE_LEASED:
+                (void) sql_error_set(error, ERROR_BUSY, "another program has a lease on a file of this database: try again");
+                return true;
+        case FILE_TROUBLE_REPLACED:
+                (void) sql_error_set(error, ERROR_BUSY, "the file of this database was just replaced: try again");
+                return true;
+        case FILE_TROUBLE_NONE:
+                return false;
+        }
+        return false;
 }
 
 /* SQLite says CANTOPEN for the database, for any file beside it, and for temporary ones alike. */
@@ -130,9 +115,7 @@ static void explain_cannot_open(const Database *d, const Setup *setup, bool temp
                         "or let the service's user write to /var/tmp");
         else if (!database_identify(setup, &now, error))
                 return;
-        else if (error->extended_code == SQLITE_CANTOPEN_SYMLINK)
-                (void) sql_error_set(error, ERROR_BUSY, "the file of this database was just replaced: try again");
-        else if (!readable(d->path, ""))
+        else if (!readable(d, ""))
                 (void) sql_error_set(error, ERROR_CANNOT_OPEN,
                                      "the service may not read the file of this database: give its user read access");
         else if (d->opened) /* what else SQLite opens */
@@ -142,10 +125,16 @@ static void explain_cannot_open(const Database *d, const Setup *setup, bool temp
                                      strerror(sqlite3_system_errno(d->file) ?: EIO));
 }
 
+/* SQLite takes a journal that it cannot open for a hot one. */
+static bool is_about_files(ErrorNumber error) {
+        return error == ERROR_NEEDS_RECOVERY || error == ERROR_NEEDS_OWNER || error == ERROR_CANNOT_OPEN;
+}
+
 /* The failure `rc` of the connection `db`. */
 static bool fail_on(Database *d, sqlite3 *db, const Setup *setup, int rc, size_t offset_base, SqlError *error) {
-        /* both asked in any case: what they tell is about this failure, not about the next */
+        /* all asked in any case: what they tell is about this failure, not about the next */
         bool limit_hit = vfs_temp_limit_was_hit(), no_temporary = vfs_temp_open_failed();
+        FileTrouble trouble = file_names_trouble();
         int32_t code;
 
         /* what the file's own connection says may name what is not exposed: its code alone counts */
@@ -165,6 +154,8 @@ static bool fail_on(Database *d, sqlite3 *db, const Setup *setup, int rc, size_t
                 (void) sql_error_set(
                         error, ERROR_NO_SPACE,
                         "the disk that temporary files go to is full: free some of it, or sort or group less at a time");
+        else if (is_about_files(error->error) && set_trouble(trouble, error))
+                ;
         else if (error->error == ERROR_NEEDS_RECOVERY)
                 (void) sql_error_set(
                         error, ERROR_NEEDS_RECOVERY,
@@ -224,27 +215,44 @@ static int set_up(Database *d, const Setup *setup) {
         return rc;
 }
 
+/* An SQLite result code. */
+static int open_file(Database *d, const char *name, const Setup *setup) {
+        char uri[FILE_NAME_SIZE + sizeof "file:?readonly_shm=1&immutable=1"];
+        sqlite3_file *file;
+        int rc;
+
+        (void) snprintf(uri, sizeof uri, "file:%s?readonly_shm=%d%s", name, !d->place.own,
+                        setup->immutable ? "&immutable=1" : "");
+        rc = sqlite3_open_v2(uri, &d->file, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX |
+                             SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW, VFS_NAME);
+        d->opened = rc == SQLITE_OK;
+        if (rc == SQLITE_OK)
+                rc = sqlite3_file_control(d->file, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+        if (rc == SQLITE_OK)
+                d->lock = reader_lock_of(file);
+        return rc;
+}
+
+/* The database and the files beside it were opened one by one: they belong together only if it is still at the path. */
+static bool check_not_replaced(const Database *d, const Setup *setup, SqlError *error) {
+        FileIdentity now;
+
+        if (!database_identify(setup, &now, error))
+                return false;
+        return file_identity_equal(&now, &d->identity) || !set_trouble(FILE_TROUBLE_REPLACED, error);
+}
+
 bool database_open(Database *d, const Setup *setup, ProgressHandler progress, void *userdata, SqlError *error) {
-        FileIdentity after;
-        struct stat st;
-        char *uri;
+        char name[FILE_NAME_SIZE];
+        FoundFile found;
         int rc;
 
         *d = (Database) {};
-        if (!path_resolve(setup->path, &d->path, &st, error))
+        if (!path_resolve(setup->path, &found, error))
                 return false;
-        d->identity = identity_of(&st);
-        vfs_set_may_create(d->identity.own);
-        uri = uri_of(d->path, d->identity.own, setup->immutable);
-        if (!uri) {
-                database_close(d);
-                return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");
-        }
-        /* NOFOLLOW: a link that was put in the way since is an error */
-        rc = sqlite3_open_v2(uri, &d->file, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX |
-                             SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW, VFS_NAME);
-        free(uri);
-        d->opened = rc == SQLITE_OK;
+        d->identity = identity_of(&found.st);
+        file_place_add(&d->place, found, name);
+        rc = open_file(d, name, setup);
         if (rc == SQLITE_OK)
                 rc = set_up(d, setup);
         if (rc != SQLITE_OK) {
@@ -254,11 +262,8 @@ bool database_open(Database *d, const Setup *setup, ProgressHandler progress, vo
         }
         sqlite3_progress_handler(d->file, PROGRESS_OPCODES, progress, userdata);
         sqlite3_progress_handler(d->db, PROGRESS_OPCODES, progress, userdata);
-
-        /* the file may have been replaced while it was opened: then this connection belongs to neither */
-        if (!database_identify(setup, &after, error) || !file_identity_equal(&after, &d->identity)) {
-                if (error->error == ERROR_NONE)
-                        (void) sql_error_set(error, ERROR_BUSY, "the file of this database was just replaced: try again");
+        (void) file_names_trouble(); /* if there was any, SQLite found a way around it */
+        if (!check_not_replaced(d, setup, error)) {
                 database_close(d);
                 return false;
         }
@@ -269,7 +274,7 @@ void database_close(Database *d) {
         (void) sqlite3_finalize(d->probe);
         d->exposed = exposed_close(d->exposed);
         (void) sqlite3_close(d->file);
-        free(d->path);
+        file_place_remove(&d->place);
         *d = (Database) {};
 }
 
@@ -311,17 +316,10 @@ bool database_schema_changed(Database *d) {
         return sqlite3_stmt_status(d->probe, SQLITE_STMTSTATUS_REPREPARE, 1) > 0;
 }
 
-static int see_journal_mode(void *userdata, int n, char **values, char **names) {
-        bool *rollback = userdata;
-
-        (void) names;
-        *rollback = n < 1 || !values[0] || strcmp(values[0], "wal") != 0;
-        return 0;
+bool database_keeps_writers_out(const Database *d) {
+        return d->lock->held;
 }
 
-bool database_in_rollback_mode(Database *d) {
-        bool rollback = true;
-
-        (void) sqlite3_exec(d->file, "PRAGMA journal_mode", see_journal_mode, &rollback, NULL);
-        return rollback;
+bool database_writer_waits(const Database *d) {
+        return d->lock->held && reader_lock_writer_waits(d->lock);
 }

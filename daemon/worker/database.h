@@ -4,7 +4,7 @@
  *
  * Only SQLite opens the file: a second open() and close() of ours would drop SQLite's POSIX locks (F_SETLK works per
  * process and inode), and a foreign write could then land under an open cursor. What must be known beforehand comes from
- * stat().
+ * fstat() of an O_PATH descriptor (path.h), and SQLite opens that file and no other (file-names.h).
  */
 #ifndef DATABASE_H
 #define DATABASE_H
@@ -14,6 +14,8 @@
 
 #include "access.h"
 #include "exposed.h"
+#include "file-names.h"
+#include "reader-lock.h"
 #include "sql-error.h"
 
 typedef struct sqlite3_stmt sqlite3_stmt;
@@ -22,7 +24,6 @@ typedef struct sqlite3_stmt sqlite3_stmt;
 typedef struct FileIdentity {
         dev_t device;
         ino_t inode;
-        bool own; /* the worker's user owns it */
 } FileIdentity;
 
 static inline bool file_identity_equal(const FileIdentity *a, const FileIdentity *b) {
@@ -37,7 +38,8 @@ typedef struct Database {
         sqlite3_stmt *probe; /* reads the schema's first row, and so its number */
         bool doubtful;       /* what cannot be right was read: some of it may be in SQLite's cache */
         bool held;           /* the probe stands on that row, and so keeps the read transaction */
-        char *path;          /* owned; where the file is, without links (path.h) */
+        FilePlace place;     /* where SQLite finds the file, and those beside it */
+        const ReaderLock *lock; /* of the file */
         FileIdentity identity;
         Access access;       /* of clients' SQL */
         Access file_access;  /* of ours, where clients have none on the file */
@@ -49,8 +51,8 @@ typedef int (*ProgressHandler)(void *userdata);
 /* Process-wide settings of SQLite; once, before anything else. Returns an SQLite result code. */
 int database_setup_sqlite(const Setup *setup);
 
-/* The file at setup->path now, by a look that is cheap: whether a connection is still to it. False: FileMissing,
- * CannotOpen. */
+/* The file at setup->path now. This is cheap and follows links, so it can only tell that a connection is no longer to the
+ * published file; which file to open is path_resolve()'s to find. False: FileMissing, CannotOpen. */
 bool database_identify(const Setup *setup, FileIdentity *ret, SqlError *error);
 
 /* Opens and reads the schema once, so that what is wrong with the files is known here and named: NeedsOwner, NeedsRecovery,
@@ -80,8 +82,11 @@ void database_let_go(Database *d);
  * read now. The transaction in which it looked is held: a statement that is stepped next needs no other. */
 bool database_schema_changed(Database *d);
 
-/* Whether a reader locks writers out: the database is not in WAL mode now. */
-bool database_in_rollback_mode(Database *d);
+/* Whether this connection now holds a lock that keeps writers out: it reads, and the database is in rollback mode. */
+bool database_keeps_writers_out(const Database *d);
+
+/* Whether a writer waits for that lock. A system call. */
+bool database_writer_waits(const Database *d);
 
 /* SQLite's failure `rc` on this database, with what this worker knows beyond the code: what the authorizer refused, why a
  * file could not be opened, whether temporary space ran out. Always false. */

@@ -27,14 +27,14 @@ struct Exposed {
 };
 
 /* One text for the whole life of a worker, which opens many connections. */
-static void complain(sqlite3 *file, const char *name) {
+static void complain(const Setup *setup, const char *name) {
         static bool said;
 
         if (!said)
                 (void) fprintf(stderr,
                                "sqlipc-worker: %s: Expose=%s: no table or view of this name in the database can be read; it "
                                "is left out, and so are others like it\n",
-                               sqlite3_db_filename(file, "main"), name);
+                               setup->path, name);
         said = true;
 }
 
@@ -137,7 +137,7 @@ static int read_schema(Exposed *e, const Setup *setup) {
         if (rc_again == SQLITE_SCHEMA)
                 return SQLITE_BUSY;
         if (left_out)
-                complain(e->tables.file, left_out);
+                complain(setup, left_out);
         return rc == SQLITE_OK ? rc_again : rc;
 }
 

@@ -19,16 +19,22 @@
 
 /* How far it has come. Errors are kept until the end. */
 typedef struct Walk {
-        int fd;        /* what was reached; O_PATH, so it is not opened (I12) */
-        char *reached; /* its path; "" for the root */
-        char *rest;    /* what is still to go */
+        int fd;              /* what was reached; O_PATH, so it is not opened (I12) */
+        int folder_fd;       /* what it was reached from, by `name`; -1: not by a name */
+        char name[NAME_MAX + 1];
+        char *rest;          /* what is still to go */
         unsigned n_links;
 } Walk;
 
+static void close_fd(int *fd) {
+        if (*fd >= 0)
+                (void) close(*fd);
+        *fd = -1;
+}
+
 static void walk_done(Walk *w) {
-        if (w->fd >= 0)
-                (void) close(w->fd);
-        free(w->reached);
+        close_fd(&w->fd);
+        close_fd(&w->folder_fd);
         free(w->rest);
 }
 
@@ -89,19 +95,22 @@ static bool is_trusted(uid_t uid) {
         return uid == 0 || uid == geteuid();
 }
 
-static bool check_link(const Walk *w, const char *name, const struct stat *link, SqlError *error) {
+/* The sentence names no directory: clients read it, and Path= is not theirs to know. */
+static bool check_link(const Walk *w, const struct stat *link, SqlError *error) {
         struct stat folder;
 
         if (fstat(w->fd, &folder) < 0)
                 return path_fail(errno, error);
         if (!is_trusted(link->st_uid) || !is_trusted(folder.st_uid))
                 return sql_error_set(error, ERROR_CANNOT_OPEN,
-                                     "%s/%s is a symbolic link that others than root could point elsewhere: give the real "
-                                     "path as Path=, or let root own the link and its folder", w->reached, name);
+                                     "Path= of this database leads through a symbolic link that a user other than root can "
+                                     "change: \"sqlipcctl check\" names it; give the real path, or let root own the link "
+                                     "and its directory");
         if ((folder.st_mode & (S_IWGRP | S_IWOTH)) && !(folder.st_mode & S_ISVTX))
                 return sql_error_set(error, ERROR_CANNOT_OPEN,
-                                     "%s/%s is a symbolic link in a folder that others may write to: give the real path as "
-                                     "Path=, or close the folder to them", w->reached, name);
+                                     "Path= of this database leads through a symbolic link in a directory that other users "
+                                     "can write to: \"sqlipcctl check\" names it; give the real path, or close the "
+                                     "directory to them");
         return true;
 }
 
@@ -110,10 +119,9 @@ static int open_root(Walk *w) {
 
         if (fd < 0)
                 return -errno;
-        if (w->fd >= 0)
-                (void) close(w->fd);
+        close_fd(&w->fd);
+        close_fd(&w->folder_fd);
         w->fd = fd;
-        w->reached[0] = 0;
         return 0;
 }
 
@@ -136,30 +144,17 @@ static int follow(Walk *w, int link_fd) {
 
 /* ---- the walk ---- */
 
-/* `fd`, which is taken, is what `name` names. */
-static int reach(Walk *w, int fd, const char *name) {
-        char *reached = NULL;
-
-        if (strcmp(name, "..") == 0) {
-                char *slash = strrchr(w->reached, '/');
-
-                if (slash)
-                        *slash = 0;
-        } else if (asprintf(&reached, "%s/%s", w->reached, name) < 0) {
-                (void) close(fd);
-                return -ENOMEM;
-        } else {
-                free(w->reached);
-                w->reached = reached;
-        }
-        (void) close(w->fd);
+/* Takes `fd`, which `name` leads to. */
+static void reach(Walk *w, int fd, const char *name) {
+        close_fd(&w->folder_fd);
+        w->folder_fd = w->fd;
         w->fd = fd;
-        return 0;
+        (void) stpcpy(w->name, name);
 }
 
 static bool step(Walk *w, const char *name, SqlError *error) {
         struct stat st;
-        /* as a directory first: only so a file system is mounted that waits for somebody to look */
+        /* as a directory first: an automounted file system is mounted only then */
         int r, fd = openat(w->fd, name, AS_IT_IS | O_DIRECTORY);
 
         if (fd < 0 && errno == ENOTDIR)
@@ -171,10 +166,10 @@ static bool step(Walk *w, const char *name, SqlError *error) {
                 return path_fail(-r, error);
         }
         if (!S_ISLNK(st.st_mode)) {
-                r = reach(w, fd, name);
-                return r < 0 ? path_fail(-r, error) : true;
+                reach(w, fd, name);
+                return true;
         }
-        if (!check_link(w, name, &st, error)) {
+        if (!check_link(w, &st, error)) {
                 (void) close(fd);
                 return false;
         }
@@ -200,22 +195,26 @@ static bool walk(Walk *w, SqlError *error) {
         }
 }
 
-bool path_resolve(const char *path, char **ret_path, struct stat *ret_st, SqlError *error) {
-        Walk w = { .fd = -1, .reached = strdup(""), .rest = strdup(path) };
+bool path_resolve(const char *path, FoundFile *ret, SqlError *error) {
+        Walk w = { .fd = -1, .folder_fd = -1, .rest = strdup(path) };
         struct stat st;
         bool ok;
         int r;
 
-        r = w.reached && w.rest ? open_root(&w) : -ENOMEM;
+        r = w.rest ? open_root(&w) : -ENOMEM;
         ok = r < 0 ? path_fail(-r, error) : walk(&w, error);
         if (ok && fstat(w.fd, &st) < 0)
                 ok = path_fail(errno, error);
         ok = ok && path_check_kind(&st, error) && check_file_system(w.fd, error);
         if (ok) {
-                *ret_st = st;
-                *ret_path = w.reached;
-                w.reached = NULL;
+                *ret = (FoundFile) { .folder_fd = w.folder_fd, .st = st };
+                (void) stpcpy(ret->name, w.name);
+                w.folder_fd = -1;
         }
         walk_done(&w);
         return ok;
+}
+
+void found_file_done(FoundFile *file) {
+        close_fd(&file->folder_fd);
 }

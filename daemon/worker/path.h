@@ -1,24 +1,40 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. Where Path= leads, and what it finds there.
+ * Side: worker. Finds the file that Path= leads to.
  *
- * A symbolic link is followed only if nobody but root and the service's own user could point it elsewhere: one of them owns
- * the link and its directory, which others cannot write to (or is sticky). Whoever owns another link would publish any file
- * that the service can read. Where the service sees foreign users as nobody (a user namespace), their links are nobody's.
+ * A symbolic link is followed only if no user but root and the service's own could change it: one of these two owns the link
+ * and its directory, and the directory is either closed to writers of other users or sticky. The owner of any other link
+ * could publish every file that the service can read. If the service sees foreign users as "nobody" (in a user namespace),
+ * it does not trust their links either.
+ *
+ * The result is a directory descriptor and a name without slashes, not a path: a path that was checked can lead elsewhere a
+ * moment later, if a user who owns a directory on the way exchanges it. The walk opens each component relative to the one
+ * before and never lets the kernel follow a link, so it needs no openat2() and works on every kernel.
  */
 #ifndef PATH_H
 #define PATH_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 
 #include "sql-error.h"
 
-/* The file at `path`, reached component by component: its path without links, "." and "..", which the caller frees, and what
- * it is. False: FileMissing; CannotOpen, also for what is no regular file or no file on a disk. */
-bool path_resolve(const char *path, char **ret_path, struct stat *ret_st, SqlError *error);
+typedef struct FoundFile {
+        int folder_fd;           /* owned; O_PATH; -1: none */
+        char name[NAME_MAX + 1]; /* in that directory */
+        struct stat st;
+} FoundFile;
 
-/* Why a file of ours cannot be reached, from errno. Always false. */
+#define FOUND_FILE_INIT ((FoundFile) { .folder_fd = -1 })
+
+/* The regular file at `path`, for found_file_done(). On failure *ret is unchanged, and the error is FileMissing or
+ * CannotOpen; the latter also for a file that is not regular, or is the kernel's own (/proc and the like). */
+bool path_resolve(const char *path, FoundFile *ret, SqlError *error);
+
+void found_file_done(FoundFile *file);
+
+/* Sets the error that tells why a database's file cannot be reached, by errno. Always false. */
 bool path_fail(int error_number, SqlError *error);
 
 /* CannotOpen unless it is a regular file. */

@@ -27,13 +27,11 @@ static void trim(Run *run) {
         (void) malloc_trim(0);
 }
 
-/* A reader of an immutable file holds no lock, whatever its mode; nor does a description. */
-static uint64_t park_usec(Run *run) {
+static uint64_t park_usec(const Run *run) {
         const Setup *setup = run->context->setup;
+        bool rollback = run->connection && database_keeps_writers_out(&run->connection->database);
 
-        if (run->connection && !setup->immutable && database_in_rollback_mode(&run->connection->database))
-                return setup->park_rollback_usec;
-        return setup->park_usec;
+        return rollback ? setup->park_rollback_usec : setup->park_usec;
 }
 
 /* Parked for a while now: gives back what memory it can, tells the supervisor. */

@@ -3,28 +3,36 @@
  * Side: worker. See vfs.h. SQLite's VFS is a global registry, so the counters are the one global state of the worker.
  *
  * A temporary file is wrapped: TempFile, and behind it in the same allocation the file of the real VFS. Any other file is
- * the real VFS's own from its first byte, so that SQLite calls it directly; behind a database there is what is read ahead
- * of it. Temporary files need no xShmMap, xFetch or sector tricks; what SQLite asks of them is passed on.
+ * the real VFS's own from its first byte, so that SQLite calls it directly; behind a database there is a DatabaseFile.
+ * Temporary files need no xShmMap, xFetch or sector tricks; what SQLite asks of them is passed on.
  */
 #include "vfs.h"
 
 #include <sqlite3.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "file-names.h"
 #include "read-ahead.h"
+#include "reader-lock.h"
 
 typedef struct TempFile {
         sqlite3_file base;
         sqlite3_int64 size; /* as counted in temp_size */
 } TempFile;
 
+typedef struct DatabaseFile {
+        ReadAhead ahead;
+        ReaderLock lock;
+} DatabaseFile;
+
 /* What stands beside a file of the real VFS. */
-#define BESIDE_SIZE (sizeof(TempFile) > sizeof(ReadAhead) ? sizeof(TempFile) : sizeof(ReadAhead))
+#define BESIDE_SIZE (sizeof(TempFile) > sizeof(DatabaseFile) ? sizeof(TempFile) : sizeof(DatabaseFile))
 
 static sqlite3_vfs *real_vfs;
 static sqlite3_vfs our_vfs;
 static uint64_t temp_size, temp_size_max;
-static bool temp_limit_hit, temp_open_failed, may_create;
+static bool temp_limit_hit, temp_open_failed;
 
 enum {
         TEMP_FLAGS = SQLITE_OPEN_TEMP_DB | SQLITE_OPEN_TRANSIENT_DB | SQLITE_OPEN_TEMP_JOURNAL | SQLITE_OPEN_SUBJOURNAL,
@@ -137,20 +145,38 @@ static int open_temp(const char *name, sqlite3_file *file, int flags, int *ret_f
         return rc;
 }
 
+/* No lock was taken yet. SQLite itself closes a file that is not the one that was checked: it keeps a descriptor open as
+ * long as closing it would drop locks of other connections to the same file (I12). */
+static int begin_database(const FilePlace *place, sqlite3_file *file) {
+        bool is_checked;
+        int fd = file_names_opened(place, &is_checked);
+
+        if (!is_checked) {
+                (void) file->pMethods->xClose(file);
+                file->pMethods = NULL;
+                return SQLITE_CANTOPEN;
+        }
+        read_ahead_attach(file, real_vfs->szOsFile + (int) offsetof(DatabaseFile, ahead));
+        reader_lock_attach(file, real_vfs->szOsFile + (int) offsetof(DatabaseFile, lock), fd);
+        return SQLITE_OK;
+}
+
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *ret_flags) {
+        const FilePlace *place;
         int rc;
 
         (void) vfs;
         if (flags & TEMP_FLAGS)
                 return open_temp(name, file, flags, ret_flags);
-        if (!may_create) {
+        place = file_place_find(name);
+        if (!place)
+                return SQLITE_CANTOPEN;
+        if (!place->own) {
                 flags &= ~(SQLITE_OPEN_CREATE | SQLITE_OPEN_READWRITE | SQLITE_OPEN_DELETEONCLOSE);
                 flags |= SQLITE_OPEN_READONLY;
         }
         rc = real_vfs->xOpen(real_vfs, name, file, flags, ret_flags);
-        if (rc == SQLITE_OK && (flags & SQLITE_OPEN_MAIN_DB) && (flags & SQLITE_OPEN_READONLY))
-                read_ahead_attach(file, real_vfs->szOsFile);
-        return rc;
+        return rc == SQLITE_OK && (flags & SQLITE_OPEN_MAIN_DB) ? begin_database(place, file) : rc;
 }
 
 /* A reader deletes nothing: the only thing that SQLite would have it delete, a log or journal beside an empty database,
@@ -171,9 +197,14 @@ static int vfs_sleep(sqlite3_vfs *vfs, int usec) {
 }
 
 int vfs_register(uint64_t max) {
+        int rc;
+
         real_vfs = sqlite3_vfs_find("unix");
         if (!real_vfs)
                 return SQLITE_ERROR;
+        rc = file_names_install(real_vfs);
+        if (rc != SQLITE_OK)
+                return rc;
         temp_size_max = max;
         our_vfs = *real_vfs; /* everything else is the real one's, which looks at no field of ours but pAppData */
         our_vfs.zName = VFS_NAME;
@@ -183,10 +214,6 @@ int vfs_register(uint64_t max) {
         our_vfs.xDelete = vfs_delete;
         our_vfs.xSleep = vfs_sleep;
         return sqlite3_vfs_register(&our_vfs, 0);
-}
-
-void vfs_set_may_create(bool value) {
-        may_create = value;
 }
 
 bool vfs_temp_limit_was_hit(void) {

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <ftw.h>
 #include <poll.h>
 #include <signal.h>
@@ -43,29 +44,35 @@ static bool ends_in(const char *path, const char *suffix) {
         return size >= n && strcmp(path + size - n, suffix) == 0;
 }
 
-/* In place of the unix VFS's open(). Ours alone call it: databases are made before the guard is set. */
+/* The worker's, which is in place of the unix VFS's. */
+static int (*inner_open)(const char *path, int flags, int mode);
+
+static void demand_in_folder(int fd) {
+        char link[32], target[PATH_MAX];
+        ssize_t size;
+
+        (void) snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        size = readlink(link, target, sizeof target);
+        demand(size > (ssize_t) strlen(folder) && strncmp(target, folder, strlen(folder)) == 0);
+}
+
+/* Around the worker's open(). Ours alone call it: databases are made before the guard is set. */
 static int guarded_open(const char *path, int flags, int mode) {
         bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC));
+        const FilePlace *place = file_place_find(path);
+        int fd;
 
-        if (strstr(path, "/etilqs_"))
-                demand((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL));
-        else if (strcmp(path, "/dev/urandom") == 0)
-                demand(!writes);
-        else {
-                demand(strncmp(path, folder, strlen(folder)) == 0);
+        if (place) {
                 demand(!(flags & O_TRUNC));
-                if (writes) {
-                        const char *beside = ends_in(path, "-wal") ? "-wal" : ends_in(path, "-shm") ? "-shm" : NULL;
-                        char *database = strdup(path);
-                        struct stat st;
-
-                        demand(beside && database);
-                        database[strlen(path) - strlen(beside)] = 0;
-                        demand(stat(database, &st) == 0 && st.st_uid == geteuid());
-                        free(database);
-                }
-        }
-        return open(path, flags | O_CLOEXEC, mode);
+                demand(!writes || ((ends_in(path, "-wal") || ends_in(path, "-shm")) && place->own));
+        } else if (strstr(path, "/etilqs_"))
+                demand((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL));
+        else
+                demand(strcmp(path, "/dev/urandom") == 0 && !writes);
+        fd = inner_open(path, flags | O_CLOEXEC, mode);
+        if (place && fd >= 0)
+                demand_in_folder(fd);
+        return fd;
 }
 
 /* SQLite unlinks a temporary file by name as soon as it is open. */
@@ -83,6 +90,7 @@ static void guard(void) {
         sqlite3_vfs *vfs = sqlite3_vfs_find("unix");
 
         demand(vfs && vfs->iVersion >= 3);
+        inner_open = (int (*)(const char *, int, int)) vfs->xGetSystemCall(vfs, "open");
         demand(vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr) guarded_open) == SQLITE_OK);
         demand(vfs->xSetSystemCall(vfs, "unlink", (sqlite3_syscall_ptr) guarded_unlink) == SQLITE_OK);
         demand(sqlite3_auto_extension((void (*)(void)) limit_length) == SQLITE_OK);
