@@ -12,6 +12,7 @@
 #include "run.h"
 
 #define SETTLE_USEC (20 * USEC_PER_MSEC) /* parked so long: the reader is slow, not just behind */
+#define ASK_USEC (50 * USEC_PER_MSEC)    /* between two questions for writers that wait */
 #define KERNEL_PAGE ((uintptr_t) 4096)
 
 /* Gives the kernel back what of the page was sent, SQLite's cache, and what a sorter freed when its rows went to a file. */
@@ -56,6 +57,29 @@ void run_set_busy(Run *run, int code) {
                 (void) sql_error_set(&run->error, ERROR_BUSY,
                                      "a writer keeps the database locked (BusyTimeoutSec= passed): try again later");
         run->error.extended_code = code == SQLITE_PROTOCOL ? SQLITE_PROTOCOL : SQLITE_BUSY;
+}
+
+/* A writer that has given up and another one that came since look alike. Both wait for this run. */
+bool run_is_in_writers_way(Run *run, uint64_t now) {
+        const uint64_t patience_usec = run->context->setup->park_rollback_usec;
+        uint64_t pause_usec = patience_usec < ASK_USEC ? patience_usec : ASK_USEC;
+
+        if (!run->connection || now < run->asked_usec + pause_usec)
+                return false;
+        run->asked_usec = now;
+        if (!database_writer_waits(&run->connection->database)) {
+                run->writer_usec = 0;
+                return false;
+        }
+        if (run->writer_usec == 0)
+                run->writer_usec = now;
+        if (now - run->writer_usec < patience_usec)
+                return false;
+        (void) sql_error_set(&run->error, ERROR_TIMED_OUT,
+                             "a writer has waited for the end of the query for ParkTimeoutRollbackSec=: make the query "
+                             "cheaper, ask for less at a time, or put the database into WAL mode, in which readers are in "
+                             "no writer's way");
+        return true;
 }
 
 uint64_t run_next_usec(const Run *run) {

@@ -177,6 +177,7 @@ void run_begin(Run *run, const Job *job, bool is_prepare, StatementHint *hint) {
         run->n_rows = 0;
         run->counters = (EndCounters) {};
         run->retry_delay_usec = 0;
+        run->writer_usec = 0;
         run->taken_usec = now_usec();
         if (page_encoder_is_empty(&run->encoder))
                 run->first_row_usec = now_coarse_usec();
@@ -567,6 +568,9 @@ RunState run_slice(Run *run) {
                 }
         }
         if (page_writer_is_idle(&run->writer)) {
+                /* here, too: the progress handler hardly looks while a run goes from page to page */
+                if (run_is_in_writers_way(run, now_usec()))
+                        return run_end(run);
                 state = fill_page(run, &full);
                 if (state != RUN_READY)
                         return state;
@@ -594,6 +598,8 @@ int run_on_progress(Run *run, uint64_t now, bool look) {
         if (run->job->deadline_usec <= now)
                 return !sql_error_set(&run->error, ERROR_TIMED_OUT,
                                       "the query ran past its time limit (RunTimeoutSec= or timeout-usec)");
+        if (look && run_is_in_writers_way(run, now))
+                return 1;
         if (look && reader_is_gone(run))
                 return !sql_error_set(&run->error, ERROR_PIPE_CLOSED, "the reader closed the pipe");
         if (page_writer_is_idle(&run->writer)) {

@@ -90,6 +90,7 @@ struct Run {
         uint64_t n_rows;
         uint64_t progress_usec;   /* when it last said how far it is */
         uint64_t taken_usec, first_row_usec, /* the page's, by the coarse clock */ retry_usec, retry_delay_usec;
+        uint64_t asked_usec, writer_usec; /* when it was last asked for writers that wait; since when one does, 0: none */
         uint64_t parked_usec, park_until_usec; /* since when, and until when once it settled */
         uint64_t lacking_usec, again_usec; /* since when the kernel has no memory for its pipe, next try; 0: it has */
         unsigned n_full;          /* how often the pipe was full */
@@ -136,6 +137,10 @@ int run_on_progress(Run *run, uint64_t now_usec, bool look);
 /* When to look at it again if nothing happens, and what for; UINT64_MAX: never. */
 uint64_t run_next_usec(const Run *run);
 void run_on_time(Run *run, uint64_t now_usec);
+
+/* Whether a writer has waited for this run's lock for as long as ParkTimeoutRollbackSec= allows; then run->error says so.
+ * Asks the kernel a few times a second at most. */
+bool run_is_in_writers_way(Run *run, uint64_t now_usec);
 
 /* The error of a run that met a lock, or a log that nobody can read (`code`, SQLite's), and has tried for long enough. */
 void run_set_busy(Run *run, int code);

@@ -210,6 +210,70 @@ static void test_reader_leaves_busy(void) {
         rig_done(&rig);
 }
 
+/* ---- writers that wait for readers (I6) ---- */
+
+#define ENDLESS_ON_FILE "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM t, c"
+
+/* In rollback mode a run that computes keeps writers out: for as long as none waits, then for ParkTimeoutRollbackSec=. */
+static void test_computing_reader_and_writer(void) {
+        Setup setup = wide;
+        sqlite3 *writer;
+        uint64_t number;
+        Outcome o;
+        Rig rig;
+        int fd;
+
+        setup.park_rollback_usec = 100000;
+        rig_init(&rig, setup);
+        fd = send_run(&rig, ENDLESS_ON_FILE, &number);
+        expect_number(&rig, number, MESSAGE_TAKEN);
+        expect_started(&rig, number);
+        rig_wait_computing(&rig, rig_cpu_usec(&rig) + 2 * setup.park_rollback_usec);
+        g_assert_cmpint(sqlite3_open(rig.database, &writer), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_busy_timeout(writer, 60000), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_exec(writer, "INSERT INTO t(i) VALUES(3)", NULL, NULL, NULL), ==, SQLITE_OK);
+        o = read_stream(fd, number);
+        g_assert_cmpint(o.error, ==, ERROR_TIMED_OUT);
+        g_assert_nonnull(strstr(o.message, "ParkTimeoutRollbackSec="));
+        expect_ended(&rig, number, ERROR_TIMED_OUT);
+        g_assert_cmpuint(run(&rig, "SELECT * FROM t").n_rows, ==, 3);
+        close(fd);
+        sqlite3_close(writer);
+        rig_done(&rig);
+}
+
+/* A writer that waits gets its turn although runs of the worker overlap: none of them joins the lock of the one before. */
+static void test_reader_waits_behind_writer(void) {
+        ReceivedMessage parked;
+        Setup setup = wide;
+        sqlite3 *writer;
+        uint64_t number;
+        Rig rig;
+        int fd;
+
+        setup.busy_usec = 50000;
+        rig_init(&rig, setup);
+        fd = send_run(&rig,
+                      "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 100000) SELECT x, i FROM t, c",
+                      &number);
+        expect_number(&rig, number, MESSAGE_TAKEN);
+        expect_started(&rig, number);
+        parked = next_report(&rig, number, MESSAGE_PARKED);
+        received_message_done(&parked);
+        g_assert_cmpuint(run(&rig, "SELECT * FROM t").n_rows, ==, 2);
+        g_assert_cmpint(sqlite3_open(rig.database, &writer), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_exec(writer, "BEGIN; INSERT INTO t(i) VALUES(3)", NULL, NULL, NULL), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite3_exec(writer, "COMMIT", NULL, NULL, NULL), ==, SQLITE_BUSY); /* and waits, with PENDING */
+        g_assert_cmpint(run(&rig, "SELECT * FROM t").error, ==, ERROR_BUSY);
+        g_assert_cmpuint(read_stream(fd, number).n_rows, ==, 200000);
+        expect_ended(&rig, number, ERROR_NONE);
+        g_assert_cmpint(sqlite3_exec(writer, "COMMIT", NULL, NULL, NULL), ==, SQLITE_OK);
+        g_assert_cmpuint(run(&rig, "SELECT * FROM t").n_rows, ==, 3);
+        close(fd);
+        sqlite3_close(writer);
+        rig_done(&rig);
+}
+
 /* ---- whose files (I12) ---- */
 
 /* The names in the folder, sorted. */
@@ -397,5 +461,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/foreign-wal-of-the-dead", test_foreign_wal_of_the_dead);
         g_test_add_func("/worker/own-wal", test_own_wal);
         g_test_add_func("/worker/reader-leaves-busy", test_reader_leaves_busy);
+        g_test_add_func("/worker/computing-reader-and-writer", test_computing_reader_and_writer);
+        g_test_add_func("/worker/reader-waits-behind-writer", test_reader_waits_behind_writer);
         return g_test_run();
 }
