@@ -112,6 +112,7 @@ static int take_socket(Channel *ch, sd_bus_message *reply) {
         ch->generation++;
         ch->last_number = 0;
         ch->frame_left = 0;
+        ch->used_usec = now_usec();
         ch->answered = ch->corked = false;
         ch->n_vain_looks = ch->n_looks_to_skip = 0;
         ch->state = CHANNEL_OPEN;
@@ -134,6 +135,25 @@ static void on_open_reply(sd_bus_message *reply, void *userdata) {
         }
         if (ch->error.result < 0)
                 transport_on_channel_failed(ch);
+}
+
+bool channels_make_room(sqlipc_connection *c, uint64_t idle_usec) {
+        Channel *ch, *oldest = NULL;
+        unsigned n = 0;
+
+        LIST_FOREACH(ch, &c->channels, link) {
+                n += ch->state != CHANNEL_CLOSED;
+                if (ch->state == CHANNEL_OPEN && ch->n_requests == 0 && (!oldest || ch->used_usec < oldest->used_usec))
+                        oldest = ch;
+        }
+        if (n < CHANNELS_OPEN_MAX)
+                return true;
+        if (!oldest || now_usec() - oldest->used_usec < idle_usec)
+                return false;
+        channel_flush(oldest);
+        oldest->answered = true; /* closing it is no failure of the service */
+        channel_drop(oldest);
+        return true;
 }
 
 int channel_open(Channel *ch) {
@@ -222,8 +242,9 @@ uint8_t *channel_request(Channel *ch, Run *run, RequestKind kind, size_t size, u
                 return NULL;
         if (run) {
                 *number = ++ch->last_number;
+                ch->used_usec = now_usec();
                 if (ch->n_requests == 0)
-                        ch->moved_usec = now_usec();
+                        ch->moved_usec = ch->used_usec;
                 *request_at(ch, ch->n_requests++) = (Request) { .number = *number, .kind = kind, .run = run,
                                                                 .deadline = UINT64_MAX };
         }

@@ -32,6 +32,10 @@
 /* Where only a channel will do: how often another one is opened for a request whose channel closed before an answer came. */
 #define CHANNEL_RETRIES_MAX 2u
 
+/* Channels that a connection keeps open: fewer than the databases that a user's workers can serve at once (WorkersMax=, 8 by
+ * default), so that a query over the bus finds a place, too. Exceeded only while all of them have requests under way. */
+#define CHANNELS_OPEN_MAX 7u
+
 typedef struct Run Run;
 
 typedef enum ChannelState {
@@ -71,6 +75,7 @@ typedef struct Channel {
         Request *requests;       /* a ring, the oldest first */
         unsigned n_requests, first_request, requests_capacity;
         uint64_t moved_usec;     /* when an answer was last whole, or the first request began to wait */
+        uint64_t used_usec;      /* when it was last asked, or opened */
         bool answered;           /* one was */
         bool corked;             /* the program's loop was told that something waits in `out` */
         unsigned n_vain_looks, n_looks_to_skip; /* receive_soon() */
@@ -93,6 +98,10 @@ void channels_free(sqlipc_connection *c);
 
 /* Asks for a socket, if it is CLOSED. 0: it is OPENING or OPEN; negative: it could not be asked. */
 int channel_open(Channel *ch);
+
+/* Whether another channel may be opened: closes the one that has been idle for the longest time, if need be and if that is
+ * at least `idle_usec`. */
+bool channels_make_room(sqlipc_connection *c, uint64_t idle_usec);
 
 /* Closes it; whoever waits for an answer is marked as lost. */
 void channel_drop(Channel *ch);

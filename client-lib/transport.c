@@ -31,6 +31,8 @@ static bool is_busy(const Channel *ch) {
 static void open_ahead(Channel *ch) {
         if (ch->state != CHANNEL_CLOSED || ch->n_small < N_SMALL_MIN || ch->unsupported || now_usec() < ch->not_before_usec)
                 return;
+        if (!channels_make_room(ch->connection, SUCCESSION_USEC)) /* the others are in use: to take turns would cost more */
+                return;
         if (channel_open(ch) < 0)
                 transport_on_channel_failed(ch);
 }
@@ -89,6 +91,7 @@ Way transport_choose(Channel *ch, bool large, bool bus_only, bool *opened, size_
         }
         if (!*opened) {
                 *opened = true;
+                (void) channels_make_room(ch->connection, 0); /* if all have requests under way, it is one more */
                 r = channel_open(ch);
                 if (r >= 0)
                         return WAY_WAIT;

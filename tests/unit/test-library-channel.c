@@ -597,6 +597,39 @@ static void test_refused(void) {
         stop();
 }
 
+/* Any number of databases: a bounded number of channels is open, and the one that was idle for the longest time closes. */
+static void test_many_databases(void) {
+        int ends[100], n_open_ends = 0;
+        sqlipc_cursor *c;
+        char name[16], byte;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        for (size_t i = 0; i < N_ELEMENTS(ends); i++) {
+                Stream s = STREAM_INIT;
+                uint64_t number;
+
+                channels[1] = -1;
+                snprintf(name, sizeof name, "db%zu", i);
+                CHECK_INT(sqlipc_query(f.connection, name, "SELECT 1", &c, NULL), 0);
+                CHECK_INT(request(&number), REQUEST_QUERY);
+                add_result(&s, number, 1, 2);
+                answer(&s);
+                check_end_of_result(c, 1, 2);
+                sqlipc_cursor_close(c);
+                ends[i] = channels[1];
+        }
+        CHECK_INT(n_open, N_ELEMENTS(ends));
+        for (size_t i = 0; i < N_ELEMENTS(ends); i++) {
+                if (i + 10 < N_ELEMENTS(ends))
+                        check_closed(ends[i]);
+                n_open_ends += recv(ends[i], &byte, 1, 0) < 0;
+                close(ends[i]);
+        }
+        CHECK(n_open_ends > 0 && n_open_ends <= 8);
+        channels[1] = -1;
+        stop();
+}
+
 int main(void) {
         static const Test tests[] = {
                 TEST(test_pipelined),
@@ -612,6 +645,7 @@ int main(void) {
                 TEST(test_closed_cursor),
                 TEST(test_wakes),
                 TEST(test_refused),
+                TEST(test_many_databases),
         };
 
         signal(SIGPIPE, SIG_IGN);
