@@ -130,6 +130,17 @@ static unsigned request(uint64_t *number) {
         return header[4];
 }
 
+/* The same, of a statement that waits for the channel to open. */
+static unsigned request_of(sqlipc_statement *s, uint64_t *number) {
+        char byte;
+
+        while (channels[1] < 0 || recv(channels[1], &byte, 1, MSG_PEEK) < 0) {
+                CHECK_INT(sqlipc_statement_is_ready(s), 0);
+                turn();
+        }
+        return request(number);
+}
+
 static void answer(Stream *s) {
         size_t sent = 0;
 
@@ -383,11 +394,7 @@ static void check_wrong_answer(RequestKind kind, void (*add)(Stream *s, uint64_t
 
         start(SQLIPC_TRANSPORT_CHANNEL);
         CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT 1", &statement), 0);
-        do /* the channel opens meanwhile */
-                CHECK_INT(sqlipc_statement_is_ready(statement), 0);
-        while (turn(), channels[1] < 0);
-        CHECK_INT(sqlipc_statement_is_ready(statement), 0);
-        CHECK_INT(request(&number), REQUEST_PREPARE);
+        CHECK_INT(request_of(statement, &number), REQUEST_PREPARE);
         if (kind == REQUEST_PREPARE) {
                 add(&s, number);
                 answer(&s);
@@ -468,11 +475,7 @@ static void test_statement(void) {
         start(SQLIPC_TRANSPORT_CHANNEL);
         CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT ?", &statement), 0);
         CHECK_INT(sqlipc_statement_is_ready(statement), 0);
-        do /* the channel opens meanwhile */
-                CHECK_INT(sqlipc_statement_is_ready(statement), 0);
-        while (turn(), channels[1] < 0);
-        CHECK_INT(sqlipc_statement_is_ready(statement), 0);
-        CHECK_INT(request(&prepared), REQUEST_PREPARE);
+        CHECK_INT(request_of(statement, &prepared), REQUEST_PREPARE);
         add_statement(&s, prepared);
         answer(&s);
         while (sqlipc_statement_is_ready(statement) == 0)
