@@ -50,8 +50,8 @@ static void resize(Pipe *p, uint64_t pages) {
         set_size(p, real, size < 0 && p->share.granted > 0 ? p->share.granted : real);
 }
 
-/* Counts a pipe at its real size, or frees it if it is retired and has no reader. `give_back`: a pipe that its reader grew
- * gets the size that we gave it, unless more is in it. May end its run. */
+/* Counts a pipe at its real size. One that is retired is shrunk, or freed if it has no reader. `give_back`: a pipe that its
+ * reader grew gets the size that we gave it, unless more is in it. May end its run. */
 static void check(Pipe *p, bool give_back) {
         if (p->rests && pipe_is_closed(p)) {
                 pipe_free(p);
@@ -62,7 +62,8 @@ static void check(Pipe *p, bool give_back) {
                 run_on_pipe_grown(p->user->manager, p);
                 if (give_back)
                         resize(p, p->share.granted);
-        }
+        } else if (p->share.retired && p->share.pages > 1 && p->share.pages == p->share.granted)
+                resize(p, 1); /* its reader keeps it; what is left in it stays */
         (void) pipe_unref(p);
 }
 

@@ -184,6 +184,19 @@ static void test_retired_pipes_are_freed_in_time(void) {
         rig_done(&rig);
 }
 
+/* Read ends that a user keeps cost it a page each, although the pipes were larger when they were used. */
+static void test_kept_pipes_are_shrunk(void) {
+        static Rig rig;
+
+        rig_init(&rig, 4096);
+        for (unsigned i = 0; i < 400; i++) {
+                CHECK_INT(add_pipe(&rig, rig.user, true), 0);
+                retire_pipe(&rig, i);
+        }
+        CHECK(rig.user->pipe_account.retired <= 400 + PIPE_PAGES_FIRST_RUN);
+        rig_done(&rig);
+}
+
 /* Two users that only keep the read ends of what they finalized leave a third one, and root, their pipes. */
 static void test_two_users_that_keep_read_ends(void) {
         static Rig rig;
@@ -210,6 +223,7 @@ int main(void) {
         static const Test tests[] = {
                 TEST(test_cost_with_pipes_in_use), TEST(test_cost_with_retired_pipes), TEST(test_closed_pipe_makes_room),
                 TEST(test_grown_pipe_is_found_in_turn), TEST(test_retired_pipes_are_freed_in_time),
+                TEST(test_kept_pipes_are_shrunk),
                 TEST(test_two_users_that_keep_read_ends),
         };
 
