@@ -66,10 +66,19 @@ void channels_free(sqlipc_connection *c) {
 
 /* ---- Opening and closing ------------------------------------------------------------------------------------------ */
 
-static int read_page_size(sd_bus_message *reply, const char *key, const char *type, void *userdata) {
-        if (strcmp(key, "page-size") != 0 || strcmp(type, "u") != 0)
-                return 0;
-        return sd_bus_message_read(reply, "v", "u", userdata);
+typedef struct ChannelInfo {
+        uint32_t page_size;
+        bool read_only;
+} ChannelInfo;
+
+static int read_info(sd_bus_message *reply, const char *key, const char *type, void *userdata) {
+        ChannelInfo *info = userdata;
+
+        if (strcmp(key, "page-size") == 0 && strcmp(type, "u") == 0)
+                return sd_bus_message_read(reply, "v", "u", &info->page_size);
+        if (strcmp(key, "readonly") == 0 && strcmp(type, "b") == 0)
+                return dictionary_read_bool(reply, &info->read_only);
+        return 0;
 }
 
 static bool is_socket_option(int fd, int option, int value) {
@@ -87,16 +96,16 @@ static bool is_stream_socket(int fd) {
 static int take_socket(Channel *ch, sd_bus_message *reply) {
         const char *sender = sd_bus_message_get_sender(reply);
         _cleanup_free_ char *owner = NULL;
-        uint32_t page_size = 0;
+        ChannelInfo info = { .page_size = 0 };
         int fd, copy, r;
 
         r = sd_bus_message_read(reply, "h", &fd);
         if (r < 0)
                 return r;
-        r = dictionary_read(reply, read_page_size, &page_size);
+        r = dictionary_read(reply, read_info, &info);
         if (r < 0)
                 return r;
-        if (page_size < SQLIPC_PAGE_SIZE_MIN || page_size > SQLIPC_PAGE_SIZE_MAX)
+        if (info.page_size < SQLIPC_PAGE_SIZE_MIN || info.page_size > SQLIPC_PAGE_SIZE_MAX)
                 return -EBADMSG;
         if (sender && !(owner = strdup(sender)))
                 return -ENOMEM;
@@ -107,7 +116,9 @@ static int take_socket(Channel *ch, sd_bus_message *reply) {
                 return -errno;
         free(ch->owner);
         ch->owner = steal(owner);
-        ch->page_size = page_size;
+        ch->page_size = info.page_size;
+        ch->read_only = info.read_only;
+        ch->n_written = ch->n_sent = 0;
         ch->fd = copy;
         ch->generation++;
         ch->last_number = 0;
@@ -185,10 +196,10 @@ static Request *request_at(const Channel *ch, unsigned i) {
 void channel_drop(Channel *ch) {
         ch->call = call_free(ch->call);
         for (unsigned i = 0; i < ch->n_requests; i++) {
-                Run *run = request_at(ch, i)->run;
+                Request *request = request_at(ch, i);
 
-                if (run)
-                        run_on_channel_lost(run, ch->owner);
+                if (request->run)
+                        run_on_channel_lost(request->run, ch->owner, request->end > ch->n_sent);
         }
         ch->n_requests = 0;
         if (ch->fd >= 0) {
@@ -240,13 +251,14 @@ uint8_t *channel_request(Channel *ch, Run *run, RequestKind kind, size_t size, u
         frame = buffer_extend(&ch->out, FRAME_HEADER_SIZE + frame_padded(size));
         if (!frame)
                 return NULL;
+        ch->n_written += FRAME_HEADER_SIZE + frame_padded(size);
         if (run) {
                 *number = ++ch->last_number;
                 ch->used_usec = now_usec();
                 if (ch->n_requests == 0)
                         ch->moved_usec = ch->used_usec;
                 *request_at(ch, ch->n_requests++) = (Request) { .number = *number, .kind = kind, .run = run,
-                                                                .deadline = UINT64_MAX };
+                                                                .end = ch->n_written, .deadline = UINT64_MAX };
         }
         write_header(frame, kind, size, *number);
         if (!ch->connection->blocking && !ch->corked) { /* or nobody would flush it before the program waits */
@@ -261,9 +273,10 @@ void channel_flush(Channel *ch) {
         while (ch->fd >= 0 && buffer_size(&ch->out) > 0 && !connection_is_foreign(ch->connection)) {
                 ssize_t n = send(ch->fd, ch->out.bytes + ch->out.start, buffer_size(&ch->out), MSG_NOSIGNAL | MSG_DONTWAIT);
 
-                if (n >= 0)
+                if (n >= 0) {
                         buffer_drop(&ch->out, (size_t) n);
-                else if (errno == EAGAIN)
+                        ch->n_sent += (uint64_t) n;
+                } else if (errno == EAGAIN)
                         return;
                 else if (errno != EINTR) { /* closed; answers that are still in it are lost, and asked for again */
                         channel_drop(ch);

@@ -50,6 +50,7 @@ typedef struct Request {
         RequestKind kind;
         Run *run;                /* whose answer it is, not owned; NULL: nobody's any more */
         bool cancelled;
+        uint64_t end;            /* `n_written` behind it: the service has it whole once so much was sent */
         uint64_t deadline;       /* the end of the answer must come by then; UINT64_MAX: none */
 } Request;
 
@@ -68,6 +69,8 @@ typedef struct Channel {
         char *owner;             /* unique name of the daemon instance, NULL on a bus without names */
         uint64_t generation;     /* counts openings: a statement's number is of one of them */
         uint32_t page_size;
+        bool read_only;          /* no request on it changes the database */
+        uint64_t n_written, n_sent; /* bytes that went into `out`, and out of it */
         uint64_t last_number;
         Buffer in, out;
         size_t frame_left;       /* bytes of the frame under way that were not passed on */

@@ -257,8 +257,10 @@ static int dispatch_bus(sqlipc_connection *c, unsigned n_max) {
         int r = 0, done = 0;
 
         /* a handler of the program may close the connection */
-        while (!c->closed && n_max-- > 0 && (r = sd_bus_process(c->bus, NULL)) > 0)
+        while (!c->closed && n_max-- > 0 && (r = sd_bus_process(c->bus, NULL)) > 0) {
                 done = 1;
+                c->bus_was_ready |= !c->closed && sd_bus_is_ready(c->bus) > 0;
+        }
         if (c->closed)
                 return -ENOTCONN;
         if (r == -ENOTCONN || r == -ECONNRESET) /* the bus is gone: every call under way has had its answer */
@@ -293,6 +295,7 @@ int connection_ensure_bus(sqlipc_connection *c) {
         statements_on_bus_lost(c);
         sd_bus_close_unref(c->bus);
         c->bus = bus;
+        c->bus_was_ready = false;
         c->bus_generation++;
         connection_update_events(c);
         return 0;

@@ -28,6 +28,7 @@ struct sqlipc_connection {
         sd_bus *bus;               /* owned, or a reference on the caller's */
         int (*open_bus)(sd_bus **ret, const char *address); /* opens another after a loss; NULL: the bus is the caller's */
         char *address;             /* for open_bus, may be NULL */
+        bool bus_was_ready;        /* ours has said Hello: before, no request leaves */
         uint64_t bus_generation;   /* counts the buses that were opened after a loss */
         Descriptors descriptors;   /* connection_descriptors() */
         bool blocking;

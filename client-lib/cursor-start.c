@@ -1,30 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* How a run is sent on its way, over the bus or a channel (cursor.h, transport.h). Library. */
-#include <string.h>
-
 #include "connection.h"
 #include "cursor.h"
 #include "parameters-row.h"
+#include "repeat.h"
 #include "statement.h"
-
-/* Errors of Fetch that say that this statement is no longer there, not that the run is wrong. The bus denies us an
- * instance that gave up the service's name. */
-static bool is_statement_gone(sd_bus_message *reply, const Error *e) {
-        static const char bus[] = "org.freedesktop.DBus.Error.";
-
-        if (e->number == ERROR_UNKNOWN_STATEMENT || e->number == ERROR_WORKER_LOST || e->number == ERROR_PIPE_CLOSED ||
-            e->number == ERROR_SHUTTING_DOWN)
-                return true;
-        if (strncmp(e->name, bus, strlen(bus)) != 0)
-                return false;
-        return e->result == -EHOSTDOWN ||
-               (e->number == ERROR_ACCESS_DENIED && sd_bus_message_get_sender(reply) &&
-                strcmp(sd_bus_message_get_sender(reply), "org.freedesktop.DBus") == 0);
-}
 
 static void on_fetch_reply(sd_bus_message *reply, void *userdata) {
         Run *run = userdata;
         sqlipc_cursor *c = run->cursor;
+        Fate fate;
         Error e;
         int r;
 
@@ -39,10 +24,12 @@ static void on_fetch_reply(sd_bus_message *reply, void *userdata) {
         }
 
         run->under_way = false; /* nothing goes down the pipe */
-        (void) error_set_reply(&e, reply);
         if (!c || c->state != CURSOR_RUNNING)
                 return;
-        if (is_statement_gone(reply, &e) && !c->retried) {
+        (void) error_set_reply(&e, reply);
+        fate = fate_of_reply(reply, &e);
+        /* a service that died over it might do so again */
+        if (fate != FATE_UNKNOWN && may_repeat(fate, c->read_only) && !c->retried) {
                 c->retried = true;
                 run->cursor = NULL;
                 c->state = CURSOR_WAITING;
@@ -51,7 +38,7 @@ static void on_fetch_reply(sd_bus_message *reply, void *userdata) {
         }
         if (e.number == ERROR_DAEMON_LOST)
                 statement_lose(c->statement);
-        cursor_fail(c, &e);
+        cursor_fail_reply(c, reply);
 }
 
 static int new_fetch(sqlipc_cursor *c, sd_bus_message **ret) {
@@ -183,6 +170,7 @@ static void start_on_channel(sqlipc_cursor *c, const ParametersRow *row) {
                 cursor_fail(c, &e);
                 return;
         }
+        c->read_only |= s->run.channel->read_only;
         c->state = CURSOR_RUNNING;
         c->transport = SQLIPC_TRANSPORT_CHANNEL;
 }
@@ -224,6 +212,7 @@ static void start_described(sqlipc_cursor *c) {
                 return;
         }
         c->needs_channel = transport_needs_channel(ch, row.size);
+        c->read_only = s->description.read_only;
         switch (transport_choose(ch, s->habit.large, c->bus_only, &c->opened, row.size)) {
         case WAY_BUS:
                 start_on_bus(c);

@@ -9,6 +9,7 @@
 
 #include "connection.h"
 #include "cursor.h"
+#include "repeat.h"
 #include "statement.h"
 
 /* How long a daemon that lives may take to say so. */
@@ -82,6 +83,19 @@ static void finish(sqlipc_cursor *c) {
 void cursor_fail(sqlipc_cursor *c, const Error *e) {
         c->error = *e;
         finish(c);
+}
+
+void cursor_fail_reply(sqlipc_cursor *c, sd_bus_message *reply) {
+        sqlipc_connection *connection = c->connection;
+        Fate fate;
+        Error e;
+
+        (void) error_set_reply(&e, reply);
+        fate = fate_of_reply(reply, &e);
+        if (fate == FATE_UNKNOWN && connection->open_bus && !connection->bus_was_ready)
+                fate = FATE_NOT_BEGUN; /* as over ssh to a host that is not reached */
+        error_set_outcome(&e, fate, c->read_only);
+        cursor_fail(c, &e);
 }
 
 static void fail_cancelled(sqlipc_cursor *c) {
@@ -169,7 +183,7 @@ static bool retry_after_error(sqlipc_cursor *c) {
         bool full = number == ERROR_LIMITS_EXCEEDED && prepare && !c->needs_channel; /* over the bus may be room for it */
 
         if (!c->run->on_channel || c->delivered || c->retried || is_cancelled(c) ||
-            (!full && number != ERROR_UNKNOWN_STATEMENT && number != ERROR_SHUTTING_DOWN))
+            !may_repeat(full ? FATE_NOT_BEGUN : fate_of_frame(number), c->read_only))
                 return false;
         c->retried = true;
         if (c->statement)
@@ -199,6 +213,11 @@ static void on_error_frame(sqlipc_cursor *c) {
         finish(c);
 }
 
+/* What carried the run ended before the run did. */
+static Fate fate_of_stream(const sqlipc_cursor *c) {
+        return c->run->on_channel && c->run->never_sent ? FATE_NOT_BEGUN : FATE_UNKNOWN;
+}
+
 static void fail_lost(sqlipc_cursor *c, bool daemon_lives) {
         if (daemon_lives && c->run->on_channel && !c->delivered)
                 (void) error_set(&c->error, ERROR_WORKER_LOST, "The service closed one channel after another without an "
@@ -208,6 +227,7 @@ static void fail_lost(sqlipc_cursor *c, bool daemon_lives) {
                                  "is incomplete.");
         else
                 (void) error_set(&c->error, ERROR_DAEMON_LOST, "The service is gone; the result is incomplete.");
+        error_set_outcome(&c->error, fate_of_stream(c), c->read_only);
         finish(c);
         if (c->statement)
                 statement_lose(c->statement);
@@ -254,7 +274,8 @@ static int ask_who_died(sqlipc_cursor *c) {
 
 static void on_end_of_file(sqlipc_cursor *c) {
         c->n_values = 0;
-        if (c->run->on_channel && !c->delivered && !is_cancelled(c) && c->retries_left > 0) {
+        if (c->run->on_channel && !c->delivered && !is_cancelled(c) && c->retries_left > 0 &&
+            may_repeat(fate_of_stream(c), c->read_only)) {
                 c->retries_left--;
                 cursor_restart(c, !c->needs_channel);
                 return;
@@ -278,16 +299,31 @@ static void on_failure_reply(sqlipc_cursor *c) {
                 fail_cancelled(c);
         else if (c->error.number == ERROR_DAEMON_LOST && connection_is_open(c->connection))
                 fail_lost(c, false);
-        else
+        else {
+                error_set_outcome(&c->error, fate_of_reply(c->run->rows.failure, &c->error), c->read_only);
                 finish(c);
+        }
 }
 
-/* An answer that is not read, and too large to be kept, stands before ours: one of the two goes by pipe. */
+static bool may_restart(const sqlipc_cursor *c) {
+        return c && c->state == CURSOR_RUNNING && !c->delivered && may_repeat(FATE_UNKNOWN, c->read_only);
+}
+
+/* An answer that is not read, and too large to be kept, is in front of ours: one of the two goes by pipe. */
 static void on_crowded(sqlipc_cursor *c) {
         Run *first = channel_first_run(c->run->channel);
         sqlipc_cursor *other = first ? first->cursor : NULL;
+        Error e;
 
-        cursor_restart(other && other->state == CURSOR_RUNNING && !other->delivered ? other : c, true);
+        if (may_restart(other))
+                cursor_restart(other, true);
+        else if (may_restart(c))
+                cursor_restart(c, true);
+        else {
+                (void) error_set_errno(&e, -ENOBUFS, "Its answer is behind one that is not read, and too large to be kept.");
+                error_set_outcome(&e, FATE_UNKNOWN, c->read_only);
+                cursor_fail(c, &e);
+        }
 }
 
 /* ---- Stepping ----------------------------------------------------------------------------------------------------- */
@@ -307,6 +343,8 @@ static int take_event(sqlipc_cursor *c, int event) {
                 r = statement_read_description(c->statement);
                 if (r < 0)
                         cursor_fail_errno(c, r);
+                else
+                        c->read_only |= c->statement->description.read_only;
                 return 0;
         case PAGE_END:
                 c->totals = c->run->decoder.end_counters;

@@ -45,6 +45,7 @@ struct sqlipc_cursor {
         bool opened;                 /* a channel was opened for it */
         bool needs_channel;          /* no bus carries its parameters, or the program wants none to */
         unsigned retries_left;       /* on other channels */
+        bool read_only;              /* what was asked for is known to change nothing */
         bool delivered;              /* the program has seen a row */
         bool retried;                /* the statement was compiled again for it; once is enough */
         atomic_bool cancelled;       /* set by any thread */
@@ -67,6 +68,9 @@ void cursor_detach(sqlipc_cursor *c);
 /* The connection is being closed: the cursor fails with -ENOTCONN unless it has ended, and is still the program's to close.
  * */
 void cursor_close_connection(sqlipc_cursor *c);
+
+/* Ends it because this error `reply` came, to which it is not asked again. */
+void cursor_fail_reply(sqlipc_cursor *c, sd_bus_message *reply);
 
 /* Ends it with this failure. */
 void cursor_fail(sqlipc_cursor *c, const Error *e);

@@ -147,6 +147,8 @@ static int read_info(sd_bus_message *reply, const char *key, const char *type, v
                 return read_parameters(d, reply);
         if (strcmp(key, "page-size") == 0 && strcmp(type, "u") == 0)
                 return sd_bus_message_read(reply, "v", "u", &d->page_size);
+        if (strcmp(key, "readonly") == 0 && strcmp(type, "b") == 0)
+                return dictionary_read_bool(reply, &d->read_only);
         return 0;
 }
 
@@ -174,6 +176,7 @@ int description_copy(Description *ret, const PageDecoder *decoder) {
         _cleanup_(description_done) Description d = { .page_size = SQLIPC_PAGE_SIZE_DEFAULT };
         unsigned n_columns = decoder->statement_n_columns, n_parameters = decoder->statement_n_parameters;
 
+        d.read_only = decoder->statement_read_only;
         d.columns = calloc((size_t) n_columns + 1, sizeof *d.columns);
         d.parameters = calloc((size_t) n_parameters + 1, sizeof *d.parameters);
         if (!d.columns || !d.parameters)

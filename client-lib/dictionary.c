@@ -18,6 +18,15 @@ static int read_entry(sd_bus_message *m, DictionaryEntry entry, void *userdata) 
         return r;
 }
 
+int dictionary_read_bool(sd_bus_message *m, bool *ret) {
+        int value, r;
+
+        r = sd_bus_message_read(m, "v", "b", &value);
+        if (r >= 0)
+                *ret = value != 0;
+        return r;
+}
+
 int dictionary_read(sd_bus_message *m, DictionaryEntry entry, void *userdata) {
         int r;
 

@@ -31,6 +31,7 @@ static int read_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         if (r < 0)
                 return r;
         c->run->number = number;
+        c->read_only = description.read_only;
         return 0;
 }
 
@@ -42,8 +43,7 @@ static void on_query_reply(sd_bus_message *reply, void *userdata) {
         c->run->call = call_free(c->run->call);
         if (sd_bus_message_get_error(reply)) {
                 c->run->under_way = false;
-                (void) error_set_reply(&e, reply);
-                cursor_fail(c, &e);
+                cursor_fail_reply(c, reply);
                 return;
         }
         r = read_reply(c, reply);
@@ -98,6 +98,7 @@ static int send_query(sqlipc_cursor *c, const char *sql, const Parameter *parame
 static int send_on_bus(sqlipc_cursor *c, Way way, const char *sql, const Parameter *parameters, size_t n_parameters) {
         int r;
 
+        c->read_only = false; /* until the reply says so */
         if (way == WAY_ROWS)
                 r = rows_open(c->run, c, sql, parameters, n_parameters, 0);
         else {
@@ -145,6 +146,7 @@ static int send_on_channel(sqlipc_cursor *c) {
         memcpy(payload, c->query, c->query_size);
         run_begin(c->run, c, NULL);
         c->run->number = number;
+        c->read_only = c->run->channel->read_only;
         c->state = CURSOR_RUNNING;
         c->transport = SQLIPC_TRANSPORT_CHANNEL;
         return 0;

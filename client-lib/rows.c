@@ -4,6 +4,7 @@
 
 #include "connection.h"
 #include "cursor.h"
+#include "dictionary.h"
 #include "row-frames.h"
 #include "rows.h"
 
@@ -86,14 +87,29 @@ ssize_t rows_read(Run *run, uint8_t *room, size_t size) {
 
 /* ---- Opening ------------------------------------------------------------------------------------------------------ */
 
+static int read_info(sd_bus_message *reply, const char *key, const char *type, void *userdata) {
+        if (strcmp(key, "readonly") != 0 || strcmp(type, "b") != 0)
+                return 0;
+        return dictionary_read_bool(reply, userdata);
+}
+
 static int read_reply(Run *run, sd_bus_message *reply) {
         const char *sender = sd_bus_message_get_sender(reply);
+        bool read_only = false;
         char *owner = NULL;
         int r;
 
         r = sd_bus_message_read(reply, "t", &run->number);
         if (r < 0)
                 return r;
+        r = sd_bus_message_skip(reply, "a(ssa{sv})");
+        if (r < 0)
+                return r;
+        r = dictionary_read(reply, read_info, &read_only);
+        if (r < 0)
+                return r;
+        if (run->cursor)
+                run->cursor->read_only = read_only;
         if (sender && !(owner = strdup(sender)))
                 return -ENOMEM;
         free(run->owner);
@@ -110,12 +126,13 @@ static void on_open_reply(sd_bus_message *reply, void *userdata) {
         run->call = call_free(run->call);
         if (sd_bus_message_get_error(reply)) {
                 run->under_way = false;
-                r = error_set_reply(&e, reply);
-        } else {
-                r = read_reply(run, reply);
-                if (r < 0)
-                        (void) error_set_errno(&e, r, NULL);
+                if (run->cursor)
+                        cursor_fail_reply(run->cursor, reply);
+                return;
         }
+        r = read_reply(run, reply);
+        if (r < 0)
+                (void) error_set_errno(&e, r, NULL);
         if (r < 0 && run->cursor)
                 cursor_fail(run->cursor, &e);
         else if (r >= 0 && run->cancel_wanted)

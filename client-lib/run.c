@@ -105,10 +105,11 @@ void run_enter_channel(Run *run) {
         run->on_channel = true;
 }
 
-void run_on_channel_lost(Run *run, const char *owner) {
+void run_on_channel_lost(Run *run, const char *owner, bool never_sent) {
         char *copy = owner ? strdup(owner) : NULL; /* without memory nobody is asked who died */
 
         run->channel_lost = true;
+        run->never_sent = never_sent;
         free(run->owner);
         run->owner = copy;
 }

@@ -20,7 +20,8 @@ struct Run {
         sqlipc_connection *connection;
         Channel *channel;      /* the database's, which may be closed; not owned, NULL: never looked for */
         bool on_channel;       /* what is under way, or was last, came through it, not down the pipe */
-        bool channel_lost;     /* it closed before the answer was whole */
+        bool channel_lost;     /* it closed before the answer was whole, */
+        bool never_sent;       /* and before the request was sent whole */
         bool as_rows;          /* what is under way, or was last, comes by `rows` */
         Rows rows;
         Buffer backlog;        /* what came of it while another run was read, or the program did something else */
@@ -60,8 +61,9 @@ void run_enter_rows(Run *run);
 /* What came through the channel and was not taken, or still comes, is of no use. */
 void run_leave_channel(Run *run);
 
-/* The channel closed, of which `owner` was the daemon instance: what came can still be read. */
-void run_on_channel_lost(Run *run, const char *owner);
+/* The channel closed, of which `owner` was the daemon instance: what came can still be read. `never_sent`: the last request
+ * of the run was not sent whole. */
+void run_on_channel_lost(Run *run, const char *owner, bool never_sent);
 
 /* Keeps bytes that came while another run was read. -ENOMEM. */
 int run_put_aside(Run *run, const uint8_t *bytes, size_t size);

@@ -223,7 +223,8 @@ typedef enum sqlipc_error {
         SQLIPC_ERROR_INTERNAL = 35,
         SQLIPC_ERROR_ACCESS_DENIED = 36,
         SQLIPC_ERROR_INVALID_REQUEST = 37,
-        SQLIPC_ERROR_NO_DESCRIPTORS = 38
+        SQLIPC_ERROR_NO_DESCRIPTORS = 38,
+        SQLIPC_ERROR_OUTCOME_UNKNOWN = 39
 } sqlipc_error;
 
 /**
@@ -436,9 +437,10 @@ int sqlipc_query_with(sqlipc_connection *connection, const char *database, const
  * Errors: -EAGAIN (not there yet, only without blocking); -ETIMEDOUT with SQLIPC_ERROR_NONE (the connection's timeout
  * passed: the run goes on, the call may be repeated), with SQLIPC_ERROR_TIMED_OUT (the daemon ended the run);
  * -ECONNRESET (SQLIPC_ERROR_WORKER_LOST or SQLIPC_ERROR_DAEMON_LOST: the rows so far are not all; the next query works
- * again); -ECANCELED; -ETIME (the rows were read too slowly); -ESTALE (the statement was executed again or finalized);
- * -EMSGSIZE (a row is too large); -EBADMSG (what came is not the page format); and what SQLite came upon: sqlipc_error(3).
- * Since: 0.1
+ * again); -ECONNABORTED (SQLIPC_ERROR_OUTCOME_UNKNOWN: the same of a statement that the service has not said to be
+ * read-only, so it may have taken effect); -ECANCELED; -ETIME (the rows were read too slowly); -ESTALE (the statement was
+ * executed again or finalized); -EMSGSIZE (a row is too large); -EBADMSG (what came is not the page format); and what SQLite
+ * came upon: sqlipc_error(3). Since: 0.1
  */
 int sqlipc_cursor_next(sqlipc_cursor *cursor);
 

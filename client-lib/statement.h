@@ -39,6 +39,7 @@ typedef struct Description {
         Column *columns;
         char **parameters;   /* NULL: nameless */
         uint32_t page_size;
+        bool read_only;      /* it changes nothing */
 } Description;
 
 struct sqlipc_statement {

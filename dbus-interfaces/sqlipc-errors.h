@@ -58,7 +58,9 @@
         /* What came over a channel is no request. */                                                                 \
         X(37, INVALID_REQUEST, InvalidRequest, EPROTO)                                                                \
         /* The bus passes no descriptors, and what was asked for needs one. */                                        \
-        X(38, NO_DESCRIPTORS, NoDescriptors, EOPNOTSUPP) /* only ever made by the library */
+        X(38, NO_DESCRIPTORS, NoDescriptors, EOPNOTSUPP) /* only ever made by the library */                          \
+        /* What was asked for may have been done, and may not. */                                                     \
+        X(39, OUTCOME_UNKNOWN, OutcomeUnknown, ECONNABORTED)
 
 /* X(SQLITE_SYMBOL, SYMBOL): SQLite's primary result code -> row of the table above, where the code alone decides;
  * daemon/worker/sql-error.c looks closer at SQLITE_ERROR, SQLITE_READONLY and SQLITE_CANTOPEN. */

@@ -369,7 +369,7 @@ static int reply_channel(sd_bus_message *m, int fd, uint32_t page_size) {
         int r = sd_bus_message_new_method_return(m, &reply);
 
         if (r >= 0)
-                r = sd_bus_message_append(reply, "ha{sv}", fd, 1, "page-size", "u", page_size);
+                r = sd_bus_message_append(reply, "ha{sv}", fd, 2, "page-size", "u", page_size, "readonly", "b", true);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 

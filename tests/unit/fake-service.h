@@ -38,6 +38,7 @@ struct FakeService {
         fake_handler on_call;          /* may be NULL */
         const char *parameters[4];     /* names that Prepare tells, up to NULL */
         Stream rows;                   /* what a run sends; empty: nothing, its pipe stays open */
+        bool writes;                   /* Prepare and Query do not say that the statement is read-only */
         bool close_pipe;               /* closes the write end behind them */
         bool reply_late;               /* Fetch replies 20 ms after its rows went out, not before */
 
@@ -76,6 +77,7 @@ static inline void fake_reply_pipe(FakeService *f, sd_bus_message *m, uint64_t n
         CHECK(sd_bus_message_open_container(reply, 'a', "{sv}") >= 0);
         CHECK(sd_bus_message_append(reply, "{sv}", "page-size", "u", (uint32_t) SQLIPC_PAGE_SIZE_MIN) >= 0);
         CHECK(sd_bus_message_append(reply, "{sv}", "x-future", "as", 1, "whatever") >= 0);
+        CHECK(sd_bus_message_append(reply, "{sv}", "readonly", "b", !f->writes) >= 0);
         CHECK(sd_bus_message_open_container(reply, 'e', "sv") >= 0);
         CHECK(sd_bus_message_append(reply, "s", "parameters") >= 0);
         CHECK(sd_bus_message_open_container(reply, 'v', "as") >= 0);

@@ -10,7 +10,7 @@
 static FakeService f;
 static int channels[2]; /* the library's end until it is passed, ours */
 static atomic_int n_open;
-static bool refuse;
+static bool refuse, read_only;
 
 /* Counted where it is asked for: malloc(), calloc() and realloc() of the library. */
 static atomic_uint n_allocations;
@@ -45,7 +45,8 @@ static int on_call(FakeService *service, sd_bus_message *m, const char *member) 
                 CHECK(sd_bus_reply_method_errorf(m, "org.sqlipc1.Error.LimitsExceeded", "Enough.") >= 0);
         else {
                 CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, channels) >= 0);
-                CHECK(sd_bus_reply_method_return(m, "ha{sv}", channels[0], 1, "page-size", "u", (uint32_t) 65536) >= 0);
+                CHECK(sd_bus_reply_method_return(m, "ha{sv}", channels[0], 2, "page-size", "u", (uint32_t) 65536,
+                                                 "readonly", "b", read_only) >= 0);
                 close(channels[0]);
         }
         return 1;
@@ -56,6 +57,7 @@ static void start(sqlipc_transport transport) {
         f.on_call = on_call;
         n_open = 0;
         refuse = false;
+        read_only = true;
         channels[1] = -1;
         fake_set_result(&f, 1, 2); /* what comes down pipes */
         CHECK_INT(sqlipc_set_transport(f.connection, transport), 0);
@@ -320,6 +322,56 @@ static void test_end_of_file(void) {
         add_result(&s, number, 3, 4);
         answer(&s);
         check_end_of_result(b, 3, 4);
+        stop();
+}
+
+/* A request that may change the database is not sent twice, unless the service never began it, or never had it whole. */
+static void test_outcome_unknown(void) {
+        sqlipc_cursor *c;
+        uint64_t number;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        read_only = false;
+        c = query();
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        close(channels[1]); /* the service took it, and died */
+        channels[1] = -1;
+        CHECK_INT(next(c), -ECONNABORTED);
+        CHECK_INT(sqlipc_cursor_error_code(c), SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        CHECK_STRING(sqlipc_cursor_error_name(c), "org.sqlipc1.Error.OutcomeUnknown");
+        CHECK_INT(sqlipc_cursor_next(c), -ECONNABORTED);
+        CHECK_INT(n_open, 1);
+        CHECK_INT(f.n_query, 0);
+        stop();
+}
+
+static void test_never_began(void) {
+        sqlipc_cursor *c;
+        Stream s = STREAM_INIT;
+        uint64_t number;
+
+        start(SQLIPC_TRANSPORT_CHANNEL);
+        read_only = false;
+        c = query();
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        stream_add_error(&s, number, ERROR_SHUTTING_DOWN, "The service stops.");
+        answer(&s);
+        CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        add_result(&s, number, 3, 4);
+        answer(&s);
+        check_end_of_result(c, 3, 4);
+        close_cursor(c);
+
+        c = query(); /* in the library's buffer yet, when the service closes the channel */
+        close(channels[1]);
+        channels[1] = -1;
+        CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
+        CHECK_INT(request(&number), REQUEST_QUERY);
+        CHECK_INT(n_open, 2);
+        add_result(&s, number, 5, 6);
+        answer(&s);
+        check_end_of_result(c, 5, 6);
         stop();
 }
 
@@ -639,6 +691,8 @@ int main(void) {
                 TEST(test_row_stays),
                 TEST(test_crowded),
                 TEST(test_end_of_file),
+                TEST(test_outcome_unknown),
+                TEST(test_never_began),
                 TEST(test_back_to_the_bus),
                 TEST(test_nonsense),
                 TEST(test_wrong_answer),

@@ -113,7 +113,8 @@ static int on_call(FakeService *f, sd_bus_message *m, const char *member) {
 
         if (strcmp(member, "OpenRows") == 0) {
                 script.n_open++;
-                CHECK(sd_bus_reply_method_return(m, "ta(ssa{sv})a{sv}", (uint64_t) RUN, 1, "compiled", "", 0, 0) >= 0);
+                CHECK(sd_bus_reply_method_return(m, "ta(ssa{sv})a{sv}", (uint64_t) RUN, 1, "compiled", "", 0, 1,
+                                                 "readonly", "b", !f->writes) >= 0);
                 return 1;
         }
         if (strcmp(member, "NextRows") != 0)
@@ -373,6 +374,22 @@ static void test_no_descriptors_for_transport(void) {
         }
 }
 
+/* A statement that may have changed something: nobody knows whether it did. */
+static void test_outcome_unknown(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+
+        start(&f, "rh");
+        f.writes = true;
+        c = query(&f);
+        check_rows(c, 1, 3);
+        fake_wait_for(&script.n_next, 2);
+        fake_stop_service(&f);
+        check_failure(&f, c, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+        sqlipc_cursor_close(c);
+        stop(&f);
+}
+
 static void test_bus_lent(void) {
         FakeService f;
 
@@ -421,6 +438,7 @@ int main(void) {
                 TEST(test_statement_changes_sides),
                 TEST(test_no_descriptors),
                 TEST(test_no_descriptors_for_transport),
+                TEST(test_outcome_unknown),
                 TEST(test_bus_lent),
                 TEST(test_loop),
         };

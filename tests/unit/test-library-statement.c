@@ -249,6 +249,93 @@ static void test_query_arguments(void) {
         fake_done(&f);
 }
 
+static const char *fetch_error;
+
+/* The first Fetch is refused. */
+static int refuse_fetch(FakeService *f, sd_bus_message *m, const char *member) {
+        if (strcmp(member, "Fetch") != 0 || f->n_fetch > 1)
+                return 0;
+        CHECK(sd_bus_reply_method_errorf(m, fetch_error, "No.") >= 0);
+        return 1;
+}
+
+static void check_refused_fetch(bool writes, const char *error, bool repeated) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        fake_set_result(&f, 1, 2);
+        f.writes = writes;
+        f.on_call = refuse_fetch;
+        fetch_error = error;
+        s = prepare(&f);
+        if (repeated) {
+                c = execute(s);
+                check_rows(c, 1, 2);
+                check_end(c);
+                sqlipc_cursor_close(c);
+        } else {
+                CHECK(sqlipc_execute(s, &c) < 0);
+                CHECK_STRING(sqlipc_statement_error_name(s), error);
+        }
+        CHECK_INT(f.n_fetch, 1 + repeated);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+/* What the service says decides whether a request is repeated; and if that is not enough, whether it changes anything. */
+static void test_repeated(void) {
+        for (int writes = 0; writes <= 1; writes++) {
+                check_refused_fetch(writes, "org.sqlipc1.Error.UnknownStatement", true);
+                check_refused_fetch(writes, "org.sqlipc1.Error.ShuttingDown", true);
+                check_refused_fetch(writes, "org.sqlipc1.Error.PipeClosed", true);
+                check_refused_fetch(writes, "org.sqlipc1.Error.WorkerLost", !writes);
+                check_refused_fetch(writes, "org.sqlipc1.Error.Busy", false);
+        }
+}
+
+/* The service took the request and died: before its reply, or in the middle of the result. */
+static int die(FakeService *f, sd_bus_message *m, const char *member) {
+        (void) m;
+        if (strcmp(member, "Fetch") != 0 && strcmp(member, "Query") != 0)
+                return 0;
+        f->stop = true;
+        return 1;
+}
+
+static void check_outcome(bool writes, int r, sqlipc_error code) {
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        f.writes = writes;
+        f.on_call = die;
+        s = prepare(&f);
+        CHECK_INT(sqlipc_execute(s, &c), r);
+        CHECK_INT(sqlipc_statement_error_code(s), code);
+        CHECK_INT(f.n_fetch, 1);
+        sqlipc_finalize(s);
+        fake_done(&f);
+
+        fake_start(&f);
+        f.writes = writes;
+        fake_set_unfinished(&f, 1, 2);
+        c = query(&f);
+        check_rows(c, 1, 2);
+        fake_stop_service(&f);
+        check_failure(&f, c, r, code);
+        CHECK_INT(f.n_query, 1);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
+static void test_outcome_unknown(void) {
+        check_outcome(false, -ECONNRESET, SQLIPC_ERROR_DAEMON_LOST);
+        check_outcome(true, -ECONNABORTED, SQLIPC_ERROR_OUTCOME_UNKNOWN);
+}
+
 /* What the last Query or Fetch limits the run to; 0: nothing. */
 static uint64_t last_timeout(FakeService *f, bool is_query) {
         const char *key;
@@ -483,6 +570,8 @@ int main(void) {
                 TEST(test_bind),
                 TEST(test_bind_by_name),
                 TEST(test_query_arguments),
+                TEST(test_repeated),
+                TEST(test_outcome_unknown),
                 TEST(test_run_timeout),
                 TEST(test_errors_of_objects),
                 TEST(test_error_of_execution),

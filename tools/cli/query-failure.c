@@ -134,6 +134,7 @@ int query_settle(Query *query, int r) {
 bool query_is_lost(sqlipc_connection *connection) {
         switch (sqlipc_error_code(connection)) {
         case SQLIPC_ERROR_DAEMON_LOST:
+        case SQLIPC_ERROR_OUTCOME_UNKNOWN:
         case SQLIPC_ERROR_SHUTTING_DOWN: /* workers say so when their supervisor is killed */
                 return true;
         default:

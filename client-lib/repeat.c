@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What became of requests without a result (repeat.h). Library. */
+#include <stdio.h>
+#include <string.h>
+
+#include "repeat.h"
+
+/* The bus driver refuses an instance of the service that gave up its name. The service itself has no such error for a run.
+ * */
+static bool is_refused_by_bus(sd_bus_message *reply, const Error *e) {
+        static const char bus[] = "org.freedesktop.DBus.Error.";
+        const char *sender = sd_bus_message_get_sender(reply);
+
+        if (strncmp(e->name, bus, strlen(bus)) != 0)
+                return e->result == -EHOSTDOWN;
+        return e->result == -EHOSTDOWN ||
+               (e->number == ERROR_ACCESS_DENIED && sender && strcmp(sender, "org.freedesktop.DBus") == 0);
+}
+
+Fate fate_of_reply(sd_bus_message *reply, const Error *e) {
+        switch (e->number) {
+        case ERROR_UNKNOWN_STATEMENT:
+        case ERROR_PIPE_CLOSED:
+        case ERROR_SHUTTING_DOWN:
+                return FATE_NOT_BEGUN;
+        case ERROR_WORKER_LOST:
+                return FATE_WORKER_LOST;
+        default:
+                if (is_refused_by_bus(reply, e))
+                        return FATE_NOT_BEGUN;
+                return e->number == ERROR_DAEMON_LOST ? FATE_UNKNOWN : FATE_ENDED;
+        }
+}
+
+Fate fate_of_frame(uint32_t number) {
+        return number == ERROR_UNKNOWN_STATEMENT || number == ERROR_SHUTTING_DOWN ? FATE_NOT_BEGUN : FATE_ENDED;
+}
+
+bool may_repeat(Fate fate, bool read_only) {
+        switch (fate) {
+        case FATE_NOT_BEGUN:
+                return true;
+        case FATE_WORKER_LOST:
+        case FATE_UNKNOWN:
+                return read_only;
+        case FATE_ENDED:
+                return false;
+        }
+        return false;
+}
+
+void error_set_outcome(Error *e, Fate fate, bool read_only) {
+        char before[200];
+
+        if (fate != FATE_UNKNOWN || read_only)
+                return;
+        (void) snprintf(before, sizeof before, "%.199s", e->message);
+        (void) error_set(e, ERROR_OUTCOME_UNKNOWN, "%s%sIt is unknown whether the statement took effect.", before,
+                         before[0] ? " " : "");
+}
