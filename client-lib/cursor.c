@@ -526,6 +526,26 @@ _public_ int sqlipc_cursor_next(sqlipc_cursor *c) {
         return -EAGAIN;
 }
 
+_public_ int sqlipc_cursor_next_block(sqlipc_cursor *c, size_t n_rows_max, const sqlipc_value **ret_values,
+                                      size_t *ret_n_rows) {
+        int r;
+
+        if (!c)
+                return -EINVAL;
+        if (!ret_values || !ret_n_rows)
+                return report(c, connection_fail_errno(c->connection, -EINVAL));
+        r = sqlipc_cursor_next(c);
+        if (r <= 0)
+                return r;
+        r = block_take(&c->run->block, &c->run->decoder, n_rows_max, ret_n_rows);
+        if (r < 0) { /* a row was taken and cannot be handed out: what comes after it is no whole result */
+                cursor_fail_errno(c, r);
+                return connection_fail(c->connection, &c->error);
+        }
+        *ret_values = c->run->block.values;
+        return 1;
+}
+
 _public_ int sqlipc_cursor_cancel(sqlipc_cursor *c) {
         int saved = errno; /* may run in a signal handler */
         uint64_t one = 1;

@@ -46,6 +46,7 @@ void run_done(Run *run) {
         buffer_done(&run->backlog);
         run_close_pipe(run);
         page_decoder_done(&run->decoder);
+        block_done(&run->block);
         free(steal(run->owner));
         free(steal(run->path));
 }

@@ -10,6 +10,7 @@
 #ifndef SQLIPC_RUN_H
 #define SQLIPC_RUN_H
 
+#include "block.h"
 #include "channel.h"
 #include "page-decoder.h"
 #include "row-memory.h"
@@ -32,6 +33,7 @@ struct Run {
         int fd;                /* read end; -1: no pipe yet, or no more */
         bool at_end_of_file;
         PageDecoder decoder;
+        Block block;           /* of the rows under the cursor */
         RowMemory row_memory;  /* the decoder's, of long rows */
         Call *call;            /* Fetch, Query, OpenRows, or the question whether the daemon still lives */
         uint64_t number;       /* 0: not known yet; on a channel the request's */

@@ -444,6 +444,31 @@ int sqlipc_query_with(sqlipc_connection *connection, const char *database, const
  */
 int sqlipc_cursor_next(sqlipc_cursor *cursor);
 
+/** A value of a block. Its layout does not change; `size` is 0 but for TEXT and BLOB. */
+typedef struct sqlipc_value {
+        sqlipc_type type;
+        uint32_t size;           /* bytes; of TEXT without the NUL behind it */
+        union {
+                int64_t integer; /* SQLIPC_INTEGER; 0 of SQLIPC_NULL */
+                double real;     /* SQLIPC_REAL */
+                const char *text; /* SQLIPC_TEXT */
+                const void *blob; /* SQLIPC_BLOB, not NULL if it is empty */
+        } as;
+} sqlipc_value;
+
+/**
+ * sqlipc_cursor_next() for many rows at once, for programs that convert each value: it takes the next row, and with it those
+ * behind it that are there already, at most `n_rows_max` (0: as many as the library likes, some thousand values). On 1,
+ * `*ret_values` are the values of `*ret_n_rows` rows, one row after the other: value `column` of row `i` of the block is at
+ * index i * sqlipc_column_count() + column. They and the bytes that they point to are valid until the next call of this
+ * function or of sqlipc_cursor_next() on this cursor, its close, or the next execution of its statement. The current row, of
+ * sqlipc_column_int64() and the like, is the last of the block. The two functions may be called in turn.
+ *
+ * Errors: those of sqlipc_cursor_next(). Where a block ends before what is wrong, the next call says so.
+ * Since: 0.1
+ */
+int sqlipc_cursor_next_block(sqlipc_cursor *cursor, size_t n_rows_max, const sqlipc_value **ret_values, size_t *ret_n_rows);
+
 /**
  * Frees the cursor, ending its run if that goes on. Never blocks. NULL is allowed. Returns NULL.
  * Since: 0.1

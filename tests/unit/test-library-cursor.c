@@ -129,6 +129,81 @@ static void test_row_too_large(void) {
         fake_done(&f);
 }
 
+/* Many rows at once are the same rows, whichever function takes which of them. */
+static void test_blocks(void) {
+        const sqlipc_value *values = NULL;
+        FakeService f;
+        sqlipc_cursor *c;
+        size_t n = 0;
+
+        fake_start(&f);
+        add_every_type(&f.rows);
+        c = query(&f);
+        CHECK_INT(sqlipc_cursor_next_block(c, 0, &values, &n), 1);
+        CHECK_INT(n, 1);
+        CHECK_INT(values[0].type, SQLIPC_INTEGER);
+        CHECK_INT(values[0].as.integer, INT64_MIN);
+        CHECK_INT(values[1].type, SQLIPC_REAL);
+        CHECK(values[1].as.real == 1e300);
+        CHECK_INT(values[2].type, SQLIPC_TEXT);
+        CHECK_INT(values[2].size, 3);
+        CHECK(memcmp(values[2].as.text, "a\0b\0", 4) == 0);
+        CHECK_INT(values[3].type, SQLIPC_BLOB);
+        CHECK_INT(values[3].size, 1);
+        CHECK(*(const uint8_t *) values[3].as.blob == 0xff);
+        CHECK_INT(values[4].size, 0);
+        CHECK(values[4].as.blob);
+        CHECK_INT(values[5].type, SQLIPC_NULL);
+        CHECK_INT(sqlipc_cursor_next_block(c, 0, &values, &n), 0);
+        sqlipc_cursor_close(c);
+
+        fake_set_unfinished(&f, 1, 100);
+        fake_add_rows(&f.rows, FAKE_RUN, 101, 103);
+        stream_add_end(&f.rows, FAKE_RUN, 103);
+        c = query(&f);
+        check_rows(c, 1, 2);
+        CHECK_INT(sqlipc_cursor_next_block(c, 10, &values, &n), 1);
+        CHECK_INT(n, 10);
+        for (size_t i = 0; i < n; i++)
+                CHECK_INT(values[i].as.integer, 3 + i);
+        CHECK_INT(sqlipc_column_int64(c, 0), 12);
+        check_rows(c, 13, 13);
+        CHECK_INT(sqlipc_cursor_next_block(c, 0, &values, &n), 1); /* to the end of the frame */
+        CHECK_INT(n, 87);
+        CHECK_INT(values[86].as.integer, 100);
+        CHECK_INT(sqlipc_cursor_next_block(c, SIZE_MAX, &values, &n), 1);
+        CHECK_INT(n, 3);
+        CHECK_INT(sqlipc_cursor_next_block(c, 1, NULL, &n), -EINVAL);
+        CHECK_INT(sqlipc_cursor_next_block(NULL, 1, &values, &n), -EINVAL);
+        check_end(c);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
+/* What is wrong behind a block is told after it. */
+static void test_block_before_garbage(void) {
+        const sqlipc_value *values;
+        FakeService f;
+        sqlipc_cursor *c;
+        size_t n;
+
+        fake_start(&f);
+        fake_set_unfinished(&f, 1, 3);
+        for (size_t i = f.rows.size; i-- > 0;)
+                if (f.rows.bytes[i] == 3) {
+                        f.rows.bytes[i - 5] = 77; /* type and end come before the value */
+                        break;
+                }
+        c = query(&f);
+        CHECK_INT(sqlipc_cursor_next_block(c, 0, &values, &n), 1);
+        CHECK_INT(n, 2);
+        CHECK_INT(values[1].as.integer, 2);
+        CHECK_INT(sqlipc_cursor_next_block(c, 0, &values, &n), -EBADMSG);
+        CHECK_INT(sqlipc_cursor_next(c), -EBADMSG);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
 /* ---- ends --------------------------------------------------------------------------------------------------------- */
 
 static void test_error_frame(void) {
@@ -642,6 +717,8 @@ int main(void) {
         static const Test tests[] = {
                 TEST(test_values),
                 TEST(test_query),
+                TEST(test_blocks),
+                TEST(test_block_before_garbage),
                 TEST(test_rows_before_reply),
                 TEST(test_row_too_large),
                 TEST(test_error_frame),

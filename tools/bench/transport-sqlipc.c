@@ -26,14 +26,15 @@ static int open_channel(Transport *transport) {
         return open_library(transport, SQLIPC_TRANSPORT_CHANNEL);
 }
 
-static int fetch_library(Transport *transport, const char *sql, Copy *copy, sqlipc_transport way) {
+static int fetch_library(Transport *transport, const char *sql, Copy *copy, sqlipc_transport way,
+                         int (*take_rows)(sqlipc_cursor *, Copy *)) {
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
         sqlipc_connection *connection = transport->own;
         int r;
 
         r = sqlipc_query(connection, transport->setup->options->database, sql, &cursor, NULL);
         if (r >= 0)
-                r = library_copy_rows(cursor, copy);
+                r = take_rows(cursor, copy);
         if (r < 0)
                 return library_failed(connection, r, sql);
         if (sqlipc_cursor_get_transport(cursor) != way)
@@ -43,11 +44,50 @@ static int fetch_library(Transport *transport, const char *sql, Copy *copy, sqli
 }
 
 static int fetch_by_pipe(Transport *transport, const char *sql, Copy *copy) {
-        return fetch_library(transport, sql, copy, SQLIPC_TRANSPORT_PIPE);
+        return fetch_library(transport, sql, copy, SQLIPC_TRANSPORT_PIPE, library_copy_rows);
 }
 
 static int fetch_by_channel(Transport *transport, const char *sql, Copy *copy) {
-        return fetch_library(transport, sql, copy, SQLIPC_TRANSPORT_CHANNEL);
+        return fetch_library(transport, sql, copy, SQLIPC_TRANSPORT_CHANNEL, library_copy_rows);
+}
+
+/* One row after the other, as service_copy_row() takes them. */
+static void copy_block(const sqlipc_value *values, size_t n_values, Copy *copy) {
+        for (size_t i = 0; i < n_values; i++) {
+                const sqlipc_value *v = &values[i];
+
+                switch (v->type) {
+                case SQLIPC_INTEGER:
+                        copy_integer(copy, v->as.integer);
+                        break;
+                case SQLIPC_REAL:
+                        copy_real(copy, v->as.real);
+                        break;
+                case SQLIPC_TEXT:
+                case SQLIPC_BLOB:
+                        copy_bytes(copy, v->type, v->as.blob, v->size);
+                        break;
+                case SQLIPC_NULL:
+                        copy_null(copy);
+                        break;
+                }
+        }
+}
+
+static int copy_blocks(sqlipc_cursor *cursor, Copy *copy) {
+        const sqlipc_value *values;
+        size_t n_rows;
+        int r;
+
+        while ((r = sqlipc_cursor_next_block(cursor, 0, &values, &n_rows)) > 0) {
+                copy_block(values, n_rows * sqlipc_column_count(cursor), copy);
+                copy->n_rows += n_rows;
+        }
+        return r;
+}
+
+static int fetch_blocks(Transport *transport, const char *sql, Copy *copy) {
+        return fetch_library(transport, sql, copy, SQLIPC_TRANSPORT_PIPE, copy_blocks);
 }
 
 static void close_library(Transport *transport) {
@@ -60,6 +100,15 @@ const TransportKind transport_sqlipc = {
         .ours = true,
         .open = open_pipe,
         .fetch = fetch_by_pipe,
+        .close = close_library,
+};
+
+const TransportKind transport_sqlipc_blocks = {
+        .name = "sqlipc, pipe, blocks",
+        .how = "the same with many rows for each call of the library; typed",
+        .ours = true,
+        .open = open_pipe,
+        .fetch = fetch_blocks,
         .close = close_library,
 };
 

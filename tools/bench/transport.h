@@ -64,8 +64,8 @@ int transport_failed(const Transport *transport, int r, const char *what);
 /** Copies transport->values, converted to the types of the setup. -EBADMSG: a number is none. */
 int transport_copy_text(const Transport *transport, Copy *copy);
 
-extern const TransportKind transport_usual, transport_fastest, transport_function, transport_sqlipc, transport_channel,
-        transport_sqlipc_pages, transport_socket, transport_pipe, transport_vmsplice, transport_ring, transport_message,
-        transport_peer;
+extern const TransportKind transport_usual, transport_fastest, transport_function, transport_sqlipc, transport_sqlipc_blocks,
+        transport_channel, transport_sqlipc_pages, transport_socket, transport_pipe, transport_vmsplice, transport_ring,
+        transport_message, transport_peer;
 
 #endif

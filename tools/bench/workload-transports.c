@@ -23,7 +23,7 @@ enum {
         USUAL, /* the first ones of `kinds` */
         FASTEST,
         SQLIPC = 3,
-        FIRST_RIVAL = 5,
+        FIRST_RIVAL = 6,
 };
 enum { POINTS = 5 }; /* of the chart by number of rows */
 
@@ -32,6 +32,7 @@ static const TransportKind *const kinds[] = {
         [FASTEST] = &transport_fastest,
         &transport_function,
         [SQLIPC] = &transport_sqlipc,
+        &transport_sqlipc_blocks,
         &transport_channel,
         [FIRST_RIVAL] = &transport_socket,
         &transport_pipe,
