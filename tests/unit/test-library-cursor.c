@@ -156,7 +156,9 @@ static void test_blocks(void) {
         CHECK_INT(values[5].type, SQLIPC_NULL);
         CHECK_INT(sqlipc_cursor_next_block(c, 0, &values, &n), 0);
         sqlipc_cursor_close(c);
+        fake_done(&f);
 
+        fake_start(&f);
         fake_set_unfinished(&f, 1, 100);
         fake_add_rows(&f.rows, FAKE_RUN, 101, 103);
         stream_add_end(&f.rows, FAKE_RUN, 103);
@@ -421,8 +423,8 @@ static void test_close_connection_midway(void) {
         ended = query(&f);
         check_rows(ended, 1, 1);
         check_end(ended);
+        executed = prepare(&f); /* the service is done with the rows of the query */
         fake_set_unfinished(&f, 1, 10);
-        executed = prepare(&f);
         of_statement = execute(executed);
         check_rows(of_statement, 1, 3);
         idle = prepare(&f);
