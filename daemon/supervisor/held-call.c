@@ -5,6 +5,7 @@
 
 #include "bus-error.h"
 #include "held-call.h"
+#include "manage.h"
 #include "manager.h"
 #include "policy.h"
 #include "polkit.h"
@@ -274,17 +275,20 @@ static int hold(Manager *m, Peer *p, sd_bus_message *message, char *object, char
         return 1;
 }
 
-static bool is_full(const Manager *m, const Peer *p) {
+bool held_call_is_full(const Manager *m, const Peer *p) {
         const User *u = g_hash_table_lookup(m->users, GUINT_TO_POINTER(p->uid));
 
         return u && u->n_held_calls >= HELD_CALLS_MAX;
 }
 
+int held_call_refuse(Refusal *refusal) {
+        return refuse(refusal, ERROR_LIMITS_EXCEEDED,
+                      "Your programs have %u calls waiting for polkit: call again when those are answered.", HELD_CALLS_MAX);
+}
+
 static int refuse_more(sd_bus_message *message) {
         g_auto(Refusal) refusal = REFUSAL_INIT;
-        int r = refuse(&refusal, ERROR_LIMITS_EXCEEDED,
-                       "Your programs have %u calls waiting for polkit: call again when those are answered.",
-                       HELD_CALLS_MAX);
+        int r = held_call_refuse(&refusal);
 
         return bus_error_reply_refusal(message, r, &refusal);
 }
@@ -327,7 +331,7 @@ static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error)
                 open_all_questions(open, m, p);
         bool must_wait = g_hash_table_size(open) > 0 || is_held_up(p, object);
         /* Names that do not exist are refused alike, so that this does not tell which do. */
-        if (is_full(m, p) && (must_wait || (name && !may_use_by_name(m, p, name))))
+        if (held_call_is_full(m, p) && (must_wait || (name && !may_use_by_name(m, p, name))))
                 return refuse_more(message);
         if (!must_wait)
                 return 0;
@@ -355,6 +359,7 @@ void held_call_stop(Manager *m, const char *sentence) {
                 GList *next;
 
                 polkit_forget(p);
+                manage_stop(p, sentence);
                 for (GList *k = p->held.head; k; k = next) {
                         HeldCall *h = k->data;
                         Failure failure = { .error = ERROR_SHUTTING_DOWN, .sql_offset = -1, .message = sentence };

@@ -20,12 +20,17 @@
 #include <systemd/sd-bus.h>
 
 #include "peer.h"
+#include "refusal.h"
 
 /* Calls of one uid that are held at once, of all its clients. */
 #define HELD_CALLS_MAX 16u
 
 /* Starts to look at each call. Before peer_watch(): of filters, the last one added runs first. */
 int held_call_watch(Manager *m);
+
+/* The uid of a peer has all the calls held that it may have, and the refusal of one more (LIMITS_EXCEEDED). */
+bool held_call_is_full(const Manager *m, const Peer *p);
+int held_call_refuse(Refusal *refusal);
 
 /* The call that is being dispatched was held, and is answered by what polkit last said. */
 bool held_call_came_round(const Manager *m, sd_bus_message *message);

@@ -8,6 +8,7 @@
 #include "clients-bus.h"
 #include "config.h"
 #include "lists-bus.h"
+#include "manage.h"
 #include "manager.h"
 #include "options.h"
 #include "policy.h"
@@ -167,20 +168,20 @@ static void on_reloaded(Manager *manager, int r, void *userdata) {
                 (void) bus_error_reply_refusal(call, r, &refusal); /* whoever asked may be gone */
 }
 
-static int reload(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+static int reload_now(sd_bus_message *m, Manager *manager, uint64_t number, Refusal *refusal) {
         sd_bus_message *call;
-        Options options;
-        int r = options_read(m, 0, &options, refusal);
+        int r = waiting_call_new(m, &call);
 
-        if (r < 0)
-                return r;
-        if (!peer_is_administrator(manager, peer_of(manager, m)))
-                return refuse(refusal, ERROR_ACCESS_DENIED,
-                              "Only root, or the user that the service runs as, may reload it.");
-        r = waiting_call_new(m, &call);
         if (r >= 0)
                 manager_reload(manager, on_reloaded, call);
         return r;
+}
+
+static int reload(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+        Options options;
+        int r = options_read(m, 0, &options, refusal);
+
+        return r < 0 ? r : manage_call(manager, m, reload_now, 0, refusal);
 }
 
 /* ---- Lists ---- */
@@ -226,10 +227,39 @@ static int list_channels(sd_bus_message *m, Manager *manager, Refusal *refusal) 
         return reply_list(m, manager, lists_bus_append_channels, refusal);
 }
 
+/* The run or channel of this number that CancelRun can end, and whose it is; both NULL: there is none. */
+static const User *find_running(const Manager *manager, uint64_t number, Run **ret_run, Channel **ret_channel) {
+        Run *run = g_hash_table_lookup(manager->runs, &number);
+        Channel *channel = g_hash_table_lookup(manager->channels, &number);
+
+        *ret_run = run && run->kind != RUN_PREPARE ? run : NULL;
+        *ret_channel = channel && channel->run.running ? channel : NULL;
+        return *ret_run ? run->user : *ret_channel ? channel->user : NULL;
+}
+
+static int cancel_now(sd_bus_message *m, Manager *manager, uint64_t number, Refusal *refusal) {
+        Channel *channel;
+        Run *run;
+        const User *owner = find_running(manager, number, &run, &channel);
+        const Peer *peer = peer_of(manager, m);
+        const char *sentence = owner && peer->uid == owner->uid ? "The query was cancelled." :
+                                                                  "The administrator cancelled the query.";
+
+        if (run)
+                run_cancel(run, ERROR_CANCELLED, sentence);
+        else if (channel)
+                channel_cancel(channel, sentence);
+        else
+                return refuse(refusal, ERROR_UNKNOWN_RUN, "There is no run %" PRIu64 "; it may have ended.", number);
+        return sd_bus_reply_method_return(m, "a{sv}", 0);
+}
+
+/* polkit is asked about numbers that name no run, too: its answer must not tell which numbers others have. */
 static int cancel_run(sd_bus_message *m, Manager *manager, Refusal *refusal) {
-        static const char sentence[] = "The administrator cancelled the query.";
         uint64_t number;
+        Channel *channel;
         Options options;
+        Run *run;
         int r = sd_bus_message_read_basic(m, 't', &number);
 
         if (r < 0)
@@ -237,18 +267,10 @@ static int cancel_run(sd_bus_message *m, Manager *manager, Refusal *refusal) {
         r = options_read(m, 0, &options, refusal);
         if (r < 0)
                 return r;
-        if (peer_of(manager, m)->uid != 0)
-                return refuse(refusal, ERROR_ACCESS_DENIED,
-                              "Only root may cancel the runs of others; use Cancel of the database for your own.");
-        Run *run = g_hash_table_lookup(manager->runs, &number);
-        Channel *channel = g_hash_table_lookup(manager->channels, &number);
-        if (run && run->kind != RUN_PREPARE)
-                run_cancel(run, ERROR_CANCELLED, sentence);
-        else if (channel && channel->run.running)
-                channel_cancel(channel, sentence);
-        else
-                return refuse(refusal, ERROR_UNKNOWN_RUN, "There is no run %" PRIu64 "; it may have ended.", number);
-        return sd_bus_reply_method_return(m, "a{sv}", 0);
+        const User *owner = find_running(manager, number, &run, &channel);
+        if (owner && owner->uid == peer_of(manager, m)->uid)
+                return cancel_now(m, manager, number, refusal);
+        return manage_call(manager, m, cancel_now, number, refusal);
 }
 
 BUS_METHOD(list_databases)

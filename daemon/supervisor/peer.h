@@ -28,6 +28,7 @@ typedef struct Peer {
         GHashTable *answers; /* policy.h: name of a database -> what polkit last said about the peer */
         GQueue questions;    /* of PolkitQuestion, by its peer_link */
         GQueue held;         /* of HeldCall, by its link */
+        GQueue managed;      /* of ManagedCall, by its link */
 } Peer;
 
 /* Starts to look at each method call and at names that vanish. */

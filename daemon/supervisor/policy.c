@@ -6,6 +6,7 @@
 #include "channel.h"
 #include "held-call.h"
 #include "log.h"
+#include "manage.h"
 #include "manager.h"
 #include "policy.h"
 #include "run.h"
@@ -147,6 +148,10 @@ static void keep_answer(Peer *p, const PolkitReply *reply) {
 }
 
 void policy_on_answer(Manager *m, Peer *p, const PolkitReply *reply) {
+        if (!reply->database) {
+                manage_on_answer(p, reply);
+                return;
+        }
         const Database *d = manager_find_database(m, reply->database);
 
         keep_answer(p, reply);
@@ -185,6 +190,7 @@ bool policy_is_busy(const Manager *m) {
 void policy_forget_peer(Peer *p) {
         polkit_forget(p);
         held_call_forget(p);
+        manage_forget(p);
 }
 
 void policy_stop(Manager *m, const char *sentence) {

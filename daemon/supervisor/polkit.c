@@ -21,7 +21,7 @@ typedef struct PolkitQuestion {
         Manager *manager;   /* not owned */
         Peer *peer;         /* not owned: owns this, in its `questions` */
         User *user;         /* reference */
-        char *database;
+        char *database;     /* NULL: about org.sqlipc1.manage */
         bool interactive, announce;
         uint64_t n_changes; /* Polkit's, when it was sent */
         char cancellation_id[CANCELLATION_ID_SIZE];
@@ -111,8 +111,8 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
                 m->polkit.authority = g_strdup(sd_bus_message_get_sender(reply));
         } else /* of all databases: once a minute is enough */
                 log_event_limited(LOG_EVENT_POLKIT_ABSENT, NULL, &(LogFields) {},
-                                  "polkit did not answer (%s), so Polkit=yes lets nobody in: install polkitd, and the "
-                                  "action " POLKIT_ACTION ".",
+                                  "polkit did not answer (%s), so Polkit=yes lets no user in: install polkitd, and the "
+                                  "actions " POLKIT_ACTION_READ " and " POLKIT_ACTION_MANAGE ".",
                                   sd_bus_message_is_method_error(reply, NULL) ? sd_bus_message_get_error(reply)->message :
                                                                                 strerror(-r));
         question_free(q);
@@ -125,9 +125,10 @@ static int append_question(sd_bus_message *call, const PolkitQuestion *q) {
         int r = sd_bus_message_append(call, "(sa{sv})", "system-bus-name", 1, "name", "s", q->peer->name);
 
         if (r >= 0)
-                r = sd_bus_message_append(call, "s", POLKIT_ACTION);
+                r = sd_bus_message_append(call, "s", q->database ? POLKIT_ACTION_READ : POLKIT_ACTION_MANAGE);
         if (r >= 0)
-                r = sd_bus_message_append(call, "a{ss}", 1, "database", q->database);
+                r = q->database ? sd_bus_message_append(call, "a{ss}", 1, "database", q->database) :
+                                  sd_bus_message_append(call, "a{ss}", 0);
         if (r < 0)
                 return r;
         return sd_bus_message_append(call, "us", q->interactive ? ALLOW_USER_INTERACTION : 0, q->cancellation_id);
@@ -206,7 +207,7 @@ static PolkitQuestion *find_question(const Peer *p, const char *database, bool i
         for (GList *i = p->questions.head; i; i = i->next) {
                 PolkitQuestion *q = i->data;
 
-                if (q->interactive == interactive && strcmp(q->database, database) == 0)
+                if (q->interactive == interactive && g_strcmp0(q->database, database) == 0)
                         return q;
         }
         return NULL;

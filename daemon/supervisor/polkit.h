@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Questions to polkit: may this client read that database? Supervisor.
+ * Questions to polkit: may this client read that database, or manage the service? Supervisor.
  *
- * One action, org.sqlipc1.read, with the database's name as the detail "database", so that rules decide for each. The
- * subject is the client's bus name, which polkit looks up itself. A question has no deadline (a user may have to find a
- * password) and is taken back when the client vanishes. Its answer goes to policy_on_answer().
+ * The action org.sqlipc1.read comes with the database's name as the detail "database", so that rules decide for each. A
+ * question without a database is about org.sqlipc1.manage. The subject is the client's bus name, which polkit looks up
+ * itself. A question has no deadline (a user may have to find a password) and is taken back when the client vanishes. Its
+ * answer goes to policy_on_answer().
  *
  * dbus-daemon lets a connection wait for 128 replies. A question without interaction ends soon: POLKIT_PLAIN_MAX of them
  * are on their way, POLKIT_PLAIN_UID_MAX for one uid. The others wait, and uids take turns, so that one which asks for long
@@ -23,7 +24,8 @@
 #include "refusal.h"
 
 #define POLKIT_BUS_NAME "org.freedesktop.PolicyKit1"
-#define POLKIT_ACTION "org.sqlipc1.read"
+#define POLKIT_ACTION_READ "org.sqlipc1.read"
+#define POLKIT_ACTION_MANAGE "org.sqlipc1.manage"
 
 #define POLKIT_PLAIN_MAX 64u
 #define POLKIT_PLAIN_UID_MAX 16u
@@ -56,15 +58,15 @@ typedef struct PolkitAccount {
 
 /* What became of a question. */
 typedef struct PolkitReply {
-        const char *database;
+        const char *database;   /* NULL: it was about org.sqlipc1.manage */
         PolkitAnswer answer;
         bool interactive;
         bool announce;          /* as of polkit_ask() */
         bool outdated;          /* polkit's answers were forgotten while it was asked: this one holds just now */
 } PolkitReply;
 
-/* Asks about `database` without interaction, unless that is being asked already. `announce`: handed on, if anybody who asked
- * wanted it. */
+/* Asks about `database` (NULL: org.sqlipc1.manage) without interaction, unless that is being asked already. `announce`:
+ * handed on, if any of those that asked wanted it. */
 void polkit_ask(Manager *m, Peer *p, const char *database, bool announce);
 
 /* The same with interaction. LIMITS_EXCEEDED. */

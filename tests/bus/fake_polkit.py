@@ -2,9 +2,10 @@
 """polkit's authority as a real service on the private bus, which says what a test wants. It lives in a thread of its own,
 since the tests' clients block.
 
-What it says is looked up in `rules` by the database's name: "yes", "no", "challenge", "error" or "hang" (until answer() or
-CancelCheckAuthorization); a pair is (without interaction, with interaction). Who is not there is "no". Like polkit it knows
-an open question by its sender and cancellation id, and refuses a second one of the same.
+What it says is looked up in `rules` by the database's name, or by the action of a question without one: "yes", "no",
+"challenge", "error" or "hang" (until answer() or CancelCheckAuthorization); a pair is (without interaction, with
+interaction). Who is not there is "no". Like polkit it knows an open question by its sender and cancellation id, and refuses
+a second one of the same.
 """
 import threading
 
@@ -30,7 +31,7 @@ RESULTS = {"yes": (True, False, {}), "no": (False, False, {}), "challenge": (Fal
 class Question:
     def __init__(self, arguments):
         (kind, subject), self.action, self.details, self.flags, self.cancellation_id = arguments
-        self.kind, self.client, self.database = kind, subject["name"], self.details["database"]
+        self.kind, self.client, self.database = kind, subject["name"], self.details.get("database", "org.sqlipc1.manage")
 
 
 class FakePolkit:

@@ -512,4 +512,72 @@ def stop():
     service.start()
 
 
+MANAGE = "org.sqlipc1.manage"
+ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
+
+
+@needs_root
+def manage_without_a_challenge():
+    """CancelRun of another's run and Reload are for those whom polkit allows org.sqlipc1.manage; one's own need nothing"""
+    with polkit() as fake, client(UID_A) as one, client(UID_B) as two, client(UID_A) as twin:
+        run = one.query("open", ENDLESS)
+        for number in (run.number, 12345):
+            expect("AccessDenied", two.manager, "CancelRun", "(ta{sv})", number)
+        expect("AccessDenied", two.manager, "Reload")
+        (first, *_) = fake.questions
+        equal((first.action, first.client, first.details), (MANAGE, two.name(), {}), "question")
+        equal(fake.asked(), [(MANAGE, False)] * 3, "questions")
+        fake.rules[MANAGE] = "yes"
+        equal(two.manager("Reload")[0]["databases"], len(NAMES) + 1, "databases that Reload published")
+        two.manager("CancelRun", "(ta{sv})", run.number)
+        expect("Cancelled", run.read)
+        expect("UnknownRun", two.manager, "CancelRun", "(ta{sv})", 12345)
+        fake.forget()
+        run = one.query("open", ENDLESS)
+        twin.manager("CancelRun", "(ta{sv})", run.number)
+        expect("Cancelled", run.read)
+        for uid in (None, UID_DAEMON):
+            with client(uid) as administrator:
+                administrator.manager("Reload")
+        equal(fake.asked(), [], "questions about those who need none")
+        run.close()
+
+
+@needs_root
+def manage_with_a_challenge():
+    """For org.sqlipc1.manage a user is asked to authenticate only if the call allows it, and each time"""
+    with polkit(**{MANAGE: ("challenge", "yes")}) as fake, client(interactive=True) as one, client(UID_B) as quiet:
+        expect(INTERACTIVE_REQUIRED, quiet.manager, "Reload")
+        equal(fake.asked(), [(MANAGE, False)], "questions about a call that allows none")
+        for _ in range(2):
+            one.manager("Reload")
+        equal(fake.asked(), [(MANAGE, False), (MANAGE, True)] * 2, "questions")
+        fake.rules[MANAGE] = ("challenge", "no")
+        expect("AccessDenied", one.manager, "Reload")
+        fake.rules[MANAGE] = "challenge"
+        expect(INTERACTIVE_REQUIRED, one.manager, "CancelRun", "(ta{sv})", 12345)
+        fake.rules[MANAGE] = "error"
+        expect("AccessDenied", one.manager, "Reload")
+
+
+@needs_root
+def managing_calls_that_hang():
+    """Calls that wait for org.sqlipc1.manage are bounded for each user, and go with their client; others are served"""
+    with polkit(**{MANAGE: "hang"}) as fake:
+        with client(UID_A) as one, client(UID_B) as other:
+            begun = [one.begin(MANAGER_PATH, MANAGER, "Reload", "(a{sv})", {}) for _ in range(HELD_MAX)]
+            hangs(fake, 1)
+            expect("LimitsExceeded", one.manager, "Reload")
+            one.point("open")
+            other.point("open")
+            fake.answer("no")
+            for call in begun:
+                expect("AccessDenied", call.result)
+            fake.rules[MANAGE] = "hang"
+            one.begin(MANAGER_PATH, MANAGER, "CancelRun", "(ta{sv})", 1, {})
+            hangs(fake, 1)
+        hangs(fake, 0)
+        equal(len(fake.cancelled), 1, "questions that were taken back")
+
+
 main(service)

@@ -71,14 +71,14 @@ def statements_of_others():
 
 @needs_root
 def runs_of_others():
-    """Cancel is for one's own runs, CancelRun for root's; workers are named to root alone"""
+    """Cancel is for one's own runs, CancelRun for those of the uid, and for all by root; workers are named to root alone"""
     statement = a.prepare("chinook", STREAM)
     run = statement.fetch()
     for stranger in (b, own, root):
         expect("UnknownRun", stranger.cancel, "chinook", run.number)
         expect("UnknownRun", stranger.next_rows, "chinook", run.number)
-    for stranger in (a, b, own):
-        expect("AccessDenied", stranger.manager, "CancelRun", "(ta{sv})", run.number)
+    for number in (run.number, 12345):
+        expect("AccessDenied", b.manager, "CancelRun", "(ta{sv})", number)
     equal(b.manager("ListRuns")[0], [], "runs listed")
     ((number, path, owner, more),) = a.manager("ListRuns")[0]
     equal(
@@ -92,6 +92,10 @@ def runs_of_others():
     true(more["usec"] > 0, "usec")
     ((_, _, _, of_statement),) = a.manager("ListStatements")[0]
     equal(of_statement["running"], run.number, "running")
+    for canceller in (a, service.client(UID_A), own, root):
+        canceller.manager("CancelRun", "(ta{sv})", run.number)
+        expect("Cancelled", run.read)
+        run = statement.fetch()
     root.manager("CancelRun", "(ta{sv})", run.number)
     expect("Cancelled", run.read)
     expect("UnknownRun", root.manager, "CancelRun", "(ta{sv})", 12345)

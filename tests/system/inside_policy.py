@@ -84,9 +84,30 @@ def rules(text):
 
 @test
 def action_is_known():
-    """polkitd knows the action, and whose it is"""
-    said = done("pkaction", "--verbose", "--action-id", "org.sqlipc1.read")
-    true("org.freedesktop.policykit.owner -> unix-user:sqlipc" in said, said)
+    """polkitd knows the actions, and whose they are"""
+    for action in ("org.sqlipc1.read", "org.sqlipc1.manage"):
+        said = done("pkaction", "--verbose", "--action-id", action)
+        true("org.freedesktop.policykit.owner -> unix-user:sqlipc" in said, said)
+
+
+@test
+def polkit_says_who_manages():
+    """Reload is for those whom polkit allows org.sqlipc1.manage; without a rule an administrator must authenticate"""
+    client = Client(ADDRESS, uid("sqlipc-member"))
+
+    def outcome():
+        try:
+            client.manager("Reload")
+            return "done"
+        except Failure as failure:
+            return failure.name
+
+    equal(outcome(), INTERACTIVE, "without a rule")
+    allow = 'polkit.addRule(function(action) { if (action.id == "org.sqlipc1.manage") return polkit.Result.YES; });\n'
+    with rules(allow):
+        wait_for(lambda: outcome() == "done", "the rule allows it")
+    with rules(allow.replace("YES", "NO")):
+        wait_for(lambda: outcome().endswith(".AccessDenied"), "the rule forbids it")
 
 
 @test

@@ -51,13 +51,15 @@ int bus_call(Context *c, Start start, const char *path, const char *interface, c
         r = sd_bus_message_new_method_call(c->bus, &call, SQLIPC_BUS_NAME, path, interface, method);
         if (r >= 0)
                 r = sd_bus_message_set_auto_start(call, start == START_SERVICE);
+        if (r >= 0)
+                r = sd_bus_message_set_allow_interactive_authorization(call, start == START_AUTHENTICATION);
         if (r < 0)
                 return r;
         va_start(arguments, types);
         r = sd_bus_message_appendv(call, types, arguments);
         va_end(arguments);
         if (r >= 0)
-                r = sd_bus_call(c->bus, call, 0, error, &reply);
+                r = sd_bus_call(c->bus, call, start == START_AUTHENTICATION ? UINT64_MAX : 0, error, &reply);
         return r < 0 ? r : variant_from_message(reply, ret);
 }
 

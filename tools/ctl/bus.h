@@ -8,8 +8,9 @@
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(sd_bus_error, sd_bus_error_free)
 
-/* What was called for: the bus may start the service, or what is asked is told by its absence as well. */
-typedef enum Start { START_SERVICE, START_NOTHING } Start;
+/* What a call may cause: the bus starts the service; nothing, since an absent service is an answer, too; or that polkit asks
+ * the user to authenticate, for as long as that takes. */
+typedef enum Start { START_SERVICE, START_NOTHING, START_AUTHENTICATION } Start;
 
 /** Opens the bus that the options name; says why it cannot. 0 or negative. */
 int bus_open(Context *c);
