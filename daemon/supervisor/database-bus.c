@@ -13,6 +13,7 @@
 #include "channel.h"
 #include "database.h"
 #include "limits-bus.h"
+#include "listing.h"
 #include "manager.h"
 #include "options.h"
 #include "parameters.h"
@@ -480,37 +481,84 @@ static int find_object(sd_bus *bus, const char *path, const char *interface, voi
         return 1;
 }
 
-/* What polkit was not asked about yet is left out: who wants it all calls ListDatabases. */
-static int enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes, sd_bus_error *error) {
-        const Manager *m = userdata;
-        char **nodes = calloc(g_hash_table_size(m->databases) + 1, sizeof *nodes);
-        GHashTableIter i;
-        void *value;
-        size_t n = 0;
+/* ---- The tree ---- */
 
-        if (!nodes)
-                return -ENOMEM;
-        g_hash_table_iter_init(&i, m->databases);
-        while (g_hash_table_iter_next(&i, NULL, &value)) {
-                const Database *d = value;
+static int begin_tree(Listing *l) {
+        static const char head[] =
+                "<!DOCTYPE node PUBLIC \"-//freedesktop//DTD D-BUS Object Introspection 1.0//EN\"\n"
+                "\"https://www.freedesktop.org/standards/dbus/1.0/introspect.dtd\">\n"
+                "<node>\n"
+                " <interface name=\"org.freedesktop.DBus.Peer\">\n"
+                "  <method name=\"Ping\"/>\n"
+                "  <method name=\"GetMachineId\">\n"
+                "   <arg type=\"s\" name=\"machine_uuid\" direction=\"out\"/>\n"
+                "  </method>\n"
+                " </interface>\n"
+                " <interface name=\"org.freedesktop.DBus.Introspectable\">\n"
+                "  <method name=\"Introspect\">\n"
+                "   <arg name=\"xml_data\" type=\"s\" direction=\"out\"/>\n"
+                "  </method>\n"
+                " </interface>\n"
+                " <interface name=\"org.freedesktop.DBus.Properties\">\n"
+                "  <method name=\"Get\">\n"
+                "   <arg name=\"interface_name\" direction=\"in\" type=\"s\"/>\n"
+                "   <arg name=\"property_name\" direction=\"in\" type=\"s\"/>\n"
+                "   <arg name=\"value\" direction=\"out\" type=\"v\"/>\n"
+                "  </method>\n"
+                "  <method name=\"GetAll\">\n"
+                "   <arg name=\"interface_name\" direction=\"in\" type=\"s\"/>\n"
+                "   <arg name=\"props\" direction=\"out\" type=\"a{sv}\"/>\n"
+                "  </method>\n"
+                "  <method name=\"Set\">\n"
+                "   <arg name=\"interface_name\" direction=\"in\" type=\"s\"/>\n"
+                "   <arg name=\"property_name\" direction=\"in\" type=\"s\"/>\n"
+                "   <arg name=\"value\" direction=\"in\" type=\"v\"/>\n"
+                "  </method>\n"
+                "  <signal name=\"PropertiesChanged\">\n"
+                "   <arg type=\"s\" name=\"interface_name\"/>\n"
+                "   <arg type=\"a{sv}\" name=\"changed_properties\"/>\n"
+                "   <arg type=\"as\" name=\"invalidated_properties\"/>\n"
+                "  </signal>\n"
+                " </interface>\n";
 
-                if (policy_view(m, sd_bus_get_current_message(bus), d) != POLICY_YES)
-                        continue;
-                nodes[n] = strdup(d->object_path);
-                if (!nodes[n++]) {
-                        while (n > 0)
-                                free(nodes[--n]);
-                        free(nodes);
-                        return -ENOMEM;
-                }
-        }
-        *ret_nodes = nodes;
-        return 1;
+        l->text = g_string_new(head);
+        return 0;
+}
+
+/* What polkit was not asked about yet is left out: ListDatabases has it. */
+static int add_to_tree(Listing *l, const Database *d, PolicyVerdict view) {
+        const char *label = d->object_path + strlen(SQLIPC_DATABASE_PATH "/");
+
+        if (view != POLICY_YES)
+                return 0;
+        g_string_append(l->text, " <node name=\"");
+        g_string_append(l->text, label);
+        g_string_append(l->text, "\"/>\n");
+        return reply_count(&l->reply, REPLY_VALUE_OVERHEAD + strlen(label));
+}
+
+static int end_tree(Listing *l) {
+        g_string_append(l->text, "</node>\n");
+        return reply_append_string(&l->reply, l->text->str);
+}
+
+static int introspect_tree(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+        static const ListingKind tree = { begin_tree, add_to_tree, end_tree };
+
+        return listing_new(manager, m, &tree, refusal);
+}
+
+BUS_METHOD(introspect_tree)
+
+/* sd-bus would call for all names at once, and again for each Introspect. */
+static int on_tree_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        return sd_bus_message_is_method_call(m, "org.freedesktop.DBus.Introspectable", "Introspect") > 0 ?
+                       method_introspect_tree(m, userdata, error) : 0;
 }
 
 int database_bus_export(Manager *m) {
         int r = sd_bus_add_fallback_vtable(m->bus, NULL, SQLIPC_DATABASE_PATH, SQLIPC_DATABASE_INTERFACE, database_vtable,
                                            find_object, m);
 
-        return r < 0 ? r : sd_bus_add_node_enumerator(m->bus, NULL, SQLIPC_DATABASE_PATH, enumerate, m);
+        return r < 0 ? r : sd_bus_add_object(m->bus, NULL, SQLIPC_DATABASE_PATH, on_tree_call, m);
 }

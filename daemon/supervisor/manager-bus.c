@@ -7,6 +7,7 @@
 #include "channel.h"
 #include "clients-bus.h"
 #include "config.h"
+#include "listing.h"
 #include "lists-bus.h"
 #include "manage.h"
 #include "manager.h"
@@ -42,14 +43,15 @@ static int append_broken(Reply *reply, const Config *c) {
         return r;
 }
 
-static int compare_names(const void *a, const void *b) {
-        return strcmp(a, b);
+static int begin_databases(Listing *l) {
+        return sd_bus_message_open_container(l->reply.message, 'a', "(soa{sv})");
 }
 
-static int append_database(Reply *reply, const Database *d, PolicyVerdict view) {
-        sd_bus_message *m = reply->message;
+static int add_database(Listing *l, const Database *d, PolicyVerdict view) {
+        sd_bus_message *m = l->reply.message;
         const char *name = database_name(d), *description = d->config->description;
-        int r = reply_count(reply, 3 * REPLY_ENTRY_OVERHEAD + strlen(name) + strlen(d->object_path) + strlen(description));
+        size_t size = strlen(name) + strlen(d->object_path) + strlen(description);
+        int r = reply_count(&l->reply, 3 * REPLY_ENTRY_OVERHEAD + size);
 
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'r', "soa{sv}");
@@ -66,36 +68,23 @@ static int append_database(Reply *reply, const Database *d, PolicyVerdict view) 
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int append_databases(Reply *reply, const Manager *m, sd_bus_message *call) {
-        g_autoptr(GList) names = g_list_sort(g_hash_table_get_keys(m->databases), compare_names);
-        int r = sd_bus_message_open_container(reply->message, 'a', "(soa{sv})");
+static int end_databases(Listing *l) {
+        sd_bus_message *m = l->reply.message;
+        int r = sd_bus_message_close_container(m);
 
-        for (GList *i = names; i && r >= 0; i = i->next) {
-                const Database *d = g_hash_table_lookup(m->databases, i->data);
-                PolicyVerdict view = policy_view(m, call, d);
-
-                if (view != POLICY_NO)
-                        r = append_database(reply, d, view);
-        }
-        return r < 0 ? r : sd_bus_message_close_container(reply->message);
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'a', "{sv}");
+        if (r >= 0 && peer_is_administrator(l->manager, l->peer))
+                r = append_broken(&l->reply, l->manager->config);
+        return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
 static int list_databases(sd_bus_message *m, Manager *manager, Refusal *refusal) {
-        g_auto(Reply) reply = REPLY_INIT;
+        static const ListingKind databases = { begin_databases, add_database, end_databases };
         Options options;
         int r = options_read(m, 0, &options, refusal);
 
-        if (r >= 0)
-                r = reply_new(m, &reply);
-        if (r >= 0)
-                r = append_databases(&reply, manager, m);
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply.message, 'a', "{sv}");
-        if (r >= 0 && peer_is_administrator(manager, peer_of(manager, m)))
-                r = append_broken(&reply, manager->config);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply.message);
-        return r < 0 ? r : reply_send(&reply);
+        return r < 0 ? r : listing_new(manager, m, &databases, refusal);
 }
 
 static int get_database(sd_bus_message *m, Manager *manager, Refusal *refusal) {

@@ -129,6 +129,7 @@ static void put_in_force(Manager *m, Config *config) {
                 ((Database *) value)->published = false;
         m->databases = take_databases(m, config);
         m->config = config;
+        listing_on_reload(m);
         runs_on_rights_changed(m);
         end_statements(m);
         channels_on_reload(m);

@@ -421,6 +421,7 @@ Manager *manager_free(Manager *m) {
         m->rest_timer = sd_event_source_disable_unref(m->rest_timer);
         idle_stop(m);
         status_stop(m);
+        listing_done(m);
         m->bus = sd_bus_flush_close_unref(m->bus);
         manager_release_databases(m->databases);
         g_hash_table_unref(m->peers);

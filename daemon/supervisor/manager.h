@@ -17,6 +17,7 @@
 #include "configuration.h"
 #include "database.h"
 #include "idle.h"
+#include "listing.h"
 #include "manager-reload.h"
 #include "peer.h"
 #include "pipe-budget.h"
@@ -57,6 +58,7 @@ typedef struct Manager {
         bool pipes_are_short;    /* rest_timer is to look for those that grew */
 
         Polkit polkit;
+        Listings listings;
         unsigned n_held_calls;   /* held-call.h */
         const sd_bus_message *call_that_came_round; /* to be compared only; NULL: the call being dispatched was not held */
 

@@ -103,7 +103,7 @@ static int ask_driver(Manager *m, const char *name, Peer *p) {
 
 /* While ask_driver() waits, sd-bus reads what comes before the reply. Its own timer serves that, set anew in each turn of
  * the loop, so whatever always has something, as a worker that talks without end, would come before it each time. */
-static void serve_read_ahead(Manager *m) {
+void peer_serve_read_ahead(Manager *m) {
         uint64_t n_queued = 0;
 
         if (sd_bus_get_n_queued_read(m->bus, &n_queued) >= 0 && n_queued > 0)
@@ -114,7 +114,7 @@ static int on_read_ahead(sd_event_source *s, void *userdata) {
         Manager *m = userdata;
 
         if (sd_bus_process(m->bus, NULL) >= 0) /* sd-bus's own sources meet a failure, too */
-                serve_read_ahead(m);
+                peer_serve_read_ahead(m);
         return 0;
 }
 
@@ -130,12 +130,13 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *err
 
         Peer *p = g_new(Peer, 1);
         *p = (Peer) {
+                .manager = m,
                 .name = g_strdup(sender),
                 .uid = (uid_t) -1,
                 .answers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
         };
         int r = ask_driver(m, sender, p);
-        serve_read_ahead(m);
+        peer_serve_read_ahead(m);
         if (r >= 0) {
                 g_hash_table_insert(m->peers, p->name, p);
                 return 0;

@@ -20,6 +20,7 @@ typedef struct Manager Manager;
 #define PEER_CREDENTIALS_USEC UINT64_C(5000000)
 
 typedef struct Peer {
+        Manager *manager; /* not owned */
         char *name; /* unique */
         uid_t uid;
         pid_t pid; /* 0: the bus does not say */
@@ -39,6 +40,9 @@ Peer *peer_of(const Manager *m, sd_bus_message *message);
 
 /* Root, or the uid that the service runs as. */
 bool peer_is_administrator(const Manager *m, const Peer *p);
+
+/* Serves what sd-bus has read already, at the next turn: for sources of the loop that always have something to do. */
+void peer_serve_read_ahead(Manager *m);
 
 void peer_free(void *peer);
 

@@ -5,6 +5,7 @@
 #include "bus-error.h"
 #include "channel.h"
 #include "held-call.h"
+#include "listing.h"
 #include "log.h"
 #include "manage.h"
 #include "manager.h"
@@ -74,14 +75,16 @@ bool policy_is_visible(const Manager *m, const Peer *p, const Database *d) {
         return verdict_by_last_answer(m, p, d) != POLICY_NO;
 }
 
+PolicyVerdict policy_view_of_peer(const Manager *m, const Peer *p, bool came_round, const Database *d) {
+        if (came_round)
+                return verdict_by_last_answer(m, p, d);
+        return policy_verdict(m, p, d) == POLICY_YES ? POLICY_YES : POLICY_NO;
+}
+
 PolicyVerdict policy_view(const Manager *m, sd_bus_message *message, const Database *d) {
         const Peer *p = message ? peer_of(m, message) : NULL;
 
-        if (!p)
-                return POLICY_NO;
-        if (held_call_came_round(m, message))
-                return verdict_by_last_answer(m, p, d);
-        return policy_verdict(m, p, d) == POLICY_YES ? POLICY_YES : POLICY_NO;
+        return p ? policy_view_of_peer(m, p, held_call_came_round(m, message), d) : POLICY_NO;
 }
 
 static void log_denied(const Peer *p, const Database *d) {
@@ -184,16 +187,18 @@ int policy_watch(Manager *m) {
 }
 
 bool policy_is_busy(const Manager *m) {
-        return m->n_held_calls > 0;
+        return m->n_held_calls > 0 || listing_is_busy(m);
 }
 
 void policy_forget_peer(Peer *p) {
         polkit_forget(p);
         held_call_forget(p);
         manage_forget(p);
+        listing_forget(p);
 }
 
 void policy_stop(Manager *m, const char *sentence) {
         polkit_stop(m);
+        listing_stop(m, sentence);
         held_call_stop(m, sentence);
 }

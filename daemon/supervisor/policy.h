@@ -41,6 +41,9 @@ Database *policy_find_database(Manager *m, sd_bus_message *message, const char *
 /* How the sender of `message` sees `d`: YES; ASK: it may use it once it has authenticated; NO: not at all. */
 PolicyVerdict policy_view(const Manager *m, sd_bus_message *message, const Database *d);
 
+/* The same for a peer; `came_round`: its call was held (held-call.h). */
+PolicyVerdict policy_view_of_peer(const Manager *m, const Peer *p, bool came_round, const Database *d);
+
 /* UNKNOWN_DATABASE, in the words that hold for all that is not the caller's, published or not. */
 int policy_refuse_unknown(const char *name, Refusal *refusal);
 
@@ -57,7 +60,7 @@ void policy_announce(Manager *m, Peer *p, const Database *before, const Database
 /* Starts to hold calls that polkit must be asked about, and to hear of its Changed. Before peer_watch(). */
 int policy_watch(Manager *m);
 
-/* Somebody waits for polkit. */
+/* A call waits for polkit, or for a list of databases. */
 bool policy_is_busy(const Manager *m);
 
 /* Frees what is kept, asked and held for a peer that vanished. */

@@ -34,6 +34,8 @@ typedef struct User {
         PipeAccount pipe_account;
         PolkitAccount polkit_account;
         uint64_t computed_usec; /* when a worker with a lower priority was last seen at work; worker-priority.h */
+        GQueue listings;     /* of Listing, by its link */
+        GList listings_link; /* in Listings' `users`, while there are any */
         GQueue pipes;  /* of Pipe, by its link; the head is checked next */
         uint64_t n_checks_left; /* of them, which pipe_new() has paid for */
         GQueue groups; /* of Group, by its user_link */

@@ -3,11 +3,14 @@
 """A client that calls without end, reads no replies or wants none: the service keeps its memory, others are served."""
 import contextlib
 import os
+import re
 import resource
 import select
+import signal
 
 from client import DATABASE, MANAGER, MANAGER_PATH, NAME, Gio, GLib, object_path
 from harness import CHINOOK, SANITIZED, UID_A, UID_B, Service, main, rss_anon, wait_for
+from overheard import Overheard
 from raw_peer import MIB, OPEN_CHANNEL, PREPARE, QUERY_ROWS, Raw
 from tap import Skip, at_most, equal, test, true
 
@@ -132,6 +135,62 @@ def long_lists():
         equal(listed(), (LIST_MAX, {}), "at the limit")
         prepare(1)
         wait_for(lambda: listed() == (LIST_MAX, {"truncated": True}), "one past it")
+
+
+@test
+def lists_of_many_databases():
+    """ListDatabases and Introspect of 1,000 databases are built in pieces: calls behind them are answered in between"""
+    n_databases, n_lists, n_calls = 1000, 5, 20
+    names = [f"published{i:04}" for i in range(n_databases)]
+    with Service({name: CHINOOK for name in names}) as large:
+        heard, pid = Overheard(large.address), large.pid()
+        raw = Raw(large.folder / "bus", UID_A if ROOT else None)
+        calls = [
+            raw.blob(MANAGER_PATH, MANAGER, "ListDatabases", GLib.Variant("(a{sv})", ({},))),
+            raw.blob("/org/sqlipc1/database", "org.freedesktop.DBus.Introspectable", "Introspect"),
+            raw.blob(MANAGER_PATH, MANAGER, "GetDatabase", GLib.Variant("(sa{sv})", (names[7], {}))),
+        ]
+        raw.send(calls[2])  # the service knows who asks
+        raw.answer()
+        os.kill(pid, signal.SIGSTOP)  # all calls are there before the first is served
+        try:
+            heard.members.clear()
+            first = raw.serial + 1
+            raw.send(calls[0], n_lists)
+            raw.send(calls[1], n_lists)
+            raw.send(calls[2], n_calls)
+            wait_for(lambda: heard.members.count("GetDatabase") >= n_calls, "the bus has passed them on")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        replies = [Gio.DBusMessage.new_from_blob(raw.message(), 0) for _ in range(2 * n_lists + n_calls)]
+        order = [reply.get_reply_serial() - first for reply in replies]
+        equal(sorted(order), list(range(2 * n_lists + n_calls)), "calls that were answered")
+        cheap = [at for at, number in enumerate(order) if number >= 2 * n_lists]
+        # A turn of the loop has one piece and one call: a list takes sixteen turns.
+        at_most(max(cheap), n_calls + 3, "place of the last of the short answers")
+        bodies = {number: reply.get_body().unpack() for number, reply in zip(order, replies)}
+        for number in range(n_lists):
+            equal([name for name, *_ in bodies[number][0]], names, "databases listed")
+            nodes = re.findall(r'<node name="(\w+)"/>', bodies[n_lists + number][0])
+            equal(nodes, names, "databases in the tree")
+        raw.close()
+        heard.close()
+
+
+@test
+def clients_that_leave_their_lists():
+    """A client that leaves while its lists are built leaves nothing, and lists of one user are bounded"""
+    with Service({f"published{i:04}": CHINOOK for i in range(300)}) as large:
+        blob = Raw.blob(MANAGER_PATH, MANAGER, "ListDatabases", GLib.Variant("(a{sv})", ({},)))
+        peers = [Raw(large.folder / "bus", UID_A if ROOT else None) for _ in range(4)]
+        for peer in peers:
+            peer.send(blob, PENDING)
+        for peer in peers[1:]:
+            peer.close()
+        names = {peers[0].answer() for _ in range(PENDING)}
+        true(names <= {"", "org.sqlipc1.Error.LimitsExceeded"}, f"answers: {names}")
+        peers[0].close()
+        wait_for(large.is_idle, "nothing is left")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ ATTACKS: name -> Attack(function of the service, whether others of the same uid 
 import contextlib
 import fcntl
 import os
+import select
 import socket
 from collections import namedtuple
 
@@ -141,6 +142,65 @@ def large_calls(service):
             return 1
 
         yield step
+
+
+def in_flight(service, n, *blobs):
+    """Calls of connections of their own, one for each blob, with `n` of each always under way."""
+
+    @contextlib.contextmanager
+    def begin():
+        with contextlib.ExitStack() as stack:
+            peers = [stack.enter_context(raw(service)) for _ in blobs]
+            for peer, blob in zip(peers, blobs):
+                peer.send(blob, n)
+
+            def step():
+                answered = 0
+                for peer, blob in zip(peers, blobs):
+                    while select.select([peer.socket], [], [], 0.002)[0]:
+                        name = peer.answer()
+                        true(name in ("", ERROR + "LimitsExceeded"), f"answered by {name!r}")
+                        peer.send(blob)
+                        answered += 1
+                return answered
+
+            yield step
+
+    return begin()
+
+
+@attack("long names", False, "queries and statements with a column name of nearly 1 MB, twenty at a time")
+def long_names(service):
+    sql = 'SELECT 1 AS "' + "x" * 990000 + '"'
+    query = GLib.Variant("(sava{sv}a{sv})", (sql, [], {}, {}))
+    with raw(service) as peer:
+        blobs = [
+            peer.blob(CHINOOK, DATABASE, "QueryRows", query),
+            peer.blob(CHINOOK, DATABASE, "Prepare", GLib.Variant("(sa{sv})", (sql, {}))),
+        ]
+    with in_flight(service, 20, *blobs) as step:
+        yield step
+
+
+@attack("long lists", True, "the list and the tree of 5,000 databases, ten times at once")
+def long_lists(service):
+    folder = service.config_dir / "databases.d"
+    text = (folder / "chinook.conf").read_text()
+    files = [folder / f"published{i}.conf" for i in range(5000)]
+    for file in files:
+        file.write_text(text)
+    service.driver.manager("Reload")
+    introspect = ("/org/sqlipc1/database", "org.freedesktop.DBus.Introspectable", "Introspect", None)
+    try:
+        with raw(service) as peer:
+            listed = peer.blob(MANAGER_PATH, MANAGER, "ListDatabases", GLib.Variant("(a{sv})", ({},)))
+            blobs = [listed, peer.blob(*introspect)]
+        with in_flight(service, 10, *blobs) as step:
+            yield step
+    finally:
+        for file in files:
+            file.unlink()
+        service.driver.manager("Reload")
 
 
 @attack("descriptors", True, "calls with 16 descriptors each, of which none means anything")
