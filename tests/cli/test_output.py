@@ -211,7 +211,7 @@ def pager_that_is_not_there():
         for n in (100, 3503):
             lines = shell.run(f"SELECT TrackId FROM Track LIMIT {n};")
             true(any("There is no pager nosuchpager -x" in line for line in lines), f"it says {lines[:3]}")
-            rows = [line for line in lines if re.fullmatch(r"│ \d+ +│", line)]
+            rows = [line for line in lines if re.fullmatch(r"│ +\d+ │", line)]
             equal(len(rows), n, "rows on the terminal")
             equal(untimed(lines[-1]), f"{n:,} rows", "the last line")
 
@@ -252,7 +252,7 @@ def pager_that_is_killed():
         true(termios.tcgetattr(shell.terminal)[3] != before[3], "less has the terminal as it was")
         os.kill(less_of(shell), signal.SIGKILL)
         shell.wait_prompt()
-        true("│ 42" in "\n".join(shell.run("SELECT 6 * 7;")), "the next statement")
+        true("42 │" in "\n".join(shell.run("SELECT 6 * 7;")), "the next statement")
         shell.send("SELECT 1; -- echoed")
         shell.wait_for("-- echoed")
 

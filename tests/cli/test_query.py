@@ -110,11 +110,11 @@ def opcodes():
     """EXPLAIN stands in the columns that sqlite3 has for it"""
     mine = ask("chinook", "EXPLAIN SELECT Name FROM Genre")[0].splitlines()
     theirs = sqlite3("EXPLAIN SELECT Name FROM Genre").splitlines()
-    equal(mine[:2], theirs[:2], "names")
+    equal((mine[0].split(), mine[1]), (theirs[0].split(), theirs[1]), "names")
     # sqlite3 indents what is in a loop; the service may have compiled another SQLite's way
     words = [line.split()[1] for line in mine[2:]]
     true({"Init", "OpenRead", "Column", "ResultRow", "Halt"} <= {*words}, f"opcodes: {words}")
-    true(all(re.match(r"\d+ +\w+ +-?\d+ ", line) for line in mine[2:]), f"lines: {mine}")
+    true(all(re.match(r" *\d+ +\w+ +-?\d+ ", line) for line in mine[2:]), f"lines: {mine}")
 
 
 # ---- below the rows ----------------------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def cancelled_while_polkit_is_asked():
             shell.send(".open chinook" + ENTER)
             shell.wait_for("chinook>")
             shell.send("SELECT 6 * 7;" + ENTER)
-            shell.wait_for(lambda: "│ 42" in shell.text() and shell.cursor_line() == "chinook>", "the result, and a prompt")
+            shell.wait_for(lambda: "42 │" in shell.text() and shell.cursor_line() == "chinook>", "the result, and a prompt")
             shell.send(control("D"))
             equal(shell.wait_exit(), OK, "exit code")
         fake.close()
@@ -302,7 +302,7 @@ def daemon_lost():
             true("1 row so far" in shell.text(), f"it does not count:\n{shell.text()}")
             mortal.start()
             lines = shell.run("SELECT 6 * 7;")
-            true("Connected again." in lines and any("│ 42" in line for line in lines), f"afterwards:\n{shell.text()}")
+            true("Connected again." in lines and any("42 │" in line for line in lines), f"afterwards:\n{shell.text()}")
             true("Connected again." not in shell.run("SELECT 6 * 7;"), "it says so twice")
 
 

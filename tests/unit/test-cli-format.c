@@ -165,6 +165,39 @@ static void test_shown(void) {
         ASSERT_SHOWN("e\314\201", "e\314\201", 1);                            /* e and a combining accent */
 }
 
+/* A cluster is never cut, and has the columns that a terminal gives it. */
+static void test_clusters(void) {
+        static const struct {
+                const char *text;
+                size_t width;
+        } clusters[] = {
+                { "a", 1 }, { "日", 2 }, { "e\u0301\u0323", 1 }, { "\u0301", 0 },
+                { "👨\u200d👩\u200d👧", 2 },           /* a family */
+                { "👩🏽\u200d🚀", 2 },                   /* an astronaut with a skin tone */
+                { "❤\ufe0f\u200d🔥", 2 }, { "🏳\ufe0f\u200d🌈", 2 },
+                { "👍🏽", 2 }, { "☝🏽", 2 }, { "🏽", 2 },
+                { "❤", 1 }, { "❤\ufe0f", 2 }, { "1\ufe0f\u20e3", 2 },
+                { "🇩🇪", 2 }, { "🇩", 1 },
+                { "क\u094d\u200d", 1 }, { "का", 2 }, /* a joiner between letters; a spacing mark */
+                { "한", 2 }, { "\u1112\u1161\u11ab", 2 },
+        };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(clusters); i++)
+                for (size_t j = 0; j < G_N_ELEMENTS(clusters); j++) {
+                        g_autofree char *text = g_strconcat(clusters[i].text, "x", clusters[j].text, NULL);
+                        size_t width;
+
+                        g_assert_cmpuint(format_next_cluster(text, strlen(text), &width), ==, strlen(clusters[i].text));
+                        g_assert_cmpuint(width, ==, clusters[i].width);
+                        g_assert_cmpuint(format_shown_width(text, strlen(text)), ==,
+                                         clusters[i].width + 1 + clusters[j].width);
+                }
+        g_assert_cmpuint(format_shown_width("🇩🇪🇫🇷🇮", 20), ==, 5);       /* two flags, and half of one */
+        g_assert_cmpuint(format_shown_width("👍👍🏽日🏽", 19), ==, 8);    /* a skin tone for no picture is one itself */
+        g_assert_cmpuint(format_shown_width("a\u200db日\u200d", 11), ==, 4);
+        g_assert_cmpuint(format_shown_width("\xff\xc3", 2), ==, 0);
+}
+
 static void test_shown_lines(void) {
         g_autoptr(GString) output = g_string_new(NULL);
 
@@ -227,6 +260,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/format/exact-doubles", test_exact_doubles);
         g_test_add_func("/format/integers", test_integers);
         g_test_add_func("/format/shown", test_shown);
+        g_test_add_func("/format/clusters", test_clusters);
         g_test_add_func("/format/shown-lines", test_shown_lines);
         g_test_add_func("/format/shown-is-harmless", test_shown_is_harmless);
         g_test_add_func("/format/cut", test_cut);

@@ -6,9 +6,9 @@
 #include <glib.h>
 #include <locale.h>
 #include <string.h>
-#include <wchar.h>
 
 #include "../../daemon/worker/sanitized.h"
+#include "format.h"
 #include "render-rig.h"
 
 /* ---- For programs ------------------------------------------------------------------------------------------------- */
@@ -56,6 +56,16 @@ static void test_whole(void) {
               ((Value[]) { TEXT("\377"), TEXT("a\r") }));
         CHECK(RENDER_QUOTE, "replace('a\\r\n','\\r',char(13)),3.0*5e-324\n", names,
               ((Value[]) { TEXT("a\r\n"), REAL(1.5e-323) }));
+}
+
+/* sqlite3 stops at a NUL. */
+static void test_raw(void) {
+        static const char *const names[] = { "v", "w" };
+        const Value values[] = { TEXT("a\0b"), BLOB("\0\377"), NONE, TEXT("") };
+
+        CHECK(RENDER_TCL, "\"a\\000b\" \"\\000\\377\"\n\"\" \"\"\n", names, values);
+        g_autofree char *output = render(RENDER_ASCII, (RenderOptions) { .terminal = true }, names, 2, values, 2, true);
+        g_assert_cmpstr(output, ==, "a\\x00b\\x1f\\x00\\xff\\x1e\\x1f\\x1e");
 }
 
 static void test_tsv(void) {
@@ -136,20 +146,20 @@ static void test_grids(void) {
               "┌────┬─────────────┬───────┐\n"
               "│ id │    name     │ blob  │\n"
               "├────┼─────────────┼───────┤\n"
-              "│ 1  │ 日本\\x1b[2J │ x'00' │\n"
+              "│  1 │ 日本\\x1b[2J │ x'00' │\n"
               "│ 12 │             │ NULL  │\n"
               "└────┴─────────────┴───────┘\n",
               names, values);
         CHECK(RENDER_COLUMN,
               "id  name         blob \n"
               "--  -----------  -----\n"
-              "1   日本\\x1b[2J  x'00'\n"
+              " 1  日本\\x1b[2J  x'00'\n"
               "12               NULL \n",
               names, values);
         CHECK(RENDER_MARKDOWN,
               "| id |   name    | blob |\n"
               "|----|-----------|------|\n"
-              "| 1  | a\\|b<br>c | NULL |\n",
+              "|  1 | a\\|b<br>c | NULL |\n",
               names, ((Value[]) { INTEGER(1), TEXT("a|b\nc"), NONE }));
 }
 
@@ -157,87 +167,283 @@ static void test_colors(void) {
         static const char *const names[] = { "n", "t" };
 
         CHECK_WITH(RENDER_COLUMN, (RenderOptions) { .colors = true },
-                   "\033[1mn\033[0m     \033[1mt\033[0m  \n"
+                   "   \033[1mn\033[0m  \033[1mt\033[0m  \n"
                    "----  ---\n"
-                   "\033[36m1\033[0m     txt\n"
+                   "   \033[36m1\033[0m  txt\n"
                    "\033[2mNULL\033[0m  \033[35mx''\033[0m\n",
                    names, ((Value[]) { INTEGER(1), TEXT("txt"), NONE, BLOB("") }));
 }
 
+/* Numbers are flushed right, and NULL in a column that has nothing but numbers; so is its name if names are not centred. */
+static void test_alignment(void) {
+        static const char *const names[] = { "n", "mixed", "given" };
+        static const int widths[] = { 0, 0, 6 };
+        const Value values[] = {
+                INTEGER(100), TEXT("text"), REAL(1.5), NONE, INTEGER(-7), TEXT("x"), REAL(-2.5), NONE, NONE,
+        };
+
+        CHECK_WITH(RENDER_COLUMN, ((RenderOptions) { .widths = widths, .n_widths = 3 }),
+                   "   n  mixed  given \n"
+                   "----  -----  ------\n"
+                   " 100  text      1.5\n"
+                   "NULL     -7  x     \n"
+                   "-2.5  NULL   NULL  \n",
+                   names, values);
+        CHECK(RENDER_TABLE,
+              "+------+-------+-------+\n"
+              "|  n   | mixed | given |\n"
+              "+------+-------+-------+\n"
+              "|  100 | text  |   1.5 |\n"
+              "| NULL |    -7 | x     |\n"
+              "| -2.5 | NULL  | NULL  |\n"
+              "+------+-------+-------+\n",
+              names, values);
+}
+
 static void test_fit(void) {
         static const char *const names[] = { "id", "a very long name of a column" };
+        static const char *const box = "┌────┬─────────────────┐\n"
+                                       "│ id │ a very long na… │\n"
+                                       "├────┼─────────────────┤\n"
+                                       "│  1 │ abcdefghijklmn… │\n"
+                                       "│    │ short           │\n"
+                                       "└────┴─────────────────┘\n";
         const Value values[] = { INTEGER(1), TEXT("abcdefghijklmnopqrstuvwxyz\nshort") };
-        const RenderOptions wide = { .terminal_width = 24, .vertical_when_wide = true };
+        RenderOptions wide = { .terminal = true, .terminal_width = 24 };
 
-        CHECK_WITH(RENDER_BOX, (RenderOptions) { .terminal_width = 24 },
-                   "┌────┬─────────────────┐\n"
-                   "│ id │ a very long na… │\n"
-                   "├────┼─────────────────┤\n"
-                   "│ 1  │ abcdefghijklmn… │\n"
-                   "│    │ short           │\n"
-                   "└────┴─────────────────┘\n",
-                   names, values);
-        CHECK_WITH(RENDER_BOX, wide,
-                   "-[ RECORD 1 ]-----------------\n"
-                   "id                           | 1\n"
-                   "a very long name of a column | abcdefghijklmnopqrstuvwxyz\n"
-                   "                             | short\n",
-                   names, values);
+        CHECK_WITH(RENDER_BOX, wide, box, names, values);
+        wide.vertical_when_wide = true;
+        CHECK_WITH(RENDER_BOX, wide, box, names, values);
         CHECK_WITH(RENDER_COLUMN, wide, "id  a very long name of…\n--  --------------------\n", names, ((Value[]) {}));
 }
 
-/* Rows behind those that decided keep the widths, but for numbers, which are not cut; a flush decides earlier. */
-static void test_sample(void) {
+/* The size of a value that was cut is told as long as there is room. */
+static void test_fit_of_size(void) {
+        static const char *const names[] = { "v" };
+        g_autofree char *text = g_strnfill(3000, 'x');
+        const Value values[] = { { .type = SQLIPC_TEXT, .bytes = text, .size = 3000 } };
+
+        RenderOptions options = { .terminal = true, .terminal_width = 20, .headers = RENDER_HEADERS_OFF };
+
+        CHECK_WITH(RENDER_COLUMN, options, "xxxxxx… (3000 bytes)\n", names, values);
+        options.terminal_width--;
+        CHECK_WITH(RENDER_COLUMN, options, "xxxxxxxxxxxxxxxxxx…\n", names, values);
+}
+
+/* Columns that have shrunk until they could not be read any more: a line for each value. The limit is exact. */
+static void test_vertical_when_wide(void) {
+        static const char *const names[] = { "text", "number" };
+        const Value values[] = { TEXT("abcdefghijklmnopqrstuvwxyz"), INTEGER(1234567890) };
+        RenderOptions options = { .terminal = true, .vertical_when_wide = true, .terminal_width = 27 };
+
+        CHECK_WITH(RENDER_TABLE, options,
+                   "+------------+------------+\n"
+                   "|    text    |   number   |\n"
+                   "+------------+------------+\n"
+                   "| abcdefghi… | 1234567890 |\n"
+                   "+------------+------------+\n",
+                   names, values);
+        options.terminal_width--;
+        CHECK_WITH(RENDER_TABLE, options,
+                   "-[ RECORD 1 ]--\ntext   | abcdefghijklmnopqrstuvwxyz\nnumber | 1234567890\n", names, values);
+}
+
+/* ---- Blocks ------------------------------------------------------------------------------------------------------- */
+
+typedef struct Stream {
+        Renderer *renderer;
+        FILE *file;
+        char *output; /* as of the last flush of the file */
+        size_t size;
+} Stream;
+
+static void stream_open(Stream *stream, RenderMode mode, const char *const *names, size_t n_columns) {
+        RenderOptions options = {};
+
+        stream->file = options.output = open_memstream(&stream->output, &stream->size);
+        g_assert_cmpint(renderer_new(mode, &options, names, n_columns, &stream->renderer), ==, 0);
+}
+
+static void stream_add(Stream *stream, const Value *row, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                g_assert_cmpint(renderer_row(stream->renderer, row), ==, 0);
+}
+
+static char *stream_close(Stream *stream) {
+        char *copy;
+
+        g_assert_cmpint(renderer_finish(stream->renderer, true), ==, 0);
+        renderer_free(stream->renderer);
+        fclose(stream->file);
+        copy = g_strdup(stream->output);
+        free(stream->output);
+        return copy;
+}
+
+/* Every line of a grid is as wide as the borders above and below it, and a "+---+" is only where a block begins or ends.
+ * Returns the blocks. */
+static size_t count_blocks(const char *output) {
+        g_auto(GStrv) lines = g_strsplit(output, "\n", -1);
+        size_t n_rules = 0, width = 0;
+
+        for (char **line = lines; **line; line++) {
+                if (**line == '+' && n_rules++ % 3 == 0)
+                        width = strlen(*line);
+                g_assert_cmpuint(strlen(*line), ==, width);
+        }
+        g_assert_cmpuint(n_rules % 3, ==, 0);
+        return n_rules / 3;
+}
+
+/* All rows up to the bound are measured together, however late the widest comes. The row that reaches the bound is the last
+ * of its block; a wider one behind it begins another, with names. */
+static void test_blocks(void) {
         static const char *const names[] = { "n", "text" };
-        const Value row[] = { INTEGER(1), TEXT("abc") }, wider[] = { INTEGER(12), TEXT("0123456789\nx") };
-        const RenderMode mode = RENDER_TABLE;
+        enum { ROW_SIZE = 1 + 1 + 1 + 1 + 1 + 1 }; /* "1", "a", for each a type and a NUL */
+        const Value row[] = { INTEGER(1), TEXT("a") }, wide[] = { INTEGER(1000), TEXT("0123456789") };
+        const size_t n_rows = RENDER_GRID_BYTES / ROW_SIZE; /* one less than the bound */
 
-        for (size_t n_rows = 1; n_rows <= RENDER_TABLE_ROWS; n_rows += RENDER_TABLE_ROWS - 1) {
-                __attribute__((cleanup(renderer_freep))) Renderer *renderer = NULL;
-                char *output = NULL;
-                size_t size;
-                RenderOptions options = { .output = open_memstream(&output, &size) };
+        for (size_t past = 0; past <= 2; past++) {
+                Stream stream;
+                g_autofree char *output = NULL;
 
-                g_assert_cmpint(renderer_new(mode, &options, names, 2, &renderer), ==, 0);
-                g_assert_cmpint(renderer_flush(renderer), ==, 0);
-                for (size_t i = 0; i < n_rows; i++)
-                        g_assert_cmpint(renderer_row(renderer, row), ==, 0);
-                g_assert_cmpint(renderer_flush(renderer), ==, 0);
-                g_assert_nonnull(strstr(output, "| 1 | abc  |\n")); /* although more may come */
-                g_assert_cmpint(renderer_row(renderer, wider), ==, 0);
-                g_assert_cmpint(renderer_finish(renderer, true), ==, 0);
-                g_assert_true(g_str_has_suffix(output, "| 1 | abc  |\n| 12 | 012… |\n|   | x    |\n+---+------+\n"));
-                fclose(options.output);
-                free(output);
+                stream_open(&stream, RENDER_TABLE, names, 2);
+                stream_add(&stream, row, n_rows + past);
+                stream_add(&stream, wide, 1);
+                stream_add(&stream, row, 1);
+                output = stream_close(&stream);
+                g_assert_cmpuint(count_blocks(output), ==, past == 0 ? 1 : 2);
+                g_assert_true(g_str_has_prefix(output, past == 0 ? "+------+-----" : "+---+------+\n| n |"));
+                g_assert_true(g_str_has_suffix(
+                        output, "| 1000 | 0123456789 |\n|    1 | a          |\n+------+------------+\n"));
         }
 }
 
+/* Widths grow only, so a narrow block needs no names of its own. */
+static void test_blocks_that_fit(void) {
+        static const char *const names[] = { "n" };
+        Stream stream;
+        g_autofree char *output = NULL;
+
+        stream_open(&stream, RENDER_TABLE, names, 1);
+        stream_add(&stream, (Value[]) { INTEGER(1000) }, 1);
+        g_assert_cmpint(renderer_flush(stream.renderer), ==, 0);
+        g_assert_cmpstr(stream.output, ==, "+------+\n|  n   |\n+------+\n| 1000 |\n"); /* although more may come */
+        stream_add(&stream, (Value[]) { INTEGER(1) }, 1);
+        g_assert_cmpint(renderer_flush(stream.renderer), ==, 0);
+        stream_add(&stream, (Value[]) { TEXT("two\nlines") }, 1);
+        output = stream_close(&stream);
+        g_assert_cmpstr(output, ==,
+                        "+------+\n|  n   |\n+------+\n| 1000 |\n|    1 |\n+------+\n"
+                        "+-------+\n|   n   |\n+-------+\n| two   |\n| lines |\n+-------+\n");
+}
+
+/* Modes without a border at the end have an empty line between blocks. */
+static void test_blocks_without_border(void) {
+        static const char *const expected[] = {
+                [RENDER_MARKDOWN] = "| n |\n|---|\n| 1 |\n\n| n  |\n|----|\n| 12 |\n",
+                [RENDER_COLUMN] = "n\n-\n1\n\n n\n--\n12\n",
+        };
+        static const char *const names[] = { "n" };
+
+        for (RenderMode mode = RENDER_MARKDOWN; mode <= RENDER_COLUMN; mode++) {
+                Stream stream;
+                g_autofree char *output = NULL;
+
+                stream_open(&stream, mode, names, 1);
+                stream_add(&stream, (Value[]) { INTEGER(1) }, 1);
+                g_assert_cmpint(renderer_flush(stream.renderer), ==, 0);
+                stream_add(&stream, (Value[]) { INTEGER(12) }, 1);
+                output = stream_close(&stream);
+                g_assert_cmpstr(output, ==, expected[mode]);
+        }
+}
+
+/* A row that is too large for memory is a block of its own, and whole. */
+static void test_large_row(void) {
+        static const char *const names[] = { "n", "text" };
+        enum { SIZE = 3 * 1000 * 1000 };
+        g_autofree char *text = g_strnfill(SIZE, 'x'), *output = NULL, *line = g_strdup_printf("\n| 1 | %s |\n", text);
+        Stream stream;
+        const Value row[] = { INTEGER(1), TEXT("a") };
+
+        stream_open(&stream, RENDER_TABLE, names, 2);
+        stream_add(&stream, row, 1);
+        stream_add(&stream, (Value[]) { INTEGER(1), { .type = SQLIPC_TEXT, .bytes = text, .size = SIZE } }, 1);
+        stream_add(&stream, row, 1);
+        output = stream_close(&stream);
+        g_assert_cmpuint(count_blocks(output), ==, 2);
+        g_assert_nonnull(strstr(output, line));
+        g_assert_true(g_str_has_prefix(
+                output, "+---+------+\n| n | text |\n+---+------+\n| 1 | a    |\n+---+------+\n+---+-"));
+}
+
+/* ---- Long values -------------------------------------------------------------------------------------------------- */
+
+/* Cut on a terminal, with their size; whole elsewhere. Where is not seen from a value: the pieces that it is shown in. */
 static void test_long_values(void) {
         static const char *const names[] = { "v" };
-        g_autofree char *text = g_strnfill(RENDER_TABLE_VALUE_MAX + 1, 'x');
-        g_autofree char *line = g_strdup_printf("    v = %s\n", text);
-        g_autofree char *vertical = g_strdup_printf("-[ RECORD 1 ]--\nv | %.2000s… (2001 bytes)\n", text);
-        g_autofree char *column = g_strdup_printf("%.2000s… (2001 bytes)\n", text);
-        const Value values[] = { { .type = SQLIPC_TEXT, .bytes = text, .size = strlen(text) } };
+        g_autofree char *text = g_strnfill(20000, 'x'), *zeros = g_strnfill(2 * 20000, '0'), *bytes = g_malloc0(20000);
+        g_autofree char *cut = g_strdup_printf("%.2000s… (20000 bytes)", text), *blob = g_strdup_printf("x'%s'", zeros);
+        g_autofree char *cut_blob = g_strdup_printf("x'%.64s…' (20000 bytes)", zeros);
+        const struct {
+                Value value;
+                const char *cut, *whole;
+        } cases[] = {
+                { { .type = SQLIPC_TEXT, .bytes = text, .size = 20000 }, cut, text },
+                { { .type = SQLIPC_BLOB, .bytes = bytes, .size = 20000 }, cut_blob, blob },
+        };
 
-        CHECK(RENDER_LINE, line, names, values);
-        CHECK(RENDER_VERTICAL, vertical, names, values);
-        CHECK_WITH(RENDER_COLUMN, (RenderOptions) { .headers = RENDER_HEADERS_OFF }, column, names, values);
+        for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
+                for (int terminal = 0; terminal <= 1; terminal++) {
+                        RenderOptions options = { .headers = RENDER_HEADERS_OFF, .terminal = terminal };
+                        const char *shown = terminal ? cases[i].cut : cases[i].whole;
+                        g_autofree char *column = g_strdup_printf("%s\n", shown);
+                        g_autofree char *markdown = g_strdup_printf("| %s |\n", shown);
+                        g_autofree char *vertical = g_strdup_printf("-[ RECORD 1 ]--\nv | %s\n", shown);
+                        g_autofree char *line = g_strdup_printf("    v = %s\n", i == 0 ? text : shown);
+
+                        CHECK_WITH(RENDER_COLUMN, options, column, names, ((Value[]) { cases[i].value }));
+                        CHECK_WITH(RENDER_MARKDOWN, options, markdown, names, ((Value[]) { cases[i].value }));
+                        CHECK_WITH(RENDER_VERTICAL, options, vertical, names, ((Value[]) { cases[i].value }));
+                        CHECK_WITH(RENDER_LINE, options, line, names, ((Value[]) { cases[i].value }));
+                }
 }
 
-/* Columns of a line, by the C library's count, where each character has one that all terminals share. */
-static size_t columns_of(const char *line, size_t size) {
-        size_t columns = 0;
+/* So are names, and what .width has no room for. */
+static void test_nothing_is_cut(void) {
+        static const int widths[] = { 1 };
+        g_autofree char *name = g_strnfill(3000, 'n'), *dashes = g_strnfill(3000, '-');
+        g_autofree char *column = g_strdup_printf("%s\n%s\n%-3000s\n", name, dashes, "a");
+        const RenderOptions narrow = { .widths = widths, .n_widths = 1, .headers = RENDER_HEADERS_OFF };
 
-        for (const char *p = line; p < line + size; p = g_utf8_next_char(p)) {
-                gunichar c = g_utf8_get_char(p);
+        CHECK(RENDER_COLUMN, column, (const char *const[]) { name }, ((Value[]) { TEXT("a") }));
+        CHECK_WITH(RENDER_COLUMN, narrow, "日\n本\na \n", (const char *const[]) { "v" }, ((Value[]) { TEXT("日本a") }));
+        CHECK_WITH(RENDER_MARKDOWN, narrow, "| 日本a |\n", (const char *const[]) { "v" }, ((Value[]) { TEXT("日本a") }));
+}
 
-                g_assert_cmpint(wcwidth((wchar_t) c), >=, 0);
-                g_assert_cmpuint(c, !=, 0xfe0f);
-                g_assert_true(c < 0x1f3fb || c > 0x1f3ff);
-                columns += (size_t) wcwidth((wchar_t) c);
-        }
-        return columns;
+/* A value looks the same however the pieces fall in which it is shown. */
+static void test_pieces(void) {
+        static const char *const names[] = { "v" };
+        static const char *const texts[] = { "👩🏽\u200d🚀", "e\u0301", "🇩🇪", "a\tb", "\r\n日" };
+        static const size_t lines[] = { 1, 1, 1, 1, 5001 };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
+                for (size_t shift = 0; shift < 4; shift++) {
+                        g_autoptr(GString) text = g_string_new("xxxx" + shift);
+                        g_autofree char *output = NULL;
+                        g_auto(GStrv) rows = NULL;
+                        Value value;
+
+                        for (size_t n = 0; n < 5000; n++)
+                                g_string_append(text, texts[i]);
+                        value = (Value) { .type = SQLIPC_TEXT, .bytes = text->str, .size = text->len };
+                        output = render(RENDER_TABLE, (RenderOptions) {}, names, 1, &value, 1, true);
+                        rows = g_strsplit(output, "\n", -1);
+                        g_assert_cmpuint(g_strv_length(rows), ==, 5 + lines[i]);
+                        for (char **row = rows; **row; row++)
+                                g_assert_cmpuint(format_shown_width(*row, strlen(*row)), ==, strlen(rows[0]));
+                }
 }
 
 static void test_borders(void) {
@@ -257,10 +463,11 @@ static void test_borders(void) {
                 RenderOptions options = { .terminal_width = i == 0 ? 20 : 0, .widths = i > 0 ? widths + i - 1 : NULL,
                                           .n_widths = i > 0 };
                 g_autofree char *output = render(RENDER_BOX, options, names, 2, values, G_N_ELEMENTS(values) / 2, true);
-                size_t columns = columns_of(output, strcspn(output, "\n"));
+                size_t columns = format_shown_width(output, strcspn(output, "\n"));
 
+                g_assert_nonnull(strstr(output, "👨\u200d👩\u200d👧"));
                 for (const char *line = output; *line; line += strcspn(line, "\n") + 1)
-                        g_assert_cmpuint(columns_of(line, strcspn(line, "\n")), ==, columns);
+                        g_assert_cmpuint(format_shown_width(line, strcspn(line, "\n")), ==, columns);
         }
 }
 
@@ -289,8 +496,9 @@ static void test_null_apart_from_empty(void) {
                 g_autofree char *empty = render(mode, (RenderOptions) {}, names, 1, (Value[]) { TEXT("") }, 1, true);
                 g_autofree char *blob = render(mode, (RenderOptions) {}, names, 1, (Value[]) { BLOB("") }, 1, true);
 
-                g_assert_cmpstr(null, !=, blob);
-                if (mode != RENDER_LIST && mode != RENDER_HTML) /* sqlite3's, which scripts expect */
+                if (mode != RENDER_ASCII && mode != RENDER_TCL) /* where a BLOB is its bytes, as sqlite3's */
+                        g_assert_cmpstr(null, !=, blob);
+                if (mode != RENDER_LIST && mode != RENDER_HTML && mode != RENDER_ASCII && mode != RENDER_TCL) /* sqlite3's */
                         g_assert_cmpstr(null, !=, empty);
         }
 }
@@ -312,6 +520,8 @@ static void test_null_option(void) {
                 [RENDER_INSERT] = "INSERT INTO \"table\" VALUES(NULL);\n",
                 [RENDER_QUOTE] = "NULL\n",
                 [RENDER_VERTICAL] = "-[ RECORD 1 ]--\nv | -\n",
+                [RENDER_ASCII] = "-\x1e",
+                [RENDER_TCL] = "\"-\"\n",
         };
 
         for (RenderMode mode = 0; mode < _RENDER_MODE_MAX; mode++) {
@@ -361,7 +571,8 @@ static size_t resident_kib(void) {
         return (size_t) g_ascii_strtoull(line + strlen("RssAnon:") + strspn(line + strlen("RssAnon:"), " \t"), NULL, 10);
 }
 
-/* 10,000 rows of a KiB each, and then a value of 16 MiB: holding them would take as much. */
+/* 10,000 rows of a KiB each, and then a value of 16 MiB: holding them would take as much. A grid holds RENDER_GRID_BYTES, in
+ * a buffer that has twice the size. */
 static void test_constant_memory(void) {
         static const char *const names[] = { "v" };
         g_autofree char *text = g_strnfill(16 << 20, '"');
@@ -380,7 +591,7 @@ static void test_constant_memory(void) {
                 value.type = SQLIPC_BLOB;
                 g_assert_cmpint(renderer_row(renderer, &value), ==, 0);
                 g_assert_cmpint(renderer_finish(renderer, true), ==, 0);
-                g_assert_cmpuint(resident_kib(), <, before + 2 * 1024);
+                g_assert_cmpuint(resident_kib(), <, before + 2 * 1024 + 2 * RENDER_GRID_BYTES / 1024);
                 fclose(options.output);
         }
 }
@@ -391,6 +602,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/render/json", test_json);
         g_test_add_func("/render/json-harmless", test_json_harmless);
         g_test_add_func("/render/whole", test_whole);
+        g_test_add_func("/render/raw", test_raw);
         g_test_add_func("/render/tsv", test_tsv);
         g_test_add_func("/render/terminal", test_terminal);
         g_test_add_func("/render/terminal-pieces", test_terminal_pieces);
@@ -399,7 +611,15 @@ int main(int argc, char **argv) {
         g_test_add_func("/render/grids", test_grids);
         g_test_add_func("/render/colors", test_colors);
         g_test_add_func("/render/fit", test_fit);
-        g_test_add_func("/render/sample", test_sample);
+        g_test_add_func("/render/fit-of-size", test_fit_of_size);
+        g_test_add_func("/render/alignment", test_alignment);
+        g_test_add_func("/render/vertical-when-wide", test_vertical_when_wide);
+        g_test_add_func("/render/blocks", test_blocks);
+        g_test_add_func("/render/blocks-that-fit", test_blocks_that_fit);
+        g_test_add_func("/render/blocks-without-border", test_blocks_without_border);
+        g_test_add_func("/render/large-row", test_large_row);
+        g_test_add_func("/render/nothing-is-cut", test_nothing_is_cut);
+        g_test_add_func("/render/pieces", test_pieces);
         g_test_add_func("/render/long-values", test_long_values);
         g_test_add_func("/render/borders", test_borders);
         g_test_add_func("/render/many-columns", test_many_columns);

@@ -77,7 +77,7 @@ const Command commands_output[] = {
           .n_max = -1, .run = run_width },
         { .name = "vertical", .aliases = "x", .arguments = "on|off|auto",
           .summary = "Write a line for each value instead of a grid",
-          .details = "auto: where a row is wider than the screen. \\x turns it.", .n_max = 1,
+          .details = "auto: if a grid cannot be shrunk to the screen. \\x turns it.", .n_max = 1,
           .kinds = { ARGUMENT_SETTING }, .run = command_setting },
         { .name = "output", .aliases = "o", .arguments = "[FILE | \"|COMMAND\"]", .summary = "Where results go from now on",
           .details = "Without an argument to where they went at first.",

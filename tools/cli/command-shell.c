@@ -89,7 +89,7 @@ static void append_literal(GString *text, const sqlipc_parameter *parameter) {
                 g_autofree char *doubled = g_strjoinv("''", pieces);
 
                 g_string_append_c(text, '\'');
-                format_shown_text(text, doubled, strlen(doubled), RENDER_TABLE_VALUE_MAX);
+                format_shown_text(text, doubled, strlen(doubled), RENDER_VALUE_MAX);
                 g_string_append_c(text, '\'');
         } else
                 format_shown_value(text, &value, "NULL", SIZE_MAX);

@@ -10,10 +10,11 @@
 #include "plan.h"
 #include "query-private.h"
 
-/* What is held back for a moment is written once no row came for so long: a grid's first rows, which decide about widths for
- * good, and what stands in a buffer only. A file or a program can wait longer than somebody who looks, and should have the
- * same bytes each time. */
-enum { PAUSE_GRID_MSEC = 200, PAUSE_UNSEEN_GRID_MSEC = 2000, PAUSE_MSEC = 20 };
+/* Rows that a grid holds back are written after a pause, or when the first of them has waited for long; rows of other modes
+ * are only in a buffer, and are written soon. A user at a terminal wants to see rows. A file or a program can wait longer,
+ * and should have the same bytes each time: widths of a grid depend on how many rows are held. */
+enum { PAUSE_MSEC = 20, PAUSE_GRID_MSEC = 200, PAUSE_UNSEEN_GRID_MSEC = 2000, HOLD_GRID_MSEC = 1000,
+       HOLD_UNSEEN_GRID_MSEC = 10000 };
 
 typedef struct Print {
         Query *query;
@@ -75,7 +76,6 @@ static int on_row(sqlipc_cursor *cursor, bool is_row, void *userdata) {
 static int on_pause(void *userdata) {
         Print *print = userdata;
 
-        print->query->pause_msec = PAUSE_MSEC;
         return print->renderer ? writing(print, renderer_flush(print->renderer)) : 0;
 }
 
@@ -95,17 +95,18 @@ static bool is_for_people(RenderMode mode) {
         return render_mode_is_grid(mode) || mode == RENDER_LINE || mode == RENDER_VERTICAL || mode == RENDER_LIST;
 }
 
-static int first_pause_msec(const Print *print) {
-        if (!render_mode_is_grid(print->mode))
-                return PAUSE_MSEC;
-        return print->options.terminal ? PAUSE_GRID_MSEC : PAUSE_UNSEEN_GRID_MSEC;
+static void set_pauses(Query *query, const Print *print) {
+        bool grid = render_mode_is_grid(print->mode), terminal = print->options.terminal;
+
+        query->pause_msec = !grid ? PAUSE_MSEC : terminal ? PAUSE_GRID_MSEC : PAUSE_UNSEEN_GRID_MSEC;
+        query->hold_msec = !grid ? 0 : terminal ? HOLD_GRID_MSEC : HOLD_UNSEEN_GRID_MSEC;
 }
 
 static Query query_for(Shell *shell, const char *sql, Print *print) {
         Query query = query_init(shell, sql, on_row, print);
 
         query.pause = on_pause;
-        query.pause_msec = first_pause_msec(print);
+        set_pauses(&query, print);
         query.parameters = parameter_list_for(shell->parameters, sql, &query.n_parameters);
         return query;
 }

@@ -16,6 +16,7 @@ typedef struct Query {
         /* No row came for a while: what is held back may be written. Negative: as of `visit`. NULL: nothing is held back. */
         int (*pause)(void *userdata);
         unsigned pause_msec; /* the while */
+        unsigned hold_msec;  /* also called so long after the first row that is held back; 0: only after a pause */
         bool on_terminal;    /* rows go to the terminal that progress would be shown on */
         bool last_reader;    /* they go to standard output, and to a program: without it there is nothing to do */
 
@@ -32,7 +33,8 @@ typedef struct Query {
         sqlipc_connection *connection;
         sqlipc_cursor *cursor;
         bool has_columns;    /* `visit` had them */
-        bool dirty;          /* rows came since the last pause */
+        bool dirty;          /* rows came since the last pause, */
+        uint64_t dirty_since; /* the first of them then; microseconds */
         uint64_t begin, last; /* when it began, and since when no row comes, 0: they do; microseconds */
         Progress progress;
 } Query;

@@ -56,7 +56,10 @@ static uint64_t deadline_of(const Query *query) {
 }
 
 static uint64_t pause_due(const Query *query) {
-        return query->dirty && query->pause ? query->last + (uint64_t) query->pause_msec * 1000 : UINT64_MAX;
+        uint64_t pause = query->last + (uint64_t) query->pause_msec * 1000;
+        uint64_t hold = query->hold_msec > 0 ? query->dirty_since + (uint64_t) query->hold_msec * 1000 : UINT64_MAX;
+
+        return query->dirty && query->pause ? MIN(pause, hold) : UINT64_MAX;
 }
 
 /* Whatever is due apart from rows. */
@@ -122,6 +125,8 @@ static int take(Query *query, bool is_row) {
         r = query->visit(query->cursor, true, query->userdata);
         if (r < 0)
                 return r;
+        if (!query->dirty)
+                query->dirty_since = now_usec();
         query->dirty = true;
         return ++query->totals.n_rows % ROWS_UNWATCHED == 0 || interrupt_pending() ? look_around(query) : 0;
 }

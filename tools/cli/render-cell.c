@@ -6,109 +6,196 @@
 
 #include "format.h"
 
-void render_name(GString *output, const char *name) {
+enum {
+        PIECE_SIZE = 8192,     /* values are shown in pieces of about so many bytes */
+        CLUSTER_SIZE = 128,    /* a character and its marks may need so many; what is longer has no width past them */
+};
+
+size_t render_value_max(const Renderer *renderer) {
+        return renderer->options.terminal ? RENDER_VALUE_MAX : SIZE_MAX;
+}
+
+void render_name(GString *output, const char *name, size_t max) {
         size_t size = strlen(name);
 
-        if (format_shown_text(output, name, size, RENDER_TABLE_VALUE_MAX) < size)
+        if (format_shown_text(output, name, size, max) < size)
                 g_string_append(output, FORMAT_ELLIPSIS);
 }
 
-void render_cell(GString *output, const Value *value, const char *null) {
-        size_t shown;
+/* ---- Values in pieces --------------------------------------------------------------------------------------------- */
 
-        if (value->type == SQLIPC_NULL) {
-                format_shown_lines(output, null, strlen(null), RENDER_TABLE_VALUE_MAX);
-                return;
-        }
-        if (value->type != SQLIPC_TEXT) {
-                format_shown_value(output, value, null, RENDER_TABLE_VALUE_MAX);
-                return;
-        }
-        shown = format_shown_lines(output, value->bytes, value->size, RENDER_TABLE_VALUE_MAX);
-        if (shown < value->size)
-                g_string_append_printf(output, FORMAT_ELLIPSIS " (%zu bytes)", value->size);
+typedef struct Pieces {
+        GString *scratch; /* borrowed */
+        RenderPiece piece;
+        void *userdata;
+} Pieces;
+
+static void give(const Pieces *pieces, bool last) {
+        size_t taken = pieces->piece(pieces->userdata, pieces->scratch->str, pieces->scratch->len, last);
+
+        g_string_erase(pieces->scratch, 0, (gssize) taken);
 }
 
-void render_cell_append(GString *cells, const Value *value, const char *null) {
-        g_string_append_c(cells, (char) value->type);
-        render_cell(cells, value, null);
-        g_string_append_c(cells, '\0');
+static void give_text(const Pieces *pieces, const Value *value, size_t max) {
+        size_t done = 0, room = max;
+
+        while (done < value->size) {
+                size_t before = pieces->scratch->len;
+                size_t n = format_shown_lines(pieces->scratch, value->bytes + done, value->size - done,
+                                              MIN(room, (size_t) PIECE_SIZE));
+
+                if (n == 0)
+                        break;
+                done += n;
+                room -= pieces->scratch->len - before;
+                if (done < value->size)
+                        give(pieces, false);
+        }
+        if (done < value->size)
+                g_string_append_printf(pieces->scratch, FORMAT_ELLIPSIS " (%zu bytes)", value->size);
+}
+
+static void give_blob(const Pieces *pieces, const Value *value) {
+        char buffer[SINK_SIZE_MIN];
+        Sink sink = { .string = pieces->scratch, .buffer = buffer, .size = sizeof buffer };
+
+        sink_string(&sink, "x'");
+        for (size_t done = 0, n; done < value->size; done += n) {
+                n = MIN(value->size - done, (size_t) PIECE_SIZE / 2);
+                sink_hex(&sink, value->bytes + done, n);
+                sink_flush(&sink);
+                give(pieces, false);
+        }
+        sink_char(&sink, '\'');
+        sink_flush(&sink);
+}
+
+void render_cell(const Value *value, const char *null, size_t max, GString *scratch, RenderPiece piece, void *userdata) {
+        const Pieces pieces = { .scratch = scratch, .piece = piece, .userdata = userdata };
+
+        if (value->type == SQLIPC_NULL)
+                format_shown_lines(scratch, null, strlen(null), max);
+        else if (value->type == SQLIPC_TEXT)
+                give_text(&pieces, value, max);
+        else if (value->type == SQLIPC_BLOB && max == SIZE_MAX)
+                give_blob(&pieces, value);
+        else
+                format_shown_value(scratch, value, null, max);
+        give(&pieces, true);
 }
 
 /* ---- Grids -------------------------------------------------------------------------------------------------------- */
 
-/* Some terminals draw a joined emoji, or one with a modifier, as one picture, and others as two; a character that the C
- * library does not know has no width here, and some on the terminal. */
-static bool is_uncertain(gunichar c, int width, int width_before) {
-        const bool joiner = c == 0x200d, modifier = c >= 0x1f3fb && c <= 0x1f3ff, variation = c == 0xfe0f;
+typedef struct Fit {
+        Sink *sink;
+        bool one_line;
+        bool newline;  /* one waits: at the end of the value it goes */
+        size_t column; /* that the line has reached */
+        CellSize size;
+} Fit;
 
-        return width < 0 || variation || ((joiner || modifier) && width_before == 2);
+static void put(Fit *fit, const char *text, size_t size, size_t width) {
+        if (fit->newline) {
+                sink_string(fit->sink, fit->one_line ? "<br>" : "\n");
+                fit->column = fit->one_line ? fit->column + strlen("<br>") : 0;
+                fit->newline = false;
+        }
+        sink_write(fit->sink, text, size);
+        fit->column += width;
+        fit->size.width = MAX(fit->size.width, fit->column);
 }
 
-static size_t append_escaped(GString *output, gunichar c) {
-        size_t before = output->len;
+static void put_escaped(Fit *fit, gunichar c) {
+        char buffer[12];
+        int n = g_snprintf(buffer, sizeof buffer, c < 0x10000 ? "\\u%04x" : "\\U%08x", c);
 
-        g_string_append_printf(output, c < 0x10000 ? "\\u%04x" : "\\U%08x", c);
-        return output->len - before;
+        put(fit, buffer, (size_t) n, (size_t) n);
 }
 
-static bool is_plain(const char *text, bool markdown) {
-        for (const unsigned char *p = (const unsigned char *) text; *p; p++)
-                if (*p < ' ' || *p >= 0x7f || (markdown && *p == '|'))
-                        return false;
+/* Newlines, tabs and, in markdown, "|". False: `c` is none of these. */
+static bool put_layout(Fit *fit, char c) {
+        if (c == '\n') {
+                put(fit, "", 0, 0);
+                fit->newline = true;
+        } else if (c == '\t') {
+                put(fit, "", 0, 0);
+                put(fit, "        ", 8 - fit->column % 8, 8 - fit->column % 8);
+        } else if (c == '|' && fit->one_line)
+                put(fit, "\\|", 2, 2);
+        else
+                return false;
         return true;
 }
 
-size_t render_cell_fit(GString *cells, size_t start, bool markdown) {
-        g_autofree char *copy = NULL;
-        size_t widest = 0, column = 0;
-        int before = 0;
+/* Characters of ASCII at the beginning of `text` that have a column each and no marks. */
+static size_t plain_run(const Fit *fit, const char *text, size_t size) {
+        size_t n = 0;
 
-        if (is_plain(cells->str + start, markdown))
-                return cells->len - start;
-        if (cells->str[cells->len - 1] == '\n')
-                g_string_truncate(cells, cells->len - 1);
-        copy = g_strdup(cells->str + start);
-        g_string_truncate(cells, start);
-        for (const char *p = copy; *p; p = g_utf8_next_char(p)) {
-                gunichar c = g_utf8_get_char(p);
-                int width = wcwidth((wchar_t) c);
-                size_t blanks = 8 - column % 8;
+        while (n < size && text[n] >= ' ' && text[n] < 0x7f && !(text[n] == '|' && fit->one_line))
+                n++;
+        return n > 0 && n < size && (unsigned char) text[n] >= 0x80 ? n - 1 : n;
+}
 
-                if (c == '\n' && !markdown) {
-                        g_string_append_c(cells, '\n');
-                        column = 0;
-                } else if (c == '\t') {
-                        g_string_append_printf(cells, "%*s", (int) blanks, "");
-                        column += blanks;
-                } else if (markdown && (c == '\n' || c == '|')) {
-                        const char *mark = c == '|' ? "\\|" : "<br>";
+static void put_cluster(Fit *fit, const char *text, size_t size, size_t width) {
+        gunichar c = g_utf8_get_char(text);
 
-                        g_string_append(cells, mark);
-                        column += strlen(mark);
-                } else if (is_uncertain(c, width, before))
-                        column += append_escaped(cells, c);
-                else {
-                        g_string_append_unichar(cells, c);
-                        column += (size_t) width;
-                }
-                before = width > 0 ? width : before;
-                widest = MAX(widest, column);
+        if (wcwidth((wchar_t) c) < 0)
+                put_escaped(fit, c);
+        else {
+                put(fit, text, size, width);
+                fit->size.cluster = MAX(fit->size.cluster, width);
         }
-        return widest;
+}
+
+static size_t fit_piece(void *userdata, const char *text, size_t size, bool last) {
+        size_t done = 0, n, width;
+        Fit *fit = userdata;
+
+        while (done < size && (last || size - done > CLUSTER_SIZE)) {
+                const char *p = text + done;
+
+                n = plain_run(fit, p, size - done);
+                if (n > 0)
+                        put(fit, p, n, n);
+                else if (put_layout(fit, *p))
+                        n = 1;
+                else {
+                        n = format_next_cluster(p, size - done, &width);
+                        put_cluster(fit, p, n, width);
+                }
+                done += n;
+        }
+        return done;
+}
+
+CellSize render_cell_fit(Sink *sink, const Value *value, const char *null, size_t max, bool one_line, GString *scratch) {
+        Fit fit = { .sink = sink, .one_line = one_line };
+
+        render_cell(value, null, max, scratch, fit_piece, &fit);
+        return fit.size;
+}
+
+CellSize render_name_fit(GString *output, const char *name, bool one_line) {
+        char buffer[SINK_SIZE_MIN];
+        Sink sink = { .string = output, .buffer = buffer, .size = sizeof buffer };
+        Fit fit = { .sink = &sink, .one_line = one_line };
+
+        (void) fit_piece(&fit, name, strlen(name), true);
+        sink_flush(&sink);
+        return fit.size;
 }
 
 size_t render_cell_prefix(const char *text, size_t width, size_t *ret_size) {
-        size_t used = 0;
-        const char *p;
+        size_t size = strcspn(text, "\n"), used = 0, done = 0;
 
-        for (p = text; *p && *p != '\n'; p = g_utf8_next_char(p)) {
-                int w = (unsigned char) *p < 0x80 ? 1 : wcwidth((wchar_t) g_utf8_get_char(p));
+        while (done < size) {
+                size_t columns, n = format_next_cluster(text + done, size - done, &columns);
 
-                if (used + (size_t) MAX(w, 0) > width)
+                if (used + columns > width)
                         break;
-                used += (size_t) MAX(w, 0);
+                used += columns;
+                done += n;
         }
-        *ret_size = (size_t) (p - text);
+        *ret_size = done;
         return used;
 }

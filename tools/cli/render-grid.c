@@ -2,18 +2,24 @@
 /*
  * table, box, markdown and column: aligned columns for people, with sqlite3's borders.
  *
- *      rows ──> cells that wait ──(RENDER_TABLE_ROWS, RENDER_TABLE_BYTES, a flush or the end)──> widths ──> names, cells
- *                                                                        └─ too wide for the terminal ──> vertical
+ *      rows ──> held rows ──(RENDER_GRID_BYTES, a flush or the end: a block)──> widths ──> names, rows
+ *                                                                                └─ too wide for the terminal: vertical
  *
- * From then on widths are fixed and each row is written at once. A cell takes a line for each of its newlines; a line that
- * is wider than its column is cut, or goes on below where the caller gave the width. A number is not cut, since its first
- * digits look like another one: it stands out of its column. Where a row that waited has several lines, all rows are set
- * apart.
+ * A block is measured as a whole before it is written. Widths only grow from block to block. If the next block needs others
+ * it begins with the names again, so that borders below names always agree with them. A row that is too large for memory is
+ * a block of its own.
+ *
+ * A cell takes a line for each of its newlines. A line that is wider than its column, on a terminal, is cut; if the caller
+ * gave the width it goes on below. If a row of a block has several lines, its rows are set apart.
  */
 #include "format.h"
+#include "held-rows.h"
 #include "render-cell.h"
 
-enum { COLUMN_WIDTH_MIN = 6 }; /* a column that gives way to a narrow terminal keeps so much */
+enum {
+        COLUMN_WIDTH_MIN = 6,       /* a column that is shrunk for a narrow terminal keeps so much */
+        COLUMN_WIDTH_READABLE = 10, /* if it had to be narrower the mode vertical is better */
+};
 
 /* A line without cells: its ends, what it is made of, and what is between columns. */
 typedef struct Rule {
@@ -54,43 +60,51 @@ static const Style styles[] = {
 };
 
 typedef struct Column {
-        char *name;       /* shown */
-        size_t width;     /* of the widest cell so far; then fixed */
-        const char *rest; /* of the cell that is written; NULL: nothing */
-        sqlipc_type type; /* its */
-        bool given;       /* the caller chose the width */
-        bool has_number;  /* a cell that waited: it does not give way */
-        bool right;       /* flushed right */
+        char *name;          /* shown */
+        size_t natural;      /* width of the widest line until now, or as given */
+        size_t number_width; /* of the widest number until now: the column is not shrunk below */
+        size_t fitted;       /* of `natural`, what the terminal has room for */
+        size_t width;        /* what was written last */
+        const char *rest;    /* of the cell that is written; NULL: nothing */
+        sqlipc_type type;    /* its */
+        bool given;          /* the caller chose the width */
+        bool has_number, has_other; /* until now; NULL is neither */
+        bool right;          /* the caller wants it flushed right */
 } Column;
 
 typedef struct Grid {
         const Style *style;
-        Column *columns;  /* n_columns */
-        GString *waiting; /* cells, n_columns a row; later one row */
-        size_t n_waiting; /* rows */
-        bool decided;     /* widths are, and names are written */
-        bool spaced;      /* rows are set apart */
+        Column *columns; /* n_columns */
+        HeldRows *held;
+        bool begun;      /* names are written */
+        bool spaced;     /* rows are set apart */
+        size_t n_rows;   /* written since the names */
 } Grid;
+
+/* For markdown, where a row has one line, a given width is the least. */
+static void column_init(Column *column, const Renderer *renderer, const Style *style, size_t i) {
+        int width = i < renderer->options.n_widths ? renderer->options.widths[i] : 0;
+        size_t given = (size_t) ABS((int64_t) width);
+        g_autoptr(GString) shown = g_string_new(NULL);
+        GString *name = g_string_new(NULL);
+        CellSize size;
+
+        render_name(shown, renderer->names[i], render_value_max(renderer));
+        size = render_name_fit(name, shown->str, style->one_line);
+        column->name = g_string_free(name, FALSE);
+        column->given = width != 0 && !style->one_line;
+        column->right = width < 0;
+        column->natural = column->given ? given : MAX(MAX(size.width, given), (size_t) 1);
+}
 
 static void grid_begin(Renderer *renderer) {
         Grid *grid = renderer->state = g_new0(Grid, 1);
 
         grid->style = &styles[renderer->mode];
         grid->columns = g_new0(Column, renderer->n_columns);
-        grid->waiting = g_string_new(NULL);
-        for (size_t i = 0; i < renderer->n_columns; i++) {
-                Column *column = &grid->columns[i];
-                int width = i < renderer->options.n_widths ? renderer->options.widths[i] : 0;
-                GString *name = g_string_new(NULL);
-
-                render_name(name, renderer->names[i]);
-                column->width = MAX(render_cell_fit(name, 0, grid->style->one_line), (size_t) 1);
-                column->name = g_string_free(name, FALSE);
-                column->given = width != 0;
-                column->right = width < 0;
-                if (column->given)
-                        column->width = (size_t) ABS((int64_t) width);
-        }
+        grid->held = held_rows_new();
+        for (size_t i = 0; i < renderer->n_columns; i++)
+                column_init(&grid->columns[i], renderer, grid->style, i);
 }
 
 static void grid_done(Renderer *renderer) {
@@ -101,44 +115,61 @@ static void grid_done(Renderer *renderer) {
         for (size_t i = 0; i < renderer->n_columns; i++)
                 g_free(grid->columns[i].name);
         g_free(grid->columns);
-        g_string_free(grid->waiting, TRUE);
+        held_rows_free(grid->held);
         g_free(grid);
 }
 
 /* ---- Widths ------------------------------------------------------------------------------------------------------- */
 
-static size_t total_width(const Renderer *renderer, const Grid *grid) {
+static bool is_number(sqlipc_type type) {
+        return type == SQLIPC_INTEGER || type == SQLIPC_REAL;
+}
+
+/* A given width grows where a character has no room in it, which would be lost otherwise. */
+static void measure(Column *column, sqlipc_type type, CellSize size) {
+        column->natural = MAX(column->natural, column->given ? size.cluster : size.width);
+        if (is_number(type)) {
+                column->has_number = true;
+                column->number_width = MAX(column->number_width, size.width);
+        } else
+                column->has_other |= type != SQLIPC_NULL;
+}
+
+static size_t natural_width(const Renderer *renderer, const Grid *grid) {
         size_t total = grid->style->frame + (renderer->n_columns - 1) * grid->style->gap;
 
         for (size_t i = 0; i < renderer->n_columns; i++)
-                total += grid->columns[i].width;
+                total += grid->columns[i].natural;
         return total;
 }
 
-static bool gives_way(const Column *column) {
-        return !column->given && !column->has_number;
+/* A number is not cut, since its first digits look like another one. */
+static size_t shrunk_width(const Column *column, size_t limit) {
+        if (column->given)
+                return column->natural;
+        return MIN(column->natural, MAX(MAX(limit, (size_t) COLUMN_WIDTH_MIN), column->number_width));
 }
 
-/* What the columns give up where none is wider than `limit`, as far as they can. */
+/* The columns that are saved if no column is wider than `limit`, as far as that is possible. */
 static size_t savings(const Renderer *renderer, const Grid *grid, size_t limit) {
         size_t sum = 0;
 
-        for (size_t i = 0; i < renderer->n_columns; i++) {
-                const Column *column = &grid->columns[i];
-
-                if (gives_way(column) && column->width > MAX(limit, (size_t) COLUMN_WIDTH_MIN))
-                        sum += column->width - MAX(limit, (size_t) COLUMN_WIDTH_MIN);
-        }
+        for (size_t i = 0; i < renderer->n_columns; i++)
+                sum += grid->columns[i].natural - shrunk_width(&grid->columns[i], limit);
         return sum;
 }
 
-/* The widest columns give way, all down to the same width. */
-static void fit_terminal(Renderer *renderer, Grid *grid) {
-        size_t total = total_width(renderer, grid), excess, low = COLUMN_WIDTH_MIN, high = total, left_over;
+static size_t excess_width(const Renderer *renderer, const Grid *grid) {
+        size_t total = natural_width(renderer, grid), room = renderer->options.terminal_width;
 
-        if (total <= renderer->options.terminal_width)
-                return;
-        excess = total - renderer->options.terminal_width;
+        return room > 0 && total > room ? total - room : 0;
+}
+
+/* The widest columns are shrunk, all to the same width. */
+static void fit_terminal(const Renderer *renderer, Grid *grid) {
+        size_t excess = excess_width(renderer, grid), low = COLUMN_WIDTH_MIN, high = natural_width(renderer, grid);
+        size_t left_over;
+
         while (low < high) { /* the largest limit that saves enough */
                 size_t middle = low + (high - low + 1) / 2;
 
@@ -152,11 +183,19 @@ static void fit_terminal(Renderer *renderer, Grid *grid) {
         for (size_t i = 0; i < renderer->n_columns; i++) {
                 Column *column = &grid->columns[i];
 
-                if (!gives_way(column) || column->width <= low)
-                        continue;
-                column->width = low + (left_over > 0);
-                left_over -= left_over > 0;
+                column->fitted = shrunk_width(column, low);
+                if (column->fitted < column->natural && left_over > 0) {
+                        column->fitted++;
+                        left_over--;
+                }
         }
+}
+
+static bool widths_differ(const Renderer *renderer, const Grid *grid) {
+        for (size_t i = 0; i < renderer->n_columns; i++)
+                if (grid->columns[i].width != grid->columns[i].fitted)
+                        return true;
+        return false;
 }
 
 /* ---- Writing ------------------------------------------------------------------------------------------------------ */
@@ -183,33 +222,48 @@ static void write_padded(Renderer *renderer, const char *color, const char *text
         sink_fill(&renderer->sink, ' ', after);
 }
 
+/* Above a column of numbers the name is flushed as they are, unless it is centred. */
+static void write_name(Renderer *renderer, const Column *column, bool centered) {
+        size_t size, room = column->width - render_cell_prefix(column->name, column->width, &size), before;
+        const char *sign = "";
+
+        if (column->name[size] && !column->given) {
+                room = column->width - 1 - render_cell_prefix(column->name, column->width - 1, &size);
+                sign = FORMAT_ELLIPSIS;
+        }
+        g_autofree char *name = g_strdup_printf("%.*s%s", (int) size, column->name, sign);
+
+        before = centered ? room / 2 : column->right || (column->has_number && !column->has_other) ? room : 0;
+        write_padded(renderer, renderer->options.colors ? RENDER_COLOR_NAME : "", name, strlen(name), before, room - before);
+}
+
 static void write_names(Renderer *renderer) {
         const Grid *grid = renderer->state;
-        const char *color = renderer->options.colors ? RENDER_COLOR_NAME : "";
 
         sink_string(&renderer->sink, grid->style->left);
         for (size_t i = 0; i < renderer->n_columns; i++) {
-                const Column *column = &grid->columns[i];
-                size_t size, room;
-                const char *sign = "";
-
                 if (i > 0)
                         sink_string(&renderer->sink, grid->style->between);
-                room = column->width - render_cell_prefix(column->name, column->width, &size);
-                if (column->name[size] && !column->given) {
-                        room = column->width - 1 - render_cell_prefix(column->name, column->width - 1, &size);
-                        sign = FORMAT_ELLIPSIS;
-                }
-                g_autofree char *name = g_strdup_printf("%.*s%s", (int) size, column->name, sign);
-                size_t before = grid->style->centered ? room / 2 : column->right ? room : 0;
-
-                write_padded(renderer, color, name, strlen(name), before, room - before);
+                write_name(renderer, &grid->columns[i], grid->style->centered);
         }
         sink_string(&renderer->sink, grid->style->right);
 }
 
-static bool is_number(sqlipc_type type) {
-        return type == SQLIPC_INTEGER || type == SQLIPC_REAL;
+/* Blanks before text that leaves `room` columns free. Numbers are flushed right, and NULL among them. */
+static size_t blanks_before(const Column *column, size_t room) {
+        bool numeric = column->has_number && !column->has_other;
+
+        return column->right || is_number(column->type) || (column->type == SQLIPC_NULL && numeric) ? room : 0;
+}
+
+/* What ends a line that is cut: an ellipsis, or the size of the value if that is told there and leaves room for text. */
+static const char *sign_of_cut(const char *line, size_t width) {
+        const char *sign = g_strrstr(line, FORMAT_ELLIPSIS);
+
+        if (!sign || !g_str_has_suffix(sign, " bytes)") || strchr(line, '\n') ||
+            format_shown_width(sign, strlen(sign)) + COLUMN_WIDTH_MIN > width)
+                return FORMAT_ELLIPSIS;
+        return sign;
 }
 
 /* Writes the next line of a cell, and leaves in `rest` what follows. */
@@ -217,18 +271,18 @@ static void write_line(Renderer *renderer, const Grid *grid, Column *column) {
         const char *text = column->rest ? column->rest : "", *rest, *sign = "";
         size_t size, used = render_cell_prefix(text, column->width, &size);
 
+        if (size == 0 && *text && *text != '\n') /* more marks than were measured: this line is wider than the column */
+                size = format_next_cluster(text, strlen(text), &used);
         rest = text + size;
-        if (is_number(column->type) && !column->given) {
-                used = render_cell_prefix(text, SIZE_MAX, &size);
-                rest = text + size;
-        } else if (*rest && *rest != '\n' && (grid->style->one_line || !column->given || size == 0)) {
-                used = render_cell_prefix(text, column->width - 1, &size) + 1;
-                sign = FORMAT_ELLIPSIS;
+        if (*rest && *rest != '\n' && !column->given) {
+                sign = sign_of_cut(text, column->width);
+                used = format_shown_width(sign, strlen(sign));
+                used += render_cell_prefix(text, column->width - used, &size);
                 rest += strcspn(rest, "\n");
         }
         column->rest = *rest == '\n' ? rest + 1 : *rest ? rest : NULL;
 
-        size_t room = column->width > used ? column->width - used : 0, before = column->right ? room : 0;
+        size_t room = column->width > used ? column->width - used : 0, before = blanks_before(column, room);
         const char *color = renderer_color(renderer, column->type);
 
         sink_fill(&renderer->sink, ' ', before);
@@ -265,23 +319,24 @@ static const char *write_row(Renderer *renderer, const char *cells) {
         return cells;
 }
 
-/* ---- Rows --------------------------------------------------------------------------------------------------------- */
+/* ---- Blocks ------------------------------------------------------------------------------------------------------- */
 
+/* Wide columns are shrunk first, as long as they can be read. */
 static bool is_too_wide(const Renderer *renderer, const Grid *grid) {
-        return grid->n_waiting > 0 && renderer->options.vertical_when_wide && renderer->options.terminal_width > 0 &&
-               total_width(renderer, grid) > renderer->options.terminal_width;
+        return !grid->begun && renderer->options.vertical_when_wide &&
+               excess_width(renderer, grid) > savings(renderer, grid, COLUMN_WIDTH_READABLE);
 }
 
 /* From now on the renderer is one of vertical. */
 static void become_vertical(Renderer *renderer) {
         Grid *grid = renderer->state;
-        const char *cells = grid->waiting->str;
+        const char *cells = held_rows_cells(grid->held);
         uint64_t n_rows = renderer->n_rows;
 
         renderer->ops = &render_vertical_ops;
         renderer->ops->begin(renderer);
         renderer->n_rows = 0;
-        for (; renderer->n_rows < grid->n_waiting; renderer->n_rows++)
+        for (; renderer->n_rows < grid->held->n_rows; renderer->n_rows++)
                 cells = render_vertical_cells(renderer, cells);
         renderer->n_rows = n_rows;
 
@@ -292,7 +347,7 @@ static void become_vertical(Renderer *renderer) {
 }
 
 static bool has_lines(const Renderer *renderer, const Grid *grid) {
-        const char *cell = grid->waiting->str, *end = cell + grid->waiting->len;
+        const char *cell = held_rows_cells(grid->held), *end = cell + held_rows_size(grid->held);
 
         for (size_t i = 0; cell < end; i = (i + 1) % renderer->n_columns) {
                 const Column *column = &grid->columns[i];
@@ -305,75 +360,113 @@ static bool has_lines(const Renderer *renderer, const Grid *grid) {
         return false;
 }
 
-/* Decides about widths, and writes what waited. */
-static void write_waiting(Renderer *renderer) {
-        Grid *grid = renderer->state;
-        const char *cells = grid->waiting->str;
+static void end_block(Renderer *renderer) {
+        const Grid *grid = renderer->state;
 
-        if (is_too_wide(renderer, grid)) {
+        if (grid->style->bottom.dash)
+                write_rule(renderer, &grid->style->bottom);
+        else if (renderer->headers) /* markdown takes the next names for a row otherwise */
+                sink_char(&renderer->sink, '\n');
+}
+
+static void begin_block(Renderer *renderer) {
+        Grid *grid = renderer->state;
+
+        for (size_t i = 0; i < renderer->n_columns; i++)
+                grid->columns[i].width = grid->columns[i].fitted;
+        grid->begun = true;
+        grid->spaced = false;
+        grid->n_rows = 0;
+        write_rule(renderer, &grid->style->top);
+        if (!renderer->headers)
+                return;
+        write_names(renderer);
+        write_rule(renderer, &grid->style->below_names);
+}
+
+/* Measures and writes what is held. */
+static void write_block(Renderer *renderer) {
+        Grid *grid = renderer->state;
+        const char *cells;
+
+        if (grid->held->n_rows > 0 && is_too_wide(renderer, grid)) {
                 become_vertical(renderer);
                 return;
         }
-        if (renderer->options.terminal_width > 0)
-                fit_terminal(renderer, grid);
-        grid->decided = true;
-        grid->spaced = !grid->style->one_line && has_lines(renderer, grid);
-        write_rule(renderer, &grid->style->top);
-        if (renderer->headers) {
-                write_names(renderer);
-                write_rule(renderer, &grid->style->below_names);
+        fit_terminal(renderer, grid);
+        if (!grid->begun || widths_differ(renderer, grid)) {
+                if (grid->begun)
+                        end_block(renderer);
+                begin_block(renderer);
         }
-        for (size_t i = 0; i < grid->n_waiting; i++) {
-                if (i > 0 && grid->spaced)
+        grid->spaced |= !grid->style->one_line && has_lines(renderer, grid);
+        cells = held_rows_cells(grid->held);
+        for (size_t i = 0; i < grid->held->n_rows; i++) {
+                if (grid->n_rows++ > 0 && grid->spaced)
                         write_rule(renderer, &grid->style->between_rows);
                 cells = write_row(renderer, cells);
         }
-        g_string_truncate(grid->waiting, 0);
+        held_rows_clear(grid->held);
 }
 
-static void grid_row(Renderer *renderer, const Value *values) {
+/* ---- Rows --------------------------------------------------------------------------------------------------------- */
+
+/* Shown text may take eight times its bytes, where all of it is tabs. */
+static bool is_large(const Renderer *renderer, const Value *values) {
+        size_t sum = 0, max = render_value_max(renderer);
+
+        for (size_t i = 0; i < renderer->n_columns; i++)
+                if (values[i].type == SQLIPC_TEXT || values[i].type == SQLIPC_BLOB)
+                        sum += MIN(values[i].size, max);
+        return sum > RENDER_GRID_BYTES / 8;
+}
+
+static int hold(Renderer *renderer, const Value *values, bool large) {
         Grid *grid = renderer->state;
+        Sink *sink;
+        int r = held_rows_begin(grid->held, large, &sink);
 
-        for (size_t i = 0; i < renderer->n_columns; i++) {
-                size_t start = grid->waiting->len + 1, width;
-
-                g_string_append_c(grid->waiting, (char) values[i].type);
-                render_cell(grid->waiting, &values[i], renderer->options.null);
-                width = render_cell_fit(grid->waiting, start, grid->style->one_line);
-                g_string_append_c(grid->waiting, '\0');
-                grid->columns[i].has_number |= !grid->decided && is_number(values[i].type);
-                if (!grid->decided && !grid->columns[i].given)
-                        grid->columns[i].width = MAX(grid->columns[i].width, width);
+        for (size_t i = 0; r >= 0 && i < renderer->n_columns; i++) {
+                sink_char(sink, (char) values[i].type);
+                measure(&grid->columns[i], values[i].type,
+                        render_cell_fit(sink, &values[i], renderer->options.null, render_value_max(renderer),
+                                        grid->style->one_line, renderer->scratch));
+                sink_char(sink, '\0');
         }
-
-        if (grid->decided) {
-                if (grid->spaced)
-                        write_rule(renderer, &grid->style->between_rows);
-                write_row(renderer, grid->waiting->str);
-                g_string_truncate(grid->waiting, 0);
-                return;
-        }
-        grid->n_waiting++;
-        if (grid->n_waiting >= RENDER_TABLE_ROWS || grid->waiting->len >= RENDER_TABLE_BYTES)
-                write_waiting(renderer);
+        return r < 0 ? r : held_rows_end(grid->held);
 }
 
 static void grid_flush(Renderer *renderer) {
         Grid *grid = renderer->state;
 
-        if (grid && !grid->decided && grid->n_waiting > 0)
-                write_waiting(renderer);
+        if (grid && grid->held->n_rows > 0)
+                write_block(renderer);
+}
+
+static void grid_row(Renderer *renderer, const Value *values) {
+        const Grid *grid = renderer->state;
+        bool large = is_large(renderer, values);
+
+        if (large)
+                grid_flush(renderer);
+        if (renderer->ops != &render_grid_ops) {
+                renderer->ops->row(renderer, values);
+                return;
+        }
+        renderer->error = hold(renderer, values, large);
+        if (renderer->error >= 0 && (large || held_rows_size(grid->held) >= RENDER_GRID_BYTES))
+                write_block(renderer);
 }
 
 /* An empty result shows its names, so that it is seen to be one. */
 static void grid_finish(Renderer *renderer, bool complete) {
-        Grid *grid = renderer->state;
+        const Grid *grid = renderer->state;
 
         if (!grid)
                 return;
-        if (complete && !grid->decided)
-                write_waiting(renderer);
-        if (grid->decided)
+        if (complete && !grid->begun)
+                write_block(renderer);
+        if (grid->begun)
                 write_rule(renderer, &grid->style->bottom);
 }
 

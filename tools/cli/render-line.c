@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * line and vertical: a value a line, for people. line is sqlite3's, and shows text whole; vertical is psql's \x, cuts it,
- * and is what a grid becomes that is too wide.
+ * line and vertical: a value a line, for people. line is sqlite3's, and shows text whole; vertical is psql's \x, cuts it
+ * on a terminal, and is what a grid becomes that is too wide.
  *
  *         id = 1                     -[ RECORD 1 ]--
  *      title = two                   id    | 1
@@ -11,9 +11,6 @@
 #include "format.h"
 #include "render-cell.h"
 #include "render-private.h"
-
-/* Text is made harmless in pieces of about so many bytes. */
-enum { PIECE_SIZE = 8192 };
 
 typedef struct Labels {
         char **text;   /* owned; the names, made ready to be shown */
@@ -29,7 +26,7 @@ static void labels_begin(Renderer *renderer) {
         for (size_t i = 0; i < renderer->n_columns; i++) {
                 GString *text = g_string_new(NULL);
 
-                render_name(text, renderer->names[i]);
+                render_name(text, renderer->names[i], render_value_max(renderer));
                 labels->width[i] = format_shown_width(text->str, text->len);
                 labels->widest = MAX(labels->widest, labels->width[i]);
                 labels->text[i] = g_string_free(text, FALSE);
@@ -51,20 +48,37 @@ static void write_label(Renderer *renderer, const Labels *labels, size_t i) {
                                strlen(labels->text[i]));
 }
 
-/* Shown text, each line of it but the first behind `margin` blanks and `bar`. */
-static void write_lines(Renderer *renderer, const char *text, size_t size, size_t margin, const char *bar) {
-        while (size > 0) {
-                const char *end = memchr(text, '\n', size);
-                size_t n = end ? (size_t) (end - text) + 1 : size;
+/* How the lines of a value but the first begin. */
+typedef struct Margin {
+        Sink *sink;
+        size_t blanks;
+        const char *bar;
+} Margin;
 
-                sink_write(&renderer->sink, text, n);
+static size_t write_lines(void *userdata, const char *text, size_t size, bool last) {
+        const Margin *margin = userdata;
+
+        (void) last;
+        for (size_t done = 0, n; done < size; done += n) {
+                const char *end = memchr(text + done, '\n', size - done);
+
+                n = end ? (size_t) (end - text) - done + 1 : size - done;
+                sink_write(margin->sink, text + done, n);
                 if (end) {
-                        sink_fill(&renderer->sink, ' ', margin);
-                        sink_string(&renderer->sink, bar);
+                        sink_fill(margin->sink, ' ', margin->blanks);
+                        sink_string(margin->sink, margin->bar);
                 }
-                text += n;
-                size -= n;
         }
+        return size;
+}
+
+static void write_value(Renderer *renderer, const Value *value, size_t max, Margin margin) {
+        const char *color = renderer_color(renderer, value->type);
+
+        sink_string(&renderer->sink, color);
+        render_cell(value, renderer->options.null, max, renderer->scratch, write_lines, &margin);
+        if (*color)
+                sink_string(&renderer->sink, RENDER_COLOR_OFF);
 }
 
 /* ---- line --------------------------------------------------------------------------------------------------------- */
@@ -77,14 +91,6 @@ static void line_begin(Renderer *renderer) {
         labels->widest = MAX(labels->widest, (size_t) 5); /* as the shell's */
 }
 
-static void write_whole(Renderer *renderer, const Value *value, size_t margin) {
-        for (size_t done = 0; done < value->size;) {
-                done += format_shown_lines(renderer->scratch, value->bytes + done, value->size - done, PIECE_SIZE);
-                write_lines(renderer, renderer->scratch->str, renderer->scratch->len, margin, "");
-                g_string_truncate(renderer->scratch, 0);
-        }
-}
-
 static void line_row(Renderer *renderer, const Value *values) {
         const Labels *labels = renderer->state;
 
@@ -94,14 +100,8 @@ static void line_row(Renderer *renderer, const Value *values) {
                 sink_fill(&renderer->sink, ' ', labels->widest - labels->width[i]);
                 write_label(renderer, labels, i);
                 sink_string(&renderer->sink, " = ");
-                if (values[i].type == SQLIPC_TEXT)
-                        write_whole(renderer, &values[i], labels->widest + 3);
-                else {
-                        render_cell(renderer->scratch, &values[i], renderer->options.null);
-                        renderer_write_colored(renderer, renderer_color(renderer, values[i].type), renderer->scratch->str,
-                                               renderer->scratch->len);
-                        g_string_truncate(renderer->scratch, 0);
-                }
+                write_value(renderer, &values[i], values[i].type == SQLIPC_TEXT ? SIZE_MAX : render_value_max(renderer),
+                            (Margin) { .sink = &renderer->sink, .blanks = labels->widest + 3, .bar = "" });
                 sink_char(&renderer->sink, '\n');
         }
 }
@@ -120,20 +120,32 @@ static void write_rule(Renderer *renderer, size_t width) {
         sink_char(&renderer->sink, '\n');
 }
 
+static void write_vertical_label(Renderer *renderer, size_t i, bool empty) {
+        const Labels *labels = renderer->state;
+
+        write_label(renderer, labels, i);
+        sink_fill(&renderer->sink, ' ', labels->widest - labels->width[i]);
+        sink_string(&renderer->sink, empty ? " |" : " | ");
+}
+
+static Margin vertical_margin(Renderer *renderer) {
+        const Labels *labels = renderer->state;
+
+        return (Margin) { .sink = &renderer->sink, .blanks = labels->widest, .bar = " | " };
+}
+
 const char *render_vertical_cells(Renderer *renderer, const char *cells) {
         const Labels *labels = renderer->state;
+        Margin margin = vertical_margin(renderer);
 
         write_rule(renderer, labels->widest);
         for (size_t i = 0; i < renderer->n_columns; i++) {
-                sqlipc_type type = (sqlipc_type) *cells++;
+                const char *color = renderer_color(renderer, (sqlipc_type) *cells++);
                 size_t size = strlen(cells);
-                const char *color = renderer_color(renderer, type);
 
-                write_label(renderer, labels, i);
-                sink_fill(&renderer->sink, ' ', labels->widest - labels->width[i]);
-                sink_string(&renderer->sink, size > 0 ? " | " : " |");
+                write_vertical_label(renderer, i, size == 0);
                 sink_string(&renderer->sink, color);
-                write_lines(renderer, cells, size, labels->widest, " | ");
+                (void) write_lines(&margin, cells, size, true);
                 sink_string(&renderer->sink, *color ? RENDER_COLOR_OFF "\n" : "\n");
                 cells += size + 1;
         }
@@ -141,10 +153,17 @@ const char *render_vertical_cells(Renderer *renderer, const char *cells) {
 }
 
 static void vertical_row(Renderer *renderer, const Value *values) {
-        for (size_t i = 0; i < renderer->n_columns; i++)
-                render_cell_append(renderer->scratch, &values[i], renderer->options.null);
-        render_vertical_cells(renderer, renderer->scratch->str);
-        g_string_truncate(renderer->scratch, 0);
+        const Labels *labels = renderer->state;
+
+        write_rule(renderer, labels->widest);
+        for (size_t i = 0; i < renderer->n_columns; i++) {
+                const Value *value = &values[i];
+
+                write_vertical_label(renderer, i, value->type == SQLIPC_TEXT ? value->size == 0
+                                     : value->type == SQLIPC_NULL && !*renderer->options.null);
+                write_value(renderer, value, render_value_max(renderer), vertical_margin(renderer));
+                sink_char(&renderer->sink, '\n');
+        }
 }
 
 const RenderOps render_vertical_ops = {

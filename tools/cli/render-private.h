@@ -38,7 +38,8 @@ struct Renderer {
 };
 
 extern const RenderOps render_grid_ops, render_csv_ops, render_tsv_ops, render_list_ops, render_html_ops, render_json_ops,
-        render_jsonl_ops, render_insert_ops, render_quote_ops, render_line_ops, render_vertical_ops;
+        render_jsonl_ops, render_insert_ops, render_quote_ops, render_line_ops, render_vertical_ops,
+        render_ascii_ops, render_tcl_ops;
 
 /* ---- Colours, for people ------------------------------------------------------------------------------------------ */
 

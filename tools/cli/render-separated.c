@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * csv, tsv and list: rows as lines, for programs; see render.h for what differs from sqlite3's.
+ * csv, tsv, list, ascii and tcl: rows as lines, for programs; see render.h for what differs from sqlite3's.
  *
- *      INTEGER, REAL   as they are: neither has a separator or a quote in it
- *      TEXT            quoted as the mode does it; with a NUL, which no line can hold, as a literal of SQL
- *      BLOB            a literal of SQL
+ *                      csv, tsv, list                                  ascii, tcl
+ *      INTEGER, REAL   exact: neither has a separator or quote in it   as sqlite3 shows them
+ *      TEXT            quoted as the mode does it; with a NUL, which   its bytes, in tcl with escapes
+ *                      no line can hold, as a literal of SQL
+ *      BLOB            a literal of SQL                                its bytes, in tcl with escapes
  */
 #include "format.h"
 #include "render-private.h"
@@ -149,3 +151,82 @@ static void list_row(Renderer *renderer, const Value *values) {
 }
 
 const RenderOps render_list_ops = { .null = "", .headers = true, .row = list_row };
+
+/* ---- ascii and tcl: sqlite3's bytes --------------------------------------------------------------------------------- */
+
+/* A value between the marks of the mode, and what is behind a value and behind a row. */
+typedef struct Raw {
+        TextWriter write;
+        const char *between, *end;
+} Raw;
+
+static void write_ascii_text(Sink *sink, const char *text, size_t size) {
+        sink_write(sink, text, size);
+}
+
+/* A list element of Tcl; sqlite3 has an octal escape for each byte that is not printable ASCII. */
+static void write_tcl_text(Sink *sink, const char *text, size_t size) {
+        static const char letters[] = "\\\\\"\"\tt\nn\rr"; /* a character, its letter */
+
+        sink_char(sink, '"');
+        for (const char *p = text; p < text + size; p++) {
+                const char *letter = *p ? strchr(letters, *p) : NULL;
+
+                if (letter && (letter - letters) % 2 == 0) {
+                        sink_char(sink, '\\');
+                        sink_char(sink, letter[1]);
+                } else if (*p >= ' ' && *p < 0x7f)
+                        sink_char(sink, *p);
+                else
+                        sink_advance(sink, (size_t) g_snprintf(sink_reserve(sink, 5), 5, "\\%03o", (unsigned char) *p));
+        }
+        sink_char(sink, '"');
+}
+
+static const Raw ascii = { write_ascii_text, "\x1f", "\x1e" }, tcl = { write_tcl_text, " ", "\n" };
+
+static void write_raw_value(Renderer *renderer, const Value *value, const Raw *raw) {
+        char number[FORMAT_NUMBER_SIZE];
+
+        switch (value->type) {
+        case SQLIPC_INTEGER:
+        case SQLIPC_REAL:
+                raw->write(&renderer->sink, number, format_number(number, value));
+                return;
+        case SQLIPC_TEXT:
+        case SQLIPC_BLOB:
+                raw->write(&renderer->sink, value->bytes, value->size);
+                return;
+        case SQLIPC_NULL:
+                break;
+        }
+        raw->write(&renderer->sink, renderer->options.null, strlen(renderer->options.null));
+}
+
+static void write_raw_names(Renderer *renderer, const Raw *raw) {
+        for (size_t i = 0; i < renderer->n_columns; i++) {
+                raw->write(&renderer->sink, renderer->names[i], strlen(renderer->names[i]));
+                sink_string(&renderer->sink, i + 1 < renderer->n_columns ? raw->between : raw->end);
+        }
+}
+
+static void write_raw_row(Renderer *renderer, const Value *values, const Raw *raw) {
+        if (renderer->headers && renderer->n_rows == 0)
+                write_raw_names(renderer, raw);
+        for (size_t i = 0; i < renderer->n_columns; i++) {
+                write_raw_value(renderer, &values[i], raw);
+                sink_string(&renderer->sink, i + 1 < renderer->n_columns ? raw->between : raw->end);
+        }
+}
+
+static void ascii_row(Renderer *renderer, const Value *values) {
+        write_raw_row(renderer, values, &ascii);
+}
+
+const RenderOps render_ascii_ops = { .null = "", .row = ascii_row };
+
+static void tcl_row(Renderer *renderer, const Value *values) {
+        write_raw_row(renderer, values, &tcl);
+}
+
+const RenderOps render_tcl_ops = { .null = "", .row = tcl_row };

@@ -23,6 +23,8 @@ static const struct {
         [RENDER_INSERT] = { "insert", &render_insert_ops },
         [RENDER_QUOTE] = { "quote", &render_quote_ops },
         [RENDER_VERTICAL] = { "vertical", &render_vertical_ops },
+        [RENDER_ASCII] = { "ascii", &render_ascii_ops },
+        [RENDER_TCL] = { "tcl", &render_tcl_ops },
 };
 
 const char *render_mode_to_string(RenderMode mode) {

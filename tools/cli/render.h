@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Rows to a stream, in one of the modes below. Memory does not grow with the number of rows, nor with a value: a mode
- * writes a row at once, but for the grids (table, box, markdown, column), which hold back the first rows to see how wide
- * their columns are.
+ * writes a row at once, except for the grids (table, box, markdown, column), which hold rows back to measure them together.
  *
  *      renderer_new ──> renderer_row ... (renderer_flush) ... ──> renderer_finish(complete) ──> renderer_free
  *
  * What is written stands in a buffer until that is full: who waits for the next row calls renderer_flush(). Errors are the
  * stream's: the first one is returned, negative, and by every call that follows.
  *
- * Modes are those of sqlite3's shell, and write what it writes, byte by byte, but where that loses or endangers something.
+ * Modes are those of sqlite3's shell, and write what it writes, byte by byte, unless that loses or endangers something.
  *
  * For people (table, box, markdown, column, line, vertical), safe to show whatever the bytes are:
  *   - controls, invalid UTF-8 and what reorders a line stand as \x1b, \u202e; newline and tab do what they say within the
  *     cell. A newline in line is indented, so that no value looks like the next column;
- *   - a BLOB is x'00ff', a long one with its length; sqlite3 writes its bytes;
- *   - grids and vertical cut text after RENDER_TABLE_VALUE_MAX bytes, with an ellipsis and its length. Grids know a column's
- *     width from the first RENDER_TABLE_ROWS rows, and fit these to the terminal; wider text is cut with an ellipsis,
- *     numbers never are. sqlite3 reads all rows first. Where the caller gives the width, text goes on in the line below, as
- *     sqlite3's;
- *   - wide and combining characters take the columns that they take on a terminal; sqlite3 counts characters. In grids
- *     those of which terminals disagree (joiners and modifiers of emoji, unassigned ones) stand as \u200d;
+ *   - a BLOB is x'00ff'; sqlite3 writes its bytes;
+ *   - in grids numbers are flushed right, and so is NULL in a column that has nothing but numbers and NULL;
+ *   - grids measure RENDER_GRID_BYTES of rows together, sqlite3 all of them. If later rows are wider, a new block begins
+ *     with the names. A row that is larger is a block of its own, held in a file without a name;
+ *   - on a terminal, and only there, grids and vertical cut text after RENDER_VALUE_MAX bytes and a BLOB after
+ *     FORMAT_BLOB_SHOWN_MAX, with an ellipsis and its length; and grids are shrunk to the terminal's width: wider text is
+ *     cut with an ellipsis, numbers never are. If the caller gives the width, text goes on in the line below, as sqlite3's,
+ *     but not in markdown, where a row has one line: there the column is at least as wide;
+ *   - flags, joined emoji, wide and combining characters take the columns that they take on a terminal; sqlite3 counts
+ *     characters. In grids characters that are not assigned, whose width is not known, stand as \U0001fae8;
  *   - markdown has \| for | and <br> for a newline, since there a line is a row;
  *   - NULL is NULL, where nothing else is said. An empty result shows its names in grids.
  *
@@ -32,6 +34,8 @@
  *   - csv and tsv have names where nothing else is said. NULL is empty there, an empty text is "". tsv quotes as csv does
  *     where a value has a tab or a newline, or a quote in front, and .import reads it; sqlite3 writes it as it stands;
  *   - json: an empty result is [], and every answer is valid JSON in UTF-8, see render-json.c.
+ * ascii and tcl are sqlite3's in everything, REAL with 15 digits and BLOBs as bytes, except that no value ends at a NUL.
+ *
  * On a terminal (RenderOptions.terminal) controls in text stand as \x1b there, too, but for newline and tab.
  */
 #ifndef CLI_RENDER_H
@@ -43,11 +47,10 @@
 
 #include "value.h"
 
-/* A grid decides about widths once it has so many rows, or so many bytes. */
-#define RENDER_TABLE_ROWS ((size_t) 200)
-#define RENDER_TABLE_BYTES ((size_t) 512 * 1024)
-/* Longer text is cut in a grid, and its size told. */
-#define RENDER_TABLE_VALUE_MAX ((size_t) 2000)
+/* A grid holds so many bytes of rows back, to measure them together. */
+#define RENDER_GRID_BYTES ((size_t) 2 * 1024 * 1024)
+/* On a terminal longer text is cut in grids and in vertical, and its size told. */
+#define RENDER_VALUE_MAX ((size_t) 2000)
 
 typedef enum RenderMode {
         RENDER_TABLE,
@@ -64,12 +67,14 @@ typedef enum RenderMode {
         RENDER_INSERT,
         RENDER_QUOTE,
         RENDER_VERTICAL,
+        RENDER_ASCII,
+        RENDER_TCL,
         _RENDER_MODE_MAX,
         _RENDER_MODE_INVALID = -EINVAL,
 } RenderMode;
 
 typedef enum RenderHeaders {
-        RENDER_HEADERS_BY_MODE, /* off in insert and quote, else on */
+        RENDER_HEADERS_BY_MODE, /* off in insert, quote, ascii and tcl, else on */
         RENDER_HEADERS_ON,
         RENDER_HEADERS_OFF,
 } RenderHeaders;

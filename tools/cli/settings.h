@@ -23,7 +23,7 @@ typedef enum Toggle {
 typedef struct Settings {
         RenderMode mode;
         Toggle headers;             /* AUTO: as the mode has it */
-        Toggle vertical;            /* AUTO: where a row is wider than the screen */
+        Toggle vertical;            /* AUTO: if a grid cannot be shrunk to the screen */
         char *null;                 /* owned; NULL: the mode's own */
         char *separator;            /* owned; NULL: the mode's own. Of list */
         char *insert_table;         /* owned; NULL: "table". Of insert */

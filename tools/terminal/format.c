@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <wchar.h>
 
 bool format_next_character(const char *text, size_t size, gunichar *ret_character, size_t *ret_size) {
         gunichar c;
@@ -141,20 +140,15 @@ void format_shown_value(GString *output, const Value *value, const char *null, s
 size_t format_shown_width(const char *text, size_t size) {
         size_t width = 0;
 
-        for (size_t done = 0, taken; done < size; done += taken) {
-                gunichar c;
-                int w;
+        for (size_t done = 0; done < size;) {
+                size_t columns, plain = plain_run(text + done, size - done);
 
-                taken = plain_run(text + done, size - done);
-                width += taken;
-                if (taken > 0)
-                        continue;
-                if (!format_next_character(text + done, size - done, &c, &taken)) {
-                        taken = 1;
-                        continue;
+                if (plain > 1) { /* the last character may have marks */
+                        width += plain - 1;
+                        done += plain - 1;
                 }
-                w = wcwidth((wchar_t) c);
-                width += w > 0 ? (size_t) w : 0;
+                done += format_next_cluster(text + done, size - done, &columns);
+                width += columns;
         }
         return width;
 }

@@ -60,6 +60,10 @@ void format_shown_value(GString *output, const Value *value, const char *null, s
 /** Columns that shown text takes on a terminal. */
 size_t format_shown_width(const char *text, size_t size);
 
+/** The grapheme cluster that shown text, of at least a byte, starts with: a character with its marks, a flag, an emoji with
+ * all that is joined to it. Returns its bytes; `*ret_width`: its columns, 0 for a character that cannot be printed. */
+size_t format_next_cluster(const char *text, size_t size, size_t *ret_width);
+
 /** Decodes the character that `text`, of at least a byte, starts with; false where it is none. NUL is one here. */
 bool format_next_character(const char *text, size_t size, gunichar *ret_character, size_t *ret_size);
 
