@@ -9,6 +9,8 @@
 
 #include "child.h"
 
+enum { Y_LABEL_WIDTH = 12 };
+
 /* A number as gnuplot reads it, whatever the locale. */
 static void append_range(GString *script, const char *axis, double from, double to) {
         char low[G_ASCII_DTOSTR_BUF_SIZE], high[G_ASCII_DTOSTR_BUF_SIZE];
@@ -24,46 +26,62 @@ static void append_extent(GString *script, const char *axis, double from, double
         append_range(script, axis, from - margin, to + margin);
 }
 
+/* The legend is above the picture, each name behind its line or bar. */
 static void append_terminal(GString *script, const ChartPlot *plot) {
-        static const char *const terminals[] = {
-                [CHART_TEXT] = "dumb noenhanced feed mono",
-                [CHART_PNG] = "pngcairo noenhanced",
-                [CHART_SVG] = "svg noenhanced",
-        };
-
-        g_string_append_printf(script, "set terminal %s size %zu,%zu\n", terminals[plot->form], plot->width, plot->height);
+        g_string_append_printf(script, "set terminal %s noenhanced size %zu,%zu\n",
+                               plot->form == CHART_PNG ? "pngcairo" : "svg", plot->width, plot->height);
         g_string_append(script,
                         "set encoding utf8\n"
                         "set datafile separator \"\\t\"\n"
                         "set datafile missing \"NaN\"\n"
                         "set datafile commentschars \"\"\n"
                         "set style fill solid\n"
-                        "set key above left noenhanced\n"
+                        "set key above left Left reverse noenhanced\n"
                         "set tics nomirror noenhanced\n");
 }
 
-/* A bar is a box: in text one that is flat, a row of characters. The borders are a place away from the bars. */
-static void append_bars(GString *script, const ChartPlot *plot) {
-        bool flat = plot->form == CHART_TEXT;
+/* The labels are ours, of digits. gnuplot would choose its own closer to each other than they are wide. */
+static void append_ticks(GString *script, const ChartPlot *plot) {
+        char at[G_ASCII_DTOSTR_BUF_SIZE];
 
+        g_string_append(script, "set xtics (");
+        for (size_t i = 0; i < plot->n_ticks; i++)
+                g_string_append_printf(script, "%s\"%s\" %s", i > 0 ? ", " : "", plot->ticks[i].label,
+                                       g_ascii_dtostr(at, sizeof at, plot->ticks[i].at));
+        g_string_append(script, ")\n");
+}
+
+/* The borders are a place away from the bars. */
+static void append_bars(GString *script, const ChartPlot *plot) {
         append_extent(script, "x", plot->minimum, plot->maximum);
         append_range(script, "y", (double) plot->n_places, -1);
-        g_string_append(script, "set tics scale 0\n");
+        g_string_append(script, "set tics scale 0\nset rmargin 6\n");
+        append_ticks(script, plot);
         g_string_append_printf(script,
-                               "plot for [i=0:%zu] '/dev/fd/3' index i using 1:2:(0):1:%s:%s:ytic(stringcolumn(3)) "
+                               "plot for [i=0:%zu] '/dev/fd/3' index i "
+                               "using 1:2:(0):1:($2-0.4):($2+0.4):ytic(stringcolumn(3)) "
                                "with boxxyerror title columnheader(1)\n",
-                               plot->n_series - 1, flat ? "2" : "($2-0.4)", flat ? "2" : "($2+0.4)");
+                               plot->n_series - 1);
+}
+
+/* Half of the first and the last label below x is beside the axes. The left margin also holds the labels of y. */
+static void append_margins(GString *script, const ChartPlot *plot) {
+        size_t half = plot->label_width / 2 + 2;
+
+        g_string_append_printf(script, "set rmargin %zu\nset lmargin %zu\n", half, MAX(half, (size_t) Y_LABEL_WIDTH));
 }
 
 static void append_lines(GString *script, const ChartPlot *plot) {
         append_extent(script, "y", plot->minimum, plot->maximum);
         append_extent(script, "x", plot->first, plot->last);
-        g_string_append_printf(script, "plot for [i=2:%zu] '/dev/fd/3' using ", plot->n_series + 1);
-        if (plot->text_x)
-                g_string_append_printf(script, "0:i:xtic(int($0) %% %zu == 0 ? stringcolumn(1) : \"\")", plot->label_step);
-        else
-                g_string_append(script, "1:i");
-        g_string_append(script, " with lines title columnheader(i)\n");
+        append_margins(script, plot);
+        if (plot->x != CHART_X_ROWS)
+                append_ticks(script, plot);
+        g_string_append_printf(script, "plot for [i=4:%zu] '/dev/fd/3' using %d:i", plot->n_series + 3,
+                               plot->x == CHART_X_TIME ? 3 : 2);
+        if (plot->x == CHART_X_ROWS)
+                g_string_append_printf(script, ":xtic(int($0) %% %zu == 0 ? stringcolumn(1) : \"\")", plot->label_step);
+        g_string_append(script, " with lines linewidth 2 title columnheader(i)\n");
 }
 
 /* What gnuplot reads as its standard input; the pipe has room for all of it. */

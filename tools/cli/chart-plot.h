@@ -10,22 +10,33 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "chart-axis.h"
+
 typedef enum ChartForm {
-        CHART_TEXT,
+        CHART_TEXT, /* without gnuplot */
         CHART_PNG,
         CHART_SVG,
 } ChartForm;
 
+typedef enum ChartX {
+        CHART_X_NUMBER,
+        CHART_X_ROWS, /* a text for each row */
+        CHART_X_TIME,
+} ChartX;
+
 typedef struct ChartPlot {
-        ChartForm form;
-        size_t width, height;   /* of CHART_TEXT, in characters; else of the picture, in pixels */
-        bool bars;              /* blocks of "value, place, label", a bar each; else lines: "x, y, y, ..." */
+        ChartForm form;         /* a picture's */
+        size_t width, height;   /* in pixels */
+        bool bars;              /* blocks of "value, place, label", a bar each; else lines: "label, x, time, y, y, ..." */
         size_t n_series;
         size_t n_places;        /* bars: on the axis of labels */
         double minimum, maximum; /* bars: of the values, with 0; lines: of all y */
-        double first, last;     /* lines: of x; both 0 where x is text, which is placed by its row */
-        bool text_x;
-        size_t label_step;      /* lines with text for x: each so many rows one is shown */
+        ChartX x;               /* lines: what it is */
+        double first, last;     /* lines: of x */
+        size_t label_step;      /* CHART_X_ROWS: each so many rows have their label */
+        size_t label_width;     /* characters of the widest label below x */
+        const ChartTick *ticks; /* what has a label below, but for CHART_X_ROWS */
+        size_t n_ticks;
 } ChartPlot;
 
 /** Has gnuplot draw what `data` holds into `picture`, files both. 0; -ENOENT: there is no gnuplot; -EIO: it failed,

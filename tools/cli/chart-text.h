@@ -17,14 +17,6 @@ char *chart_label(const Value *value, size_t width);
 /** A label as gnuplot reads it from a file of data, so that it is text and nothing else. To be freed. */
 char *chart_quoted(const char *label);
 
-/** What holds the place of a label in a chart of text, where gnuplot lays out what is not ASCII wrongly. To be freed. */
-char *chart_placeholder(const char *label);
-
-/** A chart of text with labels where placeholders stand, one after the other from its upper left corner on, and
- * without blanks at the ends of lines. `labels` is NULL-terminated; those of no width have no placeholder. To be
- * freed. */
-char *chart_put_labels(const char *text, const char *const *labels);
-
 typedef struct ChartClasses {
         double start, width; /* class i: [start + i * width, start + (i + 1) * width) */
         size_t n;            /* at most CHART_CLASSES + 2 */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "answer.h"
+#include "chart-draw.h"
 #include "chart-plot.h"
 #include "chart-text.h"
 #include "command.h"
@@ -18,16 +19,20 @@
 #include "query.h"
 #include "target-file.h"
 
-/* Columns that labels take at most; in text they leave room for the bars. */
-enum { LABEL_WIDTH_TEXT = 30, LABEL_WIDTH_PICTURE = 60, X_LABELS_MAX = 128, WIDTH_TEXT = 80, HEIGHT_TEXT = 24 };
-enum { WIDTH_PICTURE = 900, HEIGHT_PICTURE = 500, HEIGHT_FRAME = 110, HEIGHT_BAR = 26 };
+/* Columns that labels take at most; in text, and side by side below x, they leave room for others. */
+enum { LABEL_WIDTH_TEXT = 30, LABEL_WIDTH_PICTURE = 60, X_LABELS_MAX = 128, WIDTH_TEXT = 80, HEIGHT_TEXT = 20 };
+/* Of a picture, in pixels; PLOT_MARGIN is what the margins beside a chart of lines take at least. */
+enum { WIDTH_PICTURE = 900, HEIGHT_PICTURE = 500, HEIGHT_FRAME = 90, HEIGHT_BAR = 26, HEIGHT_NAME = 20,
+       WIDTH_CHARACTER = 9, PLOT_MARGIN = 180 };
+/* Ticks of y in text and of numbers below a picture, about; the canvas is never narrower. */
+enum { Y_TICKS = 6, CANVAS_WIDTH_MIN = 20, PICTURE_TICKS = 5 };
 
 typedef struct Chart {
         Shell *shell;
         ChartKind kind;
         ChartForm form;
         FILE *data;             /* owned; what gnuplot reads */
-        FILE *points;           /* owned; hist: doubles until classes are known */
+        FILE *points;           /* owned; doubles: of hist, until classes are known; of lines in text, place, time, each y */
         char **names;           /* owned; of columns, as labels */
         Value *values;          /* owned; of the row */
         size_t n_columns, n_labels, n_series; /* columns before the numbers, and of numbers */
@@ -37,8 +42,9 @@ typedef struct Chart {
         uint64_t n_rows, n_numbers;
         double minimum, maximum; /* of numbers */
         double first, last;     /* line: of x */
+        double first_time, last_time; /* line with text for x: as long as all texts are times */
         size_t label_width;     /* the widest */
-        bool text_x, whole;
+        bool text_x, times, whole;
         char *problem;          /* owned; why on_row() gave up */
 } Chart;
 
@@ -86,7 +92,7 @@ static int no_room(Chart *chart) {
 }
 
 static size_t label_width(const Chart *chart) {
-        return chart->form == CHART_TEXT ? LABEL_WIDTH_TEXT : LABEL_WIDTH_PICTURE;
+        return chart->form == CHART_TEXT || chart->kind == CHART_LINE ? LABEL_WIDTH_TEXT : LABEL_WIDTH_PICTURE;
 }
 
 static char *make_label(Chart *chart, const Value *value) {
@@ -96,9 +102,8 @@ static char *make_label(Chart *chart, const Value *value) {
         return label;
 }
 
-/* As gnuplot gets it. */
 static void write_label(const Chart *chart, const char *label) {
-        g_autofree char *text = chart->form == CHART_TEXT ? chart_placeholder(label) : chart_quoted(label);
+        g_autofree char *text = chart_quoted(label);
 
         fputs(text, chart->data);
 }
@@ -191,51 +196,74 @@ static void keep_label(Chart *chart, char *label) {
         chart->stride *= 2;
 }
 
+static void extend(double value, double *first, double *last) {
+        *first = isnan(*first) ? value : MIN(*first, value);
+        *last = isnan(*last) ? value : MAX(*last, value);
+}
+
+/* Text is placed by its row, or by its time if all of them are times. */
+static void take_text_x(Chart *chart, double *ret_place, double *ret_time) {
+        char *label = make_label(chart, &chart->values[0]);
+
+        *ret_place = (double) (chart->n_rows - 1);
+        *ret_time = NAN;
+        chart->times = chart->times && chart->values[0].type == SQLIPC_TEXT && chart_parse_time(label, ret_time);
+        if (chart->times)
+                extend(*ret_time, &chart->first_time, &chart->last_time);
+        if (chart->form != CHART_TEXT)
+                write_label(chart, label);
+        keep_label(chart, label);
+}
+
 /* The first row says whether x is text. */
-static int take_x(Chart *chart) {
-        double x;
-        int r;
+static int take_x(Chart *chart, double *ret_place, double *ret_time) {
+        int r = 0;
 
         if (chart->n_rows == 1)
                 chart->text_x = chart->values[0].type == SQLIPC_TEXT || chart->values[0].type == SQLIPC_BLOB;
-        if (chart->text_x) {
-                char *label = make_label(chart, &chart->values[0]);
+        *ret_time = NAN;
+        if (chart->text_x)
+                take_text_x(chart, ret_place, ret_time);
+        else
+                r = take_number(chart, 0, ret_place);
+        if (r >= 0 && !isnan(*ret_place))
+                extend(*ret_place, &chart->first, &chart->last);
+        return r;
+}
 
-                write_label(chart, label);
-                keep_label(chart, label);
-                chart->last = (double) (chart->n_rows - 1);
-                return 0;
+static void write_names(const Chart *chart) {
+        fputs("x\tplace\ttime", chart->data);
+        for (size_t i = chart->n_labels; i < chart->n_columns; i++) {
+                fputc('\t', chart->data);
+                write_label(chart, chart->names[i]);
         }
-        r = take_number(chart, 0, &x);
-        if (r < 0)
-                return r;
-        write_number(chart->data, x);
-        if (!isnan(x)) {
-                chart->first = isnan(chart->first) ? x : MIN(chart->first, x);
-                chart->last = isnan(chart->last) ? x : MAX(chart->last, x);
+        fputc('\n', chart->data);
+}
+
+/* For gnuplot behind the label of the row, if it has one. */
+static int keep_numbers(const Chart *chart, const double *numbers, size_t n) {
+        if (chart->form == CHART_TEXT)
+                return fwrite(numbers, sizeof(double), n, chart->points) == n ? 0 : -EIO;
+        for (size_t i = 0; i < n; i++) {
+                fputc('\t', chart->data);
+                write_number(chart->data, numbers[i]);
         }
-        return 0;
+        fputc('\n', chart->data);
+        return ferror(chart->data) ? -EIO : 0;
 }
 
 static int take_line(Chart *chart) {
+        double numbers[2 + CHART_SERIES_MAX];
         int r;
 
-        for (size_t i = 0; i < chart->n_columns && chart->n_rows == 1; i++) {
-                write_label(chart, chart->names[i]);
-                fputc(i + 1 < chart->n_columns ? '\t' : '\n', chart->data);
-        }
-        r = take_x(chart);
-        for (size_t i = 0; i < chart->n_series && r >= 0; i++) {
-                double value;
-
-                r = take_series(chart, i, &value);
-                if (r < 0)
-                        break;
-                fputc('\t', chart->data);
-                write_number(chart->data, value);
-        }
-        fputc('\n', chart->data);
-        return r < 0 ? r : ferror(chart->data) ? no_room(chart) : 0;
+        if (chart->n_rows == 1 && chart->form != CHART_TEXT)
+                write_names(chart);
+        r = take_x(chart, &numbers[0], &numbers[1]);
+        for (size_t i = 0; i < chart->n_series && r >= 0; i++)
+                r = take_series(chart, i, &numbers[2 + i]);
+        if (r < 0)
+                return r;
+        return keep_numbers(chart, numbers, 2 + chart->n_series) < 0 ? no_room(chart) : 0;
 }
 
 static int take_point(Chart *chart) {
@@ -337,110 +365,198 @@ static int count_classes(Chart *chart) {
         return 0;
 }
 
-/* ---- The picture -------------------------------------------------------------------------------------------------- */
+/* ---- Pictures ----------------------------------------------------------------------------------------------------- */
 
-static void plan_bars(const Chart *chart, ChartPlot *plot) {
+static void plan_bars(const Chart *chart, ChartPlot *plot, ChartTick ticks[static CHART_TICKS_MAX]) {
         size_t n_places = chart->labels->len * places_of_row(chart) - (chart->n_series > 1);
 
         plot->bars = true;
         plot->n_places = n_places;
         plot->minimum = MIN(chart->minimum, 0);
         plot->maximum = MAX(chart->maximum, 0);
-        /* Two borders, a line of names above and one of numbers below, each with a blank one. */
-        plot->height = chart->form == CHART_TEXT ? n_places + 6 : HEIGHT_FRAME + HEIGHT_BAR * n_places;
+        plot->n_ticks = chart_number_ticks(plot->minimum, plot->maximum, PICTURE_TICKS, ticks);
+        plot->ticks = ticks;
+        plot->height = HEIGHT_FRAME + HEIGHT_NAME * chart->n_series + HEIGHT_BAR * n_places;
 }
 
 /* So many rows from a label below x to the next: one that was kept. */
 static size_t label_step(const Chart *chart, size_t width) {
-        size_t n_fitting = MAX(width / (chart->form == CHART_TEXT ? 1 : 8) / (chart->label_width + 2), 1);
+        size_t n_fitting = MAX(width / (chart->label_width + 2), 1);
         size_t step = (chart->n_rows + n_fitting - 1) / n_fitting;
 
         return (step + chart->stride - 1) / chart->stride * chart->stride;
 }
 
-static void plan_lines(const Chart *chart, ChartPlot *plot) {
-        plot->minimum = chart->minimum;
-        plot->maximum = chart->maximum;
-        plot->text_x = chart->text_x;
-        plot->first = isnan(chart->first) ? 0 : chart->first;
-        plot->last = isnan(chart->last) ? 0 : chart->last;
-        plot->label_step = label_step(chart, plot->width);
-        plot->height = chart->form == CHART_TEXT ? HEIGHT_TEXT : HEIGHT_PICTURE;
+static ChartX kind_of_x(const Chart *chart) {
+        if (!chart->text_x)
+                return CHART_X_NUMBER;
+        return chart->times && chart->first_time < chart->last_time ? CHART_X_TIME : CHART_X_ROWS;
 }
 
-static int draw(Chart *chart, size_t width, FILE *picture) {
-        ChartPlot plot = { .form = chart->form, .width = width, .n_series = chart->n_series };
-        int r = 0;
+static void plan_lines(const Chart *chart, ChartPlot *plot, ChartTick ticks[static CHART_TICKS_MAX]) {
+        size_t width = (WIDTH_PICTURE - PLOT_MARGIN) / WIDTH_CHARACTER;
 
-        if (chart->kind == CHART_HIST)
-                r = count_classes(chart);
-        if (r < 0)
-                return r;
+        plot->minimum = chart->minimum;
+        plot->maximum = chart->maximum;
+        plot->x = kind_of_x(chart);
+        plot->first = isnan(chart->first) ? 0 : chart->first;
+        plot->last = isnan(chart->last) ? 0 : chart->last;
+        plot->label_width = chart->text_x ? chart->label_width : CHART_TICK_SIZE / 2;
+        plot->label_step = label_step(chart, width);
+        plot->height = HEIGHT_PICTURE + HEIGHT_NAME * chart->n_series;
+        plot->ticks = ticks;
+        if (plot->x == CHART_X_TIME) {
+                plot->first = chart->first_time;
+                plot->last = chart->last_time;
+                plot->n_ticks = chart_time_ticks(plot->first, plot->last, width, ticks);
+        } else
+                plot->n_ticks = chart_number_ticks(plot->first, plot->last, PICTURE_TICKS, ticks);
+}
+
+static int draw_picture(Chart *chart, FILE *picture) {
+        ChartPlot plot = { .form = chart->form, .width = WIDTH_PICTURE, .n_series = chart->n_series };
+        ChartTick ticks[CHART_TICKS_MAX];
+
         if (chart->kind == CHART_LINE)
-                plan_lines(chart, &plot);
+                plan_lines(chart, &plot, ticks);
         else {
                 write_bars(chart);
-                plan_bars(chart, &plot);
+                plan_bars(chart, &plot, ticks);
         }
         if (ferror(chart->data))
                 return -EIO;
         return chart_plot(&plot, chart->data, picture);
 }
 
-static int complain_of(Chart *chart, int r, const char *path) {
-        Shell *shell = chart->shell;
+/* ---- Text --------------------------------------------------------------------------------------------------------- */
 
-        if (r == -ENOENT && !path)
-                return command_fail(shell, r, "charts are drawn by gnuplot, which is not installed (Debian: gnuplot-nox)");
-        if (path)
-                return command_fail(shell, r, "%s: %s", path, g_strerror(-r));
-        return command_fail(shell, r, "the chart cannot be drawn: %s", g_strerror(-r));
+static void draw_bars(const Chart *chart, GString *text, size_t width) {
+        chart_draw_bars(text, &(ChartBars) {
+                .labels = (const char *const *) chart->labels->pdata,
+                .n_rows = chart->labels->len,
+                .n_series = chart->n_series,
+                .values = (const double *) (void *) chart->bars->data,
+                .width = width,
+        });
+}
+
+static double share(double value, double first, double last) {
+        return first < last ? (value / 2 - first / 2) / (last / 2 - first / 2) : 0.5; /* the difference could be infinite */
+}
+
+typedef struct LineRanges {
+        size_t column; /* of points, which is x */
+        double first, last, minimum, maximum;
+} LineRanges;
+
+static LineRanges line_ranges(const Chart *chart) {
+        bool time = kind_of_x(chart) == CHART_X_TIME;
+
+        return (LineRanges) {
+                .column = time,
+                .first = time ? chart->first_time : chart->first,
+                .last = time ? chart->last_time : chart->last,
+                .minimum = chart->minimum,
+                .maximum = chart->maximum,
+        };
+}
+
+/* A point without x or y is a gap. */
+static int draw_points(const Chart *chart, const LineRanges *ranges, ChartCanvas *canvas) {
+        double row[2 + CHART_SERIES_MAX], before[2][CHART_SERIES_MAX];
+        const size_t n = 2 + chart->n_series;
+
+        for (size_t i = 0; i < chart->n_series; i++)
+                before[0][i] = NAN;
+        if (fflush(chart->points) != 0)
+                return -errno;
+        rewind(chart->points);
+        while (fread(row, sizeof(double), n, chart->points) == n)
+                for (size_t i = 0; i < chart->n_series; i++) {
+                        double x = share(row[ranges->column], ranges->first, ranges->last);
+                        double y = share(row[2 + i], ranges->minimum, ranges->maximum);
+                        bool joined = !isnan(before[0][i]) && !isnan(before[1][i]);
+
+                        if (!isnan(x) && !isnan(y))
+                                chart_canvas_line(canvas, i, joined ? before[0][i] : x, joined ? before[1][i] : y, x, y);
+                        before[0][i] = x;
+                        before[1][i] = y;
+                }
+        return ferror(chart->points) ? -EIO : 0;
+}
+
+/* Ticks get coordinates of the canvas. Returns the width of the widest label. */
+static size_t place_ticks(ChartTick *ticks, size_t n, double first, double last) {
+        size_t widest = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                ticks[i].at = share(ticks[i].at, first, last);
+                widest = MAX(widest, strlen(ticks[i].label));
+        }
+        return widest;
+}
+
+/* Text below x stands under its row. */
+static void draw_row_labels(const Chart *chart, GString *text, size_t margin, size_t width) {
+        size_t step = label_step(chart, width) / chart->stride, n = 0;
+        const char *labels[X_LABELS_MAX + 1];
+        double at[X_LABELS_MAX + 1];
+
+        for (size_t i = 0; i < chart->labels->len; i += step, n++) {
+                labels[n] = chart->labels->pdata[i];
+                at[n] = share((double) (i * chart->stride), chart->first, chart->last);
+        }
+        chart_draw_x_labels(text, margin, width, at, labels, n);
+}
+
+static int draw_lines(const Chart *chart, GString *text, size_t width) {
+        const LineRanges ranges = line_ranges(chart);
+        ChartTick x[CHART_TICKS_MAX], y[CHART_TICKS_MAX];
+        size_t n_y = chart_number_ticks(ranges.minimum, ranges.maximum, Y_TICKS, y), n_x = 0;
+        size_t margin = place_ticks(y, n_y, ranges.minimum, ranges.maximum);
+        ChartCanvas *canvas;
+        ChartX kind = kind_of_x(chart);
+        int r;
+
+        width = MAX(width, margin + 2 + CANVAS_WIDTH_MIN) - margin - 2;
+        if (kind == CHART_X_TIME)
+                n_x = chart_time_ticks(ranges.first, ranges.last, width, x);
+        else if (kind == CHART_X_NUMBER)
+                n_x = chart_number_ticks(ranges.first, ranges.last, MAX(width / 14, 1), x);
+        (void) place_ticks(x, n_x, ranges.first, ranges.last);
+        canvas = chart_canvas_new(width, HEIGHT_TEXT, chart->n_series);
+        r = draw_points(chart, &ranges, canvas);
+        chart_canvas_append(canvas, text, y, n_y, margin, x, n_x);
+        chart_canvas_free(canvas);
+        if (kind == CHART_X_ROWS)
+                draw_row_labels(chart, text, margin + 2, width);
+        return r;
+}
+
+static int draw_text(Chart *chart, size_t width, FILE *to) {
+        g_autoptr(GString) text = g_string_new(NULL);
+        int r = 0;
+
+        chart_draw_legend(text, (const char *const *) chart->names + chart->n_labels, chart->n_series, width);
+        if (chart->kind == CHART_LINE)
+                r = draw_lines(chart, text, width);
+        else
+                draw_bars(chart, text, width);
+        if (r < 0)
+                return r;
+        return fputs(text->str, to) < 0 ? -errno : 0;
 }
 
 /* ---- To where it belongs ------------------------------------------------------------------------------------------ */
 
-/* Names of series in the first line, then labels: of bars from above, of x from the left. */
-static GPtrArray *labels_in_text(const Chart *chart, size_t width) {
-        GPtrArray *labels = g_ptr_array_new();
-        size_t step = chart->kind == CHART_LINE ? label_step(chart, width) / chart->stride : 1;
+static int complain_of(Chart *chart, int r, const char *path) {
+        Shell *shell = chart->shell;
 
-        for (size_t i = chart->n_labels; i < chart->n_columns; i++)
-                g_ptr_array_add(labels, chart->names[i]);
-        for (size_t i = 0; i < chart->labels->len; i += step)
-                g_ptr_array_add(labels, chart->labels->pdata[i]);
-        g_ptr_array_add(labels, NULL);
-        return labels;
-}
-
-static int read_picture(FILE *picture, GString *ret) {
-        char buffer[4096];
-        size_t n;
-
-        rewind(picture);
-        while ((n = fread(buffer, 1, sizeof buffer, picture)) > 0)
-                g_string_append_len(ret, buffer, (gssize) n);
-        return ferror(picture) ? -EIO : 0;
-}
-
-static int draw_text(Chart *chart, size_t width, FILE *to) {
-        g_autoptr(GPtrArray) labels = NULL;
-        g_autoptr(GString) picture = g_string_new(NULL);
-        g_autofree char *text = NULL;
-        FILE *file;
-        int r;
-
-        r = open_stream(&file);
-        if (r < 0)
-                return r;
-        r = draw(chart, width, file);
-        if (r >= 0)
-                r = read_picture(file, picture);
-        (void) fclose(file);
-        if (r < 0)
-                return r;
-        labels = labels_in_text(chart, width);
-        text = chart_put_labels(picture->str, (const char *const *) labels->pdata);
-        return fputs(text, to) < 0 ? -errno : 0;
+        if (r == -ENOENT && !path)
+                return command_fail(shell, r, "pictures are drawn by gnuplot, which is not installed (Debian: gnuplot-nox)");
+        if (path)
+                return command_fail(shell, r, "%s: %s", path, g_strerror(-r));
+        return command_fail(shell, r, "the chart cannot be drawn: %s", g_strerror(-r));
 }
 
 static int show_text(Chart *chart) {
@@ -463,7 +579,7 @@ static int draw_into(Chart *chart, const TargetFile *target) {
 
         if (!picture)
                 return -errno;
-        r = draw(chart, WIDTH_PICTURE, picture);
+        r = draw_picture(chart, picture);
         (void) fclose(picture); /* we wrote nothing, gnuplot did */
         return r;
 }
@@ -505,6 +621,9 @@ int chart_run(Shell *shell, ChartKind kind, const char *sql, const char *path) {
                 .stride = 1,
                 .first = NAN,
                 .last = NAN,
+                .first_time = NAN,
+                .last_time = NAN,
+                .times = true,
                 .whole = true,
         };
         int r;
@@ -521,6 +640,11 @@ int chart_run(Shell *shell, ChartKind kind, const char *sql, const char *path) {
         }
         if (r >= 0)
                 r = read_rows(&chart, sql);
+        if (r >= 0 && kind == CHART_HIST) {
+                r = count_classes(&chart);
+                if (r < 0)
+                        (void) complain_of(&chart, r, NULL);
+        }
         if (r >= 0)
                 r = path ? save_picture(&chart, path) : show_text(&chart);
         chart_done(&chart);

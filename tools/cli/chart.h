@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A result as a picture, in the terminal or in a file, drawn by gnuplot:
+ * A result as a picture: in the terminal, of Unicode's blocks, or in a file, drawn by gnuplot:
  *
  *      bar    label, number...   a bar for each number, at most CHART_BARS_MAX rows; a single column: numbers
- *      line   x, y...            a line for each y over x, which is a number or a text in its row's place
+ *      line   x, y...            a line for each y over x: a number, a time, or a text in its row's place
  *      hist   number             how many values there are in classes of equal width
  *
  * NULL, NaN and infinities have no place in a picture, and are left out. What is no number elsewhere is refused.

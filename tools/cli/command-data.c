@@ -33,7 +33,7 @@ static size_t name_width(const char *name) {
         return format_shown_width(name, strlen(name));
 }
 
-/* In columns from top to bottom, each as wide as the longest name: as sqlite3's .tables. */
+/* Unless the user chose a mode: in columns from top to bottom, each as wide as the longest name: as sqlite3's .tables. */
 static void append_columns(GString *text, const GPtrArray *names, size_t screen) {
         size_t widest = 0, n_columns, n_lines;
 
@@ -52,19 +52,32 @@ static void append_columns(GString *text, const GPtrArray *names, size_t screen)
         }
 }
 
-/* What psql's users write is a pattern of GLOB; it fits in any case of letters, as one of LIKE does. */
-static char *fits(const char *column, const char *pattern) {
+/* What psql's users write is a pattern of GLOB; it fits in any case of letters, as one of LIKE does. `operand`: the pattern,
+ * as it stands in the SQL. */
+static char *fits(const char *column, const char *pattern, const char *operand) {
         if (strpbrk(pattern, "*?["))
-                return g_strdup_printf("lower(%s) GLOB lower(?1)", column);
-        return g_strdup_printf("%s LIKE ?1 ESCAPE '\\'", column);
+                return g_strdup_printf("lower(%s) GLOB lower(%s)", column, operand);
+        return g_strdup_printf("%s LIKE %s ESCAPE '\\'", column, operand);
 }
 
-/* Names of what `condition` says, where the pattern fits the column. */
-static int list_names(Shell *shell, const char *condition, const char *column, const char *pattern) {
+#define NAMES_SQL "SELECT name FROM sqlite_schema WHERE %s AND %s ORDER BY 1"
+
+/* As any result, in the mode that the user chose. */
+static int print_names(Shell *shell, const char *condition, const char *column, const char *pattern) {
+        g_autoptr(GString) literal = g_string_new(NULL);
+        g_autofree char *fit = NULL, *sql = NULL;
+
+        schema_append_literal(literal, pattern);
+        fit = fits(column, pattern, literal->str);
+        sql = g_strdup_printf(NAMES_SQL, condition, fit);
+        return query_print(shell, sql);
+}
+
+static int print_names_in_columns(Shell *shell, const char *condition, const char *column, const char *pattern) {
         const sqlipc_parameter parameter = { .struct_size = sizeof parameter, .type = SQLIPC_TEXT,
-                                             .bytes = pattern ?: "%", .size = strlen(pattern ?: "%") };
-        g_autofree char *fit = fits(column, parameter.bytes);
-        g_autofree char *sql = g_strdup_printf("SELECT name FROM sqlite_schema WHERE %s AND %s ORDER BY 1", condition, fit);
+                                             .bytes = pattern, .size = strlen(pattern) };
+        g_autofree char *fit = fits(column, pattern, "?1");
+        g_autofree char *sql = g_strdup_printf(NAMES_SQL, condition, fit);
         g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
         g_autoptr(GString) text = g_string_new(NULL);
         int r = query_run(shell, sql, &parameter, 1, take_name, names, NULL);
@@ -73,6 +86,13 @@ static int list_names(Shell *shell, const char *condition, const char *column, c
                 return r;
         append_columns(text, names, output_width(shell->output) ?: SCREEN_WIDTH);
         return answer_text(shell, text->str);
+}
+
+/* Names of what `condition` says, if the pattern fits the column. */
+static int list_names(Shell *shell, const char *condition, const char *column, const char *pattern) {
+        if (shell->settings.mode_chosen)
+                return print_names(shell, condition, column, pattern ?: "%");
+        return print_names_in_columns(shell, condition, column, pattern ?: "%");
 }
 
 static int run_tables(Shell *shell, const Command *command, char **arguments) {
@@ -172,7 +192,7 @@ static int write_schema(Shell *shell, const char *pattern, bool indent) {
                                              .type = pattern ? SQLIPC_TEXT : SQLIPC_NULL,
                                              .bytes = pattern,
                                              .size = pattern ? strlen(pattern) : 0 };
-        g_autofree char *fit = fits("tbl_name", pattern ?: "%");
+        g_autofree char *fit = fits("tbl_name", pattern ?: "%", "?1");
         g_autofree char *sql = g_strdup_printf("SELECT sql, name FROM sqlite_schema "
                                                "WHERE sql IS NOT NULL AND (?1 IS NULL OR %s) ORDER BY rowid", fit);
         g_autoptr(GArray) items = g_array_new(FALSE, FALSE, sizeof(SchemaItem));
@@ -215,6 +235,7 @@ static int run_explain(Shell *shell, const Command *command, char **arguments) {
 }
 
 #define PATTERN "a pattern of LIKE, or of GLOB where it has *, ? or [."
+#define MODE " In columns, or in the mode that was chosen."
 
 const Command commands_data[] = {
         { .name = "describe", .aliases = "d", .arguments = "[NAME]",
@@ -227,7 +248,7 @@ const Command commands_data[] = {
           .n_min = 1, .n_max = 1, .takes_rest = true, .kinds = { ARGUMENT_SQL }, .run = run_explain },
         { .name = "indexes", .aliases = "di", .arguments = "[TABLE]",
           .summary = "List indexes, of all tables or of those like TABLE",
-          .details = "TABLE may be " PATTERN,
+          .details = "TABLE may be " PATTERN MODE,
           .n_max = 1, .kinds = { ARGUMENT_TABLE }, .run = run_indexes },
         { .name = "schema", .arguments = "[NAME] [--indent]",
           .summary = "Show the CREATE statements, of all objects or of those like NAME",
@@ -235,11 +256,11 @@ const Command commands_data[] = {
           .n_max = 2, .kinds = { ARGUMENT_TABLE, ARGUMENT_TABLE }, .run = run_schema },
         { .name = "tables", .aliases = "dt", .arguments = "[LIKE]",
           .summary = "List tables and views, all or those like LIKE",
-          .details = "LIKE is " PATTERN,
+          .details = "LIKE is " PATTERN MODE,
           .n_max = 1, .kinds = { ARGUMENT_TABLE }, .run = run_tables },
         { .name = "views", .aliases = "dv", .arguments = "[LIKE]",
           .summary = "List views, all or those like LIKE",
-          .details = "LIKE is " PATTERN,
+          .details = "LIKE is " PATTERN MODE,
           .n_max = 1, .kinds = { ARGUMENT_TABLE }, .run = run_views },
         {},
 };

@@ -10,6 +10,7 @@
 #include "editor.h"
 #include "format.h"
 #include "saved.h"
+#include "sql-scan.h"
 #include "watch.h"
 
 /* Of a saved query in a list. */
@@ -275,27 +276,110 @@ static int run_forget(Shell *shell, const Command *command, char **arguments) {
 
 static const char *const chart_kinds[] = { "bar", "line", "hist", NULL }; /* by ChartKind */
 
-static ChartKind take_kind(const char **rest) {
+typedef struct ChartArguments {
+        int kind;   /* ChartKind; negative: not said */
+        char *path; /* owned */
+        char *sql;  /* owned; NULL: the last statement */
+} ChartArguments;
+
+static void chart_arguments_done(ChartArguments *arguments) {
+        g_free(arguments->path);
+        g_free(arguments->sql);
+}
+
+/* 1: one was taken; 0: there is none; -EINVAL: there were two. */
+static int take_chart_kind(const char **rest, ChartArguments *ret) {
         for (int kind = 0; chart_kinds[kind]; kind++)
                 if (starts_with_word(*rest, chart_kinds[kind])) {
+                        if (ret->kind >= 0)
+                                return -EINVAL;
+                        ret->kind = kind;
                         *rest = skip_blanks(*rest + strlen(chart_kinds[kind]));
-                        return (ChartKind) kind;
+                        return 1;
                 }
-        return CHART_BAR;
+        return 0;
+}
+
+static int take_chart_output(const char **rest, ChartArguments *ret) {
+        g_autofree char *path = NULL;
+        int r = take_option(rest, "--output", &path);
+
+        if (r <= 0)
+                return r;
+        if (ret->path)
+                return -EINVAL;
+        ret->path = g_steal_pointer(&path);
+        return 1;
+}
+
+/* Behind the SQL an option is a comment to SQLite: it would be ignored, and no file made. */
+static int take_chart_sql(const char *rest, ChartArguments *ret) {
+        size_t size = strlen(rest), position = 0, end = size;
+        SqlToken token, last = {};
+
+        while (sql_scan_next(rest, size, &position, &token))
+                if (token.type != SQL_SPACE)
+                        last = token;
+        if (last.type == SQL_COMMENT && starts_with_word(rest + last.start, "--output")) {
+                const char *option = rest + last.start;
+
+                end = last.start;
+                if (take_chart_output(&option, ret) < 0 || *option)
+                        return -EINVAL;
+        }
+        ret->sql = g_strstrip(g_strndup(rest, end));
+        if (!*ret->sql)
+                g_clear_pointer(&ret->sql, g_free);
+        return 0;
+}
+
+static bool is_query(const char *text) {
+        static const char *const words[] = { "SELECT", "WITH", "VALUES", "EXPLAIN", "PRAGMA" };
+        size_t position = 0, size = strlen(text);
+        SqlToken token;
+
+        do
+                if (!sql_scan_next(text, size, &position, &token))
+                        return true; /* nothing, or a comment */
+        while (token.type == SQL_SPACE || token.type == SQL_COMMENT);
+        for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
+                if (sql_token_is(text, &token, words[i]))
+                        return true;
+        return false;
+}
+
+/* In any order, and then SQL. */
+static int take_chart_arguments(Shell *shell, const Command *command, const char *rest, ChartArguments *ret) {
+        int r;
+
+        do {
+                r = take_chart_kind(&rest, ret);
+                if (r == 0)
+                        r = take_chart_output(&rest, ret);
+        } while (r > 0);
+        if (r < 0)
+                return command_misuse(shell, command);
+        if (g_str_has_prefix(rest, "--") && g_ascii_isalpha(rest[2]))
+                return command_fail(shell, -EINVAL, ".chart has no option %.*s, only --output",
+                                    (int) strcspn(rest, " \t"), rest);
+        if (!is_query(rest))
+                return command_fail(shell, -EINVAL, "there is no chart %.*s: a chart is bar, line or hist, and SQL follows",
+                                    (int) strcspn(rest, " \t\n"), rest);
+        return take_chart_sql(rest, ret) < 0 ? command_misuse(shell, command) : 0;
 }
 
 static int run_chart(Shell *shell, const Command *command, char **arguments) {
-        g_autofree char *path = NULL, *sql = NULL;
-        const char *rest = arguments[1];
-        ChartKind kind = take_kind(&rest);
+        __attribute__((cleanup(chart_arguments_done))) ChartArguments chart = { .kind = -1 };
+        int r = take_chart_arguments(shell, command, arguments[1], &chart);
 
-        if (take_option(&rest, "--output", &path) < 0)
-                return command_misuse(shell, command);
-        sql = *rest ? g_strdup(rest) : current_statement(shell);
-        if (!sql)
+        if (r < 0)
+                return r;
+        if (!chart.sql)
+                chart.sql = current_statement(shell);
+        if (!chart.sql)
                 return -EINVAL;
-        remember(shell, sql);
-        return chart_run(shell, kind, sql, path);
+        remember(shell, chart.sql);
+        return chart_run(shell, chart.kind < 0 ? CHART_BAR : (ChartKind) chart.kind, chart.sql, chart.path);
 }
 
 /* ---- .edit -------------------------------------------------------------------------------------------------------- */
@@ -340,9 +424,10 @@ const Command commands_query[] = {
         { .name = "chart", .arguments = "[bar|line|hist] [--output FILE] [SQL]",
           .summary = "Draw a result as a picture",
           .details = "bar, if nothing is said: a label and numbers, a bar for each number. line: x, and a line for\n"
-                     "each column of y. hist: how often the numbers of one column fall into which class. In the\n"
-                     "terminal, or into FILE, a .png or .svg. The last statement, where there is no SQL. NULL is left\n"
-                     "out. Needs gnuplot.",
+                     "each column of y; times, as 2024-05-31 12:30, are placed as such. hist: how often the numbers of\n"
+                     "one column fall into which class. In the terminal, or into FILE, a .png or .svg, which needs\n"
+                     "gnuplot. --output may also stand in front, or behind the SQL. The last statement, if there is no\n"
+                     "SQL. NULL is left out.",
           .takes_rest = true, .kinds = { ARGUMENT_WORDS, ARGUMENT_SQL }, .words = chart_kinds, .run = run_chart },
         { .name = "save", .arguments = "NAME [SQL]", .summary = "Keep the last statement, or SQL, under a name",
           .details = "In ~/.config/ipcq/queries/NAME.sql; .run runs it, .queries lists all, .forget removes it.",

@@ -125,6 +125,7 @@ static int read_mode(Settings *settings, const Setting *setting, const char *val
         if (mode == _RENDER_MODE_INVALID)
                 return -EINVAL;
         settings->mode = mode;
+        settings->mode_chosen = true;
         return 0;
 }
 

@@ -22,6 +22,7 @@ typedef enum Toggle {
 
 typedef struct Settings {
         RenderMode mode;
+        bool mode_chosen;           /* by the user; else it is the default */
         Toggle headers;             /* AUTO: as the mode has it */
         Toggle vertical;            /* AUTO: if a grid cannot be shrunk to the screen */
         char *null;                 /* owned; NULL: the mode's own */

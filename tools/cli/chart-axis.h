@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Axes of charts: times in text, and which round values have a label. Pure. */
+#ifndef CLI_CHART_AXIS_H
+#define CLI_CHART_AXIS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { CHART_TICKS_MAX = 24, CHART_TICK_SIZE = 24 };
+
+typedef struct ChartTick {
+        double at;
+        char label[CHART_TICK_SIZE];
+} ChartTick;
+
+/** The least of 1, 2, 5, 10, 20, ... and their like below 1 that is not less than `step`. */
+double chart_round_up(double step);
+
+/** Whether the text is a time as SQLite writes it: 2024-05, 2024-05-31, 2024-05-31 12:30, with seconds and their fraction, T
+ * for the blank, Z at the end. `*ret`: seconds since 1970, in UTC. */
+bool chart_parse_time(const char *text, double *ret);
+
+/** Round times from `first` to `last`, as many as have room with their labels side by side in `width` characters. Returns
+ * how many. */
+size_t chart_time_ticks(double first, double last, size_t width, ChartTick ret[static CHART_TICKS_MAX]);
+
+/** Round numbers from `first` to `last`, about `n` of them. Returns how many. */
+size_t chart_number_ticks(double first, double last, size_t n, ChartTick ret[static CHART_TICKS_MAX]);
+
+#endif
