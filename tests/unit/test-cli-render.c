@@ -574,7 +574,7 @@ static size_t resident_kib(void) {
 }
 
 /* 10,000 rows of a KiB each, and then a value of 16 MiB: holding them would take as much. A grid holds RENDER_GRID_BYTES, in
- * a buffer that has twice the size. */
+ * a buffer of twice the size, and the allocator may keep the smaller one that this grew from. */
 static void test_constant_memory(void) {
         static const char *const names[] = { "v" };
         g_autofree char *text = g_strnfill(16 << 20, '"');
@@ -593,7 +593,7 @@ static void test_constant_memory(void) {
                 value.type = SQLIPC_BLOB;
                 g_assert_cmpint(renderer_row(renderer, &value), ==, 0);
                 g_assert_cmpint(renderer_finish(renderer, true), ==, 0);
-                g_assert_cmpuint(resident_kib(), <, before + 2 * 1024 + 2 * RENDER_GRID_BYTES / 1024);
+                g_assert_cmpuint(resident_kib(), <, before + 2 * 1024 + 3 * RENDER_GRID_BYTES / 1024);
                 fclose(options.output);
         }
 }
