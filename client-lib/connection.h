@@ -32,6 +32,7 @@ struct sqlipc_connection {
         uint64_t bus_generation;   /* counts the buses that were opened after a loss */
         Descriptors descriptors;   /* connection_descriptors() */
         bool blocking;
+        bool delivering;           /* sqlipc_process() calls the program back */
         bool dispatching;          /* connection_process() has the bus call handlers */
         uint64_t timeout_usec;     /* of one blocking call, UINT64_MAX: none */
         bool allow_interactive_authorization;
@@ -105,8 +106,9 @@ void connection_look_at_bus(sqlipc_connection *c);
 /* Keeps epoll_fd in step with what the bus waits for. */
 void connection_update_events(sqlipc_connection *c);
 
-/* The next moment of `data` wakes the program's loop, once. connection_disarm() before the descriptor is closed. */
-int connection_arm(sqlipc_connection *c, struct pollfd data);
+/* The next moment of `data` wakes the program's loop, once, for the run or channel `whose`. connection_disarm() before the
+ * descriptor is closed. */
+int connection_arm(sqlipc_connection *c, struct pollfd data, const void *whose);
 void connection_disarm(sqlipc_connection *c, int fd);
 
 /* What begins keeps this count: it is interrupted once the count has changed. */

@@ -517,9 +517,10 @@ _public_ int sqlipc_cursor_next(sqlipc_cursor *c) {
                         return report(c, connection_fail_wait(c->connection, r));
         }
         c->run->waits_since = c->connection->n_turns;
+        c->waiting.waits = true;
         data = cursor_pollfd(c);
         if (data.fd >= 0) {
-                r = connection_arm(c->connection, data);
+                r = connection_arm(c->connection, data, run_source(c->run));
                 if (r < 0)
                         return report(c, connection_fail_errno(c->connection, r));
         }
@@ -544,6 +545,14 @@ _public_ int sqlipc_cursor_next_block(sqlipc_cursor *c, size_t n_rows_max, const
         }
         *ret_values = c->run->block.values;
         return 1;
+}
+
+_public_ int sqlipc_cursor_set_ready_callback(sqlipc_cursor *cursor, sqlipc_cursor_callback callback, void *userdata) {
+        if (!cursor)
+                return -EINVAL;
+        cursor->on_ready = callback;
+        cursor->on_ready_userdata = userdata;
+        return 0;
 }
 
 _public_ int sqlipc_cursor_cancel(sqlipc_cursor *c) {

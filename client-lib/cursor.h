@@ -52,6 +52,9 @@ struct sqlipc_cursor {
         unsigned n_interrupts;       /* of the connection, when it began */
         uint64_t run_timeout_usec;   /* by the service, UINT64_MAX: none but its own */
         unsigned n_values;           /* of the row under the cursor */
+        Waiting waiting;
+        sqlipc_cursor_callback on_ready; /* NULL: none */
+        void *on_ready_userdata;
         EndCounters totals;
         Error error;                 /* DONE: result 0 is the end; before: of the last call that failed */
 };

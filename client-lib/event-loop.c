@@ -10,8 +10,10 @@
 
 #include "channel.h"
 #include "connection.h"
+#include "cursor.h"
+#include "statement.h"
 
-enum { TAG_BUS, TAG_WAKE, TAG_PIPE };
+enum { TAG_BUS, TAG_WAKE, TAG_MAX }; /* from there on: the address of the run or channel that waits */
 
 static void remove_bus(sqlipc_connection *c) {
         if (c->polled_bus_fd >= 0)
@@ -50,8 +52,8 @@ void connection_update_events(sqlipc_connection *c) {
         c->polled_bus_events = event.events;
 }
 
-int connection_arm(sqlipc_connection *c, struct pollfd data) {
-        struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.u64 = TAG_PIPE };
+int connection_arm(sqlipc_connection *c, struct pollfd data, const void *whose) {
+        struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.u64 = (uintptr_t) whose };
 
         if (data.events & POLLOUT)
                 event.events |= EPOLLOUT;
@@ -157,6 +159,53 @@ _public_ int sqlipc_get_timeout(sqlipc_connection *connection, uint64_t *ret_use
         return 0;
 }
 
+/* ---- Calling back ------------------------------------------------------------------------------------------------- */
+
+static void note(Waiting *waiting, const Run *run, const void *source) {
+        if (waiting->waits && (!source || (run && run_source(run) == source)))
+                waiting->notify = true;
+}
+
+/* Something came from the run or channel at the address `source`, which may be gone; NULL: from the bus, for any of them. */
+static void note_news(sqlipc_connection *c, const void *source) {
+        sqlipc_statement *statement;
+        sqlipc_cursor *cursor;
+
+        TAILQ_FOREACH(cursor, &c->cursors, link)
+                note(&cursor->waiting, cursor->run, source);
+        LIST_FOREACH(statement, &c->statements, link)
+                note(&statement->waiting, &statement->run, source);
+}
+
+/* Whoever is called back no longer waits, until it asks again. */
+static bool take_notice(Waiting *waiting) {
+        bool notify = waiting->notify;
+
+        if (notify)
+                *waiting = (Waiting) { .waits = false };
+        return notify;
+}
+
+/* Calls one back. False: there is none. A callback may free any of them, so each search begins anew. */
+static bool call_back(sqlipc_connection *c) {
+        sqlipc_statement *statement;
+        sqlipc_cursor *cursor;
+
+        LIST_FOREACH(statement, &c->statements, link)
+                if (take_notice(&statement->waiting) && statement->on_ready) {
+                        statement->on_ready(statement, statement->on_ready_userdata);
+                        return true;
+                }
+        TAILQ_FOREACH(cursor, &c->cursors, link)
+                if (take_notice(&cursor->waiting) && cursor->on_ready) {
+                        cursor->on_ready(cursor, cursor->on_ready_userdata);
+                        return true;
+                }
+        return false;
+}
+
+/* ---- Processing --------------------------------------------------------------------------------------------------- */
+
 /* Takes the one-shot events of pipes out of the set; level-triggered ones stay as long as their cause. */
 static int collect_pipes(sqlipc_connection *c) {
         struct epoll_event events[16];
@@ -169,7 +218,10 @@ static int collect_pipes(sqlipc_connection *c) {
                 bool pipes = false;
 
                 for (int i = 0; i < n; i++)
-                        pipes |= events[i].data.u64 == TAG_PIPE;
+                        if (events[i].data.u64 >= TAG_MAX) {
+                                note_news(c, (const void *) (uintptr_t) events[i].data.u64);
+                                pipes = true;
+                        }
                 done |= pipes;
                 if (!pipes)
                         break;
@@ -184,9 +236,17 @@ _public_ int sqlipc_process(sqlipc_connection *connection) {
         if (r < 0)
                 return r;
         kept = sqlipc_connection_ref(connection); /* a handler may close it */
+        if (connection->delivering)
+                return connection_fail_errno(connection, -EBUSY);
         pipes = collect_pipes(connection);
         r = connection_process(connection);
         if (r < 0)
                 return connection_fail_errno(connection, r);
+        if (r > 0)
+                note_news(connection, NULL);
+        connection->delivering = true;
+        while (call_back(connection))
+                ;
+        connection->delivering = false;
         return r > 0 || pipes;
 }

@@ -259,6 +259,10 @@ int run_drain(Run *run) {
         return run->call ? -EAGAIN : 0;
 }
 
+const void *run_source(const Run *run) {
+        return run->on_channel ? (const void *) run->channel : run;
+}
+
 struct pollfd run_pollfd(const Run *run) {
         if (run->on_channel)
                 return run->channel_lost ? (struct pollfd) { .fd = -1 } : channel_pollfd(run->channel);

@@ -17,6 +17,12 @@
 #include "rows.h"
 #include "sqlipc.h"
 
+/* What a program waits for that was told to come back: a row, or a statement that is compiled. */
+typedef struct Waiting {
+        bool waits;            /* it was told so, and not called back since */
+        bool notify;           /* the callback under way is, or will be, for it */
+} Waiting;
+
 struct Run {
         sqlipc_connection *connection;
         Channel *channel;      /* the database's, which may be closed; not owned, NULL: never looked for */
@@ -84,6 +90,9 @@ int run_drain(Run *run);
 
 /* Sends Cancel once, as soon as the number is known. */
 void run_cancel(Run *run);
+
+/* Whom run_pollfd() is of: the run, or its channel, which others wait for, too. */
+const void *run_source(const Run *run);
 
 /* The descriptor worth waiting for; its fd is -1 if only the bus can bring news. */
 struct pollfd run_pollfd(const Run *run);

@@ -580,6 +580,22 @@ int sqlipc_get_timeout(sqlipc_connection *connection, uint64_t *ret_usec);
  */
 int sqlipc_process(sqlipc_connection *connection);
 
+/**
+ * Has sqlipc_process() call `callback` with the cursor once it is worth another sqlipc_cursor_next(), or with the statement
+ * once it is worth another sqlipc_statement_is_ready(): a program with many of them need not ask each after each turn of its
+ * loop. Called once after each -EAGAIN, or 0 of sqlipc_statement_is_ready(), and never before the answer; the call may give
+ * the same again, which is no error. NULL: no callback, the default.
+ *
+ * Callbacks run within sqlipc_process() and nowhere else, statements' first, then cursors' in the order in which they began.
+ * A callback may call any function, and free its own object and any other; only sqlipc_process() is -EBUSY. What becomes
+ * ready by that is told by the next sqlipc_process().
+ * Since: 0.1
+ */
+typedef void (*sqlipc_cursor_callback)(sqlipc_cursor *cursor, void *userdata);
+typedef void (*sqlipc_statement_callback)(sqlipc_statement *statement, void *userdata);
+int sqlipc_cursor_set_ready_callback(sqlipc_cursor *cursor, sqlipc_cursor_callback callback, void *userdata);
+int sqlipc_statement_set_ready_callback(sqlipc_statement *statement, sqlipc_statement_callback callback, void *userdata);
+
 /* ---- Cleanup helpers ---------------------------------------------------------------------------------------------- */
 
 /**

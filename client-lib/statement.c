@@ -272,7 +272,8 @@ static int statement_wait(sqlipc_statement *s) {
         int r;
 
         s->run.waits_since = s->connection->n_turns;
-        r = data.fd >= 0 ? connection_arm(s->connection, data) : 0;
+        s->waiting.waits = true;
+        r = data.fd >= 0 ? connection_arm(s->connection, data, run_source(&s->run)) : 0;
         return r < 0 ? connection_fail_errno(s->connection, r) : 0;
 }
 
@@ -291,6 +292,15 @@ _public_ int sqlipc_statement_is_ready(sqlipc_statement *s) {
                 return 1;
         }
         return -EINVAL;
+}
+
+_public_ int sqlipc_statement_set_ready_callback(sqlipc_statement *statement, sqlipc_statement_callback callback,
+                                                 void *userdata) {
+        if (!statement)
+                return -EINVAL;
+        statement->on_ready = callback;
+        statement->on_ready_userdata = userdata;
+        return 0;
 }
 
 _public_ unsigned sqlipc_statement_column_count(sqlipc_statement *s) {

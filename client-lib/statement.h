@@ -58,6 +58,9 @@ struct sqlipc_statement {
         Description description;
         Bindings *bindings;     /* NULL: nothing bound */
         Run run;
+        Waiting waiting;
+        sqlipc_statement_callback on_ready; /* NULL: none */
+        void *on_ready_userdata;
         sqlipc_cursor *cursor;  /* the current one; the caller's to close */
         Error error;            /* FAILED */
         Error reported;         /* of the last call on it that failed */

@@ -215,6 +215,86 @@ static void test_unread_cursor_is_silent(void) {
         fake_done(&f);
 }
 
+typedef struct Ready {
+        sqlipc_connection *connection;
+        int n_calls, n_rows, last, n_statement_calls;
+        bool close;
+} Ready;
+
+/* Reads what is there; at the end it closes the cursor, and the connection with it if it is to. */
+static void on_ready(sqlipc_cursor *c, void *userdata) {
+        Ready *ready = userdata;
+
+        ready->n_calls++;
+        CHECK_INT(sqlipc_process(ready->connection), -EBUSY);
+        while ((ready->last = sqlipc_cursor_next(c)) > 0)
+                ready->n_rows++;
+        if (ready->last == -EAGAIN)
+                return;
+        (void) sqlipc_cursor_close(c);
+        if (ready->close)
+                ready->connection = sqlipc_close(ready->connection);
+}
+
+static void on_statement_ready(sqlipc_statement *s, void *userdata) {
+        ((Ready *) userdata)->n_statement_calls++;
+        if (sqlipc_statement_is_ready(s) == 1)
+                CHECK_INT(sqlipc_statement_set_ready_callback(s, NULL, NULL), 0);
+}
+
+/* A program that only waits and calls sqlipc_process() is told when to ask, and not told otherwise. */
+static void check_callbacks(bool close) {
+        Ready ready = { .last = -EAGAIN, .close = close }, other = { .last = -EAGAIN };
+        FakeService f;
+        sqlipc_statement *s;
+        sqlipc_cursor *c, *silent;
+        Stream more = STREAM_INIT;
+
+        start(&f);
+        ready.connection = other.connection = f.connection;
+        CHECK_INT(sqlipc_prepare(f.connection, "db", "SELECT 1", &s), 0);
+        CHECK_INT(sqlipc_statement_set_ready_callback(s, on_statement_ready, &ready), 0);
+        CHECK_INT(sqlipc_statement_is_ready(s), 0);
+        while (!ready.n_statement_calls || sqlipc_statement_is_ready(s) == 0)
+                CHECK_INT(turn(f.connection, 60000), 1);
+        fake_set_unfinished(&f, 1, 2);
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &silent, NULL), 0);
+        CHECK_INT(next(f.connection, silent), 1);
+        CHECK_INT(next(f.connection, silent), 1);
+        CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &c, NULL), 0);
+        CHECK_INT(sqlipc_cursor_set_ready_callback(c, on_ready, &ready), 0);
+        CHECK_INT(turn(f.connection, 5000), 1);
+        CHECK_INT(ready.n_calls, 0); /* it was not asked yet */
+        CHECK_INT(sqlipc_cursor_set_ready_callback(silent, on_ready, &other), 0);
+        while ((ready.last = sqlipc_cursor_next(c)) == 1)
+                ready.n_rows++;
+        while (ready.n_rows < 2)
+                CHECK_INT(turn(f.connection, 60000), 1);
+        while (turn(f.connection, 20) > 0) /* what else the bus brings */
+                ;
+        ready.n_calls = 0;
+        fake_add_rows(&more, FAKE_RUN, 3, 4);
+        stream_add_end(&more, FAKE_RUN, 4);
+        fake_write(&f, &more);
+        stream_done(&more);
+        CHECK_INT(turn(f.connection, 5000), 1);
+        CHECK_INT(ready.n_calls, 1);
+        CHECK_INT(ready.n_rows, 4);
+        CHECK_INT(ready.last, 0);
+        CHECK_INT(other.n_calls, 0);
+        f.connection = ready.connection;
+        sqlipc_cursor_close(silent);
+        sqlipc_finalize(s);
+        fake_done(&f);
+}
+
+static void test_ready_callbacks(void) {
+        CHECK_INT(sqlipc_cursor_set_ready_callback(NULL, on_ready, NULL), -EINVAL);
+        CHECK_INT(sqlipc_statement_set_ready_callback(NULL, on_statement_ready, NULL), -EINVAL);
+        check_callbacks(false);
+        check_callbacks(true);
+}
+
 static void *cancel_soon(void *cursor) {
         usleep(20000);
         CHECK_INT(sqlipc_cursor_cancel(cursor), 0);
@@ -394,6 +474,7 @@ int main(void) {
                 TEST(test_errors_come_later),
                 TEST(test_dribble),
                 TEST(test_unread_cursor_is_silent),
+                TEST(test_ready_callbacks),
                 TEST(test_cancel_wakes),
                 TEST(test_cancel_before_anything),
                 TEST(test_execute_again_midway),
