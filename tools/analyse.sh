@@ -129,9 +129,11 @@ build_library() {
         ninja -C $folder/abi --quiet "client-lib/$(readlink $folder/abi/client-lib/libsqlipc.so.0)"
 }
 
-# Names of files without their folders: those are of the machine that it was made on.
+# Names of files without their folders: those are of the machine that it was made on. The public header is in a folder of
+# its own, since abidw takes all types for private if it is given the file.
 abi_description() {
-    abidw --no-show-locs --no-corpus-path --no-comp-dir-path --drop-private-types --header-file client-lib/sqlipc.h \
+    mkdir -p $folder/abi/public && cp client-lib/sqlipc.h $folder/abi/public/
+    abidw --no-show-locs --no-corpus-path --no-comp-dir-path --drop-private-types --headers-dir $folder/abi/public \
         $folder/abi/client-lib/libsqlipc.so.0 | sed -E "s#( path=')[^']*/#\\1#"
 }
 
