@@ -102,6 +102,7 @@ static void put_setup(Writer *w, const Setup *s) {
         put_u32(w, s->compound_selects_max);
         put_u32(w, s->vdbe_ops_max);
         put_u32(w, s->variables_max);
+        put_u32(w, s->security_barrier);
         put_u32(w, s->n_exposed);
         put_list(w, s->exposed, s->n_exposed);
 }
@@ -333,6 +334,7 @@ static Bytes *get_setup(Reader *r, Setup *s) {
         s->compound_selects_max = get_u32(r);
         s->vdbe_ops_max = get_u32(r);
         s->variables_max = get_u32(r);
+        s->security_barrier = get_bool(r);
         s->n_exposed = get_u32(r);
         s->exposed = get_list(r, s->n_exposed);
         if (!s->path)

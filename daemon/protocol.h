@@ -107,6 +107,7 @@ typedef struct Setup {
         uint32_t compound_selects_max;
         uint32_t vdbe_ops_max;
         uint32_t variables_max;
+        bool security_barrier;       /* SecurityBarrier=: nothing is searched below an exposed view */
         uint32_t n_exposed;          /* Expose=: what there is on its connections; 0: the whole schema */
         Bytes *exposed;              /* their names, never NULL, without NULs */
 } Setup;

@@ -6,7 +6,8 @@
 #
 #   build_release                sets `build` and `bench`, the program
 #   make_bench_folder            sets `folder`; files in it may be read by everybody
-#   publish_datasets             those in $folder/data, study a second time as `exposed`, with Expose=
+#   publish_datasets             those in $folder/data, study also as `exposed`, with Expose=, and as `exposed-barrier`, with
+#                                SecurityBarrier= too
 #   start_daemon                 on a private bus, as another user where you are root
 #   start_postgres               sets `postgres`, how sqlipc-bench finds it; it is Debian's package
 #   start_mariadb                sets `mariadb`, the same; nothing where it is not installed
@@ -45,8 +46,11 @@ publish_datasets() {
         name=$(basename "$file" .sqlite)
         publish_database "$folder" "$name" "$file" "dataset $name of sqlipc-bench"
     done
-    publish_database "$folder" exposed "$folder/data/study.sqlite" "study by Expose="
-    echo "Expose=study" >>"$folder/config/databases.d/exposed.conf"
+    for name in exposed exposed-barrier; do
+        publish_database "$folder" "$name" "$folder/data/study.sqlite" "study by Expose="
+        echo "Expose=study study_shown" >>"$folder/config/databases.d/$name.conf"
+    done
+    echo "SecurityBarrier=yes" >>"$folder/config/databases.d/exposed-barrier.conf"
 }
 
 start_daemon() {

@@ -144,6 +144,8 @@ static KeyKind database_set(Place *p, void *database, const char *key, char *val
                         set_boolean(p, key, value, &d->immutable);
                 else if (strcmp(key, "Polkit") == 0)
                         set_boolean(p, key, value, &d->polkit);
+                else if (strcmp(key, "SecurityBarrier") == 0)
+                        set_boolean(p, key, value, &d->security_barrier);
                 else
                         return KEY_UNKNOWN;
                 return KEY_SINGLE;
@@ -198,6 +200,7 @@ G_STATIC_ASSERT(sizeof(uid_t) == sizeof(uint32_t) && sizeof(gid_t) == sizeof(uin
 
 bool database_config_shows_same(const DatabaseConfig *a, const DatabaseConfig *b) {
         return strcmp(a->path, b->path) == 0 && a->immutable == b->immutable &&
+               a->security_barrier == b->security_barrier &&
                g_strv_equal((const char *const *) a->expose, (const char *const *) b->expose);
 }
 

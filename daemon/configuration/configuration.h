@@ -82,6 +82,7 @@ typedef struct DatabaseConfig {
         char **allow_groups_at;
         bool polkit;                   /* Polkit=: those whom neither list names are asked about there */
         char **expose;                 /* Expose=: tables and views; empty: all that there is */
+        bool security_barrier;         /* SecurityBarrier=: nothing of a client's is searched below an exposed view */
         DatabaseLimits limits;
 
         /* What the lists resolved to, by configuration-names.h; sorted, so that they can be compared. */

@@ -83,6 +83,7 @@ static int send_setup(Worker *w) {
                         .compound_selects_max = (uint32_t) l.compound_selects_max,
                         .vdbe_ops_max = (uint32_t) l.vdbe_ops_max,
                         .variables_max = (uint32_t) l.variables_max,
+                        .security_barrier = d->security_barrier,
                         .n_exposed = (uint32_t) n_exposed,
                         .exposed = exposed,
                 },

@@ -260,7 +260,7 @@ int exposed_plan_choose(const ExposedObject *o, PlanHints hints, sqlite3_index_i
         Estimate e;
         int rc = SQLITE_OK;
 
-        if (o->rowid || !hints.rowids) {
+        if (!o->is_barrier && (o->rowid || !hints.rowids)) {
                 rc = choose_constraints(o, hints, &plan, info);
                 choose_order(o, &plan, info);
         }

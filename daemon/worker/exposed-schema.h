@@ -42,6 +42,7 @@ typedef struct ExposedIndex {
 typedef struct ExposedObject {
         char *name;         /* owned, as the schema writes it */
         bool is_view, is_virtual;
+        bool is_barrier;    /* nothing is searched or sorted below it, so that the time tells nothing of hidden rows */
         bool is_strict;     /* a STRICT table with a column of ANY: it must be declared so, too */
         const char *rowid;  /* a name of the rowid that no column has; NULL: rows have none that could be asked for */
         ExposedColumn *columns;

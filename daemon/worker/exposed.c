@@ -39,7 +39,7 @@ static void complain(const Setup *setup, const char *name) {
 }
 
 /* Reads and declares one. What is wrong with it alone leaves it out: *ret_left_out is the first such name. */
-static int expose(Exposed *e, const char *name, const char **ret_left_out) {
+static int expose(Exposed *e, const char *name, bool security_barrier, const char **ret_left_out) {
         ExposedObject *o = &e->tables.objects[e->tables.n_objects];
         int rc;
 
@@ -48,6 +48,7 @@ static int expose(Exposed *e, const char *name, const char **ret_left_out) {
                         return SQLITE_OK;
         rc = exposed_object_read(o, e->tables.file, name);
         if (rc == SQLITE_OK) {
+                o->is_barrier = security_barrier && o->is_view;
                 e->tables.n_objects++; /* where it is looked for */
                 rc = exposed_tables_create(e->db, o);
                 if (rc != SQLITE_OK)
@@ -131,7 +132,7 @@ static int read_schema(Exposed *e, const Setup *setup) {
         if (rc != SQLITE_OK)
                 return rc;
         for (uint32_t i = 0; rc == SQLITE_OK && i < setup->n_exposed; i++)
-                rc = expose(e, setup->exposed[i].data, &left_out);
+                rc = expose(e, setup->exposed[i].data, setup->security_barrier, &left_out);
         rc_again = exposed_begin(e);
         exposed_end(e);
         if (rc_again == SQLITE_SCHEMA)

@@ -97,7 +97,9 @@ def publish():
         bench("dataset", "--all", sets, "--size=tiny")
     for path in sets.iterdir():
         service.database(path.stem, Path=path)
-    service.database("exposed", Path=sets / "study.sqlite", Expose="study")
+    exposed = {"Path": sets / "study.sqlite", "Expose": "study study_shown"}
+    service.database("exposed", **exposed)
+    service.database("exposed-barrier", **exposed, SecurityBarrier="yes")
     service.driver.manager("Reload")
     return [f"--address={service.address}", f"--folder={sets}", "--size=tiny"]
 

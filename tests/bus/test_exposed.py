@@ -73,6 +73,8 @@ rollback, rollback_db = database(
     ["t"],
 )
 NUMBERS = range(200)
+barrier, _ = database("barrier", LIBRARY, EXPOSED)
+service.database("barrier", Path=barrier, Expose=" ".join(EXPOSED), SecurityBarrier="yes")
 wide, _ = database(
     "wide",
     f"CREATE TABLE w({', '.join(f'c{n}' for n in NUMBERS)}); INSERT INTO w VALUES({', '.join(map(str, NUMBERS))});",
@@ -246,6 +248,20 @@ def types_meet():
         "SELECT twice, kept FROM book WHERE twice > 1 ORDER BY id",
     ):
         same_rows(client.query("library", sql).read().rows, reference(library, sql)[1])
+
+
+@test
+def security_barrier():
+    """With SecurityBarrier= a view brings the same rows"""
+    for sql in (
+        "SELECT * FROM priced ORDER BY title",
+        "SELECT title FROM priced WHERE price > 1 AND name = 'grace' ORDER BY price DESC",
+        "SELECT title FROM priced WHERE name IS NULL OR price = 2",
+        "SELECT b.title, p.name FROM book AS b LEFT JOIN priced AS p ON p.title = b.title ORDER BY b.id",
+        "SELECT count(*) FROM priced WHERE name IN ('ada', 'GRACE')",
+        "SELECT title FROM book WHERE id = 2",
+    ):
+        equal(ask("barrier", sql), ask("library", sql), sql)
 
 
 @test

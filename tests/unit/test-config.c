@@ -24,13 +24,15 @@ static void add_limits(Config *c, const char *text) {
 static void test_database(void) {
         g_autoptr(Config) c = config_new();
         DatabaseConfig *d =
-                add(c, "# mine\n[Database]\nPath=/a b/c.sqlite\nDescription=Übersicht\nMode=read-only\nImmutable=yes\n");
+                add(c, "# mine\n[Database]\nPath=/a b/c.sqlite\nDescription=Übersicht\nMode=read-only\nImmutable=yes\n"
+                       "SecurityBarrier=yes\n");
 
         CHECK(d);
         CHECK_STRING(d->name, "x");
         CHECK_STRING(d->path, "/a b/c.sqlite");
         CHECK_STRING(d->description, "Übersicht");
         CHECK(d->immutable);
+        CHECK(d->security_barrier);
         CHECK_INT(g_hash_table_size(c->broken), 0);
         CHECK_INT(c->warnings->len, 0);
 }
@@ -42,6 +44,7 @@ static void test_database_defaults(void) {
         CHECK(d);
         CHECK_STRING(d->description, "");
         CHECK(!d->immutable);
+        CHECK(!d->security_barrier);
 }
 
 static void check_broken(const char *text, const char *expected) {

@@ -155,6 +155,24 @@ static void test_views_without_rowid(void) {
         tear_down(&f);
 }
 
+/* With SecurityBarrier= a client's conditions and order stay above a view: what is hidden there costs the same whatever is
+ * asked. A table hides no rows, so it is searched as ever. */
+static void test_barrier(void) {
+        Fixture f;
+
+        set_up(&f, SCHEMA, "t", "v", NULL);
+        check_plan(&f, "SELECT n FROM v WHERE id = 3 AND n > 'x'", ":;3;e0");
+        database_close(&f.database);
+        f.setup.security_barrier = true;
+        g_assert_true(open_database(&f, &SQL_ERROR_INIT));
+        sqlite3_set_authorizer(f.database.db, NULL, NULL);
+        check_plan(&f, "SELECT n FROM v WHERE id = 3 AND n > 'x'", ":;3;|");
+        check_plan(&f, "SELECT n FROM v WHERE n IS NULL OR n IN ('x', 'y') ORDER BY id", ":;3;|USE TEMP B-TREE");
+        check_plan(&f, "SELECT v.n FROM t JOIN v ON v.id = t.i", "SCAN v VIRTUAL TABLE INDEX 0:;3;|");
+        check_plan(&f, "SELECT id FROM t WHERE id = 1", ":;1;e0");
+        tear_down(&f);
+}
+
 /* Which table is searched by the other: the one that a unique key finds, or that sqlite_stat1 knows to be large. */
 static void test_costs(void) {
         static const char many[] =
@@ -569,6 +587,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/exposed/views-without-rowid", test_views_without_rowid);
         g_test_add_func("/exposed/costs", test_costs);
         g_test_add_func("/exposed/plans-tell-nothing", test_plans_tell_nothing);
+        g_test_add_func("/exposed/barrier", test_barrier);
         g_test_add_func("/exposed/damaged", test_damaged);
         g_test_add_func("/exposed/values", test_values);
         g_test_add_func("/exposed/sql", test_sql);

@@ -82,6 +82,7 @@ const DatasetKind dataset_kinds[] = {
                 1 + STUDY_COLUMNS,
                 { 2000, 300000, 300000 },
                 bind_study,
+                "CREATE VIEW study_shown AS SELECT * FROM study WHERE id % 10 <> 0", /* for workload-exposed.c */
         },
         {
                 "narrow",

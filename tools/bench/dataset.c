@@ -48,6 +48,8 @@ static int fill(sqlite3 *db, const Dataset *dataset) {
         r = execute(db, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
         if (r >= 0)
                 r = execute(db, create);
+        if (r >= 0 && kind->view)
+                r = execute(db, kind->view);
         if (r < 0)
                 return r;
         g_string_printf(sql, "INSERT INTO %s VALUES (?", kind->name);

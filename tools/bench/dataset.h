@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The datasets, each a database of one table that is called as the dataset is. The same rows and seed give the same values
- * on every machine.
+ * The datasets, each a database of one table that is called as the dataset is; one of them has a view as well. The same rows and
+ * seed give the same values on every machine.
  */
 #ifndef BENCH_DATASET_H
 #define BENCH_DATASET_H
@@ -21,6 +21,7 @@ typedef struct DatasetKind {
         gint64 n_rows[3];       /* by BenchSize */
         /** Binds one row to a statement of n_columns parameters; what it binds lasts until the next row. An SQLite code. */
         int (*bind)(sqlite3_stmt *insert, gint64 row, Random *random);
+        const char *view;       /* CREATE VIEW, NULL: the table is all there is */
 } DatasetKind;
 
 typedef struct Dataset {

@@ -144,7 +144,7 @@ static void add_soak(GOptionContext *context, BenchOptions *options) {
 static void add_own(GOptionContext *context, BenchOptions *options, const Workload *workload) {
         const GOptionEntry exposed[] = {
                 { "exposed", 0, 0, G_OPTION_ARG_STRING, &options->exposed,
-                  "The same file's name with Expose=study, by default 'exposed'", "NAME" },
+                  "The same file's name with Expose=study study_shown, by default 'exposed'", "NAME" },
                 {},
         };
         const GOptionEntry cold[] = {

@@ -12,6 +12,11 @@
 #include "workload.h"
 
 typedef enum SideNumber { SIDE_EXPOSED, SIDE_WHOLE, SIDE_PROCESS, _SIDE_MAX } SideNumber;
+typedef enum BarrierSide { BARRIER_YES, BARRIER_NO, _BARRIER_MAX } BarrierSide;
+
+/* A row of a view that hides each tenth row. */
+#define BARRIER_SUFFIX "-barrier"
+#define ROW_OF_VIEW "SELECT c02 FROM study_shown WHERE id = 11"
 
 /* On the table of the study. CROSS JOIN keeps the order of the tables, so that both sides do the same look-ups. */
 static const struct {
@@ -37,6 +42,14 @@ static int run_exposed(void *userdata) {
         Exposed *exposed = userdata;
 
         return service_copy(&exposed->service, exposed->options->exposed, exposed->sql, &exposed->copy);
+}
+
+/* The same file, with SecurityBarrier=yes. */
+static int run_barrier(void *userdata) {
+        Exposed *exposed = userdata;
+        g_autofree char *name = g_strconcat(exposed->options->exposed, BARRIER_SUFFIX, NULL);
+
+        return service_copy(&exposed->service, name, exposed->sql, &exposed->copy);
 }
 
 static int run_whole(void *userdata) {
@@ -100,6 +113,40 @@ static int measure_query(Exposed *exposed, const char *name, const char *sql, Re
         return 0;
 }
 
+static void report_barrier(Report *report, Findings findings[static _BARRIER_MAX]) {
+        ReportTable *table = report_table(report, "barrier", "One row of a view that hides rows", "SecurityBarrier=");
+        g_autoptr(GArray) ratios = measure_ratios(findings[BARRIER_YES].usec, findings[BARRIER_NO].usec);
+
+        report_table_column(table, "time", "ms");
+        report_table_column(table, "ratio to no", "");
+        for (unsigned side = 0; side < _BARRIER_MAX; side++) {
+                g_autoptr(GArray) ms = measure_scaled(findings[side].usec, 1e-3);
+
+                report_table_row(table, side == BARRIER_YES ? "yes" : "no", false);
+                report_table_values(table, 0, ms);
+                if (side == BARRIER_YES)
+                        report_table_values(table, 1, ratios);
+        }
+}
+
+static int measure_barrier(Exposed *exposed, Report *report) {
+        const Side sides[_BARRIER_MAX] = {
+                [BARRIER_YES] = { "with a barrier", run_barrier, check, exposed, exposed->service.pid },
+                [BARRIER_NO] = { "without", run_exposed, check, exposed, exposed->service.pid },
+        };
+        Findings findings[_BARRIER_MAX];
+        int r;
+
+        exposed->sql = ROW_OF_VIEW;
+        r = measure_sides(sides, _BARRIER_MAX, bench_rounds(exposed->options), "barrier", findings);
+        if (r < 0)
+                return r;
+        report_barrier(report, findings);
+        for (size_t i = 0; i < _BARRIER_MAX; i++)
+                findings_done(&findings[i]);
+        return 0;
+}
+
 static int measure_queries(Exposed *exposed, Report *report) {
         ReportTable *table;
         int r = 0;
@@ -110,7 +157,7 @@ static int measure_queries(Exposed *exposed, Report *report) {
         table = make_table(report);
         for (size_t i = 0; r >= 0 && i < G_N_ELEMENTS(queries); i++)
                 r = measure_query(exposed, queries[i].name, queries[i].sql ?: exposed->options->sql, table);
-        return r;
+        return r < 0 ? r : measure_barrier(exposed, report);
 }
 
 static int measure(const BenchOptions *options, Report *report) {
@@ -129,7 +176,8 @@ static int measure(const BenchOptions *options, Report *report) {
 const Workload workload_exposed = {
         .verb = "exposed",
         .help = "what Expose= costs: the same file whole and exposed",
-        .summary = "Measures what Expose= costs: a scan, look-ups and a join, of the same file whole and exposed.",
+        .summary = "Measures what Expose= costs: a scan, look-ups and a join, of the same file whole and exposed; and what\n"
+                   "SecurityBarrier= costs: one row of a view, from a third database called as --exposed with \"-barrier\".",
         .database = "study",
         .sql = "SELECT * FROM study",
         .measure = measure,

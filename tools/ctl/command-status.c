@@ -86,10 +86,11 @@ static void print_count(GVariant *document, const char *key, const char *title) 
 static void print_database(GVariant *document) {
         const char *authorization = lookup_text(document, "authorization", NULL);
         const char *path = lookup_text(document, "path", NULL);
-        gboolean polkit = false, immutable = false;
+        gboolean polkit = false, immutable = false, barrier = false;
 
         (void) g_variant_lookup(document, "polkit", "b", &polkit);
         (void) g_variant_lookup(document, "immutable", "b", &immutable);
+        (void) g_variant_lookup(document, "security-barrier", "b", &barrier);
         field_print("Database", "%s", lookup_text(document, "name", ""));
         if (*lookup_text(document, "description", ""))
                 field_print("Description", "%s", lookup_text(document, "description", ""));
@@ -104,6 +105,8 @@ static void print_database(GVariant *document) {
         if (polkit)
                 field_print("Polkit", "asked about everybody else");
         print_list(document, "expose", "Exposed");
+        if (barrier)
+                field_print("Barrier", "searches stay above exposed views");
         print_count(document, "statements", "Statements");
         print_count(document, "channels", "Channels");
         print_count(document, "runs", "Runs");

@@ -113,6 +113,7 @@ static void add_configuration(Context *c, const char *name, GVariantBuilder *doc
         entry(document, "allow-groups", strings(d->allow_groups));
         entry(document, "polkit", g_variant_new_boolean(d->polkit));
         entry(document, "expose", strings(d->expose));
+        entry(document, "security-barrier", g_variant_new_boolean(d->security_barrier));
 }
 
 static int add_work(Context *c, Work work, const char *key, const char *name, GVariantBuilder *document) {
