@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The datasets, each a database of one table that is called as the dataset is; one of them has a view as well. The same rows and
+ * The datasets, each a database of one table that is called as the dataset is; one has a view as well. The same rows and
  * seed give the same values on every machine.
  */
 #ifndef BENCH_DATASET_H
