@@ -189,8 +189,12 @@ size_t render_cell_prefix(const char *text, size_t width, size_t *ret_size) {
         size_t size = strcspn(text, "\n"), used = 0, done = 0;
 
         while (done < size) {
-                size_t columns, n = format_next_cluster(text + done, size - done, &columns);
+                size_t columns, n = MIN(format_plain_clusters(text + done, size - done), width - used);
 
+                if (n > 0)
+                        columns = n;
+                else
+                        n = format_next_cluster(text + done, size - done, &columns);
                 if (used + columns > width)
                         break;
                 used += columns;

@@ -200,6 +200,15 @@ static bool widths_differ(const Renderer *renderer, const Grid *grid) {
 
 /* ---- Writing ------------------------------------------------------------------------------------------------------ */
 
+/* A large value makes long rules, so this is fast where a dash is a byte. */
+static void write_dashes(Sink *sink, const char *dash, size_t n) {
+        if (strlen(dash) == 1)
+                sink_fill(sink, *dash, n);
+        else
+                for (; *dash && n > 0; n--)
+                        sink_string(sink, dash);
+}
+
 static void write_rule(Renderer *renderer, const Rule *rule) {
         const Grid *grid = renderer->state;
 
@@ -209,8 +218,7 @@ static void write_rule(Renderer *renderer, const Rule *rule) {
         for (size_t i = 0; i < renderer->n_columns; i++) {
                 if (i > 0)
                         sink_string(&renderer->sink, rule->between);
-                for (size_t n = grid->columns[i].width + grid->style->padding; *rule->dash && n > 0; n--)
-                        sink_string(&renderer->sink, rule->dash);
+                write_dashes(&renderer->sink, rule->dash, grid->columns[i].width + grid->style->padding);
         }
         sink_string(&renderer->sink, rule->right);
 }

@@ -137,16 +137,22 @@ void format_shown_value(GString *output, const Value *value, const char *null, s
         g_string_append(output, "?"); /* a type that a later library may have */
 }
 
+size_t format_plain_clusters(const char *text, size_t size) {
+        size_t n = plain_run(text, size);
+
+        return n > 0 && n < size && (unsigned char) text[n] >= 0x80 ? n - 1 : n; /* the last may have marks */
+}
+
 size_t format_shown_width(const char *text, size_t size) {
         size_t width = 0;
 
         for (size_t done = 0; done < size;) {
-                size_t columns, plain = plain_run(text + done, size - done);
+                size_t columns, plain = format_plain_clusters(text + done, size - done);
 
-                if (plain > 1) { /* the last character may have marks */
-                        width += plain - 1;
-                        done += plain - 1;
-                }
+                width += plain;
+                done += plain;
+                if (done == size)
+                        break;
                 done += format_next_cluster(text + done, size - done, &columns);
                 width += columns;
         }

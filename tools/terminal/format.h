@@ -60,6 +60,9 @@ void format_shown_value(GString *output, const Value *value, const char *null, s
 /** Columns that shown text takes on a terminal. */
 size_t format_shown_width(const char *text, size_t size);
 
+/** Bytes of printable ASCII at the beginning of the text, each of which is a cluster of one column. */
+size_t format_plain_clusters(const char *text, size_t size);
+
 /** The grapheme cluster that shown text, of at least a byte, starts with: a character with its marks, a flag, an emoji with
  * all that is joined to it. Returns its bytes; `*ret_width`: its columns, 0 for a character that cannot be printed. */
 size_t format_next_cluster(const char *text, size_t size, size_t *ret_width);
