@@ -90,7 +90,7 @@ def options():
     expect("InvalidOption", Channel, client, "chinook", {"page-size": 5000})
     expect("org.freedesktop.DBus.Error.UnknownObject", Channel, client, "nosuch")
     with opened(**{"page-size": 4096}) as channel:
-        equal(channel.info, {"page-size": 4096}, "info")
+        equal(channel.info, {"page-size": 4096, "readonly": True}, "info")
         number = channel.query("SELECT * FROM Track")
         rows = 0
         while True:
