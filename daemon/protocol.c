@@ -97,6 +97,7 @@ static void put_setup(Writer *w, const Setup *s) {
         put_u64(w, s->park_usec);
         put_u64(w, s->park_rollback_usec);
         put_u64(w, s->busy_usec);
+        put_u64(w, s->drain_usec);
         put_u32(w, s->sql_size_max);
         put_u32(w, s->expression_depth_max);
         put_u32(w, s->compound_selects_max);
@@ -174,6 +175,7 @@ static void put_channel_end(Writer *w, const ChannelEnd *e) {
         put_channel_progress(w, &e->progress);
         put_u32(w, e->waiting);
         put_bytes(w, e->state.data, e->state.size);
+        put_bytes(w, e->unread.data, e->unread.size);
 }
 
 int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size) {
@@ -222,9 +224,12 @@ int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size) {
         case MESSAGE_CHANNEL_CLOSED:
                 put_channel_end(&w, &m->channel_end);
                 break;
+        case MESSAGE_DRAINED:
+                put_u64(&w, m->drained.number);
+                put_bytes(&w, m->drained.unread.data, m->drained.unread.size);
+                break;
         case MESSAGE_TAKEN:
         case MESSAGE_FILLING:
-        case MESSAGE_DRAINED:
         case MESSAGE_PING:
         case MESSAGE_PONG:
                 put_u64(&w, m->number);
@@ -329,6 +334,7 @@ static Bytes *get_setup(Reader *r, Setup *s) {
         s->park_usec = get_u64(r);
         s->park_rollback_usec = get_u64(r);
         s->busy_usec = get_u64(r);
+        s->drain_usec = get_u64(r);
         s->sql_size_max = get_u32(r);
         s->expression_depth_max = get_u32(r);
         s->compound_selects_max = get_u32(r);
@@ -490,7 +496,8 @@ static void get_channel_end(Reader *r, ChannelEnd *e) {
         get_channel_progress(r, &e->progress);
         e->waiting = get_bool(r);
         e->state = get_bytes(r);
-        if (e->state.size > CHANNEL_STATE_SIZE_MAX)
+        e->unread = get_bytes(r);
+        if (e->state.size > CHANNEL_STATE_SIZE_MAX || e->unread.size > UNREAD_SIZE_MAX)
                 r->error = -EBADMSG;
 }
 
@@ -501,19 +508,19 @@ static size_t size_max_of(MessageKind kind) {
         case MESSAGE_PREPARE:
         case MESSAGE_RUN: return MESSAGE_MEMFD_SIZE_MAX;
         case MESSAGE_STARTED: return SQLIPC_COLUMNS_SIZE_MAX + 5 * (size_t) PARAMETERS_MAX + 64; /* see started_size() */
-        case MESSAGE_CHANNEL:
-        case MESSAGE_CHANNEL_RESTED: return CHANNEL_STATE_SIZE_MAX + MESSAGE_SIZE_MAX;
+        case MESSAGE_CHANNEL: return CHANNEL_STATE_SIZE_MAX + MESSAGE_SIZE_MAX;
+        case MESSAGE_CHANNEL_RESTED: return CHANNEL_STATE_SIZE_MAX + UNREAD_SIZE_MAX + MESSAGE_SIZE_MAX;
+        case MESSAGE_DRAINED:
+        case MESSAGE_CHANNEL_CLOSED: return UNREAD_SIZE_MAX + MESSAGE_SIZE_MAX;
         case MESSAGE_CANCEL:
         case MESSAGE_EXIT:
         case MESSAGE_TAKEN:
         case MESSAGE_PARKED:
         case MESSAGE_FILLING:
         case MESSAGE_ENDED:
-        case MESSAGE_DRAINED:
         case MESSAGE_PROGRESS:
         case MESSAGE_CHANNEL_CLOSE:
         case MESSAGE_CHANNEL_PROGRESS:
-        case MESSAGE_CHANNEL_CLOSED:
         case MESSAGE_PING:
         case MESSAGE_PONG:
         case MESSAGE_RETIRE:
@@ -574,9 +581,14 @@ int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret) {
         case MESSAGE_CHANNEL_CLOSED:
                 get_channel_end(&r, &m.channel_end);
                 break;
+        case MESSAGE_DRAINED:
+                m.drained.number = get_u64(&r);
+                m.drained.unread = get_bytes(&r);
+                if (m.drained.unread.size > UNREAD_SIZE_MAX)
+                        r.error = -EBADMSG;
+                break;
         case MESSAGE_TAKEN:
         case MESSAGE_FILLING:
-        case MESSAGE_DRAINED:
         case MESSAGE_PING:
         case MESSAGE_PONG:
                 m.number = get_u64(&r);

@@ -20,7 +20,8 @@
  *                                              PROGRESS now and then
  *                   <--------------------    ENDED: SQLite is reset, the end is known
  *                   <--------------------    DRAINED: the last byte is about to be written, the pipe is free for the next
- *                                            run. ENDED with `drained` set says both at once.
+ *                                            run. ENDED with `drained` set says both at once. DRAINED with `unread`:
+ *                                            the reader is slow, and the supervisor writes the last bytes itself.
  *
  *      CHANNEL + socket  --(control)---->            a client's private socket (sqlipc-channel.h), new or taken up again
  *                   <--------------------    CHANNEL_PROGRESS now and then, CHANNEL_RESTED: the worker closed its
@@ -102,6 +103,7 @@ typedef struct Setup {
         uint64_t park_usec;          /* ParkTimeoutSec=, in WAL mode */
         uint64_t park_rollback_usec; /* the same in rollback mode */
         uint64_t busy_usec;          /* how long SQLITE_BUSY is tried again */
+        uint64_t drain_usec;         /* how long a run that has ended waits for its reader, then the supervisor does */
         uint32_t sql_size_max;       /* SQLITE_LIMIT_SQL_LENGTH, EXPR_DEPTH, COMPOUND_SELECT, VDBE_OP, VARIABLE_NUMBER */
         uint32_t expression_depth_max;
         uint32_t compound_selects_max;
@@ -166,6 +168,18 @@ typedef struct Ended {
         bool drained;
 } Ended;
 
+typedef struct Drained {
+        uint64_t number;
+        Bytes unread;                /* the end of the stream, which the worker has not written; size 0: none */
+} Drained;
+
+/* The most that a worker leaves unwritten: what its page holds, and the END or ERROR frame after it. */
+#define UNREAD_END_SIZE_MAX ((size_t) 4096)
+#define UNREAD_SIZE_MAX ((size_t) 1048576 + UNREAD_END_SIZE_MAX) /* with the largest page */
+static inline size_t unread_size_max(uint32_t page_size) {
+        return (size_t) page_size + UNREAD_END_SIZE_MAX;
+}
+
 /* How far a run has come; sent at most twice a second, while it is stepped or written. */
 typedef struct Progress {
         uint64_t number;
@@ -207,6 +221,7 @@ typedef struct ChannelEnd {
         bool waiting;                     /* RESTED: a request waits, and this worker cannot serve it soon */
         Bytes state;                      /* RESTED: what another worker goes on with; opaque, decoded as hostile; at most
                                            * CHANNEL_STATE_SIZE_MAX */
+        Bytes unread;                     /* answers that do not fit the socket: the supervisor writes them; size 0: none */
 } ChannelEnd;
 
 typedef struct Parked {
@@ -224,12 +239,13 @@ typedef struct Message {
                 Started started;
                 Parked parked;
                 Ended ended;
+                Drained drained;
                 Progress progress;
                 ChannelSetup channel;
                 ChannelProgress channel_progress;
                 ChannelClose channel_close;
                 ChannelEnd channel_end; /* CHANNEL_RESTED, CHANNEL_CLOSED */
-                uint64_t number; /* TAKEN, FILLING, DRAINED; PING, PONG: of the question */
+                uint64_t number; /* TAKEN, FILLING; PING, PONG: of the question */
         };
 } Message;
 

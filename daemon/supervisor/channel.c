@@ -16,6 +16,7 @@
 #include "policy.h"
 #include "quota.h"
 #include "try-bytes.h"
+#include "unread.h"
 #include "worker.h"
 #include "worker-channels.h"
 
@@ -119,6 +120,7 @@ void channel_free(Channel *c) {
                  "Channel %" PRIu64 " is closed after %" PRIu64 " runs.", c->number, c->n_runs);
         detach(c);
         drop_kept(c);
+        c->unread = unread_free(c->unread);
         channel_abandon(c);
         g_hash_table_remove(c->manager->channels, &c->number);
         quota_count_channel(c->user, c->database, -1);
@@ -240,6 +242,11 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
                 arm(c, expires(c)); /* a reload may have changed that */
                 channel_check_idle(c);
                 break;
+        case CHANNEL_DRAINING:
+                arm(c, expires(c));
+                if (manager_now() >= expires(c))
+                        channel_close(c);
+                break;
         case CHANNEL_WAITING: channel_close(c); break; /* over the bus its client learns that it is Busy */
         case CHANNEL_AT_WORKER: on_time_at_worker(c); break;
         case CHANNEL_CLOSING: on_close_timeout(c); break;
@@ -281,9 +288,41 @@ static bool is_at_end(const Channel *c) {
         return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
+/* ---- Draining ---- */
+
+static void on_room(Channel *c) {
+        int r = unread_write(c->unread, c->fd);
+
+        if (r == 0)
+                return;
+        c->unread = unread_free(c->unread);
+        if (r < 0 || c->ends_after)
+                channel_free(c);
+        else if (c->waits_after)
+                wait_for_worker(c);
+        else
+                rest(c);
+}
+
+/* False: the bytes cannot be kept. */
+static bool drain(Channel *c, const ChannelEnd *end, bool ends_after) {
+        if (unread_new(c->user, end->unread, &c->unread) < 0)
+                return false;
+        c->waits_after = end->waiting;
+        c->ends_after = ends_after;
+        c->used_usec = manager_now();
+        c->waits_usec = 0;
+        enter(c, CHANNEL_DRAINING, EPOLLOUT, expires(c));
+        return true;
+}
+
 static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         Channel *c = userdata;
 
+        if (c->state == CHANNEL_DRAINING) {
+                on_room(c);
+                return 0;
+        }
         if ((revents & (EPOLLHUP | EPOLLERR)) || is_at_end(c)) {
                 (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF); /* it stays true */
                 channel_close(c);
@@ -340,6 +379,7 @@ int channel_hand_over(Channel *c, Worker *w) {
 void channel_close(Channel *c) {
         switch (c->state) {
         case CHANNEL_RESTING:
+        case CHANNEL_DRAINING:
         case CHANNEL_WAITING: channel_free(c); return;
         case CHANNEL_AT_WORKER:
                 (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF);
@@ -360,6 +400,10 @@ void channel_give_up(Channel *c) {
 }
 
 void channel_doom(Channel *c) {
+        if (c->state == CHANNEL_DRAINING) {
+                c->ends_after = true;
+                return;
+        }
         if (c->state != CHANNEL_AT_WORKER) {
                 channel_close(c);
                 return;
@@ -395,11 +439,13 @@ void channel_on_rested(Channel *c, const ChannelEnd *end) {
         Worker *w = c->worker;
 
         (void) channel_run_note(c, &end->progress);
-        if (end->waiting)
+        if (end->waiting && end->unread.size == 0)
                 worker_is_stuck_now(w);
         else
                 c->waits_usec = 0;
         detach(c);
+        if (c->state != CHANNEL_CLOSING && c->doomed && end->unread.size > 0 && drain(c, end, true))
+                return;
         if (c->state == CHANNEL_CLOSING || c->doomed || !kept || user_hold(c->user, end->state.size, &refusal) < 0) {
                 c->state = CHANNEL_RESTING;
                 channel_free(c);
@@ -407,7 +453,10 @@ void channel_on_rested(Channel *c, const ChannelEnd *end) {
         }
         c->kept = g_steal_pointer(&kept);
         c->cancelled_usec = 0;
-        if (end->waiting)
+        if (end->unread.size > 0) {
+                if (!drain(c, end, false))
+                        channel_free(c);
+        } else if (end->waiting)
                 wait_for_worker(c);
         else
                 rest(c);
@@ -415,7 +464,9 @@ void channel_on_rested(Channel *c, const ChannelEnd *end) {
 
 void channel_on_closed(Channel *c, const ChannelEnd *end) {
         (void) channel_run_note(c, &end->progress);
-        channel_free(c);
+        detach(c);
+        if (c->state == CHANNEL_CLOSING || end->unread.size == 0 || !drain(c, end, true))
+                channel_free(c);
 }
 
 /* ---- All of them ---- */

@@ -5,6 +5,8 @@
  *      RESTING --it is readable--> WAITING --placement.h--> AT_WORKER --CHANNEL_CLOSE--> CLOSING --> gone: CHANNEL_CLOSED,
  *        |  ^                         |                      |  |                                    its worker is dead
  *        |  \------CHANNEL_RESTED-----/<---------------------/  \--CHANNEL_CLOSED, its worker is dead--> gone
+ *        |                            |                      \--CHANNEL_RESTED or CLOSED with unread answers--> DRAINING
+ *        |<--the client has read them----------------------------------------------------------------------------/
  *        \--hang-up, told to close, StatementIdleSec=--> gone <--the same, QueueTimeoutSec=-- WAITING
  *
  * 1. We keep a descriptor of the worker's end, so a channel outlives its worker's idleness: while it rests nobody reads it,
@@ -14,7 +16,9 @@
  *    deadline of its own, as the worker has (worker-channels.h); the client's end is shut down then.
  * 4. Where its rights or limits are past it is doomed: its worker begins nothing more, and closes it when what is under way
  *    is answered and read. That a run lasts is known late, so only the worker can tell.
- * 5. Its requests are no Runs of ours. One that lasts is listed under the channel's number, and CANCEL names it by that.
+ * 5. DRAINING: its client does not read the answers, so its worker gave them back (unread.h). We write them, and read
+ *    nothing.
+ * 6. Its requests are no Runs of ours. One that lasts is listed under the channel's number, and CANCEL names it by that.
  */
 #ifndef SQLIPC_CHANNEL_H_SUPERVISOR
 #define SQLIPC_CHANNEL_H_SUPERVISOR
@@ -32,6 +36,7 @@ typedef struct Worker Worker;
 typedef enum ChannelState {
         CHANNEL_RESTING,
         CHANNEL_WAITING,
+        CHANNEL_DRAINING,
         CHANNEL_AT_WORKER,
         CHANNEL_CLOSING,
 } ChannelState;
@@ -58,6 +63,9 @@ typedef struct Channel {
         int fd;                     /* of the worker's end */
         uint32_t page_size;
         GBytes *kept;               /* RESTING, WAITING: what its worker gave back; NULL: it was at none yet */
+        struct Unread *unread;      /* DRAINING: answers that its client has not read; owned */
+        bool waits_after;           /* DRAINING: a request of it waits for them */
+        bool ends_after;            /* DRAINING: it closes after them */
         bool doomed;                /* AT_WORKER: it takes no more requests, and closes once it has answered */
         bool patient;               /* CLOSING for the client's sake: not a reason to kill anything */
         bool told;                  /* doomed, CLOSING: the worker's socket took that */

@@ -75,6 +75,9 @@ static void check_place(const Run *run) {
         case RUN_OVER:
                 HOLD(!run->worker && !run->queued && run->reader, run->number);
                 break;
+        case RUN_DRAINING:
+                HOLD(!run->worker && !run->queued && run->unread, run->number);
+                break;
         }
 }
 
@@ -163,6 +166,7 @@ static void check_user(Check *c, const User *u) {
         /* held calls (held-call.h) hold, too */
         HOLD(u->n_held_calls > 0 ? u->held_size >= s->held_size : u->held_size == s->held_size, u->uid);
         HOLD(u->held_size <= HELD_SIZE_MAX && u->joined_size <= JOINED_SIZE_MAX, u->uid);
+        HOLD(u->unread_size <= UNREAD_OF_USER_MAX, u->uid);
 }
 
 /* Of databases that are published no more, too: what is left of them holds a reference. */

@@ -105,6 +105,7 @@ static const char *state_name(const Run *run) {
         case RUN_TAKEN:
         case RUN_STARTED: return run->parked ? "parked" : "running";
         case RUN_ENDED:
+        case RUN_DRAINING:
         case RUN_OVER: return "draining";
         }
         return "";
@@ -169,6 +170,7 @@ static const char *name_of_state(const Channel *c) {
         if (c->run.running)
                 return channel_run_state(&c->run);
         switch (c->state) {
+        case CHANNEL_DRAINING:
         case CHANNEL_RESTING: return "resting";
         case CHANNEL_WAITING: return "queued";
         case CHANNEL_AT_WORKER:

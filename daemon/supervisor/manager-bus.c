@@ -235,7 +235,7 @@ static int cancel_now(sd_bus_message *m, Manager *manager, uint64_t number, Refu
                                                                   "The administrator cancelled the query.";
 
         if (run)
-                run_cancel(run, ERROR_CANCELLED, sentence);
+                run_cancel_for_all(run, sentence);
         else if (channel)
                 channel_cancel(channel, sentence);
         else

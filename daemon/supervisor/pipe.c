@@ -276,8 +276,16 @@ int pipe_take_read_fd(Pipe *p) {
         return fd;
 }
 
-void pipe_break(Pipe *p) {
+int pipe_watch_room(Pipe *p, sd_event_io_handler_t handler, void *userdata) {
+        return sd_event_add_io(p->user->manager->event, &p->watch, p->write_fd, EPOLLOUT, handler, userdata);
+}
+
+void pipe_unwatch(Pipe *p) {
         p->watch = sd_event_source_disable_unref(p->watch);
+}
+
+void pipe_break(Pipe *p) {
+        pipe_unwatch(p);
         if (p->write_fd >= 0)
                 close(p->write_fd);
         p->write_fd = -1;

@@ -29,7 +29,7 @@ typedef struct Pipe {
         bool ran, filled;        /* it was grown for its first run, for a run that fills it */
         bool rests;              /* retired a moment ago: in manager->resting_pipes, by rest_link */
         bool unwatched;          /* could not be watched, which is in the log */
-        sd_event_source *watch;  /* retired: waits for POLLERR */
+        sd_event_source *watch;  /* retired: waits for POLLERR; in use: for room (pipe_watch_room()) */
         const struct Worker *ended_by; /* whose run was the last to end, and how much it had said by then */
         uint64_t ended_at;
         GList link;              /* in user->pipes */
@@ -59,6 +59,10 @@ void pipe_close_read_fd(Pipe *p);
 
 /* No read end is left, or it is broken. */
 bool pipe_is_closed(const Pipe *p);
+
+/* Calls `handler` while the pipe has room, or once its reader is gone; until pipe_unwatch(). */
+int pipe_watch_room(Pipe *p, sd_event_io_handler_t handler, void *userdata);
+void pipe_unwatch(Pipe *p);
 
 /* Grows as far as budget and kernel allow; more is never needed, only faster. */
 void pipe_grow_for_run(Pipe *p);

@@ -11,6 +11,7 @@
 #include "policy.h"
 #include "quota.h"
 #include "run.h"
+#include "run-drain.h"
 #include "run-log.h"
 #include "sd-autoptr.h"
 #include "waiting-call.h"
@@ -135,6 +136,7 @@ void run_free(Run *run) {
 
         detach(run);
         drop_job(run);
+        run_drain_done(run);
         row_reader_free(run->reader);
         if (run->session)
                 g_queue_unlink(&run->session->runs, &run->session_link);
@@ -161,9 +163,11 @@ static void arm(Run *run, uint64_t usec) {
         run_timer_arm(run->manager, usec);
 }
 
-/* It has ended, and its reader takes its time: for as long as a statement may be idle. */
+/* It has ended, and its reader takes its time: for as long as a statement may be idle, or a transaction be parked if the
+ * client has left. */
 static void arm_idle(Run *run) {
-        uint64_t idle_usec = quota_limits(run->user, run->database).statement_idle_usec;
+        const Limits l = quota_limits(run->user, run->database);
+        uint64_t idle_usec = run->session ? l.statement_idle_usec : l.park_timeout_usec;
 
         if (idle_usec == UINT64_MAX)
                 disarm(run);
@@ -208,7 +212,7 @@ static void let_go(Run *run) {
                 return;
         }
         pipe_break(run->pipe);
-        tell_end(run, ERROR_PIPE_CLOSED, "Nobody read the rest for long (StatementIdleSec=).");
+        tell_end(run, ERROR_PIPE_CLOSED, "The rest of the result was not read in time, or an administrator ended the run.");
 }
 
 /* To compile: PrepareTimeoutSec=. The worker says Busy after BusyTimeoutSec=, which is the same time by default: then Busy,
@@ -262,6 +266,10 @@ void run_on_timeout(Run *run) {
                         kill_worker(run, "a run goes on past its end");
                 return;
         case RUN_ENDED: let_go(run); return;
+        case RUN_DRAINING:
+                run_drain_drop(run, ERROR_READER_TOO_SLOW,
+                               "The rest of the result was not read for long (StatementIdleSec=).");
+                return;
         case RUN_OVER: run_free(run); return;
         }
 }
@@ -302,8 +310,6 @@ static void fail_with_end(Run *run) {
         run_fail(run, &failure);
 }
 
-static void over(Run *run);
-
 /* It ended, in whatever way: once. */
 static void count_result(const Run *run) {
         Manager *m = run->manager;
@@ -330,7 +336,7 @@ void run_lost(Run *run) {
         if (run->pipe)
                 pipe_break(run->pipe);
         if (run->session && run->reader && !run->call && !run->reader->call)
-                over(run); /* nobody asks now: the next NextRows will find the broken pipe */
+                run_is_over(run); /* nobody asks now: the next NextRows will find the broken pipe */
         else
                 fail_with_end(run);
 }
@@ -469,8 +475,7 @@ int run_on_filling(Run *run) {
 
 /* ---- Its end ---- */
 
-/* The worker is done with it. */
-static void over(Run *run) {
+void run_is_over(Run *run) {
         Statement *s = run->statement;
 
         if (run->pipe && run->worker) {
@@ -482,7 +487,7 @@ static void over(Run *run) {
         run->state = RUN_OVER;
         run->parked = false;
         run->statement = NULL;
-        if (run->reader)
+        if (run->reader && run->session)
                 arm_idle(run);
         else
                 run_free(run);
@@ -506,7 +511,7 @@ int run_on_ended(Run *run, const Ended *ended) {
         arm_idle(run);
         run->state = RUN_ENDED;
         if (ended->drained)
-                over(run);
+                run_is_over(run);
         return 0;
 }
 
@@ -518,10 +523,19 @@ int run_on_progress(Run *run, const Progress *progress) {
         return 0;
 }
 
-int run_on_drained(Run *run) {
-        if (run->state != RUN_ENDED)
+int run_on_drained(Run *run, const Drained *drained) {
+        if (run->state != RUN_ENDED || drained->unread.size > unread_size_max(run->page_size))
                 return -EBADMSG;
-        over(run);
+        if (drained->unread.size == 0) {
+                run_is_over(run);
+                return 0;
+        }
+        detach(run);
+        run->group = group_unref(run->group);
+        run->state = RUN_DRAINING;
+        run->parked = false;
+        arm_idle(run);
+        run_drain_begin(run, drained->unread);
         return 0;
 }
 
@@ -537,7 +551,19 @@ void run_cancel(Run *run, ErrorNumber error, const char *sentence) {
         case RUN_TAKEN:
         case RUN_STARTED: tell_cancel(run); return;
         case RUN_ENDED:
+        case RUN_DRAINING:
         case RUN_OVER: return;
+        }
+}
+
+void run_cancel_for_all(Run *run, const char *sentence) {
+        switch (run->state) {
+        case RUN_ENDED:
+                if (run->pipe->write_fd >= 0)
+                        let_go(run);
+                return;
+        case RUN_DRAINING: run_drain_drop(run, ERROR_CANCELLED, sentence); return;
+        default: run_cancel(run, ERROR_CANCELLED, sentence); return;
         }
 }
 
@@ -554,8 +580,12 @@ void run_abandon(Run *run, ErrorNumber error, const char *sentence) {
                 if (run->kind == RUN_PREPARE)
                         (void) statement_free(s);
         }
-        if (run->state == RUN_OVER)
+        if (run->state == RUN_OVER || (run->state == RUN_DRAINING && run->reader))
                 run_free(run);
+        else if (run->state == RUN_DRAINING && run->manager->stopping)
+                run_drain_finish(run);
+        else if (run->state >= RUN_ENDED)
+                arm_idle(run);
         else
                 run_cancel(run, error, sentence);
 }

@@ -3,15 +3,17 @@
  * One thing that a worker is asked to do: to compile a statement (PREPARE), or to run one (RUN). Supervisor.
  *
  *      WAITING --socket has room--> SENT --TAKEN--> TAKEN --STARTED--> STARTED --ENDED--> ENDED --DRAINED--> OVER
- *         |                           |               |  ENDED with an error: method's reply   (SQLite is reset,
- *         |  cancel, queue timeout    |  the same      +--------------------------------> gone  the reader is behind)
+ *         |                           |               |  ENDED with an error: method's reply   |       ^
+ *         |  cancel, queue timeout    |  the same      +--------------------------------> gone  \--> DRAINING (run-drain.h)
  *         +--> gone                   +--> called back out of the socket: WAITING, gone
  *
  * 1. The method that asked is answered exactly once: at STARTED, or with what ended it before.
  * 2. A run that a worker may have is not freed before the worker said that it ended, or is dead: its number stays known. To
  *    end one that may still lie in the job socket, the socket is emptied first (group_recall), so that nobody starts what
  *    was given up.
- * 3. OVER is kept only by a RowReader that has not read to the end. It, and ENDED, last for StatementIdleSec= at most.
+ * 3. ENDED: SQLite is reset, and the reader is behind; it keeps its worker for a moment only. DRAINING: the worker is free,
+ *    and we have the last bytes. OVER is kept only by a RowReader that has not read to the end. DRAINING and OVER last for
+ *    StatementIdleSec= at most.
  * 4. It has one deadline, that which matters in its state; past a CANCEL, which is also how the run's own deadline is told,
  *    a second is left, then the worker is killed (grace.h).
  */
@@ -42,6 +44,7 @@ typedef enum RunState {
         RUN_TAKEN,
         RUN_STARTED,
         RUN_ENDED,
+        RUN_DRAINING,
         RUN_OVER,
 } RunState;
 
@@ -53,11 +56,12 @@ struct Run {
         User *user;             /* reference */
         Session *session;       /* not owned; NULL: abandoned */
         Statement *statement;   /* not owned; NULL: none, or finalized */
-        Group *group;           /* reference; NULL once OVER */
+        Group *group;           /* reference; NULL once DRAINING or OVER */
         Worker *worker;         /* who took it, not owned */
         Database *database;     /* reference */
         Pipe *pipe;             /* reference; NULL for PREPARE */
         RowReader *reader;      /* owned */
+        struct Unread *unread;  /* DRAINING: owned */
 
         uint64_t number;
         RunKind kind;
@@ -119,6 +123,12 @@ void run_on_timeout(Run *run);
 /* Ends it, with `error` and a sentence; may free it. Nothing for one that has ended already. */
 void run_cancel(Run *run, ErrorNumber error, const char *sentence);
 
+/* The administrator ends it: the same, but of one that has ended its reader gets no more either. May free it. */
+void run_cancel_for_all(Run *run, const char *sentence);
+
+/* Nothing is left to be written of one that ended: it goes, unless its RowReader has not read to the end. May free it. */
+void run_is_over(Run *run);
+
 /* Its client is gone, or told to go: answers a waiting method, cancels. */
 void run_abandon(Run *run, ErrorNumber error, const char *sentence);
 
@@ -128,7 +138,7 @@ int run_on_started(Run *run, const Started *started);
 int run_on_parked(Run *run, bool parked);
 int run_on_filling(Run *run);
 int run_on_ended(Run *run, const Ended *ended);
-int run_on_drained(Run *run);
+int run_on_drained(Run *run, const Drained *drained);
 int run_on_progress(Run *run, const Progress *progress);
 
 /* The worker that had it died, or nobody will ever take it. Frees it. */

@@ -24,13 +24,16 @@ typedef struct Manager Manager;
 /* Bytes of large rows that a uid may have us join at once, for replies with rows. */
 #define JOINED_SIZE_MAX ((size_t) 64 * 1024 * 1024)
 
+/* Bytes that a uid's slow readers may leave with us (unread.h): the default RunsMax= of default pages. */
+#define UNREAD_OF_USER_MAX ((size_t) 64 * 1024 * 1024)
+
 typedef struct User {
         Manager *manager; /* not owned */
         unsigned n_ref;
         uid_t uid;
         unsigned n_held_calls; /* held-call.h */
         uint64_t n_statements, n_runs, n_channels, n_workers;
-        size_t held_size, joined_size;
+        size_t held_size, joined_size, unread_size;
         PipeAccount pipe_account;
         PolkitAccount polkit_account;
         uint64_t computed_usec; /* when a worker with a lower priority was last seen at work; worker-priority.h */

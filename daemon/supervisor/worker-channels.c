@@ -204,6 +204,8 @@ int worker_channels_dispatch(Worker *w, const Message *m, uint64_t number) {
         /* a run needs a worker */
         if (m->kind == MESSAGE_CHANNEL_RESTED && m->channel_end.progress.running)
                 return -EBADMSG;
+        if (m->kind != MESSAGE_CHANNEL_PROGRESS && m->channel_end.unread.size > unread_size_max(c->page_size))
+                return -EBADMSG;
         switch (m->kind) {
         case MESSAGE_CHANNEL_PROGRESS: channel_on_progress(c, &m->channel_progress); return 0;
         case MESSAGE_CHANNEL_RESTED: channel_on_rested(c, &m->channel_end); return 0;

@@ -23,6 +23,8 @@
 #define MESSAGE_BYTES_AT_ONCE ((size_t) 1024 * 1024)
 #define LAST_WORDS_SIZE_MAX (2 * MESSAGE_MEMFD_SIZE_MAX)
 #define SOCKET_BUFFER_SIZE (256 * 1024)
+#define DRAIN_USEC UINT64_C(20000) /* until the last bytes for a slow reader come to us */
+#define JOB_COMES_USEC UINT64_C(20000) /* until an idle worker for which a job waits is looked at again */
 #define EXIT_USEC UINT64_C(5000000) /* to answer what is under way on channels (4 s at most), and end */
 
 /* ---- Start ---- */
@@ -78,6 +80,7 @@ static int send_setup(Worker *w) {
                         .park_usec = l.park_timeout_usec,
                         .park_rollback_usec = l.park_timeout_rollback_usec,
                         .busy_usec = l.busy_timeout_usec,
+                        .drain_usec = DRAIN_USEC,
                         .sql_size_max = (uint32_t) l.sql_size_max,
                         .expression_depth_max = (uint32_t) l.expression_depth_max,
                         .compound_selects_max = (uint32_t) l.compound_selects_max,
@@ -293,8 +296,8 @@ static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
                 watch_idle(w, w->idle_usec + wait_usec);
         else if (may_end(w))
                 worker_end(w);
-        else
-                watch_idle(w, now + wait_usec);
+        else /* never at once, also with WorkerIdleSec=0: the timer would keep the loop from sending the job that waits */
+                watch_idle(w, now + MAX(wait_usec, JOB_COMES_USEC));
         return 0;
 }
 
@@ -456,8 +459,8 @@ static uint64_t message_number(const Message *m) {
         case MESSAGE_ENDED: return m->ended.number;
         case MESSAGE_PROGRESS: return m->progress.number;
         case MESSAGE_TAKEN:
-        case MESSAGE_FILLING:
-        case MESSAGE_DRAINED: return m->number;
+        case MESSAGE_FILLING: return m->number;
+        case MESSAGE_DRAINED: return m->drained.number;
         case MESSAGE_CHANNEL_PROGRESS: return m->channel_progress.number;
         case MESSAGE_CHANNEL_RESTED:
         case MESSAGE_CHANNEL_CLOSED: return m->channel_end.progress.number;
@@ -509,7 +512,7 @@ static int dispatch(Worker *w, const Message *m) {
         case MESSAGE_FILLING: return run_on_filling(run);
         case MESSAGE_ENDED: return run_on_ended(run, &m->ended);
         case MESSAGE_PROGRESS: return run_on_progress(run, &m->progress);
-        case MESSAGE_DRAINED: return run_on_drained(run);
+        case MESSAGE_DRAINED: return run_on_drained(run, &m->drained);
         default: return -EBADMSG;
         }
 }

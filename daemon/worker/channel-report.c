@@ -64,7 +64,7 @@ uint64_t channel_report_due(const Channel *c) {
         return p->n_runs > 0 || p->n_bytes > 0 ? c->progress_usec + PROGRESS_USEC : UINT64_MAX;
 }
 
-int channel_report_rested(Channel *c, bool waiting) {
+int channel_report_rested(Channel *c, bool waiting, Bytes unread) {
         Message m = { .kind = MESSAGE_CHANNEL_RESTED };
         uint8_t *state;
         size_t size;
@@ -76,14 +76,18 @@ int channel_report_rested(Channel *c, bool waiting) {
                 .progress = progress_now(c),
                 .waiting = waiting,
                 .state = { .data = (const char *) state, .size = size },
+                .unread = unread,
         };
         r = report(c, &m);
         free(state);
         return r;
 }
 
-void channel_report_closed(Channel *c) {
-        (void) report(c, &(Message) { .kind = MESSAGE_CHANNEL_CLOSED, .channel_end = { .progress = progress_now(c) } });
+void channel_report_closed(Channel *c, Bytes unread) {
+        (void) report(c, &(Message) {
+                .kind = MESSAGE_CHANNEL_CLOSED,
+                .channel_end = { .progress = progress_now(c), .unread = unread },
+        });
 }
 
 int channel_report_refused(int control_fd, uint64_t number) {

@@ -18,9 +18,9 @@ void channel_report_progress(Channel *c, uint64_t now_coarse_usec);
 uint64_t channel_report_due(const Channel *c);
 
 /* CHANNEL_RESTED with its state; `waiting` as in protocol.h. -errno: it stays here. */
-int channel_report_rested(Channel *c, bool waiting);
+int channel_report_rested(Channel *c, bool waiting, Bytes unread);
 
-void channel_report_closed(Channel *c);
+void channel_report_closed(Channel *c, Bytes unread);
 
 /* CHANNEL_CLOSED of one that could not be taken up. -errno of the socket. */
 int channel_report_refused(int control_fd, uint64_t number);

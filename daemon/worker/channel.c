@@ -359,9 +359,10 @@ RunState channel_flush(Channel *c) {
                 page_writer_begin(&run->writer, run->page, page_encoder_finish(&run->encoder));
         r = page_writer_flush(&run->writer);
         if (r == PAGE_WRITER_FULL)
-                return run->state = RUN_DRAINING;
+                return run_drain(run);
         if (r < 0)
                 return run->state = RUN_OVER;
+        run->drain_until_usec = 0;
         page_encoder_clear(&run->encoder);
         if (c->closing || run->reader_left)
                 return run->state = RUN_OVER;
@@ -379,6 +380,11 @@ void channel_cancel(Channel *c, ErrorNumber error, const char *message) {
 }
 
 void channel_on_time(Channel *c, uint64_t now) {
+        if (c->run.state == RUN_DRAINING && c->run.drain_until_usec <= now) {
+                c->slow = true;
+                c->run.state = RUN_OVER;
+                return;
+        }
         if (!c->busy)
                 return;
         run_on_time(&c->run, now);
@@ -473,9 +479,24 @@ bool channel_is_answered(const Channel *c) {
         return !c->busy && page_writer_is_idle(&c->run.writer) && page_encoder_is_empty(&c->run.encoder);
 }
 
-bool channel_can_move(const Channel *c) {
-        return channel_is_answered(c) && !c->closing && !c->run.reader_left && !c->input.invalid &&
+static bool can_go_on(const Channel *c) {
+        return !c->closing && !c->run.reader_left && !c->input.invalid &&
                channel_state_size(&c->input, &c->statements) <= CHANNEL_STATE_SIZE_MAX;
+}
+
+bool channel_can_move(const Channel *c) {
+        return channel_is_answered(c) && can_go_on(c);
+}
+
+int channel_take_unread(Channel *c, uint8_t **ret, size_t *ret_size, bool *ret_can_move) {
+        int r = run_take_unread(&c->run, ret, ret_size);
+
+        if (r < 0)
+                return r;
+        if (c->busy)
+                end_request(c);
+        *ret_can_move = can_go_on(c);
+        return 0;
 }
 
 uint64_t channel_quiet_until(const Channel *c) {

@@ -5,7 +5,7 @@
  *      IDLE --request--> READY --turn: no more requests, answers are out--> IDLE --quiet for a while--> back to the
  *        ^                 |                                                        supervisor, with its state
  *        |                 +--as a run of its own does (run.h)--> PARKED, RETRY
- *        +--socket drains--+--answers do not fit the socket-----> DRAINING
+ *        +--socket drains--+--answers do not fit the socket-----> DRAINING --drain_usec later--> supervisor
  *                          +--client left or sends no more, spoke nonsense, told to go--> OVER
  *
  * 1. Answers collect in one page, which goes out when it is full, when no request is left, or at the end of a turn.
@@ -45,6 +45,7 @@ struct Channel {
         bool ended;               /* it was read: the channel is over when what came before is answered */
         bool closing;             /* nothing is read any more: it is over when its answers are out */
         bool dropped;             /* the supervisor wants it closed now: not even that is waited for */
+        bool slow;                /* its client does not read its answers: the supervisor writes them */
 
         uint64_t used_usec;       /* when it last did something; coarse, as the next */
         uint64_t progress_usec;   /* when the supervisor last heard of it */
@@ -81,7 +82,7 @@ void channel_drop(Channel *c, bool in_step);
 /* Sends the answers that are in the page. RUN_DRAINING: not all; RUN_OVER; RUN_READY, RUN_IDLE: all. */
 RunState channel_flush(Channel *c);
 
-/* Deadlines and retries of what is under way. */
+/* Deadlines and retries of what is under way; c->slow: it leaves this worker. */
 void channel_on_time(Channel *c, uint64_t now_usec);
 
 /* No request is under way, and all is sent. */
@@ -89,6 +90,10 @@ bool channel_is_answered(const Channel *c);
 
 /* The same, and another worker can go on with it. */
 bool channel_can_move(const Channel *c);
+
+/* The answers that the socket did not take, which the caller frees. `*ret_can_move`: another worker can go on with the
+ * channel after them. -ENOMEM. */
+int channel_take_unread(Channel *c, uint8_t **ret, size_t *ret_size, bool *ret_can_move);
 
 /* A request waits, or bytes that nobody has looked at, or their end. */
 static inline bool channel_waits(const Channel *c) {

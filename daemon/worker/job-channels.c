@@ -5,6 +5,7 @@
 #include "job-channels.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 
 #include "channel-report.h"
@@ -36,7 +37,7 @@ static void forget_channel(JobQueue *q, Channel *c) {
 }
 
 static void close_channel(JobQueue *q, Channel *c) {
-        channel_report_closed(c);
+        channel_report_closed(c, (Bytes) {});
         forget_channel(q, c);
 }
 
@@ -44,7 +45,7 @@ static void close_channel(JobQueue *q, Channel *c) {
 static void rest_channel(JobQueue *q, Channel *c, bool waiting) {
         if (c->queued)
                 job_queue_take_out(q, &c->run);
-        if (channel_report_rested(c, waiting) == 0)
+        if (channel_report_rested(c, waiting, (Bytes) {}) == 0)
                 forget_channel(q, c);
         else if (c->run.state != RUN_IDLE)
                 job_queue_append(q, &c->run);
@@ -61,8 +62,27 @@ static uint64_t look_again_usec(const Channel *c) {
 static void leave(JobQueue *q, Channel *c) {
         if (c->queued)
                 job_queue_take_out(q, &c->run);
-        if (!channel_can_move(c) || channel_report_rested(c, channel_waits(c)) < 0)
-                channel_report_closed(c);
+        if (!channel_can_move(c) || channel_report_rested(c, channel_waits(c), (Bytes) {}) < 0)
+                channel_report_closed(c, (Bytes) {});
+        forget_channel(q, c);
+}
+
+/* The supervisor writes the answers, and another worker goes on after them. The channel is not in the queue. */
+static void hand_over(JobQueue *q, Channel *c) {
+        bool can_move;
+        uint8_t *bytes;
+        size_t size;
+        Bytes unread;
+
+        c->slow = false;
+        if (channel_take_unread(c, &bytes, &size, &can_move) < 0) {
+                close_channel(q, c);
+                return;
+        }
+        unread = (Bytes) { .data = (const char *) bytes, .size = size };
+        if (!can_move || channel_report_rested(c, channel_waits(c), unread) < 0)
+                channel_report_closed(c, unread);
+        free(bytes);
         forget_channel(q, c);
 }
 
@@ -72,6 +92,10 @@ int channels_settle(JobQueue *q, Channel *c) {
 
         if (c->dropped && state != RUN_OVER) /* inside its step, which is over */
                 channel_drop(c, false);
+        if (c->slow && !c->dropped) {
+                hand_over(q, c);
+                return 0;
+        }
         if (c->dropped || state == RUN_OVER) {
                 close_channel(q, c);
                 return 0;

@@ -57,11 +57,15 @@ void run_report_progress(Run *run) {
         });
 }
 
+void run_report_unread(Run *run, Bytes unread) {
+        report(run, &(Message) { .kind = MESSAGE_DRAINED, .drained = { .number = run->job->number, .unread = unread } });
+}
+
 void run_report_end(Run *run, bool drained) {
         if (run->ended_said) {
                 /* once: the reader may leave between what was said and the last byte */
                 if (drained && !run->drained_said && !run->channel)
-                        report_number(run, MESSAGE_DRAINED);
+                        run_report_unread(run, (Bytes) {});
                 run->drained_said = run->drained_said || drained;
                 return;
         }

@@ -24,4 +24,7 @@ void run_report_progress(Run *run);
 /* ENDED at the first call, DRAINED at a later one that says so. */
 void run_report_end(Run *run, bool drained);
 
+/* DRAINED: nothing is left to be written but `unread`, which the supervisor writes (size 0: none). */
+void run_report_unread(Run *run, Bytes unread);
+
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: worker. What time does to a run that waits (run.h): one that is parked gives memory back, and ends; one that met a
- * lock tries again; a deadline ends both.
+ * lock tries again; a deadline ends both; one that drains goes to the supervisor.
  */
 #include <malloc.h>
 #include <sqlite3.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "clock.h"
@@ -93,7 +94,7 @@ uint64_t run_next_usec(const Run *run) {
         case RUN_READY:
                 return 0;
         case RUN_DRAINING:
-                return run->again_usec > 0 ? run->again_usec : UINT64_MAX;
+                return run->again_usec > 0 ? earlier(run->again_usec, run->drain_until_usec) : run->drain_until_usec;
         case RUN_OVER:
         case RUN_IDLE:
                 return UINT64_MAX;
@@ -101,10 +102,27 @@ uint64_t run_next_usec(const Run *run) {
         return UINT64_MAX;
 }
 
+/* Its reader is slow: the supervisor writes the rest, so that a run that only drains keeps no worker. */
+static void hand_over(Run *run) {
+        uint8_t *bytes;
+        size_t size;
+
+        if (run_take_unread(run, &bytes, &size) < 0) {
+                run->drain_until_usec = 0; /* no memory now */
+                (void) run_drain(run);
+                return;
+        }
+        run_report_unread(run, (Bytes) { .data = (const char *) bytes, .size = size });
+        free(bytes);
+        run->state = RUN_OVER;
+}
+
 void run_on_time(Run *run, uint64_t now) {
         bool again = run->again_usec > 0 && run->again_usec <= now;
 
-        if (run->state == RUN_DRAINING && again)
+        if (run->state == RUN_DRAINING && run->drain_until_usec <= now && !run->channel)
+                hand_over(run);
+        else if (run->state == RUN_DRAINING && again)
                 run->state = RUN_READY;
         if (run->state != RUN_PARKED && run->state != RUN_RETRY)
                 return;

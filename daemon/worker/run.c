@@ -176,7 +176,7 @@ void run_begin(Run *run, const Job *job, bool is_prepare, StatementHint *hint) {
         run->n_columns = 0;
         run->n_rows = 0;
         run->counters = (EndCounters) {};
-        run->retry_delay_usec = 0;
+        run->retry_delay_usec = run->drain_until_usec = 0;
         run->writer_usec = 0;
         run->taken_usec = now_usec();
         if (page_encoder_is_empty(&run->encoder))
@@ -252,6 +252,47 @@ static int write_page(Run *run) {
         return PAGE_WRITER_FULL;
 }
 
+RunState run_drain(Run *run) {
+        uint64_t now = now_usec(), drain_usec = run->context->setup->drain_usec;
+
+        if (!run->channel && run->drained_said) /* once: the last piece only waits for the kernel's memory */
+                run->drain_until_usec = UINT64_MAX;
+        else if (run->drain_until_usec == 0)
+                run->drain_until_usec = drain_usec < UINT64_MAX - now ? now + drain_usec : UINT64_MAX;
+        return run->state = RUN_DRAINING;
+}
+
+/* The end in a page of its own: the bytes before it are elsewhere, and count as written. */
+static size_t encode_end_alone(Run *run) {
+        page_encoder_clear(&run->encoder);
+        (void) encode_end(run); /* fits an empty page */
+        return page_encoder_finish(&run->encoder);
+}
+
+int run_take_unread(Run *run, uint8_t **ret, size_t *ret_size) {
+        PageWriter *w = &run->writer;
+        size_t n = w->bytes ? w->size - w->sent : 0;
+        uint8_t *bytes = malloc(n + UNREAD_END_SIZE_MAX);
+
+        if (!bytes)
+                return -ENOMEM;
+        if (n > 0)
+                memcpy(bytes, w->bytes + w->sent, n);
+        w->total += n;
+        w->bytes = NULL;
+        if (run->ending && !run->end_encoded) {
+                size_t end_size = encode_end_alone(run);
+
+                memcpy(bytes + n, run->page, end_size);
+                n += end_size;
+                w->bytes = NULL;
+        }
+        page_encoder_clear(&run->encoder);
+        *ret = bytes;
+        *ret_size = n;
+        return 0;
+}
+
 /* Writes what is left, then the end. SQLite is reset already. */
 static RunState finish(Run *run) {
         for (;;) {
@@ -267,7 +308,7 @@ static RunState finish(Run *run) {
                         run_report_end(run, true);
                 } else if (r == PAGE_WRITER_FULL) {
                         run_report_end(run, false);
-                        return run->state = RUN_DRAINING;
+                        return run_drain(run);
                 } else if (r < 0)
                         return close_down(run);
                 else if (run->end_encoded)

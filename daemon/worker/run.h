@@ -8,9 +8,11 @@
  *        |  +--SQLITE_BUSY at the start-> RETRY --some ms later--> READY
  *        |                 end, error, cancel, deadline: SQLite is reset at once
  *        +-----------------------------> ENDING --pipe full--> DRAINING --pipe drains--> OVER
+ *                                                                 \--drain_usec later, the supervisor has the rest--> OVER
  *
  * 1. SQLite is stepped only while nothing waits to be written: a row is encoded after the page before it is out.
- * 2. ENDED is sent once, when SQLite is reset; DRAINED once, before the last byte; both at once where the pipe has room.
+ * 2. ENDED is sent once, when SQLite is reset; DRAINED once, before the last byte or with the last bytes; both at once if
+ *    the pipe has room.
  * 3. Whatever ends a run takes the one way through run_end().
  *
  * A run has a job, a page and a descriptor. Those of a job from the supervisor are its own, and what becomes of it is
@@ -92,6 +94,7 @@ struct Run {
         uint64_t taken_usec, first_row_usec, /* the page's, by the coarse clock */ retry_usec, retry_delay_usec;
         uint64_t asked_usec, writer_usec; /* when it was last asked for writers that wait; since when one does, 0: none */
         uint64_t parked_usec, park_until_usec; /* since when, and until when once it settled */
+        uint64_t drain_until_usec; /* DRAINING: when the supervisor takes over; 0: not set */
         uint64_t lacking_usec, again_usec; /* since when the kernel has no memory for its pipe, next try; 0: it has */
         unsigned n_full;          /* how often the pipe was full */
         bool filling_said, parked_said;
@@ -122,6 +125,12 @@ void run_let_go(Run *run);
 
 /* How much of this run is written or in the page. */
 uint64_t run_bytes(const Run *run);
+
+/* DRAINING from now on, at the latest until drain_usec have passed. */
+RunState run_drain(Run *run);
+
+/* The bytes that are still to be written, END or ERROR included, in memory that the caller frees. The run writes no more. */
+int run_take_unread(Run *run, uint8_t **ret, size_t *ret_size);
 
 /* Goes on until a page is out, the pipe is full, or it is over. */
 RunState run_slice(Run *run);

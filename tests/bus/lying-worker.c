@@ -126,7 +126,7 @@ static void lie(const Job *job, int pipe_fd) {
         const char *what = job->sql;
 
         if (strcmp(what, "early") == 0)
-                say(&(Message) { .kind = MESSAGE_DRAINED, .number = job->number });
+                say(&(Message) { .kind = MESSAGE_DRAINED, .drained.number = job->number });
         if (strcmp(what, "nonsense") == 0)
                 (void) send(WORKER_CONTROL_FD, what, 5, MSG_NOSIGNAL);
         if (strcmp(what, "foreign") == 0)

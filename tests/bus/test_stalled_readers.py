@@ -8,11 +8,14 @@ import sqlite3
 import threading
 import time
 
+from channel import Channel
+from client import Broken, Failure
 from harness import PATIENCE, SANITIZED, UID_A, Service, expect, main, wait_for
 from tap import at_most, diagnose, equal, test
 
 N_READERS = 200
 WORKERS_MAX = 8
+MANY = "SELECT a.text, b.text FROM t AS a, t AS b"
 
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -149,6 +152,97 @@ def stalled_cursors_of_nextrows():
         for number in numbers:
             expect("ReaderTooSlow", to_the_end, client, number)
             expect("UnknownRun", client.next_rows, "db", number)
+
+
+def slow_readers(service, client):
+    """One of each way to read rows, of which nothing is read; functions that read on, and what leaves the bus."""
+    run = client.query("db", MANY)
+    rows = client.open_rows("db", MANY)[0]
+    channel = Channel(client, "db")
+    request = channel.query(MANY)
+    return [run.read, lambda: to_the_end(client, rows), lambda: channel.read(request)], run, channel
+
+
+def no_workers(service):
+    wait_for(lambda: not service.workers(), "every worker ends, for nothing needs one")
+
+
+@test
+def ended_runs_keep_no_worker():
+    """A run that only drains keeps no worker: by pipe, OpenRows and channel; its reader still gets ReaderTooSlow"""
+    limits = {"ParkTimeoutRollbackSec": "0.2", "WorkersMax": 3, "WorkerIdleSec": 0}
+    with Service(limits=limits) as service:
+        make(service.data / "db.sqlite", "DELETE").close()
+        service.database("db", Path=service.data / "db.sqlite")
+        service.driver.manager("Reload")
+        reads, _, channel = slow_readers(service, service.client())
+        no_workers(service)
+        equal(service.states(), ["draining"] * 2, "runs; that of the channel is over")
+        for read in reads:
+            expect("ReaderTooSlow", read)
+        equal(channel.ask("SELECT 1"), [[1]], "rows of the next request on the channel")
+        wait_for(lambda: service.counters()["NRuns"] == 0, "the runs are over")
+
+
+@test
+def ended_runs_can_be_cancelled():
+    """CancelRun ends a run that only drains, and its reader finds a broken stream"""
+    with Service(limits={"ParkTimeoutRollbackSec": "0.2", "WorkerIdleSec": 0}) as service:
+        make(service.data / "db.sqlite", "DELETE").close()
+        service.database("db", Path=service.data / "db.sqlite")
+        service.driver.manager("Reload")
+        client = service.client()
+        reads, run, _ = slow_readers(service, client)
+        no_workers(service)
+        for number, *_ in service.driver.manager("ListRuns")[0]:
+            service.driver.manager("CancelRun", "(ta{sv})", number)
+        equal(is_broken(reads[0]), True, "the pipe ends without END or ERROR")
+        expect("Cancelled", reads[1])
+        equal(service.counters()["NRuns"], 0, "runs")
+
+
+@test
+def ended_runs_of_clients_that_left():
+    """A client that leaves the bus takes its ended runs along after ParkTimeoutSec, although its pipe stays open"""
+    limits = {"ParkTimeoutRollbackSec": "0.2", "ParkTimeoutSec": "0.5", "WorkerIdleSec": 0}
+    with Service(limits=limits) as service:
+        make(service.data / "db.sqlite", "DELETE").close()
+        service.database("db", Path=service.data / "db.sqlite")
+        service.driver.manager("Reload")
+        client = service.client()
+        _, run, _ = slow_readers(service, client)
+        kept = os.dup(run.pipe)
+        no_workers(service)
+        client.close()
+        wait_for(lambda: service.counters()["NRuns"] == 0, "its runs are forgotten")
+        os.close(kept)
+
+
+@test
+def unread_bytes_are_bounded():
+    """The last bytes of slow readers are bounded for each user: past 64 MiB a stream is cut off"""
+    with Service(limits={"ParkTimeoutRollbackSec": "0.2", "WorkersMax": 2, "WorkerIdleSec": 0}) as service:
+        make(service.data / "db.sqlite", "DELETE").close()
+        service.database("db", Path=service.data / "db.sqlite")
+        service.driver.manager("Reload")
+        options = {"page-size": 1024 * 1024}
+        wide = "SELECT randomblob(1000000) FROM t"
+        runs = [service.client().query("db", wide, options=options) for _ in range(80)]
+        wait_for(lambda: "parked" not in service.states() and "running" not in service.states(), "all have ended")
+        no_workers(service)
+        broken = sum(is_broken(run.read) for run in runs)
+        at_most(80 - broken, 72, "streams whose end was kept")  # 64 MiB in pieces of nearly a megabyte
+        at_most(broken, 20, "streams that were cut off")
+
+
+def is_broken(read):
+    try:
+        read()
+    except Broken:
+        return True
+    except Failure as failure:
+        equal(failure.name, "org.sqlipc1.Error.ReaderTooSlow", "the end of a stream")
+    return False
 
 
 def to_the_end(client, number):

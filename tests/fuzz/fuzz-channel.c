@@ -219,7 +219,7 @@ static Channel *move(Channel *c) {
         Channel *moved;
         int fd = dup(c->fd);
 
-        demand(fd >= 0 && channel_report_rested(c, false) == 0);
+        demand(fd >= 0 && channel_report_rested(c, false, (Bytes) {}) == 0);
         (void) channel_free(c);
         moved = take_reports(fd);
         demand(moved);

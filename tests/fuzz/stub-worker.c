@@ -402,7 +402,7 @@ static void lie(StubWorker *w, Input *in) {
         case 0: say_number(w, MESSAGE_TAKEN, number); break;
         case 1: say_started(w, &job, value % 8, value / 8 % 8); break;
         case 2: say_ended(w, &job, value % 40, value & 128); break;
-        case 3: say_number(w, MESSAGE_DRAINED, number); break;
+        case 3: say(w, &(Message) { .kind = MESSAGE_DRAINED, .drained = { number, { "unread", value % 7u } } }); break;
         case 4: say_number(w, MESSAGE_FILLING, number); break;
         case 5: say(w, &(Message) { .kind = MESSAGE_PARKED, .parked = { .number = number, .parked = value & 1 } }); break;
         case 6: say(w, &(Message) { .kind = MESSAGE_PROGRESS, .progress = { number, value, value } }); break;
@@ -411,7 +411,8 @@ static void lie(StubWorker *w, Input *in) {
         case 9:
                 say(w, &(Message) {
                         .kind = kind % 12 == 8 ? MESSAGE_CHANNEL_RESTED : MESSAGE_CHANNEL_CLOSED,
-                        .channel_end = { .progress = progress, .waiting = value & 4, .state = { "state", value % 6u } },
+                        .channel_end = { .progress = progress, .waiting = value & 4, .state = { "state", value % 6u },
+                                         .unread = { "unread", value / 32u } },
                 });
                 break;
         case 10: say_number(w, MESSAGE_PONG, number); break;

@@ -116,6 +116,7 @@ Setup worker_side_setup(const char *path) {
                 .temp_size_max = UINT64_C(4) << 20,
                 .park_usec = 30000000,
                 .park_rollback_usec = 30000000,
+                .drain_usec = 30000000,
                 .sql_size_max = 16384,
                 .expression_depth_max = 100,
                 .compound_selects_max = 20,
@@ -205,7 +206,7 @@ static void take_report(Reports *reports, const Message *m, uint64_t number) {
                 reports->n_bytes = m->ended.n_bytes;
                 return;
         case MESSAGE_DRAINED:
-                demand(m->number == number && reports->ended && !reports->drained);
+                demand(m->drained.number == number && reports->ended && !reports->drained);
                 reports->drained = true;
                 return;
         default:

@@ -25,7 +25,7 @@ static Bytes parameters[] = { { ":a", 2 }, { NULL, 0 } };
 static Bytes exposed[] = { { "Album", 5 }, { "a view", 6 } };
 
 static const Message messages[] = {
-        { .kind = MESSAGE_SETUP, .setup = { "/a/b", true, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 } },
+        { .kind = MESSAGE_SETUP, .setup = { "/a/b", true, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 } },
         { .kind = MESSAGE_PREPARE, .job = { .number = 1, .sql = "SELECT\0 1", .sql_size = 9 } },
         { .kind = MESSAGE_RUN,
           .job = { .number = UINT64_MAX,
@@ -49,7 +49,7 @@ static const Message messages[] = {
         { .kind = MESSAGE_PARKED, .parked = { 3, true } },
         { .kind = MESSAGE_FILLING, .number = 4 },
         { .kind = MESSAGE_ENDED, .ended = { 5, { ERROR_SQL, 267, -1, "wrong" }, 1, 2, 3, true } },
-        { .kind = MESSAGE_DRAINED, .number = 6 },
+        { .kind = MESSAGE_DRAINED, .drained = { 6, { "rest", 4 } } },
         { .kind = MESSAGE_SETUP, .setup = { .path = "/a", .security_barrier = true, .n_exposed = 2,
                                               .exposed = exposed } },
         { .kind = MESSAGE_PROGRESS, .progress = { 7, 8, 9 } },
@@ -58,8 +58,8 @@ static const Message messages[] = {
         { .kind = MESSAGE_CHANNEL_CLOSE, .channel_close = { .number = 18, .drain = true } },
         { .kind = MESSAGE_CHANNEL_PROGRESS,
           .channel_progress = { 19, 20, 21, 22, true, false, true, 23, 24, { "SELECT", 6 } } },
-        { .kind = MESSAGE_CHANNEL_RESTED, .channel_end = { { .number = 25 }, true, { "state", 5 } } },
-        { .kind = MESSAGE_CHANNEL_CLOSED, .channel_end = { { .number = 26, .parked = true }, false, {} } },
+        { .kind = MESSAGE_CHANNEL_RESTED, .channel_end = { { .number = 25 }, true, { "state", 5 }, { "unread", 6 } } },
+        { .kind = MESSAGE_CHANNEL_CLOSED, .channel_end = { { .number = 26, .parked = true }, false, {}, {} } },
         { .kind = MESSAGE_PING, .number = 27 },
         { .kind = MESSAGE_PONG, .number = 28 },
         { .kind = MESSAGE_RETIRE },

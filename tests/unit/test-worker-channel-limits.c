@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sqlite3.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "channel-rig.h"
 
@@ -196,6 +197,43 @@ static void test_slow_reader(void) {
         rig_done(&rig);
 }
 
+/* The same with a supervisor that takes the answer over: the channel leaves the worker, and goes on at the next. */
+static void test_slow_reader_leaves(void) {
+        Setup setup = wide;
+        g_autofree uint8_t *unread = NULL;
+        size_t size;
+        Client c;
+        Rig rig;
+
+        setup.park_usec = setup.park_rollback_usec = 50000;
+        setup.drain_usec = 1000;
+        rig_init(&rig, setup);
+        client_start(&rig, &c);
+        (void) client_add_query(&c, MANY, 0, NULL);
+        (void) client_add_query(&c, "SELECT 7", 0, NULL);
+        client_send(&c);
+        ReceivedMessage m = client_expect_end(&rig, &c, MESSAGE_CHANNEL_RESTED, NULL);
+        size = m.message.channel_end.unread.size;
+        g_assert_cmpuint(size, >, 0);
+        g_assert_cmpuint(size, <=, unread_size_max(SQLIPC_PAGE_SIZE_DEFAULT));
+        g_assert_true(m.message.channel_end.waiting); /* the second request was read, or is still in the socket */
+        unread = g_memdup2(m.message.channel_end.unread.data, size);
+        for (size_t sent = 0; sent < size;) {
+                ssize_t n = write(c.kept_fd, unread + sent, size - sent);
+
+                if (n > 0)
+                        sent += (size_t) n;
+                else
+                        g_assert_true(client_read(&c));
+        }
+        (void) client_expect(&c, 1, ERROR_READER_TOO_SLOW);
+        client_take_up(&rig, &c, &m);
+        received_message_done(&m);
+        g_assert_cmpint(client_expect(&c, 2, ERROR_NONE).integer, ==, 7);
+        client_done(&c);
+        rig_done(&rig);
+}
+
 /* While a writer has the database locked the request waits, and so does nothing else. */
 static void test_busy(void) {
         sqlite3 *writer;
@@ -277,6 +315,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/channel/cancel-at-once", test_cancel_at_once);
         g_test_add_func("/channel/cancel-parked", test_cancel_parked);
         g_test_add_func("/channel/slow-reader", test_slow_reader);
+        g_test_add_func("/channel/slow-reader-leaves", test_slow_reader_leaves);
         g_test_add_func("/channel/busy", test_busy);
         g_test_add_func("/channel/turns", test_turns);
         return g_test_run();

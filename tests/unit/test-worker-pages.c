@@ -2,6 +2,7 @@
 /* The worker's pages: when they go out and how full they are, for readers that read, stall, cancel or leave. */
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -361,6 +362,75 @@ static void test_stalled_in_long_value(void) {
         rig_done(&rig);
 }
 
+/* All that the pipe has, up to the end of the file: the worker has closed its end. */
+static void read_to_eof(int fd, GByteArray *stream) {
+        uint8_t bytes[4096];
+        ssize_t n;
+
+        while ((n = read(fd, bytes, sizeof bytes)) > 0)
+                g_byte_array_append(stream, bytes, (guint) n);
+        g_assert_cmpint(n, ==, 0);
+}
+
+static Outcome outcome_of(const GByteArray *stream, uint64_t number) {
+        int fd = memfd_create("stream", MFD_CLOEXEC);
+        Outcome o;
+
+        g_assert_cmpint(write(fd, stream->data, stream->len), ==, stream->len);
+        g_assert_cmpint(lseek(fd, 0, SEEK_SET), ==, 0);
+        o = read_stream(fd, number);
+        close(fd);
+        return o;
+}
+
+/* A run of `sql` ends with `error` and its reader has read so many bytes: the worker hands the rest over. What it wrote and
+ * what it hands over are one whole stream. */
+static Outcome hand_over(Rig *rig, const char *sql, size_t behind, ErrorNumber error) {
+        g_autoptr(GByteArray) stream = g_byte_array_new();
+        uint64_t number;
+        Bytes unread;
+        int fds[2], fd;
+
+        g_assert_cmpint(pipe2(fds, O_CLOEXEC), ==, 0);
+        g_assert_cmpint(fcntl(fds[1], F_SETPIPE_SZ, 4096), ==, 4096);
+        number = send_run_into(rig, sql, fds[1]);
+        close(fds[1]);
+        fd = fds[0];
+        expect_number(rig, number, MESSAGE_TAKEN);
+        expect_started(rig, number);
+        while (stream->len < behind)
+                read_more(fd, stream, behind - stream->len);
+        expect_ended_undrained(rig, number, error);
+        ReceivedMessage m = next_report(rig, number, MESSAGE_DRAINED);
+        unread = m.message.drained.unread;
+        g_assert_cmpuint(unread.size, >, 0);
+        g_assert_cmpuint(unread.size, <=, unread_size_max(rig->page_size));
+        read_to_eof(fd, stream);
+        g_byte_array_append(stream, (const uint8_t *) unread.data, (guint) unread.size);
+        received_message_done(&m);
+        close(fd);
+        return outcome_of(stream, number);
+}
+
+/* Whatever ends a run, and wherever its reader stops: nothing of it stays in the worker. */
+static void test_hand_over(void) {
+        static const char *const queries[] = { MANY, LONG_VALUE, "SELECT *, hex(zeroblob(5000)) FROM (" MANY ")" };
+        Setup setup = wide;
+        Rig rig;
+
+        setup.park_usec = setup.park_rollback_usec = 50000;
+        setup.drain_usec = 1000;
+        rig_init(&rig, setup);
+        rig.page_size = 65536;
+        for (size_t i = 0; i < G_N_ELEMENTS(queries); i++) {
+                g_assert_cmpint(hand_over(&rig, queries[i], 70000, ERROR_READER_TOO_SLOW).error, ==, ERROR_READER_TOO_SLOW);
+                g_assert_cmpint(hand_over(&rig, queries[i], 1, ERROR_READER_TOO_SLOW).error, ==, ERROR_READER_TOO_SLOW);
+        }
+        /* a whole result, in one page with its end */
+        g_assert_cmpint(hand_over(&rig, "SELECT zeroblob(12000)", 1, ERROR_NONE).error, ==, ERROR_NONE);
+        rig_done(&rig);
+}
+
 int main(int argc, char **argv) {
         rig_main_init(&argc, &argv);
         g_test_add_func("/worker/row-before-long-step", test_row_before_long_step);
@@ -372,6 +442,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/worker/reader-leaves-at-the-end", test_reader_leaves_at_the_end);
         g_test_add_func("/worker/cancel-anywhere", test_cancel_anywhere);
         g_test_add_func("/worker/cancel-in-long-value", test_cancel_in_long_value);
+        g_test_add_func("/worker/hand-over", test_hand_over);
         g_test_add_func("/worker/stalled-in-long-value", test_stalled_in_long_value);
         return g_test_run();
 }

@@ -23,6 +23,7 @@ const Setup wide = {
         .park_usec = 30000000,
         .park_rollback_usec = 30000000,
         .busy_usec = 5000000,
+        .drain_usec = UINT64_MAX, /* the rig takes nothing over unless a test asks for it */
         .sql_size_max = 1000000,
         .expression_depth_max = 1000,
         .compound_selects_max = 500,

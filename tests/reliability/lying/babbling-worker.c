@@ -125,6 +125,7 @@ static Message any_message(uint64_t own, Bytes *strings) {
                 m.channel_end.waiting = one_in(3);
                 m.channel_end.state = any_bytes();
                 m.channel_end.state.data = m.channel_end.state.data ?: "";
+                m.channel_end.unread = any_bytes();
                 break;
         case MESSAGE_CANCEL: m.cancel = (Cancel) { .number = number, .error = 1, .message = "you" }; break;
         case MESSAGE_SETUP: m.setup = (Setup) { .path = "/", .exposed = strings }; break;
@@ -132,9 +133,9 @@ static Message any_message(uint64_t own, Bytes *strings) {
         case MESSAGE_RUN: m.job = (Job) { .number = number, .sql = "SELECT 1", .sql_size = 8 }; break;
         case MESSAGE_CHANNEL: m.channel = (ChannelSetup) { .number = number, .state = { .data = "" } }; break;
         case MESSAGE_CHANNEL_CLOSE: m.channel_close = (ChannelClose) { .number = number, .drain = one_in(2) }; break;
+        case MESSAGE_DRAINED: m.drained = (Drained) { .number = number, .unread = any_bytes() }; break;
         case MESSAGE_TAKEN:
         case MESSAGE_FILLING:
-        case MESSAGE_DRAINED:
         case MESSAGE_PING:
         case MESSAGE_PONG: m.number = one_in(2) ? number : any() % 4; break;
         case MESSAGE_EXIT:

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A run whose last bytes we write. Supervisor. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "log.h"
+#include "run.h"
+#include "run-drain.h"
+#include "statement.h"
+#include "unread.h"
+
+void run_drain_done(Run *run) {
+        if (run->unread)
+                pipe_unwatch(run->pipe);
+        run->unread = unread_free(run->unread);
+}
+
+static void end(Run *run) {
+        run_drain_done(run);
+        run_is_over(run);
+}
+
+void run_drain_drop(Run *run, ErrorNumber error, const char *sentence) {
+        if (run->end.error == ERROR_NONE)
+                (void) refuse(&run->end, error, "%s", sentence);
+        if (run->statement)
+                run->statement->state = STATEMENT_LOST;
+        run_drain_done(run);
+        pipe_break(run->pipe);
+        run_is_over(run);
+}
+
+/* True: the run is over. */
+static bool write_some(Run *run) {
+        int r = unread_write(run->unread, run->pipe->write_fd);
+
+        if (r > 0)
+                end(run);
+        else if (r == -EPIPE)
+                run_drain_drop(run, ERROR_PIPE_CLOSED, "The reader closed the pipe.");
+        else if (r < 0)
+                run_drain_drop(run, ERROR_OUT_OF_MEMORY, "The kernel has no memory for the rest of the result.");
+        return r != 0;
+}
+
+static int on_room(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        (void) write_some(userdata);
+        return 0;
+}
+
+void run_drain_begin(Run *run, Bytes bytes) {
+        if (run->pipe->write_fd < 0) { /* broken since */
+                run_is_over(run);
+                return;
+        }
+        int r = unread_new(run->user, bytes, &run->unread);
+        if (r >= 0)
+                r = pipe_watch_room(run->pipe, on_room, run);
+        if (r >= 0)
+                return;
+        log_full(LOG_DEBUG, database_name(run->database), run->session ? run->session->name : NULL,
+                 "The last bytes of run %" PRIu64 " are dropped: %s", run->number, strerror(-r));
+        run_drain_drop(run, r == -ENOBUFS ? ERROR_LIMITS_EXCEEDED : ERROR_OUT_OF_MEMORY,
+                       "Your slow readers left too many bytes unread: read results faster, or fewer at a time.");
+}
+
+void run_drain_finish(Run *run) {
+        if (!write_some(run))
+                run_drain_drop(run, ERROR_SHUTTING_DOWN, "The service is stopping: ask again.");
+}
