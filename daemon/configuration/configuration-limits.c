@@ -43,7 +43,7 @@ static const NumberRow limit_table[] = {
         { "RunsMax", NUMBER_COUNT, AT(runs_max), 256, 1, 1000000, SHARED(runs_max) },
         { "ChannelsMax", NUMBER_COUNT, AT(channels_max), 64, 1, 1000000, SHARED(channels_max) },
         { "WorkersMax", NUMBER_COUNT, AT(workers_max), 8, 1, 1024, SHARED(workers_max) },
-        { "WorkersTotalMax", NUMBER_COUNT, AT(workers_total_max), 32, 1, 4096 },
+        { "WorkersTotalMax", NUMBER_COUNT, AT(workers_total_max), 0, 1, 4096 }, /* limits_workers_total() */
         { "PipePagesMax", NUMBER_COUNT, AT(pipe_pages_max), 8192, 1, 1000000000 },
         { "ResultRowsMax", NUMBER_COUNT, AT(result_rows_max), UINT64_MAX, 1, INT64_MAX, .infinity = true, REPLACES },
         { "ResultSizeMax", NUMBER_SIZE, AT(result_size_max), TIB, 1, 1024 * TIB, REPLACES },
@@ -56,7 +56,7 @@ static const NumberRow limit_table[] = {
         { "BusyTimeoutSec", NUMBER_TIME, AT(busy_timeout_usec), 5 * SEC, 0, YEAR, REPLACES },
         { "StatementIdleSec", NUMBER_TIME, AT(statement_idle_usec), 3600 * SEC, MSEC, YEAR, REPLACES },
         { "TempSizeMax", NUMBER_SIZE, AT(temp_size_max), GIB, 0, 1024 * TIB, REPLACES },
-        { "HeapMax", NUMBER_SIZE, AT(heap_max), 512 * MIB, MIB, TIB, REPLACES },
+        { "HeapMax", NUMBER_SIZE, AT(heap_max), 256 * MIB, MIB, TIB, REPLACES },
         { "WorkerIdleSec", NUMBER_TIME, AT(worker_idle_usec), 10 * SEC, 0, YEAR },
         { "SQLSizeMax", NUMBER_SIZE, AT(sql_size_max), 1000000, 1, 1000000, REPLACES },
         { "ExpressionDepthMax", NUMBER_COUNT, AT(expression_depth_max), 1000, 1, 1000, REPLACES },
@@ -189,6 +189,10 @@ Limits limits_default(void) {
 
         set_defaults(&l, limit_table, G_N_ELEMENTS(limit_table));
         return l;
+}
+
+uint64_t limits_workers_total(uint64_t memory_size, uint64_t heap_max) {
+        return CLAMP(memory_size / 2 / heap_max, 2, 32);
 }
 
 KeyKind limits_set(Place *p, void *config, const char *key, char *value) {

@@ -38,7 +38,7 @@ typedef struct Limits {
         uint64_t runs_max;
         uint64_t channels_max;
         uint64_t workers_max;
-        uint64_t workers_total_max;    /* in all; no uid holds more than half */
+        uint64_t workers_total_max;    /* in all; 0: by memory */
         uint64_t pipe_pages_max;
         uint64_t result_rows_max;      /* of one run */
         uint64_t result_size_max;      /* of one run */

@@ -121,7 +121,7 @@ static void check_worker(Check *c, const Worker *w) {
                 HOLD(((const Channel *) i->data)->worker == w, w->pid);
         HOLD(w->control_fd >= 0 || (!w->runs.head && !w->channels.head), w->pid);
         sums_of(c->of_users, w->group->user)->n_workers++;
-        sums_of(c->of_databases, w->group->database)->n_workers++;
+        sums_of(c->of_databases, w->group->database)->n_workers += !w->undead;
 }
 
 /* The pages of a user's pipes. */

@@ -63,6 +63,10 @@ Database *manager_find_database(Manager *m, const char *name) {
 
 /* ---- Counting ---- */
 
+uint64_t manager_n_workers(const Manager *m) {
+        return m->workers.length - m->n_undead;
+}
+
 unsigned manager_n_busy_workers(const Manager *m) {
         unsigned n = 0;
 
@@ -138,6 +142,7 @@ int manager_new(BusType type, char **config_directories, Manager **ret) {
                 .config_directories = config_directories ? g_strdupv(config_directories)
                                                          : config_default_directories(type == BUS_USER),
                 .n_cpus = count_cpus(),
+                .memory_size = (uint64_t) sysconf(_SC_PHYS_PAGES) * (uint64_t) sysconf(_SC_PAGESIZE),
                 .config = config_new(),
                 .databases = g_hash_table_new(g_str_hash, g_str_equal),
                 .peers = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, peer_free),

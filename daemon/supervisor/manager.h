@@ -38,6 +38,7 @@ typedef struct Manager {
         char **config_directories; /* NULL-terminated, the first wins */
         WorkerProgram worker_program;
         unsigned n_cpus;
+        uint64_t memory_size;    /* of the machine */
         Config *config;
 
         GHashTable *databases;   /* name -> Database that is published */
@@ -51,6 +52,7 @@ typedef struct Manager {
         GHashTable *channels;    /* number -> Channel */
         uint64_t channels_max;   /* of all, by the descriptors that there are */
         GQueue workers;          /* of Worker, by manager_link */
+        uint64_t n_undead;       /* of them: killed, and not dead yet; they hold no place (worker.h) */
         PriorityTimer priorities;
         PipeBudget pipe_budget;
         GQueue resting_pipes;    /* of Pipe, by rest_link */
@@ -104,6 +106,9 @@ bool manager_came_late(uint64_t due_usec, bool *spared);
 
 /* The published database of this name; NULL. */
 Database *manager_find_database(Manager *m, const char *name);
+
+/* Workers that hold a place of WorkersTotalMax=. */
+uint64_t manager_n_workers(const Manager *m);
 
 /* Workers that have a run which wants a CPU. */
 unsigned manager_n_busy_workers(const Manager *m);

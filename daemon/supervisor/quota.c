@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What a uid may have on a database. Supervisor. */
+#include "configuration-limits.h"
+#include "group.h"
 #include "log.h"
 #include "manager.h"
 #include "quota.h"
@@ -32,8 +34,11 @@ static void lift(Limits *l) {
 }
 
 Limits quota_limits(const User *u, const Database *d) {
-        Limits l = config_limits(u->manager->config, d->config);
+        const Manager *m = u->manager;
+        Limits l = config_limits(m->config, d->config);
 
+        if (l.workers_total_max == 0)
+                l.workers_total_max = limits_workers_total(m->memory_size, m->config->limits.heap_max);
         if (is_exempt(u))
                 lift(&l);
         return l;
@@ -107,15 +112,44 @@ int quota_check_channel(const User *u, const Database *d, Refusal *refusal) {
         return 0;
 }
 
+static uint64_t n_workers_on(const User *u, const Database *d) {
+        for (GList *i = u->groups.head; i; i = i->next)
+                if (((const Group *) i->data)->database == d)
+                        return ((const Group *) i->data)->workers.length;
+        return 0;
+}
+
+/* Whether one of `max` places is free for an owner of `n_own`. `reserved` of them are for owners that have none. */
+static bool has_place(uint64_t n_own, uint64_t n_all, uint64_t max, uint64_t reserved) {
+        return n_all < max && (n_own == 0 || max - n_all > reserved);
+}
+
 WorkerBound quota_worker_bound(const User *u, const Database *d) {
         const Limits l = quota_limits(u, d);
-        uint64_t half = l.workers_total_max > 1 ? l.workers_total_max / 2 : 1;
+        uint64_t total = l.workers_total_max, of_database = d->config->limits.workers_max;
 
-        if (u->n_workers >= MIN(l.workers_max, half))
+        if (u->n_workers >= l.workers_max)
                 return WORKER_BOUND_USER;
-        if (!is_exempt(u) && d->n_workers >= d->config->limits.workers_max)
+        if (!is_exempt(u) && !has_place(n_workers_on(u, d), d->n_workers, of_database, of_database > 1))
                 return WORKER_BOUND_DATABASE;
-        return u->manager->workers.length >= l.workers_total_max ? WORKER_BOUND_TOTAL : WORKER_BOUND_NONE;
+        /* half of all, rounded up: so no uid ever has more than the other half, or a single place */
+        return has_place(u->n_workers, manager_n_workers(u->manager), total, total - total / 2) ? WORKER_BOUND_NONE
+                                                                                                 : WORKER_BOUND_TOTAL;
+}
+
+const char *quota_why_no_worker(const User *u, const Database *d) {
+        switch (quota_worker_bound(u, d)) {
+        case WORKER_BOUND_NONE: break;
+        case WORKER_BOUND_USER:
+                return "All your workers are occupied (WorkersMax=): wait until a run of yours ends, or cancel one.";
+        case WORKER_BOUND_DATABASE:
+                return "All workers that you may have on this database now are occupied (its WorkersMax=, which its users "
+                       "share): try again later, or cancel a run of yours.";
+        case WORKER_BOUND_TOTAL:
+                return "All workers that you may have now are occupied (WorkersTotalMax=, which all users share): try again "
+                       "later, or cancel a run of yours.";
+        }
+        return "No worker was free in time (QueueTimeoutSec=): try again later.";
 }
 
 void quota_count_statement(User *u, Database *d, int change) {

@@ -31,7 +31,8 @@ int quota_check_statement(const User *u, const Database *d, Refusal *refusal);
 int quota_check_run(const User *u, const Database *d, Refusal *refusal);
 int quota_check_channel(const User *u, const Database *d, Refusal *refusal);
 
-/* Whose workers must become fewer before the user has one more on `d`: that is waited for, and no error. */
+/* Whose workers must become fewer before the user has one more on `d`: that is waited for, and no error. Half of
+ * WorkersTotalMax=, and one of a database's WorkersMax=, are kept for users that have no worker (there). */
 typedef enum WorkerBound {
         WORKER_BOUND_NONE,
         WORKER_BOUND_USER,
@@ -39,6 +40,9 @@ typedef enum WorkerBound {
         WORKER_BOUND_TOTAL,
 } WorkerBound;
 WorkerBound quota_worker_bound(const User *u, const Database *d);
+
+/* The sentence of Busy, for a user that waited in vain. */
+const char *quota_why_no_worker(const User *u, const Database *d);
 
 /* Both sums at once. */
 void quota_count_statement(User *u, Database *d, int change);

@@ -243,8 +243,7 @@ void run_on_timeout(Run *run) {
                         run_cancel(run, ERROR_TIMED_OUT,
                                    "The query's time (RunTimeoutSec= or timeout-usec) passed before a worker was free.");
                 else
-                        run_cancel(run, ERROR_BUSY,
-                                   "All your workers are occupied: wait until a run of yours ends, or cancel one.");
+                        run_cancel(run, ERROR_BUSY, quota_why_no_worker(run->user, run->database));
                 return;
         case RUN_TAKEN:
                 if (run->n_untold > 0)

@@ -25,6 +25,7 @@
 #define SOCKET_BUFFER_SIZE (256 * 1024)
 #define DRAIN_USEC UINT64_C(20000) /* until the last bytes for a slow reader come to us */
 #define JOB_COMES_USEC UINT64_C(20000) /* until an idle worker for which a job waits is looked at again */
+#define KILLED_USEC UINT64_C(2000000) /* for a killed worker to die */
 #define EXIT_USEC UINT64_C(5000000) /* to answer what is under way on channels (4 s at most), and end */
 
 /* ---- Start ---- */
@@ -280,6 +281,8 @@ static int on_stay(Worker *w) {
         return 0;
 }
 
+static void give_up_killed(Worker *w);
+
 static bool may_end(const Worker *w) {
         return worker_stays(w) && worker_is_idle(w) && !may_have_job(w);
 }
@@ -288,7 +291,9 @@ static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
         Worker *w = userdata;
         uint64_t wait_usec = w->manager->config->limits.worker_idle_usec, now = manager_now();
 
-        if (w->ending && manager_came_late(usec, &w->end_spared))
+        if (w->killed || w->control_fd < 0)
+                give_up_killed(w);
+        else if (w->ending && manager_came_late(usec, &w->end_spared))
                 watch_idle(w, now + EXIT_USEC);
         else if (w->ending)
                 worker_kill(w, "it was told to end, and goes on");
@@ -344,6 +349,7 @@ void worker_kill(Worker *w, const char *why) {
         log_event_limited(LOG_EVENT_WORKER_KILLED, why, &fields, "Worker %i is killed: %s.", (int) w->pid, why);
         w->killed = true;
         (void) kill(w->pid, SIGKILL);
+        watch_idle(w, manager_now() + KILLED_USEC);
 }
 
 /* What it took, and did not finish. */
@@ -366,8 +372,8 @@ static void worker_gone(Worker *w) {
         if (w->control_fd < 0)
                 return;
         w->io = sd_event_source_disable_unref(w->io);
-        w->idle_timer = sd_event_source_disable_unref(w->idle_timer);
         w->watch = sd_event_source_disable_unref(w->watch);
+        watch_idle(w, manager_now() + KILLED_USEC); /* to be reaped */
         close(w->control_fd);
         w->control_fd = -1;
         lose_runs(w);
@@ -375,12 +381,34 @@ static void worker_gone(Worker *w) {
         group_on_worker_gone(w->group, early);
 }
 
+/* A worker that was killed and waits in the kernel, perhaps for hours: nobody else waits for it. Once. */
+static void give_up_killed(Worker *w) {
+        Manager *m = w->manager;
+        const Limits l = quota_limits(w->group->user, w->group->database);
+        g_autoptr(Group) g = group_ref(w->group);
+        LogFields fields = fields_of(w);
+
+        log_event(LOG_EVENT_WORKER_KILLED, &fields,
+                  "Worker %i was killed and does not die: it waits in the kernel, as a rule for a disk or a file server. "
+                  "Its runs are lost.", (int) w->pid);
+        if (m->n_undead < (l.workers_total_max + 1) / 2) {
+                w->undead = true;
+                m->n_undead++;
+                g->database->n_workers--;
+        }
+        worker_gone(w);
+        (void) sd_event_source_set_enabled(w->idle_timer, SD_EVENT_OFF);
+        group_staff(g);
+        manager_on_worker_gone(m);
+}
+
 void worker_free(Worker *w) {
         Group *g = w->group;
 
         if (w->pid > 0) {
                 (void) kill(w->pid, SIGKILL);
-                (void) waitpid(w->pid, NULL, 0);
+                if (!w->undead)
+                        (void) waitpid(w->pid, NULL, 0);
         }
         w->child = sd_event_source_disable_unref(w->child);
         w->io = sd_event_source_disable_unref(w->io);
@@ -392,6 +420,10 @@ void worker_free(Worker *w) {
         g_queue_unlink(&g->workers, &w->group_link);
         g_queue_unlink(&w->manager->workers, &w->manager_link);
         quota_count_worker(g->user, g->database, -1);
+        if (w->undead) { /* it was taken off these already */
+                g->database->n_workers++;
+                w->manager->n_undead--;
+        }
         g_free(w);
         (void) group_unref(g);
 }

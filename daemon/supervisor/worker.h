@@ -7,6 +7,10 @@
  *         \--a deadline passed, or it spoke out of turn--> killed (SIGKILL) -----------------------+--> dead --> gone
  *          \--it crashed---------------------------------------------------------------------------/
  *
+ * A killed worker that waits in the kernel (for a disk, a file server) dies late. After two seconds its runs are lost and it
+ * holds no place any more, except of its own uid: others must not wait for it. Of such workers there are half as many as
+ * WorkersTotalMax= at most.
+ *
  * What it says is decoded as hostile: a message that protocol.h does not know, or about a job that it does not have, is
  * its end. Only its own user's runs die with it.
  */
@@ -29,6 +33,7 @@ struct Worker {
         GQueue channels;          /* of Channel, by worker_link */
         bool spoke;               /* it took a job, or answered */
         bool ending, killed;
+        bool undead;              /* killed KILLED_USEC ago, and not dead yet */
         bool may_stay;            /* ending, unless something lasts there */
         bool outdated;            /* a reload changed what it was started with: it ends once nothing runs there */
         bool retired;             /* outdated, and told to take no more jobs */

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Every limit of sqlipcd.conf: at the limit all is well, past it there is a named error, for that user alone."""
+import ctypes
 import fcntl
 import os
 import pathlib
@@ -91,6 +92,55 @@ def workers_in_all():
         at_most(len(service.workers()), 4, "workers")
         for run in held:
             run.close()
+
+
+@needs_root
+def places_for_others():
+    """WorkersTotalMax: half of the places are kept for users without a worker"""
+    for total, of_one in ((2, 1), (3, 1), (4, 2), (8, 4)):
+        with Limited(WorkersMax=8, WorkersTotalMax=total, QueueTimeoutSec=5) as service:
+            held = [service.one.query("chinook", STUCK) for _ in range(of_one)]
+            failure = expect("Busy", service.one.query, "chinook", "SELECT 1")
+            true("WorkersTotalMax=" in failure.message, failure.message)
+            equal(len(service.workers()), of_one, "workers of one user")
+            others = [service.client(UID_A + n).query("chinook", STUCK) for n in range(total - of_one)]
+            equal(len(service.workers()), total, "workers")
+            failure = expect("Busy", service.client(UID_B + 100).query, "chinook", "SELECT 1")
+            true("WorkersTotalMax=" in failure.message, failure.message)
+            for run in held + others:
+                run.close()
+
+
+@needs_root
+def places_on_a_database():
+    """WorkersMax of a database: one place is kept for a user without a worker"""
+    with Limited(QueueTimeoutSec=5) as service:
+        service.database("chinook", text=f"[Database]\nPath={CHINOOK}\nAllowUsers=*\n[Limits]\nWorkersMax=3\n")
+        service.driver.manager("Reload")
+        held = [service.one.query("chinook", STUCK) for _ in range(2)]
+        failure = expect("Busy", service.one.query, "chinook", "SELECT 1")
+        true("on this database" in failure.message, failure.message)
+        held.append(service.two.query("chinook", STUCK))
+        expect("Busy", service.client(UID_B).query, "chinook", "SELECT 1")
+        for run in held:
+            run.close()
+
+
+@needs_root
+def killed_worker_that_does_not_die():
+    """A killed worker that does not die keeps no place from others"""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    with Limited(WorkersMax=1, WorkersTotalMax=1, QueueTimeoutSec=30) as service:
+        run = service.one.query("chinook", STUCK)
+        (pid,) = service.workers()
+        # PTRACE_SEIZE: the kernel tells nobody else of its end until we have seen it
+        if libc.ptrace(0x4206, pid, None, None) < 0:
+            raise Skip("cannot trace a worker here")
+        run.cancel()
+        service.two.point()
+        equal(service.log_text().count("does not die"), 1, "messages about it")
+        os.waitpid(pid, 0)
 
 
 @needs_root

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "configuration-limits.h"
 #include "configuration-names.h"
 #include "configuration-text.h"
 #include "configuration.h"
@@ -427,6 +428,21 @@ static void test_seconds(void) {
         check_seconds("5s", -EINVAL, 0);
 }
 
+/* By default all workers fit half of the machine's memory, from 2 to 32 of them. */
+static void test_workers_total(void) {
+        static const uint64_t gib = UINT64_C(1) << 30;
+        const uint64_t heap_max = limits_default().heap_max;
+
+        CHECK_INT(limits_default().workers_total_max, 0);
+        for (uint64_t memory = gib; memory <= 64 * gib; memory += gib)
+                CHECK(limits_workers_total(memory, heap_max) * heap_max <= memory / 2);
+        CHECK_INT(limits_workers_total(2 * gib, heap_max), 4);
+        CHECK_INT(limits_workers_total(gib / 4, heap_max), 2);
+        CHECK_INT(limits_workers_total(1024 * gib, heap_max), 32);
+        CHECK_INT(limits_workers_total(2 * gib, gib / 32), 32);
+        CHECK_INT(limits_workers_total(2 * gib, 1024 * gib), 2);
+}
+
 static void test_equal(void) {
         g_autoptr(Config) a = config_new(), b = config_new(), c = config_new();
         DatabaseConfig *first = add(a, "[Database]\nPath=/x\n"),
@@ -472,7 +488,8 @@ int main(void) {
                 TEST(test_equal_ids),
                 TEST(test_last_of_two_keys_counts), TEST(test_nul_bytes), TEST(test_unknown_key_warns), TEST(test_names),
                 TEST(test_names_that_no_message_carries), TEST(test_every_wrong_limit_is_told),
-                TEST(test_limits), TEST(test_limits_broken), TEST(test_sizes), TEST(test_seconds), TEST(test_equal),
+                TEST(test_limits), TEST(test_limits_broken), TEST(test_sizes), TEST(test_seconds), TEST(test_workers_total),
+                TEST(test_equal),
         };
 
         return test_main(tests, N_ELEMENTS(tests));
