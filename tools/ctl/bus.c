@@ -2,10 +2,14 @@
 /* The service on the bus, see bus.h. */
 #include "bus.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sqlipc-names.h"
+
+/* Never on the bus: what take_reply() tells bus_failed(). */
+#define ERROR_REPLY_TYPE "org.sqlipc1.ctl.ReplyType"
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(sd_bus, sd_bus_unref)
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(sd_bus_message, sd_bus_message_unref)
@@ -42,8 +46,33 @@ int bus_open(Context *c) {
         return r;
 }
 
-int bus_call(Context *c, Start start, const char *path, const char *interface, const char *method, sd_bus_error *error,
-             GVariant **ret, const char *types, ...) {
+/* A reply of another type is from a program that is not sqlipcd, or from another version of it. */
+static int take_reply(sd_bus_message *reply, const char *type, sd_bus_error *error, GVariant **ret) {
+        g_autoptr(GVariant) body = NULL;
+        int r = variant_from_message(reply, &body);
+
+        if (r < 0 && r != -EBADMSG)
+                return r;
+        if (r < 0 || !g_variant_is_of_type(body, G_VARIANT_TYPE(type))) {
+                (void) sd_bus_error_setf(error, ERROR_REPLY_TYPE, "its signature is \"%s\" instead of \"%.*s\"",
+                                         sd_bus_message_get_signature(reply, true), (int) strlen(type) - 2, type + 1);
+                return -EBADMSG;
+        }
+        *ret = g_steal_pointer(&body);
+        return 0;
+}
+
+/* A user who authenticates gets 12 times as long as the service, which makes 5 minutes. 0 is libsystemd's own limit. */
+static uint64_t time_limit(const Context *c, Start start) {
+        uint64_t usec = 0;
+
+        if (start == START_AUTHENTICATION && sd_bus_get_method_call_timeout(c->bus, &usec) >= 0)
+                usec *= 12;
+        return usec;
+}
+
+int bus_call(Context *c, Start start, const char *path, const char *interface, const char *method, const char *reply_type,
+             sd_bus_error *error, GVariant **ret, const char *types, ...) {
         g_autoptr(sd_bus_message) call = NULL, reply = NULL;
         va_list arguments;
         int r;
@@ -59,17 +88,18 @@ int bus_call(Context *c, Start start, const char *path, const char *interface, c
         r = sd_bus_message_appendv(call, types, arguments);
         va_end(arguments);
         if (r >= 0)
-                r = sd_bus_call(c->bus, call, start == START_AUTHENTICATION ? UINT64_MAX : 0, error, &reply);
-        return r < 0 ? r : variant_from_message(reply, ret);
+                r = sd_bus_call(c->bus, call, time_limit(c, start), error, &reply);
+        return r < 0 ? r : take_reply(reply, reply_type, error, ret);
 }
 
-int bus_call_manager(Context *c, const char *method, GVariant **ret) {
+int bus_call_manager(Context *c, const char *method, const char *reply_type, GVariant **ret) {
         g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
         int r = bus_open(c);
 
         if (r < 0)
                 return r;
-        r = bus_call(c, START_SERVICE, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, method, &error, ret, "a{sv}", 0);
+        r = bus_call(c, START_SERVICE, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, method, reply_type, &error, ret,
+                     "a{sv}", 0);
         if (r < 0)
                 (void) bus_failed(c, &error, r);
         return r;
@@ -102,16 +132,18 @@ static const char *advice(const Context *c) {
 }
 
 int bus_failed(Context *c, const sd_bus_error *error, int r) {
-        const char *name = error->name;
+        const char *name = error->name, *message = error->message ?: "it gives no reason";
 
         if (bus_is_absent(error))
                 complain("The service does not run, and the bus cannot start it: %s.", advice(c));
         else if (name && g_str_has_prefix(name, "org.freedesktop.DBus.Error.Spawn."))
-                complain("The bus could not start the service: %s; %s.", error->message, advice(c));
+                complain("The bus could not start the service: %s; %s.", message, advice(c));
         else if (name && g_str_has_prefix(name, SQLIPC_ERROR_PREFIX))
-                complain("%s (%s)", error->message, name);
+                complain("%s (%s)", message, name);
         else if (sd_bus_error_has_name(error, SD_BUS_ERROR_ACCESS_DENIED))
-                complain("The bus does not let you call the service: %s", error->message);
+                complain("The bus does not let you call the service: %s", message);
+        else if (sd_bus_error_has_name(error, ERROR_REPLY_TYPE))
+                complain("The service's answer is not understood: %s. Is another version installed?", message);
         else if (r == -ETIMEDOUT || sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY))
                 complain("The service does not answer: %s.", advice(c));
         else
@@ -137,7 +169,7 @@ char *database_of(const char *object) {
 
         if (sd_bus_path_decode(object, SQLIPC_DATABASE_PATH, &name) <= 0)
                 return g_strdup(object);
-        copy = g_strdup(name);
+        copy = g_strdup(g_utf8_validate(name, -1, NULL) ? name : object);
         free(name);
         return copy;
 }

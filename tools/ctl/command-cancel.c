@@ -30,8 +30,8 @@ static guint64 run_of(GVariant *statements, guint64 number) {
 static int cancel(Context *c, guint64 run) {
         g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
         g_autoptr(GVariant) reply = NULL;
-        int r = bus_call(c, START_AUTHENTICATION, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, "CancelRun", &error,
-                         &reply, "ta{sv}", run, 0);
+        int r = bus_call(c, START_AUTHENTICATION, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, "CancelRun",
+                         REPLY_DICTIONARY, &error, &reply, "ta{sv}", run, 0);
 
         return r < 0 ? bus_failed(c, &error, r) : CTL_OK;
 }

@@ -31,7 +31,7 @@ static GVariant *rows_of(GVariant *databases) {
 static int run(Context *c, char **words) {
         g_autoptr(GVariant) reply = NULL, databases = NULL, info = NULL, broken = NULL, rows = NULL;
 
-        if (bus_call_manager(c, "ListDatabases", &reply) < 0)
+        if (bus_call_manager(c, "ListDatabases", REPLY_DATABASES, &reply) < 0)
                 return CTL_FAILED;
         g_variant_get(reply, "(@a(soa{sv})@a{sv})", &databases, &info);
         rows = rows_of(databases);

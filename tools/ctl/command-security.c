@@ -99,7 +99,7 @@ static void print_all(GVariant *documents) {
 static bool can_ask(Context *c) {
         g_autoptr(GVariant) reply = NULL;
 
-        return bus_call_manager(c, "ListDatabases", &reply) >= 0;
+        return bus_call_manager(c, "ListDatabases", REPLY_DATABASES, &reply) >= 0;
 }
 
 static int run(Context *c, char **words) {

@@ -77,7 +77,7 @@ static void print_list(GVariant *document, const char *key, const char *title) {
 }
 
 static void print_count(GVariant *document, const char *key, const char *title) {
-        g_autoptr(GVariant) list = g_variant_lookup_value(document, key, NULL);
+        g_autoptr(GVariant) list = g_variant_lookup_value(document, key, G_VARIANT_TYPE("aa{sv}"));
 
         if (list)
                 field_print(title, "%" G_GSIZE_FORMAT, g_variant_n_children(list));

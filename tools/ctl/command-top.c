@@ -71,8 +71,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Top, top_done)
 static int ask(Top *top, bool must_be_there, GVariant **ret) {
         g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
         g_autoptr(GVariant) reply = NULL;
-        int r = bus_call(top->context, START_NOTHING, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, "ListClients", &error,
-                         &reply, "a{sv}", 0);
+        int r = bus_call(top->context, START_NOTHING, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, "ListClients",
+                         REPLY_CLIENTS, &error, &reply, "a{sv}", 0);
 
         if (r >= 0)
                 g_variant_get(reply, "(@a(sa{sv})@a{sv})", ret, NULL);

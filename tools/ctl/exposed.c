@@ -10,6 +10,8 @@
 #define OBJECTS "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' " \
                 "ESCAPE '\\' ORDER BY name"
 
+#define REPLY_ROWS "(a(ssa{sv})aava{sv})"
+
 /* The reply to QueryRows; NULL, and the reason in `*ret_problem`. */
 static GVariant *query(Context *c, const char *database, const char *sql, char **ret_problem) {
         g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
@@ -18,7 +20,7 @@ static GVariant *query(Context *c, const char *database, const char *sql, char *
         int r = sd_bus_path_encode(SQLIPC_DATABASE_PATH, database, &object);
 
         if (r >= 0)
-                r = bus_call(c, START_SERVICE, object, SQLIPC_DATABASE_INTERFACE, "QueryRows", &error, &reply,
+                r = bus_call(c, START_SERVICE, object, SQLIPC_DATABASE_INTERFACE, "QueryRows", REPLY_ROWS, &error, &reply,
                              "sava{sv}a{sv}", sql, 0, 0, 0);
         free(object);
         if (r < 0)
@@ -73,6 +75,8 @@ static void add_all(Context *c, const char *database, GVariantBuilder *objects, 
         for (gsize i = 0; i < n; i++) {
                 g_autoptr(GVariant) row = g_variant_get_child_value(rows, i), name = NULL, kind = NULL;
 
+                if (g_variant_n_children(row) != 2)
+                        continue;
                 g_variant_get_child(row, 0, "v", &name);
                 g_variant_get_child(row, 1, "v", &kind);
                 /* a name that no D-Bus string can carry comes as something else, and no word of ours could name it */

@@ -21,8 +21,8 @@ int reload_service(Context *c, GVariant **ret_info) {
 
         if (r < 0)
                 return CTL_FAILED;
-        r = bus_call(c, START_AUTHENTICATION, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, "Reload", &error, &reply,
-                     "a{sv}", 0);
+        r = bus_call(c, START_AUTHENTICATION, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, "Reload",
+                     REPLY_DICTIONARY, &error, &reply, "a{sv}", 0);
         if (r < 0 && bus_is_absent(&error) && bus_can_start(c)) {
                 *ret_info = not_running();
                 return CTL_OK;

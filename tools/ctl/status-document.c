@@ -45,9 +45,10 @@ static void add_process(Context *c, GVariantBuilder *document) {
 }
 
 /* A call that is known to find the service. */
-static int call(Context *c, const char *method, GVariant **ret) {
+static int call(Context *c, const char *method, const char *reply_type, GVariant **ret) {
         g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
-        int r = bus_call(c, START_NOTHING, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, method, &error, ret, "a{sv}", 0);
+        int r = bus_call(c, START_NOTHING, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, method, reply_type, &error,
+                         ret, "a{sv}", 0);
 
         return r < 0 ? bus_failed(c, &error, r) : CTL_OK;
 }
@@ -55,7 +56,8 @@ static int call(Context *c, const char *method, GVariant **ret) {
 static int add_counts(Context *c, GVariantBuilder *document) {
         g_autoptr(GVariant) listed = NULL, databases = NULL, info = NULL, asked = NULL, clients = NULL, broken = NULL;
 
-        if (call(c, "ListDatabases", &listed) != CTL_OK || call(c, "ListClients", &asked) != CTL_OK)
+        if (call(c, "ListDatabases", REPLY_DATABASES, &listed) != CTL_OK ||
+            call(c, "ListClients", REPLY_CLIENTS, &asked) != CTL_OK)
                 return CTL_FAILED;
         g_variant_get(listed, "(@a(soa{sv})@a{sv})", &databases, &info);
         g_variant_get(asked, "(@a(sa{sv})@a{sv})", &clients, NULL);
@@ -77,8 +79,8 @@ int status_of_service(Context *c, GVariant **ret) {
         if (r < 0)
                 return CTL_FAILED;
         g_variant_builder_init(&document, G_VARIANT_TYPE_VARDICT);
-        r = bus_call(c, START_NOTHING, SQLIPC_MANAGER_PATH, "org.freedesktop.DBus.Properties", "GetAll", &error, &reply, "s",
-                     SQLIPC_MANAGER_INTERFACE);
+        r = bus_call(c, START_NOTHING, SQLIPC_MANAGER_PATH, "org.freedesktop.DBus.Properties", "GetAll", REPLY_DICTIONARY,
+                     &error, &reply, "s", SQLIPC_MANAGER_INTERFACE);
         if (r < 0 && !(bus_is_absent(&error) && bus_can_start(c)))
                 return bus_failed(c, &error, r);
         entry(&document, "running", g_variant_new_boolean(r >= 0));
@@ -161,7 +163,7 @@ int status_of_database(Context *c, const char *name, GVariant **ret) {
         g_auto(GVariantBuilder) document = {};
         g_autofree char *object = NULL;
 
-        if (bus_call_manager(c, "ListDatabases", &reply) < 0)
+        if (bus_call_manager(c, "ListDatabases", REPLY_DATABASES, &reply) < 0)
                 return CTL_FAILED;
         g_variant_get(reply, "(@a(soa{sv})@a{sv})", &databases, &info);
         if (!find(databases, name, &object, &more)) {

@@ -43,7 +43,7 @@ int work_list(Context *c, Work work, GVariant **ret) {
         if (r < 0)
                 return CTL_FAILED;
         r = bus_call(c, START_NOTHING, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE,
-                     works[work].method, &error, &reply, "a{sv}", 0);
+                     works[work].method, REPLY_WORK, &error, &reply, "a{sv}", 0);
         if (r < 0 && bus_is_absent(&error) && bus_can_start(c)) {
                 *ret = g_variant_ref_sink(g_variant_new_array(G_VARIANT_TYPE_VARDICT, NULL, 0));
                 return CTL_OK;
