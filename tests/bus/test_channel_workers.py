@@ -500,11 +500,14 @@ def waits_behind_a_scan():
 @test
 def lying_workers():
     """A worker that says of channels what it may not say is killed, and its channels end; the service goes on"""
-    with Service({"chinook": CHINOOK}, worker=BUILD_ROOT / "tests/bus/lying-worker") as service:
+    lies = ("foreign", "pong", "early", "busy", "twice")
+    # a database for each, because the warning is limited by uid and database
+    databases = {name: CHINOOK for name in ("chinook", *lies)}
+    with Service(databases, worker=BUILD_ROOT / "tests/bus/lying-worker") as service:
         client = service.client()
         other = Channel(client)
-        for number, lie in enumerate(("foreign", "pong", "early", "busy", "twice"), 1):
-            channel = Channel(client)
+        for number, lie in enumerate(lies, 1):
+            channel = Channel(client, lie)
             channel.query(lie)
             wait_for(lambda: service.log_text().count("which is out of turn") == number, f"{lie}: it is told of")
             if lie != "twice":  # what it said first was true: it rests
