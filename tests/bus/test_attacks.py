@@ -13,7 +13,7 @@ import subprocess
 from client import DATABASE, MANAGER, MANAGER_PATH, NAME, Gio, GLib, object_path
 from fake_polkit import INTERFACE, PATH, FakePolkit
 from harness import (
-    BUILD_ROOT, CHINOOK, SANITIZED, UID_A, UID_B, UID_DAEMON, Service, children, expect, main, rss_anon, wait_for,
+    BUILD_ROOT, CHINOOK, PATIENT, SANITIZED, UID_A, UID_B, UID_DAEMON, Service, children, expect, main, rss_anon, wait_for,
 )
 from overheard import Overheard
 from tap import Skip, at_most, equal, test, true
@@ -27,7 +27,7 @@ BUS = "org.freedesktop.DBus"
 
 service = Service(
     {"chinook": CHINOOK, "accounts": {"Path": CHINOOK, "AllowUsers": "", "Polkit": "yes"}},
-    limits={"ParkTimeoutRollbackSec": 600},
+    limits=PATIENT,
 )
 victim, attacker = (service.client(uid if ROOT else None) for uid in (UID_A, UID_B))
 

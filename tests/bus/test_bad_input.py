@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 
 from client import Broken, Failure, Gio, GLib, Text, same_rows
-from harness import CHINOOK, UID_A, Service, expect, main
+from harness import CHINOOK, PATIENT, UID_A, Service, expect, main
 from results import make_extremes
 from tap import Skip, equal, test, true
 
@@ -19,7 +19,7 @@ SORT = """WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n LIMIT 
 
 service = Service(
     {"chinook": CHINOOK},
-    limits={"HeapMax": "64M", "ParkTimeoutRollbackSec": 600, "TempSizeMax": "8M", "RowSizeMax": "1M"},
+    limits={**PATIENT, "HeapMax": "64M", "TempSizeMax": "8M", "RowSizeMax": "1M"},
 )
 
 

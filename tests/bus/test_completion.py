@@ -13,13 +13,13 @@ import shutil
 import subprocess
 import tempfile
 
-from harness import BUILD_ROOT, CHINOOK, CLI, SOURCE_ROOT, Service, main, wait_for
+from harness import BUILD_ROOT, CHINOOK, CLI, PATIENT, SOURCE_ROOT, Service, main, wait_for
 from tap import Skip, equal, test, true
 
 CTL = BUILD_ROOT / "tools/ctl/sqlipcctl"
 COMPLETION = SOURCE_ROOT / "tools/completion"
 
-service = Service({"chinook": {"Path": CHINOOK}, "other": {"Path": CHINOOK}}, limits={"ParkTimeoutRollbackSec": 600})
+service = Service({"chinook": {"Path": CHINOOK}, "other": {"Path": CHINOOK}}, limits=PATIENT)
 TO_SERVICE = f"--address={service.address}"
 
 BASH = """

@@ -6,7 +6,7 @@ import shutil
 import signal
 import sqlite3
 
-from harness import CHINOOK, SQLIPCD, Service, expect, main, wait_for
+from harness import CHINOOK, PATIENT, SQLIPCD, Service, expect, main, wait_for
 from tap import equal, test, true
 
 service = Service({"chinook": CHINOOK})
@@ -194,7 +194,7 @@ def not_for_files():
 def reload_keeps():
     """Reload keeps what did not change, with its workers; removed databases finish their runs"""
     # By itself no worker ends, nor a run that nobody reads.
-    with Service({"chinook": CHINOOK}, limits={"WorkerIdleSec": 600, "ParkTimeoutRollbackSec": 600}) as lasting:
+    with Service({"chinook": CHINOOK}, limits={**PATIENT, "WorkerIdleSec": 600}) as lasting:
         keep_through_reload(lasting, lasting.client())
 
 

@@ -11,7 +11,7 @@ import unicodedata
 from gi.repository import GLib
 
 from channel import Channel
-from harness import CHINOOK, UID_A, UID_B, Service, expect, main, wait_for
+from harness import CHINOOK, PATIENT, UID_A, UID_B, Service, expect, main, wait_for
 from tap import equal, test, true
 
 PATH, INTERFACE = "/org/freedesktop/LogControl1", "org.freedesktop.LogControl1"
@@ -207,7 +207,7 @@ def databases():
 @test
 def slow_query():
     """A run that computed past SlowQuerySec= is a line with its number, user and rows; one whose reader was slow is not"""
-    with Service({"chinook": CHINOOK}, limits={"ParkTimeoutRollbackSec": 600}, service={"SlowQuerySec": 1}) as service:
+    with Service({"chinook": CHINOOK}, limits=PATIENT, service={"SlowQuerySec": 1}) as service:
         client = service.client(UID_A)
         client.point()  # the time begins with the call: to start a worker takes some, too
         slow = client.query("chinook", f"SELECT count(*), 'swordfish' FROM ({SCAN})", options={"timeout-usec": 3000000})

@@ -11,7 +11,7 @@ import signal
 import sqlite3
 
 from client import DATABASE, MANAGER, MANAGER_PATH, Failure, Gio, GLib, object_path
-from harness import CHINOOK, SOURCE_ROOT, UID_A, UID_B, UID_DAEMON, Service, expect, fds, main, needs_root, wait_for
+from harness import CHINOOK, PATIENT, SOURCE_ROOT, UID_A, UID_B, UID_DAEMON, Service, expect, fds, main, needs_root, wait_for
 from tap import at_most, equal, true
 
 NAME_A = pwd.getpwuid(UID_A).pw_name
@@ -30,7 +30,7 @@ if os.geteuid() == 0:
         "by-own-group": {"AllowGroups": f"{UID_B}"},
     }
     databases = {name: {"Path": CHINOOK, "AllowUsers": ""} | more for name, more in keys.items()}
-    service = Service(databases, limits={"ParkTimeoutRollbackSec": 600}, uid=UID_DAEMON)  # runs stay through a reload
+    service = Service(databases, limits=PATIENT, uid=UID_DAEMON)  # runs stay through a reload
     service.database("nobody", text=f"[Database]\nPath={CHINOOK}\n")
     service.driver.manager("Reload")
     a, b, member = service.client(UID_A), service.client(UID_B), service.client(UID_B, groups=[GROUP])

@@ -13,11 +13,15 @@ import threading
 import time
 
 from client import DATABASE, NAME, Failure, Gio, GLib, object_path
-from harness import CHINOOK, SANITIZED, SOURCE_ROOT, UID_A, UID_B, Service, expect, fds, main, needs_root, rss_anon, wait_for
+from harness import (
+    CHINOOK, PATIENT, SANITIZED, SOURCE_ROOT, UID_A, UID_B, Service, expect, fds, main, needs_root, rss_anon, wait_for,
+)
 from tap import Skip, at_most, equal, test, true
 
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
 STREAM = ENDLESS + "x, 'some text to fill the pages' FROM n"
+# It reads a table, so it holds the lock of a reader until it ends.
+LOCKING_STREAM = STREAM + " LEFT JOIN Track"
 SCAN = ENDLESS + "count(*) FROM n"
 # One opcode that computes for minutes and heeds no interrupt.
 STUCK = "SELECT instr(hex(zeroblob(5000000)), hex(zeroblob(2500000)) || 'b')"
@@ -241,13 +245,13 @@ def run_timeout():
 def park_timeout():
     """ParkTimeoutRollbackSec: a reader that stops is ReaderTooSlow, and one that goes on is not"""
     with Limited(ParkTimeoutRollbackSec=3, ParkTimeoutSec=600) as service:
-        run = service.one.query("chinook", STREAM)
-        number = service.one.open_rows("chinook", STREAM)[0]
+        run = service.one.query("chinook", LOCKING_STREAM)
+        number = service.one.open_rows("chinook", LOCKING_STREAM)[0]
         wait_for(lambda: service.states() == ["draining", "draining"], "parked runs end")
         equal(service.counters()["NParked"], 0, "parked runs")
         expect("ReaderTooSlow", run.read)
         expect("ReaderTooSlow", lambda: [service.one.next_rows("chinook", number) for _ in range(1000)])
-        run = service.one.query("chinook", STREAM)
+        run = service.one.query("chinook", LOCKING_STREAM)
         for _ in range(12):
             run.frame()
             time.sleep(0.4)
@@ -269,7 +273,7 @@ def park_timeout_in_wal_mode():
         run = service.one.query("wal", STREAM + " LEFT JOIN t")
         wait_for(lambda: service.states() == ["draining"], "the parked run ends")
         expect("ReaderTooSlow", run.read)
-        slow = service.one.query("chinook", STREAM)
+        slow = service.one.query("chinook", LOCKING_STREAM)
         wait_for(lambda: service.counters()["NParked"] == 1, "the run parks")
         time.sleep(1)
         equal(service.counters()["NParked"], 1, "runs parked in rollback mode")
@@ -415,7 +419,7 @@ def no_descriptor_for_the_reply():
 def large_rows_in_replies():
     """Large rows for replies, in many runs at once, are LimitsExceeded before they fill the daemon's memory"""
     rows = ENDLESS + "zeroblob(15000000) FROM n"
-    with Limited(ParkTimeoutRollbackSec=600) as service:
+    with Limited(**PATIENT) as service:
         runs = [service.one.open_rows("chinook", rows)[0] for _ in range(40)]
         before, peak, outcomes = rss_anon(service.pid()), 0, []
 

@@ -7,14 +7,14 @@ Root alone can be several users; the suite's sandbox in tests/system repeats the
 import os
 
 from client import MANAGER
-from harness import CHINOOK, UID_A, UID_B, UID_DAEMON, Service, expect, main, needs_root, wait_for
+from harness import CHINOOK, PATIENT, UID_A, UID_B, UID_DAEMON, Service, expect, main, needs_root, wait_for
 from tap import equal, true
 
 STREAM = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x, 'some text' FROM n"
 
 service = None
 if os.geteuid() == 0:
-    service = Service({"chinook": CHINOOK}, limits={"ParkTimeoutRollbackSec": 600}, uid=UID_DAEMON)
+    service = Service({"chinook": CHINOOK}, limits=PATIENT, uid=UID_DAEMON)
     a, b, root, own = service.client(UID_A), service.client(UID_B), service.client(), service.client(UID_DAEMON)
 
 

@@ -18,7 +18,7 @@ import termios
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
-from harness import CHINOOK, CLI, Service, main, wait_for  # noqa: E402
+from harness import CHINOOK, CLI, PATIENT, Service, main, wait_for  # noqa: E402
 from tap import equal, test, true  # noqa: E402
 
 OK, QUERY, USAGE, LOST, OUTPUT, INTERRUPTED = 0, 1, 2, 4, 5, 130
@@ -388,7 +388,7 @@ def changing_schema():
 @test
 def broken_off():
     """The daemon dies in the middle: what was written ends with ROLLBACK, and sqlite3 makes nothing of it"""
-    with Service({"mortal": HERE / "mortal.sqlite"}, limits={"ParkTimeoutRollbackSec": 600}) as own:
+    with Service({"mortal": HERE / "mortal.sqlite"}, limits=PATIENT) as own:
         process = start("mortal", ".dump", on=own)
         begun = process.stdout.read(65536)
         own.kill()

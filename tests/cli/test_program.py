@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
-from harness import CHINOOK, CLI, SANITIZED, Service, main, wait_for  # noqa: E402
+from harness import CHINOOK, CLI, PATIENT, SANITIZED, Service, main, wait_for  # noqa: E402
 from tap import at_most, diagnose, equal, test, true  # noqa: E402
 
 OK, QUERY, USAGE, UNREACHABLE, LOST, OUTPUT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
@@ -181,7 +181,7 @@ def nobody_there():
 @test
 def lost_in_the_middle():
     """4: the daemon dies under a result"""
-    with Service({"chinook": CHINOOK}, limits={"ParkTimeoutRollbackSec": 600}) as mortal:
+    with Service({"chinook": CHINOOK}, limits=PATIENT) as mortal:
         process = start("--mode=csv", "chinook", STREAM, on=mortal)
         for _ in range(100):
             process.stdout.readline()

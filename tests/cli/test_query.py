@@ -14,7 +14,7 @@ import subprocess
 from pty_shell import ENTER, Shell, Terminal, control  # finds what follows
 
 from fake_polkit import FakePolkit
-from harness import CHINOOK, CLI, PATIENCE, UID_A, UID_DAEMON, Service, main, wait_for
+from harness import CHINOOK, CLI, PATIENCE, PATIENT, UID_A, UID_DAEMON, Service, main, wait_for
 from tap import Skip, equal, test, true
 
 OK, QUERY, USAGE, UNREACHABLE, LOST, OUTPUT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
@@ -231,7 +231,7 @@ def terminated():
 @test
 def reader_that_stands_still():
     """SIGINT ends it while nobody takes what it writes"""
-    with Service({"chinook": CHINOOK}, limits={"ParkTimeoutRollbackSec": 600}) as own:
+    with Service({"chinook": CHINOOK}, limits=PATIENT) as own:
         process = start("--mode=csv", "chinook", STREAM, on=own)
         wait_for(lambda: own.counters()["NParked"] == 1, "everything is full")
         process.send_signal(signal.SIGINT)
