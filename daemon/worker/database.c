@@ -66,21 +66,18 @@ static void set_needs_owner(const Database *d, SqlError *error) {
         if (d->place.own)
                 (void) sql_error_set(
                         error, ERROR_NEEDS_OWNER,
-                        "the database is in WAL mode, and its \"-wal\" and \"-shm\" can be neither opened nor created: let "
-                        "the service's user write to the folder, or, if nobody ever writes to the database, set "
-                        "Immutable=yes");
+                        "the service can neither open nor create the \"-wal\" and \"-shm\" files of this WAL database. Let "
+                        "its user write to the folder, or set Immutable=yes if the database never changes.");
         else if (readable(d, "-wal") && readable(d, "-shm"))
                 (void) sql_error_set(
                         error, ERROR_NEEDS_OWNER,
-                        "the database is in WAL mode, and its \"-shm\" is in a state that only a writer can mend: open it "
-                        "once with a program that may write to it");
+                        "the \"-shm\" file of this WAL database is in a state that only a writer can repair. Open the "
+                        "database once with a program that may write to it.");
         else
                 (void) sql_error_set(
                         error, ERROR_NEEDS_OWNER,
-                        "the database is in WAL mode and its %s cannot be read by the service, which creates no file beside "
-                        "a database that it does not own: keep a program open that writes to it and give the service's "
-                        "user read access to \"-wal\" and \"-shm\" (a common group and a drop-in), or, if nobody ever "
-                        "writes to it, set Immutable=yes",
+                        "the database is in WAL mode and its %s cannot be read by the service. Keep a program open that "
+                        "writes to it, with \"-wal\" and \"-shm\" readable, or set Immutable=yes if it never changes.",
                         readable(d, "-wal") ? "\"-shm\" file" : "\"-wal\" file");
 }
 

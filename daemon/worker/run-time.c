@@ -52,8 +52,8 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
 void run_set_busy(Run *run, int code) {
         if (code == SQLITE_PROTOCOL) /* what cannot be made out for so long was left so by a writer that died */
                 (void) sql_error_set(&run->error, ERROR_NEEDS_OWNER,
-                                     "the database is in WAL mode, and its \"-wal\" and \"-shm\" are in a state that only a "
-                                     "writer can mend: open it once with a program that may write to it");
+                                     "the \"-wal\" and \"-shm\" files of this WAL database are in a state that only a "
+                                     "writer can repair. Open the database once with a program that may write to it.");
         else
                 (void) sql_error_set(&run->error, ERROR_BUSY,
                                      "a writer keeps the database locked (BusyTimeoutSec= passed): try again later");

@@ -75,6 +75,7 @@ COMMANDS = {
     "timeout": [(".timeout 30", ""), (".timeout", "30"), (".timeout off", "")],
     "timer": [(".timer on", ""), (GENRE + ";", "server"), (".timer off", "")],
     "transport": [(".transport dbus", ""), (GENRE + ";", "Rock"), (".transport auto", "")],
+    "verbose": [(".verbose on", ""), (".verbose", "verbose: on"), (".verbose auto", "")],
     "vertical": [(".vertical on", ""), (GENRE + ";", "Name.*Rock"), (".vertical auto", "")],
     "views": [(".views", "")],
     "watch": [(".watch 1 " + GENRE, "Rock", control("C"))],
@@ -84,7 +85,8 @@ COMMANDS = {
 # They ask nothing of the service, and answer as ever without one.
 NEEDS_NOBODY = set(
     "bail cd color echo eqp exit footer forget headers help mode nullvalue once output pager parameter print "
-    "progress queries quit reset save separator shell show stats system timeout timer transport vertical width".split()
+    "progress queries quit reset save separator shell show stats system timeout timer transport verbose vertical "
+    "width".split()
 )
 
 
@@ -227,7 +229,7 @@ def each_with_the_daemon_killed_during():
                 shell.wait_prompt()
                 shown = " ".join(" ".join(shell.lines()[1:-1]).split())
                 diagnose(f"{line}: {shown[:100]}")
-                again = "NoReply" in shown and not line.startswith((".connect", ".open"))
+                again = "ended before it answered" in shown and not line.startswith((".connect", ".open"))
                 answers(shell, f"behind {line}", None if keys else again)  # what asks again may have connected, too
         overheard.close()
 

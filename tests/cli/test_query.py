@@ -313,7 +313,28 @@ def nowhere():
     true(".open NAME" in err, f"it says {err!r}")
     with Service({}, start=False) as empty:
         _, err = ask("chinook", "SELECT 1", code=UNREACHABLE, on=empty)
-        true("nobody serves databases on the bus at" in err and "ServiceUnknown" in err, f"it says {err!r}")
+        true("sqlipcd is not installed on the bus at" in err and "ServiceUnknown" in err, f"it says {err!r}")
+        _, err = ask("chinook", "-c", ".verbose off", "-c", "SELECT 1", code=UNREACHABLE, on=empty)
+        true("sqlipcd is not installed on the bus at" in err and "ServiceUnknown" not in err, f"it says {err!r}")
+    with Service({}) as empty:
+        _, err = ask("--list", on=empty)
+        true("nothing is published for you" in err and "sqlipcctl add" in err, f"--list says {err!r}")
+        _, err = ask("chinook", "SELECT 1", code=QUERY, on=empty)
+        true("nothing is published for you" in err and "sqlipcctl add" in err, f"a query says {err!r}")
+        _, err = ask("-c", ".open chinook", code=QUERY, on=empty)
+        true("nothing is published for you" in err and "sqlipcctl add" in err, f".open says {err!r}")
+
+
+@test
+def names_of_errors():
+    """At a prompt errors are sentences; their D-Bus names come with .verbose on"""
+    with shell_of() as shell:
+        for line in ("SELECT nope;", ".open nosuch"):
+            shown = "\n".join(shell.run(line))
+            true("Error: " in shown and "org." not in shown, f"{line} says {shown!r}")
+        shell.run(".verbose on")
+        shown = "".join(shell.run("SELECT nope;"))
+        true("org.sqlipc1.Error.Sql" in shown, f"with .verbose on it says {shown!r}")
 
 
 @test

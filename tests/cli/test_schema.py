@@ -240,11 +240,12 @@ def statements_of_others():
 
 @test
 def limits():
-    """.limit has what holds for us, in units; .limit rows ends results"""
+    """.limit has what holds for us, sizes as in the configuration; .limit rows ends results"""
     told = dict(line.split(maxsplit=1) for line in ask("chinook", ".limit").splitlines())
-    equal((told["row-size-max"], told["run-timeout"], told["result-rows-max"]), ("3.1 MB", "1:30 min", "no limit"), "limits")
+    equal((told["row-size-max"], told["run-timeout"], told["result-rows-max"]), ("3M", "1:30 min", "no limit"), "limits")
     out = ask("--mode=csv", "chinook", ".limit rows 2", "SELECT AlbumId FROM Album ORDER BY 1", says="first 2 rows")
     equal(out, "AlbumId\n1\n2\n", "rows")
+    ask("chinook", ".limit rows 1", "SELECT AlbumId FROM Album", says="this is the first row;")
     out = ask("--mode=csv", "chinook", ".limit rows 2", ".limit rows off", "SELECT AlbumId FROM Album ORDER BY 1")
     equal(out.count("\n"), 348, "all rows")
     for wrong in ("rows", "cols 5"):

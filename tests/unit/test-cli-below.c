@@ -34,6 +34,17 @@ static void test_sizes(void) {
         is(human_size(UINT64_MAX), "18.4 EB");
 }
 
+static void test_configured_sizes(void) {
+        is(human_configured_size(0), "0");
+        is(human_configured_size(1000), "1000");
+        is(human_configured_size(1024), "1K");
+        is(human_configured_size(1025), "1025");
+        is(human_configured_size((uint64_t) 64 << 20), "64M");
+        is(human_configured_size((uint64_t) 1536 << 20), "1536M");
+        is(human_configured_size((uint64_t) 1 << 40), "1T");
+        is(human_configured_size((uint64_t) 1024 << 40), "1024T");
+}
+
 static void test_times(void) {
         is(human_time(0), "0.0 ms");
         is(human_time(1250), "1.2 ms");
@@ -148,6 +159,7 @@ int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/below/rows", test_rows);
         g_test_add_func("/below/sizes", test_sizes);
+        g_test_add_func("/below/configured-sizes", test_configured_sizes);
         g_test_add_func("/below/times", test_times);
         g_test_add_func("/below/progress", test_progress);
         g_test_add_func("/below/explain", test_explain);

@@ -92,6 +92,7 @@ static int write_databases(Shell *shell, sd_bus_message *m, FILE *file) {
 
 static int run_databases(Shell *shell, const Command *command, char **arguments) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        bool is_empty;
         FILE *file;
         int r = service_call(shell, "ListDatabases", &reply);
 
@@ -102,26 +103,19 @@ static int run_databases(Shell *shell, const Command *command, char **arguments)
                 service_complain(shell, r);
                 return r;
         }
+        is_empty = sd_bus_message_at_end(reply, false) > 0;
         r = answer_begin(shell, &file);
-        return r < 0 ? r : answer_end(shell, write_databases(shell, reply, file));
+        if (r >= 0)
+                r = answer_end(shell, write_databases(shell, reply, file));
+        if (r >= 0 && is_empty)
+                query_suggest_database(shell);
+        return r;
 }
 
 /* ---- .open -------------------------------------------------------------------------------------------------------- */
 
-static int open_database(Shell *shell, const char *name) {
-        g_autofree char *bus = NULL;
-        int r = session_open(&shell->session, name);
-
-        if (r == -ENOENT) {
-                bus = session_describe_bus(&shell->session);
-                shell_complain(shell, "there is no database %s on %s, or none for you; .databases lists them", name, bus);
-        } else if (r < 0)
-                query_complain(shell, r, NULL);
-        return r;
-}
-
 static int run_open(Shell *shell, const Command *command, char **arguments) {
-        int r = open_database(shell, arguments[1]);
+        int r = query_open_database(shell, arguments[1]);
 
         (void) command;
         if (r >= 0)

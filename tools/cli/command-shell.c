@@ -278,6 +278,8 @@ const Command commands_shell[] = {
         SETTING("progress", NULL, "on|off", "Say on a terminal how far a long result is", NULL),
         SETTING("echo", NULL, "on|off", "Write each statement and command before it runs", NULL),
         SETTING("bail", NULL, "on|off", "Stop scripts at the first failure", "The prompt stays open in any case."),
+        SETTING("verbose", NULL, "on|off|auto", "Show the D-Bus names of errors",
+                "auto: in scripts, and not at the prompt. org.sqlipc1(5) lists the names."),
         SETTING("eqp", NULL, "on|off", "Show the plan before each result",
                 "As EXPLAIN QUERY PLAN tells it, drawn as a tree."),
         SETTING("color", NULL, "on|off", "Use colours on the terminal",

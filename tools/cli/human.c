@@ -4,6 +4,7 @@
 
 #include <glib.h>
 #include <inttypes.h>
+#include <string.h>
 
 #define SECOND ((uint64_t) 1000 * 1000)
 
@@ -27,6 +28,17 @@ char *human_size(uint64_t n_bytes) {
         for (; i + 1 < G_N_ELEMENTS(units) && n_bytes >= unit / 20 * 19999; i++) /* 999.95 of it, exactly */
                 unit *= 1000;
         return g_strdup_printf("%.1f %s", (double) n_bytes / (double) unit, units[i]);
+}
+
+char *human_configured_size(uint64_t n_bytes) {
+        static const char units[] = "KMGT";
+        size_t n = 0;
+
+        while (n_bytes > 0 && n_bytes % 1024 == 0 && n < strlen(units)) {
+                n_bytes /= 1024;
+                n++;
+        }
+        return g_strdup_printf("%" PRIu64 "%.*s", n_bytes, n > 0, n > 0 ? units + n - 1 : "");
 }
 
 char *human_time(uint64_t usec) {

@@ -10,6 +10,8 @@
 char *human_rows(uint64_t n);
 /** "999 B", "1.2 kB", "34.5 MB": three digits, by thousands. */
 char *human_size(uint64_t n_bytes);
+/** As configuration files have it: "64M", or "1500" if that is no multiple of a unit. */
+char *human_configured_size(uint64_t n_bytes);
 /** "0.3 ms", "12.1 ms", "1.25 s", "2:05 min". */
 char *human_time(uint64_t usec);
 /** "12,345 rows, 3.4 MB, 12.1 MB/s, 0:03", or as much of it as `width` columns hold. Without bytes where there are none. */

@@ -138,20 +138,14 @@ static void run_for_script(Shell *shell, const Options *options) {
 
 /* ---- For people --------------------------------------------------------------------------------------------------- */
 
+/* A name that does not exist is told, and the prompt opens: the user can look for another one. */
 static int open_first(Shell *shell, const char *database) {
-        int r = session_open(&shell->session, database);
+        int r = query_open_database(shell, database);
 
-        if (r == -ENOENT) {
-                g_autofree char *bus = session_describe_bus(&shell->session);
-
-                shell_complain(shell, "there is no database %s on %s that you may use; .databases lists them", database,
-                               bus);
-        } else if (r < 0) {
-                query_complain(shell, r, NULL);
-                shell->exit_code = query_exit_code(shell, r);
-                return r;
-        }
-        return 0;
+        if (r >= 0 || r == -ENOENT)
+                return 0;
+        shell->exit_code = query_exit_code(shell, r);
+        return r;
 }
 
 static int run_for_people(Shell *shell, const Options *options) {

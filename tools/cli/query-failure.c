@@ -12,6 +12,7 @@
 #include "options.h"
 #include "query-private.h"
 #include "sql-caret.h"
+#include "unreachable.h"
 
 static size_t stderr_width(void) {
         struct winsize size;
@@ -25,8 +26,26 @@ void query_suggest_other_bus(const Shell *shell) {
 
         if (bus->chosen || bus->kind == BUS_ADDRESS)
                 return;
-        shell_complain(shell, "this was about %s; %s is for %s", system ? "the system's service" : "your own service",
-                       system ? "--user" : "--system", system ? "your own" : "the system's");
+        shell_complain(shell, "you asked %s; %s%s asks %s", system ? "the system's service" : "your own service",
+                       shell->interactive ? ".connect " : "", system ? "--user" : "--system",
+                       system ? "your own" : "the system's");
+}
+
+static int stop_at_first(const sqlipc_database *database, void *userdata) {
+        (void) database, (void) userdata;
+        return 1;
+}
+
+void query_suggest_database(Shell *shell) {
+        g_autofree char *bus = session_describe_bus(&shell->session);
+        int r = sqlipc_list_databases(shell->session.connection, stop_at_first, NULL);
+
+        if (r == 0)
+                shell_complain(shell, "nothing is published for you on %s: \"sqlipcctl add NAME PATH\" publishes a "
+                               "database, and its AllowUsers= names its users", bus);
+        else if (r > 0)
+                shell_complain(shell, "%s lists the databases that you may use",
+                               shell->interactive ? ".databases" : "ipcq-cli --list");
 }
 
 /* The error's line, where the statement has several. */
@@ -40,46 +59,58 @@ static Shell at_line_of(const Shell *shell, const char *sql, int offset) {
         return at;
 }
 
-/* The bus says "The name org.sqlipc1 was not provided by any .service files", which tells nobody what is missing. */
-static bool is_nobody_there(const char *name) {
-        return g_strcmp0(name, "org.freedesktop.DBus.Error.ServiceUnknown") == 0;
+/* The library's sentence, or ours for errors that the bus words for programmers. */
+static char *sentence_of(Shell *shell, int r) {
+        sqlipc_connection *connection = shell->session.connection;
+        const char *message = sqlipc_error_message(connection);
+        g_autofree char *bus = session_describe_bus(&shell->session);
+        char *sentence = unreachable_service(bus, sqlipc_error_name(connection), message);
+
+        return sentence ?: g_strdup(*message ? message : g_strerror(-r));
 }
 
 static void complain_of_service(Shell *shell, int r, const char *sql) {
         sqlipc_connection *connection = shell->session.connection;
-        const char *name = sqlipc_error_name(connection), *sentence = sqlipc_error_message(connection);
-        int offset = sqlipc_error_sql_offset(connection);
+        const char *name = shell_is_verbose(shell) ? sqlipc_error_name(connection) : NULL;
+        int offset = sqlipc_error_sql_offset(connection), code = sqlipc_error_code(connection);
         Shell at = at_line_of(shell, sql, offset);
-        g_autofree char *caret = NULL, *bus = session_describe_bus(&shell->session);
+        g_autofree char *caret = NULL, *sentence = sentence_of(shell, r);
 
-        if (is_nobody_there(name))
-                shell_complain(&at, "nobody serves databases on %s (%s)", bus, name);
-        else if (*sentence)
-                shell_complain(&at, name ? "%s (%s)" : "%s", sentence, name);
-        else
-                shell_complain(&at, "%s", g_strerror(-r));
+        shell_complain(&at, name ? "%s (%s)" : "%s", sentence, name);
         if (sql && offset >= 0)
                 caret = sql_caret(sql, (size_t) offset, stderr_width());
         if (caret)
                 fputs(caret, stderr);
-        if (r == -EHOSTDOWN || sqlipc_error_code(connection) == SQLIPC_ERROR_UNKNOWN_DATABASE)
+        if (code == SQLIPC_ERROR_UNKNOWN_DATABASE)
+                query_suggest_database(shell);
+        if (code == SQLIPC_ERROR_UNKNOWN_DATABASE || r == -EHOSTDOWN)
                 query_suggest_other_bus(shell);
 }
 
 void query_complain(Shell *shell, int r, const char *sql) {
-        g_autofree char *bus = NULL;
+        g_autofree char *bus = session_describe_bus(&shell->session), *sentence = NULL;
 
         if (shell->session.connection) {
                 complain_of_service(shell, r, sql);
                 return;
         }
-        bus = session_describe_bus(&shell->session);
-        if (r == -EOPNOTSUPP) {
-                shell_complain(shell, "%s passes no descriptors: transports other than auto and dbus need them", bus);
-                return;
-        }
-        shell_complain(shell, "cannot reach %s: %s", bus, g_strerror(-r));
-        query_suggest_other_bus(shell);
+        sentence = unreachable_bus(&shell->session.bus, bus, r);
+        shell_complain(shell, "%s", sentence);
+        if (r != -EOPNOTSUPP)
+                query_suggest_other_bus(shell);
+}
+
+int query_open_database(Shell *shell, const char *name) {
+        int r = session_open(&shell->session, name);
+
+        if (r == -ENOENT) {
+                g_autofree char *bus = session_describe_bus(&shell->session);
+
+                shell_complain(shell, "there is no database %s on %s, or it is not for you", name, bus);
+                query_suggest_database(shell);
+        } else if (r < 0)
+                query_complain(shell, r, NULL);
+        return r;
 }
 
 /* ---- Queries that ended early ------------------------------------------------------------------------------------- */

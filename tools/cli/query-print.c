@@ -7,6 +7,7 @@
 #include "answer.h"
 #include "cursor-values.h"
 #include "footer.h"
+#include "human.h"
 #include "plan.h"
 #include "query-private.h"
 
@@ -226,8 +227,10 @@ static int print_answer(Print *print, FILE *file, Explain explain) {
 
 /* At the prompt it is what was asked for; a script may take the rows for all. */
 static void tell_limit(const Shell *shell, uint64_t rows_max) {
-        g_autofree char *text =
-                g_strdup_printf("these are the first %" PRIu64 " rows; there are more (.limit rows)", rows_max);
+        g_autofree char *rows = human_rows(rows_max);
+        g_autofree char *first = rows_max == 1 ? g_strdup("this is the first row")
+                                               : g_strdup_printf("these are the first %s", rows);
+        g_autofree char *text = g_strdup_printf("%s; there are more (.limit rows)", first);
 
         if (shell->interactive)
                 shell_say(shell, "%s", text);

@@ -42,10 +42,17 @@ RenderOptions query_render_options(const Shell *shell, FILE *file);
 /** The same to a stream and in a mode of the caller's (.export, .watch); no pager, no footer. */
 int query_write(Shell *shell, const char *sql, RenderMode mode, const RenderOptions *options, QueryTotals *ret_totals);
 
-/** Says on stderr what the connection knows about `r`, with its D-Bus name, and where in `sql` it is (NULL: none). */
+/** Says on stderr what the connection knows about `r`, with its D-Bus name if that is wanted (.verbose), and where in
+ * `sql` it is (NULL: none). */
 void query_complain(Shell *shell, int r, const char *sql);
 
-/** Tells who did not say which bus is meant, and may mean the other one. */
+/** Says, after a database was not found, how to see the published ones; or how to publish one, if there is none. */
+void query_suggest_database(Shell *shell);
+
+/** Opens `name`, or says why that failed. As session_open(). */
+int query_open_database(Shell *shell, const char *name);
+
+/** Names the other bus to a user who chose none. */
 void query_suggest_other_bus(const Shell *shell);
 
 /** The exit code that stands for `r`, as options.h documents them. */

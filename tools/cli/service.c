@@ -9,6 +9,7 @@
 #include "interrupt.h"
 #include "options.h"
 #include "query.h"
+#include "unreachable.h"
 
 #define _cleanup_(function) __attribute__((cleanup(function)))
 
@@ -63,21 +64,36 @@ static int wait_for_reply(sd_bus *bus, sd_bus_message *const *reply) {
         }
 }
 
+static void forget_refusal(Shell *shell) {
+        g_clear_pointer(&shell->refusal_name, g_free);
+        g_clear_pointer(&shell->refusal_message, g_free);
+}
+
+/* For service_complain(). */
+static int note_refusal(Shell *shell, sd_bus_message *reply) {
+        const sd_bus_error *error = sd_bus_message_get_error(reply);
+
+        shell->refusal_name = g_strdup(error->name);
+        shell->refusal_message = g_strdup(error->message ?: error->name);
+        return -sd_bus_message_get_errno(reply);
+}
+
 /* sd_bus_call() would not see a signal that comes just before it waits. */
-static int call(sd_bus *bus, sd_bus_message *message, sd_bus_message **ret) {
+static int call(Shell *shell, sd_bus *bus, sd_bus_message *message, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL;
         int r;
 
+        forget_refusal(shell);
         if (interrupt_pending() || interrupt_leave())
                 return -ECANCELED;
         r = sd_bus_call_async(bus, &slot, message, on_reply, &reply, SERVICE_WAIT_USEC);
         if (r >= 0)
                 r = wait_for_reply(bus, &reply);
-        if (r >= 0 && sd_bus_message_is_method_error(reply, NULL))
-                r = -sd_bus_message_get_errno(reply);
         if (r < 0)
                 return r;
+        if (sd_bus_message_is_method_error(reply, NULL))
+                return note_refusal(shell, reply);
         *ret = g_steal_pointer(&reply);
         return 0;
 }
@@ -91,7 +107,7 @@ int service_call(Shell *shell, const char *method, sd_bus_message **ret) {
                 r = sd_bus_message_new_method_call(bus, &message, name, manager_path, manager, method);
         if (r >= 0)
                 r = sd_bus_message_append(message, "a{sv}", 0);
-        return r < 0 ? r : call(bus, message, ret);
+        return r < 0 ? r : call(shell, bus, message, ret);
 }
 
 static int database_path(const Shell *shell, char **ret) {
@@ -114,7 +130,7 @@ int service_property(Shell *shell, bool of_database, const char *property, const
         if (r >= 0)
                 r = sd_bus_message_append(message, "ss", of_database ? "org.sqlipc1.Database" : manager, property);
         if (r >= 0)
-                r = call(bus, message, &reply);
+                r = call(shell, bus, message, &reply);
         if (r >= 0)
                 r = sd_bus_message_enter_container(reply, 'v', type);
         if (r < 0)
@@ -123,22 +139,35 @@ int service_property(Shell *shell, bool of_database, const char *property, const
         return 0;
 }
 
+static char *sentence_of(const Shell *shell, const char *bus, int r) {
+        char *sentence = unreachable_service(bus, shell->refusal_name, shell->refusal_message);
+
+        if (sentence)
+                return sentence;
+        if (r == -ETIMEDOUT || r == -ECONNRESET)
+                return g_strdup_printf("sqlipcd on %s ended, or does not answer: try again", bus);
+        return g_strdup_printf("cannot ask sqlipcd on %s: %s", bus, shell->refusal_message ?: g_strerror(-r));
+}
+
 void service_complain(Shell *shell, int r) {
-        g_autofree char *bus = session_describe_bus(&shell->session);
+        g_autofree char *bus = session_describe_bus(&shell->session), *sentence = NULL;
+        const char *refusal = shell_is_verbose(shell) ? shell->refusal_name : NULL;
 
         if (r == -ECANCELED) {
                 (void) interrupt_take();
                 shell_say(shell, "Cancelled.");
-        } else if (!shell->session.connection)
+                return;
+        }
+        if (!shell->session.connection) {
                 query_complain(shell, r, NULL);
-        else if (r == -EHOSTUNREACH || r == -ENXIO) {
+                return;
+        }
+        sentence = sentence_of(shell, bus, r);
+        shell_complain(shell, refusal ? "%s (%s)" : "%s", sentence, refusal);
+        if (r == -EHOSTUNREACH || r == -ENXIO) {
                 shell_note_failure(shell, EXIT_UNREACHABLE);
-                shell_complain(shell, "nobody serves databases on %s", bus);
                 query_suggest_other_bus(shell);
-        } else if (r == -ETIMEDOUT || r == -ECONNRESET)
-                shell_complain(shell, "the service on %s went away, or does not answer", bus);
-        else
-                shell_complain(shell, "cannot ask the service on %s: %s", bus, g_strerror(-r));
+        }
 }
 
 uint64_t service_limit(Shell *shell, const char *key, uint64_t otherwise) {

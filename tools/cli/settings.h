@@ -34,6 +34,7 @@ typedef struct Settings {
         bool footer;                /* rows, and times with `timer`, after each result; on a terminal, and at the prompt */
         bool stats;
         bool echo, bail;
+        Toggle verbose;             /* errors have their D-Bus names; AUTO: in scripts */
         bool explain;               /* .eqp: the plan before each result */
         bool colors;                /* terminal, and neither NO_COLOR nor TERM=dumb */
         bool progress;              /* a line on a terminal while a fetch takes long */

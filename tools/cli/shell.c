@@ -29,6 +29,8 @@ void shell_done(Shell *shell) {
         shell->output = output_free(shell->output);
         shell->parameters = parameter_list_free(shell->parameters);
         g_clear_pointer(&shell->statement, g_free);
+        g_clear_pointer(&shell->refusal_name, g_free);
+        g_clear_pointer(&shell->refusal_message, g_free);
         settings_done(&shell->settings);
         session_done(&shell->session);
 }
@@ -59,6 +61,10 @@ void shell_complain(const Shell *shell, const char *format, ...) {
         va_start(arguments, format);
         tell(before, format, arguments);
         va_end(arguments);
+}
+
+bool shell_is_verbose(const Shell *shell) {
+        return shell->settings.verbose == TOGGLE_ON || (shell->settings.verbose == TOGGLE_AUTO && !shell->interactive);
 }
 
 void shell_say(const Shell *shell, const char *format, ...) {

@@ -35,6 +35,7 @@ typedef struct Shell {
         char *statement;           /* owned; the last SQL, without its ";": \g, .edit, .watch, .save */
         unsigned depth;            /* of .read and .run within each other */
         bool took_pending;         /* the last command had a use for Unit.pending */
+        char *refusal_name, *refusal_message; /* owned; the D-Bus error of the last service_*() call. NULL: none */
         bool quit;
         int quit_code;             /* of .quit CODE */
         int exit_code;             /* of the first failure; options.h */
@@ -55,6 +56,9 @@ int shell_run_unit(Shell *shell, const Unit *unit);
 
 /** "ipcq-cli: ", file and line where it was not typed, and the sentence, made harmless, to stderr. */
 void shell_complain(const Shell *shell, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+/** Whether errors are told with their D-Bus names. */
+bool shell_is_verbose(const Shell *shell);
 
 /** Talk (not data) to stderr where a user is there to read it. */
 void shell_say(const Shell *shell, const char *format, ...) G_GNUC_PRINTF(2, 3);

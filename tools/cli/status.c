@@ -262,7 +262,7 @@ static void append_limit(GString *text, const char *key, uint64_t value) {
         else if (is_time)
                 human = human_time(value);
         else if (g_str_has_suffix(key, "-size-max") || g_str_equal(key, "heap-max"))
-                human = human_size(value);
+                human = human_configured_size(value);
         else
                 human = g_strdup_printf("%" PRIu64, value);
         format_shown_text(name, key, strlen(key) - (is_time ? strlen("-usec") : 0), SIZE_MAX);
@@ -281,7 +281,7 @@ int status_print_limits(Shell *shell) {
         while (r >= 0 && (r = sd_bus_message_read(reply, "{st}", &key, &value)) > 0)
                 append_limit(text, key, value);
         if (r == -ENODATA)
-                shell_complain(shell, "no database is open");
+                shell_complain(shell, "no database is open; .open NAME opens one, .databases lists them");
         else if (r < 0)
                 service_complain(shell, r);
         if (r < 0)
