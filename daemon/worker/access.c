@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See access.h. Statements that write are *not* refused here but by sqlite3_stmt_readonly() afterwards:
+ * Side: worker. See access.h. Statements that write are *not* refused here but by access_only_reads() afterwards:
  * virtual tables (rtree) compile their own INSERTs when they connect, and the caller gets the clearer ReadOnly. The
  * connection itself is opened read-only, so nothing hangs on this file alone.
  */
@@ -59,11 +59,18 @@ static int authorize_pragma(Access *access, const char *name, const char *argume
         return refuse(access, "PRAGMA", name);
 }
 
+/* Any other request means that the statement is more than the PRAGMA. */
+static void note_request(Access *access, int action, const char *a, const char *b) {
+        access->reads_journal_mode = !access->asked && action == SQLITE_PRAGMA && !b && strcasecmp(a, "journal_mode") == 0;
+        access->asked = true;
+}
+
 static int authorize(void *userdata, int action, const char *a, const char *b, const char *schema, const char *trigger) {
         Access *access = userdata;
 
         (void) schema;
         (void) trigger;
+        note_request(access, action, a, b);
         switch (action) {
         case SQLITE_PRAGMA:
                 return authorize_pragma(access, a, b);
@@ -87,6 +94,11 @@ static int authorize(void *userdata, int action, const char *a, const char *b, c
 
 void access_forget(Access *access) {
         access->refused[0] = 0;
+        access->asked = access->reads_journal_mode = false;
+}
+
+bool access_only_reads(const Access *access, sqlite3_stmt *stmt) {
+        return sqlite3_stmt_readonly(stmt) || access->reads_journal_mode;
 }
 
 void access_narrow(sqlite3 *db, const Setup *setup) {

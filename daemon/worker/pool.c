@@ -208,7 +208,7 @@ static bool check_compiled(Connection *c, sqlite3_stmt *stmt, const char *tail, 
         if (c->database.exposed && sqlite3_stmt_isexplain(stmt))
                 return sql_error_set(error, ERROR_NOT_ALLOWED,
                                      "EXPLAIN is not allowed where Expose= publishes a part of the database");
-        if (!sqlite3_stmt_readonly(stmt))
+        if (!access_only_reads(&c->database.access, stmt))
                 return sql_error_set(
                         error, ERROR_READ_ONLY,
                         "this statement writes, and the database is shared read-only: write as the program that owns it");

@@ -307,6 +307,7 @@ def writes():
         "ATTACH '/etc/passwd' AS p",
         "VACUUM INTO '/tmp/x'",
         "PRAGMA journal_mode = DELETE",
+        "PRAGMA main.journal_mode(WAL)",
         "PRAGMA writable_schema = 1",
         "PRAGMA temp_store_directory = '/tmp'",
         "BEGIN",

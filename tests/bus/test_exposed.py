@@ -203,6 +203,8 @@ def schema_shows_what_is_exposed():
     names = {bytes(name).decode() for (name,) in client.query("library", "SELECT name FROM sqlite_schema").read().rows}
     equal(names, {"author", "book", "pair", "strict_one", "select", "priced", "overflow", "pages", "place"}, "names")
     columns = client.query("library", "PRAGMA table_info(author)").read().rows
+    rows = client.query("library", "PRAGMA journal_mode").read().rows
+    equal(rows, [[Text(b"memory")]], "journal mode, which is not the file's")
     equal([bytes(row[1]) for row in columns], [b"id", b"name", b"born"], "columns")
     for name in ("broken", "unknown", "nowhere"):
         equal(ask("library", f"SELECT * FROM {name}")[2], f"no such table: {name}", "message")

@@ -65,7 +65,19 @@ static void test_errors(void) {
                 { "VACUUM", ERROR_READ_ONLY, -1 },
                 { "ATTACH ':memory:' AS x", ERROR_NOT_ALLOWED, -1 },
                 { "BEGIN", ERROR_NOT_ALLOWED, -1 },
+                { "PRAGMA journal_mode", ERROR_NONE, -1 },
+                { "/* read */ ;pragma main.JOURNAL_MODE ;", ERROR_NONE, -1 },
+                { "PRAGMA temp.journal_mode", ERROR_NONE, -1 },
+                { "SELECT * FROM pragma_journal_mode", ERROR_NONE, -1 },
                 { "PRAGMA journal_mode = WAL", ERROR_NOT_ALLOWED, -1 },
+                { "PRAGMA journal_mode(DELETE)", ERROR_NOT_ALLOWED, -1 },
+                { "PRAGMA main.journal_mode = 'off'", ERROR_NOT_ALLOWED, -1 },
+                { "PRAGMA journal_mode = nonsense", ERROR_NOT_ALLOWED, -1 },
+                { "EXPLAIN PRAGMA journal_mode = WAL", ERROR_NOT_ALLOWED, -1 },
+                { "PRAGMA journal_mode; VACUUM", ERROR_SEVERAL_STATEMENTS, -1 },
+                { "PRAGMA journal_mode; PRAGMA journal_mode = WAL", ERROR_SEVERAL_STATEMENTS, -1 },
+                { "INSERT INTO t(i) SELECT journal_mode FROM pragma_journal_mode", ERROR_READ_ONLY, -1 },
+                { "INSERT INTO t(i) VALUES('PRAGMA journal_mode')", ERROR_READ_ONLY, -1 },
                 { "PRAGMA cache_size = 100000", ERROR_NOT_ALLOWED, -1 },
                 { "PRAGMA user_version", ERROR_NONE, -1 },
                 { "PRAGMA table_info(t)", ERROR_NONE, -1 },
@@ -88,6 +100,32 @@ static void test_errors(void) {
         /* and the worker is as good as before */
         g_assert_cmpuint(run(&rig, "SELECT * FROM t").n_rows, ==, 2);
         rig_done(&rig);
+}
+
+/* It names the mode of the file, and changes neither the file nor what is beside it. */
+static void test_journal_mode(void) {
+        static const char *const modes[] = { "wal", "delete" };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(modes); i++) {
+                g_autofree char *set = g_strconcat("PRAGMA journal_mode = ", modes[i],
+                                                   "; CREATE TABLE t(i); INSERT INTO t VALUES(1), (2)", NULL);
+                g_autofree char *before = NULL, *after = NULL;
+                g_autofree char *as_said = g_strdup_printf("SELECT 1 / (journal_mode = '%s') FROM pragma_journal_mode "
+                                                           "WHERE journal_mode = '%s'", modes[i], modes[i]);
+                gsize before_size, after_size;
+                Rig rig;
+
+                rig_init_folder(&rig);
+                exec_sql(rig.database, set);
+                g_assert_true(g_file_get_contents(rig.database, &before, &before_size, NULL));
+                rig_start(&rig, wide);
+                g_assert_cmpuint(run(&rig, "PRAGMA journal_mode").n_rows, ==, 1);
+                g_assert_cmpuint(run(&rig, as_said).n_rows, ==, 1);
+                g_assert_cmpuint(run(&rig, "SELECT * FROM t").n_rows, ==, 2);
+                g_assert_true(g_file_get_contents(rig.database, &after, &after_size, NULL));
+                g_assert_cmpmem(before, before_size, after, after_size);
+                rig_done(&rig);
+        }
 }
 
 static void test_cancel_long_step(void) {
@@ -389,6 +427,7 @@ int main(int argc, char **argv) {
         rig_main_init(&argc, &argv);
         g_test_add_func("/worker/prepare", test_prepare);
         g_test_add_func("/worker/errors", test_errors);
+        g_test_add_func("/worker/journal-mode", test_journal_mode);
         g_test_add_func("/worker/cancel-long-step", test_cancel_long_step);
         g_test_add_func("/worker/deadline", test_deadline);
         g_test_add_func("/worker/temporary-space", test_temporary_space);
