@@ -326,6 +326,25 @@ def nowhere():
 
 
 @test
+def suggestions():
+    """Unknown tables, columns and functions have a caret and a suggestion; words of other systems, the command"""
+    for sql, place, advice in (
+        ("SELECT * FROM Gnere", "Gnere", "did you mean Genre?"),
+        ("SELECT Nmae FROM Genre", "Nmae FROM Genre", "did you mean Name?"),
+        ("SELECT g.Nmae\nFROM Genre g", "g.Nmae", "did you mean Name?"),
+        ("SELECT conut(*) FROM Genre", "conut(*) FROM Genre", "did you mean count?"),
+        ("WITH recent AS (SELECT 1) SELECT * FROM recnt", "recnt", "did you mean recent?"),
+        ("show tables", "show tables", ".tables lists tables"),
+        ("desc Genre", "desc Genre", ".describe NAME shows columns"),
+        ("use other", "use other", ".open NAME opens another database"),
+    ):
+        _, err = ask("chinook", sql, code=QUERY)
+        message, line, caret = err.splitlines()
+        true(advice in message, f"{sql} says {err!r}")
+        equal(line[caret.index("^") :], place, f"what the caret of {err!r} points to")
+
+
+@test
 def names_of_errors():
     """At a prompt errors are sentences; their D-Bus names come with .verbose on"""
     with shell_of() as shell:

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/sql-caret: the line of an error and the caret below it. */
+/* tools/cli/sql-caret, sql-mistake, nearest: where an error is, and what may have been meant. */
 #include <glib.h>
 #include <locale.h>
 #include <string.h>
 
 #include "format.h"
+#include "nearest.h"
 #include "sql-caret.h"
+#include "sql-mistake.h"
 
 static void check(const char *sql, const char *place, size_t width, const char *expected) {
         const char *found = strstr(sql, place);
@@ -46,10 +48,59 @@ static void test_narrow(void) {
                 }
 }
 
+static void check_name(const char *message, const char *sql, MistakeKind kind, const char *name, int offset) {
+        g_autofree char *found = NULL;
+
+        g_assert_cmpint(sql_mistake_read(message, &found), ==, kind);
+        g_assert_cmpstr(found, ==, name);
+        if (kind != MISTAKE_NONE)
+                g_assert_cmpint(sql_mistake_find(kind, found, sql), ==, offset);
+}
+
+static void test_names(void) {
+        check_name("no such table: Gnre", "SELECT Gnre.a FROM Gnre", MISTAKE_TABLE, "Gnre", 19);
+        check_name("no such table: main.gnre", "SELECT 1 FROM main . \"Gnre\"", MISTAKE_TABLE, "gnre", 21);
+        check_name("no such table: b", "SELECT 'b' /* b */ FROM a, b", MISTAKE_TABLE, "b", 27);
+        check_name("no such column: a.nme", "SELECT a.nme FROM a", MISTAKE_COLUMN, "nme", 9);
+        check_name("no such function: conut", "SELECT conut(1)", MISTAKE_FUNCTION, "conut", 7);
+        check_name("no such table: elsewhere", "SELECT 1", MISTAKE_TABLE, "elsewhere", -1);
+        check_name("near \"x\": syntax error", "x", MISTAKE_NONE, NULL, -1);
+}
+
+static void test_commands(void) {
+        g_assert_cmpstr(sql_mistake_command("show tables"), ==, ".tables lists tables");
+        g_assert_cmpstr(sql_mistake_command("-- all\nSHOW  /* my */ databases;"), ==, ".databases lists databases");
+        g_assert_cmpstr(sql_mistake_command("desc Genre"), ==, ".describe NAME shows columns");
+        g_assert_cmpstr(sql_mistake_command("DESCRIBE"), ==, ".describe NAME shows columns");
+        g_assert_cmpstr(sql_mistake_command("use chinook"), ==, ".open NAME opens another database");
+        g_assert_null(sql_mistake_command("SELECT 1 FORM t"));
+        g_assert_null(sql_mistake_command("users"));
+        g_assert_null(sql_mistake_command(""));
+}
+
+static void test_nearest(void) {
+        static const char *const names[] = { "Genre", "Artist", "Track" };
+        static const struct {
+                const char *word, *meant;
+        } cases[] = { { "gnere", "Genre" }, { "tracks", "Track" }, { "ARTIST", "Artist" }, { "Invoice", NULL } };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+                Nearest nearest = nearest_begin(cases[i].word);
+
+                for (size_t j = 0; j < G_N_ELEMENTS(names); j++)
+                        nearest_consider(&nearest, names[j], names[j]);
+                g_assert_cmpstr(nearest.name, ==, cases[i].meant);
+                g_free(nearest.name);
+        }
+}
+
 int main(int argc, char **argv) {
         g_assert_nonnull(setlocale(LC_CTYPE, "C.UTF-8"));
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/caret/lines", test_lines);
         g_test_add_func("/caret/narrow", test_narrow);
+        g_test_add_func("/mistake/names", test_names);
+        g_test_add_func("/mistake/commands", test_commands);
+        g_test_add_func("/mistake/nearest", test_nearest);
         return g_test_run();
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "nearest.h"
 #include "options.h"
 
 /* ---- The list ----------------------------------------------------------------------------------------------------- */
@@ -36,58 +37,25 @@ const Command *const *command_list(size_t *ret_n) {
 
 /* ---- What was meant ----------------------------------------------------------------------------------------------- */
 
-enum { NAME_MAX_COMPARED = 32 };
-
-/* Single keys to change `a` into `b`, two that changed places counted as one. Of long words the beginnings. */
-static unsigned edit_distance(const char *a, const char *b) {
-        size_t n_a = MIN(strlen(a), NAME_MAX_COMPARED), n_b = MIN(strlen(b), NAME_MAX_COMPARED);
-        unsigned cost[NAME_MAX_COMPARED + 1][NAME_MAX_COMPARED + 1];
-
-        for (size_t i = 0; i <= n_a; i++)
-                for (size_t j = 0; j <= n_b; j++) {
-                        if (i == 0 || j == 0) {
-                                cost[i][j] = (unsigned) (i + j);
-                                continue;
-                        }
-                        cost[i][j] = MIN(cost[i - 1][j], cost[i][j - 1]) + 1;
-                        cost[i][j] = MIN(cost[i][j], cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
-                        if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                                cost[i][j] = MIN(cost[i][j], cost[i - 2][j - 2] + 1);
-                }
-        return cost[n_a][n_b];
-}
-
-typedef struct Nearest {
-        const char *word;   /* what was typed, without its first character */
-        unsigned distance;  /* a candidate must be nearer */
-        char *name;         /* owned; the best so far, with its "." or "\" */
-} Nearest;
-
-static void consider(Nearest *nearest, char prefix, const char *candidate) {
-        unsigned distance = edit_distance(nearest->word, candidate);
-
-        if (distance >= nearest->distance)
-                return;
-        nearest->distance = distance;
-        g_free(nearest->name);
-        nearest->name = g_strdup_printf("%c%s", prefix, candidate);
-}
-
 /* The command or alias that is nearest to `name`; NULL where nothing is near. Aliases of a letter or two are near to
  * everything, so they must be hit; that of psql with a "+" behind it is one. */
 static char *nearest_name(const char *name) {
-        Nearest nearest = { .word = name + 1, .distance = strlen(name + 1) < 4 ? 2 : 3 };
+        Nearest nearest = nearest_begin(name + 1);
         g_autofree char *bare = g_strndup(nearest.word, strcspn(nearest.word, "+"));
         size_t n;
         const Command *const *commands = command_list(&n);
 
         for (size_t i = 0; i < n; i++) {
+                g_autofree char *dotted = g_strconcat(".", commands[i]->name, NULL);
                 g_auto(GStrv) aliases = g_strsplit(commands[i]->aliases ?: "", " ", -1);
 
-                consider(&nearest, '.', commands[i]->name);
-                for (char **alias = aliases; *alias; alias++)
+                nearest_consider(&nearest, commands[i]->name, dotted);
+                for (char **alias = aliases; *alias; alias++) {
+                        g_autofree char *backslashed = g_strconcat("\\", *alias, NULL);
+
                         if (strlen(*alias) > 2 || g_str_equal(*alias, bare))
-                                consider(&nearest, '\\', *alias);
+                                nearest_consider(&nearest, *alias, backslashed);
+                }
         }
         return nearest.name;
 }

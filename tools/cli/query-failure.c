@@ -12,6 +12,7 @@
 #include "options.h"
 #include "query-private.h"
 #include "sql-caret.h"
+#include "suggest.h"
 #include "unreachable.h"
 
 static size_t stderr_width(void) {
@@ -71,12 +72,13 @@ static char *sentence_of(Shell *shell, int r) {
 
 static void complain_of_service(Shell *shell, int r, const char *sql) {
         sqlipc_connection *connection = shell->session.connection;
-        const char *name = shell_is_verbose(shell) ? sqlipc_error_name(connection) : NULL;
         int offset = sqlipc_error_sql_offset(connection), code = sqlipc_error_code(connection);
+        g_autofree char *sentence = sentence_of(shell, r), *name = g_strdup(sqlipc_error_name(connection));
+        g_autofree char *caret = NULL, *advice = sql ? suggest(shell, sentence, sql, &offset) : NULL;
+        g_autofree char *whole = advice ? g_strdup_printf("%s; %s", sentence, advice) : g_strdup(sentence);
         Shell at = at_line_of(shell, sql, offset);
-        g_autofree char *caret = NULL, *sentence = sentence_of(shell, r);
 
-        shell_complain(&at, name ? "%s (%s)" : "%s", sentence, name);
+        shell_complain(&at, name && shell_is_verbose(shell) ? "%s (%s)" : "%s", whole, name);
         if (sql && offset >= 0)
                 caret = sql_caret(sql, (size_t) offset, stderr_width());
         if (caret)

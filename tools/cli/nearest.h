@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Which of several names a misspelt word means. Pure. */
+#ifndef CLI_NEAREST_H
+#define CLI_NEAREST_H
+
+typedef struct Nearest {
+        const char *word;  /* borrowed; as it was typed */
+        unsigned distance; /* a candidate must be nearer */
+        char *name;        /* owned by the caller; the best so far. NULL: none is near */
+} Nearest;
+
+Nearest nearest_begin(const char *word);
+
+/** Compares `candidate` in any case of letters; if it is the nearest so far, .name becomes a copy of `name`. */
+void nearest_consider(Nearest *nearest, const char *candidate, const char *name);
+
+#endif
