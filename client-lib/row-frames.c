@@ -239,6 +239,7 @@ static int append_rows(Buffer *frames, sd_bus_message *m, unsigned n_columns) {
 
 typedef struct Info {
         Description description;
+        bool has_columns; /* there may be none to describe */
         EndCounters end;
 } Info;
 
@@ -249,8 +250,10 @@ static void info_done(Info *info) {
 static int read_info(sd_bus_message *m, const char *key, const char *type, void *userdata) {
         Info *info = userdata;
 
-        if (strcmp(key, "columns") == 0 && strcmp(type, "a(ssa{sv})") == 0 && !info->description.columns)
+        if (strcmp(key, "columns") == 0 && strcmp(type, "a(ssa{sv})") == 0 && !info->has_columns) {
+                info->has_columns = true;
                 return description_read_columns(&info->description, m);
+        }
         if (strcmp(type, "t") != 0)
                 return 0;
         if (strcmp(key, "rows") == 0)
@@ -273,7 +276,7 @@ static int read_tail(sd_bus_message *m, Info *info, bool *ret_more) {
         return dictionary_read(m, read_info, info);
 }
 
-/* The columns come behind the rows, in the first reply. */
+/* The columns come behind the rows, in the first reply. A result without columns has no other reply. */
 static int begin(Buffer *frames, sd_bus_message *m, unsigned *n_columns) {
         _cleanup_(info_done) Info info = { .end = { 0 } };
         bool more;
@@ -285,7 +288,7 @@ static int begin(Buffer *frames, sd_bus_message *m, unsigned *n_columns) {
         r = read_tail(m, &info, &more);
         if (r < 0)
                 return r;
-        if (info.description.n_columns == 0)
+        if (!info.has_columns)
                 return -EBADMSG;
         *n_columns = info.description.n_columns;
         r = append_columns(frames, &info.description);

@@ -90,6 +90,7 @@ void run_enter_rows(Run *run) {
         run_close_pipe(run);
         page_decoder_done(&run->decoder);
         init_decoder(run, SQLIPC_PAGE_SIZE_MAX);
+        page_decoder_ignore_n_bytes(&run->decoder); /* the service tells the size of its pages, not of row-frames.c's */
         run->rows = (Rows) { .more = false };
         run->as_rows = true;
 }

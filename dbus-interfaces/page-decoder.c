@@ -63,6 +63,10 @@ void page_decoder_allow_statements(PageDecoder *d) {
         d->statements = true;
 }
 
+void page_decoder_ignore_n_bytes(PageDecoder *d) {
+        d->ignores_n_bytes = true;
+}
+
 void page_decoder_set_resize(PageDecoder *d, PageResize resize, void *userdata) {
         assert(d->joined_capacity == 0);
 
@@ -108,7 +112,8 @@ void page_decoder_done(PageDecoder *d) {
         free_joined(d);
         free(d->columns);
         *d = (PageDecoder) { .page_size_max = d->page_size_max, .row_size_max = d->row_size_max,
-                             .statements = d->statements, .resize = d->resize, .resize_userdata = d->resize_userdata };
+                             .statements = d->statements, .ignores_n_bytes = d->ignores_n_bytes,
+                             .resize = d->resize, .resize_userdata = d->resize_userdata };
 }
 
 void page_decoder_reset(PageDecoder *d) {
@@ -243,11 +248,12 @@ void page_decoder_commit(PageDecoder *d, size_t size) {
 /* Checks the payload, copies it into the room of the columns before, and begins the run. */
 static int take_columns(PageDecoder *d, const uint8_t *payload, size_t size) {
         uint32_t n_columns, page_size;
+        Extension extension;
         int r;
 
         if (size > SQLIPC_COLUMNS_SIZE_MAX)
                 return -EBADMSG;
-        r = payload_check_columns(payload, size, d->page_size_max, &n_columns, &page_size);
+        r = payload_check_columns(payload, size, d->page_size_max, &n_columns, &page_size, &extension);
         if (r < 0)
                 return r;
         if (size > d->columns_capacity) {
@@ -256,7 +262,8 @@ static int take_columns(PageDecoder *d, const uint8_t *payload, size_t size) {
                         return r;
         }
         memcpy(d->columns, payload, size);
-        d->columns_size = size;
+        d->columns_size = size - extension.size;
+        d->extension = (Extension) { .bytes = d->columns + d->columns_size, .size = extension.size };
         d->n_columns = n_columns;
         d->page_size = page_size;
         d->in_run = true;
@@ -267,7 +274,7 @@ static int take_statement(PageDecoder *d, const uint8_t *payload, size_t size) {
         uint32_t n_columns, n_parameters, flags;
         int r;
 
-        r = payload_check_statement(payload, size, &n_columns, &n_parameters, &flags);
+        r = payload_check_statement(payload, size, &n_columns, &n_parameters, &flags, &d->extension);
         if (r < 0)
                 return r;
         d->statement = payload;
@@ -290,6 +297,7 @@ static int take_row(PageDecoder *d, const uint8_t *bytes, size_t size, size_t *r
         d->types = bytes;
         d->ends = bytes + d->n_columns;
         d->data = bytes + ROW_HEAD_SIZE(d->n_columns);
+        d->n_rows++;
         return PAGE_ROW;
 }
 
@@ -320,7 +328,7 @@ static int take_big_row(PageDecoder *d, const uint8_t *payload, size_t size) {
 }
 
 static int take_end(PageDecoder *d, const uint8_t *payload, size_t size) {
-        if (size != FRAME_END_SIZE)
+        if (size < FRAME_END_SIZE)
                 return -EBADMSG;
 
         d->end_counters = (EndCounters) {
@@ -332,11 +340,14 @@ static int take_end(PageDecoder *d, const uint8_t *payload, size_t size) {
                 .sorts = load_le64(payload + 40),
                 .autoindexes = load_le64(payload + 48),
         };
+        if (d->end_counters.n_rows != d->n_rows || (!d->ignores_n_bytes && d->end_counters.n_bytes != d->n_bytes))
+                return -EBADMSG;
         return PAGE_END;
 }
 
 static int take_error(PageDecoder *d, const uint8_t *payload, size_t size) {
         uint32_t number, message_size;
+        size_t without_extension;
         int32_t sql_offset;
 
         if (size < FRAME_ERROR_HEAD_SIZE + 1)
@@ -346,7 +357,11 @@ static int take_error(PageDecoder *d, const uint8_t *payload, size_t size) {
         message_size = load_le32(payload + 12);
         if (number == 0 || sql_offset < -1 || message_size > SQLIPC_MESSAGE_SIZE_MAX)
                 return -EBADMSG;
-        if (size != FRAME_ERROR_HEAD_SIZE + message_size + 1 || payload[size - 1] != 0)
+        without_extension = FRAME_ERROR_HEAD_SIZE + message_size + 1;
+        if (size < without_extension || payload[without_extension - 1] != 0)
+                return -EBADMSG;
+        d->extension = (Extension) { .bytes = payload + without_extension, .size = size - without_extension };
+        if (payload_check_extension(d->extension) < 0)
                 return -EBADMSG;
 
         d->error_number = number;
@@ -457,10 +472,11 @@ static bool frame_is_expected(const PageDecoder *d, const Frame *f) {
         case FRAME_COLUMNS:
                 return !d->in_run && d->joining != FRAME_STATEMENT;
         case FRAME_ROWS:
+                return d->in_run && d->joining == 0 && d->n_columns > 0;
+        case FRAME_BIG_ROW: /* rows without columns could be any number, and take no bytes */
+                return d->in_run && d->n_columns > 0;
+        case FRAME_END:
                 return d->in_run && d->joining == 0;
-        case FRAME_BIG_ROW:
-        case FRAME_END: /* not behind unfinished COLUMNS, which are void: a result has columns */
-                return d->in_run;
         case FRAME_ERROR:
                 return true;
         }
@@ -506,6 +522,8 @@ static int find_frame(const PageDecoder *d, Frame *ret) {
                 return -EBADMSG;
         if (ret->more && ret->kind != FRAME_COLUMNS && ret->kind != FRAME_BIG_ROW && ret->kind != FRAME_STATEMENT)
                 return -EBADMSG;
+        if (ret->more && ret->size == 0) /* a series of these would have no end */
+                return -EBADMSG;
         if (!frame_is_expected(d, ret))
                 return -EBADMSG;
         if (unread < ret->frame_size)
@@ -513,6 +531,15 @@ static int find_frame(const PageDecoder *d, Frame *ret) {
         if (!padding_is_zero(header + FRAME_HEADER_SIZE + ret->size, ret->frame_size - FRAME_HEADER_SIZE - ret->size))
                 return -EBADMSG;
         return FRAME_IS_WHOLE;
+}
+
+/* A frame of a run begins to be taken: it counts for END, which is not counted itself. */
+static void count_frame(PageDecoder *d, const Frame *f) {
+        if (f->kind == FRAME_END)
+                return;
+        if (!d->in_run && d->joining == 0)
+                d->n_rows = d->n_bytes = 0;
+        d->n_bytes += f->frame_size;
 }
 
 static int take_rows(PageDecoder *d, const Frame *f, const uint8_t *payload) {
@@ -533,6 +560,7 @@ static int take_frame(PageDecoder *d, const Frame *f) {
         int r = -EBADMSG;
 
         d->run = f->run;
+        count_frame(d, f);
         switch (f->kind) {
         case FRAME_ROWS:
                 return take_rows(d, f, payload); /* goes through the frame by itself */
@@ -566,6 +594,7 @@ static int open_part(PageDecoder *d, const Frame *f) {
         if (r < 0)
                 return r;
         d->run = f->run;
+        count_frame(d, f);
         d->part_is_open = true;
         d->part_has_more = f->more;
         d->part_left = f->size - size;

@@ -15,8 +15,7 @@
 
 #include <stdbool.h>
 
-#include "sqlipc-channel.h"
-#include "sqlipc-page.h"
+#include "page-payload.h"
 
 /* What page_decoder_next() found. */
 enum {
@@ -42,6 +41,7 @@ typedef struct PageDecoder {
         size_t page_size_max;   /* no frame may be larger */
         size_t row_size_max;    /* no row may be larger: -EMSGSIZE */
         bool statements;        /* the stream is a channel's */
+        bool ignores_n_bytes;   /* END counts the bytes of other frames */
         PageResize resize;      /* of `joined`; NULL: realloc() */
         void *resize_userdata;
 
@@ -63,9 +63,11 @@ typedef struct PageDecoder {
         uint64_t run;                 /* of the last frame */
         bool in_run;                  /* COLUMNS seen, END or ERROR not yet */
         uint8_t *columns;             /* payload of COLUMNS */
-        size_t columns_size, columns_capacity;
+        size_t columns_size, columns_capacity; /* the size is without the extension */
         unsigned n_columns;
         uint32_t page_size;           /* as COLUMNS announced it; bounds the frames behind */
+        uint64_t n_rows, n_bytes;     /* so far, as END counts them */
+        Extension extension;          /* of COLUMNS, STATEMENT or ERROR, valid until the next call */
 
         /* the row under `next` */
         uint32_t rows_left;           /* in the open ROWS frame */
@@ -89,6 +91,9 @@ void page_decoder_init(PageDecoder *d, size_t page_size_max, size_t row_size_max
 
 /* The stream is a channel's: STATEMENT may stand between runs. */
 void page_decoder_allow_statements(PageDecoder *d);
+
+/* The caller made the frames out of something else, and END counts the bytes of that: they are not compared. */
+void page_decoder_ignore_n_bytes(PageDecoder *d);
 
 /* Has payloads joined in memory of the caller's, before the first of them. */
 void page_decoder_set_resize(PageDecoder *d, PageResize resize, void *userdata);

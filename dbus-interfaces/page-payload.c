@@ -10,9 +10,35 @@ static bool string_is_terminated(const uint8_t *strings, uint32_t start, uint32_
         return end > start && strings[end - 1] == 0;
 }
 
+int payload_next_item(Extension *rest, Item *ret) {
+        size_t size;
+
+        if (rest->size == 0)
+                return 0;
+        if (rest->size < ITEM_HEAD_SIZE)
+                return -EBADMSG;
+        size = load_le32(rest->bytes + 4);
+        if (size > rest->size - ITEM_HEAD_SIZE)
+                return -EBADMSG;
+        *ret = (Item) { .tag = load_le32(rest->bytes), .bytes = rest->bytes + ITEM_HEAD_SIZE, .size = size };
+        rest->bytes += ITEM_HEAD_SIZE + size;
+        rest->size -= ITEM_HEAD_SIZE + size;
+        return 1;
+}
+
+int payload_check_extension(Extension extension) {
+        Item item;
+        int r;
+
+        do
+                r = payload_next_item(&extension, &item);
+        while (r > 0);
+        return r;
+}
+
 /* `ends` and `strings` of COLUMNS or STATEMENT: names and declared types in turn up to `n_columns_ends`, then names of
- * parameters. All but the names of columns may be absent. */
-static int check_strings(const uint8_t *ends, size_t n, size_t n_columns_ends, size_t size) {
+ * parameters. All but the names of columns may be absent. The extension follows the last string. */
+static int check_strings(const uint8_t *ends, size_t n, size_t n_columns_ends, size_t size, Extension *ret_extension) {
         const uint8_t *strings = ends + 4 * n;
         uint32_t start = 0;
 
@@ -24,11 +50,12 @@ static int check_strings(const uint8_t *ends, size_t n, size_t n_columns_ends, s
                         return -EBADMSG;
                 start = end;
         }
-        return start == size ? 0 : -EBADMSG;
+        *ret_extension = (Extension) { .bytes = strings + start, .size = size - start };
+        return payload_check_extension(*ret_extension);
 }
 
 int payload_check_columns(const uint8_t *payload, size_t size, size_t page_size_max, uint32_t *ret_n_columns,
-                          uint32_t *ret_page_size) {
+                          uint32_t *ret_page_size, Extension *ret_extension) {
         uint32_t n_columns, page_size;
         int r;
 
@@ -36,14 +63,14 @@ int payload_check_columns(const uint8_t *payload, size_t size, size_t page_size_
                 return -EBADMSG;
         n_columns = load_le32(payload);
         page_size = load_le32(payload + 4);
-        if (n_columns < 1 || n_columns > SQLIPC_N_COLUMNS_MAX)
+        if (n_columns > SQLIPC_N_COLUMNS_MAX)
                 return -EBADMSG;
         if (page_size < SQLIPC_PAGE_SIZE_MIN || page_size > page_size_max || (page_size & (page_size - 1)) != 0)
                 return -EBADMSG;
         if ((size - COLUMNS_HEAD_SIZE) / 8 < n_columns)
                 return -EBADMSG;
         r = check_strings(payload + COLUMNS_HEAD_SIZE, (size_t) 2 * n_columns, (size_t) 2 * n_columns,
-                          size - COLUMNS_HEAD_SIZE - (size_t) 8 * n_columns);
+                          size - COLUMNS_HEAD_SIZE - (size_t) 8 * n_columns, ret_extension);
         if (r < 0)
                 return r;
 
@@ -53,7 +80,7 @@ int payload_check_columns(const uint8_t *payload, size_t size, size_t page_size_
 }
 
 int payload_check_statement(const uint8_t *payload, size_t size, uint32_t *ret_n_columns, uint32_t *ret_n_parameters,
-                            uint32_t *ret_flags) {
+                            uint32_t *ret_flags, Extension *ret_extension) {
         uint32_t n_columns, n_parameters, flags;
         size_t n;
         int r;
@@ -65,13 +92,11 @@ int payload_check_statement(const uint8_t *payload, size_t size, uint32_t *ret_n
         flags = load_le32(payload + 8);
         if (n_columns > SQLIPC_N_COLUMNS_MAX || n_parameters > SQLIPC_N_COLUMNS_MAX)
                 return -EBADMSG;
-        if ((flags & ~(uint32_t) STATEMENT_READ_ONLY) != 0 || load_le32(payload + 12) != 0)
-                return -EBADMSG;
         n = (size_t) 2 * n_columns + n_parameters;
         if ((size - CHANNEL_STATEMENT_HEAD_SIZE) / 4 < n)
                 return -EBADMSG;
         r = check_strings(payload + CHANNEL_STATEMENT_HEAD_SIZE, n, (size_t) 2 * n_columns,
-                          size - CHANNEL_STATEMENT_HEAD_SIZE - 4 * n);
+                          size - CHANNEL_STATEMENT_HEAD_SIZE - 4 * n, ret_extension);
         if (r < 0)
                 return r;
 

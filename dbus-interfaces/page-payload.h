@@ -10,13 +10,31 @@
 
 #define COLUMNS_HEAD_SIZE ((size_t) 8) /* payload of COLUMNS before the offsets */
 
+/* The end of a payload, with items that this version may not know. Borrowed. */
+typedef struct Extension {
+        const uint8_t *bytes;
+        size_t size;
+} Extension;
+
+typedef struct Item {
+        uint32_t tag;
+        const uint8_t *bytes;
+        size_t size;
+} Item;
+
+/* Takes the next item from `rest`. 1; 0: none is left; -EBADMSG: it exceeds the extension. */
+int payload_next_item(Extension *rest, Item *ret);
+
+/* Checks that an extension is whole items. -EBADMSG. */
+int payload_check_extension(Extension extension);
+
 /* Checks a joined payload of COLUMNS. -EBADMSG. */
 int payload_check_columns(const uint8_t *payload, size_t size, size_t page_size_max, uint32_t *ret_n_columns,
-                          uint32_t *ret_page_size);
+                          uint32_t *ret_page_size, Extension *ret_extension);
 
 /* Checks a joined payload of STATEMENT. -EBADMSG. */
 int payload_check_statement(const uint8_t *payload, size_t size, uint32_t *ret_n_columns, uint32_t *ret_n_parameters,
-                            uint32_t *ret_flags);
+                            uint32_t *ret_flags, Extension *ret_extension);
 
 /* String `i` behind the `n` offsets at `ends` of one that was checked: its bytes, and its size with the NUL; 0 where it is
  * absent. */

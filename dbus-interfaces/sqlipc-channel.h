@@ -21,10 +21,11 @@
  *
  *   worker -> client
  *     the frames of sqlipc-page.h, and
- *     STATEMENT  6    u32 n_columns, u32 n_parameters, u32 flags (STATEMENT_READ_ONLY), u32 zero, then u32 end offsets for
- *                     2 x n_columns + n_parameters strings (name and declared type of each column in turn, then the
+ *     STATEMENT  6    u32 n_columns, u32 n_parameters, u32 flags (STATEMENT_READ_ONLY), u32 reserved, then u32 end offsets
+ *                     for 2 x n_columns + n_parameters strings (name and declared type of each column in turn, then the
  *                     parameters' names with their prefix), counted from behind the offsets, then the strings, each with a
- *                     NUL behind it. An absent one (no declared type, a nameless parameter) takes no bytes at all.
+ *                     NUL behind it, then the extension. An absent string (no declared type, a nameless parameter) takes no
+ *                     bytes at all. A writer sets other flags and the reserved field to 0; a reader ignores them.
  *                     May be continued (FRAME_MORE), as COLUMNS.
  *
  * Requests may be sent without waiting for answers (pipelined); they are answered one after the other, in their order. A

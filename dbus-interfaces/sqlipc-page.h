@@ -18,24 +18,40 @@
  *
  * A run is   COLUMNS  (ROWS | BIG_ROW)*  (END | ERROR)   or, if it fails before its first step, ERROR alone.
  * End-of-file anywhere else is a broken stream, never "no more rows". Frames of two runs never mix: the next run of a
- * statement starts behind END or ERROR of the last.
+ * statement starts behind END or ERROR of the last. The pipe of Query carries one run and stays open after END or ERROR,
+ * silent, until its reader closes it: a reader must not wait for end-of-file there.
  *
  * A payload that does not fit one frame is continued: FRAME_MORE is set on each frame of the series but the last, and the
- * payloads joined are the payload. Only COLUMNS and BIG_ROW may be continued. ERROR may follow any frame, also one with
- * FRAME_MORE, and END any but an unfinished COLUMNS: a row that was under way is then void.
+ * payloads joined are the payload. A frame with FRAME_MORE has at least one byte of payload; the last of a series may have
+ * none. Only COLUMNS and BIG_ROW may be continued. ERROR may follow any frame, also one with FRAME_MORE: a row that was
+ * under way is then void. END never follows an unfinished series.
  *
- *   COLUMNS   u32 n_columns, u32 page_size, then 2 x n_columns u32 end offsets (name 0, declared type 0, name 1, ...),
- *             counted from behind the offsets, then the strings, each with a NUL behind it. An absent declared type (the
- *             column is an expression) takes no bytes at all; an empty one takes its NUL. page_size is at most what was
- *             negotiated, and no frame behind is larger.
+ *   COLUMNS   u32 n_columns (0 for a statement without a result), u32 page_size, then 2 x n_columns u32 end offsets (name
+ *             0, declared type 0, name 1, ...), counted from behind the offsets, then the strings, each with a NUL behind
+ *             it, then the extension. An absent declared type (the column is an expression) takes no bytes at all; an empty
+ *             one takes its NUL. page_size is at most what was negotiated, and no frame of the run behind is larger.
  *   ROWS      u32 n_rows (at least 1), then that many rows, one behind the other without padding.
  *   BIG_ROW   one row, larger than a page.
- *   END       u64 n_rows, u64 n_bytes (frames before this one), u64 usec (from the job's arrival to its end, waits for
- *             the reader included), then SQLite's own counters for the run (sqlite3_stmt_status): u64 vm_steps,
- *             u64 fullscan_steps, u64 sorts, u64 autoindexes.
+ *   END       u64 n_rows, u64 n_bytes (frames of this run before this one), u64 usec (from the job's arrival to its end,
+ *             waits for the reader included), then SQLite's own counters for the run (sqlite3_stmt_status): u64 vm_steps,
+ *             u64 fullscan_steps, u64 sorts, u64 autoindexes. More may follow: a reader ignores the bytes that it does not
+ *             know. A reader counts rows and bytes itself, and if n_rows or n_bytes differ the stream is broken.
  *   ERROR     u32 number (sqlipc-errors.h, not 0), i32 extended SQLite code (0: not SQLite's), i32 byte offset into the SQL
- *             (-1: none), u32 size of the message, the message in UTF-8, a NUL behind it. A longer message than
- *             SQLIPC_MESSAGE_SIZE_MAX was cut there and ends in U+2026.
+ *             (-1: none), u32 size of the message, the message in UTF-8, a NUL behind it, then the extension. A longer
+ *             message than SQLIPC_MESSAGE_SIZE_MAX was cut there and ends in U+2026.
+ *
+ * END and ERROR fit one frame of SQLIPC_PAGE_SIZE_MIN bytes, however many fields later versions of the writer add. A run
+ * without columns has neither ROWS nor BIG_ROW.
+ *
+ * An *extension* is what is left of a payload: items, one behind the other without padding, or nothing. An item is u32 tag,
+ * u32 size, and `size` bytes. The last item ends where the payload ends. Tags are assigned here, per kind of frame; none is
+ * assigned yet. A writer uses a tag at most once in a payload. A reader skips the tags that it does not know, and of several
+ * items with a tag that it knows it uses the first.
+ *
+ * How the format grows. Fields behind END, items and new tags do not change the version: every reader takes them. Anything
+ * else (kinds of frames, flags, types of values) is another version. A client says which is the highest that it reads
+ * (option `page-version`, 1 if it says nothing), the service answers with the one that it writes (`page-version` in `info`),
+ * at most that. All frames of the stream, and requests on a channel, then carry it.
  *
  * A row is
  *
@@ -69,8 +85,9 @@
 
 #define FRAME_HEADER_SIZE ((size_t) 16)
 #define FRAME_ALIGN ((size_t) 8)
-#define FRAME_END_SIZE ((size_t) 56)                      /* payload of END */
+#define FRAME_END_SIZE ((size_t) 56)                      /* payload of END, at least */
 #define FRAME_ERROR_HEAD_SIZE ((size_t) 16)               /* payload of ERROR before the message */
+#define ITEM_HEAD_SIZE ((size_t) 8)                       /* tag and size of an item of an extension */
 
 typedef enum FrameKind {
         FRAME_COLUMNS = 1,
@@ -91,7 +108,7 @@ typedef enum ValueType {
         VALUE_NULL = 5,
 } ValueType;
 
-/* Payload of END, in this order. */
+/* The first fields of END, in this order. */
 typedef struct EndCounters {
         uint64_t n_rows, n_bytes, usec, vm_steps, fullscan_steps, sorts, autoindexes;
 } EndCounters;

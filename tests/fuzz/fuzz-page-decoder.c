@@ -53,6 +53,16 @@ static void add_statement(uint64_t *sum, const PageDecoder *d) {
                 add_string(sum, page_decoder_statement_parameter(d, i));
 }
 
+static void add_items(uint64_t *sum, const PageDecoder *d) {
+        Extension rest = d->extension;
+        Item item;
+
+        while (payload_next_item(&rest, &item) > 0) {
+                add(sum, &item.tag, sizeof item.tag);
+                add(sum, item.bytes, item.size);
+        }
+}
+
 /* Looks at every byte that a caller may look at. */
 static void add_event(uint64_t *sum, const PageDecoder *d, int event) {
         add(sum, &event, sizeof event);
@@ -60,6 +70,7 @@ static void add_event(uint64_t *sum, const PageDecoder *d, int event) {
         switch (event) {
         case PAGE_COLUMNS:
                 add_columns(sum, d);
+                add_items(sum, d);
                 return;
         case PAGE_ROW:
                 for (unsigned i = 0; i < d->n_columns; i++) {
@@ -71,6 +82,7 @@ static void add_event(uint64_t *sum, const PageDecoder *d, int event) {
                 return;
         case PAGE_STATEMENT:
                 add_statement(sum, d);
+                add_items(sum, d);
                 return;
         case PAGE_END:
                 add(sum, &d->end_counters, sizeof d->end_counters);
@@ -78,6 +90,7 @@ static void add_event(uint64_t *sum, const PageDecoder *d, int event) {
         case PAGE_ERROR:
                 add(sum, &d->error_number, sizeof d->error_number);
                 add(sum, d->error_message, d->error_message_size + 1);
+                add_items(sum, d);
                 return;
         }
 }

@@ -32,7 +32,7 @@ typedef struct Value {
 
 typedef struct Said {
         unsigned n_columns;
-        size_t row, n_rows;
+        size_t row, n_rows, start; /* of its bytes in the stream */
         const uint8_t *names; /* each column's is one byte more of them than the last's, up to 7; borrowed */
         bool failed;
         const uint8_t *message;
@@ -245,7 +245,8 @@ static void say_columns(PageEncoder *e, const Said *run) {
 static void say_end(PageEncoder *e, Program *p, Said *run) {
         run->message_size = (size_t) take(p, 2) % 4096;
         run->message = take_bytes(p, &run->message_size);
-        run->counters = (EndCounters) { .n_rows = run->n_rows, .n_bytes = stream_size, .usec = take(p, 8) };
+        run->counters = (EndCounters) { .n_rows = run->n_rows, .usec = take(p, 8) };
+        run->counters.n_bytes = stream_size + page_encoder_finish(e) - run->start;
         run->counters.autoindexes = UINT64_MAX;
         while (run->failed ? !page_encoder_error(e, 1, -1, INT32_MAX, (const char *) run->message, run->message_size)
                            : !page_encoder_end(e, &run->counters))
@@ -291,10 +292,10 @@ static void say_run(PageEncoder *e, Program *p) {
         Said *run = runs + n_runs++;
         size_t names_size = sizeof no_names;
 
-        *run = (Said) { .n_columns = 1 + (unsigned) take(p, 2) % N_COLUMNS_MAX, .row = n_rows };
+        *run = (Said) { .n_columns = (unsigned) take(p, 2) % (N_COLUMNS_MAX + 1), .row = n_rows, .start = stream_size };
         run->names = p->left > 4 * names_size ? take_bytes(p, &names_size) : no_names;
         say_columns(e, run);
-        while (p->left > 0 && say_step(e, p, run, (unsigned) take(p, 1)))
+        while (run->n_columns > 0 && p->left > 0 && say_step(e, p, run, (unsigned) take(p, 1)))
                 ;
         run->n_rows = n_rows - run->row;
         say_end(e, p, run);

@@ -262,7 +262,7 @@ static void write_stream(const StubJob *j, uint32_t error, unsigned n_rows) {
         if (error != ERROR_NONE)
                 demand(page_encoder_error(&e, error, 1, -1, "wrong \xff", 7) == 1);
         else
-                demand(page_encoder_end(&e, &(EndCounters) { .n_rows = n_rows }) == 1);
+                demand(page_encoder_end(&e, &(EndCounters) { .n_rows = n_rows, .n_bytes = page_encoder_finish(&e) }) == 1);
         (void) !write(j->received.pipe_fd, page, page_encoder_finish(&e)); /* it may be full, or closed */
 }
 

@@ -7,6 +7,7 @@
 #define SQLIPC_TEST_STREAM_H
 
 #include "page-encoder.h"
+#include "sqlipc-channel.h"
 #include "test.h"
 
 typedef struct Stream {
@@ -103,11 +104,46 @@ static inline void stream_add_series(Stream *s, unsigned kind, uint64_t run, con
         }
 }
 
-static inline void stream_add_end(Stream *s, uint64_t run, uint64_t n_rows) {
-        Stream payload = STREAM_INIT;
+/* Bytes of the frames behind the last END, ERROR or STATEMENT, as END counts them. */
+static inline uint64_t stream_run_size(const Stream *s) {
+        size_t start = 0;
 
-        store_le64(stream_extend(&payload, FRAME_END_SIZE), n_rows);
-        stream_take_frame(s, FRAME_END, 0, run, &payload);
+        for (size_t at = 0; at < s->size;) {
+                unsigned kind = s->bytes[at + 4];
+
+                at += FRAME_HEADER_SIZE + frame_padded(load_le32(s->bytes + at));
+                if (kind == FRAME_END || kind == FRAME_ERROR || kind == FRAME_STATEMENT)
+                        start = at;
+        }
+        return s->size - start;
+}
+
+/* END with these totals and `size` bytes of payload, more or less than there are counters. */
+static inline void stream_add_end_with(Stream *s, uint64_t run, uint64_t n_rows, uint64_t n_bytes, size_t size) {
+        Stream payload = STREAM_INIT;
+        uint8_t *end = stream_extend(&payload, size > FRAME_END_SIZE ? size : FRAME_END_SIZE);
+
+        store_le64(end, n_rows);
+        store_le64(end + 8, n_bytes);
+        memset(end + FRAME_END_SIZE, 0xee, payload.size - FRAME_END_SIZE);
+        stream_add_frame(s, FRAME_END, 0, run, end, size);
+        stream_done(&payload);
+}
+
+static inline void stream_add_end(Stream *s, uint64_t run, uint64_t n_rows) {
+        stream_add_end_with(s, run, n_rows, stream_run_size(s), FRAME_END_SIZE);
+}
+
+/* END of a run of which `n_bytes` went out before what the stream holds. */
+static inline void stream_add_end_behind(Stream *s, uint64_t run, uint64_t n_rows, uint64_t n_bytes) {
+        stream_add_end_with(s, run, n_rows, n_bytes + stream_run_size(s), FRAME_END_SIZE);
+}
+
+/* An item of an extension. */
+static inline void stream_add_item(Stream *s, uint32_t tag, const void *bytes, uint32_t size) {
+        stream_add_le32(s, tag);
+        stream_add_le32(s, size);
+        stream_add(s, bytes, size);
 }
 
 static inline void stream_add_error(Stream *s, uint64_t run, uint32_t number, const char *message) {

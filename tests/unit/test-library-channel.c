@@ -224,7 +224,7 @@ static void test_pipelined(void) {
 static void test_row_stays(void) {
         sqlipc_cursor *a, *b;
         Stream s = STREAM_INIT;
-        uint64_t number;
+        uint64_t number, n_bytes;
         const char *text;
 
         start(SQLIPC_TRANSPORT_CHANNEL);
@@ -232,11 +232,12 @@ static void test_row_stays(void) {
         CHECK_INT(request(&number), REQUEST_QUERY);
         stream_add_columns(&s, number, 1, SQLIPC_PAGE_SIZE_MIN);
         fake_add_rows(&s, number, 1, 1);
+        n_bytes = s.size;
         answer(&s);
         CHECK_INT(next(a), 1);
         text = sqlipc_column_name(a, 0);
         fake_add_rows(&s, number, 2, 300);
-        stream_add_end(&s, number, 300);
+        stream_add_end_behind(&s, number, 300, n_bytes);
         b = query();
         CHECK_INT(sqlipc_process(f.connection), 1);
         add_result(&s, number + 1, 7, 7);
@@ -253,7 +254,7 @@ static void test_row_stays(void) {
 static void check_crowded(bool delivered) {
         sqlipc_cursor *a, *b;
         Stream s = STREAM_INIT;
-        uint64_t number;
+        uint64_t number, n_bytes = 0;
         int r;
 
         start(SQLIPC_TRANSPORT_CHANNEL);
@@ -262,12 +263,13 @@ static void check_crowded(bool delivered) {
         stream_add_columns(&s, number, 1, SQLIPC_PAGE_SIZE_MIN);
         fake_add_rows(&s, number, 1, 100);
         if (delivered) {
+                n_bytes = s.size;
                 answer(&s);
                 CHECK_INT(next(a), 1);
         }
         for (int i = 0; i < 1500; i++)
                 fake_add_rows(&s, number, 1, 100);
-        stream_add_end(&s, number, 150100);
+        stream_add_end_behind(&s, number, 150100, n_bytes);
         b = query();
         add_result(&s, number + 1, 7, 8);
         do { /* what fits the socket, then b reads on */

@@ -227,6 +227,38 @@ static void test_error_frame(void) {
         fake_done(&f);
 }
 
+/* A statement that has no result, as a service that writes will have them. */
+static void test_no_columns(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        stream_add_columns(&f.rows, FAKE_RUN, 0, SQLIPC_PAGE_SIZE_MIN);
+        stream_add_end(&f.rows, FAKE_RUN, 0);
+        c = query(&f);
+        check_end(c);
+        CHECK_INT(sqlipc_column_count(c), 0);
+        CHECK_INT(sqlipc_column_is_null(c, 0), 1);
+        CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_NONE);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
+/* END of a result of which something is missing is no end. */
+static void test_wrong_totals(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+
+        fake_start(&f);
+        fake_set_unfinished(&f, 1, 2);
+        stream_add_end(&f.rows, FAKE_RUN, 3);
+        c = query(&f);
+        check_rows(c, 1, 2);
+        CHECK_INT(sqlipc_cursor_next(c), -EBADMSG);
+        sqlipc_cursor_close(c);
+        fake_done(&f);
+}
+
 static void check_lost(bool torn, bool daemon_too) {
         FakeService f;
         sqlipc_cursor *c;
@@ -578,7 +610,7 @@ static void test_timeout_goes_on(void) {
         CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_NONE);
         CHECK_INT(sqlipc_cursor_next(c), -ETIMEDOUT);
         fake_add_rows(&more, FAKE_RUN, 3, 4);
-        stream_add_end(&more, FAKE_RUN, 4);
+        stream_add_end_behind(&more, FAKE_RUN, 4, stream_run_size(&f.rows));
         fake_write(&f, &more);
         stream_done(&more);
         check_rows(c, 3, 4);
@@ -721,6 +753,8 @@ int main(void) {
                 TEST(test_query),
                 TEST(test_blocks),
                 TEST(test_block_before_garbage),
+                TEST(test_no_columns),
+                TEST(test_wrong_totals),
                 TEST(test_rows_before_reply),
                 TEST(test_row_too_large),
                 TEST(test_error_frame),

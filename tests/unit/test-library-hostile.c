@@ -31,13 +31,13 @@ ssize_t __wrap_preadv64v2(int fd, const struct iovec *rooms, int n_rooms, off_t 
 ssize_t __real_vmsplice(int fd, const struct iovec *rooms, size_t n_rooms, unsigned flags);
 ssize_t __wrap_vmsplice(int fd, const struct iovec *rooms, size_t n_rooms, unsigned flags);
 
-/* Once `endless`, a pipe is never empty, and never brings a row: after `n_honest` bytes come empty parts of a row. */
+/* Once `endless`, a pipe is never empty, and never brings a row: after `n_honest` bytes come parts of one byte of a row. */
 static bool endless;
 static size_t n_honest, n_endless;
 
 static ssize_t read_endlessly(int fd, const struct iovec *room, off_t offset, int flags) {
-        const uint8_t header[FRAME_HEADER_SIZE] = {
-                [4] = FRAME_BIG_ROW, [5] = SQLIPC_PAGE_VERSION, [6] = FRAME_MORE, [8] = FAKE_RUN,
+        const uint8_t part_of_row[FRAME_HEADER_SIZE + FRAME_ALIGN] = {
+                [0] = 1, [4] = FRAME_BIG_ROW, [5] = SQLIPC_PAGE_VERSION, [6] = FRAME_MORE, [8] = FAKE_RUN,
         };
 
         if (n_honest > 0) {
@@ -48,7 +48,7 @@ static ssize_t read_endlessly(int fd, const struct iovec *room, off_t offset, in
                 return n;
         }
         for (size_t i = 0; i < room->iov_len; i++)
-                ((uint8_t *) room->iov_base)[i] = header[n_endless++ % sizeof header];
+                ((uint8_t *) room->iov_base)[i] = part_of_row[n_endless++ % sizeof part_of_row];
         return (ssize_t) room->iov_len;
 }
 
@@ -625,7 +625,7 @@ static void trickle(int fd, uint64_t number) {
         stream_done(&s);
 }
 
-/* Parts of one row, all of them empty, until the library closes its end. */
+/* Parts of one row, of one byte each, until the library closes its end. */
 static void flood(int fd, uint64_t number) {
         Stream s = STREAM_INIT;
 
@@ -633,7 +633,7 @@ static void flood(int fd, uint64_t number) {
         CHECK_INT(write(fd, s.bytes, s.size), s.size);
         s.size = 0;
         for (int i = 0; i < 2048; i++)
-                stream_add_frame(&s, FRAME_BIG_ROW, FRAME_MORE, number, NULL, 0);
+                stream_add_frame(&s, FRAME_BIG_ROW, FRAME_MORE, number, "", 1);
         while (write(fd, s.bytes, s.size) > 0)
                 ;
         stream_done(&s);
@@ -731,7 +731,7 @@ static void test_pipe_that_is_never_empty(void) {
                 fake_set_unfinished(&f, 1, 1);
                 n_honest = f.rows.size;
                 n_endless = 0;
-                stream_add_frame(&f.rows, FRAME_BIG_ROW, FRAME_MORE, FAKE_RUN, NULL, 0); /* keeps the pipe readable */
+                stream_add_frame(&f.rows, FRAME_BIG_ROW, FRAME_MORE, FAKE_RUN, "", 1); /* keeps the pipe readable */
                 endless = true;
                 CHECK_INT(sqlipc_query(f.connection, "db", "SELECT 1", &c, NULL), 0);
                 CHECK_INT(sqlipc_cursor_next(c), 1);

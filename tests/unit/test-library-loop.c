@@ -205,7 +205,7 @@ static void test_unread_cursor_is_silent(void) {
         CHECK_INT(next(f.connection, c), 1);
         CHECK_INT(sqlipc_cursor_next(c), -EAGAIN);
         fake_add_rows(&more, FAKE_RUN, 2, 3);
-        stream_add_end(&more, FAKE_RUN, 3);
+        stream_add_end_behind(&more, FAKE_RUN, 3, stream_run_size(&f.rows));
         fake_write(&f, &more);
         stream_done(&more);
         CHECK_INT(turn(f.connection, 5000), 1);

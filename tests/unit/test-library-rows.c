@@ -22,22 +22,27 @@ static void close_all(sd_bus_message *m, int n) {
                 CHECK(sd_bus_message_close_container(m) >= 0);
 }
 
-/* An entry of info: the columns "c" TEXT and "d". */
-static void append_columns(sd_bus_message *m) {
+/* An entry of info: the columns "c" TEXT and "d", or none. */
+static void append_columns(sd_bus_message *m, char kind) {
         CHECK(sd_bus_message_open_container(m, 'e', "sv") >= 0);
         CHECK(sd_bus_message_append(m, "s", "columns") >= 0);
-        CHECK(sd_bus_message_append(m, "v", "a(ssa{sv})", 2, "c", "TEXT", 0, "d", "", 0) >= 0);
+        if (kind == 'z')
+                CHECK(sd_bus_message_append(m, "v", "a(ssa{sv})", 0) >= 0);
+        else
+                CHECK(sd_bus_message_append(m, "v", "a(ssa{sv})", 2, "c", "TEXT", 0, "d", "", 0) >= 0);
         close_all(m, 1);
 }
 
-static void append_tail(sd_bus_message *m, bool columns, bool more) {
+static void append_tail(sd_bus_message *m, char kind) {
+        bool more = !strchr("ewz", kind);
+
         CHECK(sd_bus_message_append(m, "b", more) >= 0);
         CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
-        if (columns)
-                append_columns(m);
+        if (script.n_next == 1 && kind != 'c')
+                append_columns(m, kind);
         CHECK(sd_bus_message_append(m, "{sv}", "x-future", "as", 1, "whatever") >= 0);
         if (!more) {
-                CHECK(sd_bus_message_append(m, "{sv}", "rows", "t", (uint64_t) 77) >= 0);
+                CHECK(sd_bus_message_append(m, "{sv}", "rows", "t", (uint64_t) script.next_row + (kind == 'w')) >= 0);
                 CHECK(sd_bus_message_append(m, "{sv}", "bytes", "t", (uint64_t) 88) >= 0);
                 CHECK(sd_bus_message_append(m, "{sv}", "usec", "t", (uint64_t) 99) >= 0);
         }
@@ -79,7 +84,8 @@ static void append_bad_row(sd_bus_message *m, char kind) {
 }
 
 /* Answers `m` as the script's next letter says:  r: three rows, and more  e: the end  x: an error of the run
- * c: columns are missing  q: another signature  h: nothing yet  else: a row that cannot be. */
+ * c: columns are missing  q: another signature  h: nothing yet  w: the end, of one row more than came
+ * z: the end of a result without columns  else: a row that cannot be. */
 static int answer_next_rows(FakeService *f, sd_bus_message *m) {
         char kind = *script.script ? *script.script++ : 'r';
         sd_bus_message *reply = NULL;
@@ -97,10 +103,10 @@ static int answer_next_rows(FakeService *f, sd_bus_message *m) {
         CHECK(sd_bus_message_open_container(reply, 'a', "av") >= 0);
         if (kind == 'r' || kind == 'c')
                 append_good_rows(reply, 3);
-        else if (kind != 'e')
+        else if (!strchr("ewz", kind))
                 append_bad_row(reply, kind);
         close_all(reply, 1);
-        append_tail(reply, script.n_next == 1 && kind != 'c', kind != 'e');
+        append_tail(reply, kind);
         CHECK(sd_bus_send(f->bus, reply, NULL) >= 0);
         sd_bus_message_unref(reply);
         return 1;
@@ -164,7 +170,7 @@ static void test_blocks(void) {
         check_rows(c, 2, 21);
         check_end(c);
         sqlipc_cursor_get_totals(c, &rows, &bytes, &usec);
-        CHECK(rows == 77 && bytes == 88 && usec == 99);
+        CHECK(rows == (uint64_t) script.next_row && bytes == 88 && usec == 99);
         sqlipc_cursor_close(c);
         CHECK_INT(f.n_cancel, 0); /* the service has forgotten it */
         for (size_t i = 0; i < N_ELEMENTS(script.sizes); i++)
@@ -216,6 +222,32 @@ static void test_replies_that_cannot_be(void) {
                 check_refused_reply(first, 0);
         }
         check_refused_reply("c", 0);
+}
+
+/* The service says at the end that there were more rows than came. */
+static void test_wrong_total(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+
+        start(&f, "rw");
+        c = query(&f);
+        check_rows(c, 1, 3);
+        CHECK_INT(sqlipc_cursor_next(c), -EBADMSG);
+        sqlipc_cursor_close(c);
+        stop(&f);
+}
+
+static void test_no_columns(void) {
+        FakeService f;
+        sqlipc_cursor *c;
+
+        start(&f, "z");
+        c = query(&f);
+        check_end(c);
+        CHECK_INT(sqlipc_column_count(c), 0);
+        sqlipc_cursor_close(c);
+        CHECK_INT(f.n_cancel, 0);
+        stop(&f);
 }
 
 static void test_error_behind_rows(void) {
@@ -431,6 +463,8 @@ int main(void) {
                 TEST(test_blocks),
                 TEST(test_reads_ahead),
                 TEST(test_replies_that_cannot_be),
+                TEST(test_wrong_total),
+                TEST(test_no_columns),
                 TEST(test_error_behind_rows),
                 TEST(test_cancel),
                 TEST(test_service_lost),

@@ -187,7 +187,7 @@ static void test_every_value(void) {
 }
 
 static void encode_counters(Stream *s, uint64_t run) {
-        const EndCounters counters = { 1, 2, 3, 4, 5, UINT64_MAX, 7 };
+        const EndCounters counters = { 0, stream_run_size(s), 3, 4, 5, UINT64_MAX, 7 };
         PageEncoder e;
 
         encoder_new(&e, PAGE, run);
@@ -250,7 +250,7 @@ static void test_error_and_counters(void) {
         CHECK(memcmp(d.error_message, message, sizeof message) == 0 && d.error_message[sizeof message] == 0);
         CHECK_INT(page_decoder_next(&d), PAGE_COLUMNS);
         CHECK_INT(page_decoder_next(&d), PAGE_END);
-        CHECK(d.run == 79 && d.end_counters.n_rows == 1 && d.end_counters.n_bytes == 2 && d.end_counters.usec == 3);
+        CHECK(d.run == 79 && d.end_counters.n_rows == 0 && d.end_counters.n_bytes == 40 && d.end_counters.usec == 3);
         CHECK(d.end_counters.vm_steps == 4 && d.end_counters.fullscan_steps == 5);
         CHECK(d.end_counters.sorts == UINT64_MAX && d.end_counters.autoindexes == 7);
         CHECK_INT(page_decoder_next(&d), PAGE_MORE);
@@ -333,7 +333,7 @@ static void test_big_rows(void) {
 
 /* ---- the order of things ---------- */
 
-/* Four runs: one complete, one that fails first, one that ends in a series, one that fails in COLUMNS. */
+/* Five runs: one complete, one that fails first, one without rows, one that fails in COLUMNS, one that fails in a row. */
 static void make_runs(Stream *s) {
         Stream row = STREAM_INIT, rows = STREAM_INIT, columns = STREAM_INIT;
 
@@ -351,7 +351,6 @@ static void make_runs(Stream *s) {
 
         stream_add_columns_payload(&columns, 2, PAGE);
         stream_add_series(s, FRAME_COLUMNS, 3, &columns, 9, 0);
-        stream_add_series(s, FRAME_BIG_ROW, 3, &row, 5, FRAME_MORE);
         stream_add_end(s, 3, 0);
 
         stream_add_series(s, FRAME_COLUMNS, 4, &columns, 20, FRAME_MORE);
@@ -371,13 +370,31 @@ static void test_several_runs(void) {
         Stream s = STREAM_INIT;
 
         snprintf(expected, sizeof expected,
-                 "run 1 4096\ncolumn x63 -\n%s%s%s%send 4 0 0 0 0 0 0\n"
+                 "run 1 4096\ncolumn x63 -\n%s%s%s%send 4 216 0 0 0 0 0\n"
                  "run 2 -\nerror 27 1 -1 x6c6f636b6564\n"
-                 "run 3 4096\ncolumn x63 -\ncolumn x63 -\nend 0 0 0 0 0 0 0\n"
+                 "run 3 4096\ncolumn x63 -\ncolumn x63 -\nend 0 120 0 0 0 0 0\n"
                  "run 4 -\nerror 30 1 -1 x\n"
                  "run 5 4096\ncolumn x63 -\nerror 30 1 -1 x78\n", row, row, row, row);
         make_runs(&s);
         check_lines(&s, expected);
+        stream_done(&s);
+}
+
+/* Fields and items of a later writer, in a result without columns and in an ERROR. */
+static void test_later_fields(void) {
+        Stream s = STREAM_INIT, columns = STREAM_INIT, error = STREAM_INIT;
+
+        stream_add_columns_payload(&columns, 0, PAGE);
+        stream_add_item(&columns, 7, "ab", 2);
+        stream_add_item(&columns, UINT32_MAX, "", 0);
+        stream_take_frame(&s, FRAME_COLUMNS, 0, 1, &columns);
+        stream_add_end_with(&s, 1, 0, s.size, PAGE - FRAME_HEADER_SIZE);
+
+        stream_add(&error, "\1\0\0\0\0\0\0\0\xff\xff\xff\xff\1\0\0\0x", 18);
+        stream_add_item(&error, 1, "c", 1);
+        stream_take_frame(&s, FRAME_ERROR, 0, 2, &error);
+        check_lines(&s, "run 1 4096\ncolumns-item 7 x6162\ncolumns-item 4294967295 x\nend 0 48 0 0 0 0 0\n"
+                        "run 2 -\nerror-item 1 x63\nerror 1 0 -1 x78\n");
         stream_done(&s);
 }
 
@@ -635,6 +652,7 @@ int main(void) {
                 TEST(test_many_columns),
                 TEST(test_big_rows),
                 TEST(test_several_runs),
+                TEST(test_later_fields),
                 TEST(test_truncated),
                 TEST(test_flipped),
                 TEST(test_growth),

@@ -136,6 +136,10 @@ static void test_bad_order(void) {
         check_refused("ROWS in a BIG_ROW", &s, -EBADMSG);
         s = in_run(1);
         stream_add_frame(&s, FRAME_BIG_ROW, FRAME_MORE, 1, ROW_NULL, 3);
+        stream_add_end(&s, 1, 0);
+        check_refused("END in a BIG_ROW", &s, -EBADMSG);
+        s = in_run(1);
+        stream_add_frame(&s, FRAME_BIG_ROW, FRAME_MORE, 1, ROW_NULL, 3);
         stream_add_columns(&s, 1, 1, PAGE);
         check_refused("COLUMNS in a BIG_ROW", &s, -EBADMSG);
         stream_done(&columns);
@@ -226,7 +230,6 @@ static void test_bad_columns(void) {
         } payloads[] = {
                 { "nothing", "", 0 },
                 { "half a head", "\1\0\0\0\0\x10\0", 7 },
-                { "no columns", "\0\0\0\0\0\x10\0\0", 8 },
                 { "no ends", "\1\0\0\0\0\x10\0\0", 8 },
                 { "half of the ends", "\1\0\0\0\0\x10\0\0\2\0\0\0\2\0\0", 15 },
                 { "no strings", "\1\0\0\0\0\x10\0\0\2\0\0\0\2\0\0\0", 16 },
@@ -236,7 +239,11 @@ static void test_bad_columns(void) {
                 { "decreasing ends", "\1\0\0\0\0\x10\0\0\2\0\0\0\1\0\0\0a\0", 18 },
                 { "end outside", "\1\0\0\0\0\x10\0\0\2\0\0\0\4\0\0\0a\0b", 19 },
                 { "end far outside", "\1\0\0\0\0\x10\0\0\2\0\0\0\xff\xff\xff\xff" "a\0", 18 },
-                { "bytes behind", "\1\0\0\0\0\x10\0\0\2\0\0\0\2\0\0\0a\0\0", 19 },
+                { "half of an item", "\1\0\0\0\0\x10\0\0\2\0\0\0\2\0\0\0a\0\0", 19 },
+                { "an item without its size", "\0\0\0\0\0\x10\0\0\1\0\0\0\0\0\0", 15 },
+                { "an item that is not there whole", "\0\0\0\0\0\x10\0\0\1\0\0\0\3\0\0\0ab", 18 },
+                { "an item of 4 GiB", "\0\0\0\0\0\x10\0\0\1\0\0\0\xff\xff\xff\xff" "ab", 18 },
+                { "a byte behind an item", "\0\0\0\0\0\x10\0\0\1\0\0\0\2\0\0\0ab\0", 19 },
                 { "32768 columns", "\0\x80\0\0\0\x10\0\0\2\0\0\0\2\0\0\0a\0", 18 },
                 { "2^29 columns", "\0\0\0\x20\0\x10\0\0\2\0\0\0\2\0\0\0a\0", 18 },
                 { "2^32 - 1 columns", "\xff\xff\xff\xff\0\x10\0\0\2\0\0\0\2\0\0\0a\0", 18 },
@@ -263,16 +270,16 @@ static void test_bad_columns(void) {
 }
 
 static void test_bad_ends(void) {
-        static const char zeros[64];
         Stream s;
 
-        for (size_t size = 0; size <= sizeof zeros; size += size == 48 ? 7 : 1) {
-                if (size == FRAME_END_SIZE)
-                        continue;
+        for (size_t size = 0; size < FRAME_END_SIZE; size++) {
                 s = in_run(1);
-                stream_add_frame(&s, FRAME_END, 0, 1, zeros, size);
+                stream_add_end_with(&s, 1, 0, stream_run_size(&s), size);
                 check_refused("size of END", &s, -EBADMSG);
         }
+        s = in_run(1);
+        stream_add_end_with(&s, 1, 0, stream_run_size(&s), PAGE - FRAME_HEADER_SIZE + 1);
+        check_refused("END larger than a page", &s, -EBADMSG);
 
         for (size_t size = 0; size <= 16; size++) {
                 s = STREAM_INIT;
@@ -293,10 +300,63 @@ static void test_bad_ends(void) {
         check_refused("message without NUL", &s, -EBADMSG);
         s = STREAM_INIT;
         stream_add_frame(&s, FRAME_ERROR, 0, 1, "\1\0\0\0\0\0\0\0\xff\xff\xff\xff\0\0\0\0\0", 18);
-        check_refused("bytes behind the message", &s, -EBADMSG);
+        check_refused("half of an item behind the message", &s, -EBADMSG);
         s = STREAM_INIT;
         stream_add_frame(&s, FRAME_ERROR, 0, 1, "\1\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff", 17);
         check_refused("message of 4 GiB", &s, -EBADMSG);
+}
+
+/* Two runs of which the second says something else than what came. */
+static void test_bad_totals(void) {
+        static const int64_t wrong[][2] = {
+                { 1, 0 }, { -1, 0 }, { 0, 1 }, { 0, -1 }, { 0, 8 }, { INT64_MIN, 0 }, { 0, INT64_MIN },
+        };
+
+        for (size_t i = 0; i <= N_ELEMENTS(wrong); i++) {
+                Stream s = in_run(1), row = STREAM_INIT;
+                const int64_t *difference = i == 0 ? (const int64_t[]) { 0, 0 } : wrong[i - 1];
+
+                stream_add_end(&s, 1, 0);
+                stream_add_columns(&s, 1, 1, PAGE);
+                stream_add_blob_row(&row, 9);
+                stream_add_series(&s, FRAME_BIG_ROW, 1, &row, 4, 0);
+                stream_add_frame(&s, FRAME_ROWS, 0, 1, ROWS_NULL, 9);
+                stream_add_end_with(&s, 1, 2 + (uint64_t) difference[0], stream_run_size(&s) + (uint64_t) difference[1],
+                                    FRAME_END_SIZE);
+                check_refused("totals of END", &s, i == 0 ? 0 : -EBADMSG);
+                stream_done(&row);
+        }
+}
+
+/* A series of them would have no end. */
+static void test_empty_parts(void) {
+        Stream s = STREAM_INIT;
+
+        stream_add_frame(&s, FRAME_COLUMNS, FRAME_MORE, 1, "", 0);
+        check_refused("an empty part of COLUMNS", &s, -EBADMSG);
+        s = in_run(1);
+        stream_add_frame(&s, FRAME_BIG_ROW, FRAME_MORE, 1, "", 0);
+        check_refused("an empty part of BIG_ROW", &s, -EBADMSG);
+        s = in_run(1);
+        stream_add_frame(&s, FRAME_BIG_ROW, FRAME_MORE, 1, ROW_NULL, 5);
+        stream_add_frame(&s, FRAME_BIG_ROW, FRAME_MORE, 1, "", 0);
+        check_refused("an empty part behind another", &s, -EBADMSG);
+        s = in_run(1);
+        stream_add_frame(&s, FRAME_BIG_ROW, FRAME_MORE, 1, ROW_NULL, 5);
+        stream_add_frame(&s, FRAME_BIG_ROW, 0, 1, "", 0);
+        stream_add_end(&s, 1, 1);
+        check_refused("an empty last part, which is none", &s, 0);
+}
+
+/* A row would take no bytes, and one frame could announce billions of them. */
+static void test_rows_without_columns(void) {
+        Stream s = in_run(0);
+
+        stream_add_frame(&s, FRAME_ROWS, 0, 1, "\1\0\0\0", 4);
+        check_refused("ROWS without columns", &s, -EBADMSG);
+        s = in_run(0);
+        stream_add_frame(&s, FRAME_BIG_ROW, 0, 1, "", 0);
+        check_refused("BIG_ROW without columns", &s, -EBADMSG);
 }
 
 /* Parameters travel as a row (daemon/protocol.h): there may be none. */
@@ -471,6 +531,9 @@ int main(void) {
                 TEST(test_bad_rows_frames),
                 TEST(test_bad_columns),
                 TEST(test_bad_ends),
+                TEST(test_bad_totals),
+                TEST(test_empty_parts),
+                TEST(test_rows_without_columns),
                 TEST(test_check_row),
                 TEST(test_row_size_limit),
                 TEST(test_series_without_end),

@@ -32,6 +32,17 @@ static void print_run(FILE *out, const PageDecoder *d, bool *in_run) {
         *in_run = true;
 }
 
+static void print_items(FILE *out, const PageDecoder *d, const char *verb) {
+        Extension rest = d->extension;
+        Item item;
+
+        while (payload_next_item(&rest, &item) > 0) {
+                fprintf(out, "%s %" PRIu32 " x", verb, item.tag);
+                print_hex(out, item.bytes, item.size);
+                fputc('\n', out);
+        }
+}
+
 static void print_columns(FILE *out, const PageDecoder *d) {
         fprintf(out, "run %" PRIu64 " %" PRIu32 "\n", d->run, d->page_size);
         for (unsigned i = 0; i < d->n_columns; i++) {
@@ -52,6 +63,7 @@ static void print_columns(FILE *out, const PageDecoder *d) {
                 print_hex(out, declared_type, declared_type ? (size_t) (next - declared_type) - 1 : 0);
                 fputc('\n', out);
         }
+        print_items(out, d, "columns-item");
 }
 
 static void print_value(FILE *out, PageValue v) {
@@ -101,6 +113,7 @@ void page_text_event(FILE *out, const PageDecoder *d, int event, bool *in_run) {
         }
         case PAGE_ERROR:
                 print_run(out, d, in_run);
+                print_items(out, d, "error-item");
                 fprintf(out, "error %" PRIu32 " %" PRId32 " %" PRId32 " x", d->error_number, d->error_extended_code,
                         d->error_sql_offset);
                 print_hex(out, d->error_message, d->error_message_size + (d->error_message[d->error_message_size] != 0));

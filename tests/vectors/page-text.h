@@ -4,8 +4,10 @@
  *
  *      run NUMBER PAGE_SIZE          PAGE_SIZE is "-" where the run failed before its COLUMNS
  *      column STRING STRING          name and declared type; "-" for an absent one
+ *      columns-item TAG STRING       an item of the extension of COLUMNS, in decimal and by its bytes
  *      row VALUE...                  i:DECIMAL, r:16 hex digits of the bits, t:HEX, b:HEX, n
  *      end DECIMAL...                the seven counters, in the order of the frame
+ *      error-item TAG STRING         the same of the ERROR in the next line
  *      error NUMBER CODE OFFSET STRING
  *
  * A STRING is x and its bytes in hex, so that no byte needs quoting.

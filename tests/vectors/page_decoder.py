@@ -30,10 +30,11 @@ N_COLUMNS_MAX = 32767
 MESSAGE_SIZE_MAX = 2048
 HEADER_SIZE = 16
 
-Columns = namedtuple("Columns", "run page_size columns")  # columns: [(name, declared type or None)]
+# columns: [(name, declared type or None)]; extension: [(tag, bytes)], which this program does not interpret
+Columns = namedtuple("Columns", "run page_size columns extension")
 Row = namedtuple("Row", "run values")
 End = namedtuple("End", "run n_rows n_bytes usec vm_steps fullscan_steps sorts autoindexes")
-Error = namedtuple("Error", "run number extended_code sql_offset message")
+Error = namedtuple("Error", "run number extended_code sql_offset message extension")
 Frame = namedtuple("Frame", "kind more run payload size")
 
 
@@ -57,24 +58,35 @@ def read_ends(data, offset, count):
     return ends
 
 
+def read_extension(data):
+    items, offset = [], 0
+    while offset < len(data):
+        require(len(data) >= offset + 8, "half of an item")
+        tag, size = struct.unpack_from("<II", data, offset)
+        offset += 8
+        require(size <= len(data) - offset, "an item exceeds the payload")
+        items.append((tag, data[offset:offset + size]))
+        offset += size
+    return items
+
+
 def read_columns(payload):
     require(len(payload) >= 8, "short COLUMNS")
     count, page_size = struct.unpack_from("<II", payload)
-    require(1 <= count <= N_COLUMNS_MAX, "number of columns")
+    require(count <= N_COLUMNS_MAX, "number of columns")
     require(PAGE_SIZE_MIN <= page_size <= PAGE_SIZE_MAX and page_size & (page_size - 1) == 0, "page size")
     ends = read_ends(payload, 8, 2 * count)
     strings = payload[8 + 8 * count:]
-    require(ends[-1] == len(strings), "the strings do not end where COLUMNS ends")
-
     found, start = [], 0
     for index, end in enumerate(ends):
+        require(end <= len(strings), "a string exceeds COLUMNS")
         data, start = strings[start:end], end
         if index % 2 == 1 and not data:
             found.append(None)
             continue
         require(data.endswith(b"\0"), "string without NUL")
         found.append(text(data[:-1]))
-    return page_size, list(zip(found[0::2], found[1::2]))
+    return page_size, list(zip(found[0::2], found[1::2])), read_extension(strings[start:])
 
 
 def read_value(kind, data):
@@ -116,16 +128,17 @@ def read_rows(payload, count):
 
 
 def read_end(run, payload):
-    require(len(payload) == 56, "size of END")
-    return End(run, *struct.unpack("<7Q", payload))
+    require(len(payload) >= 56, "short END")
+    return End(run, *struct.unpack_from("<7Q", payload))
 
 
 def read_error(run, payload):
     require(len(payload) >= 17, "short ERROR")
     number, extended_code, sql_offset, size = struct.unpack_from("<IiiI", payload)
     require(number != 0 and sql_offset >= -1 and size <= MESSAGE_SIZE_MAX, "head of ERROR")
-    require(len(payload) == 17 + size and payload[-1] == 0, "message of ERROR")
-    return Error(run, number, extended_code, sql_offset, text(payload[16:-1]))
+    require(len(payload) >= 17 + size and payload[16 + size] == 0, "message of ERROR")
+    message, extension = payload[16:16 + size], read_extension(payload[17 + size:])
+    return Error(run, number, extended_code, sql_offset, text(message), extension)
 
 
 class PageDecoder:
@@ -140,6 +153,7 @@ class PageDecoder:
         self.page_size = page_size_max
         self.series = None      # kind of the continued payload under way
         self.joined = b""
+        self.n_rows = self.n_bytes = 0  # of the run under way, as END counts them
 
     def feed(self, data):
         """Yields Columns, Row, End and Error for whatever `data` completes."""
@@ -159,6 +173,7 @@ class PageDecoder:
         require(version == 1, "version")
         require(kind in (COLUMNS, ROWS, BIG_ROW, END, ERROR), "kind of frame")
         require(flags == 0 or (flags == MORE and kind in (COLUMNS, BIG_ROW)), "flags")
+        require(flags == 0 or size > 0, "an empty part of a series")
         require(frame_size <= self.page_size, "frame larger than a page")
         if len(self.buffer) < frame_size:
             return None
@@ -170,17 +185,17 @@ class PageDecoder:
     def take(self, frame):
         require(self.run in (None, frame.run), "frame of another run")
         if frame.kind in (END, ERROR):
-            require(frame.kind == ERROR or self.n_columns is not None, "END without COLUMNS")
-            self.run, self.n_columns, self.series, self.joined = None, None, None, b""
-            self.page_size = self.page_size_max
-            yield (read_end if frame.kind == END else read_error)(frame.run, frame.payload)
+            yield self.take_last(frame)
             return
 
         require(self.series in (None, frame.kind), "another frame in a series")
         require((frame.kind == COLUMNS) == (self.n_columns is None), "COLUMNS come first, and once")
+        require(frame.kind == COLUMNS or self.n_columns > 0, "rows without columns")
         self.run = frame.run
+        self.n_bytes += frame.size
         if frame.kind == ROWS:
             for values in read_rows(frame.payload, self.n_columns):
+                self.n_rows += 1
                 yield Row(self.run, values)
             return
 
@@ -191,14 +206,28 @@ class PageDecoder:
             return
         payload, self.series, self.joined = self.joined, None, b""
         if frame.kind == COLUMNS:
-            page_size, columns = read_columns(payload)
+            page_size, columns, extension = read_columns(payload)
             require(page_size <= self.page_size_max, "page size")
             self.n_columns, self.page_size = len(columns), page_size
-            yield Columns(self.run, page_size, columns)
+            yield Columns(self.run, page_size, columns, extension)
         else:
             values, end = read_row(payload, 0, self.n_columns)
             require(end == len(payload), "bytes behind a BIG_ROW")
+            self.n_rows += 1
             yield Row(self.run, values)
+
+    def take_last(self, frame):
+        """END or ERROR."""
+        if frame.kind == ERROR:
+            event = read_error(frame.run, frame.payload)
+        else:
+            require(self.n_columns is not None, "END without COLUMNS")
+            require(self.series is None, "END in a series")
+            event = read_end(frame.run, frame.payload)
+            require((event.n_rows, event.n_bytes) == (self.n_rows, self.n_bytes), "totals of END")
+        self.run, self.n_columns, self.series, self.joined = None, None, None, b""
+        self.page_size, self.n_rows, self.n_bytes = self.page_size_max, 0, 0
+        return event
 
 
 def decode(stream, **limits):

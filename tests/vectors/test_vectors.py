@@ -58,19 +58,30 @@ def rows_of(run):
         yield from [row["row"]] * row["repeat"] if isinstance(row, dict) else [row]
 
 
+def item_lines(frame, owner):
+    for tag, data in owner.get("extension", []):
+        yield f"{frame}-item {tag} x{data}"
+
+
 def lines_of_run(run, encode):
     """The lines for one run of the JSON: what a decoder is to find, or with `encode` what the encoder is to be told."""
     yield f"run {run['run']} {run['page_size'] if encode or 'columns' in run else '-'}"
+    if encode and "columns" in run:
+        yield "columns"
     for name, declared_type in run.get("columns", []):
         yield f"column {string_word(name)} {string_word(declared_type)}"
+    yield from item_lines("columns", run)
     for row in rows_of(run):
         yield " ".join(["row", *map(value_word, row)])
     if encode and "partial" in run:
         yield " ".join(["partial", str(run["partial"]["frames"]), *map(value_word, run["partial"]["row"])])
     if "end" in run:
+        if encode and "fields_hex" in run["end"]:
+            yield f"end-fields x{run['end']['fields_hex']}"
         yield " ".join(["end", *(str(run["end"][name]) for name in COUNTERS)])
     else:
         error = run["error"]
+        yield from item_lines("error", error)
         yield f"error {error['number']} {error['extended_code']} {error['sql_offset']} {string_word(error['message'])}"
 
 
@@ -102,6 +113,10 @@ def python_string_word(value):
     return "-" if value is None else "x" + value.encode("utf-8", "surrogateescape").hex()
 
 
+def python_item_lines(frame, event):
+    return [f"{frame}-item {tag} x{data.hex()}" for tag, data in event.extension]
+
+
 def lines_of_python(stream, chunk):
     """What page_decoder.py finds, fed in pieces of `chunk` bytes."""
     decoder, lines, in_run = page_decoder.PageDecoder(), [], False
@@ -110,6 +125,7 @@ def lines_of_python(stream, chunk):
             if isinstance(event, page_decoder.Columns):
                 lines.append(f"run {event.run} {event.page_size}")
                 lines += [f"column {python_string_word(a)} {python_string_word(b)}" for a, b in event.columns]
+                lines += python_item_lines("columns", event)
                 in_run = True
                 continue
             if not in_run:
@@ -120,6 +136,7 @@ def lines_of_python(stream, chunk):
             elif isinstance(event, page_decoder.End):
                 lines.append(" ".join(["end", *map(str, event[1:])]))
             else:
+                lines += python_item_lines("error", event)
                 lines.append(f"error {event.number} {event.extended_code} {event.sql_offset} "
                              + python_string_word(event.message))
     decoder.close()
@@ -221,6 +238,23 @@ def decoders_agree(path, name, stream):
         same(as_python_holds(by_c.decode().splitlines()), by_python)
 
 
+def refused_streams():
+    for part in (FOLDER / "refused.txt").read_text(encoding="ascii").split("\n\n")[1:]:
+        why, _, data = part.partition(":\n")
+        yield why, bytes.fromhex(data)
+
+
+def refused(path, stream):
+    """Both decoders refuse it before its end, which would be an error of its own."""
+    if tool(path, "decode", stream) is not None:
+        raise AssertionError("the C decoder takes it")
+    try:
+        decoded = list(page_decoder.PageDecoder().feed(stream))
+    except page_decoder.BrokenStream:
+        return
+    raise AssertionError(f"page_decoder.py takes it: {decoded}")
+
+
 def checks(path):
     names = sorted(file.stem for file in FOLDER.glob("*.json"))
     for name in names:
@@ -233,6 +267,8 @@ def checks(path):
         yield f"{name}: decoded by Python in pieces", lambda s=stream, e=lines: same(lines_of_python(s, 7), e)
         yield f"{name}: END tells the truth", lambda v=vector, s=stream: counts_are_true(v, s)
         yield f"{name}: both decoders refuse the same", lambda n=name, s=stream: decoders_agree(path, n, s)
+    for why, stream in refused_streams():
+        yield f"refused: {why}", lambda s=stream: refused(path, s)
     yield "every stream has its JSON", lambda: same(sorted(file.stem for file in FOLDER.glob("*.hex")), names)
     yield "the example of sqlipc-page(5)", lambda: same(
         example_of_man_page(), read_hex((FOLDER / "example.hex").read_text(encoding="ascii")))

@@ -6,9 +6,11 @@
  *      vector-tool decode   page stream -> lines of page-text.h
  *      vector-tool encode   the same lines -> page stream
  *
- * encode packs as many whole frames into a page as fit, as a writer does that is never kept waiting. It knows one line more:
+ * encode packs as many whole frames into a page as fit, as a writer does that is never kept waiting. It knows more lines:
  *
+ *      columns                   behind "run", if the run has COLUMNS
  *      partial FRAMES VALUE...   a row as BIG_ROW of which only the first FRAMES frames are written
+ *      end-fields STRING         bytes behind the counters of the END in the next line
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -30,6 +32,9 @@ typedef struct Writer {
         uint8_t ends[8 * SQLIPC_N_COLUMNS_MAX], strings[SQLIPC_COLUMNS_SIZE_MAX];
         uint32_t n_columns;
         size_t strings_size;
+        bool columns_are_due;
+        uint8_t behind[1024]; /* items of the next COLUMNS or ERROR, or fields of the next END */
+        size_t behind_size;
 } Writer;
 
 static void flush(Writer *w) {
@@ -144,7 +149,45 @@ static void write_columns(Writer *w) {
         append(w, FRAME_COLUMNS, head, sizeof head, &n_frames);
         append(w, FRAME_COLUMNS, w->ends, (size_t) 8 * w->n_columns, &n_frames);
         append(w, FRAME_COLUMNS, w->strings, w->strings_size, &n_frames);
+        append(w, FRAME_COLUMNS, w->behind, w->behind_size, &n_frames);
         page_encoder_end_part(&w->encoder, false);
+        w->columns_are_due = false;
+        w->strings_size = w->behind_size = 0;
+}
+
+static void add_behind(Writer *w, char *string) {
+        size_t size = parse_hex(string + 1);
+
+        if (size > sizeof w->behind - w->behind_size)
+                die("too many bytes behind a payload");
+        memcpy(w->behind + w->behind_size, string + 1, size);
+        w->behind_size += size;
+}
+
+static void add_item(Writer *w, char *line) {
+        uint64_t tag = parse_unsigned(next_word(&line), 10);
+        size_t head = w->behind_size;
+
+        if (ITEM_HEAD_SIZE > sizeof w->behind - head)
+                die("too many items");
+        w->behind_size += ITEM_HEAD_SIZE;
+        add_behind(w, next_word(&line));
+        store_le32(w->behind + head, (uint32_t) tag);
+        store_le32(w->behind + head + 4, (uint32_t) (w->behind_size - head - ITEM_HEAD_SIZE));
+}
+
+/* What a later writer puts behind the END or ERROR at `start`, the last frame of the page. */
+static void extend_last_frame(Writer *w, size_t start) {
+        uint8_t *frame = w->page + start;
+        size_t size = load_le32(frame), padded = FRAME_HEADER_SIZE + frame_padded(size + w->behind_size);
+
+        if (padded > w->encoder.page_size - start)
+                die("no room behind the last frame");
+        memset(frame + FRAME_HEADER_SIZE + size, 0, padded - FRAME_HEADER_SIZE - size);
+        memcpy(frame + FRAME_HEADER_SIZE + size, w->behind, w->behind_size);
+        store_le32(frame, (uint32_t) (size + w->behind_size));
+        w->encoder.fill = start + padded;
+        w->behind_size = 0;
 }
 
 static void add_value(PageEncoder *e, char *word) {
@@ -218,10 +261,14 @@ static void write_end(Writer *w, char *line) {
                 v[i] = parse_unsigned(next_word(&line), 10);
         const EndCounters counters = { v[0], v[1], v[2], v[3], v[4], v[5], v[6] };
 
+        size_t start = page_encoder_finish(&w->encoder);
+
         if (!page_encoder_end(&w->encoder, &counters)) {
                 flush(w);
+                start = 0;
                 page_encoder_end(&w->encoder, &counters);
         }
+        extend_last_frame(w, start);
         flush(w);
 }
 
@@ -229,28 +276,34 @@ static void write_error(Writer *w, char *line) {
         uint32_t number = (uint32_t) parse_unsigned(next_word(&line), 10);
         int32_t code = (int32_t) parse_signed(next_word(&line)), offset = (int32_t) parse_signed(next_word(&line));
         char *message = next_word(&line) + 1;
-        size_t size = parse_hex(message);
+        size_t size = parse_hex(message), start = page_encoder_finish(&w->encoder);
 
         if (!page_encoder_error(&w->encoder, number, code, offset, message, size)) {
                 flush(w);
+                start = 0;
                 page_encoder_error(&w->encoder, number, code, offset, message, size);
         }
+        extend_last_frame(w, start);
         flush(w);
 }
 
 static void encode_line(Writer *w, char *line) {
         const char *verb = next_word(&line);
 
-        if (w->strings_size > 0 && strcmp(verb, "column") != 0) {
+        if (w->columns_are_due && strncmp(verb, "column", strlen("column")) != 0)
                 write_columns(w);
-                w->strings_size = 0;
-        }
         if (strcmp(verb, "run") == 0) {
                 uint64_t run = parse_unsigned(next_word(&line), 10), page_size = parse_unsigned(next_word(&line), 10);
 
                 page_encoder_init(&w->encoder, w->page, page_size, run);
                 w->n_columns = 0;
-        } else if (strcmp(verb, "column") == 0) {
+        } else if (strcmp(verb, "columns") == 0)
+                w->columns_are_due = true;
+        else if (strcmp(verb, "columns-item") == 0 || strcmp(verb, "error-item") == 0)
+                add_item(w, line);
+        else if (strcmp(verb, "end-fields") == 0)
+                add_behind(w, next_word(&line));
+        else if (strcmp(verb, "column") == 0) {
                 if (w->n_columns == SQLIPC_N_COLUMNS_MAX)
                         die("too many columns");
                 add_string(w, next_word(&line), 2 * w->n_columns);

@@ -24,6 +24,7 @@ typedef struct Writer {
         int fds[2];
         PageEncoder encoder;
         sqlite3_stmt *statement;
+        EndCounters counters;
 } Writer;
 
 static int send_page(Writer *w) {
@@ -36,8 +37,21 @@ static int send_page(Writer *w) {
                         return -errno;
                 sent += (size_t) n;
         }
+        w->counters.n_bytes += size;
         page_encoder_clear(&w->encoder);
         return 0;
+}
+
+static int send_end(Writer *w) {
+        EndCounters counters = w->counters;
+        int r = 0;
+
+        counters.n_bytes += page_encoder_finish(&w->encoder);
+        if (!page_encoder_end(&w->encoder, &counters)) {
+                r = send_page(w);
+                (void) page_encoder_end(&w->encoder, &counters);
+        }
+        return r < 0 ? r : send_page(w);
 }
 
 /* As the service does it. 0: no room. */
@@ -89,11 +103,10 @@ static void encode_columns(Writer *w, uint32_t n_columns) {
 
 static int send_rows(Writer *w) {
         unsigned n_columns = (unsigned) sqlite3_column_count(w->statement);
-        EndCounters counters = {};
         int code, r = 0;
 
         encode_columns(w, n_columns);
-        while (r >= 0 && (code = sqlite3_step(w->statement)) == SQLITE_ROW)
+        for (; r >= 0 && (code = sqlite3_step(w->statement)) == SQLITE_ROW; w->counters.n_rows++)
                 while (r >= 0 && !encode_row(w, n_columns)) {
                         if (page_encoder_is_empty(&w->encoder))
                                 return -EMSGSIZE;
@@ -101,11 +114,7 @@ static int send_rows(Writer *w) {
                 }
         if (r >= 0 && code != SQLITE_DONE)
                 return -EIO;
-        if (r >= 0 && !page_encoder_end(&w->encoder, &counters)) {
-                r = send_page(w);
-                (void) page_encoder_end(&w->encoder, &counters);
-        }
-        return r < 0 ? r : send_page(w);
+        return r < 0 ? r : send_end(w);
 }
 
 static int serve(int fd, void *userdata) {
