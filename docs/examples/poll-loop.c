@@ -3,6 +3,8 @@
  * Rows in a loop of poll(): the library never waits, so this program can wait for anything else beside it; here for
  * standard input, where any line cancels the query. Compare plain-loop.c.
  */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime(), which -std=c99 hides */
+
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -30,8 +32,8 @@ static int run(sqlipc_connection *connection, sqlipc_cursor *cursor) {
 
         for (;;) {
                 struct pollfd fds[2] = {
-                        { .fd = sqlipc_get_fd(connection), .events = (short) sqlipc_get_events(connection) },
-                        { .fd = reading ? STDIN_FILENO : -1, .events = POLLIN },
+                        { sqlipc_get_fd(connection), (short) sqlipc_get_events(connection), 0 },
+                        { reading ? STDIN_FILENO : -1, POLLIN, 0 },
                 };
                 uint64_t until;
 

@@ -5,6 +5,8 @@
  *
  * Cursors that have much to give must not starve the rest of the loop: step() takes a few rows, and comes back.
  */
+#define _POSIX_C_SOURCE 200809L /* CLOCK_MONOTONIC, which -std=c99 hides */
+
 #include <errno.h>
 #include <sys/epoll.h>
 #include <systemd/sd-event.h>
@@ -50,15 +52,15 @@ static int step(Reader *reader, sd_event *event) {
 }
 
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
-        return step(userdata, sd_event_source_get_event(source));
+        return step((Reader *) userdata, sd_event_source_get_event(source));
 }
 
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
-        return step(userdata, sd_event_source_get_event(source));
+        return step((Reader *) userdata, sd_event_source_get_event(source));
 }
 
 static int on_again(sd_event_source *source, void *userdata) {
-        return step(userdata, sd_event_source_get_event(source));
+        return step((Reader *) userdata, sd_event_source_get_event(source));
 }
 
 static int run(Reader *reader) {
