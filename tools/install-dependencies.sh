@@ -20,9 +20,10 @@ demo=("${build[@]}" systemd dbus-daemon)
 package=("${build[@]}" build-essential debhelper lintian systemd)
 # The second compiler; C++ for the public header; sqlite3's shell, whose output ours is compared with; the container of
 # the system suite, with polkit and a bus for each user in it; the second shell that completes; what draws charts; a
-# terminal's screen for what is typed at a prompt; the pager.
+# terminal's screen for what is typed at a prompt; the pager; Qt's generator of code for D-Bus interfaces (of Qt 5, and
+# without Qt's headers, which are 30 packages: the test that compiles its output is skipped without them).
 test=("${demo[@]}" "${package[@]}" clang g++ binutils git sqlite3 util-linux python3-gi dbus dbus-broker systemd-container
-    systemd-sysv polkitd dbus-user-session libpam-systemd zsh gnuplot-nox python3-pyte less)
+    systemd-sysv polkitd dbus-user-session libpam-systemd zsh gnuplot-nox python3-pyte less qtbase5-dev-tools)
 # The rivals that the benchmarks measure: MariaDB's programs without its service (PostgreSQL has no such package), and
 # my_print_defaults, which mariadb-install-db calls and which is in mariadb-client-core. strace counts system calls.
 bench=("${demo[@]}" gnuplot-nox postgresql libpq-dev mariadb-server-core mariadb-client-core libmariadb-dev strace)

@@ -15,7 +15,9 @@ def shape(interface):
     """An interface as comparable data; the order of members does not matter, that of arguments does."""
 
     def annotations(element):
-        return {a.get("name"): a.get("value") for a in element.findall("annotation")}
+        """All but those for a generator of code, which sd-bus cannot tell."""
+        found = {a.get("name"): a.get("value") for a in element.findall("annotation")}
+        return {name: value for name, value in found.items() if not name.startswith("org.qtproject.QtDBus.")}
 
     return {
         "methods": {
