@@ -41,7 +41,7 @@ def gdbus_codegen():
     gio = flags("gio-unix-2.0")
     with tempfile.TemporaryDirectory() as folder:
         made = pathlib.Path(folder) / "generated"
-        call("gdbus-codegen", "--c-namespace", "Sqlipc", "--c-generate-object-manager", "--generate-c-code", made, *INTERFACES)
+        call("gdbus-codegen", "--c-namespace", "Sqlipc", "--generate-c-code", made, *INTERFACES)
         call("cc", "-std=gnu11", "-fsyntax-only", "-Wall", "-Werror", *gio, f"{made}.c")
 
 
