@@ -6,6 +6,7 @@
 #include "connection.h"
 #include "sqlipc-errors.h"
 #include "sqlipc-names.h"
+#include "sqlipc-page.h"
 
 struct Call {
         sqlipc_connection *connection; /* NULL: abandoned */
@@ -95,10 +96,20 @@ int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_
         return 0;
 }
 
-int call_append_options(sd_bus_message *m, uint64_t run_timeout_usec) {
-        if (run_timeout_usec == UINT64_MAX)
-                return sd_bus_message_append(m, "a{sv}", 1, "error-details", "b", 1);
-        return sd_bus_message_append(m, "a{sv}", 2, "error-details", "b", 1, "timeout-usec", "t", run_timeout_usec);
+int call_append_options(sd_bus_message *m, bool pages, uint64_t run_timeout_usec) {
+        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+
+        if (r >= 0)
+                r = sd_bus_message_append(m, "{sv}", "error-details", "b", 1);
+        if (r >= 0 && pages)
+                r = sd_bus_message_append(m, "{sv}", "page-version", "u", (uint32_t) SQLIPC_PAGE_VERSION);
+        if (r >= 0 && run_timeout_usec != UINT64_MAX)
+                r = sd_bus_message_append(m, "{sv}", "timeout-usec", "t", run_timeout_usec);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int call_check_page_version(uint32_t version) {
+        return version >= 1 && version <= SQLIPC_PAGE_VERSION ? 0 : -EBADMSG;
 }
 
 Call *call_free(Call *call) {

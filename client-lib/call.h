@@ -28,8 +28,12 @@ int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_
              void *userdata, uint64_t usec);
 
 /* The options of Prepare, Fetch, Query and OpenRows. Errors tell SQLite's code and the offset into the SQL, which
- * error_set_reply() reads. `run_timeout_usec`: UINT64_MAX for none, as for Prepare. */
-int call_append_options(sd_bus_message *m, uint64_t run_timeout_usec);
+ * error_set_reply() reads. `pages`: the method agrees on pages, so it is told the highest version that we read.
+ * `run_timeout_usec`: UINT64_MAX for none, as for Prepare. */
+int call_append_options(sd_bus_message *m, bool pages, uint64_t run_timeout_usec);
+
+/* Checks the version that the service writes. -EBADMSG: none that we offered. */
+int call_check_page_version(uint32_t version);
 
 /* Forgets the call: on_reply will not be called. Accepts NULL. Returns NULL. */
 Call *call_free(Call *call);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "call.h"
 #include "channel.h"
 #include "connection.h"
 #include "dictionary.h"
@@ -67,7 +68,7 @@ void channels_free(sqlipc_connection *c) {
 /* ---- Opening and closing ------------------------------------------------------------------------------------------ */
 
 typedef struct ChannelInfo {
-        uint32_t page_size;
+        uint32_t page_size, page_version;
         bool read_only;
 } ChannelInfo;
 
@@ -76,6 +77,8 @@ static int read_info(sd_bus_message *reply, const char *key, const char *type, v
 
         if (strcmp(key, "page-size") == 0 && strcmp(type, "u") == 0)
                 return sd_bus_message_read(reply, "v", "u", &info->page_size);
+        if (strcmp(key, "page-version") == 0 && strcmp(type, "u") == 0)
+                return sd_bus_message_read(reply, "v", "u", &info->page_version);
         if (strcmp(key, "readonly") == 0 && strcmp(type, "b") == 0)
                 return dictionary_read_bool(reply, &info->read_only);
         return 0;
@@ -96,13 +99,16 @@ static bool is_stream_socket(int fd) {
 static int take_socket(Channel *ch, sd_bus_message *reply) {
         const char *sender = sd_bus_message_get_sender(reply);
         _cleanup_free_ char *owner = NULL;
-        ChannelInfo info = { .page_size = 0 };
+        ChannelInfo info = { .page_version = 1 };
         int fd, copy, r;
 
         r = sd_bus_message_read(reply, "h", &fd);
         if (r < 0)
                 return r;
         r = dictionary_read(reply, read_info, &info);
+        if (r < 0)
+                return r;
+        r = call_check_page_version(info.page_version);
         if (r < 0)
                 return r;
         if (info.page_size < SQLIPC_PAGE_SIZE_MIN || info.page_size > SQLIPC_PAGE_SIZE_MAX)
@@ -179,7 +185,8 @@ int channel_open(Channel *ch) {
         r = connection_new_call(ch->connection, &m, NULL, ch->path, "OpenChannel");
         if (r < 0)
                 return r;
-        r = sd_bus_message_append(m, "a{sv}", 1, "page-size", "u", (uint32_t) CHANNEL_READ_SIZE);
+        r = sd_bus_message_append(m, "a{sv}", 2, "page-size", "u", (uint32_t) CHANNEL_READ_SIZE, "page-version", "u",
+                                  (uint32_t) SQLIPC_PAGE_VERSION);
         if (r < 0)
                 return r;
         r = call_new(&ch->call, ch->connection, m, on_open_reply, NULL, ch, UINT64_MAX);

@@ -56,7 +56,7 @@ static int new_fetch(sqlipc_cursor *c, sd_bus_message **ret) {
         r = append_parameters(m, b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters);
         if (r < 0)
                 return r;
-        r = call_append_options(m, c->run_timeout_usec);
+        r = call_append_options(m, false, c->run_timeout_usec);
         if (r < 0)
                 return r;
         *ret = steal(m);

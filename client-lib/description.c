@@ -2,6 +2,7 @@
 /* Columns and parameters as Prepare and Query describe them. Library. */
 #include <string.h>
 
+#include "call.h"
 #include "dictionary.h"
 #include "statement.h"
 
@@ -140,6 +141,17 @@ int description_read_columns(Description *d, sd_bus_message *reply) {
         return r < 0 ? r : 1;
 }
 
+static int read_page_version(sd_bus_message *reply) {
+        uint32_t version;
+        int r;
+
+        r = sd_bus_message_read(reply, "v", "u", &version);
+        if (r < 0)
+                return r;
+        r = call_check_page_version(version);
+        return r < 0 ? r : 1;
+}
+
 static int read_info(sd_bus_message *reply, const char *key, const char *type, void *userdata) {
         Description *d = userdata;
 
@@ -149,6 +161,8 @@ static int read_info(sd_bus_message *reply, const char *key, const char *type, v
                 return sd_bus_message_read(reply, "v", "u", &d->page_size);
         if (strcmp(key, "readonly") == 0 && strcmp(type, "b") == 0)
                 return dictionary_read_bool(reply, &d->read_only);
+        if (strcmp(key, "page-version") == 0 && strcmp(type, "u") == 0)
+                return read_page_version(reply);
         return 0;
 }
 

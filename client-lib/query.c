@@ -72,7 +72,7 @@ int query_new_call(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
         r = append_parameters(m, parameters, n_parameters, n_positional_min);
         if (r < 0)
                 return r;
-        r = call_append_options(m, c->run_timeout_usec);
+        r = call_append_options(m, strcmp(method, "Query") == 0, c->run_timeout_usec);
         if (r < 0)
                 return r;
         *ret = steal(m);

@@ -4,6 +4,7 @@
  *
  * A method that needs a worker is answered later, by one of the reply_... functions at STARTED, or by whatever ends its run.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,16 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Parameters, parameters_done)
 
 /* ---- Replies ---- */
 
+/* Every client reads version 1, so no offer needs to be kept until the reply. */
+static_assert(SQLIPC_PAGE_VERSION == 1, "a second version is chosen per statement and run: keep what the client offered");
+
+/* What the service says of its pages: their size and version. */
+static int append_pages(sd_bus_message *m, uint32_t page_size) {
+        int r = sd_bus_message_append(m, "{sv}", "page-size", "u", page_size);
+
+        return r < 0 ? r : sd_bus_message_append(m, "{sv}", "page-version", "u", (uint32_t) SQLIPC_PAGE_VERSION);
+}
+
 static int append_info(Reply *reply, const Started *started, uint32_t page_size) {
         sd_bus_message *m = reply->message;
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
@@ -41,7 +52,7 @@ static int append_info(Reply *reply, const Started *started, uint32_t page_size)
         if (r >= 0)
                 r = sd_bus_message_append(m, "{sv}", "readonly", "b", started->read_only);
         if (r >= 0 && page_size > 0)
-                r = sd_bus_message_append(m, "{sv}", "page-size", "u", page_size);
+                r = append_pages(m, page_size);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
@@ -92,7 +103,7 @@ static int prepare(sd_bus_message *m, Database *d, Refusal *refusal) {
 
         if (r < 0)
                 return r;
-        r = options_read(m, OPTION_PAGE_SIZE | OPTION_ERROR_DETAILS, &options, refusal);
+        r = options_read(m, OPTION_PAGES | OPTION_ERROR_DETAILS, &options, refusal);
         if (r < 0)
                 return r;
         Session *session = session_get(d->manager, peer_of(d->manager, m));
@@ -228,7 +239,7 @@ static int query(sd_bus_message *m, Database *d, Refusal *refusal) {
         RunSpec spec = { .kind = RUN_QUERY, .call = m, .on_started = reply_query };
         Options options;
         Run *run;
-        int r = new_one_shot(m, d, spec, OPTION_PAGE_SIZE, &options, &run, refusal);
+        int r = new_one_shot(m, d, spec, OPTION_PAGES, &options, &run, refusal);
 
         if (r < 0)
                 return r;
@@ -370,13 +381,21 @@ static int reply_channel(sd_bus_message *m, int fd, uint32_t page_size) {
         int r = sd_bus_message_new_method_return(m, &reply);
 
         if (r >= 0)
-                r = sd_bus_message_append(reply, "ha{sv}", fd, 2, "page-size", "u", page_size, "readonly", "b", true);
+                r = sd_bus_message_append(reply, "h", fd);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+        if (r >= 0)
+                r = append_pages(reply, page_size);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "{sv}", "readonly", "b", true);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
 static int open_channel(sd_bus_message *m, Database *d, Refusal *refusal) {
         Options options;
-        int fd, r = options_read(m, OPTION_PAGE_SIZE, &options, refusal);
+        int fd, r = options_read(m, OPTION_PAGES, &options, refusal);
 
         if (r < 0)
                 return r;

@@ -18,6 +18,7 @@ typedef struct OptionRow {
 static const OptionRow option_table[] = {
         { "page-size", OPTION_PAGE_SIZE, 'u', SQLIPC_PAGE_SIZE_MIN, SQLIPC_PAGE_SIZE_MAX,
           G_STRUCT_OFFSET(Options, page_size) },
+        { "page-version", OPTION_PAGE_VERSION, 'u', 1, UINT32_MAX, G_STRUCT_OFFSET(Options, page_version) },
         { "max-bytes", OPTION_MAX_BYTES, 'u', 1, ROWS_SIZE_MAX, G_STRUCT_OFFSET(Options, max_bytes) },
         { "error-details", OPTION_ERROR_DETAILS, 'b', 0, 1, G_STRUCT_OFFSET(Options, error_details) },
         { "timeout-usec", OPTION_TIMEOUT, 't', 1, UINT64_MAX, G_STRUCT_OFFSET(Options, timeout_usec) },
@@ -86,6 +87,7 @@ static int read_entry(sd_bus_message *m, unsigned allowed, Options *options, Ref
 int options_read(sd_bus_message *m, unsigned allowed, Options *ret, Refusal *refusal) {
         Options options = {
                 .page_size = SQLIPC_PAGE_SIZE_DEFAULT,
+                .page_version = 1,
                 .max_bytes = ROWS_SIZE_DEFAULT,
                 .timeout_usec = UINT64_MAX,
         };

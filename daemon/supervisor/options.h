@@ -17,11 +17,15 @@ typedef enum OptionKey {
         OPTION_TIMEOUT = 1 << 1,
         OPTION_MAX_BYTES = 1 << 2,
         OPTION_ERROR_DETAILS = 1 << 3,
+        OPTION_PAGE_VERSION = 1 << 4,
+
+        OPTION_PAGES = OPTION_PAGE_SIZE | OPTION_PAGE_VERSION, /* of methods that hand out a pipe or a channel */
 } OptionKey;
 
 /* What was given, or the defaults. */
 typedef struct Options {
         uint32_t page_size;
+        uint32_t page_version; /* the highest that the client reads */
         uint32_t max_bytes;
         uint32_t error_details; /* 0 or 1 */
         uint64_t timeout_usec; /* UINT64_MAX: none was given */

@@ -273,7 +273,7 @@ class Client:
 
     @staticmethod
     def _options(options):
-        kinds = {"page-size": "u", "timeout-usec": "t", "max-bytes": "u", "error-details": "b"}
+        kinds = {"page-size": "u", "page-version": "u", "timeout-usec": "t", "max-bytes": "u", "error-details": "b"}
         return {k: v if isinstance(v, GLib.Variant) else GLib.Variant(kinds[k], v) for k, v in (options or {}).items()}
 
     def prepare(self, database, sql, options=None):

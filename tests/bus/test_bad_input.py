@@ -383,6 +383,19 @@ def page_sizes():
 
 
 @test
+def page_versions():
+    """Versions of pages: 0 and other types are refused, the service writes at most the one that it is offered"""
+    for value in (0, GLib.Variant("s", "1"), GLib.Variant("t", 1)):
+        expect("InvalidOption", client.prepare, "chinook", "SELECT 1", {"page-version": value})
+        expect("InvalidOption", client.query, "chinook", "SELECT 1", options={"page-version": value})
+    for options in (None, {"page-version": 1}, {"page-version": 2**32 - 1}):
+        equal(client.prepare("chinook", "SELECT 1", options).info["page-version"], 1, "Prepare")
+        equal(client.query("chinook", "SELECT 1", options=options).info["page-version"], 1, "Query")
+    expect("UnknownOption", client.query_rows, "chinook", "SELECT 1", options={"page-version": 1})
+    other.point()
+
+
+@test
 def other_options():
     """Unknown options are refused by name, those of other people (x-) are not; known ones keep to their range"""
     word = GLib.Variant("s", "value")

@@ -89,8 +89,9 @@ def options():
     true("timeout-usec" in failure.message, failure.message)
     expect("InvalidOption", Channel, client, "chinook", {"page-size": 5000})
     expect("org.freedesktop.DBus.Error.UnknownObject", Channel, client, "nosuch")
-    with opened(**{"page-size": 4096}) as channel:
-        equal(channel.info, {"page-size": 4096, "readonly": True}, "info")
+    expect("InvalidOption", Channel, client, "chinook", {"page-version": 0})
+    with opened(**{"page-size": 4096, "page-version": 9}) as channel:
+        equal(channel.info, {"page-size": 4096, "page-version": 1, "readonly": True}, "info")
         number = channel.query("SELECT * FROM Track")
         rows = 0
         while True:

@@ -45,6 +45,8 @@ struct FakeService {
         int write_fd;                  /* of the last pipe, -1: none */
         sd_bus_message *last;          /* the last Fetch or Query */
         atomic_int n_prepare, n_fetch, n_query, n_cancel, n_finalize;
+        bool has_page_version;   /* in info; a service may say nothing */
+        uint32_t page_version;
 };
 
 /* Streams of tests fit a pipe; the library may have closed its end. */
@@ -76,6 +78,8 @@ static inline void fake_reply_pipe(FakeService *f, sd_bus_message *m, uint64_t n
         close(fds[0]);
         CHECK(sd_bus_message_open_container(reply, 'a', "{sv}") >= 0);
         CHECK(sd_bus_message_append(reply, "{sv}", "page-size", "u", (uint32_t) SQLIPC_PAGE_SIZE_MIN) >= 0);
+        if (f->has_page_version)
+                CHECK(sd_bus_message_append(reply, "{sv}", "page-version", "u", f->page_version) >= 0);
         CHECK(sd_bus_message_append(reply, "{sv}", "x-future", "as", 1, "whatever") >= 0);
         CHECK(sd_bus_message_append(reply, "{sv}", "readonly", "b", !f->writes) >= 0);
         CHECK(sd_bus_message_open_container(reply, 'e', "sv") >= 0);

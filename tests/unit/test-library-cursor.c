@@ -244,6 +244,34 @@ static void test_no_columns(void) {
         fake_done(&f);
 }
 
+/* The service says which version it writes: one that was not offered is refused, none at all is 1. */
+static void test_page_versions(void) {
+        static const struct {
+                bool said;
+                uint32_t version;
+                int expected;
+        } cases[] = {
+                { false, 0, 0 }, { true, 1, 0 },
+                { true, 0, -EBADMSG }, { true, 2, -EBADMSG }, { true, UINT32_MAX, -EBADMSG },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                FakeService f;
+                sqlipc_cursor *c;
+
+                fake_start(&f);
+                fake_set_result(&f, 1, 1);
+                f.has_page_version = cases[i].said;
+                f.page_version = cases[i].version;
+                CHECK_INT(sqlipc_query(f.connection, "db", "SELECT c FROM t", &c, NULL), cases[i].expected);
+                if (cases[i].expected >= 0) {
+                        check_rows(c, 1, 1);
+                        sqlipc_cursor_close(c);
+                }
+                fake_done(&f);
+        }
+}
+
 /* END of a result of which something is missing is no end. */
 static void test_wrong_totals(void) {
         FakeService f;
@@ -754,6 +782,7 @@ int main(void) {
                 TEST(test_blocks),
                 TEST(test_block_before_garbage),
                 TEST(test_no_columns),
+                TEST(test_page_versions),
                 TEST(test_wrong_totals),
                 TEST(test_rows_before_reply),
                 TEST(test_row_too_large),

@@ -223,7 +223,7 @@ static void test_size(void) {
 
 /* ---- Options ---- */
 
-enum { OPTIONS_ALL = OPTION_PAGE_SIZE | OPTION_TIMEOUT | OPTION_MAX_BYTES };
+enum { OPTIONS_ALL = OPTION_PAGES | OPTION_TIMEOUT | OPTION_MAX_BYTES };
 
 static int read_options(sd_bus_message *m, unsigned allowed, Options *ret) {
         Refusal refusal = REFUSAL_INIT;
@@ -272,6 +272,8 @@ static void test_options_refused(void) {
         CHECK_INT(read_options(one_option("pagesize", "u", 4096), OPTIONS_ALL, &o), ERROR_UNKNOWN_OPTION);
         CHECK_INT(read_options(one_option("page-size", "u", 4096), OPTION_TIMEOUT, &o), ERROR_UNKNOWN_OPTION);
         CHECK_INT(read_options(one_option("page-size", "t", 4096), OPTIONS_ALL, &o), ERROR_INVALID_OPTION);
+        CHECK_INT(read_options(one_option("page-version", "u", 0), OPTIONS_ALL, &o), ERROR_INVALID_OPTION);
+        CHECK_INT(read_options(one_option("page-version", "u", 2), OPTION_TIMEOUT, &o), ERROR_UNKNOWN_OPTION);
         CHECK_INT(read_options(one_option("page-size", "u", 2048), OPTIONS_ALL, &o), ERROR_INVALID_OPTION);
         CHECK_INT(read_options(one_option("page-size", "u", 4097), OPTIONS_ALL, &o), ERROR_INVALID_OPTION);
         CHECK_INT(read_options(one_option("page-size", "u", 2097152), OPTIONS_ALL, &o), ERROR_INVALID_OPTION);
