@@ -132,9 +132,12 @@ def go_again():
 def help_for_each():
     """.help names each command with its aliases; a topic, each by its names, has arguments and text; the nearest is told"""
     listed, _ = ask(".help")
-    lines = [(names.strip(), summary) for names, summary in re.findall(r"^(\.[^ ].{22}) (\S.*)$", listed, re.M)]
+    lines = re.findall(r"^(\.[a-z]+(?:, \\[^ ,\n]+)*)( \S[^\n]*?)??(?:\n {32}|  *) (\S[^\n]*)$", listed, re.M)
+    titles = re.findall(r"^[A-Z][^\n]*:$", listed, re.M)
+    equal(len(titles), 6, f"groups of {listed!r}")
+    true(re.search(r"^\.tables, \\dt \[LIKE\]  ", listed, re.M), f"no arguments in {listed!r}")
     true(len(lines) > 50, f"only {len(lines)} lines in {listed!r}")
-    for names, summary in lines:
+    for names, _, summary in lines:
         name, *aliases = names.split(", ")
         topic, _ = ask(f".help {name}")
         true(topic.startswith(name), f".help {name} begins with {topic[:40]!r}")

@@ -38,6 +38,8 @@ COMMANDS = {
     "footer": [(".footer off", ""), (".footer on", "")],
     "forget": [(".save rock " + GENRE, ""), (".forget rock", ""), (".queries", "")],
     "go": [(GENRE + ";", "Rock"), (".go", "Rock")],
+    "fullschema": [(".fullschema", "(?s)CREATE TABLE.*STAT|ANALYZE")],
+    "functions": [(".functions coun%", "count.*any|count"), ("\\df coun%", "count")],
     "gox": [(GENRE + ";", "Rock"), (".gox", "Name.*Rock")],
     "headers": [(".headers on", ""), (".headers auto", "")],
     "help": [(".help", r"\.tables"), (".help tables", "LIKE"), (".help nonsense", "nonsense")],
@@ -70,6 +72,7 @@ COMMANDS = {
     "show": [(".show", "transport: auto")],
     "stats": [(".stats on", ""), (GENRE + ";", "pipe|channel"), (".stats off", "")],
     "status": [(".status", "chinook")],
+    "syntax": [(".syntax select", "ORDER BY"), ("\\h with", "RECURSIVE")],
     "system": [(".system echo from a shell", "^from a shell$")],
     "tables": [(".tables", PLAYLISTS), (".tables Play%", PLAYLISTS)],
     "timeout": [(".timeout 30", ""), (".timeout", "30"), (".timeout off", "")],
@@ -85,7 +88,7 @@ COMMANDS = {
 # They ask nothing of the service, and answer as ever without one.
 NEEDS_NOBODY = set(
     "bail cd color echo eqp exit footer forget headers help mode nullvalue once output pager parameter print "
-    "progress queries quit reset save separator shell show stats system timeout timer transport verbose vertical "
+    "progress queries quit reset save separator shell show stats syntax system timeout timer transport verbose vertical "
     "width".split()
 )
 

@@ -254,6 +254,31 @@ def limits():
 
 
 @test
+def full_schemas():
+    """.fullschema writes what sqlite3's does, with the tables of ANALYZE if there are any"""
+    path = service.folder / "analyzed.sqlite"
+    with sqlite3.connect(path) as db:
+        db.executescript("CREATE TABLE a(x, y); INSERT INTO a VALUES(1, 2), (3, 4); CREATE INDEX i ON a(x);"
+                         "CREATE VIEW v AS SELECT x FROM a; ANALYZE")
+    db.close()
+    with Service({"analyzed": path, "plain": CHINOOK}) as own:
+        for name, file in (("plain", CHINOOK), ("analyzed", path)):
+            reference = subprocess.run(["sqlite3", file, ".fullschema"], capture_output=True, text=True, check=True).stdout
+            equal(ask(name, ".fullschema", on=own), reference, f".fullschema of {name}")
+
+
+@test
+def helped_as_in_psql():
+    r"""\\d+ adds the CREATE statements, \\df lists functions, \\h shows the forms of statements"""
+    plain, more = ask("chinook", "\\d Genre"), ask("chinook", "\\d+ Genre")
+    true(more.startswith(plain) and "CREATE TABLE" in more[len(plain):] and "CREATE" not in plain, f"\\d+ shows {more!r}")
+    equal(ask("--mode=csv", "--headers=off", "chinook", "\\df lower"), "lower,scalar,1\n", "\\df")
+    true("lower" in ask("chinook", "\\df low*"), "\\df with a pattern of GLOB")
+    true("LIMIT" in ask("chinook", "\\h") and ask("chinook", "\\h values").startswith("VALUES ("), "\\h")
+    ask("chinook", "\\h INSERT", code=USAGE, says="INSERT")
+
+
+@test
 def explained():
     """.explain draws the plan as a tree, as sqlite3, and does not run it"""
     sql = "SELECT * FROM Track JOIN Album USING (AlbumId) WHERE Track.Name LIKE 'A%' ORDER BY Title"

@@ -220,11 +220,90 @@ static int run_schema(Shell *shell, const Command *command, char **arguments) {
         return write_schema(shell, pattern, indent);
 }
 
+static int take_schema_line(sqlipc_cursor *cursor, bool is_row, void *userdata) {
+        if (is_row)
+                schema_text_append(userdata, sqlipc_column_text(cursor, 0, NULL), false);
+        return 0;
+}
+
+static int note_table(sqlipc_cursor *cursor, bool is_row, void *userdata) {
+        if (is_row)
+                g_ptr_array_add(userdata, g_strdup(sqlipc_column_text(cursor, 0, NULL)));
+        return 0;
+}
+
+/* The tables of ANALYZE as sqlite3 writes them: reading them back has it load them. */
+static int write_statistics(Shell *shell, const GPtrArray *tables, FILE *file) {
+        RenderOptions options = query_render_options(shell, file);
+        int r = 0;
+
+        fputs(tables->len > 0 ? "ANALYZE sqlite_schema;\n" : "/* No STAT tables available */\n", file);
+        for (guint i = 0; i < tables->len && r >= 0; i++) {
+                g_autofree char *sql = g_strconcat("SELECT * FROM ", tables->pdata[i], NULL);
+
+                options.table_name = tables->pdata[i];
+                r = query_write(shell, sql, RENDER_INSERT, &options, NULL);
+        }
+        if (tables->len > 0)
+                fputs("ANALYZE sqlite_schema;\n", file);
+        return r;
+}
+
+static int run_fullschema(Shell *shell, const Command *command, char **arguments) {
+        g_autoptr(GPtrArray) tables = g_ptr_array_new_with_free_func(g_free);
+        g_autoptr(GString) text = g_string_new(NULL);
+        FILE *file;
+        int r;
+
+        (void) command, (void) arguments;
+        r = query_run(shell, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite^_%' ESCAPE '^' "
+                      "ORDER BY rowid", NULL, 0, take_schema_line, text, NULL);
+        if (r >= 0)
+                r = query_run(shell, "SELECT name FROM sqlite_schema WHERE name GLOB 'sqlite_stat[14]' ORDER BY name", NULL,
+                              0, note_table, tables, NULL);
+        if (r >= 0)
+                r = write_lines(shell, text);
+        if (r >= 0)
+                r = answer_begin(shell, &file);
+        return r < 0 ? r : answer_end(shell, write_statistics(shell, tables, file));
+}
+
 /* ---- The others --------------------------------------------------------------------------------------------------- */
 
+/* CREATE statements of a table or view, and of all that belongs to it. */
+static int write_definitions(Shell *shell, const char *name) {
+        const sqlipc_parameter parameter = { .struct_size = sizeof parameter, .type = SQLIPC_TEXT,
+                                             .bytes = name, .size = strlen(name) };
+        g_autoptr(GString) text = g_string_new(NULL);
+        int r = query_run(shell, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND tbl_name = ?1 COLLATE NOCASE "
+                          "ORDER BY rowid", &parameter, 1, take_schema_line, text, NULL);
+
+        return r < 0 ? r : write_lines(shell, text);
+}
+
 static int run_describe(Shell *shell, const Command *command, char **arguments) {
+        bool with_definition = g_str_has_suffix(arguments[0], "+");
+        int r;
+
         (void) command;
-        return arguments[1] ? describe_relation(shell, arguments[1]) : describe_all(shell);
+        if (!arguments[1])
+                return describe_all(shell);
+        r = describe_relation(shell, arguments[1]);
+        return r < 0 || !with_definition ? r : write_definitions(shell, arguments[1]);
+}
+
+static int run_functions(Shell *shell, const Command *command, char **arguments) {
+        const char *pattern = arguments[1] ?: "%";
+        g_autoptr(GString) literal = g_string_new(NULL);
+        g_autofree char *fit = NULL, *sql = NULL;
+
+        (void) command;
+        schema_append_literal(literal, pattern);
+        fit = fits("name", pattern, literal->str);
+        sql = g_strdup_printf("SELECT DISTINCT name, CASE type WHEN 's' THEN 'scalar' WHEN 'a' THEN 'aggregate' "
+                              "ELSE 'window' END AS type, iif(narg < 0, 'any', narg) AS arguments "
+                              "FROM pragma_function_list WHERE %s ORDER BY 1, 3", fit);
+        return query_print(shell, sql);
 }
 
 static int run_explain(Shell *shell, const Command *command, char **arguments) {
@@ -238,14 +317,19 @@ static int run_explain(Shell *shell, const Command *command, char **arguments) {
 #define MODE " In columns, or in the mode that was chosen."
 
 const Command commands_data[] = {
-        { .name = "describe", .aliases = "d", .arguments = "[NAME]",
+        { .name = "describe", .aliases = "d d+", .arguments = "[NAME]",
           .summary = "Show columns, indexes and keys of a table or view; without NAME, what there is",
-          .details = "In grids, what none of its columns has is left out.",
+          .details = "Grids omit attributes that no column has. \\d+ adds the CREATE statements.",
           .n_max = 1, .kinds = { ARGUMENT_TABLE }, .run = run_describe },
         { .name = "explain", .arguments = "SQL",
           .summary = "Show how SQLite would run a statement, as a tree",
           .details = "The statement is not run. .eqp on shows the plan before each result.",
           .n_min = 1, .n_max = 1, .takes_rest = true, .kinds = { ARGUMENT_SQL }, .run = run_explain },
+        { .name = "fullschema", .summary = "Show the CREATE statements and the tables of ANALYZE",
+          .details = "As sqlite3 does: what is read back has the same query plans.", .run = run_fullschema },
+        { .name = "functions", .aliases = "df", .arguments = "[LIKE]",
+          .summary = "List the functions that statements may call",
+          .details = "All, or those that LIKE fits: " PATTERN, .n_max = 1, .run = run_functions },
         { .name = "indexes", .aliases = "di", .arguments = "[TABLE]",
           .summary = "List indexes, of all tables or of those like TABLE",
           .details = "TABLE may be " PATTERN MODE,

@@ -405,6 +405,37 @@ static int run_edit(Shell *shell, const Command *command, char **arguments) {
         return shell_run_script(shell, script_new_text(after, NULL));
 }
 
+/* ---- .syntax ----------------------------------------------------------------------------------------------------- */
+
+static const struct {
+        const char *name, *form;
+} statements[] = {
+        { "SELECT", "SELECT [DISTINCT] COLUMN [AS NAME], ... [FROM TABLE [JOIN TABLE ON CONDITION]]\n"
+                    "    [WHERE CONDITION] [GROUP BY COLUMN, ... [HAVING CONDITION]]\n"
+                    "    [ORDER BY COLUMN [DESC], ...] [LIMIT N [OFFSET N]];" },
+        { "VALUES", "VALUES (VALUE, ...), ...;" },
+        { "WITH", "WITH [RECURSIVE] NAME [(COLUMN, ...)] AS (SELECT ...), ... SELECT ...;" },
+        { "UNION", "SELECT ... UNION [ALL] | INTERSECT | EXCEPT SELECT ...;" },
+        { "WINDOW", "SELECT FUNCTION(...) OVER ([PARTITION BY COLUMN, ...] [ORDER BY COLUMN, ...]) FROM TABLE;" },
+        { "EXPLAIN", "EXPLAIN [QUERY PLAN] STATEMENT;" },
+        { "PRAGMA", "PRAGMA NAME [(ARGUMENT)];    those that read, as PRAGMA table_info(TABLE)" },
+};
+
+static int run_syntax(Shell *shell, const Command *command, char **arguments) {
+        g_autoptr(GString) text = g_string_new(NULL);
+
+        (void) command;
+        for (size_t i = 0; i < G_N_ELEMENTS(statements); i++)
+                if (!arguments[1] || g_ascii_strcasecmp(arguments[1], statements[i].name) == 0)
+                        g_string_append_printf(text, "%s\n", statements[i].form);
+        if (text->len == 0)
+                return command_fail(shell, -EINVAL, "no statement that reads begins with %s; .syntax lists them all",
+                                    arguments[1]);
+        return answer_text(shell, text->str);
+}
+
+static const char *const statement_names[] = { "EXPLAIN", "PRAGMA", "SELECT", "UNION", "VALUES", "WINDOW", "WITH", NULL };
+
 /* ---- The table ---------------------------------------------------------------------------------------------------- */
 
 const Command commands_query[] = {
@@ -429,6 +460,9 @@ const Command commands_query[] = {
                      "gnuplot. --output may also stand in front, or behind the SQL. The last statement, if there is no\n"
                      "SQL. NULL is left out.",
           .takes_rest = true, .kinds = { ARGUMENT_WORDS, ARGUMENT_SQL }, .words = chart_kinds, .run = run_chart },
+        { .name = "syntax", .aliases = "h", .arguments = "[WORD]", .summary = "Show the forms of statements",
+          .details = "Of all that read, or of the one that WORD names.",
+          .n_max = 1, .kinds = { ARGUMENT_WORDS }, .words = statement_names, .run = run_syntax },
         { .name = "save", .arguments = "NAME [SQL]", .summary = "Keep the last statement, or SQL, under a name",
           .details = "In ~/.config/ipcq/queries/NAME.sql; .run runs it, .queries lists all, .forget removes it.",
           .n_min = 1, .takes_rest = true, .kinds = { ARGUMENT_QUERY, ARGUMENT_SQL }, .run = run_save },

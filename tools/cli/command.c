@@ -14,13 +14,27 @@ static gint compare_commands(gconstpointer a, gconstpointer b) {
         return strcmp((*(const Command *const *) a)->name, (*(const Command *const *) b)->name);
 }
 
-static GPtrArray *make_list(void) {
-        const Command *const tables[] = { commands_data,  commands_export, commands_session,
-                                           commands_shell, commands_output, commands_query };
-        GPtrArray *list = g_ptr_array_new();
+const CommandGroup *command_groups(size_t *ret_n) {
+        static const CommandGroup groups[] = {
+                { "Databases, and where you are", commands_session },
+                { "What a database holds", commands_data },
+                { "Copies", commands_export },
+                { "Statements", commands_query },
+                { "How results look, and where they go", commands_output },
+                { "The shell itself", commands_shell },
+        };
 
-        for (size_t i = 0; i < G_N_ELEMENTS(tables); i++)
-                for (const Command *command = tables[i]; command->name; command++)
+        *ret_n = G_N_ELEMENTS(groups);
+        return groups;
+}
+
+static GPtrArray *make_list(void) {
+        GPtrArray *list = g_ptr_array_new();
+        size_t n;
+        const CommandGroup *groups = command_groups(&n);
+
+        for (size_t i = 0; i < n; i++)
+                for (const Command *command = groups[i].commands; command->name; command++)
                         g_ptr_array_add(list, (gpointer) command);
         g_ptr_array_sort(list, compare_commands);
         return list;

@@ -43,6 +43,13 @@ struct Command {
 extern const Command commands_data[], commands_export[], commands_session[], commands_shell[], commands_output[],
         commands_query[];
 
+typedef struct CommandGroup {
+        const char *title;
+        const Command *commands; /* ends with one that has no name */
+} CommandGroup;
+
+/** In the order of .help; `*ret_n` many. */
+const CommandGroup *command_groups(size_t *ret_n);
 /** All of them, sorted by name; `*ret_n` many. */
 const Command *const *command_list(size_t *ret_n);
 /** By name with its "." or "\". NULL: none, or not one alone; then `ret_message`, to be freed, says so and what is

@@ -6,7 +6,7 @@
 
 #include "command.h"
 
-enum { NAMES_WIDTH = 24, TEXT_WIDTH = 78 };
+enum { USAGE_WIDTH = 32, TEXT_WIDTH = 78 };
 
 static char *names_of(const Command *command) {
         g_auto(GStrv) aliases = g_strsplit(command->aliases ?: "", " ", -1);
@@ -19,10 +19,15 @@ static char *names_of(const Command *command) {
         return g_string_free(names, FALSE);
 }
 
+/* Names and arguments; the summary beside them, or below if they are long. */
 static void append_line(GString *text, const Command *command) {
         g_autofree char *names = names_of(command);
+        g_autofree char *usage = g_strconcat(names, command->arguments ? " " : "", command->arguments, NULL);
 
-        g_string_append_printf(text, "%-*s %s\n", NAMES_WIDTH, names, command->summary);
+        if (strlen(usage) > USAGE_WIDTH)
+                g_string_append_printf(text, "%s\n%*s %s\n", usage, USAGE_WIDTH, "", command->summary);
+        else
+                g_string_append_printf(text, "%-*s %s\n", USAGE_WIDTH, usage, command->summary);
 }
 
 /* A paragraph, indented. Newlines are blanks, as they stand in the table of commands. */
@@ -57,10 +62,13 @@ static void append_topic(GString *text, const Command *command) {
 char *help_list(void) {
         GString *text = g_string_new(NULL);
         size_t n;
-        const Command *const *commands = command_list(&n);
+        const CommandGroup *groups = command_groups(&n);
 
-        for (size_t i = 0; i < n; i++)
-                append_line(text, commands[i]);
+        for (size_t i = 0; i < n; i++) {
+                g_string_append_printf(text, "%s%s:\n", i > 0 ? "\n" : "", groups[i].title);
+                for (const Command *command = groups[i].commands; command->name; command++)
+                        append_line(text, command);
+        }
         g_string_append(text, "\n.help NAME says more about one of them, .help --all about each.\n");
         return g_string_free(text, FALSE);
 }
