@@ -275,6 +275,8 @@ def another_machine(shell):
         for rest in ("ch", "chinook 'SELECT * FROM Alb"):
             line = f"ipcq-cli {option} {rest}"
             equal(shell.complete(line), (line, []), "line and offers")
+        line = f"sqlipcctl {option} status ch"
+        equal(shell.complete(line), (line, []), "line and offers of sqlipcctl")
     true(not (ssh.parent / "asked").exists(), "it asked")
 
 

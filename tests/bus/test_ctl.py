@@ -20,6 +20,7 @@ import time
 
 from channel import Channel
 from harness import CHINOOK, CTL, PATIENCE, PATIENT, UID_A, UID_B, Service, expect, main, wait_for
+from relay import BRIDGE, need_bridge
 from tap import Skip, equal, test, true
 
 OK, FAILED, USAGE = 0, 1, 2
@@ -101,8 +102,8 @@ def status_of_the_service():
         equal(told["databases"], 2, "databases")
         true(abs(told["since"] - time.time()) < 3600, f"since {told['since']}")
         counters = service.counters()
-        equal(told["TotalRuns"], counters["TotalRuns"], "runs")
-        equal(told["DaemonVersion"], counters["DaemonVersion"], "version")
+        equal(told["total-runs"], counters["TotalRuns"], "runs")
+        equal(told["daemon-version"], counters["DaemonVersion"], "version")
         true("bad.conf" in told["broken"]["bad"], f"broken {told['broken']}")
         shown = fields(ask("status")[0])
         equal(shown["State"], ["running"], "state")
@@ -202,7 +203,7 @@ def channels():
     number = listed["other"]["channel"]
     true(any(line.split()[:2] == [str(number), "other"] for line in ask("channels")[0].splitlines()), "row")
     equal([entry["channel"] for entry in ask_json("status", "other")["channels"]], [number], "channels of a database")
-    equal((fields(ask("status")[0])["Channels"], ask_json("status")["NChannels"]), (["2"], 2), "channels in all")
+    equal((fields(ask("status")[0])["Channels"], ask_json("status")["n-channels"]), (["2"], 2), "channels in all")
     equal([entry["channels"] for entry in top_rows() if entry["client"] == client.name()], [2], "channels in top")
     equal(ask_json("cancel", str(number)), {"cancelled": [number]}, "cancelled")
     failure = expect("Cancelled", busy.read, run)
@@ -283,22 +284,22 @@ def top_order():
     equal(len(runs), 3, "runs")
     lines = ask("top", "--count=1", "--sort=runs")[0].splitlines()
     true(re.match(rf"{len(top_rows())} clients?, ", lines[0]) and " 3 runs, " in lines[0], lines[0])
-    equal(lines[2].split()[:2], ["CLIENT", "USER"], "head")
+    equal(lines[2].split()[:2], ["CLIENT", "PROCESS"], "head")
     equal(lines[3].split()[0], busy.name(), "first")
     service.forget()
 
 
 class Screen:
-    """top on a terminal of its own."""
+    """A verb on a terminal of its own."""
 
-    def __init__(self, *arguments, rows=24, columns=120):
+    def __init__(self, *arguments, rows=24, columns=120, verb="top", environment=None):
         self.master, slave = pty.openpty()
         self.resize(rows, columns)
         self.before = termios.tcgetattr(slave)
         self.slave = slave
         self.process = subprocess.Popen(
-            list(map(str, command("top", *arguments))),
-            env=service.environment | {"TERM": "xterm"},
+            list(map(str, command(verb, *arguments))),
+            env=service.environment | {"TERM": "xterm"} | (environment or {}),
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -323,14 +324,112 @@ class Screen:
         before, _, self.seen = self.seen.partition(text)
         return before
 
-    def end(self):
+    def rest(self):
+        """All that it shows, once it has ended well."""
+        equal(self.end(close=False), OK, "exit code")
+        while select.select([self.master], [], [], 0)[0]:
+            self.read()
+        os.close(self.master)
+        os.close(self.slave)
+        return self.seen
+
+    def end(self, close=True):
         """Its exit code; the terminal must be as it was."""
         wait_for(lambda: self.read() or self.process.poll() is not None, "top ends")  # read: a full terminal would stop it
         code = self.process.returncode
         equal(termios.tcgetattr(self.slave), self.before, "settings of the terminal")
-        os.close(self.master)
-        os.close(self.slave)
+        if close:
+            os.close(self.master)
+            os.close(self.slave)
         return code
+
+
+@test
+def narrow_terminals():
+    """list, runs, top: what does not fit into 80 columns is left out, processes stay; wide terminals show all"""
+    client = service.client()
+    run = client.query("chinook", ENDLESS)
+    wait_for(lambda: "parked" in service.states(), "the run is parked")
+    for verb, wide in (("top", "CHANNELS"), ("runs", "CLIENT")):
+        for columns in (80, 200):
+            screen = Screen("--no-pager", *(["--count=1"] if verb == "top" else []), columns=columns, verb=verb)
+            shown = screen.rest()
+            lines = [re.sub(r"\x1b\[[A-Z]", "", line) for line in shown.splitlines()]
+            true(max(map(len, lines)) <= columns, f"{verb} on {columns} columns: {lines}")
+            true("PROCESS" in shown and "python3" in shown, f"{verb} names no process: {lines}")
+            equal(wide in shown, columns == 200, f"whether {verb} shows {wide} on {columns} columns")
+    equal([entry["process"] for entry in ask_json("runs")], ["python3"], "process of a run")
+    equal(run.number, ask_json("runs")[0]["run"], "run")
+    service.forget()
+
+
+@test
+def pager():
+    """A terminal's output goes through $SYSTEMD_PAGER, not with --no-pager and not from a pipe"""
+    paged = {"SYSTEMD_PAGER": "sed s/^/paged:/"}
+    true("paged:chinook" in Screen(verb="list", environment=paged).rest(), "list on a terminal")
+    true("paged:" not in Screen("--no-pager", verb="list", environment=paged).rest(), "--no-pager")
+    true("paged:" not in service.run("env", "SYSTEMD_PAGER=sed s/^/paged:/", *command("list")).stdout.decode(), "a pipe")
+
+
+@test
+def clients():
+    """clients: bus name, process and user of each"""
+    client = service.client()
+    client.point()
+    (row,) = [row for row in ask_json("clients") if row["client"] == client.name()]
+    equal((row["process"], row["uid"], row["pid"]), ("python3", os.geteuid(), os.getpid()), "process, user, number")
+    true(any(line.split()[:2] == [client.name(), "python3"] for line in ask("clients")[0].splitlines()), "row")
+    service.forget()
+
+
+@test
+def json_for_people():
+    """--json=pretty has the same values in lines, --json=off is the table; keys are of one style"""
+    short, pretty = (ask(f"--json={how}", "status")[0] for how in ("short", "pretty"))
+    equal(json.loads(pretty).keys(), json.loads(short).keys(), "keys")
+    true(len(short.splitlines()) == 1 and '\n  "running": true' in pretty, pretty)
+    equal(ask("--json=off", "list"), ask("list"), "off")
+    equal(ask("--json"), ask("--json", "list"), "no verb")
+    odd = [key for key in json.loads(short) if not re.fullmatch(r"[a-z]+(-[a-z]+)*", key)]
+    equal(odd, [], "keys of another style")
+
+
+@test
+def mistyped_verbs():
+    """A verb that is nearly right is suggested; one that is like none is not"""
+    for wrong, right in (("staus", "status"), ("statemens", "statements"), ("relaod", "reload")):
+        err = ask(wrong, code=USAGE)[1]
+        true(f'did you mean "{right}"?' in err, f"no suggestion in {err!r}")
+    true("did you mean" not in ask("frobnicate", code=USAGE)[1], "a suggestion for a word that is like none")
+
+
+@test
+def other_hosts():
+    """--host: over ssh, with uids as numbers; --machine: a sentence if there is none; neither for verbs of files"""
+    need_bridge()
+    folder = service.folder / "ssh"
+    folder.mkdir()
+    script = f"#!/bin/sh\nprintf '%s ' \"$@\" >{folder}/arguments\nexec {BRIDGE} --bus-path='{service.address}'\n"
+    (folder / "ssh").write_text(script)
+    (folder / "ssh").chmod(0o755)
+    client = service.client()
+    client.point()
+
+    def remote(*arguments):
+        return service.run("env", f"PATH={folder}:{os.environ['PATH']}", CTL, *arguments)
+
+    listed = remote("-H", "me@there", "list")
+    true(b"chinook" in listed.stdout, listed)
+    true("me@there" in (folder / "arguments").read_text(), (folder / "arguments").read_text())
+    rows = json.loads(remote("--host=there", "--json", "clients").stdout)
+    (row,) = [row for row in rows if row["client"] == client.name()]
+    true("process" not in row, f"a process of another host: {row}")
+    equal(remote("--host=there", "cat", "chinook").returncode, USAGE, "cat of another host")
+    done = service.run(CTL, "--machine=no-such-container", "list")
+    equal(done.returncode, FAILED, "exit code of a container that is not there")
+    true(b"container's bus cannot be reached" in done.stderr, done.stderr)
+    service.forget()
 
 
 @test
@@ -653,8 +752,9 @@ def nobody_there():
 def wrong_usage():
     """2: the command line"""
     for arguments in (
-        (),
         ("frobnicate",),
+        ("--json=long", "list"),
+        ("--host=x", "--machine=y", "list"),
         ("list", "chinook"),
         ("cancel",),
         ("cancel", "x"),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* tools/ctl/variant: messages as documents, documents as JSON; and values as people read them. */
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -28,7 +29,7 @@ static void check_json(GVariant *value, const char *expected) {
         g_autoptr(GVariant) held = value;
         g_autoptr(GString) json = g_string_new(NULL);
 
-        json_append_variant(json, held);
+        json_append_variant(json, held, JSON_IN_A_LINE);
         CHECK_STRING(json->str, expected);
 }
 
@@ -49,6 +50,42 @@ static void test_containers(void) {
 
 static void test_maybe(void) {
         check_json(g_variant_ref_sink(g_variant_new("(msms)", NULL, "x")), "[null,\"x\"]");
+}
+
+static void test_pretty(void) {
+        g_autoptr(GVariant) value = document("a{sv}", 2, "a", "u", 1, "b", "as", 0);
+        g_autoptr(GString) json = g_string_new(NULL);
+
+        json_append_variant(json, value, 0);
+        CHECK_STRING(json->str, "[\n  {\n    \"a\": 1,\n    \"b\": []\n  }\n]");
+}
+
+static void test_properties(void) {
+        g_autoptr(GVariant) from = g_variant_ref_sink(
+                g_variant_new_parsed("{'NRuns': <1>, 'DaemonVersion': <2>, 'x': <3>}"));
+        g_auto(GVariantBuilder) builder = {};
+
+        g_variant_builder_init(&builder, G_VARIANT_TYPE_VARDICT);
+        properties_of(&builder, from);
+        check_json(g_variant_ref_sink(g_variant_builder_end(&builder)),
+                   "{\"n-runs\":1,\"daemon-version\":2,\"x\":3}");
+}
+
+/* What does not fit is left out, the highest rank first. */
+static void test_narrow(void) {
+        static const Column columns[] = {
+                { "a", "FIRST", SHOWN_TEXT },
+                { "b", "SECOND", SHOWN_TEXT, .rank = 2 },
+                { "c", "THIRD", SHOWN_TEXT, .rank = 1 },
+        };
+        g_autoptr(GVariant) rows = g_variant_ref_sink(g_variant_new_parsed("[{'a': <'x'>, 'b': <'yyyyyyyy'>}]"));
+        g_autofree char *wide = listing_to_text(rows, columns, 3, true, 24);
+        g_autofree char *narrow = listing_to_text(rows, columns, 3, true, 20);
+        g_autofree char *least = listing_to_text(rows, columns, 3, true, 1);
+
+        CHECK(strstr(wide, "SECOND") && strstr(wide, "THIRD"));
+        CHECK(!strstr(narrow, "SECOND") && strstr(narrow, "THIRD"));
+        CHECK(!strstr(least, "SECOND") && !strstr(least, "THIRD"));
 }
 
 static void check_shown(GVariant *value, Shown as, const char *expected) {
@@ -77,7 +114,8 @@ static void test_shown(void) {
 
 int main(void) {
         static const Test tests[] = {
-                TEST(test_basic_types), TEST(test_containers), TEST(test_maybe), TEST(test_shown),
+                TEST(test_basic_types), TEST(test_containers), TEST(test_maybe), TEST(test_narrow), TEST(test_pretty),
+                TEST(test_properties), TEST(test_shown),
         };
 
         int fds[2], r;

@@ -10,7 +10,7 @@ _sqlipcctl_ask() {
 
 # Options as --help shows them, "--delay=" where a value follows.
 _sqlipcctl_options() {
-    sqlipcctl "$@" --help 2>/dev/null | sed -nE 's/^  (-[a-z], )?(--[a-z-]+=?).*/\2/p'
+    sqlipcctl "$@" --help 2>/dev/null | sed -nE 's/^  (-[a-zA-Z], )?(--[a-z-]+=?).*/\2/p'
 }
 
 _sqlipcctl_verbs() {
@@ -22,6 +22,8 @@ _sqlipcctl_value() {
     case $1 in
     --config-dir) compopt -o filenames && mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
     --allow-user | --service-user) mapfile -t COMPREPLY < <(compgen -u -- "$2") ;;
+    --json) mapfile -t COMPREPLY < <(compgen -W 'pretty short off' -- "$2") ;;
+    --host | -H) mapfile -t COMPREPLY < <(compgen -A hostname -- "$2") ;;
     --allow-group) mapfile -t COMPREPLY < <(compgen -g -- "$2") ;;
     --sort | -s)
         mapfile -t COMPREPLY < <(compgen -W 'bytes rows runs parked queued statements channels total' -- "$2")
@@ -34,7 +36,7 @@ _sqlipcctl_word() {
     local verb=$1 number=$2 begin=$3
     shift 3
     case $verb,$number in
-    status,1 | security,1)
+    status,1 | security,1 | cat,1 | edit,1 | remove,1)
         mapfile -t COMPREPLY < <(compgen -W "$(_sqlipcctl_ask "$@" list --no-legend | cut -d' ' -f1)" -- "$begin")
         ;;
     cancel,*)
@@ -46,7 +48,7 @@ _sqlipcctl_word() {
 
 _sqlipcctl() {
     # bash breaks words at "=" and ":" as well: what is completed is the piece, what was said before are whole words
-    local piece=${COMP_WORDS[COMP_CWORD]} line=${COMP_LINE:0:COMP_POINT} word verb='' option='' i n=0
+    local piece=${COMP_WORDS[COMP_CWORD]} line=${COMP_LINE:0:COMP_POINT} word verb='' option='' elsewhere='' i n=0
     local -a words bus=()
     read -ra words <<<"$line"
     [[ $line == *[[:space:]] ]] && words+=('')
@@ -58,6 +60,11 @@ _sqlipcctl() {
         option=''
         case ${words[i]} in
         --system | --user | --address=* | --config-dir=*) bus+=("${words[i]}") ;;
+        --host=* | --machine=* | -H?* | -M?*) elsewhere=yes ;;
+        --host | --machine | -H | -M)
+            option=${words[i]} elsewhere=yes
+            ((i++))
+            ;;
         --address | --config-dir)
             option=${words[i]}
             bus+=("$option=${words[i + 1]}")
@@ -81,7 +88,7 @@ _sqlipcctl() {
         [[ ${#COMPREPLY[@]} != 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace
     elif [ -z "$verb" ]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_sqlipcctl_verbs)" -- "$word")
-    else
+    elif [ -z "$elsewhere" ]; then # of another machine nothing is asked: ssh might want a password
         _sqlipcctl_word "$verb" $((n + 1)) "$piece" "${bus[@]}"
     fi
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "listing.h"
 #include "sqlipc-names.h"
 
 /* Never on the bus: what take_reply() tells bus_failed(). */
@@ -32,14 +33,23 @@ static int open_address(const char *address, sd_bus **ret) {
 }
 
 int bus_open(Context *c) {
-        const char *what = c->address ? "bus at this address" : context_is_system(c) ? "system bus" : "user's bus";
+        const char *what = c->address             ? "bus at this address"
+                           : c->host              ? "other host's bus"
+                           : c->machine           ? "container's bus"
+                           : context_is_system(c) ? "system bus"
+                                                  : "user's bus";
         int r;
 
         if (c->bus)
                 return 0;
         r = c->address              ? open_address(c->address, &c->bus)
-            : context_is_system(c) ? sd_bus_open_system(&c->bus)
+            : c->host               ? sd_bus_open_system_remote(&c->bus, c->host)
+            : c->machine && c->user ? sd_bus_open_user_machine(&c->bus, c->machine)
+            : c->machine            ? sd_bus_open_system_machine(&c->bus, c->machine)
+            : context_is_system(c)  ? sd_bus_open_system(&c->bus)
                                     : sd_bus_open_user(&c->bus);
+        if (context_is_remote(c))
+                users_are_foreign();
         if (r < 0)
                 complain("The %s cannot be reached: %s. Give --system, --user or --address= for another.", what,
                          g_strerror(-r));
@@ -126,7 +136,8 @@ bool bus_can_start(Context *c) {
 }
 
 static const char *advice(const Context *c) {
-        return c->address            ? "start sqlipcd with --address="
+        return c->address             ? "start sqlipcd with --address="
+               : context_is_remote(c) ? "try 'systemctl status sqlipcd' there"
                : context_is_system(c) ? "try 'systemctl start sqlipcd', and 'systemctl status sqlipcd' for why not"
                                       : "try 'systemctl --user start sqlipcd', or give --system for the system's";
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* sqlipcctl add: publishes a database by writing databases.d/NAME.conf, after looking at what the service would meet. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "configuration-check.h"
+#include "configuration-write.h"
 #include "database-file.h"
 #include "listing.h"
 #include "reload.h"
@@ -69,52 +67,6 @@ static void tell(const GPtrArray *findings) {
         }
 }
 
-/* ---- Writing ------------------------------------------------------------------------------------------------------ */
-
-static int write_text(int folder, const char *name, const char *text) {
-        int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-        size_t size = strlen(text);
-        int r = 0;
-
-        if (fd < 0)
-                return -errno;
-        for (size_t done = 0; r == 0 && done < size;) {
-                ssize_t n = write(fd, text + done, size - done);
-
-                if (n < 0)
-                        r = -errno;
-                else
-                        done += (size_t) n;
-        }
-        if (r == 0 && fsync(fd) < 0)
-                r = -errno;
-        if (close(fd) < 0 && r == 0)
-                r = -errno;
-        return r;
-}
-
-/* Whole or not at all: written under another name, which no reader takes for a configuration, and then renamed. */
-static int replace_file(const char *directory, const char *name, const char *text) {
-        g_autofree char *temporary = g_strdup_printf(".%s.%d.new", name, (int) getpid());
-        int folder, r;
-
-        (void) umask(0022); /* the service is another user */
-        if (g_mkdir_with_parents(directory, 0755) < 0)
-                return -errno;
-        folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (folder < 0)
-                return -errno;
-        r = write_text(folder, temporary, text);
-        if (r >= 0 && renameat2(folder, temporary, folder, name, arg_force ? 0 : RENAME_NOREPLACE) < 0)
-                r = -errno;
-        if (r >= 0 && fsync(folder) < 0)
-                r = -errno;
-        if (r < 0)
-                (void) unlinkat(folder, temporary, 0);
-        (void) close(folder);
-        return r;
-}
-
 /* ---- The verb ----------------------------------------------------------------------------------------------------- */
 
 static int print_outcome(const Context *c, const char *file, const GPtrArray *findings, GVariant *reload) {
@@ -129,14 +81,14 @@ static int print_outcome(const Context *c, const char *file, const GPtrArray *fi
         entry(&document, "findings", findings_document(findings));
         if (reload)
                 entry(&document, "reload", reload);
-        document_print(g_variant_builder_end(&document));
+        document_print(c, g_variant_builder_end(&document));
         return reload ? reload_complain(reload) : CTL_OK;
 }
 
 static int publish(Context *c, const char *directory, const char *file_name, const char *text, const GPtrArray *findings) {
         g_autofree char *file = g_build_filename(directory, file_name, NULL);
         g_autoptr(GVariant) reload = NULL;
-        int r = replace_file(directory, file_name, text);
+        int r = configuration_write(directory, file_name, text, arg_force);
 
         if (r == -EEXIST) {
                 complain("%s is there already: --force replaces it.", file);
@@ -176,6 +128,6 @@ static int run(Context *c, char **words) {
 }
 
 const Verb verb_add = {
-        "add", "NAME PATH", "Publish a database: write databases.d/NAME.conf", 2, 2, options,
+        "add", "NAME PATH", "Publish a database: write databases.d/NAME.conf", 2, 2, true, options,
         "Without --allow-user, --allow-group and --polkit, root and the service's own user alone may use it.\n", run,
 };

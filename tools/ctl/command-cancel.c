@@ -63,10 +63,10 @@ static int run(Context *c, char **words) {
 
                 g_variant_builder_init(&document, G_VARIANT_TYPE_VARDICT);
                 entry(&document, "cancelled", g_variant_builder_end(&cancelled));
-                document_print(g_variant_builder_end(&document));
+                document_print(c, g_variant_builder_end(&document));
         }
         return r;
 }
 
 const Verb verb_cancel = { "cancel", "NUMBER...", "Cancel runs, by their or their statements' numbers", 1,
-                           G_MAXUINT, NULL, NULL, run };
+                           G_MAXUINT, false, NULL, NULL, run };

@@ -8,6 +8,7 @@
 #include "configuration-files.h"
 #include "format.h"
 #include "listing.h"
+#include "pager.h"
 #include "variant.h"
 
 static gboolean arg_strict, arg_verbose;
@@ -29,7 +30,7 @@ static Config *load(const Context *c, const char *file) {
         return config_load((const char *const *) directories);
 }
 
-static void print_document(GPtrArray *findings, guint n_databases) {
+static void print_document(const Context *c, GPtrArray *findings, guint n_databases) {
         g_auto(GVariantBuilder) document = {};
 
         g_variant_builder_init(&document, G_VARIANT_TYPE_VARDICT);
@@ -37,7 +38,7 @@ static void print_document(GPtrArray *findings, guint n_databases) {
         entry(&document, "errors", g_variant_new_uint32(findings_count(findings, FINDING_ERROR)));
         entry(&document, "warnings", g_variant_new_uint32(findings_count(findings, FINDING_WARNING)));
         entry(&document, "findings", findings_document(findings));
-        document_print(g_variant_builder_end(&document));
+        document_print(c, g_variant_builder_end(&document));
 }
 
 static void print_lines(const Context *c, GPtrArray *findings, guint n_databases) {
@@ -77,8 +78,9 @@ static int run(Context *c, char **words) {
         configuration_resolve(config);
         configuration_check(c, config, &user, unit, findings);
         n_databases = g_hash_table_size(config->databases);
+        pager_open(c);
         if (c->json)
-                print_document(findings, n_databases);
+                print_document(c, findings, n_databases);
         else
                 print_lines(c, findings, n_databases);
         return findings_count(findings, FINDING_ERROR) > 0 || (arg_strict && findings_count(findings, FINDING_WARNING) > 0)
@@ -87,6 +89,6 @@ static int run(Context *c, char **words) {
 }
 
 const Verb verb_check = {
-        "check", "[FILE]", "Say what is wrong with the configuration, or with one file of it", 0, 1, options,
+        "check", "[FILE]", "Say what is wrong with the configuration, or with one file of it", 0, 1, true, options,
         "Exit status: 0 nothing is wrong, 1 something is; warnings count with --strict.\n", run,
 };

@@ -44,4 +44,4 @@ static int run(Context *c, char **words) {
         return CTL_OK;
 }
 
-const Verb verb_list = { "list", "", "List the databases that you may use", 0, 0, NULL, NULL, run };
+const Verb verb_list = { "list", "", "List the databases that you may use", 0, 0, false, NULL, NULL, run };

@@ -11,4 +11,4 @@ static int run(Context *c, char **words) {
         return reload_print(c, info);
 }
 
-const Verb verb_reload = { "reload", "", "Have the service read its configuration again", 0, 0, NULL, NULL, run };
+const Verb verb_reload = { "reload", "", "Have the service read its configuration again", 0, 0, false, NULL, NULL, run };

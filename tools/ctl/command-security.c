@@ -10,6 +10,7 @@
 #include "configuration-files.h"
 #include "exposed.h"
 #include "listing.h"
+#include "pager.h"
 
 static GVariant *document_of(Context *c, const DatabaseConfig *d, bool ask) {
         g_auto(GVariantBuilder) document = {};
@@ -127,8 +128,9 @@ static int run(Context *c, char **words) {
                         g_variant_builder_add_value(&documents,
                                                     document_of(c, g_hash_table_lookup(config->databases, i->data), ask));
         all = g_variant_ref_sink(g_variant_builder_end(&documents));
+        pager_open(c);
         if (c->json)
-                document_print(all);
+                document_print(c, all);
         else if (names || c->no_legend)
                 print_all(all);
         else
@@ -137,5 +139,5 @@ static int run(Context *c, char **words) {
 }
 
 const Verb verb_security = {
-        "security", "[DATABASE]", "Show who may read what, by the configuration's files", 0, 1, NULL, NULL, run,
+        "security", "[DATABASE]", "Show who may read what, by the configuration's files", 0, 1, true, NULL, NULL, run,
 };

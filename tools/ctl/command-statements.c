@@ -1,52 +1,57 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* sqlipcctl statements, runs, channels: what the service holds, and what it does, for the caller's uid, for root for all. */
+#include "process-name.h"
 #include "work.h"
 
 static const Column statement_columns[] = {
         { "statement", "STATEMENT", SHOWN_TEXT },
-        { "database", "DATABASE", SHOWN_TEXT },
-        { "uid", "USER", SHOWN_USER },
-        { "client", "CLIENT", SHOWN_TEXT },
+        { "database", "DATABASE", SHOWN_TEXT, .gives_way = true },
+        { "uid", "USER", SHOWN_USER, .rank = 2 },
+        { "process", "PROCESS", SHOWN_TEXT, .rank = 1 },
+        { "client", "CLIENT", SHOWN_TEXT, .rank = 3 },
         { "runs", "RUNS", SHOWN_NUMBER },
         { "running", "RUNNING", SHOWN_TEXT, .optional = true },
-        { "sql", "SQL", SHOWN_TEXT, .optional = true, .gives_way = true },
+        { "sql", "SQL", SHOWN_TEXT, .optional = true, .gives_way = true, .rank = 4 },
 };
 
 static const Column run_columns[] = {
         { "run", "RUN", SHOWN_TEXT },
-        { "database", "DATABASE", SHOWN_TEXT },
-        { "uid", "USER", SHOWN_USER },
-        { "client", "CLIENT", SHOWN_TEXT },
+        { "database", "DATABASE", SHOWN_TEXT, .gives_way = true },
+        { "uid", "USER", SHOWN_USER, .rank = 2 },
+        { "process", "PROCESS", SHOWN_TEXT, .rank = 1 },
+        { "client", "CLIENT", SHOWN_TEXT, .rank = 6 },
         { "state", "STATE", SHOWN_TEXT },
         { "usec", "TIME", SHOWN_TIME },
-        { "rows", "ROWS", SHOWN_NUMBER, .optional = true },
-        { "bytes", "BYTES", SHOWN_SIZE, .optional = true },
-        { "worker-pid", "WORKER", SHOWN_NUMBER, .optional = true },
-        { "sql", "SQL", SHOWN_TEXT, .optional = true, .gives_way = true },
+        { "rows", "ROWS", SHOWN_NUMBER, .optional = true, .rank = 5 },
+        { "bytes", "BYTES", SHOWN_SIZE, .optional = true, .rank = 4 },
+        { "worker-pid", "WORKER", SHOWN_NUMBER, .optional = true, .rank = 7 },
+        { "sql", "SQL", SHOWN_TEXT, .optional = true, .gives_way = true, .rank = 4 },
 };
 
 static const Column channel_columns[] = {
         { "channel", "CHANNEL", SHOWN_TEXT },
-        { "database", "DATABASE", SHOWN_TEXT },
-        { "uid", "USER", SHOWN_USER },
-        { "client", "CLIENT", SHOWN_TEXT },
+        { "database", "DATABASE", SHOWN_TEXT, .gives_way = true },
+        { "uid", "USER", SHOWN_USER, .rank = 2 },
+        { "process", "PROCESS", SHOWN_TEXT, .rank = 1 },
+        { "client", "CLIENT", SHOWN_TEXT, .rank = 6 },
         { "state", "STATE", SHOWN_TEXT },
         { "usec", "OPEN", SHOWN_TIME },
-        { "statements", "STATEMENTS", SHOWN_NUMBER },
-        { "total-runs", "RUNS", SHOWN_NUMBER },
-        { "rows", "ROWS", SHOWN_NUMBER },
-        { "bytes", "BYTES", SHOWN_SIZE },
-        { "worker-pid", "WORKER", SHOWN_NUMBER, .optional = true },
-        { "sql", "SQL", SHOWN_TEXT, .optional = true, .gives_way = true },
+        { "statements", "STATEMENTS", SHOWN_NUMBER, .rank = 5 },
+        { "total-runs", "RUNS", SHOWN_NUMBER, .rank = 4 },
+        { "rows", "ROWS", SHOWN_NUMBER, .rank = 3 },
+        { "bytes", "BYTES", SHOWN_SIZE, .rank = 3 },
+        { "worker-pid", "WORKER", SHOWN_NUMBER, .optional = true, .rank = 7 },
+        { "sql", "SQL", SHOWN_TEXT, .optional = true, .gives_way = true, .rank = 4 },
 };
 
 static int print_work(Context *c, Work work, const Column *columns, size_t n_columns, const char *thing) {
-        g_autoptr(GVariant) rows = NULL;
+        g_autoptr(GVariant) rows = NULL, named = NULL;
         int r = work_list(c, work, &rows);
 
         if (r != CTL_OK)
                 return r;
-        listing_print(c, rows, columns, n_columns, thing);
+        named = process_names_add(c, rows);
+        listing_print(c, named, columns, n_columns, thing);
         return CTL_OK;
 }
 
@@ -63,9 +68,11 @@ static int run_channels(Context *c, char **words) {
 }
 
 const Verb verb_statements = {
-        "statements", "", "List open statements: yours, or everybody's for root", 0, 0, NULL, NULL, run_statements,
+        "statements", "", "List open statements: yours, or everybody's for root", 0, 0, false, NULL, NULL, run_statements,
 };
-const Verb verb_runs = { "runs", "", "List runs under way: yours, or everybody's for root", 0, 0, NULL, NULL, run_runs };
+const Verb verb_runs = {
+        "runs", "", "List runs under way: yours, or everybody's for root", 0, 0, false, NULL, NULL, run_runs,
+};
 const Verb verb_channels = {
-        "channels", "", "List open channels: yours, or everybody's for root", 0, 0, NULL, NULL, run_channels,
+        "channels", "", "List open channels: yours, or everybody's for root", 0, 0, false, NULL, NULL, run_channels,
 };

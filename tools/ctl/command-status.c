@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "listing.h"
+#include "pager.h"
 #include "status-document.h"
 
 #define NUMBER "%" G_GUINT64_FORMAT
@@ -39,7 +40,7 @@ static void print_broken(GVariant *document) {
 }
 
 static void print_service(GVariant *document) {
-        g_autofree char *bytes = shown_number(document, "TotalBytes", SHOWN_SIZE);
+        g_autofree char *bytes = shown_number(document, "total-bytes", SHOWN_SIZE);
         g_autofree char *user = user_name((uid_t) lookup_number(document, "uid"));
         gboolean running = false;
 
@@ -48,18 +49,18 @@ static void print_service(GVariant *document) {
         field_print("Bus", "%s", lookup_text(document, "bus", ""));
         if (!running)
                 return;
-        field_print("Version", "%s", lookup_text(document, "DaemonVersion", ""));
+        field_print("Version", "%s", lookup_text(document, "daemon-version", ""));
         field_print("Process", NUMBER ", of the user %s", lookup_number(document, "pid"), user);
         print_since(document);
         field_print("Databases", NUMBER, lookup_number(document, "databases"));
         field_print("Clients", NUMBER, lookup_number(document, "clients"));
-        field_print("Statements", NUMBER, lookup_number(document, "NStatements"));
-        field_print("Channels", NUMBER, lookup_number(document, "NChannels"));
-        field_print("Runs", NUMBER ", " NUMBER " of them parked", lookup_number(document, "NRuns"),
-                    lookup_number(document, "NParked"));
-        field_print("Workers", NUMBER, lookup_number(document, "NWorkers"));
-        field_print("Total", NUMBER " runs, " NUMBER " rows, %s", lookup_number(document, "TotalRuns"),
-                    lookup_number(document, "TotalRows"), bytes);
+        field_print("Statements", NUMBER, lookup_number(document, "n-statements"));
+        field_print("Channels", NUMBER, lookup_number(document, "n-channels"));
+        field_print("Runs", NUMBER ", " NUMBER " of them parked", lookup_number(document, "n-runs"),
+                    lookup_number(document, "n-parked"));
+        field_print("Workers", NUMBER, lookup_number(document, "n-workers"));
+        field_print("Total", NUMBER " runs, " NUMBER " rows, %s", lookup_number(document, "total-runs"),
+                    lookup_number(document, "total-rows"), bytes);
         print_broken(document);
 }
 
@@ -118,8 +119,9 @@ static int run(Context *c, char **words) {
 
         if (r != CTL_OK)
                 return r;
+        pager_open(c);
         if (c->json)
-                document_print(document);
+                document_print(c, document);
         else if (words[0])
                 print_database(document);
         else
@@ -127,4 +129,6 @@ static int run(Context *c, char **words) {
         return CTL_OK;
 }
 
-const Verb verb_status = { "status", "[DATABASE]", "Show how the service is, or one database", 0, 1, NULL, NULL, run };
+const Verb verb_status = {
+        "status", "[DATABASE]", "Show how the service is, or one database", 0, 1, false, NULL, NULL, run,
+};

@@ -6,10 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bus.h"
+#include "clients.h"
 #include "listing.h"
 #include "rates.h"
-#include "sqlipc-names.h"
 #include "terminal-screen.h"
 
 static double arg_delay = 1;
@@ -33,18 +32,19 @@ static const struct {
 };
 
 static const Column columns[] = {
-        { "client", "CLIENT", SHOWN_TEXT },
+        { "client", "CLIENT", SHOWN_TEXT, .rank = 2 },
+        { "process", "PROCESS", SHOWN_TEXT },
         { "uid", "USER", SHOWN_USER },
         { "pid", "PID", SHOWN_NUMBER },
-        { "statements", "STATEMENTS", SHOWN_NUMBER },
-        { "channels", "CHANNELS", SHOWN_NUMBER },
+        { "statements", "STATEMENTS", SHOWN_NUMBER, .rank = 3 },
+        { "channels", "CHANNELS", SHOWN_NUMBER, .rank = 4 },
         { "runs", "RUNS", SHOWN_NUMBER },
         { "parked", "PARKED", SHOWN_NUMBER },
-        { "queued", "QUEUED", SHOWN_NUMBER },
+        { "queued", "QUEUED", SHOWN_NUMBER, .rank = 1 },
         { "rows-per-second", "ROWS/S", SHOWN_NUMBER },
         { "bytes-per-second", "BYTES/S", SHOWN_SIZE },
-        { "rows", "ROWS", SHOWN_NUMBER },
-        { "bytes", "BYTES", SHOWN_SIZE },
+        { "rows", "ROWS", SHOWN_NUMBER, .rank = 6 },
+        { "bytes", "BYTES", SHOWN_SIZE, .rank = 5 },
 };
 
 typedef struct Top {
@@ -67,26 +67,10 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Top, top_done)
 
 /* ---- Looking ------------------------------------------------------------------------------------------------------ */
 
-/* A service that went away comes again with the next call of somebody else: until then there are no clients. */
-static int ask(Top *top, bool must_be_there, GVariant **ret) {
-        g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
-        g_autoptr(GVariant) reply = NULL;
-        int r = bus_call(top->context, START_NOTHING, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, "ListClients",
-                         REPLY_CLIENTS, &error, &reply, "a{sv}", 0);
-
-        if (r >= 0)
-                g_variant_get(reply, "(@a(sa{sv})@a{sv})", ret, NULL);
-        else if (bus_is_absent(&error) && (!must_be_there || bus_can_start(top->context)))
-                *ret = g_variant_ref_sink(g_variant_new_array(G_VARIANT_TYPE("(sa{sv})"), NULL, 0));
-        else
-                return bus_failed(top->context, &error, r);
-        return CTL_OK;
-}
-
 static int look(Top *top) {
-        g_autoptr(GVariant) before = g_steal_pointer(&top->clients);
+        g_autoptr(GVariant) before = g_steal_pointer(&top->clients), rows = NULL;
         gint64 now;
-        int r = ask(top, !before, &top->clients);
+        int r = clients_list(top->context, !before, &top->clients);
 
         if (r != CTL_OK)
                 return r;
@@ -94,7 +78,8 @@ static int look(Top *top) {
         top->elapsed_usec = before ? (guint64) (now - top->looked_usec) : 0;
         top->looked_usec = now;
         g_clear_pointer(&top->rows, g_variant_unref);
-        top->rows = rates_of(before, top->clients, top->elapsed_usec, top->sort_key);
+        rows = rates_of(before, top->clients, top->elapsed_usec, top->sort_key);
+        top->rows = process_names_add(top->context, rows);
         return CTL_OK;
 }
 
@@ -104,13 +89,12 @@ static void append_summary(GString *text, GVariant *rows) {
         g_autoptr(GVariant) bytes = g_variant_ref_sink(g_variant_new_uint64(rates_sum(rows, "bytes-per-second")));
 
         g_autofree char *clients = counted(g_variant_n_children(rows), "client");
-        g_autofree char *statements = counted(rates_sum(rows, "statements"), "statement");
         g_autofree char *runs = counted(rates_sum(rows, "runs"), "run");
 
         g_string_append_printf(text,
-                               "%s, %s, %s, %" G_GUINT64_FORMAT " parked, %" G_GUINT64_FORMAT
-                               " queued; %" G_GUINT64_FORMAT " rows/s, ",
-                               clients, statements, runs, rates_sum(rows, "parked"), rates_sum(rows, "queued"),
+                               "%s, %s, %" G_GUINT64_FORMAT " parked, %" G_GUINT64_FORMAT " queued; %" G_GUINT64_FORMAT
+                               " rows/s, ",
+                               clients, runs, rates_sum(rows, "parked"), rates_sum(rows, "queued"),
                                rates_sum(rows, "rows-per-second"));
         shown_append(text, bytes, SHOWN_SIZE);
         g_string_append(text, "/s\n\n");
@@ -139,7 +123,7 @@ static void show_json(const Top *top) {
         entry(&document, "time-usec", g_variant_new_uint64((guint64) g_get_real_time()));
         entry(&document, "interval-usec", g_variant_new_uint64(top->elapsed_usec));
         entry(&document, "clients", top->rows);
-        document_print(g_variant_builder_end(&document));
+        document_print(top->context, g_variant_builder_end(&document));
         (void) fflush(stdout);
 }
 
@@ -203,6 +187,7 @@ static int run(Context *c, char **words) {
                 return complain_usage("--sort=%s is not known: 'sqlipcctl top --help' shows what is.", arg_sort);
         if (!(arg_delay >= 0.1 && arg_delay <= 86400) || arg_count < 0)
                 return complain_usage("--delay= is 0.1 to 86400 seconds, --count= no less than 0.");
+        c->no_pager = true; /* it draws by itself */
         if (bus_open(c) < 0)
                 return CTL_FAILED;
         r = screen_init(&top.screen, !c->json);
@@ -214,6 +199,6 @@ static int run(Context *c, char **words) {
 }
 
 const Verb verb_top = {
-        "top", "", "Show what clients do, again and again", 0, 0, options,
+        "top", "", "Show what clients do, again and again", 0, 0, false, options,
         "Shows the clients of your own user, for root all. On a terminal the key q ends it.\n", run,
 };

@@ -11,18 +11,24 @@
 
 #include "config.h"
 #include "configuration-files.h"
+#include "nearest.h"
+#include "pager.h"
 
 static const Verb *const verbs[] = {
-        &verb_list, &verb_status, &verb_statements, &verb_runs, &verb_channels, &verb_cancel,
-        &verb_top, &verb_check, &verb_add, &verb_reload, &verb_security,
+        &verb_list,  &verb_status, &verb_clients, &verb_statements, &verb_runs, &verb_channels, &verb_cancel,   &verb_top,
+        &verb_check, &verb_add,    &verb_cat,     &verb_edit,       &verb_remove, &verb_reload, &verb_security,
 };
 
 bool context_is_system(const Context *c) {
-        return c->system || (!c->user && geteuid() == 0);
+        return c->system || (!c->user && (geteuid() == 0 || context_is_remote(c)));
 }
 
 bool context_is_unit(const Context *c) {
-        return context_is_system(c) && !c->address;
+        return context_is_system(c) && !c->address && !context_is_remote(c);
+}
+
+bool context_is_remote(const Context *c) {
+        return c->host || c->machine;
 }
 
 char **context_directories(const Context *c) {
@@ -61,12 +67,35 @@ static void join_directories(Context *c, char **before) {
         c->config_directories = (char **) g_ptr_array_steal(all, NULL);
 }
 
+static int take_json(Context *c, const char *how) {
+        static const char *const names[] = { [JSON_OFF] = "off", [JSON_SHORT] = "short", [JSON_PRETTY] = "pretty" };
+
+        if (!how)
+                return CTL_OK;
+        for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+                if (g_str_equal(how, names[i])) {
+                        c->json = (Json) i;
+                        return CTL_OK;
+                }
+        return complain_usage("--json=%s is not known: give pretty, short or off.", how);
+}
+
+/* GLib would take the word after a bare "--json" for its value. */
+static void complete_json(int argc, char **argv) {
+        static char complete[] = "--json=short";
+
+        for (int i = 1; i < argc && !g_str_equal(argv[i], "--"); i++)
+                if (g_str_equal(argv[i], "--json"))
+                        argv[i] = complete;
+}
+
 /* The options up to the verb (NULL), or those behind it. -1: all is done. */
 static int parse(Context *c, const Verb *verb, int *argc, char ***argv) {
         g_autofree char *call = verb ? g_strdup_printf("%s %s", verb->name, verb->words) : NULL;
         g_autofree char *description = verb ? g_strdup(verb->description) : describe_verbs();
-        g_autoptr(GOptionContext) parser = g_option_context_new(call ?: "VERB [WORD...]");
+        g_autoptr(GOptionContext) parser = g_option_context_new(call ?: "[VERB [WORD...]]");
         g_autoptr(GError) error = NULL;
+        g_autofree char *json = NULL;
         gboolean version = FALSE;
         const GOptionEntry entries[] = {
                 { "system", 0, 0, G_OPTION_ARG_NONE, &c->system, "The service on the system bus, root's default", NULL },
@@ -74,7 +103,11 @@ static int parse(Context *c, const Verb *verb, int *argc, char ***argv) {
                 { "address", 0, 0, G_OPTION_ARG_STRING, &c->address, "The service on the bus at this address", "ADDRESS" },
                 { "config-dir", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &c->config_directories,
                   "The configuration in DIR (again for more; the first wins)", "DIR" },
-                { "json", 0, 0, G_OPTION_ARG_NONE, &c->json, "Print JSON", NULL },
+                { "host", 'H', 0, G_OPTION_ARG_STRING, &c->host,
+                  "The system's service on another host, [USER@]HOST, over ssh", "HOST" },
+                { "machine", 'M', 0, G_OPTION_ARG_STRING, &c->machine, "The service in a local container", "CONTAINER" },
+                { "json", 0, 0, G_OPTION_ARG_STRING, &json, "Print JSON: pretty, short (which --json is) or off", "HOW" },
+                { "no-pager", 0, 0, G_OPTION_ARG_NONE, &c->no_pager, "Do not show long output in a pager", NULL },
                 { "no-legend", 0, 0, G_OPTION_ARG_NONE, &c->no_legend, "Print no headings and no summary", NULL },
                 { "version", 0, 0, G_OPTION_ARG_NONE, &version, "Show the version", NULL },
                 {},
@@ -92,7 +125,7 @@ static int parse(Context *c, const Verb *verb, int *argc, char ***argv) {
                 puts("sqlipcctl " SQLIPC_VERSION);
                 return -1;
         }
-        return CTL_OK;
+        return take_json(c, json);
 }
 
 static const Verb *find_verb(const char *name) {
@@ -100,6 +133,30 @@ static const Verb *find_verb(const char *name) {
                 if (g_str_equal(verbs[i]->name, name))
                         return verbs[i];
         return NULL;
+}
+
+static int complain_of_verb(const char *name) {
+        Nearest nearest = nearest_begin(name);
+        g_autofree char *meant = NULL;
+
+        for (size_t i = 0; i < G_N_ELEMENTS(verbs); i++)
+                nearest_consider(&nearest, verbs[i]->name, verbs[i]->name);
+        meant = nearest.name;
+        return meant ? complain_usage("There is no verb \"%s\"; did you mean \"%s\"?", name, meant)
+                     : complain_usage("There is no verb \"%s\".", name);
+}
+
+static int check_bus(const Context *c, const Verb *verb) {
+        if (c->system + c->user + (c->address != NULL) > 1)
+                return complain_usage("--system, --user and --address exclude each other.");
+        if ((c->address != NULL) + (c->host != NULL) + (c->machine != NULL) > 1)
+                return complain_usage("--address, --host and --machine exclude each other.");
+        if (c->host && c->user)
+                return complain_usage("--host reaches the system's service only.");
+        if (verb->needs_files && context_is_remote(c))
+                return complain_usage("\"%s\" works on the files of this machine: --host and --machine do not go with it.",
+                                      verb->name);
+        return CTL_OK;
 }
 
 /* Takes the verb out of `argv`; what was before it is parsed already. */
@@ -122,12 +179,12 @@ static char **words_of(int *argc, char **argv) {
 
 static int run_verb(Context *c, int argc, char **argv) {
         const char *name = argc > 1 ? argv[1] : NULL;
-        const Verb *verb = name ? take_verb(&argc, argv) : NULL;
+        const Verb *verb = name ? take_verb(&argc, argv) : &verb_list;
         char **before = c->config_directories, **words;
         int r;
 
         if (!verb)
-                return name ? complain_usage("There is no verb \"%s\".", name) : complain_usage("A verb is expected.");
+                return complain_of_verb(name);
         r = parse(c, verb, &argc, &argv);
         join_directories(c, before);
         if (r != CTL_OK)
@@ -135,21 +192,30 @@ static int run_verb(Context *c, int argc, char **argv) {
         words = words_of(&argc, argv);
         if ((guint) argc - 1 < verb->n_min || (guint) argc - 1 > verb->n_max)
                 return complain_usage("What is expected is: sqlipcctl %s %s", verb->name, verb->words);
-        if (c->system + c->user + (c->address != NULL) > 1)
-                return complain_usage("--system, --user and --address exclude each other.");
+        r = check_bus(c, verb);
+        if (r != CTL_OK)
+                return r;
         for (char **word = words; *word; word++)
                 if (!g_utf8_validate(*word, -1, NULL))
                         return complain_usage("Words are UTF-8.");
-        return verb->run(c, words);
+        r = verb->run(c, words);
+        pager_close();
+        return r;
 }
 
 int context_run(int argc, char **argv) {
         Context c = {};
-        int r = parse(&c, NULL, &argc, &argv);
+        int r;
+
+        complete_json(argc, argv);
+        r = parse(&c, NULL, &argc, &argv);
 
         r = r < 0 ? CTL_OK : r > 0 ? r : run_verb(&c, argc, argv);
         sd_bus_flush_close_unref(c.bus);
+        g_clear_pointer(&c.processes, g_hash_table_unref);
         g_free(c.address);
+        g_free(c.host);
+        g_free(c.machine);
         g_strfreev(c.config_directories);
         return r;
 }

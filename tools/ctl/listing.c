@@ -10,14 +10,23 @@
 #include <unistd.h>
 
 #include "format.h"
+#include "pager.h"
 #include "variant.h"
 
 enum { TITLE_WIDTH = 12 };
 
+#define SEPARATOR "  "
+
 /* ---- Values ------------------------------------------------------------------------------------------------------- */
 
+static bool foreign_users;
+
+void users_are_foreign(void) {
+        foreign_users = true;
+}
+
 char *user_name(uid_t uid) {
-        const struct passwd *user = getpwuid(uid);
+        const struct passwd *user = foreign_users ? NULL : getpwuid(uid);
 
         return user ? g_strdup(user->pw_name) : g_strdup_printf("%u", (unsigned) uid);
 }
@@ -108,6 +117,51 @@ static bool is_wanted(GVariant *rows, const Column *column) {
         return !column->optional;
 }
 
+static GString *cell_of(GVariant *row, const Column *column) {
+        g_autoptr(GVariant) value = g_variant_lookup_value(row, column->key, NULL);
+        GString *shown = g_string_new(value ? NULL : "-");
+
+        if (value)
+                shown_append(shown, value, column->as);
+        return shown;
+}
+
+/* Of a column that gives way: what it must have, at least. */
+enum { CUT_WIDTH = 12 };
+
+static size_t width_of(GVariant *rows, const Column *column) {
+        gsize n = g_variant_n_children(rows);
+        size_t width = strlen(column->title);
+
+        for (gsize i = 0; i < n; i++) {
+                g_autoptr(GVariant) row = g_variant_get_child_value(rows, i);
+                g_autoptr(GString) cell = cell_of(row, column);
+
+                width = MAX(width, format_shown_width(cell->str, cell->len));
+        }
+        return column->gives_way ? MIN(width, CUT_WIDTH) : width;
+}
+
+/* Leaves out columns, the highest rank first, until the rest fits into `width`; returns how many are left. */
+static size_t fit(GVariant *rows, const Column **columns, size_t n, size_t width) {
+        size_t total = 0;
+
+        for (size_t i = 0; i < n; i++)
+                total += width_of(rows, columns[i]) + (i > 0 ? strlen(SEPARATOR) : 0);
+        while (total > width) {
+                size_t last = 0;
+
+                for (size_t i = 1; i < n; i++)
+                        if (columns[i]->rank >= columns[last]->rank)
+                                last = i;
+                if (columns[last]->rank == 0)
+                        break;
+                total -= width_of(rows, columns[last]) + strlen(SEPARATOR);
+                memmove(columns + last, columns + last + 1, (--n - last) * sizeof *columns);
+        }
+        return n;
+}
+
 /* Memory is all that can fail here, and GLib ends the program for it as well. */
 static void check_allocated(bool allocated) {
         if (!allocated)
@@ -117,13 +171,8 @@ static void check_allocated(bool allocated) {
 static void fill_line(struct libscols_line *line, GVariant *row, const Column *const *columns, size_t n_columns) {
         check_allocated(line);
         for (size_t i = 0; i < n_columns; i++) {
-                g_autoptr(GVariant) value = g_variant_lookup_value(row, columns[i]->key, NULL);
-                g_autoptr(GString) shown = g_string_new(NULL);
+                g_autoptr(GString) shown = cell_of(row, columns[i]);
 
-                if (value)
-                        shown_append(shown, value, columns[i]->as);
-                else
-                        g_string_append_c(shown, '-');
                 check_allocated(scols_line_set_data(line, i, shown->str) >= 0);
         }
 }
@@ -131,7 +180,7 @@ static void fill_line(struct libscols_line *line, GVariant *row, const Column *c
 static struct libscols_table *make_table(const Column *const *columns, size_t n_columns, bool legend, size_t width) {
         struct libscols_table *table = scols_new_table();
 
-        check_allocated(table && scols_table_set_column_separator(table, "  ") >= 0);
+        check_allocated(table && scols_table_set_column_separator(table, SEPARATOR) >= 0);
         (void) scols_table_enable_noencoding(table, 1); /* the text is safe already */
         (void) scols_table_enable_noheadings(table, !legend);
         (void) scols_table_set_termforce(table, width > 0 ? SCOLS_TERMFORCE_ALWAYS : SCOLS_TERMFORCE_NEVER);
@@ -157,6 +206,8 @@ char *listing_to_text(GVariant *rows, const Column *columns, size_t n_columns, b
         for (size_t i = 0; i < n_columns; i++)
                 if (is_wanted(rows, &columns[i]))
                         wanted[n_wanted++] = &columns[i];
+        if (width > 0)
+                n_wanted = fit(rows, wanted, n_wanted, width);
         table = make_table(wanted, n_wanted, legend, width);
         for (gsize i = 0; i < n_rows; i++) {
                 g_autoptr(GVariant) row = g_variant_get_child_value(rows, i);
@@ -171,16 +222,20 @@ char *listing_to_text(GVariant *rows, const Column *columns, size_t n_columns, b
 }
 
 size_t terminal_width(void) {
+        static size_t width;
         struct winsize size;
 
-        return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+        if (isatty(STDOUT_FILENO))
+                width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+        return width;
 }
 
-void document_print(GVariant *document) {
+void document_print(const Context *c, GVariant *document) {
         g_autoptr(GVariant) held = g_variant_ref_sink(document);
         g_autoptr(GString) json = g_string_new(NULL);
 
-        json_append_variant(json, held);
+        json_append_variant(json, held, c->json == JSON_PRETTY ? 0 : JSON_IN_A_LINE);
+        pager_open(c);
         puts(json->str);
 }
 
@@ -188,9 +243,10 @@ void listing_print(const Context *c, GVariant *rows, const Column *columns, size
         gsize n = g_variant_n_children(rows);
 
         if (c->json) {
-                document_print(rows);
+                document_print(c, rows);
                 return;
         }
+        pager_open(c);
         if (n > 0) {
                 g_autofree char *text = listing_to_text(rows, columns, n_columns, !c->no_legend, terminal_width());
 

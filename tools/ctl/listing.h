@@ -17,7 +17,8 @@ typedef struct Column {
         const char *key, *title;
         Shown as;
         bool optional; /* left out where no row has it */
-        bool gives_way; /* is cut where the terminal is too narrow */
+        bool gives_way; /* is cut if the terminal is too narrow */
+        unsigned rank;  /* of several columns on a narrow terminal the highest is left out first; 0: never */
 } Column;
 
 /** The table; caller frees. `width`: columns of the terminal, 0 any number. */
@@ -29,18 +30,20 @@ void listing_print(const Context *c, GVariant *rows, const Column *columns, size
 /** "1 run", "2 runs"; caller frees. */
 char *counted(uint64_t n, const char *thing);
 
-/** Prints a document as JSON, in a line. Takes it where it is floating. */
-void document_print(GVariant *document);
+/** Prints a document as JSON, in a line, or in many with --json=pretty. Takes it if it is floating. */
+void document_print(const Context *c, GVariant *document);
 
 /** Prints "   Title: text" for people, with titles flushed right; "": what is above goes on. */
 void field_print(const char *title, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 /** Appends a value as people read it. */
 void shown_append(GString *output, GVariant *value, Shown as);
+/** The uids to come are of another machine: they are shown as numbers. */
+void users_are_foreign(void);
 /** A uid's name, or its number; caller frees. */
 char *user_name(uid_t uid);
 
-/** Columns of the terminal on stdout, 0 where it is none. */
+/** Columns of the terminal on stdout, 0 if it is none; the same once a pager reads the output. */
 size_t terminal_width(void);
 
 #endif

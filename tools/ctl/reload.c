@@ -55,7 +55,7 @@ int reload_print(const Context *c, GVariant *info) {
 
         (void) g_variant_lookup(info, "running", "b", &running);
         if (c->json)
-                document_print(info);
+                document_print(c, info);
         else if (!running)
                 puts("The service does not run; it reads its configuration when it starts.");
         else {

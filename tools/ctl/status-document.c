@@ -41,7 +41,7 @@ static void add_process(Context *c, GVariantBuilder *document) {
                 return;
         entry(document, "pid", g_variant_new_uint32((guint32) pid));
         entry(document, "uid", g_variant_new_uint32(uid));
-        entry(document, "since", g_variant_new_uint64(start_of(pid)));
+        entry(document, "since", g_variant_new_uint64(context_is_remote(c) ? 0 : start_of(pid)));
 }
 
 /* A call that is known to find the service. */
@@ -70,7 +70,7 @@ static int add_counts(Context *c, GVariantBuilder *document) {
 }
 
 int status_of_service(Context *c, GVariant **ret) {
-        const char *bus = c->address ?: context_is_system(c) ? "system" : "user";
+        const char *bus = c->address ?: c->host ?: c->machine ?: context_is_system(c) ? "system" : "user";
         g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
         g_auto(GVariantBuilder) document = {};
         g_autoptr(GVariant) reply = NULL, properties = NULL;
@@ -88,7 +88,7 @@ int status_of_service(Context *c, GVariant **ret) {
         if (r >= 0) {
                 g_variant_get(reply, "(@a{sv})", &properties);
                 add_process(c, &document);
-                entries_of(&document, properties);
+                properties_of(&document, properties);
                 if (add_counts(c, &document) != CTL_OK)
                         return CTL_FAILED;
         }
@@ -105,7 +105,7 @@ static GVariant *strings(char **words) {
 static void add_configuration(Context *c, const char *name, GVariantBuilder *document) {
         g_auto(GStrv) directories = context_directories(c);
         g_autoptr(Config) config = config_load((const char *const *) directories);
-        const DatabaseConfig *d = g_hash_table_lookup(config->databases, name);
+        const DatabaseConfig *d = context_is_remote(c) ? NULL : g_hash_table_lookup(config->databases, name);
 
         if (!d)
                 return;
@@ -152,7 +152,8 @@ static void complain_of_absence(const Context *c, const char *name, GVariant *in
 
         if (broken && g_variant_lookup(broken, name, "&s", &problem))
                 complain("The database \"%s\" is not published, since its configuration is broken: %s", name, problem);
-        else if (broken && g_hash_table_contains(config->databases, name)) /* so who asks would see it */
+        else if (broken && /* so the caller would see it */
+                 !context_is_remote(c) && g_hash_table_contains(config->databases, name))
                 complain("The service has not read the file of \"%s\" yet: 'sqlipcctl reload' has it do so.", name);
         else
                 complain("There is no database \"%s\" for you: 'sqlipcctl list' shows which there are.", name);

@@ -8,8 +8,8 @@
 /* Each says why it fails and returns an exit code; caller unrefs. */
 
 /** The service: "running" (b) and "bus", and where it runs "pid", "uid", "since" (t, seconds since 1970, 0 where it cannot
- * be told), "clients" (u), "databases" (u), the properties of the manager by their names, and "broken" (a{ss}) where the
- * caller may see it. It is not started for this. */
+ * be told), "clients" (u), "databases" (u), the properties of the manager as properties_of() names them, and
+ * "broken" (a{ss}) if the caller may see it. It is not started for this. */
 int status_of_service(Context *c, GVariant **ret);
 
 /** One database: "name", "object", all that ListDatabases says, "statements", "runs" and "channels" (aa{sv}), and what the

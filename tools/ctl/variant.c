@@ -100,6 +100,8 @@ int variant_from_message(sd_bus_message *m, GVariant **ret) {
         return 0;
 }
 
+enum { JSON_INDENT = 2 };
+
 /* ---- As JSON ------------------------------------------------------------------------------------------------------ */
 
 static void append_double(GString *output, double value) {
@@ -111,9 +113,15 @@ static void append_double(GString *output, double value) {
                 g_string_append(output, "null");
 }
 
-static void append_container(GString *output, GVariant *value) {
+static void begin_line(GString *output, int depth) {
+        if (depth != JSON_IN_A_LINE)
+                g_string_append_printf(output, "\n%*s", depth * JSON_INDENT, "");
+}
+
+static void append_container(GString *output, GVariant *value, int depth) {
         bool object = g_variant_is_of_type(value, G_VARIANT_TYPE_DICTIONARY);
         gsize n = g_variant_n_children(value);
+        int inside = depth == JSON_IN_A_LINE ? depth : depth + 1;
 
         g_string_append_c(output, object ? '{' : '[');
         for (gsize i = 0; i < n; i++) {
@@ -121,20 +129,23 @@ static void append_container(GString *output, GVariant *value) {
 
                 if (i > 0)
                         g_string_append_c(output, ',');
-                json_append_variant(output, child);
+                begin_line(output, inside);
+                json_append_variant(output, child, inside);
         }
+        if (n > 0)
+                begin_line(output, depth);
         g_string_append_c(output, object ? '}' : ']');
 }
 
-static void append_entry(GString *output, GVariant *value) {
+static void append_entry(GString *output, GVariant *value, int depth) {
         g_autoptr(GVariant) key = g_variant_get_child_value(value, 0), content = g_variant_get_child_value(value, 1);
 
-        json_append_variant(output, key);
-        g_string_append_c(output, ':');
-        json_append_variant(output, content);
+        json_append_variant(output, key, depth);
+        g_string_append(output, depth == JSON_IN_A_LINE ? ":" : ": ");
+        json_append_variant(output, content, depth);
 }
 
-void json_append_variant(GString *output, GVariant *value) {
+void json_append_variant(GString *output, GVariant *value, int depth) {
         g_autoptr(GVariant) inner = NULL;
         gsize size;
 
@@ -158,16 +169,16 @@ void json_append_variant(GString *output, GVariant *value) {
                 inner = g_variant_classify(value) == G_VARIANT_CLASS_VARIANT ? g_variant_get_variant(value)
                                                                              : g_variant_get_maybe(value);
                 if (inner)
-                        json_append_variant(output, inner);
+                        json_append_variant(output, inner, depth);
                 else
                         g_string_append(output, "null");
                 return;
         case G_VARIANT_CLASS_ARRAY:
         case G_VARIANT_CLASS_TUPLE:
-                append_container(output, value);
+                append_container(output, value, depth);
                 return;
         case G_VARIANT_CLASS_DICT_ENTRY:
-                append_entry(output, value);
+                append_entry(output, value, depth);
                 return;
         case G_VARIANT_CLASS_BYTE:
                 g_string_append_printf(output, "%u", g_variant_get_byte(value));
@@ -191,6 +202,24 @@ void json_append_variant(GString *output, GVariant *value) {
 
 void entry(GVariantBuilder *dictionary, const char *key, GVariant *value) {
         g_variant_builder_add(dictionary, "{sv}", key, value);
+}
+
+void properties_of(GVariantBuilder *dictionary, GVariant *from) {
+        GVariantIter i;
+        const char *name;
+        GVariant *value;
+
+        g_variant_iter_init(&i, from);
+        while (g_variant_iter_loop(&i, "{&sv}", &name, &value)) {
+                g_autoptr(GString) key = g_string_new(NULL);
+
+                for (const char *c = name; *c; c++) {
+                        if (g_ascii_isupper(*c) && c > name)
+                                g_string_append_c(key, '-');
+                        g_string_append_c(key, g_ascii_tolower(*c));
+                }
+                entry(dictionary, key->str, value);
+        }
 }
 
 void entries_of(GVariantBuilder *dictionary, GVariant *from) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Which of several names a misspelt word means. Pure. */
-#ifndef CLI_NEAREST_H
-#define CLI_NEAREST_H
+#ifndef TERMINAL_NEAREST_H
+#define TERMINAL_NEAREST_H
 
 typedef struct Nearest {
         const char *word;  /* borrowed; as it was typed */

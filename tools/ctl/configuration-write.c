@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Writes files of the configuration, see configuration-write.h. */
+#include "configuration-write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int write_text(int folder, const char *name, const char *text) {
+        int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+        size_t size = strlen(text);
+        int r = 0;
+
+        if (fd < 0)
+                return -errno;
+        for (size_t done = 0; r == 0 && done < size;) {
+                ssize_t n = write(fd, text + done, size - done);
+
+                if (n < 0)
+                        r = -errno;
+                else
+                        done += (size_t) n;
+        }
+        if (r == 0 && fsync(fd) < 0)
+                r = -errno;
+        if (close(fd) < 0 && r == 0)
+                r = -errno;
+        return r;
+}
+
+/* Whole or not at all: written under another name, which no reader takes for a configuration, and then renamed. */
+int configuration_write(const char *directory, const char *name, const char *text, bool replace) {
+        g_autofree char *temporary = g_strdup_printf(".%s.%d.new", name, (int) getpid());
+        int folder, r;
+
+        (void) umask(0022); /* the service is another user */
+        if (g_mkdir_with_parents(directory, 0755) < 0)
+                return -errno;
+        folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (folder < 0)
+                return -errno;
+        r = write_text(folder, temporary, text);
+        if (r >= 0 && renameat2(folder, temporary, folder, name, replace ? 0 : RENAME_NOREPLACE) < 0)
+                r = -errno;
+        if (r >= 0 && fsync(folder) < 0)
+                r = -errno;
+        if (r < 0)
+                (void) unlinkat(folder, temporary, 0);
+        (void) close(folder);
+        return r;
+}
+
+char *configuration_find(char **directories, const char *name) {
+        g_autofree char *file_name = g_strconcat(name, ".conf", NULL);
+        struct stat st;
+
+        for (char **directory = directories; *directory; directory++) {
+                g_autofree char *file = g_build_filename(*directory, DATABASES, file_name, NULL);
+
+                if (lstat(file, &st) >= 0)
+                        return g_steal_pointer(&file);
+        }
+        return NULL;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The pager, see pager.h. */
+#include "pager.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "listing.h"
+
+static FILE *pager; /* its standard input; NULL: none is open */
+
+/* NULL: none is wanted, or there is none. */
+static const char *find_pager(void) {
+        const char *command = g_getenv("SYSTEMD_PAGER") ?: g_getenv("PAGER"), *term = g_getenv("TERM");
+
+        if (!term || g_str_equal(term, "dumb"))
+                return NULL;
+        if (command)
+                return *command && !g_str_equal(command, "cat") ? command : NULL;
+        return g_find_program_in_path("less") ? "less" : NULL;
+}
+
+void pager_open(const Context *c) {
+        const char *command = c->no_pager || pager || !isatty(STDOUT_FILENO) ? NULL : find_pager();
+
+        if (!command)
+                return;
+        (void) terminal_width();                            /* which it remembers */
+        (void) g_setenv("LESS", "FRSXMK", FALSE);           /* F: end if all fits on the screen */
+        (void) g_setenv("LESSSECURE", "1", FALSE);          /* root's pager starts no shell */
+        pager = popen(command, "we");
+        if (!pager)
+                return;
+        (void) signal(SIGINT, SIG_IGN); /* Ctrl-C is the pager's */
+        (void) fflush(stdout);
+        if (dup2(fileno(pager), STDOUT_FILENO) < 0)
+                pager_close();
+}
+
+void pager_close(void) {
+        if (!pager)
+                return;
+        (void) fflush(stdout);
+        clearerr(stdout); /* a user who leaves the pager early has read enough */
+        (void) dup2(STDERR_FILENO, STDOUT_FILENO); /* the pager reads until no descriptor of the pipe is left */
+        (void) pclose(pager);
+        pager = NULL;
+}
