@@ -127,7 +127,6 @@ static void put_started(Writer *w, const Started *s) {
         put_u64(w, s->number);
         put_u32(w, s->described);
         put_u32(w, s->read_only);
-        put_u32(w, s->rollback_mode);
         put_u32(w, s->n_columns);
         put_list(w, s->columns, (size_t) 2 * s->n_columns);
         put_u32(w, s->n_parameters);
@@ -412,7 +411,6 @@ static Bytes *get_started(Reader *r, Started *s) {
         s->number = get_u64(r);
         s->described = get_bool(r);
         s->read_only = get_bool(r);
-        s->rollback_mode = get_bool(r);
         s->n_columns = get_u32(r);
         if (s->n_columns > SQLIPC_N_COLUMNS_MAX) { /* twice as many must be a size_t, of 32 bits too */
                 r->error = -EBADMSG;

@@ -145,7 +145,6 @@ typedef struct Started {
         uint64_t number;
         bool described;
         bool read_only;              /* always true today; kept for statements that write */
-        bool rollback_mode;          /* the database is not in WAL mode */
         uint32_t n_columns;          /* at most SQLIPC_N_COLUMNS_MAX */
         Bytes *columns;              /* 2 x n_columns: name, declared type (data NULL where none) */
         uint32_t n_parameters;       /* the largest index, as sqlite3_bind_parameter_count(); at most PARAMETERS_MAX */

@@ -98,7 +98,6 @@ static Started any_started(uint64_t number, Bytes *strings) {
                 .number = number,
                 .described = !one_in(3),
                 .read_only = one_in(2),
-                .rollback_mode = one_in(2),
                 .n_columns = (uint32_t) (any() % (STRINGS_MAX / 4)),
                 .columns = strings,
                 .n_parameters = (uint32_t) (any() % (STRINGS_MAX / 2)),
