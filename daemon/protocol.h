@@ -31,7 +31,8 @@
  *      PING         --------------------->   whether a worker with channels still looks at its sockets
  *                   <--------------------    PONG, also from inside a step
  *      RETIRE       --------------------->   it takes nothing more out of the job socket; another has what holds now
- *      GIVE_WAY     --------------------->   EXIT for one that has channels, of which nobody can know what began on them
+ *      GIVE_WAY     --------------------->   EXIT for one that has channels, once nothing is under way on them; where
+ *                                            requests follow each other, after WORKER_TURN_USEC of its life
  *                   <--------------------    end-of-file; or STAY, after seconds: what is under way lasts
  *
  * The supervisor keeps a descriptor of its own of the worker's end, and watches it while no worker has the channel.
@@ -87,6 +88,9 @@ typedef enum MessageKind {
         MESSAGE_GIVE_WAY,
         MESSAGE_STAY,
 } MessageKind;
+
+/* How long a worker whose channels are in use all the time keeps its place, though another worker needs it. */
+#define WORKER_TURN_USEC UINT64_C(1000000)
 
 /* A string that may hold NULs, or is absent (NULL). */
 typedef struct Bytes {

@@ -431,6 +431,8 @@ void channel_cancel(Channel *c, const char *sentence) {
 void channel_on_progress(Channel *c, const ChannelProgress *progress) {
         if (channel_run_note(c, progress))
                 c->cancelled_usec = 0; /* another run, or none */
+        if (!c->run.running)
+                manager_offer_places(c->manager);
 }
 
 void channel_on_rested(Channel *c, const ChannelEnd *end) {

@@ -16,7 +16,7 @@
 #include "worker.h"
 
 #define SIBLING_USEC UINT64_C(20000)         /* a job that was not taken for so long wants another worker */
-#define STARVED_USEC UINT64_C(250000)        /* when to look again where a bound forbids one */
+#define STARVED_USEC UINT64_C(250000)        /* when to ask another worker for its place if one does not give it up */
 #define STARTING_USEC UINT64_C(1000000)      /* a new worker is expected to take a job within */
 #define EARLY_DEATHS_MAX 3u
 #define SOCKET_BUFFER_SIZE (1024 * 1024)
@@ -95,9 +95,20 @@ Group *group_ref(Group *g) {
         return g;
 }
 
+static void set_starved(Group *g, bool starved) {
+        if (!starved)
+                g->asked_usec = 0;
+        if (starved == g->starved)
+                return;
+        g->starved = starved;
+        g->starved_usec = manager_now();
+        g->manager->n_starved += starved ? 1 : -1u;
+}
+
 Group *group_unref(Group *g) {
         if (!g || --g->n_ref > 0)
                 return NULL;
+        set_starved(g, false);
         g->writable = sd_event_source_disable_unref(g->writable);
         g->timer = sd_event_source_disable_unref(g->timer);
         g->resend = sd_event_source_disable_unref(g->resend);
@@ -136,18 +147,33 @@ static unsigned n_workers_starting(const Group *g, uint64_t now) {
         return n;
 }
 
-static bool may_spawn(Group *g) {
+static bool end_idle_within(const Group *g, WorkerBound bound) {
         Manager *m = g->manager;
 
-        if (m->stopping)
-                return false;
-        switch (quota_worker_bound(g->user, g->database)) {
-        case WORKER_BOUND_NONE: return true;
-        case WORKER_BOUND_USER: worker_end_idle(m, g->user, NULL); return false;
-        case WORKER_BOUND_DATABASE: worker_end_idle(m, NULL, g->database); return false;
-        case WORKER_BOUND_TOTAL: worker_end_idle(m, NULL, NULL); return false;
+        switch (bound) {
+        case WORKER_BOUND_NONE: return false;
+        case WORKER_BOUND_USER: return worker_end_idle(m, g->user, NULL);
+        case WORKER_BOUND_DATABASE: return worker_end_idle(m, NULL, g->database);
+        case WORKER_BOUND_TOTAL: return worker_end_idle(m, NULL, NULL);
         }
         return false;
+}
+
+/* One worker at a time is asked for its place: it is gone in a moment, unless it is in use. */
+static bool may_spawn(Group *g) {
+        uint64_t now = manager_now();
+
+        if (g->manager->stopping)
+                return false;
+        WorkerBound bound = quota_worker_bound(g->user, g->database);
+        if (bound != WORKER_BOUND_NONE && now >= g->asked_usec + STARVED_USEC && end_idle_within(g, bound))
+                g->asked_usec = now;
+        return bound == WORKER_BOUND_NONE;
+}
+
+void group_on_offer(Group *g) {
+        if (manager_now() >= g->asked_usec + STARVED_USEC)
+                (void) sd_event_source_set_time(g->timer, 0);
 }
 
 static void fail_all(Group *g, ErrorNumber error, const char *sentence) {
@@ -175,7 +201,7 @@ static void fail_for_lack_of_worker(Group *g, int r) {
 }
 
 void group_spawn(Group *g) {
-        g->starved = !may_spawn(g);
+        set_starved(g, !may_spawn(g));
         if (g->starved)
                 return;
         int r = worker_new(g);
@@ -222,11 +248,12 @@ void group_staff(Group *g) {
         g_autoptr(Group) guard G_GNUC_UNUSED = group_ref(g); /* runs that end let go of it */
         uint64_t now = manager_now();
 
-        if (wants_worker(g, now))
+        bool wants = wants_worker(g, now);
+        if (wants)
                 group_spawn(g);
-        else
-                g->starved = false;
         placement_run(g);
+        if (!wants && g->channels.length == 0)
+                set_starved(g, false);
         if (g->sent.length + g->waiting.length + g->channels.length == 0) {
                 (void) sd_event_source_set_enabled(g->timer, SD_EVENT_OFF);
                 return;

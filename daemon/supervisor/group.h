@@ -6,8 +6,9 @@
  * keep both ends: ours to send, theirs to start siblings with and to take jobs back that no worker has taken.
  *
  * A worker is started when there is none, when a job has waited SIBLING_USEC, or when more runs want a CPU than the group
- * has workers while CPUs idle; bounded per uid and in all. Where a bound forbids it, an idle worker is ended and the group
- * tries again (`starved`) once a worker is gone.
+ * has workers while CPUs idle; bounded per uid and in all. If a bound forbids it, an idle worker is asked for its place, and
+ * the group tries again (`starved`) once a worker is gone. Groups that wait so are served in the order in which they began
+ * to wait. If all workers are occupied, one is asked as soon as it has nothing to do.
  */
 #ifndef SQLIPC_GROUP_H
 #define SQLIPC_GROUP_H
@@ -30,6 +31,8 @@ typedef struct Group {
         GQueue channels;          /* of Channel, by group_link: those that wait for a worker */
         GQueue workers;           /* of Worker, by group_link */
         bool starved;             /* wants a worker that a bound forbids */
+        uint64_t starved_usec;    /* since when */
+        uint64_t asked_usec;      /* when a worker was last asked for its place; 0: none was */
         unsigned n_early_deaths;  /* of workers that never said anything, in a row */
         sd_event_source *writable, *timer, *resend;
         GList user_link;
@@ -62,6 +65,9 @@ void group_spawn(Group *g);
 
 /* Starts a worker if one is needed and allowed, and hands over the channels that wait. */
 void group_staff(Group *g);
+
+/* A worker has less to do than before: if no other was asked for its place, this one may be, in the next turn. */
+void group_on_offer(Group *g);
 
 /* `w` is dead, its runs are dealt with. `early`: it never said anything. */
 void group_on_worker_gone(Group *g, bool early);

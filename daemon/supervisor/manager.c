@@ -348,8 +348,8 @@ void manager_stop(Manager *m, int exit_code) {
         exit_if_done(m);
 }
 
-void manager_on_worker_gone(Manager *m) {
-        g_autoptr(GPtrArray) starved = g_ptr_array_new();
+static GPtrArray *find_starved(const Manager *m) {
+        GPtrArray *starved = g_ptr_array_new();
         GHashTableIter i;
         void *value;
 
@@ -358,9 +358,35 @@ void manager_on_worker_gone(Manager *m) {
                 for (GList *k = ((User *) value)->groups.head; k; k = k->next)
                         if (((Group *) k->data)->starved)
                                 g_ptr_array_add(starved, group_ref(k->data));
+        return starved;
+}
+
+void manager_offer_places(Manager *m) {
+        if (m->n_starved == 0)
+                return;
+        g_autoptr(GPtrArray) starved = find_starved(m);
         for (guint k = 0; k < starved->len; k++) {
-                group_staff(starved->pdata[k]);
+                group_on_offer(starved->pdata[k]);
                 (void) group_unref(starved->pdata[k]);
+        }
+}
+
+static int waits_longer(const void *a, const void *b) {
+        const Group *one = *(Group *const *) a, *other = *(Group *const *) b;
+
+        return one->starved_usec < other->starved_usec ? -1 : one->starved_usec > other->starved_usec;
+}
+
+void manager_on_worker_gone(Manager *m) {
+        g_autoptr(GPtrArray) starved = find_starved(m);
+
+        g_ptr_array_sort(starved, waits_longer);
+        for (guint k = 0; k < starved->len; k++) {
+                Group *g = starved->pdata[k];
+
+                g->asked_usec = 0; /* another may have the place that it asked for */
+                group_staff(g);
+                (void) group_unref(g);
         }
         exit_if_done(m);
 }

@@ -53,6 +53,7 @@ typedef struct Manager {
         uint64_t channels_max;   /* of all, by the descriptors that there are */
         GQueue workers;          /* of Worker, by manager_link */
         uint64_t n_undead;       /* of them: killed, and not dead yet; they hold no place (worker.h) */
+        unsigned n_starved;      /* groups that want a worker which a bound forbids */
         PriorityTimer priorities;
         PipeBudget pipe_budget;
         GQueue resting_pipes;    /* of Pipe, by rest_link */
@@ -115,7 +116,11 @@ unsigned manager_n_busy_workers(const Manager *m);
 uint64_t manager_n_runs(const Manager *m);
 uint64_t manager_n_parked(const Manager *m);
 
-/* A worker was reaped: groups that wanted one try again; if we stop, it may have been the last. */
+/* A worker may have become idle: starved groups look whether they can have its place. */
+void manager_offer_places(Manager *m);
+
+/* A worker was reaped: groups that wanted one try again, the one that has waited longest first; if we stop, it may have been
+ * the last. */
 void manager_on_worker_gone(Manager *m);
 
 /* manager-bus.c, database-bus.c, log-control.c: the objects of the bus. */

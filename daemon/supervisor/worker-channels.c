@@ -13,7 +13,6 @@
 #define STUCK_USEC UINT64_C(250000)
 #define DEAF_USEC UINT64_C(100000)
 #define GIVE_UP_USEC UINT64_C(1000000)
-#define TURN_USEC UINT64_C(1000000) /* that a worker has at least before it gives way */
 
 static int on_watch(sd_event_source *s, uint64_t usec, void *userdata);
 
@@ -87,8 +86,15 @@ bool worker_is_held_up_by_others(const Worker *w, const Channel *c) {
 }
 
 bool worker_may_give_way(const Worker *w) {
-        return worker_stays(w) && !w->runs.head && w->channels.head && !worker_has_busy_channels(w) &&
-               manager_now() >= w->started_usec + TURN_USEC;
+        return worker_stays(w) && !w->runs.head && w->channels.head && !worker_has_busy_channels(w);
+}
+
+uint64_t worker_used_usec(const Worker *w) {
+        uint64_t usec = w->idle_usec;
+
+        for (GList *i = w->channels.head; i; i = i->next)
+                usec = MAX(usec, ((const Channel *) i->data)->used_usec);
+        return usec;
 }
 
 /* ---- Whose it is ---- */

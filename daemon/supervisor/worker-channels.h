@@ -54,6 +54,9 @@ bool worker_has_busy_channels(const Worker *w);
 /* Channels are all that it has, and none is known to run: it may go, and they to others. */
 bool worker_may_give_way(const Worker *w);
 
+/* When it was last asked for something, as far as we know. */
+uint64_t worker_used_usec(const Worker *w);
+
 /* A message about the channel of that number, or PONG. -EBADMSG: it may not say that. */
 int worker_channels_dispatch(Worker *w, const Message *m, uint64_t number);
 

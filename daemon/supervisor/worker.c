@@ -27,6 +27,7 @@
 #define JOB_COMES_USEC UINT64_C(20000) /* until an idle worker for which a job waits is looked at again */
 #define KILLED_USEC UINT64_C(2000000) /* for a killed worker to die */
 #define EXIT_USEC UINT64_C(5000000) /* to answer what is under way on channels (4 s at most), and end */
+#define GIVE_WAY_USEC (WORKER_TURN_USEC + EXIT_USEC)
 
 /* ---- Start ---- */
 
@@ -188,6 +189,8 @@ static bool may_have_job(const Worker *w) {
 }
 
 void worker_on_work_over(Worker *w) {
+        if (!w->runs.head)
+                manager_offer_places(w->manager);
         if (!worker_is_idle(w) || w->control_fd < 0)
                 return;
         w->idle_usec = manager_now(); /* the timer looks at it when it fires: no query sets it */
@@ -245,7 +248,7 @@ static void give_way(Worker *w) {
         if (worker_is_idle(w))
                 worker_end(w);
         else if (worker_stays(w))
-                tell_to_end(w, MESSAGE_GIVE_WAY, MAX(l.run_timeout_usec, l.prepare_timeout_usec) + EXIT_USEC);
+                tell_to_end(w, MESSAGE_GIVE_WAY, MAX(l.run_timeout_usec, l.prepare_timeout_usec) + GIVE_WAY_USEC);
 }
 
 bool worker_end_unless_busy(Worker *w) {
@@ -306,11 +309,11 @@ static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* The user with more workers gives one up, and of these the one that is idle for longer. */
+/* The user with more workers gives one up, and of these the one that has not been used for longer. */
 static bool goes_before(const Worker *a, const Worker *b) {
         uint64_t n_a = a->group->user->n_workers, n_b = b->group->user->n_workers;
 
-        return n_a != n_b ? n_a > n_b : a->idle_usec < b->idle_usec;
+        return n_a != n_b ? n_a > n_b : worker_used_usec(a) < worker_used_usec(b);
 }
 
 static Worker *find_to_end(const Manager *m, const User *u, const Database *d, bool (*allowed)(const Worker *w)) {
@@ -327,11 +330,12 @@ static Worker *find_to_end(const Manager *m, const User *u, const Database *d, b
         return found;
 }
 
-void worker_end_idle(Manager *m, const User *u, const Database *d) {
+bool worker_end_idle(Manager *m, const User *u, const Database *d) {
         Worker *w = find_to_end(m, u, d, may_end) ?: find_to_end(m, u, d, worker_may_give_way);
 
         if (w)
                 give_way(w);
+        return w;
 }
 
 static LogFields fields_of(const Worker *w) {
@@ -398,8 +402,8 @@ static void give_up_killed(Worker *w) {
         }
         worker_gone(w);
         (void) sd_event_source_set_enabled(w->idle_timer, SD_EVENT_OFF);
-        group_staff(g);
         manager_on_worker_gone(m);
+        group_staff(g);
 }
 
 void worker_free(Worker *w) {
@@ -477,8 +481,8 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
         break_unsure_pipes(w, w->ending && si->si_code == CLD_EXITED && si->si_status == 0);
         worker_gone(w);
         worker_free(w);
+        manager_on_worker_gone(m); /* first: its own group may want the place back that it gave to another */
         group_staff(g);
-        manager_on_worker_gone(m);
         return 0;
 }
 

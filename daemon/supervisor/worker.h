@@ -89,9 +89,9 @@ bool worker_end_unless_busy(Worker *w);
 void worker_outdate(Worker *w);
 
 /* Ends the worker that has been idle for longest: of `u`, or (NULL) of the uid with most workers that has an idle one; on
- * `d`, or (NULL) anywhere. Where none is idle, one that has nothing but channels on which nothing runs: they wait for
- * another, and take turns so. */
-void worker_end_idle(Manager *m, const User *u, const Database *d);
+ * `d`, or (NULL) anywhere. If none is idle, one that has only channels, on which nothing is known to run: it gives them back
+ * and ends as soon as nothing is under way on them. False: there is none. */
+bool worker_end_idle(Manager *m, const User *u, const Database *d);
 
 /* The loop is over: kills and reaps it. */
 void worker_free(Worker *w);

@@ -197,6 +197,19 @@ uint64_t channels_expire(JobQueue *q, uint64_t now) {
         return first;
 }
 
+uint64_t channels_idle_since(const JobQueue *q) {
+        uint64_t since = 0;
+
+        if (q->current || q->first)
+                return UINT64_MAX;
+        for (const Channel *c = q->channels; c; c = c->next) {
+                uint64_t over = c->run.taken_usec + c->run.counters.usec;
+
+                since = over > since ? over : since;
+        }
+        return since;
+}
+
 void channels_leave(JobQueue *q) {
         for (Channel *c = q->channels, *next; c; c = next) {
                 next = c->next;

@@ -27,6 +27,9 @@ void channels_give_away(JobQueue *q);
  * Returns when to look again. */
 uint64_t channels_expire(JobQueue *q, uint64_t now_coarse_usec);
 
+/* Since when nothing has been under way, on channels or else; UINT64_MAX: something is. */
+uint64_t channels_idle_since(const JobQueue *q);
+
 /* EXIT or GIVE_WAY, and the queue is leaving. Those that have answered all that they began go back to the supervisor, and on
  * elsewhere; where they cannot they are closed. Others follow in channels_settle(). */
 void channels_leave(JobQueue *q);

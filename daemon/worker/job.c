@@ -18,6 +18,7 @@
 
 #define LOOK_USEC (5 * USEC_PER_MSEC) /* between two looks of the progress handler at the world outside */
 #define LEAVE_USEC (4 * USEC_PER_SEC) /* what is under way has so long; at EXIT the supervisor kills soon after */
+#define PAUSE_USEC (2 * USEC_PER_MSEC) /* about what it costs to start a worker */
 #define N_EVENTS 32
 
 /* epoll's user data: a run, or one of these. */
@@ -201,6 +202,7 @@ static int leave(JobQueue *q, bool may_stay) {
         bool leaving = q->context.leaving;
 
         q->leave_usec = now_usec() + LEAVE_USEC;
+        q->turn_usec = UINT64_MAX;
         q->may_stay = may_stay;
         if (leaving)
                 return 0;
@@ -218,6 +220,26 @@ static int stay(JobQueue *q) {
         channels_report_progress(q);
         r = q->retired ? 0 : watch_jobs(q);
         return r < 0 ? r : report_send(q->control_fd, &(Message) { .kind = MESSAGE_STAY });
+}
+
+/* When a worker that is to give way does so. */
+static uint64_t give_way_usec(const JobQueue *q) {
+        uint64_t idle = channels_idle_since(q);
+
+        return idle < q->turn_usec - PAUSE_USEC ? idle + PAUSE_USEC : q->turn_usec;
+}
+
+/* A request that came with its channel just now is answered in any case. */
+static int begin_giving_way(JobQueue *q) {
+        uint64_t soon = now_usec() + PAUSE_USEC, turn = q->started_usec + WORKER_TURN_USEC;
+
+        if (!q->context.leaving)
+                q->turn_usec = turn > soon ? turn : soon;
+        return 0;
+}
+
+static int check_giving_way(JobQueue *q, uint64_t now) {
+        return q->turn_usec != UINT64_MAX && now >= give_way_usec(q) ? leave(q, true) : 0;
 }
 
 /* Whether what is under way has had its time. */
@@ -246,8 +268,9 @@ static int handle_control(JobQueue *q, ReceivedMessage *m) {
         case MESSAGE_RETIRE:
                 return retire(q);
         case MESSAGE_EXIT:
+                return leave(q, false);
         case MESSAGE_GIVE_WAY:
-                return leave(q, m->message.kind == MESSAGE_GIVE_WAY);
+                return begin_giving_way(q);
         default:
                 return -EBADMSG;
         }
@@ -363,6 +386,8 @@ static int on_progress(void *userdata) {
                 q->looked_usec = now;
                 look_around(q);
         }
+        if (check_giving_way(q, now) < 0)
+                q->exiting = true;
         check_leaving(q, now);
         if (q->exiting && q->current->error.error == ERROR_NONE)
                 (void) sql_error_set(&q->current->error, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
@@ -393,7 +418,7 @@ static int handle_times(JobQueue *q, uint64_t now) {
 
 /* Milliseconds for epoll_wait(): 0 if a run can go on. */
 static int wait_msec(const JobQueue *q) {
-        uint64_t next = q->leave_usec, now;
+        uint64_t next = q->turn_usec == UINT64_MAX ? q->leave_usec : give_way_usec(q), now;
 
         for (const Run *run = q->first; run; run = run->next) {
                 uint64_t t = run_next_usec(run);
@@ -487,6 +512,8 @@ static int turn(JobQueue *q) {
         now = now_usec();
         if (r == 0 && woken.control)
                 r = read_control(q);
+        if (r == 0)
+                r = check_giving_way(q, now);
         check_leaving(q, now);
         if (r == 0 && !q->exiting)
                 r = handle_times(q, now);
@@ -526,6 +553,8 @@ int job_queue_init(JobQueue *q, int job_fd, int control_fd, ReceivedMessage *set
                 .last = &q->first,
                 .armed_usec = UINT64_MAX,
                 .leave_usec = UINT64_MAX,
+                .started_usec = now_usec(),
+                .turn_usec = UINT64_MAX,
         };
         *setup = RECEIVED_MESSAGE_INIT;
         q->context = (RunContext) { .setup = &q->setup.message.setup, .pool = &q->pool, .control_fd = control_fd };

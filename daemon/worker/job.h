@@ -7,9 +7,13 @@
  * millisecond each. Between two slices the sockets are looked at, so a job waits for one page at most, unless SQLite sits in
  * one long step: then a sibling of this worker takes it, and channels with requests are given back for another to take.
  *
- * RETIRE: the job socket is left to others. EXIT, GIVE_WAY: nothing is begun any more. Channels go back as soon as all that
- * was begun is answered; then the worker ends. After some seconds EXIT ends what is left. What is left at GIVE_WAY lasts:
- * the worker stays for it, and for all that comes.
+ * RETIRE: the job socket is left to others. EXIT: nothing is begun any more. Channels go back as soon as all that was begun
+ * is answered; then the worker ends. After some seconds EXIT ends what is left.
+ *
+ * GIVE_WAY: the same, once nothing is under way and nothing came for as long as it takes to start another worker
+ * (PAUSE_USEC). A worker that is asked for more all the time has WORKER_TURN_USEC before: else workers of busy clients
+ * would replace each other for every request. What is under way some seconds later lasts: the worker stays for it, and for
+ * all that comes.
  */
 #ifndef JOB_H
 #define JOB_H
@@ -35,6 +39,8 @@ typedef struct JobQueue {
         Looking looking;
         uint64_t leave_usec;   /* EXIT, GIVE_WAY: when what is under way then has had its time; UINT64_MAX: none came */
         bool may_stay;         /* GIVE_WAY, not EXIT */
+        uint64_t started_usec;
+        uint64_t turn_usec;    /* GIVE_WAY, and it is in use: when it gives way all the same; else UINT64_MAX */
         bool retired;          /* RETIRE came */
         bool exiting;          /* that is over, or the supervisor is gone */
 } JobQueue;

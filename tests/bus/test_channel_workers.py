@@ -420,6 +420,34 @@ def beside_slow_clients():
         none_left(service)
 
 
+def expect_switches(held, ask):
+    """Each costs the start of a worker, and none a turn of a second."""
+    started = time.monotonic()
+    for _ in range(20):
+        for one in held:
+            equal(ask(one), [[1]], "rows")
+    at_most(time.monotonic() - started, 10 * len(held), "seconds of 20 switches to each")
+
+
+@test
+def idle_worker_gives_way():
+    """A worker with nothing under way gives its place at once to another database of its user, by channel and by bus"""
+    names = ("one", "two", "three")
+    with Service({name: CHINOOK for name in names}, limits={"WorkersMax": 1}) as service:
+        client = service.client()
+        held = [Channel(client, name) for name in names]
+        expect_switches(held, lambda channel: channel.ask("SELECT 1"))
+        expect_switches(names, lambda name: client.query(name, "SELECT 1").read().rows)
+
+
+@needs_root
+def idle_worker_gives_way_to_others():
+    """At WorkersTotalMax= it does so for another user"""
+    with Service({"chinook": CHINOOK}, limits={"WorkersTotalMax": 1}) as service:
+        held = [Channel(service.client(uid)) for uid in (UID_A, UID_B)]
+        expect_switches(held, lambda channel: channel.ask("SELECT 1"))
+
+
 @needs_root
 def workers_are_shared_out():
     """At WorkersTotalMax= users whose channels are in use take turns"""
