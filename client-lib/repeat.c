@@ -50,11 +50,13 @@ bool may_repeat(Fate fate, bool read_only) {
 }
 
 void error_set_outcome(Error *e, Fate fate, bool read_only) {
+        bool no_reply = strcmp(e->name, "org.freedesktop.DBus.Error.NoReply") == 0;
         char before[200];
 
         if (fate != FATE_UNKNOWN || read_only)
                 return;
-        (void) snprintf(before, sizeof before, "%.199s", e->message);
+        /* the bus driver words it for programmers, and without a full stop */
+        (void) snprintf(before, sizeof before, "%.199s", no_reply ? "The service ended before it answered." : e->message);
         (void) error_set(e, ERROR_OUTCOME_UNKNOWN, "%s%sIt is unknown whether the statement took effect.", before,
                          before[0] ? " " : "");
 }
