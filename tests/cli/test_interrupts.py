@@ -276,9 +276,10 @@ def with_statements_behind_it():
 @test
 def daemon_dies_under_a_result():
     """The daemon dies under a result: rows stay, it says that they are not all, the next statement finds the new daemon"""
-    small = {"PipePagesMax": 32}  # what lies in the pipe is still shown, line by line
+    small = {"PipePagesMax": 32}  # what is in the pipe is still shown
+    wide = STREAM.replace("'text'", "printf('text %2000s', '')")  # so that few rows fill the 2 MiB that a grid holds
     with Service({"chinook": CHINOOK}, limits=small) as mortal, shell_of("--no-pager", on=mortal) as shell:
-        shell.type(STREAM)
+        shell.type(wide)
         shell.send(ENTER)
         shell.wait_for("some text")
         mortal.kill()

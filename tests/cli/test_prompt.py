@@ -187,7 +187,7 @@ def left():
         shell.send(control("D"))
         shell.type(" + 4;")
         shell.send(ENTER)
-        shell.wait_for(lambda: "│ 9" in shell.text() and shell.at_prompt(), "the answer")
+        shell.wait_for(lambda: "│     9 │" in shell.text() and shell.at_prompt(), "the answer")
         equal(shell.leave(), OK, "exit code of Ctrl-D")
     for line, code in ((".quit", OK), ("\\q", OK), (".quit 7", 7), (".exit", OK)):
         with shell_of() as shell:
