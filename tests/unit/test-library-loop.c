@@ -274,7 +274,7 @@ static void check_callbacks(bool close) {
                 ;
         ready.n_calls = 0;
         fake_add_rows(&more, FAKE_RUN, 3, 4);
-        stream_add_end(&more, FAKE_RUN, 4);
+        stream_add_end_behind(&more, FAKE_RUN, 4, stream_run_size(&f.rows));
         fake_write(&f, &more);
         stream_done(&more);
         CHECK_INT(turn(f.connection, 5000), 1);
