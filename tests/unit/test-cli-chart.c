@@ -58,7 +58,8 @@ static void check_time_ticks(const char *from, const char *to, size_t width, con
         double start, end;
         size_t found;
 
-        g_assert_true(chart_parse_time(from, &start) && chart_parse_time(to, &end));
+        g_assert_true(chart_parse_time(from, &start));
+        g_assert_true(chart_parse_time(to, &end));
         found = chart_time_ticks(start, end, width, ticks);
         g_assert_cmpuint(found, ==, n);
         g_assert_cmpstr(ticks[0].label, ==, first);

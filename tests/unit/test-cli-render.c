@@ -432,7 +432,7 @@ static void test_pieces(void) {
 
         for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
                 for (size_t shift = 0; shift < 4; shift++) {
-                        g_autoptr(GString) text = g_string_new("xxxx" + shift);
+                        g_autoptr(GString) text = g_string_new(&"xxxx"[shift]);
                         g_autofree char *output = NULL;
                         g_auto(GStrv) rows = NULL;
                         Value value;
