@@ -107,13 +107,14 @@ def forged_numbers():
                         tried += 1
     for uid in (A, B) if ROOT else ():
         forger = service.client(uid)
-        for number in numbers:
-            names = ("UnknownRun", "AccessDenied", BUS_ERROR + "AccessDenied")
+        own = victim.numbers() if uid == A else []  # a user may cancel the runs of its own uid
+        for number in set(numbers) - set(own):
             try:
                 forger.manager("CancelRun", "(ta{sv})", number)
-                raise AssertionError(f"{number} was cancelled")
             except Failure as failure:
-                true(failure.name.replace(SERVICE_ERROR, "") in names, str(failure))
+                equal(failure.name, SERVICE_ERROR + "AccessDenied", f"CancelRun of {number}")
+            else:
+                raise AssertionError(f"{number} was cancelled")
             tried += 1
     victim.check()
     cases("hostile bus", tried, "a number that is another's or nobody's, in a method, by a user")
