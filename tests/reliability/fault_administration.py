@@ -155,6 +155,20 @@ def worker_killed(stage, client):
     statement.close()
 
 
+def manage(stage, authority, stranger):
+    """Calls for an administrator by a user about whom polkit is asked: yes, no, after a password."""
+    authority.rules["org.sqlipc1.manage"] = "yes"
+    stranger.manager("Reload")
+    authority.rules["org.sqlipc1.manage"] = ("challenge", "yes")
+    with contextlib.suppress(Failure):
+        stranger.manager("Reload")  # which does not allow a question to the user
+    stranger.interactive = True
+    stranger.manager("Reload")
+    stranger.interactive = False
+    authority.rules["org.sqlipc1.manage"] = "no"
+    refused(stranger.manager, "CancelRun", "(ta{sv})", 12345)
+
+
 @scenario
 def polkit(stage, client):
     """A database about which polkit is asked: yes, no, after a password, never"""
@@ -178,6 +192,7 @@ def polkit(stage, client):
             authority.rules["asked"] = answer
             authority.changed()
             refused(ask, stranger)
+        manage(stage, authority, stranger)
         authority.rules["asked"] = "hang"
         authority.changed()
         stranger.begin(object_path("asked"), DATABASE, "QueryRows", "(sava{sv}a{sv})", "SELECT 1", [], {}, {})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What our programs call in libraries and is no site of faults/inject.h: each with why it needs to be none.
 
-A name may end in *; "64" at the end of a name is the C library's, where inject.h has it without.
+A name may end in *; "64" in a name is the C library's (pread64, preadv64v2), if inject.h has it without.
 """
 import pathlib
 import re
@@ -50,4 +50,4 @@ def missing(programs):
     exact = injected() | {name for name in known if not name.endswith("*")}
     beginnings = tuple(name[:-1] for name in known if name.endswith("*"))
     names = set().union(*map(imports, programs))
-    return sorted(n for n in names if not {n, n.removesuffix("64")} & exact and not n.startswith(beginnings))
+    return sorted(n for n in names if not {n, re.sub("64v?", "", n)} & exact and not n.startswith(beginnings))

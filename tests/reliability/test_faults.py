@@ -106,7 +106,8 @@ UNREACHED = {
     ("sd_event_source_set_enabled", "watch"): TIMER,
     ("sd_event_source_set_enabled", "on_stop_timeout"): TIMER,
     ("sd_event_source_set_enabled", "ask_later"): TIMER,
-    ("sd_event_source_set_enabled", "serve_read_ahead"): TIMER,
+    ("sd_event_source_set_enabled", "peer_serve_read_ahead"): TIMER,
+    ("sd_event_source_set_enabled", "take_turn"): TIMER,
     ("sd_event_source_set_enabled", "pump"): "the socket to the workers holds all jobs that the limits here allow",
     ("sd_event_add_time_relative", "ask_later"): "what is done when a question could not be sent",
     ("sd_bus_reply_method_errorf", "bus_error_reply"): "what is said when the first answer failed, too",
@@ -116,6 +117,8 @@ UNREACHED = {
     ("calloc", "get_list"): OTHER_SIDE,
     ("calloc", "get_started"): OTHER_SIDE,
     ("realloc", "grow"): OTHER_SIDE,
+    ("recv", "message_withdraw_job"): "the supervisor alone withdraws jobs",
+    ("faccessat", "access_file"): "SQLite asks with access() for the folder of temporary files only",
     ("poll", "channel_has_unread"): "asked only where a channel that moves has bytes on both sides",
     ("poll", "report_send"): "256 KiB of reports wait only for a supervisor that is stopped",
 }
@@ -130,7 +133,9 @@ LIBRARY_UNREACHED = {
     ("sd_bus_message_rewind", "on_query_reply"): "where what came before could not be read, which is a case",
     ("sd_bus_message_rewind", "on_prepare_reply"): "where what came before could not be read, which is a case",
     ("strdup", "run_on_channel_lost"): "the channel has to break under a run: test_kills.py",
-    ("poll", "read_if_ready"): "asked only where both calls that never wait are missing",
+    ("vmsplice", "pipe_read"): "called only if preadv2() does not know pipes, which is a case",
+    ("poll", "read_if_ready"): "called only if both calls that never wait are missing",
+    ("readv", "read_if_ready"): "called only if both calls that never wait are missing",
     ("epoll_ctl", "remove_bus"): "takes out a bus that was lost; the kernel does so, too",
 }
 

@@ -144,8 +144,10 @@ static inline size_t fault_less(size_t size) {
 /* ---- Reading, writing, waiting ---- */
 
 #define read(...) FAULT_SIZED(read, (FAULT_SHORT, EINTR, EIO), __VA_ARGS__)
+#define readv(...) FAULT_ERRNO(readv, (EINTR, EIO), __VA_ARGS__)
 #define pread(...) FAULT_SIZED(pread, (FAULT_SHORT, EINTR, EIO), __VA_ARGS__)
 #define preadv2(...) FAULT_ERRNO(preadv2, (EINTR, EIO, EOPNOTSUPP), __VA_ARGS__)
+#define vmsplice(...) FAULT_ERRNO(vmsplice, (EINTR, ENOMEM, EPERM), __VA_ARGS__)
 #define write(...) FAULT_SIZED(write, (FAULT_SHORT, EINTR, ENOMEM), __VA_ARGS__)
 #define recv(...) FAULT_SIZED(recv, (FAULT_SHORT, EINTR, ECONNRESET, ENOMEM), __VA_ARGS__)
 #define send(...) FAULT_SIZED(send, (FAULT_SHORT, EINTR, EPIPE, ENOBUFS), __VA_ARGS__)
@@ -177,6 +179,7 @@ static inline size_t fault_less(size_t size) {
 #define setrlimit(...) FAULT_ERRNO(setrlimit, (EPERM), __VA_ARGS__)
 #define getrlimit(...) FAULT_ERRNO(getrlimit, (EPERM), __VA_ARGS__)
 #define setsockopt(...) FAULT_ERRNO(setsockopt, (ENOMEM), __VA_ARGS__)
+#define getsockopt(...) FAULT_ERRNO(getsockopt, (ENOBUFS), __VA_ARGS__)
 #define getrandom(...) FAULT_ERRNO(getrandom, (EINTR, ENOSYS), __VA_ARGS__)
 #define sched_getaffinity(...) FAULT_ERRNO(sched_getaffinity, (EINVAL), __VA_ARGS__)
 #define sigprocmask(...) FAULT_ERRNO(sigprocmask, (EINVAL), __VA_ARGS__)
@@ -220,6 +223,7 @@ static inline size_t fault_less(size_t size) {
 #define sd_bus_add_filter(...) FAULT_NEGATIVE(sd_bus_add_filter, (ENOMEM), __VA_ARGS__)
 #define sd_bus_add_object_vtable(...) FAULT_NEGATIVE(sd_bus_add_object_vtable, (ENOMEM), __VA_ARGS__)
 #define sd_bus_add_fallback_vtable(...) FAULT_NEGATIVE(sd_bus_add_fallback_vtable, (ENOMEM), __VA_ARGS__)
+#define sd_bus_add_object(...) FAULT_NEGATIVE(sd_bus_add_object, (ENOMEM), __VA_ARGS__)
 #define sd_bus_add_node_enumerator(...) FAULT_NEGATIVE(sd_bus_add_node_enumerator, (ENOMEM), __VA_ARGS__)
 #define sd_bus_call(...) FAULT_NEGATIVE(sd_bus_call, (ENOMEM, ETIMEDOUT), __VA_ARGS__)
 #define sd_bus_call_async(...) FAULT_NEGATIVE(sd_bus_call_async, (ENOMEM, ENOBUFS), __VA_ARGS__)

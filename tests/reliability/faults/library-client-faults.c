@@ -166,6 +166,40 @@ static int ask_for_long_rows(sqlipc_connection *c) {
         return r;
 }
 
+static int count_in_blocks(sqlipc_connection *c) {
+        sqlipc_cursor *cursor = NULL;
+        const sqlipc_value *values;
+        size_t n, sum = 0;
+        int r = sqlipc_query(c, "chinook", "SELECT * FROM Track", &cursor, NULL);
+
+        while (r >= 0 && (r = sqlipc_cursor_next_block(cursor, 0, &values, &n)) > 0)
+                sum += n;
+        if (r == 0 && sum != 3503)
+                wrong("rows of blocks are missing");
+        (void) sqlipc_cursor_close(cursor);
+        return r;
+}
+
+/* A run whose time is limited ends as it should, and sqlipc_interrupt() ends one that never would. */
+static int end_early(sqlipc_connection *c) {
+        static const char endless[] =
+                "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n";
+        sqlipc_cursor *cursor = NULL;
+        int r = sqlipc_set_run_timeout(c, 60000000);
+
+        if (r >= 0)
+                r = count_rows(c, "SELECT 1", 1);
+        if (r >= 0)
+                r = sqlipc_query(c, "chinook", endless, &cursor, NULL);
+        if (r >= 0)
+                r = sqlipc_interrupt(c);
+        if (r >= 0)
+                r = sqlipc_cursor_next(cursor);
+        (void) sqlipc_cursor_close(cursor);
+        (void) sqlipc_set_run_timeout(c, UINT64_MAX);
+        return r == -ECANCELED ? 0 : r;
+}
+
 static int wait_for_events(sqlipc_connection *c) {
         struct pollfd p = { .fd = sqlipc_get_fd(c) };
         int r = p.fd < 0 ? p.fd : sqlipc_get_events(c);
@@ -313,8 +347,8 @@ static int be_a_guest(sqlipc_transport transport) {
 /* Everything, in a connection of its own. */
 static int live(sqlipc_transport transport) {
         static int (*const steps[])(sqlipc_connection *) = {
-                run_statement, count_tracks, give_up_half_way, ask_for_odd_values, ask_for_long_rows, ask_without_blocking,
-                bind_early, give_up_early,
+                run_statement, count_tracks, give_up_half_way, ask_for_odd_values, ask_for_long_rows, count_in_blocks,
+                end_early, ask_without_blocking, bind_early, give_up_early,
         };
         sqlipc_connection *c = NULL;
         sqlipc_cursor *cursor = NULL;
