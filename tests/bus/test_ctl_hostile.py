@@ -10,8 +10,8 @@ from tap import cases, equal, test, true
 
 OK, FAILED = 0, 1
 VERBS = (
-    ("list",), ("status",), ("status", "odd"), ("statements",), ("runs",), ("channels",), ("reload",), ("cancel", "7"),
-    ("security",), ("security", "odd"), ("top", "--count=1"),
+    ("list",), ("status",), ("status", "odd"), ("statements",), ("runs",), ("channels",), ("clients",), ("reload",),
+    ("cancel", "7"), ("security",), ("security", "odd"), ("top", "--count=1"),
 )  # fmt: skip
 REPLIES = {
     "ListDatabases": "(a(soa{sv})a{sv})",
@@ -219,6 +219,9 @@ def errors():
 @test
 def silence():
     """No answer at all: a call ends when its time is over"""
+    global imposter  # pylint: disable=global-statement
+    imposter.close()
+    imposter = Imposter()
     imposter.answer = lambda method: None
     for verb in (("list",), ("runs",), ("status",), ("top", "--count=1"), ("security", "odd"), ("reload",)):
         ask(*verb, timeout="500ms")
