@@ -67,6 +67,17 @@ def options():
 
 
 @test
+def before_from():
+    """Before FROM: columns of all tables; PRAGMAs, and tables as their arguments; tables after .export FORMAT FILE"""
+    with shell_of() as shell:
+        completes(shell, "SELECT Milli", "SELECT Milliseconds ")
+        completes(shell, "pragma journal_", "pragma journal_mode ")
+        completes(shell, "PRAGMA table_x", "PRAGMA table_xinfo ")
+        completes(shell, "pragma table_info(Gen", "pragma table_info(Genre ")
+        completes(shell, ".export csv genre.csv Gen", ".export csv genre.csv Genre ")
+
+
+@test
 def tables():
     """Tables and views behind FROM, quoted where they need it"""
     with shell_of() as shell:

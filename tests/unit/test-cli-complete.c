@@ -23,9 +23,9 @@ static SqlPlace find(const char *marked) {
         return place;
 }
 
-/* Letters: c columns, n names, t tables, f functions, k keywords, b beginnings. */
+/* Letters: c columns, n names, t tables, f functions, k keywords, b beginnings, p PRAGMAs, a all columns. */
 static void check(const char *marked, const char *wants, const char *word, const char *tables, const char *names) {
-        static const char letters[] = "cntfkb";
+        static const char letters[] = "cntfkbpa";
         SqlPlace place = find(marked);
         g_autofree char *my_tables = joined(place.tables), *my_names = joined(place.names);
         g_autoptr(GString) found = g_string_new(NULL);
@@ -48,8 +48,8 @@ static void test_kinds(void) {
         check("SEL|", "b", "SEL", NULL, NULL);
         check("SELECT 1; sel|", "b", "sel", NULL, NULL);
         check("EXPLAIN QUERY PLAN |", "b", "", NULL, NULL);
-        check("SELECT |", "ntfk", "", "", "");
-        check("SELECT a|", "ntfk", "a", "", "");
+        check("SELECT |", "ntfka", "", "", "");
+        check("SELECT a|", "ntfka", "a", "", "");
         check("SELECT * FROM |", "nt", "", "", "");
         check("SELECT * FROM (|", "ntb", "", "", "");
         check("SELECT a F|", "k", "F", NULL, NULL);
@@ -61,8 +61,16 @@ static void test_kinds(void) {
         check("SELECT 1 -- te|xt", "", "", NULL, NULL);
         check("SELECT 12|", "", "", NULL, NULL);
         check("SELECT :na|", "", "", NULL, NULL);
-        check("SELECT \"na|", "nt", "na", "", "");
+        check("SELECT \"na|", "nta", "na", "", "");
         check("SELECT a FROM t ORDER |", "cn", "", "t", "t");
+}
+
+static void test_pragmas(void) {
+        check("PRAGMA |", "p", "", "", "");
+        check("pragma main.jour|", "p", "jour", "", "");
+        check("pragma table_info(|", "t", "", "", "");
+        check("PRAGMA table_info = Ge|", "t", "Ge", "", "");
+        check("PRAGMA table_info(a) |", "", "", "", "");
 }
 
 static void test_tables(void) {
@@ -163,6 +171,7 @@ static void test_anything(void) {
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         g_test_add_func("/complete/kinds", test_kinds);
+        g_test_add_func("/complete/pragmas", test_pragmas);
         g_test_add_func("/complete/tables", test_tables);
         g_test_add_func("/complete/qualified", test_qualified);
         g_test_add_func("/complete/case", test_case);

@@ -29,7 +29,7 @@ typedef struct Names {
 struct Catalog {
         Session *session;    /* borrowed */
         unsigned generation; /* of the session, that all below is about */
-        Names databases, tables, functions;
+        Names databases, tables, functions, all_columns;
         GHashTable *columns; /* of table: Names, owned */
         int64_t silent;      /* monotonic: when an answer was waited for in vain; 0: never */
 };
@@ -50,6 +50,7 @@ static void forget_all(Catalog *catalog) {
         clear_names(&catalog->databases);
         clear_names(&catalog->tables);
         clear_names(&catalog->functions);
+        clear_names(&catalog->all_columns);
         g_hash_table_remove_all(catalog->columns);
         catalog->silent = 0;
 }
@@ -102,13 +103,17 @@ static bool is_fresh(const Names *names) {
         return is_recent(names->asked);
 }
 
-static const char *const *keep(Names *names, GPtrArray *list) {
-        g_ptr_array_sort(list, compare);
+static const char *const *keep_order(Names *names, GPtrArray *list) {
         g_ptr_array_add(list, NULL);
         g_strfreev(names->list);
         names->list = (char **) g_ptr_array_free(list, false);
         names->asked = g_get_monotonic_time();
         return (const char *const *) names->list;
+}
+
+static const char *const *keep(Names *names, GPtrArray *list) {
+        g_ptr_array_sort(list, compare);
+        return keep_order(names, list);
 }
 
 /* ---- Asking ------------------------------------------------------------------------------------------------------- */
@@ -179,7 +184,7 @@ static int ask_rows(sqlipc_connection *connection, const char *database, const c
         return r;
 }
 
-static const char *const *names_of_rows(Catalog *catalog, Names *names, const char *sql, const char *value) {
+static GPtrArray *list_rows(Catalog *catalog, const char *sql, const char *value) {
         GPtrArray *list = g_ptr_array_new();
         sqlipc_connection *connection = begin(catalog);
 
@@ -187,7 +192,11 @@ static const char *const *names_of_rows(Catalog *catalog, Names *names, const ch
                 note_silence(catalog, ask_rows(connection, catalog->session->database, sql, value, list));
                 end(catalog, connection);
         }
-        return keep(names, list);
+        return list;
+}
+
+static const char *const *names_of_rows(Catalog *catalog, Names *names, const char *sql, const char *value) {
+        return keep(names, list_rows(catalog, sql, value));
 }
 
 const char *const *catalog_tables(Catalog *catalog) {
@@ -197,6 +206,17 @@ const char *const *catalog_tables(Catalog *catalog) {
         return names_of_rows(catalog, &catalog->tables,
                              "SELECT name FROM sqlite_schema "
                              "WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite^_%' ESCAPE '^'", NULL);
+}
+
+const char *const *catalog_all_columns(Catalog *catalog) {
+        check_generation(catalog);
+        if (is_fresh(&catalog->all_columns))
+                return (const char *const *) catalog->all_columns.list;
+        return keep_order(&catalog->all_columns,
+                          list_rows(catalog, "SELECT c.name FROM sqlite_schema AS s, pragma_table_xinfo(s.name) AS c "
+                                    "WHERE s.type IN ('table', 'view') AND s.name NOT LIKE 'sqlite^_%' ESCAPE '^' "
+                                    "AND c.hidden <> 1 GROUP BY c.name "
+                                    "ORDER BY count(*) DESC, c.name COLLATE NOCASE", NULL));
 }
 
 const char *const *catalog_functions(Catalog *catalog) {

@@ -18,10 +18,12 @@ Catalog *catalog_new(Session *session);
 /** NULL is allowed. Returns NULL. */
 Catalog *catalog_free(Catalog *catalog);
 
-/** Sorted names, NULL-terminated, borrowed until the next catalog_*(); never NULL. */
+/** Names, sorted if nothing else is said, NULL-terminated, borrowed until the next catalog_*(); never NULL. */
 const char *const *catalog_databases(Catalog *catalog);
 const char *const *catalog_tables(Catalog *catalog);    /* tables and views, without sqlite_* */
 const char *const *catalog_columns(Catalog *catalog, const char *table);
+/* Of all tables, those first that most tables have. */
+const char *const *catalog_all_columns(Catalog *catalog);
 const char *const *catalog_functions(Catalog *catalog);
 
 #endif

@@ -280,6 +280,6 @@ const Command commands_export[] = {
                      "a table or, without one, everything. The others take what ran last where nothing is named. The file "
                      "is there once it is complete. One that exists is replaced with --force only.",
           .n_min = 1, .n_max = 1, .takes_rest = true,
-          .kinds = { ARGUMENT_WORDS, ARGUMENT_FILE, ARGUMENT_SQL }, .words = formats, .run = run_export },
+          .kinds = { ARGUMENT_WORDS, ARGUMENT_FILE, ARGUMENT_TABLE_OR_SQL }, .words = formats, .run = run_export },
         {},
 };

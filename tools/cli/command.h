@@ -15,6 +15,7 @@ typedef enum ArgumentKind {
         ARGUMENT_DATABASE,
         ARGUMENT_SETTING, /* the values of the setting of the command's name */
         ARGUMENT_SQL,
+        ARGUMENT_TABLE_OR_SQL,
         ARGUMENT_WORDS,   /* Command.words */
         ARGUMENT_QUERY,   /* a saved one */
         ARGUMENT_COMMAND,

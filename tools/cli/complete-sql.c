@@ -281,7 +281,19 @@ static bool is_new_name(const Statement *statement) {
         return is_word(statement, statement->cursor - 1, "AS") && !is_word(statement, statement->cursor - 2, ")");
 }
 
+/* PRAGMA [schema.]name, and what it is about: a table, for most that take an argument. */
+static unsigned of_pragma(const Statement *statement) {
+        static const char *const before_argument[] = { "(", "=", NULL };
+
+        if (is_any_of(statement, statement->cursor - 1, before_argument))
+                return WANTS_TABLES;
+        return is_word(statement, statement->cursor - 1, "PRAGMA") || is_word(statement, statement->cursor - 1, ".")
+                       ? WANTS_PRAGMAS : 0;
+}
+
 static unsigned what_is_wanted(const Statement *statement, const TableReader *reader, SqlPlace *place) {
+        if (is_word(statement, 0, "PRAGMA") && statement->cursor > 0)
+                return of_pragma(statement);
         if (is_word(statement, statement->cursor - 1, ".") && is_name(statement, statement->cursor - 2))
                 return reader->at_cursor ? WANTS_TABLES : columns_of(statement, reader->tables, place);
         if (is_beginning(statement))
@@ -296,7 +308,7 @@ static unsigned what_is_wanted(const Statement *statement, const TableReader *re
         if (follows_operand(statement))
                 return WANTS_KEYWORDS;
         if (place->tables->len == 0)
-                return WANTS_TABLES | WANTS_NAMES | WANTS_FUNCTIONS | WANTS_KEYWORDS;
+                return WANTS_ALL_COLUMNS | WANTS_TABLES | WANTS_NAMES | WANTS_FUNCTIONS | WANTS_KEYWORDS;
         if (*place->word == '\0')
                 return WANTS_COLUMNS | WANTS_NAMES;
         return WANTS_COLUMNS | WANTS_NAMES | WANTS_FUNCTIONS | WANTS_KEYWORDS;
@@ -341,7 +353,7 @@ void sql_place_find(const char *text, size_t cursor, SqlPlace *ret) {
         ret->small = uses_small_letters(&statement, ret->word);
         ret->wants = what_is_wanted(&statement, &reader, ret);
         if (ret->quote)
-                ret->wants &= WANTS_COLUMNS | WANTS_NAMES | WANTS_TABLES;
+                ret->wants &= WANTS_ALL_COLUMNS | WANTS_COLUMNS | WANTS_NAMES | WANTS_TABLES;
 }
 
 void sql_place_done(SqlPlace *place) {

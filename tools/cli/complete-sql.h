@@ -14,6 +14,8 @@ enum {
         WANTS_FUNCTIONS = 1 << 3,
         WANTS_KEYWORDS = 1 << 4,
         WANTS_BEGINNINGS = 1 << 5, /* the keywords that begin a statement */
+        WANTS_PRAGMAS = 1 << 6,
+        WANTS_ALL_COLUMNS = 1 << 7, /* of every table: none is named yet */
 };
 
 typedef struct SqlPlace {

@@ -89,6 +89,10 @@ static void complete_sql(Shell *shell, Candidates *candidates, const char *text,
 
         sql_place_find(text, cursor, &place);
         *ret_start = place.start;
+        if (place.wants & WANTS_PRAGMAS)
+                add_keywords(candidates, &place, sql_reading_pragmas());
+        if (place.wants & WANTS_ALL_COLUMNS)
+                add_names(candidates, &place, catalog_all_columns(shell->catalog));
         if (place.wants & WANTS_COLUMNS)
                 for (guint i = 0; i < place.tables->len; i++)
                         add_names(candidates, &place, catalog_columns(shell->catalog, place.tables->pdata[i]));
@@ -270,8 +274,13 @@ static void complete_argument(Shell *shell, Candidates *candidates, const Comman
                 return;
         case ARGUMENT_NONE:
         case ARGUMENT_SQL:
+        case ARGUMENT_TABLE_OR_SQL:
                 return;
         }
+}
+
+static bool is_sql(ArgumentKind kind) {
+        return kind == ARGUMENT_SQL || kind == ARGUMENT_TABLE_OR_SQL;
 }
 
 /* Where SQL begins among the arguments: behind the words before it, and behind a number (.watch 5 SELECT ...). */
@@ -279,7 +288,7 @@ static bool find_sql(const Command *command, const CommandLine *line, size_t *re
         size_t position = line->start;
 
         for (size_t i = 0; i < line->index; i++) {
-                if (i > 0 && command->kinds[MIN(i, G_N_ELEMENTS(command->kinds)) - 1] == ARGUMENT_SQL)
+                if (i > 0 && is_sql(command->kinds[MIN(i, G_N_ELEMENTS(command->kinds)) - 1]))
                         break;
                 position = end_of_word(line->text, position, line->cursor);
                 while (position < line->cursor && g_ascii_isspace(line->text[position]))
@@ -335,13 +344,17 @@ static void complete_command(Shell *shell, Candidates *candidates, CommandLine *
                 return;
         kind = command->kinds[MIN(line->index, G_N_ELEMENTS(command->kinds)) - 1];
         for (size_t i = 0; i < MIN(line->index, G_N_ELEMENTS(command->kinds)); i++)
-                if (command->kinds[i] == ARGUMENT_SQL)
-                        kind = ARGUMENT_SQL;
+                if (is_sql(command->kinds[i]))
+                        kind = command->kinds[i];
         if (kind == ARGUMENT_FILE && command->takes_rest)
                 complete_rest(candidates, line, ret_start);
-        else if (kind != ARGUMENT_SQL)
+        else if (!is_sql(kind))
                 complete_argument(shell, candidates, command, kind, typed);
         else if (find_sql(command, line, &sql)) {
+                if (kind == ARGUMENT_TABLE_OR_SQL && sql == line->word)
+                        add_tables(shell, candidates, typed);
+                if (candidates->list->len > 0 && *typed) /* a table: no keyword begins so */
+                        return;
                 complete_sql(shell, candidates, line->text + sql, line->cursor - sql, ret_start);
                 *ret_start += sql;
         }

@@ -44,6 +44,18 @@ const char *const *sql_reading_keywords(void) {
         return reading_keywords;
 }
 
+const char *const *sql_reading_pragmas(void) {
+        static const char *const pragmas[] = {
+                "application_id", "collation_list", "compile_options", "data_version", "encoding", "foreign_key_check",
+                "foreign_key_list", "freelist_count", "function_list", "index_info", "index_list", "index_xinfo",
+                "integrity_check", "journal_mode", "max_page_count", "module_list", "page_count", "page_size",
+                "pragma_list", "quick_check", "schema_version", "table_info", "table_list", "table_xinfo", "user_version",
+                NULL,
+        };
+
+        return pragmas;
+}
+
 bool sql_is_keyword(const char *word, size_t size) {
         size_t low = 0, high = G_N_ELEMENTS(keywords) - 1;
 

@@ -12,6 +12,9 @@ const char *const *sql_keywords(void);
 /** Those that a statement which only reads may have; as sql_keywords(). */
 const char *const *sql_reading_keywords(void);
 
+/** The PRAGMAs that only read, in small letters; as sql_keywords(). */
+const char *const *sql_reading_pragmas(void);
+
 /** In any case of letters, as sqlite3_keyword_check(). */
 bool sql_is_keyword(const char *word, size_t size);
 
