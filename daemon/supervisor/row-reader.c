@@ -19,6 +19,8 @@
 /* Bytes read before the loop gets its turn (I1). */
 #define READ_SIZE_MAX ((size_t) 256 * 1024)
 
+static const char out_of_memory[] = "The service is out of memory; try again later.";
+
 static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userdata);
 
 int row_reader_new(Run *run, int fd, bool one_shot, RowReader **ret) {
@@ -158,6 +160,10 @@ static void fail_reply(RowReader *r, int k) {
                      "A row takes more than 16 MiB, its columns' names included: fetch it through a pipe (Query).", false);
                 return;
         }
+        if (k == -ENOMEM) {
+                fail(r, ERROR_OUT_OF_MEMORY, out_of_memory, false);
+                return;
+        }
         log_warning_limited("A reply with rows could not be sent: %s", strerror(-k));
         fail(r, ERROR_INTERNAL, "The rows could not be put into a reply; ask for fewer of them.", false);
 }
@@ -217,7 +223,7 @@ static void on_broken_stream(RowReader *r, int k) {
                 return;
         }
         if (k == -ENOMEM) {
-                fail(r, ERROR_OUT_OF_MEMORY, "The service is out of memory; try again later.", false);
+                fail(r, ERROR_OUT_OF_MEMORY, out_of_memory, false);
                 return;
         }
         if (r->run->end.error != ERROR_NONE) { /* lost already, or killed for a reason that says more */

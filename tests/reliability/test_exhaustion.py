@@ -331,14 +331,14 @@ def size(pid):
 
 @needs_addresses
 def supervisor_without_memory():
-    """The supervisor has addresses for 4 to 11 MiB more: who asks for much hears so, others are served
+    """The supervisor has addresses for 2 to 7 MiB more: clients that ask for much hear so, others are served
 
     With less than a message needs it is sd-bus that gives the bus up: the service ends, and says that it lost its bus.
     """
     refused = {}
     with make_service() as service:
         before = settle(service, [service.chinook])
-        for free in range(4, 12):
+        for free in range(2, 8):
             client = service.client()
             client.point()
             with limited(service.pid(), resource.RLIMIT_AS, size(service.pid()) + free * MIB):
@@ -351,7 +351,7 @@ def supervisor_without_memory():
             as_before(service, before, [service.chinook])
     diagnose(refused)
     true(refused, "everything was served: the limit is none")
-    cases("exhaustion", 8 * len(BIG), "something large asked of a supervisor with little memory left")
+    cases("exhaustion", 6 * len(BIG), "something large asked of a supervisor with little memory left")
 
 
 @needs_addresses
