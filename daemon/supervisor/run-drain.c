@@ -7,7 +7,6 @@
 #include "log.h"
 #include "run.h"
 #include "run-drain.h"
-#include "statement.h"
 #include "unread.h"
 
 void run_drain_done(Run *run) {
@@ -24,8 +23,6 @@ static void end(Run *run) {
 void run_drain_drop(Run *run, ErrorNumber error, const char *sentence) {
         if (run->end.error == ERROR_NONE)
                 (void) refuse(&run->end, error, "%s", sentence);
-        if (run->statement)
-                run->statement->state = STATEMENT_LOST;
         run_drain_done(run);
         pipe_break(run->pipe);
         run_is_over(run);
