@@ -182,9 +182,13 @@ int message_receive(int fd, ReceivedMessage *ret) {
         size_t size = 0, n_fds, i = 0;
         ssize_t n;
 
+        bool reset = false;
+
+        /* If the other side closed its socket with something unread, the kernel reports that first, once, and then what the
+         * other side sent before: a worker's last report must not be lost. */
         do
                 n = recvmsg(fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-        while (n < 0 && errno == EINTR);
+        while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
         if (n < 0)
                 return errno == ECONNRESET ? 0 : -errno;
 

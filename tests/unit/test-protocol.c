@@ -331,6 +331,23 @@ static void test_hostile_fds(void) {
         close(s[1]);
 }
 
+/* What was sent before the socket was closed arrives, also if the other side left something unread. */
+static void test_last_message(void) {
+        const Message last = { .kind = MESSAGE_ENDED, .number = 7 };
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+        int pair[2];
+
+        g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), ==, 0);
+        g_assert_cmpint(message_send(pair[0], &(Message) { .kind = MESSAGE_PING }, -1), ==, 0);
+        g_assert_cmpint(message_send(pair[1], &last, -1), ==, 0);
+        close(pair[1]);
+        g_assert_cmpint(message_receive(pair[0], &m), ==, 1);
+        g_assert_cmpint(m.message.kind, ==, MESSAGE_ENDED);
+        received_message_done(&m);
+        g_assert_cmpint(message_receive(pair[0], &m), ==, 0);
+        close(pair[0]);
+}
+
 /* A socket that takes no more says so, and nothing is lost of what it took. */
 static void test_full_socket(void) {
         ReceivedMessage m = RECEIVED_MESSAGE_INIT;
@@ -361,6 +378,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/protocol/started-limits", test_started_limits);
         g_test_add_func("/protocol/size-limits", test_size_limits);
         g_test_add_func("/protocol/hostile-fds", test_hostile_fds);
+        g_test_add_func("/protocol/last-message", test_last_message);
         g_test_add_func("/protocol/full-socket", test_full_socket);
         return g_test_run();
 }
