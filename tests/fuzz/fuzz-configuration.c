@@ -43,8 +43,8 @@ static void check_limits(Limits l) {
         const uint64_t usec[] = { l.run_timeout_usec, l.prepare_timeout_usec, l.queue_timeout_usec, l.park_timeout_usec,
                                   l.park_timeout_rollback_usec, l.busy_timeout_usec, l.statement_idle_usec,
                                   l.worker_idle_usec };
-        const uint64_t counts[] = { l.statements_max, l.runs_max, l.channels_max, l.workers_max, l.workers_total_max,
-                                    l.pipe_pages_max, l.expression_depth_max, l.compound_selects_max, l.variables_max };
+        const uint64_t counts[] = { l.statements_max, l.runs_max, l.channels_max, l.workers_max, l.pipe_pages_max,
+                                    l.expression_depth_max, l.compound_selects_max, l.variables_max };
 
         for (size_t i = 0; i < G_N_ELEMENTS(usec); i++)
                 demand(usec[i] <= UINT64_C(366) * 86400 * 1000000);
@@ -52,6 +52,7 @@ static void check_limits(Limits l) {
                 demand(counts[i] >= 1 && counts[i] <= 1000000000);
         demand(l.row_size_max >= 1 && l.row_size_max <= SQLIPC_ROW_SIZE_MAX);
         demand(l.sql_size_max >= 1 && l.sql_size_max <= 1000000);
+        demand(l.workers_total_max <= 4096); /* 0: by memory */
         demand(l.heap_max >= 1048576 && l.exempt_root <= 1);
 }
 
