@@ -442,7 +442,7 @@ static void test_nonsense(void) {
 /* A frame that may come on a channel, but not as the answer to this request. */
 static void check_wrong_answer(RequestKind kind, void (*add)(Stream *s, uint64_t number)) {
         sqlipc_statement *statement;
-        sqlipc_cursor *c;
+        sqlipc_cursor *c = NULL;
         Stream s = STREAM_INIT;
         uint64_t number;
 
@@ -467,6 +467,8 @@ static void check_wrong_answer(RequestKind kind, void (*add)(Stream *s, uint64_t
                 CHECK_INT(next(c), -EBADMSG);
         }
         check_closed(channels[1]);
+        (void) sqlipc_cursor_close(c);
+        (void) sqlipc_finalize(statement);
         stop();
 }
 
