@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A client of the service in Python, independent of libsqlipc: D-Bus by Gio, pages by tests/vectors/page_decoder.py.
+"""A client of the service in Python, independent of libsqlipc: D-Bus by Gio, pages by docs/examples/page_decoder.py.
 
 Values are None, int, float, Text (the bytes of SQL TEXT) and bytes (a BLOB), both for what is sent and what comes back,
 so that results compare with Python's own sqlite3 without conversions (see reference()).
@@ -20,7 +20,7 @@ import gi
 gi.require_version("Gio", "2.0")
 from gi.repository import Gio, GLib  # noqa: E402
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "vectors"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "docs/examples"))
 import page_decoder  # noqa: E402
 
 NAME = "org.sqlipc1"

@@ -56,6 +56,16 @@ def program_is_the_file():
 
 
 @test
+def decoder_is_installed():
+    """The page decoder in Python is installed as an example, and runs from there"""
+    installed()
+    (decoder,) = (service.folder / "installed").rglob("doc/sqlipc/examples/page_decoder.py")
+    stream = bytes.fromhex(re.sub("#.*", "", (SOURCE_ROOT / "tests/vectors/example.hex").read_text()))
+    done = subprocess.run(["/usr/bin/python3", decoder], input=stream, capture_output=True, check=True)
+    true(b"'rows': [" in done.stdout, f"printed {done.stdout}")
+
+
+@test
 def program_builds_and_runs():
     """The program compiles through pkg-config against an installation, and prints rows"""
     environment = installed()

@@ -6,7 +6,7 @@
     test_vectors.py --update VECTOR-TOOL NAME writes NAME.hex
 
 The JSON is the measure. The C codec is reached through VECTOR-TOOL (vector-tool.c), the second decoder is
-page_decoder.py. Both are compared to the JSON as the lines that page-text.h describes.
+docs/examples/page_decoder.py. Both are compared to the JSON as the lines that page-text.h describes.
 """
 
 import json
@@ -17,9 +17,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import page_decoder
-
 FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(FOLDER.parents[1] / "docs" / "examples"))
+import page_decoder  # noqa: E402
+
 MAN_PAGE = FOLDER.parents[1] / "docs" / "man" / "sqlipc-page.5.rst"
 COUNTERS = ("n_rows", "n_bytes", "usec", "vm_steps", "fullscan_steps", "sorts", "autoindexes")
 N_MUTATIONS = 25  # a vector

@@ -3,7 +3,9 @@
 """Reads page streams: the second decoder, written from docs/man/sqlipc-page.5.rst alone.
 
 It shares no line with dbus-interfaces/page-decoder.c and does everything the plain way, so that what the two agree on is
-what the man page says. Tests that look into pipes use it too:
+what the man page says. Tests that look into pipes use it, too. Import it:
+
+    for event in read_run(fd): ...   # one run, from the pipe of a statement or query
 
     decoder = PageDecoder()
     for event in decoder.feed(os.read(fd, 65536)): ...
@@ -15,6 +17,7 @@ Values are None, int, float, str (TEXT) and bytes (BLOB). Bytes of a TEXT that a
 os.fsdecode() makes them: text.encode("utf-8", "surrogateescape") gives them back.
 """
 
+import os
 import struct
 import sys
 from collections import namedtuple
@@ -228,6 +231,16 @@ class PageDecoder:
         self.run, self.n_columns, self.series, self.joined = None, None, None, b""
         self.page_size, self.n_rows, self.n_bytes = self.page_size_max, 0, 0
         return event
+
+
+def read_run(fd):
+    """The events of one run, as they come from the pipe `fd`, which blocks. The last one is End or Error."""
+    decoder, event = PageDecoder(), None
+    while not isinstance(event, (End, Error)):
+        data = os.read(fd, 65536)
+        require(data, "end-of-file before END or ERROR")
+        for event in decoder.feed(data):
+            yield event
 
 
 def decode(stream, **limits):
