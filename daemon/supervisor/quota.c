@@ -124,6 +124,15 @@ static bool has_place(uint64_t n_own, uint64_t n_all, uint64_t max, uint64_t res
         return n_all < max && (n_own == 0 || max - n_all > reserved);
 }
 
+/* Half of all places, rounded up, is kept for uids without a worker: so no uid ever has more than the other half, or a single
+ * place. Half of these may go to a uid that has workers, but none on this database: else it would wait there for as long as
+ * its other workers, and those of others, are busy. */
+static uint64_t n_reserved(const User *u, const Database *d, uint64_t total) {
+        uint64_t half = total - total / 2;
+
+        return n_workers_on(u, d) > 0 ? half : half - half / 2;
+}
+
 WorkerBound quota_worker_bound(const User *u, const Database *d) {
         const Limits l = quota_limits(u, d);
         uint64_t total = l.workers_total_max, of_database = d->config->limits.workers_max;
@@ -132,9 +141,8 @@ WorkerBound quota_worker_bound(const User *u, const Database *d) {
                 return WORKER_BOUND_USER;
         if (!is_exempt(u) && !has_place(n_workers_on(u, d), d->n_workers, of_database, of_database > 1))
                 return WORKER_BOUND_DATABASE;
-        /* half of all, rounded up: so no uid ever has more than the other half, or a single place */
-        return has_place(u->n_workers, manager_n_workers(u->manager), total, total - total / 2) ? WORKER_BOUND_NONE
-                                                                                                 : WORKER_BOUND_TOTAL;
+        return has_place(u->n_workers, manager_n_workers(u->manager), total, n_reserved(u, d, total)) ? WORKER_BOUND_NONE
+                                                                                                      : WORKER_BOUND_TOTAL;
 }
 
 const char *quota_why_no_worker(const User *u, const Database *d) {

@@ -116,6 +116,22 @@ def places_for_others():
 
 
 @needs_root
+def places_on_other_databases():
+    """WorkersTotalMax: a user whose workers are busy on one database gets one on another, and leaves places for others"""
+    with Limited(WorkersMax=8, WorkersTotalMax=8, QueueTimeoutSec=5) as service:
+        for name in ("second", "third", "fourth"):
+            service.database(name, text=f"[Database]\nPath={CHINOOK}\nAllowUsers=*\n")
+        service.driver.manager("Reload")
+        held = [service.one.query("chinook", STUCK) for _ in range(4)]
+        held += [service.one.query(name, STUCK) for name in ("second", "third")]
+        expect("Busy", service.one.query, "fourth", "SELECT 1")
+        equal(len(service.workers()), 6, "workers of one user")
+        held += [service.client(UID_A + n).query("chinook", STUCK) for n in range(2)]
+        for run in held:
+            run.close()
+
+
+@needs_root
 def places_on_a_database():
     """WorkersMax of a database: one place is kept for a user without a worker"""
     with Limited(QueueTimeoutSec=5) as service:
