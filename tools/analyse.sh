@@ -178,8 +178,8 @@ thirty_two_bits() {
 
     [ "$(id -u)" = 0 ] || { echo "needs root"; return 1; }
     packages=gcc,libc6-dev,dpkg-dev,meson,ninja-build,pkgconf,libsystemd-dev,libglib2.0-dev,libsqlite3-dev,libseccomp-dev
-    packages+=,libsmartcols-dev,libreadline-dev,zlib1g-dev,python3,python3-docutils,systemd,dbus-daemon,python3-gi
-    packages+=,python3-pyte,sqlite3,gnuplot-nox,less
+    packages+=,libgcrypt20-dev,libsmartcols-dev,libreadline-dev,zlib1g-dev,python3,python3-docutils,systemd,dbus-daemon
+    packages+=,python3-gi,python3-pyte,sqlite3,gnuplot-nox,less
     [ -e "$root/done" ] ||
         debootstrap --arch=i386 --variant=minbase --include=$packages bookworm "$root" >"$root.log" 2>&1 ||
         { tail "$root.log" && return 1; }

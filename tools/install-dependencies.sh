@@ -13,7 +13,7 @@ set -eu
 
 # dpkg-dev: by it meson knows in which folder this architecture keeps its libraries.
 build=(gcc libc6-dev dpkg-dev meson ninja-build pkgconf libsystemd-dev libglib2.0-dev libsqlite3-dev libseccomp-dev
-    libsmartcols-dev libreadline-dev zlib1g-dev python3 python3-docutils)
+    libgcrypt20-dev libsmartcols-dev libreadline-dev zlib1g-dev python3 python3-docutils)
 # busctl is in systemd, dbus-daemon in dbus-daemon.
 demo=("${build[@]}" systemd dbus-daemon)
 # dpkg-buildpackage is in dpkg-dev. systemd.pc, by which meson knows where units go, is in systemd.

@@ -68,6 +68,7 @@ COMMANDS = {
     "save": [(".save rock " + GENRE, ""), (".run rock", "Rock")],
     "schema": [(".schema Genre", r"CREATE TABLE.*Genre")],
     "separator": [(".separator ;", ""), (".mode list", ""), ("SELECT 1, 2;", "^1;2$"), (".mode box", "")],
+    "sha3sum": [(".sha3sum genre", r"^[0-9a-f]{56}\|genre$")],
     "shell": [(".shell echo from a shell", "^from a shell$")],
     "show": [(".show", "transport: auto")],
     "stats": [(".stats on", ""), (GENRE + ";", "pipe|channel"), (".stats off", "")],

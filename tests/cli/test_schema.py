@@ -267,6 +267,35 @@ def full_schemas():
             equal(ask(name, ".fullschema", on=own), reference, f".fullschema of {name}")
 
 
+CHECKSUMMED = """
+CREATE TABLE B(x, generated AS (x || 'more'));
+INSERT INTO B(x) VALUES (1), (-2.5), (NULL), ('größe'), (x'00ff'), (''), (x'');
+CREATE TABLE "a ""quoted" (y PRIMARY KEY, z) WITHOUT ROWID; INSERT INTO "a ""quoted" VALUES (3, 9223372036854775807);
+CREATE TABLE numbered(i INTEGER PRIMARY KEY AUTOINCREMENT, v); INSERT INTO numbered(v) VALUES (1e300), (-1);
+CREATE INDEX indexed ON numbered(v); CREATE VIEW viewed AS SELECT 1; CREATE VIRTUAL TABLE words USING fts5(body);
+CREATE TABLE sqlitelike(a); INSERT INTO words VALUES ('some words'); ANALYZE;
+"""
+
+
+@test
+def checksums():
+    """.sha3sum has the checksums of sqlite3's, by the byte: of all tables, of some, and of the schema"""
+    path = make("checksummed.sqlite", CHECKSUMMED)
+    wide = make("wide.sqlite", "PRAGMA encoding = 'UTF-16le';" + CHECKSUMMED)
+    arguments = ["", "--sha3-256", "--sha3-384", "--sha3-512", "--sha3-224 --schema", "b", "%", "NUM%", "sqlite_%", "a%"]
+    arguments += ["--schema --sha3-512 %"]
+    with Service({"plain": path, "wide": wide, "part": {"Path": path, "Expose": "numbered"}}) as own:
+        for name, file in (("plain", path), ("wide", wide)):
+            for argument in arguments:
+                command = f".sha3sum {argument}".rstrip()
+                reference = subprocess.run(["sqlite3", file, command], capture_output=True, text=True, check=True).stdout
+                true(reference, f"sqlite3 has no {command}")
+                equal(ask(name, command, on=own), reference, f"{command} of {name}")
+        whole = ask("plain", ".sha3sum numbered", on=own)
+        equal(ask("part", ".sha3sum numbered", on=own, says="only parts of part are exposed"), whole, "an exposed table")
+        ask("plain", ".sha3sum --sha3-128", on=own, code=USAGE, says="usage: .sha3sum")
+
+
 @test
 def helped_as_in_psql():
     r"""\\d+ adds the CREATE statements, \\df lists functions, \\h shows the forms of statements"""

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Commands that take data away: .dump, .export, .backup. */
+/* Commands that take data away, or compare it: .dump, .export, .backup, .sha3sum. */
 #include <errno.h>
 #include <string.h>
 
 #include "answer.h"
 #include "backup.h"
+#include "checksum.h"
 #include "command.h"
 #include "dump-text.h"
 #include "human.h"
@@ -257,6 +258,45 @@ static int run_export(Shell *shell, const Command *command, char **arguments) {
         return export_dump(shell, &export, as_database);
 }
 
+/* ---- .sha3sum ----------------------------------------------------------------------------------------------------- */
+
+static bool read_checksum_option(ChecksumOptions *options, const char *argument) {
+        static const unsigned sizes[] = { 224, 256, 384, 512 };
+        char option[16];
+
+        for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++) {
+                g_snprintf(option, sizeof option, "--sha3-%u", sizes[i]);
+                if (g_str_equal(argument, option)) {
+                        options->bits = sizes[i];
+                        return true;
+                }
+        }
+        options->with_schema = options->with_schema || g_str_equal(argument, "--schema");
+        return g_str_equal(argument, "--schema");
+}
+
+static int run_sha3sum(Shell *shell, const Command *command, char **arguments) {
+        ChecksumOptions options = { .bits = 224 };
+        g_autoptr(GString) text = g_string_new(NULL);
+        int r;
+
+        for (char **argument = arguments + 1; *argument; argument++)
+                if (**argument != '-' && !options.pattern)
+                        options.pattern = *argument;
+                else if (!read_checksum_option(&options, *argument))
+                        return command_misuse(shell, command);
+        r = schema_is_exposed(shell);
+        if (r > 0)
+                shell_complain(shell, "only parts of %s are exposed; only these are hashed", shell->session.database);
+        if (r >= 0)
+                r = checksum_append(shell, &options, text);
+        return r < 0 ? r : answer_text(shell, text->str);
+}
+
+static const char *const checksum_words[] = {
+        "--schema", "--sha3-224", "--sha3-256", "--sha3-384", "--sha3-512", NULL,
+};
+
 const Command commands_export[] = {
         { .name = "backup",
           .arguments = "[--force] FILE",
@@ -281,5 +321,14 @@ const Command commands_export[] = {
                      "is there once it is complete. One that exists is replaced with --force only.",
           .n_min = 1, .n_max = 1, .takes_rest = true,
           .kinds = { ARGUMENT_WORDS, ARGUMENT_FILE, ARGUMENT_TABLE_OR_SQL }, .words = formats, .run = run_export },
+        { .name = "sha3sum",
+          .arguments = "[--schema] [--sha3-224|256|384|512] [TABLE]",
+          .summary = "Compute a checksum of what the tables hold, as sqlite3 does",
+          .details = "Equal databases have equal checksums, wherever their pages are. SHA3 of 224 bits by default. TABLE is "
+                     "a pattern of LIKE: a checksum for each of these tables. --schema adds the tables of SQLite itself, "
+                     "with the CREATE statements. Each table is read by a query of its own: a database that is written meanwhile "
+                     "may have a checksum of no single moment.",
+          .n_max = -1, .kinds = { ARGUMENT_WORDS, ARGUMENT_TABLE, ARGUMENT_TABLE }, .words = checksum_words,
+          .run = run_sha3sum },
         {},
 };
