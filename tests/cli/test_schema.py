@@ -263,8 +263,10 @@ def full_schemas():
     db.close()
     with Service({"analyzed": path, "plain": CHINOOK}) as own:
         for name, file in (("plain", CHINOOK), ("analyzed", path)):
-            reference = subprocess.run(["sqlite3", file, ".fullschema"], capture_output=True, text=True, check=True).stdout
-            equal(ask(name, ".fullschema", on=own), reference, f".fullschema of {name}")
+            for command in (".fullschema", ".fullschema --indent"):
+                reference = subprocess.run(["sqlite3", file, command], capture_output=True, text=True, check=True).stdout
+                equal(ask(name, command, on=own), reference, f"{command} of {name}")
+        ask("plain", ".fullschema Genre", on=own, code=USAGE, says="usage: .fullschema")
 
 
 CHECKSUMMED = """

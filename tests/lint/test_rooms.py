@@ -73,6 +73,16 @@ def worker_knows_no_bus():
 
 
 @test
+def shell_knows_the_pragmas():
+    """The shell completes those PRAGMAs that the worker allows"""
+    allowed = re.search(r"\} pragmas\[\] = \{(.*?)\n\};", (ROOT / "daemon/worker/access.c").read_text(), re.S)[1]
+    completed = re.search(r"pragmas\[\] = \{(.*?)\n +\};", (ROOT / "tools/cli/sql-keyword.c").read_text(), re.S)[1]
+    names = re.findall(r'"(\w+)"', allowed)
+    true(len(names) > 20, f"only {names} are found")
+    equal(re.findall(r'"(\w+)"', completed), names, "PRAGMAs of the shell")
+
+
+@test
 def supervisor_knows_no_sqlite():
     """Supervisor files include neither SQLite nor anything of the worker or the library"""
     foreign = headers("daemon/worker", "client-lib") - own("daemon/supervisor")

@@ -226,6 +226,12 @@ static int take_schema_line(sqlipc_cursor *cursor, bool is_row, void *userdata) 
         return 0;
 }
 
+static int take_indented_line(sqlipc_cursor *cursor, bool is_row, void *userdata) {
+        if (is_row)
+                schema_text_append(userdata, sqlipc_column_text(cursor, 0, NULL), true);
+        return 0;
+}
+
 static int note_table(sqlipc_cursor *cursor, bool is_row, void *userdata) {
         if (is_row)
                 g_ptr_array_add(userdata, g_strdup(sqlipc_column_text(cursor, 0, NULL)));
@@ -252,12 +258,14 @@ static int write_statistics(Shell *shell, const GPtrArray *tables, FILE *file) {
 static int run_fullschema(Shell *shell, const Command *command, char **arguments) {
         g_autoptr(GPtrArray) tables = g_ptr_array_new_with_free_func(g_free);
         g_autoptr(GString) text = g_string_new(NULL);
+        bool indent = arguments[1] != NULL;
         FILE *file;
         int r;
 
-        (void) command, (void) arguments;
+        if (indent && !g_str_equal(arguments[1], "--indent"))
+                return command_misuse(shell, command);
         r = query_run(shell, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite^_%' ESCAPE '^' "
-                      "ORDER BY rowid", NULL, 0, take_schema_line, text, NULL);
+                      "ORDER BY rowid", NULL, 0, indent ? take_indented_line : take_schema_line, text, NULL);
         if (r >= 0)
                 r = query_run(shell, "SELECT name FROM sqlite_schema WHERE name GLOB 'sqlite_stat[14]' ORDER BY name", NULL,
                               0, note_table, tables, NULL);
@@ -316,6 +324,8 @@ static int run_explain(Shell *shell, const Command *command, char **arguments) {
 #define PATTERN "a pattern of LIKE, or of GLOB where it has *, ? or [."
 #define MODE " In columns, or in the mode that was chosen."
 
+static const char *const fullschema_words[] = { "--indent", NULL };
+
 const Command commands_data[] = {
         { .name = "describe", .aliases = "d d+", .arguments = "[NAME]",
           .summary = "Show columns, indexes and keys of a table or view; without NAME, what there is",
@@ -325,8 +335,11 @@ const Command commands_data[] = {
           .summary = "Show how SQLite would run a statement, as a tree",
           .details = "The statement is not run. .eqp on shows the plan before each result.",
           .n_min = 1, .n_max = 1, .takes_rest = true, .kinds = { ARGUMENT_SQL }, .run = run_explain },
-        { .name = "fullschema", .summary = "Show the CREATE statements and the tables of ANALYZE",
-          .details = "As sqlite3 does: what is read back has the same query plans.", .run = run_fullschema },
+        { .name = "fullschema", .arguments = "[--indent]",
+          .summary = "Show the CREATE statements and the tables of ANALYZE",
+          .details = "As sqlite3 does: what is read back has the same query plans. --indent gives the columns of long tables "
+                     "a line each.",
+          .n_max = 1, .kinds = { ARGUMENT_WORDS }, .words = fullschema_words, .run = run_fullschema },
         { .name = "functions", .aliases = "df", .arguments = "[LIKE]",
           .summary = "List the functions that statements may call",
           .details = "All, or those that LIKE fits: " PATTERN, .n_max = 1, .run = run_functions },
