@@ -125,8 +125,8 @@ static bool has_place(uint64_t n_own, uint64_t n_all, uint64_t max, uint64_t res
 }
 
 /* Half of all places, rounded up, is kept for uids without a worker: so no uid ever has more than the other half, or a
- * single place. Half of these may go to a uid that has workers, but none on this database: else it would wait there for as long as
- * its other workers, and those of others, are busy. */
+ * single place. Half of these may go to a uid that has workers, but none on this database: else it would wait there for as
+ * long as its other workers, and those of others, are busy. */
 static uint64_t n_reserved(const User *u, const Database *d, uint64_t total) {
         uint64_t half = total - total / 2;
 

@@ -337,8 +337,8 @@ const Command commands_data[] = {
           .n_min = 1, .n_max = 1, .takes_rest = true, .kinds = { ARGUMENT_SQL }, .run = run_explain },
         { .name = "fullschema", .arguments = "[--indent]",
           .summary = "Show the CREATE statements and the tables of ANALYZE",
-          .details = "As sqlite3 does: what is read back has the same query plans. --indent gives the columns of long tables "
-                     "a line each.",
+          .details = "As sqlite3 does: what is read back has the same query plans. --indent gives the columns of long "
+                     "tables a line each.",
           .n_max = 1, .kinds = { ARGUMENT_WORDS }, .words = fullschema_words, .run = run_fullschema },
         { .name = "functions", .aliases = "df", .arguments = "[LIKE]",
           .summary = "List the functions that statements may call",
