@@ -231,11 +231,11 @@ int message_encode(const Message *m, uint8_t **ret_bytes, size_t *ret_size) {
         case MESSAGE_FILLING:
         case MESSAGE_PING:
         case MESSAGE_PONG:
+        case MESSAGE_GIVE_WAY:
                 put_u64(&w, m->number);
                 break;
         case MESSAGE_EXIT:
         case MESSAGE_RETIRE:
-        case MESSAGE_GIVE_WAY:
         case MESSAGE_STAY:
                 break;
         }
@@ -589,11 +589,11 @@ int message_decode(uint8_t *bytes, size_t size, ReceivedMessage *ret) {
         case MESSAGE_FILLING:
         case MESSAGE_PING:
         case MESSAGE_PONG:
+        case MESSAGE_GIVE_WAY:
                 m.number = get_u64(&r);
                 break;
         case MESSAGE_EXIT:
         case MESSAGE_RETIRE:
-        case MESSAGE_GIVE_WAY:
         case MESSAGE_STAY:
                 break;
         default:

@@ -31,8 +31,8 @@
  *      PING         --------------------->   whether a worker with channels still looks at its sockets
  *                   <--------------------    PONG, also from inside a step
  *      RETIRE       --------------------->   it takes nothing more out of the job socket; another has what holds now
- *      GIVE_WAY     --------------------->   EXIT for one that has channels, once nothing is under way on them; where
- *                                            requests follow each other, after WORKER_TURN_USEC of its life
+ *      GIVE_WAY     --------------------->   EXIT for one that has channels, once nothing is under way on them; if
+ *                                            requests follow each other, after `number` usec of its life; 0: at once
  *                   <--------------------    end-of-file; or STAY, after seconds: what is under way lasts
  *
  * The supervisor keeps a descriptor of its own of the worker's end, and watches it while no worker has the channel.
@@ -248,7 +248,7 @@ typedef struct Message {
                 ChannelProgress channel_progress;
                 ChannelClose channel_close;
                 ChannelEnd channel_end; /* CHANNEL_RESTED, CHANNEL_CLOSED */
-                uint64_t number; /* TAKEN, FILLING; PING, PONG: of the question */
+                uint64_t number; /* TAKEN, FILLING; PING, PONG: of the question; GIVE_WAY: usec */
         };
 } Message;
 

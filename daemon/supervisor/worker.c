@@ -225,11 +225,11 @@ int worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sen
 
 /* ---- End ---- */
 
-static void tell_to_end(Worker *w, MessageKind kind, uint64_t usec) {
-        int r = message_send(w->control_fd, &(Message) { .kind = kind }, -1);
+static void tell_to_end(Worker *w, const Message *m, uint64_t usec) {
+        int r = message_send(w->control_fd, m, -1);
 
         w->ending = true;
-        w->may_stay = kind == MESSAGE_GIVE_WAY;
+        w->may_stay = m->kind == MESSAGE_GIVE_WAY;
         if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* who has ended already need not be told */
                 worker_kill(w, "it does not read its control socket");
         else
@@ -238,17 +238,19 @@ static void tell_to_end(Worker *w, MessageKind kind, uint64_t usec) {
 
 void worker_end(Worker *w) {
         if (w->control_fd >= 0 && !w->killed && (!w->ending || w->may_stay))
-                tell_to_end(w, MESSAGE_EXIT, EXIT_USEC);
+                tell_to_end(w, &(Message) { .kind = MESSAGE_EXIT }, EXIT_USEC);
 }
 
-/* One that sits in what cannot be interrupted answers when that is over. */
+/* One that sits in what cannot be interrupted answers when that is over. One that a reload outdated begins nothing more, for
+ * it has the limits of before. */
 static void give_way(Worker *w) {
         const Limits l = quota_limits(w->group->user, w->group->database);
 
         if (worker_is_idle(w))
                 worker_end(w);
         else if (worker_stays(w))
-                tell_to_end(w, MESSAGE_GIVE_WAY, MAX(l.run_timeout_usec, l.prepare_timeout_usec) + GIVE_WAY_USEC);
+                tell_to_end(w, &(Message) { .kind = MESSAGE_GIVE_WAY, .number = w->outdated ? 0 : WORKER_TURN_USEC },
+                            MAX(l.run_timeout_usec, l.prepare_timeout_usec) + GIVE_WAY_USEC);
 }
 
 bool worker_end_unless_busy(Worker *w) {

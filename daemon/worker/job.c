@@ -229,10 +229,12 @@ static uint64_t give_way_usec(const JobQueue *q) {
         return idle < q->turn_usec - PAUSE_USEC ? idle + PAUSE_USEC : q->turn_usec;
 }
 
-/* A request that came with its channel just now is answered in any case. */
-static int begin_giving_way(JobQueue *q) {
-        uint64_t soon = now_usec() + PAUSE_USEC, turn = q->started_usec + WORKER_TURN_USEC;
+/* A request that came with its channel just now is answered in any case, unless there is no time for it. */
+static int begin_giving_way(JobQueue *q, uint64_t turn_usec) {
+        uint64_t soon = now_usec() + PAUSE_USEC, turn = q->started_usec + turn_usec;
 
+        if (turn_usec == 0)
+                return leave(q, true);
         if (!q->context.leaving)
                 q->turn_usec = turn > soon ? turn : soon;
         return 0;
@@ -270,7 +272,7 @@ static int handle_control(JobQueue *q, ReceivedMessage *m) {
         case MESSAGE_EXIT:
                 return leave(q, false);
         case MESSAGE_GIVE_WAY:
-                return begin_giving_way(q);
+                return begin_giving_way(q, m->message.number);
         default:
                 return -EBADMSG;
         }

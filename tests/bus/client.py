@@ -30,6 +30,7 @@ DATABASE = "org.sqlipc1.Database"
 SECONDS = 120
 
 COLUMNS, ROWS, BIG_ROW, END, ERROR = 1, 2, 3, 4, 5
+MORE = 1
 
 
 class Text(bytes):
@@ -377,6 +378,7 @@ class Run:
     def __init__(self, client, database, number, pipe, columns, info, owned=True):
         self.client, self.database, self.number, self.pipe = client, database, number, pipe
         self.columns, self.info, self.owned = columns, info, owned
+        self.n_rows = self.n_bytes = 0  # of the frames that were read
         self.head = []  # frames of COLUMNS that were read: rows behind them can be decoded without the rows before
 
     def cancel(self):
@@ -410,6 +412,9 @@ class Run:
         data = header + self._exactly((size + 7) & ~7, end)
         if kind == COLUMNS:
             self.head.append(data)
+        elif kind in (ROWS, BIG_ROW):
+            self.n_bytes += len(data)
+            self.n_rows += struct.unpack_from("<I", data, 16)[0] if kind == ROWS else not flags & MORE
         return kind, flags, data
 
     def frames(self, timeout=SECONDS):
@@ -433,7 +438,8 @@ class Run:
     def read(self, timeout=SECONDS):
         """Reads to the end: a Result, or the Failure of its ERROR frame. Rows of frames taken before are not in it."""
         try:
-            return decode(itertools.chain(list(self.head), (data for _, _, data in self.frames(timeout))))
+            before = (self.n_rows, self.n_bytes)
+            return decode(itertools.chain(list(self.head), (data for _, _, data in self.frames(timeout))), before)
         finally:
             self.close()
 
@@ -452,9 +458,11 @@ def from_page(value):
     return Text(value.encode("utf-8", "surrogateescape")) if isinstance(value, str) else value
 
 
-def decode(frames):
-    """One run, from the frames as they came: a Result, or the Failure of its ERROR frame."""
+def decode(frames, before=(0, 0)):
+    """One run, from the frames as they came: a Result, or the Failure of its ERROR frame. `before`: rows and bytes of frames
+    that are not among them."""
     decoder, columns, rows = page_decoder.PageDecoder(), [], []
+    decoder.n_rows, decoder.n_bytes = before
     for frame in frames:
         for event in decoder.feed(frame):
             if isinstance(event, page_decoder.Columns):
