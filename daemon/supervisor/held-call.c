@@ -5,6 +5,7 @@
 
 #include "bus-error.h"
 #include "held-call.h"
+#include "listing.h"
 #include "manage.h"
 #include "manager.h"
 #include "policy.h"
@@ -327,7 +328,7 @@ static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error)
         open = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
         if (name)
                 open_question(open, m, p, manager_find_database(m, name));
-        else if (is_call_of_manager(message, "ListDatabases"))
+        else if (is_call_of_manager(message, "ListDatabases") || listing_is_property_call(message))
                 open_all_questions(open, m, p);
         bool must_wait = g_hash_table_size(open) > 0 || is_held_up(p, object);
         /* Names that do not exist are refused alike, so that this does not tell which do. */

@@ -7,6 +7,7 @@
 #include "bus-error.h"
 #include "held-call.h"
 #include "manager.h"
+#include "sqlipc-names.h"
 #include "user.h"
 #include "waiting-call.h"
 
@@ -164,6 +165,19 @@ int listing_new(Manager *m, sd_bus_message *call, const ListingKind *kind, Refus
         if (l->user->listings.length == 1) /* few databases are one piece, and answered here */
                 serve(l);
         return 0;
+}
+
+bool listing_is_property_call(sd_bus_message *call) {
+        const char *interface, *property;
+
+        if (g_strcmp0(sd_bus_message_get_path(call), SQLIPC_MANAGER_PATH) != 0 ||
+            sd_bus_message_is_method_call(call, "org.freedesktop.DBus.Properties", "Get") <= 0 ||
+            sd_bus_message_has_signature(call, "ss") <= 0)
+                return false;
+        bool is_it = sd_bus_message_read(call, "ss", &interface, &property) > 0 &&
+                     strcmp(interface, SQLIPC_MANAGER_INTERFACE) == 0 && strcmp(property, "Databases") == 0;
+        (void) sd_bus_message_rewind(call, true);
+        return is_it;
 }
 
 void listing_on_reload(Manager *m) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Replies that name all databases, built in pieces: ListDatabases, and Introspect of the databases' tree. Supervisor.
+ * Replies that name all databases, built in pieces: ListDatabases, the property Databases, and Introspect of the databases'
+ * tree. Supervisor.
  *
  * With thousands of databases such a reply takes tens of milliseconds. So the loop builds one piece of one reply in each
  * turn, and serves other calls in between. Uids take turns, whatever number of these calls each of them has made, and a
@@ -56,6 +57,9 @@ typedef struct Listings {
 
 /* Answers `call`, now or later. Negative: `refusal` or the errno says why not. */
 int listing_new(Manager *m, sd_bus_message *call, const ListingKind *kind, Refusal *refusal);
+
+/* `call` is Properties.Get of the Manager's property Databases. */
+bool listing_is_property_call(sd_bus_message *call);
 
 /* Other databases are published. */
 void listing_on_reload(Manager *m);

@@ -283,6 +283,43 @@ static int property_features(sd_bus *bus, const char *path, const char *interfac
         return sd_bus_message_append(reply, "as", 1, "channel");
 }
 
+static int begin_paths(Listing *l) {
+        int r = sd_bus_message_open_container(l->reply.message, 'v', "ao");
+
+        return r < 0 ? r : sd_bus_message_open_container(l->reply.message, 'a', "o");
+}
+
+static int add_path(Listing *l, const Database *d, PolicyVerdict view) {
+        int r = reply_count(&l->reply, REPLY_VALUE_OVERHEAD + strlen(d->object_path));
+
+        return r < 0 ? r : sd_bus_message_append_basic(l->reply.message, 'o', d->object_path);
+}
+
+static int end_paths(Listing *l) {
+        int r = sd_bus_message_close_container(l->reply.message);
+
+        return r < 0 ? r : sd_bus_message_close_container(l->reply.message);
+}
+
+static int get_databases(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+        static const ListingKind paths = { begin_paths, add_path, end_paths };
+
+        return listing_new(manager, m, &paths, refusal);
+}
+
+BUS_METHOD(get_databases)
+
+/* A getter of sd-bus would have to build the whole list at once, so Get of Databases becomes a listing here. */
+static int on_manager_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        return listing_is_property_call(m) ? method_get_databases(m, userdata, error) : 0;
+}
+
+/* Never called: on_manager_call() answers Get, and GetAll leaves out explicit properties. sd-bus requires a getter. */
+static int property_databases(sd_bus *bus, const char *path, const char *interface, const char *property,
+                              sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        return -EOPNOTSUPP;
+}
+
 static int property_counter(sd_bus *bus, const char *path, const char *interface, const char *property,
                             sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const Manager *m = userdata;
@@ -324,6 +361,7 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_SIGNAL_WITH_ARGS("DatabaseRemoved", SD_BUS_ARGS("s", name, "o", path), 0),
         SD_BUS_PROPERTY("DaemonVersion", "s", property_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("Features", "as", property_features, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Databases", "ao", property_databases, 0, SD_BUS_VTABLE_PROPERTY_EXPLICIT),
         SD_BUS_PROPERTY("NStatements", "t", property_counter, 0, 0),
         SD_BUS_PROPERTY("NRuns", "t", property_counter, 0, 0),
         SD_BUS_PROPERTY("NWorkers", "t", property_counter, 0, 0),
@@ -336,5 +374,7 @@ static const sd_bus_vtable manager_vtable[] = {
 };
 
 int manager_bus_export(Manager *m) {
-        return sd_bus_add_object_vtable(m->bus, NULL, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, manager_vtable, m);
+        int r = sd_bus_add_object_vtable(m->bus, NULL, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, manager_vtable, m);
+
+        return r < 0 ? r : sd_bus_add_object(m->bus, NULL, SQLIPC_MANAGER_PATH, on_manager_call, m);
 }

@@ -259,6 +259,11 @@ class Client:
         values, _ = self.raw(path, "org.freedesktop.DBus.Properties", "GetAll", "(s)", interface)
         return values[0].unpack()
 
+    def databases(self):
+        """The Manager's property Databases."""
+        values, _ = self.raw(MANAGER_PATH, "org.freedesktop.DBus.Properties", "Get", "(ss)", MANAGER, "Databases")
+        return values[0].unpack()
+
     def introspect(self, path):
         values, _ = self.raw(path, "org.freedesktop.DBus.Introspectable", "Introspect", None)
         return values[0].get_string()

@@ -139,7 +139,7 @@ def long_lists():
 
 @test
 def lists_of_many_databases():
-    """ListDatabases and Introspect of 1,000 databases are built in pieces: calls behind them are answered in between"""
+    """ListDatabases, Databases and Introspect of 1,000 databases come in pieces: later calls are answered in between"""
     n_databases, n_lists, n_calls = 1000, 5, 20
     names = [f"published{i:04}" for i in range(n_databases)]
     with Service({name: CHINOOK for name in names}) as large:
@@ -173,6 +173,7 @@ def lists_of_many_databases():
             equal([name for name, *_ in bodies[number][0]], names, "databases listed")
             nodes = re.findall(r'<node name="(\w+)"/>', bodies[n_lists + number][0])
             equal(nodes, names, "databases in the tree")
+        equal(large.client().databases(), [object_path(name) for name in names], "property Databases")
         raw.close()
         heard.close()
 

@@ -71,6 +71,23 @@ def tree_enumerates():
 
 
 @test
+def dbus_send():
+    """dbus-send, which has no empty a{sv}, reads the paths of the databases, and counters"""
+
+    def get(interface, name, path=MANAGER_PATH):
+        done = service.run("dbus-send", f"--bus={service.address}", "--print-reply=literal", "--dest=org.sqlipc1", path,
+                           "org.freedesktop.DBus.Properties.Get", f"string:{interface}", f"string:{name}")
+        equal((done.returncode, done.stderr), (0, b""), f"dbus-send of {name}")
+        return done.stdout.decode().split()
+
+    paths = [word for word in get(MANAGER, "Databases") if word.startswith("/")]
+    equal(paths, [object_path("chinook"), object_path("with-dash")], "Databases")
+    true("0" in get(MANAGER, "NRuns"), "NRuns")
+    true("with-dash" in get(DATABASE, "Name", paths[1]), "Name")
+    true("Databases" not in client.properties(MANAGER), "GetAll has the list")
+
+
+@test
 def objects_that_are_not_there():
     """An object that is not there is UnknownObject, in calls, properties and introspection"""
     expect("org.freedesktop.DBus.Error.UnknownObject", client.query, "nosuch", "SELECT 1")

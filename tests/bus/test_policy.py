@@ -69,6 +69,7 @@ def who_may_use_what():
         (service.client(UID_DAEMON), sorted([*names, "nobody"])),
     ):
         equal(listed(client), expected, "listed")
+        equal(client.databases(), [object_path(name) for name in expected], "property Databases")
         tree = client.introspect(f"{MANAGER_PATH}/database")
         nodes = re.findall(r'<node name="(\w+)"', tree)
         equal(sorted(nodes), sorted(object_path(name).split("/")[-1] for name in expected), "introspection")

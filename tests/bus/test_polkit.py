@@ -229,6 +229,8 @@ def list_databases():
         equal(sorted(fake.asked()), [(name, False) for name in sorted(NAMES)], "questions")
         listed(one)
         equal(fake.asked(), [("challenge", False)], "questions of the second time")
+        equal(one.databases(), [object_path(name) for name in ("challenge", "open", "yes")], "property Databases")
+        equal(fake.asked(), [("challenge", False)], "questions of the property")
         tree = one.introspect(f"{MANAGER_PATH}/database")
         for name in (*NAMES, "open"):
             equal(f'name="{name}"' in tree, name in ("yes", "open"), f"{name} in the introspection")
