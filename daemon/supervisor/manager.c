@@ -267,8 +267,20 @@ int manager_connect(Manager *m, BusType type, const char *address) {
 
 /* ---- Stop ---- */
 
+static bool has_draining_runs(const Manager *m) {
+        GHashTableIter i;
+        void *value;
+
+        g_hash_table_iter_init(&i, m->runs);
+        while (g_hash_table_iter_next(&i, NULL, &value))
+                if (((const Run *) value)->state == RUN_DRAINING)
+                        return true;
+        return false;
+}
+
+/* A reader that is behind has until STOP_USEC to take the last bytes of its stream. */
 static void exit_if_done(Manager *m) {
-        if (m->stopping && m->name_released && !m->workers.head)
+        if (m->stopping && m->name_released && !m->workers.head && !has_draining_runs(m))
                 (void) sd_event_exit(m->event, m->exit_code);
 }
 
@@ -345,6 +357,10 @@ void manager_stop(Manager *m, int exit_code) {
         int r = sd_event_add_time_relative(m->event, &m->stop_timer, CLOCK_MONOTONIC, STOP_USEC, 0, on_stop_timeout, m);
         if (r < 0)
                 (void) sd_event_exit(m->event, exit_code);
+        exit_if_done(m);
+}
+
+void manager_on_run_drained(Manager *m) {
         exit_if_done(m);
 }
 

@@ -123,6 +123,9 @@ void manager_offer_places(Manager *m);
  * the last. */
 void manager_on_worker_gone(Manager *m);
 
+/* The last bytes of a run were written or dropped: if we stop, it may have been the last. */
+void manager_on_run_drained(Manager *m);
+
 /* manager-bus.c, database-bus.c, log-control.c: the objects of the bus. */
 int manager_bus_export(Manager *m);
 int database_bus_export(Manager *m);

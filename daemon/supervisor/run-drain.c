@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "manager.h"
 #include "run.h"
 #include "run-drain.h"
 #include "unread.h"
@@ -16,21 +17,27 @@ void run_drain_done(Run *run) {
 }
 
 static void end(Run *run) {
+        Manager *m = run->manager;
+
         run_drain_done(run);
         run_is_over(run);
+        manager_on_run_drained(m);
 }
 
 void run_drain_drop(Run *run, ErrorNumber error, const char *sentence) {
+        Manager *m = run->manager;
+
         if (run->end.error == ERROR_NONE)
                 (void) refuse(&run->end, error, "%s", sentence);
         run_drain_done(run);
         pipe_break(run->pipe);
         run_is_over(run);
+        manager_on_run_drained(m);
 }
 
-/* True: the run is over. */
-static bool write_some(Run *run) {
-        int r = unread_write(run->unread, run->pipe->write_fd);
+static int on_room(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        Run *run = userdata;
+        int r = unread_write(run->unread, fd);
 
         if (r > 0)
                 end(run);
@@ -38,11 +45,6 @@ static bool write_some(Run *run) {
                 run_drain_drop(run, ERROR_PIPE_CLOSED, "The reader closed the pipe.");
         else if (r < 0)
                 run_drain_drop(run, ERROR_OUT_OF_MEMORY, "The kernel has no memory for the rest of the result.");
-        return r != 0;
-}
-
-static int on_room(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
-        (void) write_some(userdata);
         return 0;
 }
 
@@ -60,9 +62,4 @@ void run_drain_begin(Run *run, Bytes bytes) {
                  "The last bytes of run %" PRIu64 " are dropped: %s", run->number, strerror(-r));
         run_drain_drop(run, r == -ENOBUFS ? ERROR_LIMITS_EXCEEDED : ERROR_OUT_OF_MEMORY,
                        "Your slow readers left too many bytes unread: read results faster, or fewer at a time.");
-}
-
-void run_drain_finish(Run *run) {
-        if (!write_some(run))
-                run_drain_drop(run, ERROR_SHUTTING_DOWN, "The service is stopping: ask again.");
 }

@@ -581,8 +581,6 @@ void run_abandon(Run *run, ErrorNumber error, const char *sentence) {
         }
         if (run->state == RUN_OVER || (run->state == RUN_DRAINING && run->reader))
                 run_free(run);
-        else if (run->state == RUN_DRAINING && run->manager->stopping)
-                run_drain_finish(run);
         else if (run->state >= RUN_ENDED)
                 arm_idle(run);
         else

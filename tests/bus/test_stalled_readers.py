@@ -4,6 +4,7 @@
 import contextlib
 import os
 import resource
+import signal
 import sqlite3
 import threading
 import time
@@ -233,6 +234,26 @@ def unread_bytes_are_bounded():
         broken = sum(is_broken(run.read) for run in runs)
         at_most(80 - broken, 72, "streams whose end was kept")  # 64 MiB in pieces of nearly a megabyte
         at_most(broken, 20, "streams that were cut off")
+
+
+@test
+def unread_bytes_at_a_stop():
+    """A service that stops waits for readers that are behind: they find the end of their stream"""
+    # A second is what it waits, so of a reader that got no CPU in it the test asks once more.
+    equal(any(finds_its_end_at_a_stop() for _ in range(3)), True, "a reader had its end")
+
+
+def finds_its_end_at_a_stop():
+    """Whether a reader does that reads once the service has given up its name."""
+    with Service(limits={"ParkTimeoutRollbackSec": "0.2", "WorkerIdleSec": 0}) as service:
+        make(service.data / "db.sqlite", "DELETE").close()
+        service.database("db", Path=service.data / "db.sqlite")
+        service.driver.manager("Reload")
+        run = service.client().query("db", "SELECT randomblob(1000000) FROM t", options={"page-size": 1024 * 1024})
+        no_workers(service)
+        service.daemon.send_signal(signal.SIGTERM)
+        wait_for(lambda: not service.has_owner(), "the name is given up")
+        return not is_broken(run.read)
 
 
 def is_broken(read):
