@@ -10,6 +10,7 @@
 #include "invariants.h"
 #include "manager.h"
 #include "run.h"
+#include "unread.h"
 #include "worker.h"
 
 #define NUMBER_END (UINT64_C(1) << 53)
@@ -26,7 +27,7 @@ static _Noreturn void broken(const char *condition, int line, unsigned long long
 /* What the objects add up to, of one uid or one database. */
 typedef struct Sums {
         uint64_t n_statements, n_runs, n_channels, n_workers;
-        size_t held_size;
+        size_t held_size, unread_size;
 } Sums;
 
 typedef struct Check {
@@ -92,6 +93,7 @@ static void check_run(Check *c, const Run *run) {
         HOLD(!run->worker || (run->worker->group == run->group && run->group->user == run->user), run->number);
         HOLD(!run->group || run->group->database == run->database, run->number);
         of_user->held_size += run->held_size;
+        of_user->unread_size += run->unread ? unread_size(run->unread) : 0;
         c->n_runs += run->session != NULL;
         if (run->kind == RUN_PREPARE)
                 return;
@@ -105,8 +107,10 @@ static void check_channel(Check *c, const Channel *channel) {
         check_owner(c, channel->session, channel->user, channel->number);
         HOLD(!channel->worker || channel->worker->group->user == channel->user, channel->number);
         HOLD((channel->state == CHANNEL_AT_WORKER) <= (channel->worker != NULL), channel->number);
+        HOLD((channel->state == CHANNEL_DRAINING) == (channel->unread != NULL), channel->number);
         of_user->n_channels++;
         of_user->held_size += channel->kept ? g_bytes_get_size(channel->kept) : 0;
+        of_user->unread_size += channel->unread ? unread_size(channel->unread) : 0;
         sums_of(c->of_databases, channel->database)->n_channels++;
         c->n_channels += channel->session != NULL;
 }
@@ -166,7 +170,7 @@ static void check_user(Check *c, const User *u) {
         /* held calls (held-call.h) hold, too */
         HOLD(u->n_held_calls > 0 ? u->held_size >= s->held_size : u->held_size == s->held_size, u->uid);
         HOLD(u->held_size <= HELD_SIZE_MAX && u->joined_size <= JOINED_SIZE_MAX, u->uid);
-        HOLD(u->unread_size <= UNREAD_OF_USER_MAX, u->uid);
+        HOLD(u->unread_size == s->unread_size && u->unread_size <= UNREAD_OF_USER_MAX, u->uid);
 }
 
 /* Of databases that are published no more, too: what is left of them holds a reference. */

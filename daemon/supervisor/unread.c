@@ -35,6 +35,10 @@ Unread *unread_free(Unread *u) {
         return NULL;
 }
 
+size_t unread_size(const Unread *u) {
+        return g_bytes_get_size(u->bytes);
+}
+
 int unread_write(Unread *u, int fd) {
         size_t size;
         const uint8_t *bytes = g_bytes_get_data(u->bytes, &size);

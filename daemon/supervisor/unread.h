@@ -20,6 +20,9 @@ int unread_new(User *u, Bytes bytes, Unread **ret);
 /* NULL is allowed. Returns NULL. */
 Unread *unread_free(Unread *u);
 
+/* Of all its bytes, as they count for the user. */
+size_t unread_size(const Unread *u);
+
 /* Writes what `fd` takes without blocking. 1: all is written; 0: the reader must read first; -errno, -EPIPE: it is gone. */
 int unread_write(Unread *u, int fd);
 
