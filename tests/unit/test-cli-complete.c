@@ -90,6 +90,14 @@ static void test_tables(void) {
         check("SELECT na| FROM \"a\"\"b\" `c`", "cnfk", "na", "a\"b", "c");
 }
 
+static void test_made_names(void) {
+        check("WITH c(one, two) AS (SELECT 1, 2) SELECT t| FROM c", "cnfk", "t", "c", "c one two");
+        check("SELECT a AS x, CAST(f(b) AS INTEGER) FROM t ORDER BY |", "cn", "", "t", "t x");
+        check("SELECT | FROM (SELECT a AS y FROM t) AS s", "cn", "", "t", "t y s");
+        check("SELECT a AS x FROM |", "nt", "", "", "");
+        check("SELECT a| FROM t AS u", "cnfk", "a", "t", "u");
+}
+
 static void test_qualified(void) {
         check("SELECT t.| FROM Track t", "c", "", "Track", NULL);
         check("SELECT t.na|\nFROM a,\nTrack AS t", "c", "na", "Track", NULL);
@@ -173,6 +181,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/complete/kinds", test_kinds);
         g_test_add_func("/complete/pragmas", test_pragmas);
         g_test_add_func("/complete/tables", test_tables);
+        g_test_add_func("/complete/made-names", test_made_names);
         g_test_add_func("/complete/qualified", test_qualified);
         g_test_add_func("/complete/case", test_case);
         g_test_add_func("/complete/quotes", test_quotes);

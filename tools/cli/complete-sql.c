@@ -195,6 +195,14 @@ static void read_tables(TableReader *reader) {
         }
 }
 
+/* Takes `name`. */
+static void add_once(GPtrArray *names, char *name) {
+        if (g_ptr_array_find_with_equal_func(names, name, g_str_equal, NULL))
+                g_free(name);
+        else
+                g_ptr_array_add(names, name);
+}
+
 /* WITH name AS (, WITH name(columns) AS ( */
 static void add_common_tables(const Statement *statement, GPtrArray *names) {
         static const char *const before[] = { "WITH", "RECURSIVE", ",", NULL };
@@ -212,7 +220,33 @@ static void add_common_tables(const Statement *statement, GPtrArray *names) {
                 while (is_word(statement, ++next, "NOT") || is_word(statement, next, "MATERIALIZED"))
                         ;
                 if (is_word(statement, next, "("))
-                        g_ptr_array_add(names, name_of(statement, i));
+                        add_once(names, name_of(statement, i));
+        }
+}
+
+/* CAST(value AS type): what follows AS is no name. */
+static bool is_cast(const Statement *statement, size_t as) {
+        size_t depth = 0;
+
+        for (size_t i = as; i-- > 0;)
+                if (is_word(statement, i, ")"))
+                        depth++;
+                else if (is_word(statement, i, "(") && depth-- == 0)
+                        return i > 0 && is_word(statement, i - 1, "CAST");
+        return false;
+}
+
+/* WITH table(name, name) AS, value AS name, (SELECT ...) AS name */
+static void add_made_names(const Statement *statement, GPtrArray *names) {
+        for (size_t i = 0; i < statement->tokens->len; i++) {
+                bool is_list = is_word(statement, i, "(") && i > 1 && is_name(statement, i - 1) &&
+                               (is_word(statement, i - 2, "WITH") || is_word(statement, i - 2, "RECURSIVE"));
+
+                if (is_word(statement, i, "AS") && is_name(statement, i + 1) && !is_cast(statement, i))
+                        add_once(names, name_of(statement, i + 1));
+                for (size_t k = i + 1; is_list && k < statement->tokens->len && !is_word(statement, k, ")"); k++)
+                        if (is_name(statement, k))
+                                add_once(names, name_of(statement, k));
         }
 }
 
@@ -307,6 +341,7 @@ static unsigned what_is_wanted(const Statement *statement, const TableReader *re
         }
         if (follows_operand(statement))
                 return WANTS_KEYWORDS;
+        add_made_names(statement, place->names);
         if (place->tables->len == 0)
                 return WANTS_ALL_COLUMNS | WANTS_TABLES | WANTS_NAMES | WANTS_FUNCTIONS | WANTS_KEYWORDS;
         if (*place->word == '\0')

@@ -26,7 +26,8 @@ typedef struct SqlPlace {
         bool in_parentheses;
         bool small;         /* keywords in small letters */
         GPtrArray *tables;  /* owned; whose columns are meant */
-        GPtrArray *names;   /* owned; what the statement itself calls tables: aliases, or their names, and those of WITH */
+        GPtrArray *names;   /* owned; what the statement itself calls tables: aliases, or their names, and those of WITH;
+                             * where a value may be, also its columns: of WITH, and behind AS */
 } SqlPlace;
 
 /** Looks at `text` (statements, of which one is under way) around byte `cursor`. */
