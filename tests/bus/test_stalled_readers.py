@@ -249,7 +249,7 @@ def finds_its_end_at_a_stop():
         make(service.data / "db.sqlite", "DELETE").close()
         service.database("db", Path=service.data / "db.sqlite")
         service.driver.manager("Reload")
-        run = service.client().query("db", "SELECT randomblob(1000000) FROM t", options={"page-size": 1024 * 1024})
+        run = service.client().query("db", "SELECT randomblob(2000000) FROM t", options={"page-size": 1024 * 1024})
         no_workers(service)
         service.daemon.send_signal(signal.SIGTERM)
         wait_for(lambda: not service.has_owner(), "the name is given up")
