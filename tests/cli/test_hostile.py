@@ -18,7 +18,7 @@ OURS = re.compile(rb"\x1b\[[0-9;?]*[mKJHABCDGhlPr@]")
 # Left alone by terminals: printable characters and line ends, tabs.
 HARMLESS = re.compile(r"[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]*")
 
-service = Service(start=False, limits={"RowSizeMax": "256M"})
+service = Service(start=False, limits={"RowSizeMax": "256M", "HeapMax": "512M"})
 generate(service.data / "odd.sqlite")
 service.database("odd", Path=service.data / "odd.sqlite")
 service.start()
