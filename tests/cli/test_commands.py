@@ -132,7 +132,7 @@ def go_again():
 def help_for_each():
     """.help names each command with its aliases; a topic, each by its names, has arguments and text; the nearest is told"""
     listed, _ = ask(".help")
-    lines = re.findall(r"^(\.[a-z]+(?:, \\[^ ,\n]+)*)( \S[^\n]*?)??(?:\n {32}|  *) (\S[^\n]*)$", listed, re.M)
+    lines = re.findall(r"^(\.[a-z0-9]+(?:, \\[^ ,\n]+)*)( \S[^\n]*?)??(?:\n {32}|  *) (\S[^\n]*)$", listed, re.M)
     titles = re.findall(r"^[A-Z][^\n]*:$", listed, re.M)
     equal(len(titles), 6, f"groups of {listed!r}")
     true(re.search(r"^\.tables, \\dt \[LIKE\]  ", listed, re.M), f"no arguments in {listed!r}")

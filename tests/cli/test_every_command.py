@@ -111,7 +111,7 @@ def shell_of(service, *options):
 def names(service):
     """All that .help lists."""
     listed = service.run(CLI, f"--address={service.address}", "-c", ".help").stdout.decode()
-    found = re.findall(r"^\.([a-z]+)", listed, re.M)
+    found = re.findall(r"^\.([a-z0-9]+)", listed, re.M)
     true(len(found) > 20, f".help lists {listed!r}")
     return found
 

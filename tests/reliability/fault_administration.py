@@ -55,6 +55,7 @@ def lists(stage, client):
         equal(path, object_path("chinook"), "path")
         client.manager("GetDatabase", "(sa{sv})", "chinook", options=EXTRA)
         client.properties("org.sqlipc1.Manager")
+        true(path in client.databases(), "paths of databases")
         client.properties(DATABASE, path)
         true("chinook" in client.introspect("/org/sqlipc1/database"), "databases are introspected")
         true("Prepare" in client.introspect(path), "methods are introspected")

@@ -329,11 +329,17 @@ def locked_file(stage, client):
         equal(call.result(GRACE)[1].unpack(), [[2]], "rows")
 
 
+def has_workers(stage):
+    """Whether a worker still has one of the runs that there are."""
+    return any("worker-pid" in more for *_, more in stage.service.driver.manager("ListRuns")[0])
+
+
 @scenario
 def reader_too_slow(stage, client):
     """A run that is parked for longer than a file in rollback mode allows"""
     run = client.query("rollback", ENDLESS.replace("FROM n", "FROM n CROSS JOIN author"))
     wait_for(lambda: set(stage.service.states()) <= {"draining"}, "the run is ended", GRACE)
+    wait_for(lambda: not has_workers(stage), "the supervisor has the last bytes", GRACE)
     failure = refused(run.read)
     true(stage.armed or failure.name.endswith("ReaderTooSlow"), f"what became of the run: {failure}")
 
