@@ -19,7 +19,8 @@ NO_SITES = {
     PURE: """_ITM_* __* _exit abort exit getenv secure_getenv geteuid getpid getpriority fmax fmin log2 mem* qsort
         stpcpy str* sigaddset sigemptyset snprintf vsnprintf sysconf sched_yield sd_bus_can_send
         sd_bus_error_set_const sd_bus_get_current_message sd_bus_get_fd sd_bus_get_n_queued_read sd_bus_is_*
-        sd_bus_message_get_* sd_bus_message_is_* sd_bus_message_ref sd_bus_message_set_allow_interactive_authorization
+        sd_bus_message_get_* sd_bus_message_has_signature sd_bus_message_is_* sd_bus_message_ref
+        sd_bus_message_set_allow_interactive_authorization
         sd_bus_message_set_auto_start sd_bus_object_vtable_format sd_bus_ref sd_event_exit sd_event_source_get_*
         sd_event_source_set_floating sd_event_source_set_time sd_event_source_set_time_relative
         sd_event_source_set_userdata sd_bus_slot_set_destroy_callback posix_spawnattr_set* clock_gettime stdout stderr""",

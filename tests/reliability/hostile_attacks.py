@@ -159,7 +159,7 @@ def in_flight(service, n, *blobs):
                 for peer, blob in zip(peers, blobs):
                     while select.select([peer.socket], [], [], 0.002)[0]:
                         name = peer.answer()
-                        true(name in ("", ERROR + "LimitsExceeded"), f"answered by {name!r}")
+                        true(name in ("", ERROR + "LimitsExceeded", ERROR + "ReaderTooSlow"), f"answered by {name!r}")
                         peer.send(blob)
                         answered += 1
                 return answered
