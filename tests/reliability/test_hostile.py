@@ -65,7 +65,8 @@ def lasting(name, attack):
             before = settled.settle(service)
             sent, usec = besiege(service, attack)
             cases("hostile lasting", sent, "a message or statement of an attacker, while others ask: all answered")
-            diagnose(f"{sent} sent, {usec / max(sent, 1):.0f} us of the supervisor's time each, with the neighbours' queries")
+            each = usec / max(sent, 1)
+            diagnose(f"{sent} sent, {each:.0f} us of the supervisor's time each, with the neighbours' queries")
             if sent >= 1000:  # else the neighbours' own are most of it
                 at_most(usec // sent, CPU_USEC_MAX, "us of the supervisor's time for each")
             settled.as_before(service, before)
