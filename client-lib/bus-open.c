@@ -191,7 +191,10 @@ _public_ sd_bus *sqlipc_get_bus(sqlipc_connection *connection) {
                 return NULL;
         if (connection->open_bus)
                 (void) connection_process(connection); /* finds out whether it was lost since */
-        r = connection->closed ? -ENOTCONN : connection_ensure_bus(connection);
+        if (connection->closed || connection_must_tell_loss(connection))
+                r = -ENOTCONN;
+        else
+                r = connection_ensure_bus(connection);
         if (r >= 0 && !connection_is_open(connection))
                 r = -ENOTCONN;
         if (r < 0) {

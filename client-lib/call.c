@@ -62,6 +62,8 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_err
         if (call->connection && send_again(call, reply))
                 return 1;
         if (call->connection) {
+                if (!connection_is_open(call->connection))
+                        call->connection->bus_loss_told = true;
                 connection_wake_if_idle(call->connection);
                 call->undo = NULL; /* answered: nothing is left to undo */
                 call->on_reply(reply, call->userdata);

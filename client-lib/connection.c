@@ -268,8 +268,27 @@ static int dispatch_bus(sqlipc_connection *c, unsigned n_max) {
         return r < 0 ? r : done;
 }
 
-/* A bus gives up a connection that does not say Hello in time (dbus-daemon's auth_timeout): as ours, until it is first used.
- * What leads to another machine is not opened twice before it answered: it may have asked for a password. */
+/* ssh may have asked for a password. If it ends before the bus has answered, one call must fail and say so; only the call
+ * after that starts ssh again. */
+static bool never_answered(sqlipc_connection *c) {
+        return !connection_is_open(c) && c->open_bus && c->descriptors == DESCRIPTORS_NONE && !c->bus_was_ready;
+}
+
+bool connection_must_tell_loss(sqlipc_connection *c) {
+        return never_answered(c) && !c->bus_loss_told;
+}
+
+bool connection_may_send_again(sqlipc_connection *c, int r) {
+        if (r >= 0 || connection_is_open(c))
+                return false;
+        if (!never_answered(c))
+                return true;
+        c->bus_loss_told = true;
+        return false;
+}
+
+/* A bus gives up a connection that does not say Hello in time (dbus-daemon's auth_timeout), and ours does not until it is
+ * first used. So its state is looked at, but not that of a program in place of a bus: never_answered(). */
 static bool is_usable(sqlipc_connection *c) {
         if (connection_is_open(c) && c->open_bus && c->descriptors != DESCRIPTORS_NONE && !c->dispatching &&
             sd_bus_is_ready(c->bus) == 0 && dispatch_bus(c, N_MESSAGES_MAX) < 0)
@@ -283,8 +302,13 @@ int connection_ensure_bus(sqlipc_connection *c) {
 
         if (connection_is_foreign(c))
                 return -ECHILD;
+        c->bus_was_ready |= sd_bus_is_ready(c->bus) > 0;
         if (is_usable(c) || !c->open_bus)
                 return 0;
+        if (connection_must_tell_loss(c)) {
+                c->bus_loss_told = true;
+                return -ENOTCONN;
+        }
 
         /* What was under way hears of the loss before its slots go; it may be waited for, so this wakes the program's loop.
          * Cursors are not advanced here: one of them may have come to open the bus. */
@@ -295,7 +319,7 @@ int connection_ensure_bus(sqlipc_connection *c) {
         statements_on_bus_lost(c);
         sd_bus_close_unref(c->bus);
         c->bus = bus;
-        c->bus_was_ready = false;
+        c->bus_was_ready = c->bus_loss_told = false;
         c->bus_generation++;
         connection_update_events(c);
         return 0;

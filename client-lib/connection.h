@@ -29,6 +29,7 @@ struct sqlipc_connection {
         int (*open_bus)(sd_bus **ret, const char *address); /* opens another after a loss; NULL: the bus is the caller's */
         char *address;             /* for open_bus, may be NULL */
         bool bus_was_ready;        /* ours has said Hello: before, no request leaves */
+        bool bus_loss_told;        /* a call has failed since ours was lost */
         uint64_t bus_generation;   /* counts the buses that were opened after a loss */
         Descriptors descriptors;   /* connection_descriptors() */
         bool blocking;
@@ -75,6 +76,12 @@ void connection_look_at_address(sqlipc_connection *c);
 
 /* UNKNOWN only in a call that waits: it shall wait until the bus is ready, and ask again. */
 Descriptors connection_descriptors(sqlipc_connection *c);
+
+/* True if a program in place of the bus (ssh) ended before the bus answered, and no call has failed with that yet. */
+bool connection_must_tell_loss(sqlipc_connection *c);
+
+/* True if a call failed to be sent, with `r`, because the bus was lost, and may be sent once more on another bus. */
+bool connection_may_send_again(sqlipc_connection *c, int r);
 
 /* Whether the bus is still there. */
 bool connection_is_open(sqlipc_connection *c);

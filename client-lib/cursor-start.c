@@ -99,7 +99,7 @@ static void send_fetch(sqlipc_cursor *c) {
                 run_begin(&s->run, c, call);
                 c->state = CURSOR_RUNNING;
                 c->transport = SQLIPC_TRANSPORT_PIPE;
-        } else if (!connection_is_open(c->connection) && !c->retried) {
+        } else if (connection_may_send_again(c->connection, r) && !c->retried) {
                 c->retried = true;
                 s->number = 0;
                 statement_lose(s);

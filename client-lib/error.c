@@ -199,6 +199,8 @@ int error_set_send(Error *e, int r) {
 int connection_fail_send(sqlipc_connection *connection, int r) {
         if (connection->closed)
                 return connection_check(connection);
+        if (r == -ENOTCONN && connection->bus && !connection_is_open(connection))
+                return set_bus_lost(&connection->error, connection->bus);
         return error_set_send(&connection->error, r);
 }
 

@@ -103,7 +103,7 @@ static int send_on_bus(sqlipc_cursor *c, Way way, const char *sql, const Paramet
                 r = rows_open(c->run, c, sql, parameters, n_parameters, 0);
         else {
                 r = send_query(c, sql, parameters, n_parameters);
-                if (r < 0 && !connection_is_open(c->connection)) /* sending found out that it is gone: it is opened again */
+                if (connection_may_send_again(c->connection, r))
                         r = send_query(c, sql, parameters, n_parameters);
         }
         if (r < 0)

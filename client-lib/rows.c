@@ -163,7 +163,7 @@ int rows_open(Run *run, sqlipc_cursor *cursor, const char *sql, const Parameter 
 
         run_enter_rows(run);
         r = open_once(run, cursor, sql, parameters, n_parameters, n_positional_min);
-        if (r < 0 && !connection_is_open(run->connection)) /* sending found out that the bus is gone */
+        if (connection_may_send_again(run->connection, r))
                 r = open_once(run, cursor, sql, parameters, n_parameters, n_positional_min);
         run->rows.bus_generation = run->connection->bus_generation;
         run->rows.block_size = BLOCK_SIZE_MIN;

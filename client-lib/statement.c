@@ -126,7 +126,7 @@ int statement_prepare(sqlipc_statement *s) {
         if (r < 0)
                 return r;
         r = send_prepare(s);
-        if (r < 0 && !connection_is_open(s->connection)) { /* sending found out that the bus is gone */
+        if (connection_may_send_again(s->connection, r)) {
                 r = connection_ensure_bus(s->connection);
                 if (r < 0)
                         return r;

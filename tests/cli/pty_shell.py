@@ -275,6 +275,7 @@ class Shell(Terminal):
 
     def leave(self):
         """Ctrl-D at an empty prompt; its exit code."""
+        self.wait_prompt()  # before it, the terminal itself would take the key
         self.send(control("D"))
         return self.wait_exit()
 

@@ -3,6 +3,8 @@
  * Statements that block, against a scripted service: what is bound, compiled again where it was lost, and the calls that
  * need no cursor.
  */
+#include <sys/stat.h>
+
 #include "cursor-checks.h"
 
 /* ---- statements that got lost ------------------------------------------------------------------------------------- */
@@ -534,6 +536,39 @@ static void test_list_databases(void) {
         fake_done(&f);
 }
 
+/* ---- a program in place of a bus ---------------------------------------------------------------------------------- */
+
+static size_t file_size(const char *path) {
+        struct stat st;
+
+        return stat(path, &st) == 0 ? (size_t) st.st_size : 0;
+}
+
+/* ssh may have asked for a password: a call that fails because it ended does not start it again, the next call does. */
+static void test_program_that_ended(void) {
+        char log[] = "/tmp/sqlipc-program-XXXXXX", address[200];
+        sqlipc_connection *connection;
+        sqlipc_cursor *c = NULL;
+        int fd = mkstemp(log);
+
+        CHECK(fd >= 0);
+        CHECK(snprintf(address, sizeof address, "unixexec:path=/bin/sh,argv1=-c,argv2=echo>>%s", log) <
+              (int) sizeof address);
+        CHECK_INT(sqlipc_open_address(address, &connection), 0);
+        while (sqlipc_get_bus(connection) && file_size(log) <= 1)
+                (void) poll(NULL, 0, 1);
+        CHECK(!sqlipc_get_bus(connection));
+        CHECK_INT(file_size(log), 1);
+        for (size_t n_started = 1; n_started <= 3; n_started++) {
+                CHECK(sqlipc_query(connection, "chinook", "SELECT 1", &c, NULL) < 0 || sqlipc_cursor_next(c) < 0);
+                c = sqlipc_cursor_close(c);
+                CHECK_INT(file_size(log), n_started);
+        }
+        sqlipc_close(connection);
+        close(fd);
+        CHECK_INT(unlink(log), 0);
+}
+
 static void test_null_handles(void) {
         sqlipc_connection *connection = NULL;
 
@@ -577,6 +612,7 @@ int main(void) {
                 TEST(test_error_of_execution),
                 TEST(test_size_of_parameters),
                 TEST(test_list_databases),
+                TEST(test_program_that_ended),
                 TEST(test_null_handles),
         };
 
