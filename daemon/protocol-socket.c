@@ -169,6 +169,18 @@ static int take_bytes(const uint8_t *datagram, size_t size, int memfd, uint8_t *
         return 0;
 }
 
+/* If the other side closed its socket with something unread, the kernel reports that first, once, and then what the other
+ * side sent before: a worker's last report must not be lost. The size, 0 at the end of file, or a negative errno. */
+static ssize_t receive_datagram(int fd, struct msghdr *h) {
+        bool reset = false;
+        ssize_t n;
+
+        do
+                n = recvmsg(fd, h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
+        return n < 0 ? -errno : n;
+}
+
 int message_receive(int fd, ReceivedMessage *ret) {
         union {
                 struct cmsghdr header;
@@ -182,15 +194,9 @@ int message_receive(int fd, ReceivedMessage *ret) {
         size_t size = 0, n_fds, i = 0;
         ssize_t n;
 
-        bool reset = false;
-
-        /* If the other side closed its socket with something unread, the kernel reports that first, once, and then what the
-         * other side sent before: a worker's last report must not be lost. */
-        do
-                n = recvmsg(fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-        while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
+        n = receive_datagram(fd, &h);
         if (n < 0)
-                return errno == ECONNRESET ? 0 : -errno;
+                return n == -ECONNRESET ? 0 : (int) n;
 
         n_fds = take_fds(&h, fds, N_FDS_MAX);
         if (n == 0) { /* or an empty message, which may bring descriptors all the same */
@@ -225,13 +231,12 @@ int message_receive(int fd, ReceivedMessage *ret) {
 
 int message_withdraw_job(int fd, uint64_t *ret_number) {
         uint8_t head[STUB_SIZE];
-        ssize_t n;
+        struct iovec part = { .iov_base = head, .iov_len = sizeof head };
+        struct msghdr h = { .msg_iov = &part, .msg_iovlen = 1 };
+        ssize_t n = receive_datagram(fd, &h); /* without room for descriptors the kernel closes them */
 
-        do
-                n = recv(fd, head, sizeof head, MSG_DONTWAIT); /* without room for descriptors the kernel closes them */
-        while (n < 0 && errno == EINTR);
         if (n <= 0)
-                return n == 0 || errno == ECONNRESET ? 0 : -errno;
+                return n == -ECONNRESET ? 0 : (int) n;
         if ((size_t) n < NUMBER_OFFSET + sizeof(uint64_t))
                 return -EBADMSG;
         bool is_stub = load_le32(head) == STUB_KIND;

@@ -117,7 +117,6 @@ UNREACHED = {
     ("calloc", "get_list"): OTHER_SIDE,
     ("calloc", "get_started"): OTHER_SIDE,
     ("realloc", "grow"): OTHER_SIDE,
-    ("recv", "message_withdraw_job"): "the supervisor alone withdraws jobs",
     ("faccessat", "access_file"): "SQLite asks with access() for the folder of temporary files only",
     ("poll", "channel_has_unread"): "asked only where a channel that moves has bytes on both sides",
     ("poll", "report_send"): "256 KiB of reports wait only for a supervisor that is stopped",

@@ -334,18 +334,28 @@ static void test_hostile_fds(void) {
 /* What was sent before the socket was closed arrives, also if the other side left something unread. */
 static void test_last_message(void) {
         const Message last = { .kind = MESSAGE_ENDED, .number = 7 };
-        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
-        int pair[2];
 
-        g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), ==, 0);
-        g_assert_cmpint(message_send(pair[0], &(Message) { .kind = MESSAGE_PING }, -1), ==, 0);
-        g_assert_cmpint(message_send(pair[1], &last, -1), ==, 0);
-        close(pair[1]);
-        g_assert_cmpint(message_receive(pair[0], &m), ==, 1);
-        g_assert_cmpint(m.message.kind, ==, MESSAGE_ENDED);
-        received_message_done(&m);
-        g_assert_cmpint(message_receive(pair[0], &m), ==, 0);
-        close(pair[0]);
+        for (int withdraw = 0; withdraw < 2; withdraw++) {
+                ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+                uint64_t number = 0;
+                int pair[2];
+
+                g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), ==, 0);
+                g_assert_cmpint(message_send(pair[0], &(Message) { .kind = MESSAGE_PING }, -1), ==, 0);
+                g_assert_cmpint(message_send(pair[1], withdraw ? &messages[1] : &last, -1), ==, 0);
+                close(pair[1]);
+                if (withdraw) {
+                        g_assert_cmpint(message_withdraw_job(pair[0], &number), ==, 1);
+                        g_assert_cmpuint(number, ==, messages[1].number);
+                        g_assert_cmpint(message_withdraw_job(pair[0], &number), ==, 0);
+                } else {
+                        g_assert_cmpint(message_receive(pair[0], &m), ==, 1);
+                        g_assert_cmpint(m.message.kind, ==, MESSAGE_ENDED);
+                        received_message_done(&m);
+                }
+                g_assert_cmpint(message_receive(pair[0], &m), ==, 0);
+                close(pair[0]);
+        }
 }
 
 /* A socket that takes no more says so, and nothing is lost of what it took. */
