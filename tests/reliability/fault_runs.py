@@ -218,11 +218,11 @@ def keeps_its_pipe(stage, client):
 @scenario
 def pipe_that_grew(stage, client):
     """A reader that grows its end of the pipe at the service's cost"""
-    statement = client.prepare("chinook", ENDLESS)
+    # A run without rows: the service itself grows a pipe that is found full twice. 1 MiB is what every user may ask for.
+    statement = client.prepare("chinook", SCAN)
     run = statement.fetch()
-    until_still(stage)
-    # The service itself may have made it 1 MiB: it does so if the worker found the pipe full twice.
-    fcntl.fcntl(statement.pipe, fcntl.F_SETPIPE_SZ, 2 << 20)
+    client.query("chinook", "SELECT 1").read()  # now the run has begun, and its pipe has its size
+    fcntl.fcntl(statement.pipe, fcntl.F_SETPIPE_SZ, 1 << 20)
     client.query("chinook", "SELECT 1").read()  # a new pipe has the service check the user's other pipes
     if not stage.armed:
         equal(refused(run.read).name, "org.sqlipc1.Error.LimitsExceeded", "what became of the run")
