@@ -186,7 +186,7 @@ class Client:
         """Leaves the bus, with every pipe."""
         for fd in list(self.fds):
             self.drop(fd)
-        if not self.connection.is_closed():
+        with contextlib.suppress(GLib.Error):  # the bus may have closed it first
             self.connection.close_sync(None)
 
     def drop(self, fd):
