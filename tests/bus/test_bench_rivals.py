@@ -105,17 +105,19 @@ def mariadb():
     if not shutil.which("mariadbd") or not shutil.which("mariadb"):
         raise Skip("MariaDB is not installed")
     folder = service.data / "mariadb"
-    user = owned_by("mysql", folder)
+    user = owned_by("daemon", folder)  # the package of the service makes the user mysql, and is not needed here
     socket = folder / "socket"
     run(*user, "mariadb-install-db", "--no-defaults", f"--datadir={folder}/data", "--auth-root-authentication-method=normal")
     process = subprocess.Popen([*user, "mariadbd", "--no-defaults", f"--datadir={folder}/data", f"--socket={socket}",
                                 "--skip-networking"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
+    client = ["mariadb", "--no-defaults", "-u", "root", "-S", socket, "-NBe"]
+
     def ask(sql, database="bench"):
-        return run("mariadb", "--no-defaults", "-u", "root", "-S", socket, "-NBe", sql, database)
+        return run(*client, sql, database)
 
     try:
-        ping = ["mariadb-admin", "--no-defaults", "-u", "root", "-S", socket, "ping"]  # a socket is there before it listens
+        ping = [*client, "SELECT 1"]  # a socket is there before it listens
         wait_for(lambda: subprocess.run(ping, capture_output=True, check=False).returncode == 0, "MariaDB", process)
         ask("CREATE DATABASE bench", "mysql")
         yield f"--mariadb=root@{socket}/bench", ask
