@@ -168,6 +168,9 @@ def parameters():
     equal(listed, "?4 NULL\na 1\n:b 1.5\nc x'00ff'\ne 'it''s'\n", "list")
     again = [f".parameter set {line}" for line in listed.splitlines()]
     equal(ask(*again, ".parameter list")[0], listed, "the list, set again")
+    long = [("a", f"x'{'0f' * 300}'"), ("b", f"'{'long ' * 600}'"), ("c", "0.12345678901234568")]
+    listed, _ = ask(*(f".parameter set {name} {value}" for name, value in long), ".parameter list")
+    equal(listed, "".join(f"{name} {value}\n" for name, value in long), "long values")
     fewer = [".parameter unset a", ".parameter unset ?4", ".parameter list", ".parameter clear", ".parameter list"]
     out, _ = ask(*setting, *fewer)
     equal(out, ":b 1.5\nc x'00ff'\n", "after unset")
@@ -277,6 +280,8 @@ def named_queries():
         equal(out, 'a,b\n"two words","it\'s"\n', "values in quotes")
         out, _ = ask(".queries", home=home)
         equal([line.split()[0] for line in out.splitlines()], ["genre", "words"], "names")
+        file.with_name("long.sql").write_text(f"SELECT 1,\n'{'long ' * 100}'\n")
+        true(f"SELECT 1,\\n'{'long ' * 100}'\n" in ask(".queries", home=home)[0], "a long query is listed whole")
         out, _ = ask(".parameter set :id 1", ".run genre id=3", arguments=["-p", "@id=1"], home=home)
         equal(out, "Name\nMetal\n", "a parameter of the run, which has another name outside")
         says(".run genre di=3", code=USAGE, message="di: no statement of genre has this parameter", home=home)

@@ -13,7 +13,7 @@
 #include "sql-scan.h"
 #include "watch.h"
 
-/* Of a saved query in a list. */
+/* Bytes of a saved query that a list on a terminal shows. */
 enum { QUERY_SHOWN_MAX = 200 };
 
 /* ---- \g, \gx, \r -------------------------------------------------------------------------------------------------- */
@@ -245,7 +245,16 @@ static int run_run(Shell *shell, const Command *command, char **arguments) {
         return r < 0 ? r : tell_unused(shell, name, given, parameters);
 }
 
+/* On a terminal as much as a line takes; elsewhere all of it, newlines as \n. */
+static void append_query(GString *text, const char *sql, bool on_terminal) {
+        size_t size = strlen(sql), shown = on_terminal ? strcspn(sql, "\n") : size;
+
+        if (format_shown_text(text, sql, shown, on_terminal ? QUERY_SHOWN_MAX : SIZE_MAX) < size)
+                g_string_append(text, FORMAT_ELLIPSIS);
+}
+
 static int run_queries(Shell *shell, const Command *command, char **arguments) {
+        bool on_terminal = output_is_terminal(shell->output);
         g_auto(GStrv) names = saved_list();
         g_autoptr(GString) text = g_string_new(NULL);
 
@@ -258,7 +267,7 @@ static int run_queries(Shell *shell, const Command *command, char **arguments) {
                 if (saved_read(*name, &sql, &path, &message) < 0)
                         sql = g_strdup(message);
                 g_string_append_printf(text, "%-20s ", *name);
-                format_shown_text(text, sql, strcspn(sql, "\n"), QUERY_SHOWN_MAX);
+                append_query(text, g_strchomp(sql), on_terminal);
                 g_string_append_c(text, '\n');
         }
         return *names ? answer_text(shell, text->str) : 0;
@@ -470,7 +479,9 @@ const Command commands_query[] = {
           .details = "Parameters are as .parameter has them, and hold for this run. One that no statement of it has is an\n"
                      "error.",
           .n_min = 1, .takes_rest = true, .kinds = { ARGUMENT_QUERY, ARGUMENT_NONE }, .run = run_run },
-        { .name = "queries", .summary = "What was saved by .save", .run = run_queries },
+        { .name = "queries", .summary = "What was saved by .save",
+          .details = "A terminal shows only the beginning of a long query; a file or a pipe has all of it.",
+          .run = run_queries },
         { .name = "forget", .arguments = "NAME", .summary = "Remove what was saved under a name",
           .n_min = 1, .n_max = 1, .kinds = { ARGUMENT_QUERY }, .run = run_forget },
         { .name = "edit", .aliases = "e", .summary = "Edit what was typed, or the last statement, and run it",

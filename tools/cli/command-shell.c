@@ -13,6 +13,7 @@
 #include "format.h"
 #include "help.h"
 #include "options.h"
+#include "sink.h"
 
 /* ---- .help, .show, .quit, .print ---------------------------------------------------------------------------------- */
 
@@ -74,25 +75,50 @@ static int run_print(Shell *shell, const Command *command, char **arguments) {
 
 /* ---- .parameter --------------------------------------------------------------------------------------------------- */
 
-/* As parameter.h reads it. */
-static void append_literal(GString *text, const sqlipc_parameter *parameter) {
-        Value value = {
-                .type = parameter->type,
-                .integer = parameter->integer,
-                .real = parameter->real,
-                .bytes = parameter->bytes,
-                .size = parameter->size,
-        };
+static void append_text_literal(GString *text, const char *value, size_t max) {
+        g_auto(GStrv) pieces = g_strsplit(value, "'", -1);
+        g_autofree char *doubled = g_strjoinv("''", pieces);
 
-        if (value.type == SQLIPC_TEXT) {
-                g_auto(GStrv) pieces = g_strsplit(value.bytes, "'", -1);
-                g_autofree char *doubled = g_strjoinv("''", pieces);
+        g_string_append_c(text, '\'');
+        if (format_shown_text(text, doubled, strlen(doubled), max) < strlen(doubled))
+                g_string_append(text, FORMAT_ELLIPSIS);
+        g_string_append_c(text, '\'');
+}
 
-                g_string_append_c(text, '\'');
-                format_shown_text(text, doubled, strlen(doubled), RENDER_VALUE_MAX);
-                g_string_append_c(text, '\'');
-        } else
-                format_shown_value(text, &value, "NULL", SIZE_MAX);
+static void append_blob_literal(GString *text, const char *bytes, size_t size) {
+        char buffer[SINK_SIZE_MIN];
+        Sink sink = { .string = text, .buffer = buffer, .size = sizeof buffer };
+
+        sink_string(&sink, "x'");
+        sink_hex(&sink, bytes, size);
+        sink_char(&sink, '\'');
+        sink_flush(&sink);
+}
+
+/* As parameter.h reads it, except that a long text or BLOB is cut on a terminal. */
+static void append_literal(GString *text, const sqlipc_parameter *parameter, bool on_terminal) {
+        char number[FORMAT_NUMBER_SIZE];
+
+        switch (parameter->type) {
+        case SQLIPC_INTEGER:
+                g_string_append_len(text, number, (gssize) format_integer(number, parameter->integer));
+                break;
+        case SQLIPC_REAL:
+                g_string_append_len(text, number, (gssize) format_double_exact(number, parameter->real));
+                break;
+        case SQLIPC_TEXT:
+                append_text_literal(text, parameter->bytes, on_terminal ? RENDER_VALUE_MAX : SIZE_MAX);
+                break;
+        case SQLIPC_BLOB:
+                if (on_terminal)
+                        format_shown_blob(text, parameter->bytes, parameter->size);
+                else
+                        append_blob_literal(text, parameter->bytes, parameter->size);
+                break;
+        case SQLIPC_NULL:
+                g_string_append(text, "NULL");
+                break;
+        }
 }
 
 static int list_parameters(Shell *shell) {
@@ -107,7 +133,7 @@ static int list_parameters(Shell *shell) {
         for (size_t i = 0; i < n; i++) {
                 format_shown_text(text, parameters[i].name, strlen(parameters[i].name), SIZE_MAX);
                 g_string_append_c(text, ' ');
-                append_literal(text, &parameters[i]);
+                append_literal(text, &parameters[i], output_is_terminal(shell->output));
                 g_string_append_c(text, '\n');
         }
         return answer_text(shell, text->str);
