@@ -78,7 +78,7 @@ static void test_tables(void) {
         check("SELECT na| FROM Track t, \"two words\" AS w", "cnfk", "na", "Track two words", "t w");
         check("SELECT na|\nFROM a\nJOIN b x ON a.i = x.i\nWHERE 1", "cnfk", "na", "a b", "a x");
         check("SELECT na| FROM a JOIN b ON f(a.i, 1), c", "cnfk", "na", "a b c", "a b c");
-        check("SELECT na| FROM (SELECT x, y FROM inner_one) WHERE z IN (1, 2)", "cnfk", "na", "inner_one", "inner_one");
+        check("SELECT na| FROM (SELECT x, y FROM inner_one) WHERE z IN (1, 2)", "cnfk", "na", "inner_one", "inner_one x y");
         check("SELECT na| FROM main.Track", "cnfk", "na", "Track", "Track");
         check("SELECT 1 FROM old; SELECT na| FROM new; SELECT 2 FROM other", "cnfk", "na", "new", "new");
         check("SELECT * FROM a, |", "nt", "", NULL, NULL);
@@ -96,6 +96,26 @@ static void test_made_names(void) {
         check("SELECT | FROM (SELECT a AS y FROM t) AS s", "cn", "", "t", "t y s");
         check("SELECT a AS x FROM |", "nt", "", "", "");
         check("SELECT a| FROM t AS u", "cnfk", "a", "t", "u");
+        check("WITH c(x) AS (SELECT 1), d(y, z) AS (SELECT 2, 3) SELECT | FROM d", "cn", "", "d", "d c x y z");
+        check("WITH c AS (SELECT a + 1 w, t.b FROM t) SELECT | FROM c", "cn", "", "t c", "t c w b");
+}
+
+/* The columns of a name that stands for a query. */
+static void test_queries(void) {
+        check("WITH c(x, y) AS (SELECT a, b FROM t) SELECT c.| FROM c", "n", "", "", "x y");
+        check("WITH c AS (SELECT a, t.b, f(a, 1) AS x, a + 1, -a y FROM t) SELECT c.| FROM c", "n", "", "", "a b x y");
+        check("WITH b(q) AS (SELECT 1), c(x) AS (SELECT 2) SELECT d.| FROM b JOIN c AS d", "n", "", "", "x");
+        check("WITH c AS (SELECT DISTINCT a FROM t UNION SELECT b FROM t) SELECT C.a| FROM c", "n", "a", "", "a");
+        check("SELECT s.| FROM (SELECT a, b AS x FROM t) s", "n", "", "", "a x");
+        check("SELECT s.| FROM r JOIN (SELECT a, \"two words\" FROM t WHERE b) AS s", "n", "", "", "a two words");
+        check("SELECT s.| FROM (SELECT *, a AS x FROM t JOIN u) s", "cn", "", "t u", "x");
+        check("SELECT s.| FROM (SELECT v.*, (SELECT z FROM no) FROM t, u v) s", "c", "", "u", "");
+        check("SELECT s.| FROM (SELECT * FROM (SELECT a FROM t) r) s", "n", "", "", "a");
+        check("WITH c AS (SELECT * FROM t), d AS (SELECT *, 1 AS x FROM c) SELECT d.| FROM d", "cn", "", "t", "x");
+        check("WITH c AS (WITH d AS (SELECT a FROM t) SELECT b FROM d) SELECT c.| FROM c", "n", "", "", "b");
+        check("WITH RECURSIVE c AS (SELECT * FROM c, c AS d) SELECT c.| FROM c", "", "", "", "");
+        check("WITH c AS (SELECT 1) SELECT c.| FROM c", "", "", "", "");
+        check("SELECT s.| FROM (SELECT a, (b", "c", "", "s", "");
 }
 
 static void test_qualified(void) {
@@ -158,7 +178,7 @@ static void test_matches(void) {
 static void test_anything(void) {
         static const char *const pieces[] = {
                 "SELECT ", "FROM ", "WITH ", "JOIN ", "AS ", "a", "1", "\303\244", ".", ",", "(", ")", "\"", "'", "[", ";",
-                "/*", "--", "\n", "\\", " ",
+                "/*", "--", "\n", "\\", " ", "*",
         };
         g_autoptr(GRand) random = g_rand_new_with_seed(7);
 
@@ -182,6 +202,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/complete/pragmas", test_pragmas);
         g_test_add_func("/complete/tables", test_tables);
         g_test_add_func("/complete/made-names", test_made_names);
+        g_test_add_func("/complete/queries", test_queries);
         g_test_add_func("/complete/qualified", test_qualified);
         g_test_add_func("/complete/case", test_case);
         g_test_add_func("/complete/quotes", test_quotes);

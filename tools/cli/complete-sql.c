@@ -22,11 +22,27 @@ typedef struct Statement {
 
 typedef struct Table {
         char *name, *alias; /* owned; .alias is .name where there is none */
+        size_t position;    /* its token */
+        unsigned depth;     /* of parentheses */
 } Table;
 
 static void clear_table(void *table) {
         g_free(((Table *) table)->name);
         g_free(((Table *) table)->alias);
+}
+
+/* A query in parentheses that can be read as a table: of WITH, or in a FROM clause. */
+typedef struct Query {
+        char *name;     /* owned; NULL: it has none */
+        bool is_common; /* of WITH */
+        size_t list;    /* the "(" of its column list; 0: it has none */
+        size_t start;   /* its "(" */
+        unsigned depth; /* of parentheses, within it */
+        bool visited;   /* its columns are known; without this a query that reads itself would never end */
+} Query;
+
+static void clear_query(void *query) {
+        g_free(((Query *) query)->name);
 }
 
 /* NULL past either end. */
@@ -121,6 +137,7 @@ static void read_after(Statement *statement, size_t cursor) {
 typedef struct TableReader {
         const Statement *statement;
         GArray *tables;      /* Table */
+        GArray *queries;     /* Query */
         bool expected;       /* a table comes next */
         bool at_cursor;      /* it does where the cursor is */
         unsigned depth;      /* of parentheses */
@@ -130,6 +147,56 @@ typedef struct TableReader {
 
 static uint64_t depth_bit(const TableReader *reader) {
         return reader->depth < 64 ? (uint64_t) 1 << reader->depth : 0;
+}
+
+/* The ")" that belongs to the "(" at `open`; past the last token if there is none. */
+static size_t closing(const Statement *statement, size_t open) {
+        size_t depth = 0, i = open;
+
+        for (; i < statement->tokens->len; i++)
+                if (is_word(statement, i, "("))
+                        depth++;
+                else if (is_word(statement, i, ")") && --depth == 0)
+                        break;
+        return i;
+}
+
+/* name AS (, name(columns) AS ( */
+static void read_common_table(TableReader *reader, size_t i) {
+        static const char *const before[] = { "WITH", "RECURSIVE", ",", NULL };
+        const Statement *statement = reader->statement;
+        Query query = { .is_common = true, .depth = reader->depth + 1 };
+        size_t next = i + 1;
+
+        if (!is_name(statement, i) || !is_any_of(statement, i - 1, before))
+                return;
+        if (is_word(statement, next, "(")) {
+                query.list = next;
+                next = closing(statement, next) + 1;
+        }
+        if (!is_word(statement, next, "AS"))
+                return;
+        while (is_word(statement, ++next, "NOT") || is_word(statement, next, "MATERIALIZED"))
+                ;
+        if (!is_word(statement, next, "("))
+                return;
+        query.start = next;
+        query.name = name_of(statement, i);
+        g_array_append_val(reader->queries, query);
+}
+
+/* (SELECT ...) [[AS] name], where a table is expected. */
+static void read_subquery(TableReader *reader, size_t i) {
+        static const char *const beginnings[] = { "SELECT", "WITH", "VALUES", NULL };
+        const Statement *statement = reader->statement;
+        Query query = { .start = i, .depth = reader->depth + 1 };
+        size_t name = closing(statement, i) + 1;
+
+        if (!is_any_of(statement, i + 1, beginnings))
+                return;
+        name += is_word(statement, name, "AS");
+        query.name = is_name(statement, name) ? name_of(statement, name) : NULL;
+        g_array_append_val(reader->queries, query);
 }
 
 /* [schema.]name [[AS] alias]. Returns the last token of it. */
@@ -144,7 +211,7 @@ static size_t read_table(TableReader *reader, size_t i) {
         }
         if (!is_name(statement, i))
                 return i;
-        table.name = name_of(statement, i);
+        table = (Table) { .name = name_of(statement, i), .position = i, .depth = reader->depth };
         if (is_word(statement, i + 1, "AS") && is_name(statement, i + 2))
                 i += 2;
         else if (is_name(statement, i + 1))
@@ -168,6 +235,8 @@ static void read_word(TableReader *reader, size_t i) {
                 if (is_word(statement, i, "FROM"))
                         reader->from |= depth_bit(reader);
         } else if (is_word(statement, i, "(")) {
+                if (reader->expected)
+                        read_subquery(reader, i);
                 reader->depth++;
                 reader->from = reader->expected ? reader->from | depth_bit(reader) : reader->from & ~depth_bit(reader);
         } else if (is_word(statement, i, ")")) {
@@ -190,10 +259,14 @@ static void read_tables(TableReader *reader) {
                         reader->expected = false;
                 } else if (reader->expected && is_name(reader->statement, i))
                         i = read_table(reader, i);
-                else
+                else {
+                        read_common_table(reader, i);
                         read_word(reader, i);
+                }
         }
 }
+
+/* ---- Columns ------------------------------------------------------------------------------------------------------ */
 
 /* Takes `name`. */
 static void add_once(GPtrArray *names, char *name) {
@@ -203,25 +276,118 @@ static void add_once(GPtrArray *names, char *name) {
                 g_ptr_array_add(names, name);
 }
 
-/* WITH name AS (, WITH name(columns) AS ( */
-static void add_common_tables(const Statement *statement, GPtrArray *names) {
-        static const char *const before[] = { "WITH", "RECURSIVE", ",", NULL };
+/* Whether a value or a name ends with this token. */
+static bool ends_operand(const Statement *statement, size_t i) {
+        static const char *const values[] = {
+                ")", "NULL", "END", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", NULL,
+        };
+        const SqlToken *token = token_at(statement, i);
 
-        for (size_t i = 0; i < statement->tokens->len; i++) {
-                size_t next = i + 1;
-
-                if (!is_name(statement, i) || !is_any_of(statement, i - 1, before))
-                        continue;
-                if (is_word(statement, next, "("))
-                        while (next < statement->tokens->len && !is_word(statement, next++, ")"))
-                                ;
-                if (!is_word(statement, next, "AS"))
-                        continue;
-                while (is_word(statement, ++next, "NOT") || is_word(statement, next, "MATERIALIZED"))
-                        ;
-                if (is_word(statement, next, "("))
-                        add_once(names, name_of(statement, i));
+        switch (token ? token->type : SQL_OTHER) {
+        case SQL_NAME:
+        case SQL_QUOTED:
+        case SQL_STRING:
+        case SQL_BLOB:
+        case SQL_NUMBER:
+        case SQL_PARAMETER:
+                return true;
+        default:
+                return is_any_of(statement, i, values);
         }
+}
+
+static void add_query_columns(const TableReader *reader, Query *query, SqlPlace *place);
+
+static bool is_called(const char *name, const char *other) {
+        return name && g_ascii_strcasecmp(name, other) == 0;
+}
+
+/* A table of the database, or of WITH. */
+static void add_table_columns(const TableReader *reader, const char *name, SqlPlace *place) {
+        bool is_common = false;
+
+        for (size_t i = 0; i < reader->queries->len; i++) {
+                Query *query = &g_array_index(reader->queries, Query, i);
+
+                if (query->is_common && is_called(query->name, name)) {
+                        add_query_columns(reader, query, place);
+                        is_common = true;
+                }
+        }
+        if (!is_common)
+                add_once(place->tables, g_strdup(name));
+}
+
+/* A star stands for the columns of the tables and queries in the FROM clause of `query`; `name`: of the one that goes by
+ * that name, NULL: of all. */
+static void add_star(const TableReader *reader, const Query *query, const char *name, SqlPlace *place) {
+        size_t end = closing(reader->statement, query->start);
+
+        for (size_t i = 0; i < reader->tables->len; i++) {
+                const Table *table = &g_array_index(reader->tables, Table, i);
+
+                if (table->position > query->start && table->position < end && table->depth == query->depth &&
+                    (!name || is_called(table->alias, name)))
+                        add_table_columns(reader, table->name, place);
+        }
+        for (size_t i = 0; i < reader->queries->len; i++) {
+                Query *other = &g_array_index(reader->queries, Query, i);
+
+                if (!other->is_common && other->start > query->start && other->start < end &&
+                    other->depth == query->depth + 1 && (!name || is_called(other->name, name)))
+                        add_query_columns(reader, other, place);
+        }
+}
+
+/* A value of the result, tokens [first, end): star, name.star, value AS name, value name, column, or one without a name. */
+static void add_result(const TableReader *reader, const Query *query, size_t first, size_t end, SqlPlace *place) {
+        const Statement *statement = reader->statement;
+        size_t n = end - first, last = end - 1;
+
+        if (n == 1 && is_word(statement, last, "*"))
+                add_star(reader, query, NULL, place);
+        else if (n == 3 && is_word(statement, last, "*") && is_word(statement, last - 1, ".") && is_name(statement, first)) {
+                g_autofree char *name = name_of(statement, first);
+
+                add_star(reader, query, name, place);
+        } else if (n > 0 && is_name(statement, last) &&
+                   (n == 1 || is_word(statement, last - 1, "AS") || is_word(statement, last - 1, ".") ||
+                    ends_operand(statement, last - 1)))
+                add_once(place->names, name_of(statement, last));
+}
+
+static size_t skip_parentheses(const Statement *statement, size_t i) {
+        return is_word(statement, i, "(") ? MIN(closing(statement, i) + 1, statement->tokens->len) : i + 1;
+}
+
+/* Those of the column list, else of the first SELECT. */
+static void add_query_columns(const TableReader *reader, Query *query, SqlPlace *place) {
+        static const char *const after_result[] = {
+                "FROM", "WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", NULL,
+        };
+        const Statement *statement = reader->statement;
+        size_t i = query->start + 1, end = closing(statement, query->list ? query->list : query->start), first;
+
+        if (query->visited)
+                return;
+        query->visited = true;
+        for (size_t k = query->list + 1; query->list && k < end; k++)
+                if (is_name(statement, k))
+                        add_once(place->names, name_of(statement, k));
+        if (query->list)
+                return;
+
+        while (i < end && !is_word(statement, i, "SELECT"))
+                i = skip_parentheses(statement, i);
+        i++;
+        i += is_word(statement, i, "DISTINCT") || is_word(statement, i, "ALL");
+        for (first = i; i < end && !is_any_of(statement, i, after_result); i = skip_parentheses(statement, i))
+                if (is_word(statement, i, ",")) {
+                        add_result(reader, query, first, i, place);
+                        first = i + 1;
+                }
+        if (first < i && i <= end)
+                add_result(reader, query, first, i, place);
 }
 
 /* CAST(value AS type): what follows AS is no name. */
@@ -236,41 +402,18 @@ static bool is_cast(const Statement *statement, size_t as) {
         return false;
 }
 
-/* WITH table(name, name) AS, value AS name, (SELECT ...) AS name */
-static void add_made_names(const Statement *statement, GPtrArray *names) {
-        for (size_t i = 0; i < statement->tokens->len; i++) {
-                bool is_list = is_word(statement, i, "(") && i > 1 && is_name(statement, i - 1) &&
-                               (is_word(statement, i - 2, "WITH") || is_word(statement, i - 2, "RECURSIVE"));
+/* value AS name, (SELECT ...) AS name, and the columns of the queries */
+static void add_made_names(const TableReader *reader, SqlPlace *place) {
+        const Statement *statement = reader->statement;
 
+        for (size_t i = 0; i < statement->tokens->len; i++)
                 if (is_word(statement, i, "AS") && is_name(statement, i + 1) && !is_cast(statement, i))
-                        add_once(names, name_of(statement, i + 1));
-                for (size_t k = i + 1; is_list && k < statement->tokens->len && !is_word(statement, k, ")"); k++)
-                        if (is_name(statement, k))
-                                add_once(names, name_of(statement, k));
-        }
+                        add_once(place->names, name_of(statement, i + 1));
+        for (size_t i = 0; i < reader->queries->len; i++)
+                add_query_columns(reader, &g_array_index(reader->queries, Query, i), place);
 }
 
 /* ---- The place ---------------------------------------------------------------------------------------------------- */
-
-/* Whether a value or a name ends before the cursor: then only a keyword, or an operator, goes on. */
-static bool follows_operand(const Statement *statement) {
-        static const char *const values[] = {
-                ")", "NULL", "END", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", NULL,
-        };
-        const SqlToken *before = token_at(statement, statement->cursor - 1);
-
-        switch (before ? before->type : SQL_OTHER) {
-        case SQL_NAME:
-        case SQL_QUOTED:
-        case SQL_STRING:
-        case SQL_BLOB:
-        case SQL_NUMBER:
-        case SQL_PARAMETER:
-                return true;
-        default:
-                return is_any_of(statement, statement->cursor - 1, values);
-        }
-}
 
 static bool is_beginning(const Statement *statement) {
         size_t i = 0;
@@ -283,31 +426,45 @@ static bool is_beginning(const Statement *statement) {
 }
 
 /* Behind "name.": the columns of what goes by that name. */
-static unsigned columns_of(const Statement *statement, const GArray *tables, SqlPlace *place) {
+static unsigned columns_of(const TableReader *reader, SqlPlace *place) {
+        const Statement *statement = reader->statement;
         g_autofree char *name = name_of(statement, statement->cursor - 2);
+        bool found = false;
 
-        for (size_t i = 0; i < tables->len; i++) {
-                const Table *table = &g_array_index(tables, Table, i);
+        for (size_t i = 0; i < reader->tables->len && !found; i++) {
+                const Table *table = &g_array_index(reader->tables, Table, i);
 
-                if (g_ascii_strcasecmp(table->alias, name) == 0) {
-                        g_ptr_array_add(place->tables, g_strdup(table->name));
-                        return WANTS_COLUMNS;
-                }
+                found = is_called(table->alias, name);
+                if (found)
+                        add_table_columns(reader, table->name, place);
         }
-        if (g_ascii_strcasecmp(name, "main") == 0)
+        for (size_t i = 0; i < reader->queries->len && !found; i++) {
+                Query *query = &g_array_index(reader->queries, Query, i);
+
+                found = !query->is_common && is_called(query->name, name);
+                if (found)
+                        add_query_columns(reader, query, place);
+        }
+        if (!found && is_called(name, "main"))
                 return WANTS_TABLES;
-        g_ptr_array_add(place->tables, g_steal_pointer(&name));
-        return WANTS_COLUMNS;
+        if (!found)
+                add_table_columns(reader, name, place);
+        return (place->tables->len > 0 ? WANTS_COLUMNS : 0) | (place->names->len > 0 ? WANTS_NAMES : 0);
 }
 
-static void take_tables(const Statement *statement, const GArray *tables, SqlPlace *place) {
-        for (size_t i = 0; i < tables->len; i++) {
-                const Table *table = &g_array_index(tables, Table, i);
+static void take_tables(const TableReader *reader, SqlPlace *place) {
+        for (size_t i = 0; i < reader->tables->len; i++) {
+                const Table *table = &g_array_index(reader->tables, Table, i);
 
                 g_ptr_array_add(place->tables, g_strdup(table->name));
                 g_ptr_array_add(place->names, g_strdup(table->alias));
         }
-        add_common_tables(statement, place->names);
+        for (size_t i = 0; i < reader->queries->len; i++) {
+                const Query *query = &g_array_index(reader->queries, Query, i);
+
+                if (query->is_common)
+                        add_once(place->names, g_strdup(query->name));
+        }
 }
 
 /* A name that is made up here cannot be known. */
@@ -329,19 +486,19 @@ static unsigned what_is_wanted(const Statement *statement, const TableReader *re
         if (is_word(statement, 0, "PRAGMA") && statement->cursor > 0)
                 return of_pragma(statement);
         if (is_word(statement, statement->cursor - 1, ".") && is_name(statement, statement->cursor - 2))
-                return reader->at_cursor ? WANTS_TABLES : columns_of(statement, reader->tables, place);
+                return reader->at_cursor ? WANTS_TABLES : columns_of(reader, place);
         if (is_beginning(statement))
                 return WANTS_BEGINNINGS;
         if (is_new_name(statement))
                 return 0;
-        take_tables(statement, reader->tables, place);
+        take_tables(reader, place);
         if (reader->at_cursor) {
                 g_ptr_array_set_size(place->tables, 0);
                 return WANTS_TABLES | WANTS_NAMES | (is_word(statement, statement->cursor - 1, "(") ? WANTS_BEGINNINGS : 0);
         }
-        if (follows_operand(statement))
+        if (ends_operand(statement, statement->cursor - 1)) /* only a keyword, or an operator, goes on */
                 return WANTS_KEYWORDS;
-        add_made_names(statement, place->names);
+        add_made_names(reader, place);
         if (place->tables->len == 0)
                 return WANTS_ALL_COLUMNS | WANTS_TABLES | WANTS_NAMES | WANTS_FUNCTIONS | WANTS_KEYWORDS;
         if (*place->word == '\0')
@@ -362,10 +519,12 @@ void sql_place_find(const char *text, size_t cursor, SqlPlace *ret) {
         g_autoptr(GArray) tokens = g_array_new(false, false, sizeof(SqlToken));
         g_autoptr(GArray) tables = g_array_new(false, false, sizeof(Table));
         Statement statement = { .text = text, .tokens = tokens };
-        TableReader reader = { .statement = &statement, .tables = tables };
+        g_autoptr(GArray) queries = g_array_new(false, false, sizeof(Query));
+        TableReader reader = { .statement = &statement, .tables = tables, .queries = queries };
         SqlToken word;
 
         g_array_set_clear_func(tables, clear_table);
+        g_array_set_clear_func(queries, clear_query);
         *ret = (SqlPlace) {
                 .start = cursor,
                 .tables = g_ptr_array_new_with_free_func(g_free),

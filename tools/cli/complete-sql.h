@@ -27,7 +27,8 @@ typedef struct SqlPlace {
         bool small;         /* keywords in small letters */
         GPtrArray *tables;  /* owned; whose columns are meant */
         GPtrArray *names;   /* owned; what the statement itself calls tables: aliases, or their names, and those of WITH;
-                             * where a value may be, also its columns: of WITH, and behind AS */
+                             * where a value may be, also its columns: of its queries, and after AS; after "name.", the
+                             * columns of the query of that name */
 } SqlPlace;
 
 /** Looks at `text` (statements, of which one is under way) around byte `cursor`. */
