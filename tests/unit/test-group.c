@@ -120,8 +120,36 @@ static void test_recall_after_a_job_was_taken(void) {
         rig_done(&rig);
 }
 
+static uint64_t timer_usec(const Group *g) {
+        uint64_t usec;
+
+        CHECK(sd_event_source_get_time(g->timer, &usec) >= 0);
+        return usec;
+}
+
+/* A starved group looks for a place at once if a worker may be idle, unless it has just asked another worker. */
+static void test_offered_place(void) {
+        Rig rig;
+
+        rig_init(&rig);
+        Group *g = rig.runs[0]->group;
+        group_staff(g);
+        CHECK(g->starved);
+        uint64_t later = timer_usec(g);
+        CHECK(later > 0);
+        g->asked_usec = UINT64_MAX / 2;
+        manager_offer_places(rig.manager);
+        CHECK_INT(timer_usec(g), later);
+        g->asked_usec = 0;
+        manager_offer_places(rig.manager);
+        CHECK_INT(timer_usec(g), 0);
+        rig_done(&rig);
+}
+
 int main(void) {
-        static const Test tests[] = { TEST(test_recall_without_descriptors), TEST(test_recall_after_a_job_was_taken) };
+        static const Test tests[] = {
+                TEST(test_recall_without_descriptors), TEST(test_recall_after_a_job_was_taken), TEST(test_offered_place),
+        };
 
         return test_main(tests, N_ELEMENTS(tests));
 }
