@@ -146,21 +146,29 @@ def places_on_a_database():
             run.close()
 
 
+PTRACE_CONT, PTRACE_SEIZE, PTRACE_O_TRACEEXIT = 7, 0x4206, 0x40
+
+
 @needs_root
 def killed_worker_that_does_not_die():
     """A killed worker that does not die keeps no place from others"""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-    with Limited(WorkersMax=1, WorkersTotalMax=1, QueueTimeoutSec=30) as service:
-        run = service.one.query("chinook", STUCK)
-        (pid,) = service.workers()
-        # PTRACE_SEIZE: the kernel tells nobody else of its end until we have seen it
-        if libc.ptrace(0x4206, pid, None, None) < 0:
-            raise Skip("cannot trace a worker here")
-        run.cancel()
-        service.two.point()
-        equal(service.log_text().count("does not die"), 1, "messages about it")
-        os.waitpid(pid, 0)
+    # It stops before its descriptors are closed; or they are closed, but only its tracer is told that it has ended.
+    for options in (PTRACE_O_TRACEEXIT, None):
+        with Limited(WorkersMax=1, WorkersTotalMax=1, QueueTimeoutSec=30) as service:
+            run = service.one.query("chinook", STUCK)
+            (pid,) = service.workers()
+            if libc.ptrace(PTRACE_SEIZE, pid, None, options) < 0:
+                raise Skip("cannot trace a worker here")
+            try:
+                run.cancel()
+                service.two.point()
+                equal(service.log_text().count("does not die"), 1, "messages about it")
+            finally:
+                os.kill(pid, signal.SIGKILL)
+                while os.WIFSTOPPED(os.waitpid(pid, 0)[1]):
+                    libc.ptrace(PTRACE_CONT, pid, None, None)
 
 
 @needs_root
