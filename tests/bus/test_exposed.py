@@ -267,6 +267,18 @@ def security_barrier():
 
 
 @test
+def security_barrier_by_reload():
+    """SecurityBarrier= holds after a reload: a view brings the order of its table, not that of the index of a search"""
+    schema = "CREATE TABLE t(n UNIQUE, s); INSERT INTO t VALUES(3, 'c'), (1, 'a'), (2, 'b');"
+    path, _ = database("ordered", schema + "CREATE VIEW v AS SELECT n, s FROM t", ["v"])
+    for barrier, order in (("no", [1, 2, 3]), ("yes", [3, 1, 2]), ("no", [1, 2, 3])):
+        service.database("ordered", Path=path, Expose="v", SecurityBarrier=barrier)
+        service.driver.manager("Reload")
+        rows = service.client().query("ordered", "SELECT n, s FROM v WHERE n > 0").read().rows
+        equal([n for n, _ in rows], order, f"order with SecurityBarrier={barrier}")
+
+
+@test
 def byte_order_marks():
     """Text that begins with U+FEFF or U+FFFE is found in databases of UTF-16, too, and is equal to itself in a join"""
     client = service.client()

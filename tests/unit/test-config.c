@@ -450,7 +450,8 @@ static void test_equal(void) {
 
         CHECK(database_config_equal(first, same));
         for (const char *const *i = (const char *const[]) { "Immutable=yes", "Polkit=yes", "Description=d", "AllowUsers=a",
-                                                            "AllowGroups=a", "Expose=a", "[Limits]\nRunsMax=1",
+                                                            "AllowGroups=a", "Expose=a", "SecurityBarrier=yes",
+                                                            "[Limits]\nRunsMax=1",
                                                             "[Limits]\nStatementsMax=1", "[Limits]\nWorkersMax=1",
                                                             "[Limits]\nChannelsMax=1", "[Limits]\nHeapMax=512M",
                                                             NULL }; *i; i++) {
