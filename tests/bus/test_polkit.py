@@ -8,6 +8,7 @@ import contextlib
 import errno
 import os
 import pty
+import signal
 import subprocess
 import time
 
@@ -358,6 +359,29 @@ def changed_while_asked():
             fake.rules[name] = "no"
             expect(UNKNOWN_OBJECT, one.query, name, "SELECT 1")
             equal(fake.asked(), [(name, False)], "questions")
+
+
+@needs_root
+def changed_while_calls_wait():
+    """A call that no worker has started when polkit's answers are dropped fails at once"""
+    lent = {"lent": {"Path": CHINOOK, "AllowUsers": "root", "Polkit": "yes"}}
+    limits = {"QueueTimeoutSec": 600, "WorkerIdleSec": 600, "WorkersMax": 1}
+    with Service(lent, uid=UID_DAEMON, limits=limits) as lender:
+        fake, one = FakePolkit(lender.address, {"lent": "yes"}), lender.client(UID_A)
+        one.point("lent")
+        (worker,) = lender.workers()
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            pending = [begin_query(one, "lent"), open_rows(one, "lent")]
+            wait_for(lambda: lender.counters()["NRuns"] == len(pending), "the calls wait")
+            fake.rules["lent"] = "no"
+            fake.changed()
+            names = {failure_of(call.result)[0] for call in pending}
+        finally:
+            os.kill(worker, signal.SIGCONT)
+        equal(names, {"org.sqlipc1.Error.Busy"}, "errors")
+        expect(UNKNOWN_OBJECT, one.query, "lent", "SELECT 1")
+        fake.close()
 
 
 @needs_root
