@@ -153,4 +153,17 @@ def table_has_its_place():
     equal([row for row in rows if row.split("|")[3].strip() != "0"], [], "failures")
 
 
+@test
+def units_have_bounds():
+    """Both units bound memory, and tasks so that all workers can start that there are by default"""
+    limits = (ROOT / "daemon/configuration/configuration-limits.c").read_text()
+    workers = int(re.search(r"return CLAMP\(memory_size / 2 / heap_max, \d+, (\d+)\);", limits)[1])
+    for kind in ("system", "user"):
+        unit = (ROOT / f"systemd-units/sqlipcd-{kind}.service.in").read_text()
+        keys = dict(re.findall(r"^(MemoryHigh|MemoryMax|TasksMax)=(\d+)%?$", unit, re.M))
+        true(50 < int(keys.get("MemoryHigh", 0)) < int(keys.get("MemoryMax", 0)) < 100, f"{kind}: {keys}")
+        # the supervisor, the workers, half as many that were killed and do not die yet, the child that reads names
+        true(2 + workers + workers // 2 <= int(keys.get("TasksMax", 0)) <= 4 * workers, f"{kind}: {keys}")
+
+
 sys.exit(run())
