@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Every limit of sqlipcd.conf: at the limit all is well, past it there is a named error, for that user alone."""
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -31,9 +32,23 @@ class Limited(Service):
     """A service with one limit set, its client, and a client of another user where we may be one."""
 
     def __init__(self, **limits):
+        self.occupied = set()
         super().__init__({"chinook": CHINOOK}, limits=limits)
         self.one = self.client()
         self.two = self.client(UID_A if os.geteuid() == 0 else None)
+
+    def occupy(self, client, database="chinook"):
+        """Keeps one worker of the client busy until the test ends. The worker is stopped, so that it needs no CPU."""
+        client.query(database, STUCK)
+        for pid in set(self.workers()) - self.occupied:
+            self.occupied.add(pid)
+            os.kill(pid, signal.SIGSTOP)
+
+    def close(self, check=True):
+        # The service would wait for stopped workers for seconds.
+        for pid in self.occupied & set(self.workers() if self.daemon else ()):
+            os.kill(pid, signal.SIGKILL)
+        super().close(check)
 
 
 @test
@@ -73,46 +88,55 @@ def runs():
 def workers():
     """WorkersMax and QueueTimeoutSec: runs past the workers wait, then are Busy"""
     with Limited(WorkersMax=2, QueueTimeoutSec=5) as service:  # which is for the start of a worker, too
-        held = [service.one.query("chinook", STUCK) for _ in range(2)]
-        wait_for(lambda: len(service.workers()) == 2, "a sibling starts")
+        for _ in range(2):
+            service.occupy(service.one)
+        equal(len(service.workers()), 2, "workers that are occupied")
         failure = expect("Busy", service.one.query, "chinook", "SELECT 1")
         true("worker" in failure.message, failure.message)
         equal(len(service.workers()), 2, "workers")
         if os.geteuid() == 0:
             service.two.point()
-        for run in held:
-            run.close()
 
 
 @needs_root
 def workers_in_all():
     """WorkersTotalMax: no user holds more than half"""
     with Limited(WorkersMax=8, WorkersTotalMax=4, QueueTimeoutSec=5) as service:
-        held = [service.one.query("chinook", STUCK) for _ in range(2)]
-        wait_for(lambda: len(service.workers()) == 2, "a sibling starts")
+        for _ in range(2):
+            service.occupy(service.one)
+        equal(len(service.workers()), 2, "workers that are occupied")
         expect("Busy", service.one.query, "chinook", "SELECT 1")
         service.two.point()
         service.client(UID_B).point()
         at_most(len(service.workers()), 4, "workers")
-        for run in held:
-            run.close()
 
 
 @needs_root
 def places_for_others():
     """WorkersTotalMax: half of the places are kept for users without a worker"""
-    for total, of_one in ((2, 1), (3, 1), (4, 2), (8, 4)):
-        with Limited(WorkersMax=8, WorkersTotalMax=total, QueueTimeoutSec=5) as service:
-            held = [service.one.query("chinook", STUCK) for _ in range(of_one)]
-            failure = expect("Busy", service.one.query, "chinook", "SELECT 1")
-            true("WorkersTotalMax=" in failure.message, failure.message)
+    shares = ((2, 1), (3, 1), (4, 2), (8, 4))
+    with contextlib.ExitStack() as stack:
+        services = [
+            stack.enter_context(Limited(WorkersMax=8, WorkersTotalMax=total, QueueTimeoutSec=5)) for total, _ in shares
+        ]
+
+        def all_refuse(clients):
+            """Every service is asked at once, because each answers only after QueueTimeoutSec=."""
+            query = (object_path("chinook"), DATABASE, "Query", "(sava{sv}a{sv})", "SELECT 1", [], {}, {})
+            for call in [client.begin(*query) for client in clients]:
+                failure = expect("Busy", call.result)
+                true("WorkersTotalMax=" in failure.message, failure.message)
+
+        for service, (_, of_one) in zip(services, shares):
+            for _ in range(of_one):
+                service.occupy(service.one)
+        all_refuse(service.one for service in services)
+        for service, (total, of_one) in zip(services, shares):
             equal(len(service.workers()), of_one, "workers of one user")
-            others = [service.client(UID_A + n).query("chinook", STUCK) for n in range(total - of_one)]
+            for n in range(total - of_one):
+                service.occupy(service.client(UID_A + n))
             equal(len(service.workers()), total, "workers")
-            failure = expect("Busy", service.client(UID_B + 100).query, "chinook", "SELECT 1")
-            true("WorkersTotalMax=" in failure.message, failure.message)
-            for run in held + others:
-                run.close()
+        all_refuse(service.client(UID_B + 100) for service in services)
 
 
 @needs_root
@@ -122,13 +146,12 @@ def places_on_other_databases():
         for name in ("second", "third", "fourth"):
             service.database(name, text=f"[Database]\nPath={CHINOOK}\nAllowUsers=*\n")
         service.driver.manager("Reload")
-        held = [service.one.query("chinook", STUCK) for _ in range(4)]
-        held += [service.one.query(name, STUCK) for name in ("second", "third")]
+        for name in ("chinook",) * 4 + ("second", "third"):
+            service.occupy(service.one, name)
         expect("Busy", service.one.query, "fourth", "SELECT 1")
         equal(len(service.workers()), 6, "workers of one user")
-        held += [service.client(UID_A + n).query("chinook", STUCK) for n in range(2)]
-        for run in held:
-            run.close()
+        for n in range(2):
+            service.occupy(service.client(UID_A + n))
 
 
 @needs_root
@@ -137,13 +160,12 @@ def places_on_a_database():
     with Limited(QueueTimeoutSec=5) as service:
         service.database("chinook", text=f"[Database]\nPath={CHINOOK}\nAllowUsers=*\n[Limits]\nWorkersMax=3\n")
         service.driver.manager("Reload")
-        held = [service.one.query("chinook", STUCK) for _ in range(2)]
+        for _ in range(2):
+            service.occupy(service.one)
         failure = expect("Busy", service.one.query, "chinook", "SELECT 1")
         true("on this database" in failure.message, failure.message)
-        held.append(service.two.query("chinook", STUCK))
+        service.occupy(service.two)
         expect("Busy", service.client(UID_B).query, "chinook", "SELECT 1")
-        for run in held:
-            run.close()
 
 
 PTRACE_CONT, PTRACE_SEIZE, PTRACE_O_TRACEEXIT = 7, 0x4206, 0x40
