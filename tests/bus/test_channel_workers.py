@@ -29,7 +29,7 @@ STUCK_LATER = (
     f"(SELECT count(*) AS c FROM ({ENDLESS} x FROM n LIMIT 8000000))"
 )
 # The same for a few seconds.
-STUCK_SHORTLY = "SELECT instr(hex(zeroblob(600000)), hex(zeroblob(300000)) || 'b')"
+STUCK_SHORTLY = "SELECT instr(hex(zeroblob(400000)), hex(zeroblob(200000)) || 'b')"
 N_CPUS = len(os.sched_getaffinity(0))
 
 
