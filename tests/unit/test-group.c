@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "channel.h"
+#include "channel-run.h"
 #include "group.h"
 #include "manager.h"
 #include "pipe.h"
@@ -12,6 +14,7 @@
 #include "run.h"
 #include "statement.h"
 #include "test.h"
+#include "worker.h"
 
 #define N_JOBS 4u
 
@@ -127,22 +130,46 @@ static uint64_t timer_usec(const Group *g) {
         return usec;
 }
 
+/* What a worker with a channel says of it. */
+static void note_progress(const Rig *rig, bool running) {
+        Channel c = { .manager = rig->manager, .user = rig->session->user, .database = rig->database, .fd = -1 };
+
+        channel_on_progress(&c, &(ChannelProgress) { .running = running });
+        channel_run_done(&c.run);
+}
+
+/* Of a worker that is not told anything. */
+static void end_work(const Rig *rig) {
+        Worker w = { .manager = rig->manager, .control_fd = -1 };
+
+        worker_on_work_over(&w);
+}
+
 /* A starved group looks for a place at once if a worker may be idle, unless it has just asked another worker. */
 static void test_offered_place(void) {
         Rig rig;
 
         rig_init(&rig);
         Group *g = rig.runs[0]->group;
-        group_staff(g);
-        CHECK(g->starved);
-        uint64_t later = timer_usec(g);
-        CHECK(later > 0);
-        g->asked_usec = UINT64_MAX / 2;
-        manager_offer_places(rig.manager);
-        CHECK_INT(timer_usec(g), later);
-        g->asked_usec = 0;
-        manager_offer_places(rig.manager);
-        CHECK_INT(timer_usec(g), 0);
+        for (unsigned i = 0; i < 2; i++) {
+                g->asked_usec = 0;
+                group_staff(g);
+                CHECK(g->starved);
+                uint64_t later = timer_usec(g);
+                CHECK(later > 0);
+                note_progress(&rig, true);
+                CHECK_INT(timer_usec(g), later);
+                g->asked_usec = UINT64_MAX / 2;
+                note_progress(&rig, false);
+                end_work(&rig);
+                CHECK_INT(timer_usec(g), later);
+                g->asked_usec = 0;
+                if (i == 0)
+                        note_progress(&rig, false);
+                else
+                        end_work(&rig);
+                CHECK_INT(timer_usec(g), 0);
+        }
         rig_done(&rig);
 }
 
