@@ -12,7 +12,7 @@ from gi.repository import Gio, GLib
 from harness import PATIENCE, SOURCE_ROOT, SANITIZED, Service, main, rss_anon, wait_for
 from tap import at_most, equal, test, true
 
-MODES = "table box markdown column vertical line list csv tsv json jsonl html insert quote ascii tcl".split()
+MODES = "table box qbox markdown column vertical line list csv tsv json jsonl html insert quote ascii tcl".split()
 # Of the shell itself: colours, the editor's sequences.
 OURS = re.compile(rb"\x1b\[[0-9;?]*[mKJHABCDGhlPr@]")
 # Left alone by terminals: printable characters and line ends, tabs.

@@ -18,7 +18,7 @@ from tap import equal, test, true
 MIB = 1024 * 1024
 MEMORY_MAX = 16 * MIB
 CELL = 48 * MIB
-MODES = "table box markdown column csv tsv json jsonl line list html insert quote vertical ascii tcl".split()
+MODES = "table box qbox markdown column csv tsv json jsonl line list html insert quote vertical ascii tcl".split()
 service = Service(limits={"RowSizeMax": "64M"})
 
 

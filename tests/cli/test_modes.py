@@ -19,10 +19,10 @@ from harness import CHINOOK, CLI, Service, main  # noqa: E402
 from tap import Skip, equal, test, true  # noqa: E402
 
 SHELL = shutil.which("sqlite3")
-GRIDS = ("table", "box", "markdown", "column")
+GRIDS = ("table", "box", "qbox", "markdown", "column")
 PLAIN = ("csv", "json", "line", "list", "html", "quote", "ascii")
-# How sqlite3's shell is told; ".mode table" would also wrap lines, and there is no option -tcl.
-MODES = {mode: f"-{mode}" for mode in (*GRIDS, *PLAIN)} | {"tsv": "-tabs", "tcl": ".mode tcl"}
+# How sqlite3's shell is told; ".mode table" would also wrap lines, and there are no options -tcl and -qbox.
+MODES = {mode: f"-{mode}" for mode in (*GRIDS, *PLAIN)} | {"tsv": "-tabs", "tcl": ".mode tcl", "qbox": ".mode qbox"}
 OURS = (*MODES, "insert", "jsonl", "vertical")
 
 QUERIES = [
@@ -128,7 +128,7 @@ def same_inserts():
 @test
 def empty_results():
     """An empty result is seen as one by people and by parsers"""
-    shown = {"table": 4, "box": 4, "markdown": 2, "column": 2, "json": 1}
+    shown = {"table": 4, "box": 4, "qbox": 4, "markdown": 2, "column": 2, "json": 1}
     for mode in OURS:
         out = ask("chinook", 'SELECT * FROM "Genre" WHERE 0', f"--mode={mode}")
         equal(out.count(b"\n"), shown.get(mode, 0), f"lines in mode {mode}: {out!r}")

@@ -135,6 +135,28 @@ static void test_same_options(void) {
         compare_with(RENDER_INSERT, (RenderOptions) {}, insert_default, "SELECT * FROM doubles");
 }
 
+/* qbox writes literals whatever stands for NULL, and goes on below where a line is long. */
+static void test_same_qbox(void) {
+        static const char *const queries[] = {
+                "SELECT * FROM t", "SELECT 1 AS \"the only one\"", "SELECT * FROM lines", "SELECT * FROM tabbed",
+                "SELECT * FROM empty", "SELECT * FROM doubles", "SELECT x'00ff27' AS b, x'' AS none, NULL AS n",
+                "SELECT hex(zeroblob(100)) AS a, '''' || hex(zeroblob(28)) || '''' AS b, hex(zeroblob(29)) AS c, 1 AS d",
+                "SELECT zeroblob(100) AS a, hex(zeroblob(29)) || char(10) || hex(zeroblob(31)) AS b",
+                "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n LIMIT 50)"
+                " SELECT replace(hex(zeroblob(9000)), '000', '''') AS quotes, i FROM n WHERE i % 25 = 0",
+        };
+        static const int widths[] = { 4, -7 };
+        const char *const narrow[] = { "sqlite3", path, ".mode qbox", ".width 4 -7", "SELECT * FROM t", NULL };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(queries); i++) {
+                const char *const arguments[] = { "sqlite3", path, ".nullvalue -", ".mode qbox", queries[i], NULL };
+
+                compare_with(RENDER_QBOX, (RenderOptions) { .null = "-" }, arguments, queries[i]);
+        }
+        compare_with(RENDER_QBOX, (RenderOptions) { .widths = widths, .n_widths = G_N_ELEMENTS(widths) }, narrow,
+                     "SELECT * FROM t");
+}
+
 /* ascii and tcl write what sqlite3 writes, whatever the value is. Only at a NUL sqlite3 stops. */
 static void test_same_raw(void) {
         static const char *const modes[] = { [RENDER_ASCII] = ".mode ascii", [RENDER_TCL] = ".mode tcl" };
@@ -261,6 +283,7 @@ int main(int argc, char **argv) {
         make_database();
         g_test_add_func("/render-sqlite/same", test_same);
         g_test_add_func("/render-sqlite/same-options", test_same_options);
+        g_test_add_func("/render-sqlite/same-qbox", test_same_qbox);
         g_test_add_func("/render-sqlite/same-raw", test_same_raw);
         g_test_add_func("/render-sqlite/insert-reads-back", test_insert_reads_back);
         g_test_add_func("/render-sqlite/quote-reads-back", test_quote_reads_back);

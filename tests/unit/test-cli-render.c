@@ -448,6 +448,38 @@ static void test_pieces(void) {
                 }
 }
 
+/* Each quote is doubled, wherever the pieces fall, also in text that loses a CR for each of its lines. */
+static void test_quoted(void) {
+        static const char *const names[] = { "v" };
+        const RenderOptions terminal = { .terminal = true, .headers = RENDER_HEADERS_OFF };
+        g_autofree char *long_text = g_strnfill(3000, 'x'), *output = NULL;
+
+        for (size_t shift = 0; shift < 4; shift++) {
+                g_autoptr(GString) text = g_string_new(&"xxxx"[shift]);
+                g_autofree char *lines = NULL;
+                g_auto(GStrv) halves = NULL;
+                Value value;
+
+                for (size_t n = 0; n < 9000; n++)
+                        g_string_append(text, "\r\n");
+                g_string_append(text, "'");
+                value = (Value) { .type = SQLIPC_TEXT, .bytes = text->str, .size = text->len };
+                lines = render(RENDER_QBOX, (RenderOptions) {}, names, 1, &value, 1, true);
+                halves = g_strsplit(lines, "''", -1);
+                g_assert_cmpuint(g_strv_length(halves), ==, 2);
+                g_assert_true(g_str_has_prefix(halves[1], "'"));
+        }
+        output = render(RENDER_QBOX, terminal, names, 1,
+                        (Value[]) { { .type = SQLIPC_TEXT, .bytes = long_text, .size = 3000 } }, 1, true);
+        g_assert_nonnull(strstr(output, "…' (3000 bytes)"));
+        g_clear_pointer(&output, g_free);
+        output = render(RENDER_QBOX, (RenderOptions) { .terminal_width = 40, .vertical_when_wide = true },
+                        (const char *const[]) { "a", "b", "c", "d" }, 4,
+                        (Value[]) { TEXT(""), TEXT("it's a long text"), TEXT("another text"), TEXT("one more text") }, 1,
+                        true);
+        g_assert_true(g_str_has_prefix(output, "-[ RECORD 1 ]--\na | ''\nb | 'it''s a long text'\n"));
+}
+
 static void test_borders(void) {
         static const char *const names[] = { "日本", "b" };
         static const int widths[] = { 1, 2, 5 };
@@ -510,6 +542,7 @@ static void test_null_option(void) {
         static const char *const expected[] = {
                 [RENDER_TABLE] = "+---+\n| v |\n+---+\n| - |\n+---+\n",
                 [RENDER_BOX] = "┌───┐\n│ v │\n├───┤\n│ - │\n└───┘\n",
+                [RENDER_QBOX] = "┌──────┐\n│  v   │\n├──────┤\n│ NULL │\n└──────┘\n",
                 [RENDER_MARKDOWN] = "| v |\n|---|\n| - |\n",
                 [RENDER_COLUMN] = "v\n-\n-\n",
                 [RENDER_CSV] = "v\n-\n",
@@ -622,6 +655,7 @@ int main(int argc, char **argv) {
         g_test_add_func("/render/large-row", test_large_row);
         g_test_add_func("/render/nothing-is-cut", test_nothing_is_cut);
         g_test_add_func("/render/pieces", test_pieces);
+        g_test_add_func("/render/quoted", test_quoted);
         g_test_add_func("/render/long-values", test_long_values);
         g_test_add_func("/render/borders", test_borders);
         g_test_add_func("/render/many-columns", test_many_columns);

@@ -220,8 +220,8 @@ static int export_rows(Shell *shell, const Export *export, RenderMode mode, cons
 
 static const char *const formats[] = {
         "--force", "csv",   "tsv",   "json",   "jsonl", "html",     "markdown", "insert", "list",
-        "line",    "quote", "table", "column", "box",   "vertical", "ascii",    "tcl",    "sql",   "sqlite",
-        NULL,
+        "line",    "quote", "table", "column", "box",   "vertical", "ascii",    "tcl",    "qbox",  "sql",
+        "sqlite", NULL,
 };
 
 static int export_query(Shell *shell, const Export *export) {

@@ -63,8 +63,9 @@ static int run_once(Shell *shell, const Command *command, char **arguments) {
 
 const Command commands_output[] = {
         { .name = "mode", .arguments = "[MODE | insert TABLE]", .summary = "How results are written",
-          .details = "For people: table, box, markdown, column, line, vertical. For programs: csv, tsv, json, jsonl, list,\n"
-                     "html, insert, quote. TABLE is what INSERT statements name, \"table\" where nobody said.",
+          .details = "For people: table, box, qbox, markdown, column, line, vertical. For programs: csv, tsv, json, jsonl,\n"
+                     "list, html, insert, quote, ascii, tcl. TABLE is what INSERT statements name, \"table\" where nobody\n"
+                     "said.",
           .n_max = 2, .kinds = { ARGUMENT_SETTING, ARGUMENT_TABLE }, .run = run_mode },
         { .name = "headers", .arguments = "on|off|auto", .summary = "Write the names of columns",
           .details = "auto: as the mode has it.", .n_max = 1, .kinds = { ARGUMENT_SETTING }, .run = command_setting },

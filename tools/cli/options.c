@@ -12,6 +12,7 @@ static const char description[] =
         "Modes:\n"
         "  table     aligned columns between lines, the default; text is cut on a terminal alone\n"
         "  box       the same with lines of Unicode, the default of the shell where the terminal has them\n"
+        "  qbox      the same as box with literals of SQL; lines of more than 60 columns go on below\n"
         "  markdown  the same as Markdown has it\n"
         "  column    the same without lines\n"
         "  vertical  a line for each value, with a title for each row\n"

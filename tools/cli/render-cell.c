@@ -36,23 +36,39 @@ static void give(const Pieces *pieces, bool last) {
         g_string_erase(pieces->scratch, 0, (gssize) taken);
 }
 
-static void give_text(const Pieces *pieces, const Value *value, size_t max) {
+/* Up to and with the next quote, which is doubled. A piece may drop each CR, but takes no more than is searched here. */
+static size_t quoted_run(const char *text, size_t size) {
+        const char *quote = memchr(text, '\'', MIN(size, 2 * (size_t) PIECE_SIZE + 2));
+
+        return quote ? (size_t) (quote - text) + 1 : size;
+}
+
+static void give_text(const Pieces *pieces, const Value *value, size_t max, bool quoted) {
         size_t done = 0, room = max;
 
+        if (quoted)
+                g_string_append_c(pieces->scratch, '\'');
         while (done < value->size) {
-                size_t before = pieces->scratch->len;
-                size_t n = format_shown_lines(pieces->scratch, value->bytes + done, value->size - done,
+                const char *text = value->bytes + done;
+                size_t before = pieces->scratch->len, size = value->size - done;
+                size_t n = format_shown_lines(pieces->scratch, text, quoted ? quoted_run(text, size) : size,
                                               MIN(room, (size_t) PIECE_SIZE));
 
                 if (n == 0)
                         break;
+                if (quoted && text[n - 1] == '\'')
+                        g_string_append_c(pieces->scratch, '\'');
                 done += n;
-                room -= pieces->scratch->len - before;
-                if (done < value->size)
+                room -= MIN(pieces->scratch->len - before, room);
+                if (done < value->size && pieces->scratch->len >= PIECE_SIZE / 2)
                         give(pieces, false);
         }
         if (done < value->size)
-                g_string_append_printf(pieces->scratch, FORMAT_ELLIPSIS " (%zu bytes)", value->size);
+                g_string_append(pieces->scratch, FORMAT_ELLIPSIS);
+        if (quoted)
+                g_string_append_c(pieces->scratch, '\'');
+        if (done < value->size)
+                g_string_append_printf(pieces->scratch, " (%zu bytes)", value->size);
 }
 
 static void give_blob(const Pieces *pieces, const Value *value) {
@@ -70,17 +86,18 @@ static void give_blob(const Pieces *pieces, const Value *value) {
         sink_flush(&sink);
 }
 
-void render_cell(const Value *value, const char *null, size_t max, GString *scratch, RenderPiece piece, void *userdata) {
-        const Pieces pieces = { .scratch = scratch, .piece = piece, .userdata = userdata };
+void render_cell(const Renderer *renderer, const Value *value, size_t max, RenderPiece piece, void *userdata) {
+        const Pieces pieces = { .scratch = renderer->scratch, .piece = piece, .userdata = userdata };
+        const char *null = renderer_quotes(renderer) ? "NULL" : renderer->options.null;
 
         if (value->type == SQLIPC_NULL)
-                format_shown_lines(scratch, null, strlen(null), max);
+                format_shown_lines(renderer->scratch, null, strlen(null), max);
         else if (value->type == SQLIPC_TEXT)
-                give_text(&pieces, value, max);
+                give_text(&pieces, value, max, renderer_quotes(renderer));
         else if (value->type == SQLIPC_BLOB && max == SIZE_MAX)
                 give_blob(&pieces, value);
         else
-                format_shown_value(scratch, value, null, max);
+                format_shown_value(renderer->scratch, value, null, max);
         give(&pieces, true);
 }
 
@@ -168,10 +185,10 @@ static size_t fit_piece(void *userdata, const char *text, size_t size, bool last
         return done;
 }
 
-CellSize render_cell_fit(Sink *sink, const Value *value, const char *null, size_t max, bool one_line, GString *scratch) {
+CellSize render_cell_fit(const Renderer *renderer, const Value *value, bool one_line, Sink *sink) {
         Fit fit = { .sink = sink, .one_line = one_line };
 
-        render_cell(value, null, max, scratch, fit_piece, &fit);
+        render_cell(renderer, value, render_value_max(renderer), fit_piece, &fit);
         return fit.size;
 }
 
@@ -185,16 +202,22 @@ CellSize render_name_fit(GString *output, const char *name, bool one_line) {
         return fit.size;
 }
 
+/* Only the prefix is read, because a long line goes on below many times. */
 size_t render_cell_prefix(const char *text, size_t width, size_t *ret_size) {
-        size_t size = strcspn(text, "\n"), used = 0, done = 0;
+        size_t used = 0, done = 0;
 
-        while (done < size) {
-                size_t columns, n = MIN(format_plain_clusters(text + done, size - done), width - used);
+        while (text[done] && text[done] != '\n') {
+                const char *p = text + done;
+                size_t columns, n = MIN(format_plain_clusters(p, width - used + 1), width - used); /* stops at the NUL */
 
                 if (n > 0)
                         columns = n;
-                else
-                        n = format_next_cluster(text + done, size - done, &columns);
+                else {
+                        size_t size = strnlen(p, CLUSTER_SIZE);
+                        const char *newline = memchr(p, '\n', size);
+
+                        n = format_next_cluster(p, newline ? (size_t) (newline - p) : size, &columns);
+                }
                 if (used + columns > width)
                         break;
                 used += columns;

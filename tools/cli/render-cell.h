@@ -19,8 +19,8 @@ void render_name(GString *output, const char *name, size_t max);
 typedef size_t (*RenderPiece)(void *userdata, const char *text, size_t size, bool last);
 
 /** Gives the value to `piece`, in pieces whose size does not depend on the value; newlines and tabs as they are. The value
- * is cut after `max` bytes, and its size told. `scratch` is empty before and after. */
-void render_cell(const Value *value, const char *null, size_t max, GString *scratch, RenderPiece piece, void *userdata);
+ * is cut after `max` bytes, and its size told. */
+void render_cell(const Renderer *renderer, const Value *value, size_t max, RenderPiece piece, void *userdata);
 
 typedef struct CellSize {
         size_t width;   /* columns of the widest line */
@@ -30,7 +30,7 @@ typedef struct CellSize {
 /** Writes the value so that it fits a grid: tabs become blanks up to the next eighth column, a newline at the end goes, and
  * characters that the C library does not know, so that their width is not known either, become escapes. `one_line`: for
  * markdown, newlines are <br> and | is \|, too. */
-CellSize render_cell_fit(Sink *sink, const Value *value, const char *null, size_t max, bool one_line, GString *scratch);
+CellSize render_cell_fit(const Renderer *renderer, const Value *value, bool one_line, Sink *sink);
 
 /** The same for a name that was made ready by render_name(). Appends to `output`. */
 CellSize render_name_fit(GString *output, const char *name, bool one_line);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * table, box, markdown and column: aligned columns for people, with sqlite3's borders.
+ * table, box, qbox, markdown and column: aligned columns for people, with sqlite3's borders.
  *
  *      rows ──> held rows ──(RENDER_GRID_BYTES, a flush or the end: a block)──> widths ──> names, rows
  *                                                                                └─ too wide for the terminal: vertical
@@ -10,7 +10,7 @@
  * a block of its own.
  *
  * A cell takes a line for each of its newlines. A line that is wider than its column, on a terminal, is cut; if the caller
- * gave the width it goes on below. If a row of a block has several lines, its rows are set apart.
+ * or the mode gave the width it goes on below. If a row of a block has several lines, its rows are set apart.
  */
 #include "format.h"
 #include "held-rows.h"
@@ -33,28 +33,30 @@ typedef struct Style {
         size_t padding;                     /* by which rules are wider than the columns */
         bool centered;                      /* the names */
         bool one_line;                      /* a row cannot have several */
+        size_t width_max;                   /* a line that is wider goes on below; 0: any width */
         Rule top, below_names, between_rows, bottom;
 } Style;
 
 #define BOX(left, between, right) { left, "\u2500", between, right }
+#define BOX_STYLE(width_max)                                                                                          \
+        { "\u2502 ", " \u2502 ", " \u2502\n", 4, 3, 2, true, false, width_max,                                          \
+          BOX("\u250c", "\u252c", "\u2510\n"), BOX("\u251c", "\u253c", "\u2524\n"),                                    \
+          BOX("\u251c", "\u253c", "\u2524\n"), BOX("\u2514", "\u2534", "\u2518\n") }
 #define TABLE { "+", "-", "+", "+\n" }
 
 static const Style styles[] = {
         [RENDER_TABLE] = {
-                "| ", " | ", " |\n", 4, 3, 2, true, false,
+                "| ", " | ", " |\n", 4, 3, 2, true, false, 0,
                 TABLE, TABLE, TABLE, TABLE,
         },
-        [RENDER_BOX] = {
-                "\u2502 ", " \u2502 ", " \u2502\n", 4, 3, 2, true, false,
-                BOX("\u250c", "\u252c", "\u2510\n"), BOX("\u251c", "\u253c", "\u2524\n"),
-                BOX("\u251c", "\u253c", "\u2524\n"), BOX("\u2514", "\u2534", "\u2518\n"),
-        },
+        [RENDER_BOX] = BOX_STYLE(0),
+        [RENDER_QBOX] = BOX_STYLE(60),
         [RENDER_MARKDOWN] = {
-                "| ", " | ", " |\n", 4, 3, 2, true, true,
+                "| ", " | ", " |\n", 4, 3, 2, true, true, 0,
                 {}, { "|", "-", "|", "|\n" }, {}, {},
         },
         [RENDER_COLUMN] = {
-                "", "  ", "\n", 0, 2, 0, false, false,
+                "", "  ", "\n", 0, 2, 0, false, false, 0,
                 {}, { "", "-", "  ", "\n" }, { "", "", "", "\n" }, {},
         },
 };
@@ -67,6 +69,7 @@ typedef struct Column {
         size_t width;        /* what was written last */
         const char *rest;    /* of the cell that is written; NULL: nothing */
         sqlipc_type type;    /* its */
+        size_t width_max;    /* of a line; a wider one goes on below; 0: any width */
         bool given;          /* the caller chose the width */
         bool has_number, has_other; /* until now; NULL is neither */
         bool right;          /* the caller wants it flushed right */
@@ -93,6 +96,7 @@ static void column_init(Column *column, const Renderer *renderer, const Style *s
         size = render_name_fit(name, shown->str, style->one_line);
         column->name = g_string_free(name, FALSE);
         column->given = width != 0 && !style->one_line;
+        column->width_max = column->given ? given : style->width_max;
         column->right = width < 0;
         column->natural = column->given ? given : MAX(MAX(size.width, given), (size_t) 1);
 }
@@ -125,9 +129,11 @@ static bool is_number(sqlipc_type type) {
         return type == SQLIPC_INTEGER || type == SQLIPC_REAL;
 }
 
-/* A given width grows where a character has no room in it, which would be lost otherwise. */
+/* A limit grows if a character has no room in it, which would be lost otherwise. */
 static void measure(Column *column, sqlipc_type type, CellSize size) {
-        column->natural = MAX(column->natural, column->given ? size.cluster : size.width);
+        size_t width = column->width_max > 0 ? MAX(MIN(size.width, column->width_max), size.cluster) : size.width;
+
+        column->natural = MAX(column->natural, width);
         if (is_number(type)) {
                 column->has_number = true;
                 column->number_width = MAX(column->number_width, size.width);
@@ -282,7 +288,7 @@ static void write_line(Renderer *renderer, const Grid *grid, Column *column) {
         if (size == 0 && *text && *text != '\n') /* more marks than were measured: this line is wider than the column */
                 size = format_next_cluster(text, strlen(text), &used);
         rest = text + size;
-        if (*rest && *rest != '\n' && !column->given) {
+        if (*rest && *rest != '\n' && column->width_max == 0) {
                 sign = sign_of_cut(text, column->width);
                 used = format_shown_width(sign, strlen(sign));
                 used += render_cell_prefix(text, column->width - used, &size);
@@ -361,7 +367,7 @@ static bool has_lines(const Renderer *renderer, const Grid *grid) {
                 const Column *column = &grid->columns[i];
                 const char *text = cell + 1;
 
-                if (strchr(text, '\n') || (column->given && format_shown_width(text, strlen(text)) > column->width))
+                if (strchr(text, '\n') || (column->width_max > 0 && format_shown_width(text, strlen(text)) > column->width))
                         return true;
                 cell = text + strlen(text) + 1;
         }
@@ -437,8 +443,7 @@ static int hold(Renderer *renderer, const Value *values, bool large) {
         for (size_t i = 0; r >= 0 && i < renderer->n_columns; i++) {
                 sink_char(sink, (char) values[i].type);
                 measure(&grid->columns[i], values[i].type,
-                        render_cell_fit(sink, &values[i], renderer->options.null, render_value_max(renderer),
-                                        grid->style->one_line, renderer->scratch));
+                        render_cell_fit(renderer, &values[i], grid->style->one_line, sink));
                 sink_char(sink, '\0');
         }
         return r < 0 ? r : held_rows_end(grid->held);

@@ -76,7 +76,7 @@ static void write_value(Renderer *renderer, const Value *value, size_t max, Marg
         const char *color = renderer_color(renderer, value->type);
 
         sink_string(&renderer->sink, color);
-        render_cell(value, renderer->options.null, max, renderer->scratch, write_lines, &margin);
+        render_cell(renderer, value, max, write_lines, &margin);
         if (*color)
                 sink_string(&renderer->sink, RENDER_COLOR_OFF);
 }
@@ -159,7 +159,8 @@ static void vertical_row(Renderer *renderer, const Value *values) {
         for (size_t i = 0; i < renderer->n_columns; i++) {
                 const Value *value = &values[i];
 
-                write_vertical_label(renderer, i, value->type == SQLIPC_TEXT ? value->size == 0
+                write_vertical_label(renderer, i, renderer_quotes(renderer) ? false
+                                     : value->type == SQLIPC_TEXT           ? value->size == 0
                                      : value->type == SQLIPC_NULL && !*renderer->options.null);
                 write_value(renderer, value, render_value_max(renderer), vertical_margin(renderer));
                 sink_char(&renderer->sink, '\n');

@@ -41,6 +41,11 @@ extern const RenderOps render_grid_ops, render_csv_ops, render_tsv_ops, render_l
         render_jsonl_ops, render_insert_ops, render_quote_ops, render_line_ops, render_vertical_ops,
         render_ascii_ops, render_tcl_ops;
 
+/** Whether text stands in quotes, and NULL is always NULL. */
+static inline bool renderer_quotes(const Renderer *renderer) {
+        return renderer->mode == RENDER_QBOX; /* also after it became vertical */
+}
+
 /* ---- Colours, for people ------------------------------------------------------------------------------------------ */
 
 #define RENDER_COLOR_NAME "\033[1m"

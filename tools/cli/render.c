@@ -11,6 +11,7 @@ static const struct {
 } modes[_RENDER_MODE_MAX] = {
         [RENDER_TABLE] = { "table", &render_grid_ops },
         [RENDER_BOX] = { "box", &render_grid_ops },
+        [RENDER_QBOX] = { "qbox", &render_grid_ops },
         [RENDER_MARKDOWN] = { "markdown", &render_grid_ops },
         [RENDER_COLUMN] = { "column", &render_grid_ops },
         [RENDER_CSV] = { "csv", &render_csv_ops },

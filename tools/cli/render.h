@@ -10,10 +10,10 @@
  *
  * Modes are those of sqlite3's shell, and write what it writes, byte by byte, unless that loses or endangers something.
  *
- * For people (table, box, markdown, column, line, vertical), safe to show whatever the bytes are:
+ * For people (table, box, qbox, markdown, column, line, vertical), safe to show whatever the bytes are:
  *   - controls, invalid UTF-8 and what reorders a line stand as \x1b, \u202e; newline and tab do what they say within the
  *     cell. A newline in line is indented, so that no value looks like the next column;
- *   - a BLOB is x'00ff'; sqlite3 writes its bytes;
+ *   - a BLOB is x'00ff'; sqlite3 writes its bytes, except in qbox;
  *   - in grids numbers are flushed right, and so is NULL in a column that has nothing but numbers and NULL;
  *   - grids measure RENDER_GRID_BYTES of rows together, sqlite3 all of them. If later rows are wider, a new block begins
  *     with the names. A row that is larger is a block of its own, held in a file without a name;
@@ -24,6 +24,7 @@
  *   - flags, joined emoji, wide and combining characters take the columns that they take on a terminal; sqlite3 counts
  *     characters. In grids characters that are not assigned, whose width is not known, stand as \U0001fae8;
  *   - markdown has \| for | and <br> for a newline, since there a line is a row;
+ *   - qbox has text in quotes, and NULL for NULL; a line of more than 60 columns goes on below, as sqlite3's;
  *   - NULL is NULL, where nothing else is said. An empty result shows its names in grids.
  *
  * For programs (csv, tsv, list, html, insert, quote, json, jsonl), whole, so that what reads them gets the same value:
@@ -55,6 +56,7 @@
 typedef enum RenderMode {
         RENDER_TABLE,
         RENDER_BOX,
+        RENDER_QBOX, /* box with literals of SQL */
         RENDER_MARKDOWN,
         RENDER_COLUMN,
         RENDER_CSV,
