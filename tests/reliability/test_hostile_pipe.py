@@ -26,7 +26,7 @@ ROOT = os.geteuid() == 0
 A = UID_A if ROOT else None
 MIB = 1024 * 1024
 TRACKS = "SELECT * FROM Track"
-N_LONG = 60000
+N_LONG = 20000
 LONG = f"SELECT a.* FROM Track a, Track b LIMIT {N_LONG}"  # more than any pipe holds
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x, 'some text' FROM n"
 EXPECTED = reference(CHINOOK, TRACKS)[1]
