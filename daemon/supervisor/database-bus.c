@@ -71,6 +71,7 @@ static int reply_described(Run *run, uint32_t page_size, Pipe *pipe, const Start
                 r = append_info(&reply, started, page_size);
         if (r >= 0)
                 r = reply_send(&reply);
+        pacing_charge(run->user, reply.size);
         if (pipe)
                 pipe_close_read_fd(pipe); /* the message has its own copy */
         return r;

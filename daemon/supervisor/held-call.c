@@ -341,6 +341,13 @@ static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error)
 
 /* ---- Surroundings ---- */
 
+bool held_call_comes_round(const Peer *p, sd_bus_message *message) {
+        for (const GList *i = p->held.head; i; i = i->next)
+                if (((const HeldCall *) i->data)->call == message)
+                        return true;
+        return false;
+}
+
 bool held_call_came_round(const Manager *m, sd_bus_message *message) {
         return m->call_that_came_round == message;
 }

@@ -167,8 +167,9 @@ static void check_user(Check *c, const User *u) {
         HOLD(u->n_runs == s->n_runs, u->uid);
         HOLD(u->n_channels == s->n_channels, u->uid);
         HOLD(u->n_workers == s->n_workers, u->uid);
-        /* held calls (held-call.h) hold, too */
-        HOLD(u->n_held_calls > 0 ? u->held_size >= s->held_size : u->held_size == s->held_size, u->uid);
+        /* calls that wait (held-call.h, pacing.h) hold, too */
+        HOLD(u->held_size == s->held_size ||
+                     (u->held_size > s->held_size && (u->n_held_calls > 0 || u->pacing.calls.head)), u->uid);
         HOLD(u->held_size <= HELD_SIZE_MAX && u->joined_size <= JOINED_SIZE_MAX, u->uid);
         HOLD(u->unread_size == s->unread_size && u->unread_size <= UNREAD_OF_USER_MAX, u->uid);
 }

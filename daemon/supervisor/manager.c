@@ -233,6 +233,9 @@ int manager_connect(Manager *m, BusType type, const char *address) {
         r = policy_watch(m); /* of filters, the last one added runs first */
         if (r < 0)
                 return r;
+        r = pacing_watch(m);
+        if (r < 0)
+                return r;
         r = sd_bus_add_filter(m->bus, NULL, on_call, m);
         if (r < 0)
                 return r;
@@ -334,7 +337,7 @@ static void release_name(Manager *m) {
 bool manager_is_busy(const Manager *m) {
         return g_hash_table_size(m->statements) > 0 || g_hash_table_size(m->runs) > 0 ||
                g_hash_table_size(m->channels) > 0 || manager_is_reloading(m) || announcements_are_busy(m) ||
-               policy_is_busy(m);
+               policy_is_busy(m) || pacing_is_busy(m);
 }
 
 void manager_stop(Manager *m, int exit_code) {
@@ -347,6 +350,7 @@ void manager_stop(Manager *m, int exit_code) {
         announcements_stop(m);
         release_name(m);
         policy_stop(m, stopping_sentence);
+        pacing_stop(m, stopping_sentence);
         grow_pipes_for_last_words(m);
         close_sessions(m);
         for (GList *i = m->workers.head; i; i = i->next) {
@@ -472,6 +476,7 @@ Manager *manager_free(Manager *m) {
         m->bus = sd_bus_flush_close_unref(m->bus);
         manager_release_databases(m->databases);
         g_hash_table_unref(m->peers);
+        pacing_done(m);
         g_free(m->polkit.authority);
         g_hash_table_unref(m->sessions);
         g_hash_table_unref(m->users);

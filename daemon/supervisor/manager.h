@@ -19,6 +19,7 @@
 #include "idle.h"
 #include "listing.h"
 #include "manager-reload.h"
+#include "pacing.h"
 #include "peer.h"
 #include "pipe-budget.h"
 #include "polkit.h"
@@ -62,6 +63,7 @@ typedef struct Manager {
 
         Polkit polkit;
         Listings listings;
+        Pacing pacing;
         unsigned n_held_calls;   /* held-call.h */
         const sd_bus_message *call_that_came_round; /* to be compared only; NULL: the call being dispatched was not held */
 

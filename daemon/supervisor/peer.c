@@ -6,6 +6,7 @@
 #include "bus-error.h"
 #include "log.h"
 #include "manager.h"
+#include "pacing.h"
 #include "peer.h"
 #include "policy.h"
 #include "sd-autoptr.h"
@@ -15,6 +16,7 @@ void peer_free(void *peer) {
         Peer *p = peer;
 
         policy_forget_peer(p);
+        pacing_forget(p);
         g_hash_table_unref(p->answers);
         g_free(p->name);
         g_free(p->gids);

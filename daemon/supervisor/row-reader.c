@@ -150,6 +150,7 @@ static int finish_reply(RowReader *r, bool more) {
                 k = sd_bus_message_append(r->reply.message, "a{sv}", 2, "truncated", "b", more, "rows", "t", r->n_rows);
         else if (k >= 0)
                 k = append_more(r, more);
+        pacing_charge(r->run->user, r->reply.size);
         return k < 0 ? k : reply_send(&r->reply);
 }
 

@@ -36,10 +36,14 @@ static void set_limits(Run *run, const RunSpec *spec) {
         run->result_size_max = l.result_size_max;
 }
 
-static size_t size_to_hold(const RunSpec *spec) {
-        size_t size = spec->parameters ? spec->parameters->row_size : 0;
+/* Of what a worker is sent. */
+static size_t job_size(const RunSpec *spec) {
+        return g_bytes_get_size(spec->sql) + (spec->parameters ? spec->parameters->row_size : 0);
+}
 
-        return spec->statement ? size : size + g_bytes_get_size(spec->sql); /* a statement's SQL is held already */
+static size_t size_to_hold(const RunSpec *spec) {
+        /* A statement's SQL is held already. */
+        return spec->statement ? job_size(spec) - g_bytes_get_size(spec->sql) : job_size(spec);
 }
 
 /* Takes `group`, `call` and the parameters. */
@@ -85,6 +89,7 @@ int run_new(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
         g_autoptr(Group) group = NULL;
         int r = spec.kind == RUN_PREPARE ? 0 : quota_check_run(s->user, spec.database, refusal);
 
+        pacing_charge(s->user, job_size(&spec));
         if (r < 0)
                 return r;
         if (spec.call) {

@@ -9,13 +9,15 @@
 #include "statement.h"
 #include "try-bytes.h"
 
-int sql_check(const User *u, const Database *d, const char *sql, size_t *ret_size, Refusal *refusal) {
+int sql_check(User *u, const Database *d, const char *sql, size_t *ret_size, Refusal *refusal) {
         size_t size = strlen(sql), max = (size_t) quota_limits(u, d).sql_size_max;
 
-        if (size > max)
+        if (size > max) {
+                pacing_charge(u, size);
                 return refuse(refusal, ERROR_LIMITS_EXCEEDED,
                               "The SQL has %zu bytes: at most %zu are taken (SQLSizeMax=); pass values as parameters.", size,
                               max);
+        }
         *ret_size = size;
         return 0;
 }

@@ -60,7 +60,7 @@ void statement_run_is_over(Statement *s);
 /* SQL up to this many bytes, whatever the limits say. */
 #define SQL_SIZE_MAX ((size_t) 1000000)
 /* LIMITS_EXCEEDED over SQLSizeMax=. */
-int sql_check(const User *u, const Database *d, const char *sql, size_t *ret_size, Refusal *refusal);
+int sql_check(User *u, const Database *d, const char *sql, size_t *ret_size, Refusal *refusal);
 
 /* The first characters of SQL, for lists. The caller frees. */
 #define SQL_EXCERPT_LENGTH 200

@@ -3,8 +3,8 @@
  * One uid that has something here, and the sums over all that its clients hold: quotas are per uid, whatever number of
  * connections it opens. Supervisor.
  *
- * Referenced by each session, run, channel, pipe, group, held call and question to polkit of the uid: the last of them may
- * outlive the others.
+ * Referenced by each session, run, channel, pipe, group, call that waits and question to polkit of the uid: the last of
+ * them may outlive the others.
  */
 #ifndef SQLIPC_USER_H
 #define SQLIPC_USER_H
@@ -12,6 +12,7 @@
 #include <glib.h>
 #include <sys/types.h>
 
+#include "pacing.h"
 #include "pipe-budget.h"
 #include "polkit.h"
 #include "refusal.h"
@@ -39,6 +40,7 @@ typedef struct User {
         uint64_t computed_usec; /* when a worker with a lower priority was last seen at work; worker-priority.h */
         GQueue listings;     /* of Listing, by its link */
         GList listings_link; /* in Listings' `users`, while there are any */
+        PacingAccount pacing;
         GQueue pipes;  /* of Pipe, by its link; the head is checked next */
         uint64_t n_checks_left; /* of them, which pipe_new() has paid for */
         GQueue groups; /* of Group, by its user_link */

@@ -19,6 +19,10 @@ static int begin(sd_bus_message *call, sd_bus_message **ret) {
         r = sd_bus_message_set_sender(m, sd_bus_message_get_sender(call));
         if (r < 0)
                 return r;
+        r = sd_bus_message_set_allow_interactive_authorization(
+                m, sd_bus_message_get_allow_interactive_authorization(call) > 0);
+        if (r < 0)
+                return r;
         r = sd_bus_message_set_expect_reply(m, sd_bus_message_get_expect_reply(call) > 0);
         if (r < 0)
                 return r;
@@ -77,8 +81,7 @@ static int measure(sd_bus_message *m, size_t size_max, size_t *size, Refusal *re
                 *size += VALUE_SIZE + n;
                 if (*size > size_max)
                         return refuse(refusal, ERROR_LIMITS_EXCEEDED,
-                                      "While polkit is asked about you, %zu MiB in a call is the most: call again.",
-                                      size_max >> 20);
+                                      "A call that has to wait may have %zu MiB at most: call again.", size_max >> 20);
         }
         return r;
 }

@@ -13,7 +13,8 @@
  * About: daemon/supervisor/bus-error.c daemon/supervisor/channel*.c daemon/supervisor/clients-bus.c
  * About: daemon/supervisor/database-bus.c daemon/supervisor/group.c daemon/supervisor/held-call.c
  * About: daemon/supervisor/limits-bus.c daemon/supervisor/lists-bus.c daemon/supervisor/log-control.c
- * About: daemon/supervisor/manager-bus.c daemon/supervisor/options.c daemon/supervisor/parameters.c
+ * About: daemon/supervisor/manager-bus.c daemon/supervisor/options.c daemon/supervisor/pacing.c
+ * About: daemon/supervisor/parameters.c
  * About: daemon/supervisor/peer.c daemon/supervisor/pipe*.c daemon/supervisor/placement.c daemon/supervisor/policy.c
  * About: daemon/supervisor/polkit.c daemon/supervisor/quota.c daemon/supervisor/row*.c daemon/supervisor/run*.c
  * About: daemon/supervisor/session.c daemon/supervisor/statement*.c daemon/supervisor/waiting-call.c

@@ -117,6 +117,7 @@ UNREACHED = {
     ("calloc", "get_list"): OTHER_SIDE,
     ("calloc", "get_started"): OTHER_SIDE,
     ("realloc", "grow"): OTHER_SIDE,
+    ("sd_bus_enqueue_for_read", "put_back"): "whether a call is put aside depends on time: tests/unit/test-pacing.c",
     ("faccessat", "access_file"): "SQLite asks with access() for the folder of temporary files only",
     ("poll", "channel_has_unread"): "asked only where a channel that moves has bytes on both sides",
     ("poll", "report_send"): "256 KiB of reports wait only for a supervisor that is stopped",

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Large calls do not keep others waiting. Supervisor. */
+#include "pacing.h"
+
+#include <string.h>
+
+#include "bus-error.h"
+#include "held-call.h"
+#include "manager.h"
+#include "sqlipc-names.h"
+#include "user.h"
+#include "waiting-call.h"
+
+/* After all else that the loop has to do now, and before idle.c looks whether there is nothing to do. */
+#define WHEN_IDLE (SD_EVENT_PRIORITY_NORMAL + 10)
+
+/* What a call costs beside the body that waiting_call_copy() measures. */
+#define CALL_OVERHEAD ((size_t) 1024)
+
+typedef struct PacedCall {
+        Peer *peer; /* not owned: see pacing_forget() */
+        User *user; /* reference */
+        sd_bus_message *call; /* our copy */
+        size_t size; /* held of the user's budget */
+        GList link;  /* in its user's account */
+} PacedCall;
+
+static void paced_call_free(PacedCall *c) {
+        PacingAccount *account = &c->user->pacing;
+
+        g_queue_unlink(&account->calls, &c->link);
+        if (!account->calls.head)
+                g_queue_unlink(&c->user->manager->pacing.users, &account->link);
+        user_release(c->user, c->size);
+        (void) user_unref(c->user);
+        (void) sd_bus_message_unref(c->call);
+        g_free(c);
+}
+
+void pacing_charge(User *u, size_t size) {
+        Pacing *p = &u->manager->pacing;
+
+        if (size < PACING_SIZE_MIN)
+                return;
+        /* From now on: what was dispatched while nobody else had anything to do is not to be paid for later. */
+        p->until_usec = MAX(p->until_usec, manager_now() + size * PACING_NSEC_PER_BYTE / 1000);
+        u->pacing.until_usec = p->until_usec;
+}
+
+/* ---- Going on ---- */
+
+static int on_turn(Manager *m);
+
+static int on_due(sd_event_source *s, uint64_t usec, void *userdata) {
+        return on_turn(userdata);
+}
+
+static int on_idle(sd_event_source *s, void *userdata) {
+        return on_turn(userdata);
+}
+
+static void await_turn(Manager *m) {
+        Pacing *p = &m->pacing;
+        bool wanted = p->users.head && !p->released;
+
+        if (wanted)
+                (void) sd_event_source_set_time(p->when_due, p->until_usec);
+        (void) sd_event_source_set_enabled(p->when_due, wanted ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+        (void) sd_event_source_set_enabled(p->when_idle, wanted ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
+static void put_back(Manager *m, PacedCall *c) {
+        g_auto(Refusal) refusal = REFUSAL_INIT;
+        int r = sd_bus_enqueue_for_read(m->bus, c->call);
+
+        if (r < 0)
+                (void) bus_error_reply_refusal(c->call, r, &refusal);
+        else
+                m->pacing.released = sd_bus_message_ref(c->call);
+        paced_call_free(c);
+}
+
+static int on_turn(Manager *m) {
+        GList *first = m->pacing.users.head;
+
+        if (first) {
+                User *u = first->data;
+
+                g_queue_unlink(&m->pacing.users, first);
+                g_queue_push_tail_link(&m->pacing.users, first);
+                put_back(m, u->pacing.calls.head->data);
+        }
+        await_turn(m);
+        return 0;
+}
+
+/* ---- Coming in ---- */
+
+/* A call to a database that brings SQL or parameters, or asks for rows. */
+static bool may_be_large(sd_bus_message *message) {
+        static const char *const members[] = { "Prepare", "Fetch", "Query", "QueryRows", "OpenRows", "NextRows", NULL };
+        const char *interface = sd_bus_message_get_interface(message);
+
+        return g_str_has_prefix(sd_bus_message_get_path(message), SQLIPC_DATABASE_PATH "/") &&
+               (!interface || strcmp(interface, SQLIPC_DATABASE_INTERFACE) == 0) &&
+               g_strv_contains(members, sd_bus_message_get_member(message));
+}
+
+static bool is_charged(User *u) {
+        if (u->pacing.until_usec > 0 && manager_now() >= u->pacing.until_usec)
+                u->pacing.until_usec = 0;
+        return u->pacing.until_usec > 0;
+}
+
+static int put_aside(User *u, Peer *p, sd_bus_message *message, Refusal *refusal) {
+        Manager *m = u->manager;
+        sd_bus_message *copy;
+        size_t size;
+        int r = waiting_call_copy(message, HELD_SIZE_MAX, &copy, &size, refusal);
+
+        if (r < 0)
+                return r;
+        size += CALL_OVERHEAD;
+        r = user_hold(u, size, refusal);
+        if (r < 0) {
+                (void) sd_bus_message_unref(copy);
+                return r;
+        }
+        PacedCall *c = g_new(PacedCall, 1);
+        *c = (PacedCall) { .peer = p, .user = user_ref(u), .call = copy, .size = size, .link.data = c };
+        if (!u->pacing.calls.head) {
+                u->pacing.link.data = u;
+                g_queue_push_tail_link(&m->pacing.users, &u->pacing.link);
+        }
+        g_queue_push_tail_link(&u->pacing.calls, &c->link);
+        await_turn(m);
+        return 1;
+}
+
+static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error) {
+        g_auto(Refusal) refusal = REFUSAL_INIT;
+        Manager *m = userdata;
+
+        if (m->pacing.released == message) {
+                m->pacing.released = sd_bus_message_unref(message);
+                await_turn(m);
+                return 0;
+        }
+        Peer *p = sd_bus_message_is_method_call(message, NULL, NULL) ? peer_of(m, message) : NULL;
+        User *u = p ? g_hash_table_lookup(m->users, GUINT_TO_POINTER(p->uid)) : NULL;
+        if (!u || !(u->pacing.calls.head || is_charged(u)) || !may_be_large(message) || held_call_comes_round(p, message))
+                return 0;
+        int r = put_aside(u, p, message, &refusal);
+        return r < 0 ? bus_error_reply_refusal(message, r, &refusal) : r;
+}
+
+/* ---- Surroundings ---- */
+
+int pacing_watch(Manager *m) {
+        Pacing *p = &m->pacing;
+        int r = sd_event_add_time(m->event, &p->when_due, CLOCK_MONOTONIC, UINT64_MAX, 1000, on_due, m);
+
+        if (r >= 0)
+                r = sd_event_add_defer(m->event, &p->when_idle, on_idle, m);
+        if (r >= 0)
+                r = sd_event_source_set_priority(p->when_idle, WHEN_IDLE);
+        await_turn(m);
+        return r < 0 ? r : sd_bus_add_filter(m->bus, NULL, on_call, m);
+}
+
+bool pacing_is_busy(const Manager *m) {
+        return m->pacing.users.head || m->pacing.released;
+}
+
+void pacing_forget(const Peer *p) {
+        Manager *m = p->manager;
+        User *u = g_hash_table_lookup(m->users, GUINT_TO_POINTER(p->uid));
+        GList *next;
+
+        /* It will not be dispatched: the bus no longer says whose it is. */
+        if (m->pacing.released && g_strcmp0(sd_bus_message_get_sender(m->pacing.released), p->name) == 0)
+                m->pacing.released = sd_bus_message_unref(m->pacing.released);
+        if (u) {
+                g_autoptr(User) keep = user_ref(u); /* each call has a reference, too */
+                for (GList *i = keep->pacing.calls.head; i; i = next) {
+                        PacedCall *c = i->data;
+
+                        next = i->next;
+                        if (c->peer == p)
+                                paced_call_free(c);
+                }
+        }
+        await_turn(m);
+}
+
+void pacing_stop(Manager *m, const char *sentence) {
+        while (m->pacing.users.head) {
+                User *u = m->pacing.users.head->data;
+                PacedCall *c = u->pacing.calls.head->data;
+
+                (void) bus_error_reply(c->call, &(Failure) { .error = ERROR_SHUTTING_DOWN, .sql_offset = -1,
+                                                             .message = sentence }, false);
+                paced_call_free(c);
+        }
+        await_turn(m);
+}
+
+void pacing_done(Manager *m) {
+        m->pacing.when_due = sd_event_source_disable_unref(m->pacing.when_due);
+        m->pacing.when_idle = sd_event_source_disable_unref(m->pacing.when_idle);
+        m->pacing.released = sd_bus_message_unref(m->pacing.released);
+}
