@@ -3,13 +3,16 @@
 """Commands that look around: .tables, .schema and .indexes as sqlite3 prints them, .describe, .databases, .open, .connect,
 .status, .limit, .explain.
 """
+import hashlib
 import json
 import os
 import pathlib
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bus"))
 from harness import CHINOOK, CLI, Service, UID_A, main, needs_root  # noqa: E402
@@ -296,6 +299,43 @@ def checksums():
         whole = ask("plain", ".sha3sum numbered", on=own)
         equal(ask("part", ".sha3sum numbered", on=own, says="only parts of part are exposed"), whole, "an exposed table")
         ask("plain", ".sha3sum --sha3-128", on=own, code=USAGE, says="usage: .sha3sum")
+    for limits in ({"CompoundSelectsMax": 3}, {"VdbeOpsMax": 1000}, {"SQLSizeMax": 700}):
+        with Service({"limited": path}, limits=limits) as own:
+            reference = subprocess.run(["sqlite3", path, ".sha3sum"], capture_output=True, text=True, check=True).stdout
+            equal(ask("limited", ".sha3sum", on=own, says="not one moment"), reference, f"with {limits}")
+
+
+@test
+def checksums_of_one_moment():
+    """.sha3sum while another process commits: a commit is in all checksums, or in none"""
+    script = "CREATE TABLE first(x); CREATE TABLE last(x); INSERT INTO first VALUES (0); INSERT INTO last VALUES (0);"
+    path = make("moment.sqlite", "PRAGMA journal_mode = WAL;" + script)
+    done = threading.Event()
+
+    def write():
+        connection = sqlite3.connect(path)
+        while not done.is_set():
+            connection.executescript("BEGIN; UPDATE first SET x = x + 1; UPDATE last SET x = x + 1; COMMIT;")
+        written.append(connection.execute("SELECT x FROM first").fetchone()[0])
+        connection.close()
+
+    def digest(table, value):
+        select = f'SELECT * FROM "{table}" NOT INDEXED;'.encode()
+        return hashlib.sha3_224(b"S%d:%sRI%s" % (len(select), select, struct.pack(">q", value))).hexdigest()
+
+    written, writer = [], threading.Thread(target=write)
+    with Service({"moment": path}) as own:
+        writer.start()
+        try:
+            out = ask("moment", *["-c", ".sha3sum %"] * 200, on=own)
+        finally:
+            done.set()
+            writer.join()
+    pairs = {digest("first", x): digest("last", x) for x in range(written[0] + 1)}
+    lines = [line.split("|") for line in out.splitlines()]
+    equal([name for _, name in lines], ["first", "last"] * 200, "tables")
+    for (first, _), (last, _) in zip(lines[::2], lines[1::2], strict=True):
+        equal(last, pairs[first], "the checksum of the other table")
 
 
 @test

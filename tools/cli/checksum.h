@@ -12,7 +12,8 @@ typedef struct ChecksumOptions {
 } ChecksumOptions;
 
 /** Appends a line for each checksum: hexadecimal, and with a pattern "|" and the table. 0, or as query_run(), which tells
- * failures. Each table is read by a query of its own. */
+ * failures. All tables are read by one query, and so are of one moment; where limits of the service do not let it be one,
+ * that is said on stderr, and no failure. */
 int checksum_append(Shell *shell, const ChecksumOptions *options, GString *text);
 
 #endif

@@ -326,8 +326,8 @@ const Command commands_export[] = {
           .summary = "Compute a checksum of what the tables hold, as sqlite3 does",
           .details = "Equal databases have equal checksums, wherever their pages are. SHA3 of 224 bits by default. TABLE is "
                      "a pattern of LIKE: a checksum for each of these tables. --schema adds the tables of SQLite itself, "
-                     "with the CREATE statements. Each table is read by a query of its own: a database that is written "
-                     "meanwhile may have a checksum of no single moment.",
+                     "with the CREATE statements. All is of one moment: if the service's limits do not allow that, it is "
+                     "said.",
           .n_max = -1, .kinds = { ARGUMENT_WORDS, ARGUMENT_TABLE, ARGUMENT_TABLE }, .words = checksum_words,
           .run = run_sha3sum },
         {},

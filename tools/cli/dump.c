@@ -211,7 +211,7 @@ static int run_statements(Dump *dump, const GPtrArray *statements) {
         return r < 0 ? r : create_others(dump);
 }
 
-static SnapshotLimits get_limits(Shell *shell) {
+SnapshotLimits dump_limits(Shell *shell) {
         return (SnapshotLimits) {
                 .sql_size = service_limit(shell, "sql-size-max", 1000000),
                 .compound_selects = service_limit(shell, "compound-selects-max", 500),
@@ -237,7 +237,7 @@ static int attempt(Dump *dump, const DumpOptions *options, const SnapshotLimits 
 
 int dump_run(Shell *shell, const DumpOptions *options, const DumpSink *sink, void *userdata) {
         Dump dump = { .shell = shell, .sink = sink, .userdata = userdata };
-        const SnapshotLimits limits = get_limits(shell);
+        const SnapshotLimits limits = dump_limits(shell);
         int r, n = 0;
 
         do

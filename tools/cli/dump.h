@@ -35,4 +35,7 @@ typedef struct DumpOptions {
  * Where limits of the service do not let all of it be read in one transaction that is said on stderr, and no failure. */
 int dump_run(Shell *shell, const DumpOptions *options, const DumpSink *sink, void *userdata);
 
+/** Limits of the open database that bound one statement of many tables. */
+SnapshotLimits dump_limits(Shell *shell);
+
 #endif
