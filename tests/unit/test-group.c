@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* daemon/supervisor/group: jobs in the socket come back from it, whatever the supervisor lacks. No worker is started. */
+/* daemon/supervisor/group: jobs in the socket come back from it, whatever the supervisor lacks; which worker gives way, and
+ * when. No worker is started. */
 #include <errno.h>
 #include <glib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "channel.h"
@@ -173,9 +175,81 @@ static void test_offered_place(void) {
         rig_done(&rig);
 }
 
+/* A worker that is no process, with a channel that its client last used at `used_usec`. */
+typedef struct FakeWorker {
+        Worker worker;
+        Channel channel;
+        int its_fd;
+} FakeWorker;
+
+static void fake_worker_init(FakeWorker *f, Group *g, uint64_t used_usec) {
+        int fds[2];
+
+        CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+        *f = (FakeWorker) {
+                .worker = { .manager = g->manager, .group = g, .control_fd = fds[0], .manager_link.data = &f->worker },
+                .channel = { .used_usec = used_usec, .worker_link.data = &f->channel },
+                .its_fd = fds[1],
+        };
+        g_queue_push_tail_link(&f->worker.channels, &f->channel.worker_link);
+        g_queue_push_tail_link(&g->manager->workers, &f->worker.manager_link);
+}
+
+static void fake_worker_done(FakeWorker *f) {
+        g_queue_unlink(&f->worker.manager->workers, &f->worker.manager_link);
+        close(f->worker.control_fd);
+        close(f->its_fd);
+}
+
+/* It was told to give way, and has a turn of so many microseconds. */
+static void check_gives_way(const FakeWorker *f, uint64_t turn_usec) {
+        ReceivedMessage m = RECEIVED_MESSAGE_INIT;
+
+        CHECK_INT(message_receive(f->its_fd, &m), 1);
+        CHECK_INT(m.message.kind, MESSAGE_GIVE_WAY);
+        CHECK_INT(m.message.number, turn_usec);
+        received_message_done(&m);
+        CHECK_INT(message_receive(f->its_fd, &m), -EAGAIN);
+}
+
+/* The worker whose channels were used longest ago gives way, and none on whose channels something runs. One that a reload
+ * outdated has no turn: it has the limits of before. */
+static void test_who_gives_way(void) {
+        DatabaseConfig *config = g_new0(DatabaseConfig, 1);
+        FakeWorker old, recent, busy, outdated;
+        Database *other;
+        Group *g;
+        Rig rig;
+
+        rig_init(&rig);
+        config->name = g_strdup("other");
+        CHECK_INT(database_new(rig.manager, config, &other), 0);
+        CHECK_INT(group_get(rig.session->user, other, &g), 0);
+        fake_worker_init(&busy, g, 1);
+        busy.channel.run.running = true;
+        fake_worker_init(&recent, g, 3);
+        fake_worker_init(&old, g, 2);
+        CHECK(worker_end_idle(rig.manager, NULL, NULL));
+        check_gives_way(&old, WORKER_TURN_USEC);
+        CHECK(worker_end_idle(rig.manager, NULL, NULL));
+        check_gives_way(&recent, WORKER_TURN_USEC);
+        CHECK(!worker_end_idle(rig.manager, NULL, NULL));
+        fake_worker_init(&outdated, g, 4);
+        worker_outdate(&outdated.worker);
+        check_gives_way(&outdated, 0);
+        fake_worker_done(&old);
+        fake_worker_done(&recent);
+        fake_worker_done(&busy);
+        fake_worker_done(&outdated);
+        (void) group_unref(g);
+        (void) database_unref(other);
+        rig_done(&rig);
+}
+
 int main(void) {
         static const Test tests[] = {
                 TEST(test_recall_without_descriptors), TEST(test_recall_after_a_job_was_taken), TEST(test_offered_place),
+                TEST(test_who_gives_way),
         };
 
         return test_main(tests, N_ELEMENTS(tests));
