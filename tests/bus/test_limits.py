@@ -3,6 +3,7 @@
 """Limits of one database, of SQLite, of results and of idle statements; and whom they do not bind."""
 import os
 import resource
+import time
 
 from client import Broken
 from harness import CHINOOK, SANITIZED, UID_A, UID_B, Service, expect, main, needs_root, wait_for
@@ -168,6 +169,7 @@ def thousands_of_idle_statements():
                 equal(kept.fetch().read().rows, [[1]], "rows of a statement in use")
         while service.counters()["NStatements"] > 1:
             equal(kept.fetch().read().rows, [[1]], "rows of a statement in use")
+            time.sleep(0.02)
         for number in held:
             expect("UnknownStatement", service.one.finalize, "chinook", number)
 
