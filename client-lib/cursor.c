@@ -245,7 +245,7 @@ static void on_alive_reply(sd_bus_message *reply, void *userdata) {
 }
 
 /* The pipe broke: the daemon instance that served us is asked for its statement, or its run, back. */
-static int ask_who_died(sqlipc_cursor *c) {
+static int ask_if_service_lives(sqlipc_cursor *c) {
         _cleanup_message_ sd_bus_message *m = NULL;
         Run *run = c->run;
         bool statement = c->statement && !run->on_channel;
@@ -285,7 +285,7 @@ static void on_end_of_file(sqlipc_cursor *c) {
                 fail_cancelled(c);
                 if (c->statement)
                         statement_lose(c->statement);
-        } else if (ask_who_died(c) < 0)
+        } else if (ask_if_service_lives(c) < 0)
                 fail_lost(c, false);
         else
                 c->state = CURSOR_ASKING;

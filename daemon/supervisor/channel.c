@@ -230,7 +230,7 @@ static bool is_due(Manager *m, uint64_t number) {
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         Channel *c = userdata;
 
-        if (manager_came_late(usec, &c->spared)) {
+        if (manager_timer_was_late(usec, &c->spared)) {
                 arm(c, manager_now() + GRACE_USEC);
                 c->spared = true;
                 return 0;

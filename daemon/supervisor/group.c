@@ -192,7 +192,7 @@ static LogFields fields_of(const Group *g) {
 }
 
 /* What is lacking now may be there later: that is no failure of ours. */
-static void fail_for_lack_of_worker(Group *g, int r) {
+static void fail_without_worker(Group *g, int r) {
         if (r == -EMFILE || r == -ENFILE || r == -EAGAIN || r == -ENOMEM)
                 fail_all(g, ERROR_LIMITS_EXCEEDED,
                          "The service has no descriptor, process or memory left for a worker; try again later.");
@@ -211,7 +211,7 @@ void group_spawn(Group *g) {
         log_event_limited(LOG_EVENT_WORKERS_FAIL, "start", &fields, "Cannot start a worker: %s", strerror(-r));
         if (group_n_workers(g) == 0) {
                 group_recall(g);
-                fail_for_lack_of_worker(g, r);
+                fail_without_worker(g, r);
         }
 }
 

@@ -82,7 +82,7 @@ static void ask_user(HeldCall *h) {
         g_hash_table_add(h->open, g_strdup(h->object));
 }
 
-static void refuse_for_lack_of_user(HeldCall *h) {
+static void refuse_without_user(HeldCall *h) {
         g_auto(Refusal) refusal = REFUSAL_INIT;
         int r;
 
@@ -139,7 +139,7 @@ static void settle(HeldCall *h) {
         else if (h->may_interact && !h->user_answered)
                 ask_user(h);
         else
-                refuse_for_lack_of_user(h);
+                refuse_without_user(h);
 }
 
 static bool is_behind_another(const HeldCall *h) {
@@ -300,12 +300,12 @@ static bool may_use_by_name(const Manager *m, const Peer *p, const char *name) {
         return d && policy_verdict(m, p, d) == POLICY_YES;
 }
 
-static bool take_round(Manager *m, const Peer *p, sd_bus_message *message) {
+static bool take_released(Manager *m, const Peer *p, sd_bus_message *message) {
         for (GList *i = p->held.head; i; i = i->next) {
                 HeldCall *h = i->data;
 
                 if (h->call == message) {
-                        m->call_that_came_round = message;
+                        m->released_call = message;
                         held_call_free(h);
                         return true;
                 }
@@ -319,8 +319,8 @@ static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error)
         Manager *m = userdata;
         Peer *p = sd_bus_message_is_method_call(message, NULL, NULL) ? peer_of(m, message) : NULL;
 
-        m->call_that_came_round = NULL;
-        if (!p || take_round(m, p, message))
+        m->released_call = NULL;
+        if (!p || take_released(m, p, message))
                 return 0;
         object = dup_object(message);
         named = dup_named(message);
@@ -341,15 +341,15 @@ static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error)
 
 /* ---- Surroundings ---- */
 
-bool held_call_comes_round(const Peer *p, sd_bus_message *message) {
+bool held_call_is_released(const Peer *p, sd_bus_message *message) {
         for (const GList *i = p->held.head; i; i = i->next)
                 if (((const HeldCall *) i->data)->call == message)
                         return true;
         return false;
 }
 
-bool held_call_came_round(const Manager *m, sd_bus_message *message) {
-        return m->call_that_came_round == message;
+bool held_call_was_held(const Manager *m, sd_bus_message *message) {
+        return m->released_call == message;
 }
 
 void held_call_forget(Peer *p) {

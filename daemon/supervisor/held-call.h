@@ -33,10 +33,10 @@ bool held_call_is_full(const Manager *m, const Peer *p);
 int held_call_refuse(Refusal *refusal);
 
 /* The call that is being dispatched was held, and is answered by what polkit last said. */
-bool held_call_came_round(const Manager *m, sd_bus_message *message);
+bool held_call_was_held(const Manager *m, sd_bus_message *message);
 
 /* The call is one of the peer's that go on now. */
-bool held_call_comes_round(const Peer *p, sd_bus_message *message);
+bool held_call_is_released(const Peer *p, sd_bus_message *message);
 
 /* polkit's answer about a peer and a database is recorded (policy.h): lets go on what waited for it. `failed`: the user was
  * asked, and did not authenticate. */

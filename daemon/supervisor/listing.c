@@ -57,7 +57,7 @@ static int begin(Listing *l) {
 /* A database that was published anew meanwhile is listed as it is now; one that went is not. */
 static int add_next(Listing *l) {
         const Database *d = manager_find_database(l->manager, l->names->pdata[l->next++]);
-        PolicyVerdict view = d ? policy_view_of_peer(l->manager, l->peer, l->came_round, d) : POLICY_NO;
+        PolicyVerdict view = d ? policy_view_of_peer(l->manager, l->peer, l->was_held, d) : POLICY_NO;
 
         return view == POLICY_NO ? 0 : l->kind->add(l, d, view);
 }
@@ -158,7 +158,7 @@ int listing_new(Manager *m, sd_bus_message *call, const ListingKind *kind, Refus
                 .user = user_get(m, p->uid),
                 .call = stand_in,
                 .kind = kind,
-                .came_round = held_call_came_round(m, call),
+                .was_held = held_call_was_held(m, call),
                 .reply = REPLY_INIT,
         };
         line_up(l);

@@ -40,7 +40,7 @@ struct Listing {
         User *user;               /* reference */
         sd_bus_message *call;     /* a stand-in (waiting-call.h) */
         const ListingKind *kind;
-        bool came_round;          /* the call was held: polkit's last answer counts (held-call.h) */
+        bool was_held;          /* the call was held: polkit's last answer counts (held-call.h) */
         GPtrArray *names;         /* reference; NULL: not begun */
         guint next;               /* of them */
         Reply reply;

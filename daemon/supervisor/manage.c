@@ -72,7 +72,7 @@ int manage_call(Manager *m, sd_bus_message *call, ManageAct act, uint64_t number
         return hold(m, p, call, act, number);
 }
 
-static int refuse_for_lack_of_user(const ManagedCall *c, bool failed, Refusal *refusal) {
+static int refuse_without_user(const ManagedCall *c, bool failed, Refusal *refusal) {
         if (failed)
                 return refuse(refusal, ERROR_ACCESS_DENIED, "This takes an administrator's authentication, and it failed.");
         return sd_bus_reply_method_errorf(c->call, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
@@ -92,7 +92,7 @@ static void on_challenge(ManagedCall *c, bool failed) {
                 if (r >= 0)
                         return;
         } else
-                r = refuse_for_lack_of_user(c, failed, &refusal);
+                r = refuse_without_user(c, failed, &refusal);
         finish(c, r, &refusal);
 }
 

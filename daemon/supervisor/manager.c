@@ -38,7 +38,7 @@ uint64_t manager_now(void) {
         return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
 }
 
-bool manager_came_late(uint64_t due_usec, bool *spared) {
+bool manager_timer_was_late(uint64_t due_usec, bool *spared) {
         *spared = !*spared && manager_now() > due_usec + LATE_USEC;
         return *spared;
 }
@@ -291,7 +291,7 @@ static void exit_if_done(Manager *m) {
 static int on_stop_timeout(sd_event_source *s, uint64_t usec, void *userdata) {
         Manager *m = userdata;
 
-        if (!manager_came_late(usec, &m->stop_spared) ||
+        if (!manager_timer_was_late(usec, &m->stop_spared) ||
             sd_event_source_set_time_relative(s, STOP_USEC) < 0 || sd_event_source_set_enabled(s, SD_EVENT_ONESHOT) < 0)
                 return sd_event_exit(m->event, m->exit_code);
         return 0;
@@ -309,14 +309,14 @@ static void close_sessions(Manager *m) {
         }
 }
 
-static void grow_pipes_for_last_words(Manager *m) {
+static void grow_pipes_before_exit(Manager *m) {
         GHashTableIter i;
         void *value;
 
         g_hash_table_iter_init(&i, m->runs);
         while (g_hash_table_iter_next(&i, NULL, &value))
                 if (((Run *) value)->pipe)
-                        pipe_grow_for_last_words(((Run *) value)->pipe);
+                        pipe_grow_before_exit(((Run *) value)->pipe);
 }
 
 static int on_name_released(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
@@ -351,7 +351,7 @@ void manager_stop(Manager *m, int exit_code) {
         release_name(m);
         policy_stop(m, stopping_sentence);
         pacing_stop(m, stopping_sentence);
-        grow_pipes_for_last_words(m);
+        grow_pipes_before_exit(m);
         close_sessions(m);
         for (GList *i = m->workers.head; i; i = i->next) {
                 Worker *w = i->data;

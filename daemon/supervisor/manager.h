@@ -65,7 +65,7 @@ typedef struct Manager {
         Listings listings;
         Pacing pacing;
         unsigned n_held_calls;   /* held-call.h */
-        const sd_bus_message *call_that_came_round; /* to be compared only; NULL: the call being dispatched was not held */
+        const sd_bus_message *released_call; /* to be compared only; NULL: the call being dispatched was not held */
 
         uint64_t next_number;    /* of statements, runs and channels */
         uint64_t total_runs, total_rows, total_bytes;
@@ -80,7 +80,7 @@ typedef struct Manager {
         int exit_code;
         sd_event_source *stop_timer;
         sd_event_source *read_ahead; /* peer.c */
-        bool stop_spared;        /* manager_came_late() */
+        bool stop_spared;        /* manager_timer_was_late() */
 } Manager;
 
 /* Nothing is read yet, see manager_load(). `config_directories` NULL: the default ones. */
@@ -105,7 +105,7 @@ uint64_t manager_now(void);
 /* For timers at whose end somebody is killed or given up for having said nothing. True: the loop itself comes to `due_usec`
  * so late that it was stopped, or all of the service was. Who was waited for had no time, or was not heard, and is to have a
  * second more. `spared`, the caller's, remembers that: never twice for one, since a flood can make the loop late, too. */
-bool manager_came_late(uint64_t due_usec, bool *spared);
+bool manager_timer_was_late(uint64_t due_usec, bool *spared);
 
 /* The published database of this name; NULL. */
 Database *manager_find_database(Manager *m, const char *name);

@@ -148,7 +148,7 @@ static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error)
         }
         Peer *p = sd_bus_message_is_method_call(message, NULL, NULL) ? peer_of(m, message) : NULL;
         User *u = p ? g_hash_table_lookup(m->users, GUINT_TO_POINTER(p->uid)) : NULL;
-        if (!u || !(u->pacing.calls.head || is_charged(u)) || !may_be_large(message) || held_call_comes_round(p, message))
+        if (!u || !(u->pacing.calls.head || is_charged(u)) || !may_be_large(message) || held_call_is_released(p, message))
                 return 0;
         int r = put_aside(u, p, message, &refusal);
         return r < 0 ? bus_error_reply_refusal(message, r, &refusal) : r;

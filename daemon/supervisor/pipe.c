@@ -364,7 +364,7 @@ void pipe_grow_for_filling(Pipe *p) {
         grow(p, PIPE_PAGES_FILLING);
 }
 
-void pipe_grow_for_last_words(Pipe *p) {
+void pipe_grow_before_exit(Pipe *p) {
         if (p->write_fd >= 0 && p->share.pages < PIPE_PAGES_FILLING)
                 resize(p, PIPE_PAGES_FILLING); /* whatever the budget says: it ends with us */
 }

@@ -68,7 +68,7 @@ void pipe_unwatch(Pipe *p);
 void pipe_grow_for_run(Pipe *p);
 void pipe_grow_for_filling(Pipe *p);
 /* The service stops: room for the rest of a frame and its ERROR, so that a reader that is behind finds them. */
-void pipe_grow_for_last_words(Pipe *p);
+void pipe_grow_before_exit(Pipe *p);
 
 /* Compares with what we made it. True: the client grew it, and it counts so now. */
 bool pipe_check(Pipe *p);

@@ -75,8 +75,8 @@ bool policy_is_visible(const Manager *m, const Peer *p, const Database *d) {
         return verdict_by_last_answer(m, p, d) != POLICY_NO;
 }
 
-PolicyVerdict policy_view_of_peer(const Manager *m, const Peer *p, bool came_round, const Database *d) {
-        if (came_round)
+PolicyVerdict policy_view_of_peer(const Manager *m, const Peer *p, bool was_held, const Database *d) {
+        if (was_held)
                 return verdict_by_last_answer(m, p, d);
         return policy_verdict(m, p, d) == POLICY_YES ? POLICY_YES : POLICY_NO;
 }
@@ -84,7 +84,7 @@ PolicyVerdict policy_view_of_peer(const Manager *m, const Peer *p, bool came_rou
 PolicyVerdict policy_view(const Manager *m, sd_bus_message *message, const Database *d) {
         const Peer *p = message ? peer_of(m, message) : NULL;
 
-        return p ? policy_view_of_peer(m, p, held_call_came_round(m, message), d) : POLICY_NO;
+        return p ? policy_view_of_peer(m, p, held_call_was_held(m, message), d) : POLICY_NO;
 }
 
 static void log_denied(const Peer *p, const Database *d) {

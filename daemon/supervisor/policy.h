@@ -41,8 +41,8 @@ Database *policy_find_database(Manager *m, sd_bus_message *message, const char *
 /* How the sender of `message` sees `d`: YES; ASK: it may use it once it has authenticated; NO: not at all. */
 PolicyVerdict policy_view(const Manager *m, sd_bus_message *message, const Database *d);
 
-/* The same for a peer; `came_round`: its call was held (held-call.h). */
-PolicyVerdict policy_view_of_peer(const Manager *m, const Peer *p, bool came_round, const Database *d);
+/* The same for a peer; `was_held`: its call was held (held-call.h). */
+PolicyVerdict policy_view_of_peer(const Manager *m, const Peer *p, bool was_held, const Database *d);
 
 /* UNKNOWN_DATABASE, in the words that hold for all that is not the caller's, published or not. */
 int policy_refuse_unknown(const char *name, Refusal *refusal);

@@ -67,7 +67,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
 
                 if (!run)
                         continue;
-                if (manager_came_late(run->due_usec, &run->spared)) {
+                if (manager_timer_was_late(run->due_usec, &run->spared)) {
                         run->due_usec = now + SPARED_USEC;
                         run_timer_arm(m, run->due_usec);
                 } else {

@@ -18,7 +18,7 @@
 #include "worker.h"
 
 #define RETELL_USEC UINT64_C(50000)  /* until a CANCEL that could not be sent is sent again */
-#define N_UNTOLD_MAX 20
+#define CANCELS_UNSENT_MAX 20
 #define COMPILE_MARGIN_USEC UINT64_C(100000)
 
 /* ---- Birth and death ---- */
@@ -189,11 +189,11 @@ static void arm_end(Run *run) {
 /* A CANCEL that could not be sent, for lack of memory as a rule, is sent again: to kill the worker would cost others their
  * runs. */
 static void tell_end(Run *run, ErrorNumber error, const char *sentence) {
-        if (worker_cancel(run->worker, run->number, error, sentence) >= 0 || run->n_untold == N_UNTOLD_MAX) {
-                run->n_untold = 0;
+        if (worker_cancel(run->worker, run->number, error, sentence) >= 0 || run->n_cancels_unsent == CANCELS_UNSENT_MAX) {
+                run->n_cancels_unsent = 0;
                 arm_end(run);
         } else {
-                run->n_untold++;
+                run->n_cancels_unsent++;
                 arm(run, manager_now() + RETELL_USEC);
         }
 }
@@ -212,7 +212,7 @@ static void kill_worker(Run *run, const char *why) {
 
 /* The reader will find end-of-file where rows should be. */
 static void let_go(Run *run) {
-        if (run->pipe->write_fd < 0 && run->n_untold == 0) {
+        if (run->pipe->write_fd < 0 && run->n_cancels_unsent == 0) {
                 kill_worker(run, "a run that was let go goes on");
                 return;
         }
@@ -251,7 +251,7 @@ void run_on_timeout(Run *run) {
                         run_cancel(run, ERROR_BUSY, quota_why_no_worker(run->user, run->database));
                 return;
         case RUN_TAKEN:
-                if (run->n_untold > 0)
+                if (run->n_cancels_unsent > 0)
                         tell_cancel(run);
                 else if (run->end.error != ERROR_NONE)
                         kill_worker(run, "a job that was cancelled before it started goes on");
@@ -261,7 +261,7 @@ void run_on_timeout(Run *run) {
                         run_cancel(run, ERROR_TIMED_OUT, why_not_compiled(run));
                 return;
         case RUN_STARTED:
-                if (run->n_untold > 0)
+                if (run->n_cancels_unsent > 0)
                         tell_cancel(run);
                 else if (run->end.error == ERROR_NONE) /* its worker knows that time, too */
                         run_cancel(run, ERROR_TIMED_OUT,
@@ -292,7 +292,7 @@ static void answer_failure(Run *run, const Failure *failure) {
 }
 
 /* A PREPARE that failed leaves no statement. */
-static void drop_statement_in_the_making(Run *run) {
+static void drop_unprepared_statement(Run *run) {
         Statement *s = run->statement;
 
         if (run->kind != RUN_PREPARE || !s)
@@ -304,7 +304,7 @@ static void drop_statement_in_the_making(Run *run) {
 
 void run_fail(Run *run, const Failure *failure) {
         answer_failure(run, failure);
-        drop_statement_in_the_making(run);
+        drop_unprepared_statement(run);
         run_free(run);
 }
 
@@ -410,13 +410,13 @@ static void refuse_late(Run *run) {
         Failure failure = refusal_as_failure(&run->end);
 
         answer_failure(run, &failure);
-        drop_statement_in_the_making(run);
+        drop_unprepared_statement(run);
         if (run->pipe)
                 pipe_close_read_fd(run->pipe);
 }
 
 /* The client must not wait for what cannot be sent, nor the worker for a reader without a pipe. */
-static void refuse_for_lack_of_reply(Run *run, int r) {
+static void refuse_without_reply(Run *run, int r) {
         static const char none_left[] = "The service has no descriptor left for your pipe; try again later.";
         static const char too_large[] = "The names of the columns do not fit a reply: name fewer columns, or shorter.";
         bool few = r == -EMFILE || r == -ENFILE, large = r == -EMSGSIZE;
@@ -439,7 +439,7 @@ int run_on_started(Run *run, const Started *started) {
         if (run->call) {
                 int r = run->on_started(run, started);
                 if (r < 0)
-                        refuse_for_lack_of_reply(run, r);
+                        refuse_without_reply(run, r);
                 run->call = sd_bus_message_unref(run->call);
         }
         if (run->kind == RUN_PREPARE) {

@@ -175,7 +175,7 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
         Worker *w = userdata;
         const Limits l = quota_limits(w->group->user, w->group->database);
 
-        if (manager_came_late(usec, &w->spared)) {
+        if (manager_timer_was_late(usec, &w->spared)) {
                 watch(w);
                 return 0;
         }

@@ -298,7 +298,7 @@ static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
 
         if (w->killed || w->control_fd < 0)
                 give_up_killed(w);
-        else if (w->ending && manager_came_late(usec, &w->end_spared))
+        else if (w->ending && manager_timer_was_late(usec, &w->end_spared))
                 watch_idle(w, now + EXIT_USEC);
         else if (w->ending)
                 worker_kill(w, "it was told to end, and goes on");

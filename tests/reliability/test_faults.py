@@ -126,8 +126,8 @@ UNREACHED = {
 
 # The same of the library: (call, function): why.
 LIBRARY_UNREACHED = {
-    ("sd_bus_message_new_method_call", "ask_who_died"): "the service has to die under a run: test_kills.py",
-    ("sd_bus_message_append", "ask_who_died"): "the service has to die under a run: test_kills.py",
+    ("sd_bus_message_new_method_call", "ask_if_service_lives"): "the service has to die under a run: test_kills.py",
+    ("sd_bus_message_append", "ask_if_service_lives"): "the service has to die under a run: test_kills.py",
     ("malloc", "row_memory_resize"): "asked where the file cannot grow, which is a case",
     ("ftruncate", "resize_file"): "its failure is passed over: what stays allocated goes with the file",
     ("sd_bus_message_rewind", "on_query_reply"): "where what came before could not be read, which is a case",
