@@ -98,5 +98,6 @@ int main(int argc, char **argv) {
                 r = run(&reader);
         if (r < 0)
                 complain(connection, r);
-        return r < 0; /* closing the connection closes the cursor */
+        (void) sqlipc_cursor_close(reader.cursor); /* the cursor holds a reference to the connection */
+        return r < 0;
 }
