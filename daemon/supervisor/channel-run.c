@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "channel-run.h"
+#include "clock.h"
 #include "dbus-text.h"
 #include "log.h"
 #include "manager.h"
@@ -74,7 +75,7 @@ static void begin(ChannelRun *run, const ChannelProgress *p) {
 
 bool channel_run_note(Channel *c, const ChannelProgress *p) {
         ChannelRun *run = &c->run;
-        uint64_t now = manager_now();
+        uint64_t now = clock_usec();
         bool goes_on = run->running && p->running && p->n_runs == 0;
 
         if (p->running || p->n_runs > 0 || p->n_bytes > 0 || p->n_statements != c->n_statements) {
@@ -108,7 +109,7 @@ const char *channel_run_state(const ChannelRun *run) {
 }
 
 uint64_t channel_run_usec(const ChannelRun *run) {
-        return run->usec + (manager_now() - run->noted_usec);
+        return run->usec + (clock_usec() - run->noted_usec);
 }
 
 void channel_run_done(ChannelRun *run) {

@@ -10,6 +10,7 @@
 #include "bus-error.h"
 #include "channel.h"
 #include "channel-run.h"
+#include "clock.h"
 #include "group.h"
 #include "log.h"
 #include "manager.h"
@@ -71,8 +72,8 @@ int channel_new(Session *s, Database *d, uint32_t page_size, int *ret_client_fd,
                 .number = manager_next_number(s->manager),
                 .fd = -1,
                 .page_size = page_size,
-                .opened_usec = manager_now(),
-                .used_usec = manager_now(),
+                .opened_usec = clock_usec(),
+                .used_usec = clock_usec(),
                 .session_link.data = c,
                 .worker_link.data = c,
                 .group_link.data = c,
@@ -155,7 +156,7 @@ static uint64_t expires(const Channel *c) {
 }
 
 void channel_check_idle(Channel *c) {
-        if (manager_now() < expires(c))
+        if (clock_usec() < expires(c))
                 return;
         /* a worker that has no CPU may not have read yet what came */
         if (c->run.running ? c->run.draining : !channel_has_unread(c))
@@ -185,7 +186,7 @@ static void on_close_timeout(Channel *c) {
                  !grace_goes_on(&c->grace, w))
                 worker_kill(w, "it does not let go of a channel that closes");
         (void) shutdown(c->fd, SHUT_RDWR);
-        arm(c, manager_now() + GRACE_USEC);
+        arm(c, clock_usec() + GRACE_USEC);
 }
 
 /* When to look again at one that its worker has: whether a CANCEL was heard, and whether it is told, and leaves. */
@@ -193,12 +194,12 @@ static void arm_at_worker(Channel *c) {
         uint64_t usec = c->doomed && c->told ? c->leaves_usec : UINT64_MAX;
 
         if (c->cancelled_usec > 0 || (c->doomed && !c->told))
-                usec = MIN(usec, manager_now() + GRACE_USEC);
+                usec = MIN(usec, clock_usec() + GRACE_USEC);
         arm(c, usec);
 }
 
 static void check_cancelled(Channel *c) {
-        if (c->cancelled_usec == 0 || manager_now() < c->cancelled_usec + GRACE_USEC)
+        if (c->cancelled_usec == 0 || clock_usec() < c->cancelled_usec + GRACE_USEC)
                 return;
         if (worker_has_answered(c->worker, c->cancel_ping))
                 c->cancelled_usec = 0;
@@ -207,7 +208,7 @@ static void check_cancelled(Channel *c) {
 }
 
 static void on_time_at_worker(Channel *c) {
-        if (c->doomed && manager_now() >= c->leaves_usec) {
+        if (c->doomed && clock_usec() >= c->leaves_usec) {
                 channel_close(c);
                 return;
         }
@@ -230,8 +231,8 @@ static bool is_due(Manager *m, uint64_t number) {
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         Channel *c = userdata;
 
-        if (manager_timer_was_late(usec, &c->spared)) {
-                arm(c, manager_now() + GRACE_USEC);
+        if (clock_timer_was_late(usec, &c->spared)) {
+                arm(c, clock_usec() + GRACE_USEC);
                 c->spared = true;
                 return 0;
         }
@@ -244,7 +245,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
                 break;
         case CHANNEL_DRAINING:
                 arm(c, expires(c));
-                if (manager_now() >= expires(c))
+                if (clock_usec() >= expires(c))
                         channel_close(c);
                 break;
         case CHANNEL_WAITING: channel_close(c); break; /* over the bus its client learns that it is Busy */
@@ -268,7 +269,7 @@ static void rest(Channel *c) {
 
 static void wait_for_worker(Channel *c) {
         if (c->waits_usec == 0)
-                c->waits_usec = manager_now();
+                c->waits_usec = clock_usec();
         enter(c, CHANNEL_WAITING, 0, c->waits_usec + quota_limits(c->user, c->database).queue_timeout_usec);
         g_queue_push_tail_link(&c->group->channels, &c->group_link);
         group_staff(c->group);
@@ -310,7 +311,7 @@ static bool drain(Channel *c, const ChannelEnd *end, bool ends_after) {
                 return false;
         c->waits_after = end->waiting;
         c->ends_after = ends_after;
-        c->used_usec = manager_now();
+        c->used_usec = clock_usec();
         c->waits_usec = 0;
         enter(c, CHANNEL_DRAINING, EPOLLOUT, expires(c));
         return true;
@@ -369,7 +370,7 @@ int channel_hand_over(Channel *c, Worker *w) {
         enter(c, CHANNEL_AT_WORKER, 0, UINT64_MAX);
         drop_kept(c);
         c->worker = w;
-        c->used_usec = manager_now();
+        c->used_usec = clock_usec();
         c->answer_usec = MAX(m.channel.run_timeout_usec, m.channel.prepare_timeout_usec) +
                          quota_limits(c->user, c->database).park_timeout_usec;
         worker_add_channel(w, c);
@@ -385,7 +386,7 @@ void channel_close(Channel *c) {
                 (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF);
                 c->state = CHANNEL_CLOSING;
                 tell_to_close(c);
-                arm(c, manager_now() + GRACE_USEC);
+                arm(c, clock_usec() + GRACE_USEC);
                 return;
         case CHANNEL_CLOSING: return;
         }
@@ -411,7 +412,7 @@ void channel_doom(Channel *c) {
         if (c->doomed)
                 return;
         c->doomed = true;
-        c->leaves_usec = manager_now() + c->answer_usec + GRACE_USEC;
+        c->leaves_usec = clock_usec() + c->answer_usec + GRACE_USEC;
         tell_to_close(c);
         arm_at_worker(c);
 }
@@ -420,7 +421,7 @@ void channel_cancel(Channel *c, const char *sentence) {
         if (c->state != CHANNEL_AT_WORKER) /* what runs there ends anyway */
                 return;
         (void) worker_cancel(c->worker, c->number, ERROR_CANCELLED, sentence);
-        c->cancelled_usec = manager_now();
+        c->cancelled_usec = clock_usec();
         c->cancel_ping = worker_ping(c->worker);
         grace_begin(&c->grace, c->worker, GRACE_USEC);
         arm_at_worker(c);

@@ -79,7 +79,7 @@ typedef struct Channel {
         uint32_t n_statements;
         ChannelRun run;
         sd_event_source *io, *timer;
-        bool spared;                /* manager_timer_was_late() */
+        bool spared;                /* clock_timer_was_late() */
         Grace grace;                /* since it was last told to cancel or close */
         GList session_link, worker_link, group_link;
 } Channel;

@@ -2,6 +2,7 @@
 /* Manager.ListClients. Supervisor. */
 #include "channel.h"
 #include "clients-bus.h"
+#include "clock.h"
 #include "manager.h"
 #include "run.h"
 #include "session.h"
@@ -58,7 +59,7 @@ static int append_client(Reply *reply, const Session *s) {
         if (r >= 0)
                 r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}{sv}", "total-runs", "t", s->total_runs, "rows", "t",
                                           sums.n_rows, "bytes", "t", sums.n_bytes, "since-usec", "t",
-                                          manager_now() - s->began_usec);
+                                          clock_usec() - s->began_usec);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply->message);
         return r < 0 ? r : sd_bus_message_close_container(reply->message);

@@ -7,6 +7,7 @@
 
 #include "channel.h"
 #include "group.h"
+#include "clock.h"
 #include "high-descriptor.h"
 #include "log.h"
 #include "manager.h"
@@ -101,7 +102,7 @@ static void set_starved(Group *g, bool starved) {
         if (starved == g->starved)
                 return;
         g->starved = starved;
-        g->starved_usec = manager_now();
+        g->starved_usec = clock_usec();
         g->manager->n_starved += starved ? 1 : -1u;
 }
 
@@ -161,7 +162,7 @@ static bool end_idle_within(const Group *g, WorkerBound bound) {
 
 /* One worker at a time is asked for its place: it is gone in a moment, unless it is in use. */
 static bool may_spawn(Group *g) {
-        uint64_t now = manager_now();
+        uint64_t now = clock_usec();
 
         if (g->manager->stopping)
                 return false;
@@ -172,7 +173,7 @@ static bool may_spawn(Group *g) {
 }
 
 void group_on_offer(Group *g) {
-        if (manager_now() >= g->asked_usec + STARVED_USEC)
+        if (clock_usec() >= g->asked_usec + STARVED_USEC)
                 (void) sd_event_source_set_time(g->timer, 0);
 }
 
@@ -246,7 +247,7 @@ static bool wants_worker(const Group *g, uint64_t now) {
 
 void group_staff(Group *g) {
         g_autoptr(Group) guard G_GNUC_UNUSED = group_ref(g); /* runs that end let go of it */
-        uint64_t now = manager_now();
+        uint64_t now = clock_usec();
 
         bool wants = wants_worker(g, now);
         if (wants)

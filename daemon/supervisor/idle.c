@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "idle.h"
+#include "clock.h"
 #include "log.h"
 #include "manager.h"
 #include "service.h"
@@ -58,7 +59,7 @@ static void release(Manager *m) {
 /* The service manager was told STOPPING=1 already. */
 static void renew_patience(Manager *m) {
         service_extend_timeout(PATIENCE_USEC);
-        arm(&m->idle, manager_now() + PATIENCE_USEC / 3);
+        arm(&m->idle, clock_usec() + PATIENCE_USEC / 3);
 }
 
 static void take_back(Manager *m) {
@@ -110,8 +111,8 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         if (m->idle.state != IDLE_SERVING)
                 renew_patience(m);
         else if (manager_is_busy(m))
-                arm(&m->idle, manager_now() + m->config->service.idle_exit_usec); /* no sooner after what goes on */
-        else if (manager_now() >= exit_usec(m))
+                arm(&m->idle, clock_usec() + m->config->service.idle_exit_usec); /* no sooner after what goes on */
+        else if (clock_usec() >= exit_usec(m))
                 release(m);
         else
                 watch(m);
@@ -142,14 +143,14 @@ static int on_prepare(sd_event_source *s, void *userdata) {
 
         i->was_busy = busy;
         if (!busy && was_busy)
-                i->since_usec = manager_now(); /* the timer looks at it when it fires */
+                i->since_usec = clock_usec(); /* the timer looks at it when it fires */
         if (!busy && (i->state == IDLE_LINGERING || i->state == IDLE_NAMELESS))
                 (void) sd_event_source_set_enabled(i->quiet, SD_EVENT_ONESHOT);
         return 0;
 }
 
 void idle_on_call(Manager *m) {
-        m->idle.since_usec = manager_now();
+        m->idle.since_usec = clock_usec();
 }
 
 void idle_on_reload(Manager *m) {
@@ -160,7 +161,7 @@ void idle_on_reload(Manager *m) {
 int idle_start(Manager *m) {
         Idle *i = &m->idle;
 
-        i->since_usec = manager_now();
+        i->since_usec = clock_usec();
         int r = sd_event_add_time(m->event, &i->timer, CLOCK_MONOTONIC, UINT64_MAX, ACCURACY_USEC, on_timer, m);
         if (r < 0)
                 return r;

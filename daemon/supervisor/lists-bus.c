@@ -4,6 +4,7 @@
 
 #include "channel-run.h"
 #include "lists-bus.h"
+#include "clock.h"
 #include "manager.h"
 #include "run.h"
 #include "session.h"
@@ -117,7 +118,7 @@ static int append_run(Reply *reply, const void *entry, bool with_pid) {
 
         if (r >= 0)
                 r = sd_bus_message_append(reply->message, "{sv}{sv}", "state", "s", state_name(run), "usec", "t",
-                                          manager_now() - run->asked_usec);
+                                          clock_usec() - run->asked_usec);
         if (r >= 0)
                 r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "rows", "t", run->n_rows, "bytes", "t",
                                           run->n_bytes, "sql", "s", run->excerpt);
@@ -185,7 +186,7 @@ static int append_channel(Reply *reply, const void *entry, bool with_pid) {
 
         if (r >= 0)
                 r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "state", "s", name_of_state(c), "usec", "t",
-                                          manager_now() - c->opened_usec, "statements", "u", c->n_statements);
+                                          clock_usec() - c->opened_usec, "statements", "u", c->n_statements);
         if (r >= 0)
                 r = sd_bus_message_append(reply->message, "{sv}{sv}{sv}", "total-runs", "t", c->n_runs, "rows", "t",
                                           c->n_rows, "bytes", "t", c->n_bytes);

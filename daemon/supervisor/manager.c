@@ -12,6 +12,7 @@
 
 #include "bus-error.h"
 #include "channel.h"
+#include "clock.h"
 #include "config.h"
 #include "configuration-files.h"
 #include "group.h"
@@ -29,19 +30,6 @@
 static const char stopping_sentence[] = "The service is stopping; call again to start it anew.";
 
 #define STOP_USEC UINT64_C(1000000) /* for workers to end by themselves */
-#define LATE_USEC UINT64_C(200000) /* more than any timer's accuracy */
-
-uint64_t manager_now(void) {
-        struct timespec ts;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
-}
-
-bool manager_timer_was_late(uint64_t due_usec, bool *spared) {
-        *spared = !*spared && manager_now() > due_usec + LATE_USEC;
-        return *spared;
-}
 
 /* From a random start below 2^52 the counter stays below 2^53 for longer than any machine runs (I5). */
 static int start_numbers(Manager *m) {
@@ -291,7 +279,7 @@ static void exit_if_done(Manager *m) {
 static int on_stop_timeout(sd_event_source *s, uint64_t usec, void *userdata) {
         Manager *m = userdata;
 
-        if (!manager_timer_was_late(usec, &m->stop_spared) ||
+        if (!clock_timer_was_late(usec, &m->stop_spared) ||
             sd_event_source_set_time_relative(s, STOP_USEC) < 0 || sd_event_source_set_enabled(s, SD_EVENT_ONESHOT) < 0)
                 return sd_event_exit(m->event, m->exit_code);
         return 0;

@@ -80,7 +80,7 @@ typedef struct Manager {
         int exit_code;
         sd_event_source *stop_timer;
         sd_event_source *read_ahead; /* peer.c */
-        bool stop_spared;        /* manager_timer_was_late() */
+        bool stop_spared;        /* clock_timer_was_late() */
 } Manager;
 
 /* Nothing is read yet, see manager_load(). `config_directories` NULL: the default ones. */
@@ -98,14 +98,6 @@ void manager_stop(Manager *m, int exit_code);
 bool manager_is_busy(const Manager *m);
 
 uint64_t manager_next_number(Manager *m);
-
-/* CLOCK_MONOTONIC in usec. */
-uint64_t manager_now(void);
-
-/* For timers at whose end somebody is killed or given up for having said nothing. True: the loop itself comes to `due_usec`
- * so late that it was stopped, or all of the service was. Who was waited for had no time, or was not heard, and is to have a
- * second more. `spared`, the caller's, remembers that: never twice for one, since a flood can make the loop late, too. */
-bool manager_timer_was_late(uint64_t due_usec, bool *spared);
 
 /* The published database of this name; NULL. */
 Database *manager_find_database(Manager *m, const char *name);

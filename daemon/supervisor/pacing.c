@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bus-error.h"
+#include "clock.h"
 #include "held-call.h"
 #include "manager.h"
 #include "sqlipc-names.h"
@@ -43,7 +44,7 @@ void pacing_charge(User *u, size_t size) {
         if (size < PACING_SIZE_MIN)
                 return;
         /* From now on: what was dispatched while nobody else had anything to do is not to be paid for later. */
-        p->until_usec = MAX(p->until_usec, manager_now() + size * PACING_NSEC_PER_BYTE / 1000);
+        p->until_usec = MAX(p->until_usec, clock_usec() + size * PACING_NSEC_PER_BYTE / 1000);
         u->pacing.until_usec = p->until_usec;
 }
 
@@ -107,7 +108,7 @@ static bool may_be_large(sd_bus_message *message) {
 }
 
 static bool is_charged(User *u) {
-        if (u->pacing.until_usec > 0 && manager_now() >= u->pacing.until_usec)
+        if (u->pacing.until_usec > 0 && clock_usec() >= u->pacing.until_usec)
                 u->pacing.until_usec = 0;
         return u->pacing.until_usec > 0;
 }

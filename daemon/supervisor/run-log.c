@@ -2,6 +2,7 @@
 /* What the end of a run tells the administrator. Supervisor. */
 #include <inttypes.h>
 
+#include "clock.h"
 #include "log.h"
 #include "manager.h"
 #include "run-log.h"
@@ -39,7 +40,7 @@ static void log_failure(const Run *run, const Failure *failure) {
 
 static void log_slow(const Run *run, const Ended *ended) {
         uint64_t slow = run->manager->config->service.slow_query_usec;
-        uint64_t waited = run->parked_usec + (run->parked ? manager_now() - run->parked_since_usec : 0);
+        uint64_t waited = run->parked_usec + (run->parked ? clock_usec() - run->parked_since_usec : 0);
         LogFields fields = fields_of(run);
 
         fields.usec = ended->usec > waited ? ended->usec - waited : 0; /* a reader that takes its time is no slow query */

@@ -2,6 +2,7 @@
 /* The deadlines of all runs, on one timer. Supervisor. */
 #include <string.h>
 
+#include "clock.h"
 #include "log.h"
 #include "manager.h"
 #include "run.h"
@@ -58,7 +59,7 @@ static Run *find_due(Manager *m, uint64_t number, uint64_t now) {
 
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         Manager *m = userdata;
-        uint64_t now = manager_now(), next;
+        uint64_t now = clock_usec(), next;
         g_autoptr(GArray) numbers = due(m, now, &next);
 
         set(&m->run_timer, next);
@@ -67,7 +68,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
 
                 if (!run)
                         continue;
-                if (manager_timer_was_late(run->due_usec, &run->spared)) {
+                if (clock_timer_was_late(run->due_usec, &run->spared)) {
                         run->due_usec = now + SPARED_USEC;
                         run_timer_arm(m, run->due_usec);
                 } else {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bus-error.h"
+#include "clock.h"
 #include "group.h"
 #include "log.h"
 #include "manager.h"
@@ -69,7 +70,7 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
                 .page_size = spec->page_size,
                 .error_details = spec->error_details,
                 .held_size = size_to_hold(spec),
-                .asked_usec = manager_now(),
+                .asked_usec = clock_usec(),
                 .due_usec = UINT64_MAX,
                 .end = REFUSAL_INIT,
                 .session_link.data = run,
@@ -177,13 +178,13 @@ static void arm_idle(Run *run) {
         if (idle_usec == UINT64_MAX)
                 disarm(run);
         else
-                arm(run, manager_now() + idle_usec);
+                arm(run, clock_usec() + idle_usec);
 }
 
 /* Its worker was told to end it, and has a second. */
 static void arm_end(Run *run) {
         grace_begin(&run->grace, run->worker, GRACE_USEC);
-        arm(run, manager_now() + GRACE_USEC);
+        arm(run, clock_usec() + GRACE_USEC);
 }
 
 /* A CANCEL that could not be sent, for lack of memory as a rule, is sent again: to kill the worker would cost others their
@@ -194,7 +195,7 @@ static void tell_end(Run *run, ErrorNumber error, const char *sentence) {
                 arm_end(run);
         } else {
                 run->n_cancels_unsent++;
-                arm(run, manager_now() + RETELL_USEC);
+                arm(run, clock_usec() + RETELL_USEC);
         }
 }
 
@@ -205,7 +206,7 @@ static void tell_cancel(Run *run) {
 /* That second has passed. */
 static void kill_worker(Run *run, const char *why) {
         if (grace_goes_on(&run->grace, run->worker))
-                arm(run, manager_now() + GRACE_USEC);
+                arm(run, clock_usec() + GRACE_USEC);
         else
                 worker_kill(run->worker, why);
 }
@@ -227,7 +228,7 @@ static uint64_t compile_until(const Run *run) {
         uint64_t prepare = l.prepare_timeout_usec, busy = l.busy_timeout_usec;
         bool close_by = prepare < busy + COMPILE_MARGIN_USEC && busy <= prepare;
 
-        return manager_now() + (close_by ? busy + COMPILE_MARGIN_USEC : prepare);
+        return clock_usec() + (close_by ? busy + COMPILE_MARGIN_USEC : prepare);
 }
 
 /* Whether that was the SQL's fault its CPU time tells. */
@@ -244,7 +245,7 @@ void run_on_timeout(Run *run) {
         case RUN_SENT:
                 if (run->missing)
                         run_lost(run);
-                else if (manager_now() >= run->deadline_usec)
+                else if (clock_usec() >= run->deadline_usec)
                         run_cancel(run, ERROR_TIMED_OUT,
                                    "The query's time (RunTimeoutSec= or timeout-usec) passed before a worker was free.");
                 else
@@ -256,7 +257,7 @@ void run_on_timeout(Run *run) {
                 else if (run->end.error != ERROR_NONE)
                         kill_worker(run, "a job that was cancelled before it started goes on");
                 else if (grace_goes_on(&run->grace, run->worker))
-                        arm(run, manager_now() + GRACE_USEC);
+                        arm(run, clock_usec() + GRACE_USEC);
                 else
                         run_cancel(run, ERROR_TIMED_OUT, why_not_compiled(run));
                 return;
@@ -368,21 +369,21 @@ void run_submit(Run *run) {
 
 void run_on_sent(Run *run) {
         run->state = RUN_SENT;
-        run->sent_usec = manager_now();
+        run->sent_usec = clock_usec();
 }
 
 void run_on_missing(Run *run) {
         if (run->missing)
                 return;
         run->missing = true;
-        arm(run, manager_now() + GRACE_USEC);
+        arm(run, clock_usec() + GRACE_USEC);
 }
 
 void run_put_back(Run *run) {
         worker_remove_run(run->worker, run);
         run->worker = NULL;
         run->state = RUN_WAITING;
-        arm(run, manager_now() + quota_limits(run->user, run->database).queue_timeout_usec);
+        arm(run, clock_usec() + quota_limits(run->user, run->database).queue_timeout_usec);
         group_put_back(run->group, run);
 }
 
@@ -397,7 +398,7 @@ int run_on_taken(Run *run, Worker *w) {
         else {
                 uint64_t until = compile_until(run);
 
-                grace_begin(&run->grace, w, until - manager_now());
+                grace_begin(&run->grace, w, until - clock_usec());
                 arm(run, until);
         }
         group_staff(run->group);
@@ -457,7 +458,7 @@ int run_on_parked(Run *run, bool parked) {
         if (run->state != RUN_STARTED && run->state != RUN_ENDED)
                 return -EBADMSG;
         if (parked != run->parked) {
-                uint64_t now = manager_now();
+                uint64_t now = clock_usec();
                 run->parked_usec += parked ? 0 : now - run->parked_since_usec;
                 run->parked_since_usec = now;
         }

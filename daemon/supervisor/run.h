@@ -85,7 +85,7 @@ struct Run {
         uint64_t asked_usec, sent_usec;
         uint64_t due_usec;      /* the one deadline that matters in its state (run-timer.h); UINT64_MAX: none */
         unsigned n_cancels_unsent;      /* CANCELs to its worker, one after the other, that could not be sent */
-        bool spared;            /* manager_timer_was_late() to that */
+        bool spared;            /* clock_timer_was_late() to that */
         Grace grace;            /* TAKEN, and once it was told to end */
         uint64_t parked_since_usec, parked_usec; /* since when it is parked; how long it was before */
         uint64_t n_rows, n_bytes; /* delivered, as its worker said last */

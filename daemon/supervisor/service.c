@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <systemd/sd-daemon.h>
 
+#include "clock.h"
 #include "log.h"
 #include "manager.h"
 #include "service.h"
@@ -23,7 +24,7 @@ void service_ready(void) {
 }
 
 void service_reloading(void) {
-        (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, manager_now());
+        (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_usec());
 }
 
 void service_stop(Manager *m) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* One client. Supervisor. */
 #include "channel.h"
+#include "clock.h"
 #include "manager.h"
 #include "run.h"
 #include "session.h"
@@ -19,7 +20,7 @@ Session *session_get(Manager *m, const Peer *p) {
                 .statements = G_QUEUE_INIT,
                 .runs = G_QUEUE_INIT,
                 .channels = G_QUEUE_INIT,
-                .began_usec = manager_now(),
+                .began_usec = clock_usec(),
         };
         g_hash_table_insert(m->sessions, s->name, s);
         return s;

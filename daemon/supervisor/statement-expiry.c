@@ -2,6 +2,7 @@
 /* Statements that do not run. Supervisor. */
 #include <string.h>
 
+#include "clock.h"
 #include "log.h"
 #include "manager.h"
 #include "quota.h"
@@ -41,7 +42,7 @@ static Statement *first(const StatementExpiry *e) {
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *m = userdata;
-        uint64_t now = manager_now();
+        uint64_t now = clock_usec();
         Statement *s;
 
         for (unsigned n = 0; (s = first(&m->statement_expiry)) && s->expires_usec <= now; n++) {
@@ -63,7 +64,7 @@ void statement_expiry_watch(Statement *s) {
         statement_expiry_forget(s);
         if (idle_usec == UINT64_MAX)
                 return;
-        s->expires_usec = manager_now() + idle_usec;
+        s->expires_usec = clock_usec() + idle_usec;
         if (!m->statement_expiry.statements)
                 m->statement_expiry.statements = g_sequence_new(NULL);
         s->expiry = g_sequence_insert_sorted(m->statement_expiry.statements, s, compare, NULL);

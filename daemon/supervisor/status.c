@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "clock.h"
 #include "manager.h"
 #include "service.h"
 #include "status.h"
@@ -46,7 +47,7 @@ static void arm(Status *s, uint64_t usec) {
 static int on_prepare(sd_event_source *source, void *userdata) {
         Manager *m = userdata;
         Status *s = &m->status;
-        uint64_t now = manager_now();
+        uint64_t now = clock_usec();
 
         if (now < s->next_usec) {
                 arm(s, s->next_usec);

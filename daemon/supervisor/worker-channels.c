@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "clock.h"
 #include "log.h"
 #include "manager.h"
 #include "quota.h"
@@ -26,7 +27,7 @@ uint64_t worker_ping(Worker *w) {
                 return w->ping_number + 1;
         }
         if (w->ping_usec == 0) {
-                w->ping_usec = manager_now();
+                w->ping_usec = clock_usec();
                 grace_begin(&w->grace, w, GIVE_UP_USEC);
         }
         /* a full socket is no answer either */
@@ -51,11 +52,11 @@ static int on_pong(Worker *w, uint64_t number) {
 }
 
 bool worker_is_deaf(const Worker *w, uint64_t usec) {
-        return w->ping_usec > 0 && manager_now() - w->ping_usec >= usec;
+        return w->ping_usec > 0 && clock_usec() - w->ping_usec >= usec;
 }
 
 void worker_is_stuck_now(Worker *w) {
-        w->stuck_until_usec = manager_now() + STUCK_USEC;
+        w->stuck_until_usec = clock_usec() + STUCK_USEC;
 }
 
 void worker_is_not_stuck(Worker *w) {
@@ -64,7 +65,7 @@ void worker_is_not_stuck(Worker *w) {
 
 bool worker_is_stuck(const Worker *w) {
         /* one that has said nothing yet is starting */
-        return manager_now() < w->stuck_until_usec || (w->spoke && worker_is_deaf(w, DEAF_USEC));
+        return clock_usec() < w->stuck_until_usec || (w->spoke && worker_is_deaf(w, DEAF_USEC));
 }
 
 bool worker_has_busy_channels(const Worker *w) {
@@ -175,7 +176,7 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
         Worker *w = userdata;
         const Limits l = quota_limits(w->group->user, w->group->database);
 
-        if (manager_timer_was_late(usec, &w->spared)) {
+        if (clock_timer_was_late(usec, &w->spared)) {
                 watch(w);
                 return 0;
         }

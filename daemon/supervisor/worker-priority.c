@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "clock.h"
 #include "log.h"
 #include "manager.h"
 #include "worker.h"
@@ -36,7 +37,7 @@ static void lower_priority(Worker *w) {
 }
 
 static bool computed_just_now(const User *u) {
-        return u->computed_usec > 0 && manager_now() - u->computed_usec < N_RESTS * LOOK_USEC;
+        return u->computed_usec > 0 && clock_usec() - u->computed_usec < N_RESTS * LOOK_USEC;
 }
 
 void worker_priority_inherit(Worker *w) {
@@ -72,13 +73,13 @@ static void look_at(Worker *w, uint64_t elapsed_usec) {
         else if (p->lowered && p->n_rests >= N_RESTS && !computed_just_now(w->group->user))
                 restore_priority(w); /* earlier, one that ends would only make place for one that inherits */
         if (p->lowered && p->n_rests == 0)
-                w->group->user->computed_usec = manager_now();
+                w->group->user->computed_usec = clock_usec();
 }
 
 static void set(PriorityTimer *t, bool on) {
         int r = 0;
 
-        t->looked_usec = on ? manager_now() : 0;
+        t->looked_usec = on ? clock_usec() : 0;
         if (on)
                 r = sd_event_source_set_time_relative(t->source, LOOK_USEC);
         if (r >= 0)
@@ -89,7 +90,7 @@ static void set(PriorityTimer *t, bool on) {
 
 static int on_look(sd_event_source *s, uint64_t usec, void *userdata) {
         Manager *m = userdata;
-        uint64_t elapsed_usec = manager_now() - m->priorities.looked_usec;
+        uint64_t elapsed_usec = clock_usec() - m->priorities.looked_usec;
         bool on = false;
 
         for (GList *i = m->workers.head; i; i = i->next) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "child-source.h"
+#include "clock.h"
 #include "high-descriptor.h"
 #include "log.h"
 #include "manager.h"
@@ -138,8 +139,8 @@ int worker_new(Group *g) {
                 .control_fd = -1,
                 .runs = G_QUEUE_INIT,
                 .channels = G_QUEUE_INIT,
-                .started_usec = manager_now(),
-                .idle_usec = manager_now(),
+                .started_usec = clock_usec(),
+                .idle_usec = clock_usec(),
                 .group_link.data = w,
                 .manager_link.data = w,
         };
@@ -193,7 +194,7 @@ void worker_on_work_over(Worker *w) {
                 manager_offer_places(w->manager);
         if (!worker_is_idle(w) || w->control_fd < 0)
                 return;
-        w->idle_usec = manager_now(); /* the timer looks at it when it fires: no query sets it */
+        w->idle_usec = clock_usec(); /* the timer looks at it when it fires: no query sets it */
         if (w->ending)
                 watch_idle(w, w->idle_usec + EXIT_USEC);
         else if (w->manager->stopping || (w->outdated && !may_have_job(w)))
@@ -233,7 +234,7 @@ static void tell_to_end(Worker *w, const Message *m, uint64_t usec) {
         if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* who has ended already need not be told */
                 worker_kill(w, "it does not read its control socket");
         else
-                watch_idle(w, manager_now() + usec);
+                watch_idle(w, clock_usec() + usec);
 }
 
 void worker_end(Worker *w) {
@@ -281,7 +282,7 @@ static int on_stay(Worker *w) {
         w->ending = w->may_stay = false;
         if (w->outdated)
                 retire(w);
-        watch_idle(w, manager_now() + w->manager->config->limits.worker_idle_usec);
+        watch_idle(w, clock_usec() + w->manager->config->limits.worker_idle_usec);
         group_staff(w->group);
         return 0;
 }
@@ -294,11 +295,11 @@ static bool may_end(const Worker *w) {
 
 static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
         Worker *w = userdata;
-        uint64_t wait_usec = w->manager->config->limits.worker_idle_usec, now = manager_now();
+        uint64_t wait_usec = w->manager->config->limits.worker_idle_usec, now = clock_usec();
 
         if (w->killed || w->control_fd < 0)
                 give_up_killed(w);
-        else if (w->ending && manager_timer_was_late(usec, &w->end_spared))
+        else if (w->ending && clock_timer_was_late(usec, &w->end_spared))
                 watch_idle(w, now + EXIT_USEC);
         else if (w->ending)
                 worker_kill(w, "it was told to end, and goes on");
@@ -355,7 +356,7 @@ void worker_kill(Worker *w, const char *why) {
         log_event_limited(LOG_EVENT_WORKER_KILLED, why, &fields, "Worker %i is killed: %s.", (int) w->pid, why);
         w->killed = true;
         (void) kill(w->pid, SIGKILL);
-        watch_idle(w, manager_now() + KILLED_USEC);
+        watch_idle(w, clock_usec() + KILLED_USEC);
 }
 
 /* What it took, and did not finish. */
@@ -379,7 +380,7 @@ static void worker_gone(Worker *w) {
                 return;
         w->io = sd_event_source_disable_unref(w->io);
         w->watch = sd_event_source_disable_unref(w->watch);
-        watch_idle(w, manager_now() + KILLED_USEC); /* to be reaped */
+        watch_idle(w, clock_usec() + KILLED_USEC); /* to be reaped */
         close(w->control_fd);
         w->control_fd = -1;
         lose_runs(w);

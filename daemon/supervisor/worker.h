@@ -47,7 +47,7 @@ struct Worker {
         uint64_t ping_usec;       /* when it was asked; 0: it owes no answer */
         Grace grace;              /* for the answer */
         uint64_t stuck_until_usec;
-        bool spared, end_spared;  /* manager_timer_was_late() to the watch; to the end, which may come in the same turn */
+        bool spared, end_spared;  /* clock_timer_was_late() to the watch; to the end, which may come in the same turn */
         WorkerPriority priority;
         sd_event_source *io, *child, *idle_timer, *watch;
         GList group_link, manager_link;
