@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Answers to where results go: what a query gives, or a command says. */
+/* Writes an answer (the result of a query, or the text of a command) to the current output. */
 #ifndef CLI_ANSWER_H
 #define CLI_ANSWER_H
 
 #include "shell.h"
 
-/** An answer begins: `ret` takes it, borrowed until answer_end(). 0, or what opening gave, which was told. */
+/** Begins an answer. The stream in `ret` is borrowed until answer_end(). Returns 0, or the error of opening the output,
+ * which has been reported. */
 int answer_begin(Shell *shell, FILE **ret);
-/** It is over. `r`: 0, or a failure that was told, or is the stream's own. Returns what writing gave, which is told
- * here, but for a pager that was quit; else `r`. */
+/** Ends the answer. `r` is 0, a failure that has been reported, or an error of the stream. Returns the write error, which is
+ * reported here unless the user quit the pager; otherwise `r`. */
 int answer_end(Shell *shell, int r);
 
-/** Writes text that may be shown, through the pager where it is long. 0 (also where the pager was quit), or what
- * writing gave, which was told. */
+/** Writes text that is safe to show, through the pager if it is long. Returns 0, also if the user quit the pager, or the
+ * write error, which has been reported. */
 int answer_text(Shell *shell, const char *text);
 
-/** Ctrl-C, or a signal to leave, ended what was under way: says so, and notes the exit code. */
+/** Reports that Ctrl-C or a termination signal ended the running operation, and sets the exit code. */
 void answer_cancelled(Shell *shell);
 
 #endif

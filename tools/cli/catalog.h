@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Names that completion offers: databases of the bus; tables, columns and functions of the open database. Asked of the
- * service when first wanted, and again once they are older than a few seconds or another database is open; never for
- * longer than CATALOG_WAIT_USEC, which a service that has to be started may take, and never with a complaint: no answer, no
- * names, of any kind.
+ * Names that completion offers: databases of the bus; tables, columns and functions of the open database. The service is
+ * asked for them on first use, and again if they are older than a few seconds or another database has been opened. A request
+ * takes at most CATALOG_WAIT_USEC, which is enough to start the service. Errors are not reported: without an answer the list
+ * is empty.
  */
 #ifndef CLI_CATALOG_H
 #define CLI_CATALOG_H
@@ -18,11 +18,11 @@ Catalog *catalog_new(Session *session);
 /** NULL is allowed. Returns NULL. */
 Catalog *catalog_free(Catalog *catalog);
 
-/** Names, sorted if nothing else is said, NULL-terminated, borrowed until the next catalog_*(); never NULL. */
+/** Names, sorted unless stated otherwise, NULL-terminated, borrowed until the next catalog_*(); never NULL. */
 const char *const *catalog_databases(Catalog *catalog);
 const char *const *catalog_tables(Catalog *catalog);    /* tables and views, without sqlite_* */
 const char *const *catalog_columns(Catalog *catalog, const char *table);
-/* Of all tables, those first that most tables have. */
+/* The columns of all tables; those that occur in most tables come first. */
 const char *const *catalog_all_columns(Catalog *catalog);
 const char *const *catalog_functions(Catalog *catalog);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Axes of charts: times in text, and which round values have a label. Pure. */
+/* Axes of charts: parses times, and chooses the round values that get a label. Pure. */
 #ifndef CLI_CHART_AXIS_H
 #define CLI_CHART_AXIS_H
 
@@ -13,18 +13,18 @@ typedef struct ChartTick {
         char label[CHART_TICK_SIZE];
 } ChartTick;
 
-/** The least of 1, 2, 5, 10, 20, ... and their like below 1 that is not less than `step`. */
+/** Returns the smallest number of the series ..., 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, ... that is not less than `step`. */
 double chart_round_up(double step);
 
-/** Whether the text is a time as SQLite writes it: 2024-05, 2024-05-31, 2024-05-31 12:30, with seconds and their fraction, T
- * for the blank, Z at the end. `*ret`: seconds since 1970, in UTC. */
+/** Returns true if the text is a time in SQLite's format: 2024-05, 2024-05-31, 2024-05-31 12:30, optionally with seconds and
+ * their fraction, T instead of the blank, and Z at the end. `*ret`: seconds since 1970, in UTC. */
 bool chart_parse_time(const char *text, double *ret);
 
-/** Round times from `first` to `last`, as many as have room with their labels side by side in `width` characters. Returns
- * how many. */
+/** Round times from `first` to `last`, as many as fit with their labels side by side into `width` characters. Returns their
+ * number. */
 size_t chart_time_ticks(double first, double last, size_t width, ChartTick ret[static CHART_TICKS_MAX]);
 
-/** Round numbers from `first` to `last`, about `n` of them. Returns how many. */
+/** Round numbers from `first` to `last`, about `n` of them. Returns their number. */
 size_t chart_number_ticks(double first, double last, size_t n, ChartTick ret[static CHART_TICKS_MAX]);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * gnuplot, as a process. Its script holds nothing but words of ours and numbers: what is data comes to it in a file,
- * as its descriptor 3, and the picture leaves by its standard output.
+ * Draws a chart with gnuplot, as a child process. The script contains only fixed words and numbers. The data, labels
+ * included, reaches gnuplot in a file, as its descriptor 3; gnuplot writes the picture to its standard output.
  */
 #ifndef CLI_CHART_PLOT_H
 #define CLI_CHART_PLOT_H
@@ -13,7 +13,7 @@
 #include "chart-axis.h"
 
 typedef enum ChartForm {
-        CHART_TEXT, /* without gnuplot */
+        CHART_TEXT, /* drawn without gnuplot */
         CHART_PNG,
         CHART_SVG,
 } ChartForm;
@@ -25,22 +25,23 @@ typedef enum ChartX {
 } ChartX;
 
 typedef struct ChartPlot {
-        ChartForm form;         /* a picture's */
+        ChartForm form;         /* CHART_PNG or CHART_SVG */
         size_t width, height;   /* in pixels */
-        bool bars;              /* blocks of "value, place, label", a bar each; else lines: "label, x, time, y, y, ..." */
+        bool bars;              /* a block of "value, place, label" lines for each series; else lines: "label, x, time, y, y,
+                                 * ..." */
         size_t n_series;
-        size_t n_places;        /* bars: on the axis of labels */
-        double minimum, maximum; /* bars: of the values, with 0; lines: of all y */
-        ChartX x;               /* lines: what it is */
-        double first, last;     /* lines: of x */
-        size_t label_step;      /* CHART_X_ROWS: each so many rows have their label */
+        size_t n_places;        /* bars: places on the axis of labels */
+        double minimum, maximum; /* bars: of the values and 0; lines: of all y */
+        ChartX x;               /* lines: the type of x */
+        double first, last;     /* lines: range of x */
+        size_t label_step;      /* CHART_X_ROWS: every label_step-th row has a label */
         size_t label_width;     /* characters of the widest label below x */
-        const ChartTick *ticks; /* what has a label below, but for CHART_X_ROWS */
+        const ChartTick *ticks; /* labels of the axis of numbers or times; unused for CHART_X_ROWS */
         size_t n_ticks;
 } ChartPlot;
 
-/** Has gnuplot draw what `data` holds into `picture`, files both. 0; -ENOENT: there is no gnuplot; -EIO: it failed,
- * and said why on stderr; or -errno. */
+/** Runs gnuplot to draw `data` into `picture`; both are files. Returns 0; -ENOENT: gnuplot is not installed; -EIO: gnuplot
+ * failed and wrote the reason to stderr; or -errno. */
 int chart_plot(const ChartPlot *plot, FILE *data, FILE *picture);
 
 #endif

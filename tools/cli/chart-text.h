@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a chart says of data: labels, classes of a histogram. Pure. */
+/* Texts and numbers of a chart: labels, and the classes of a histogram. Pure. */
 #ifndef CLI_CHART_TEXT_H
 #define CLI_CHART_TEXT_H
 
@@ -8,13 +8,13 @@
 
 #include "value.h"
 
-/* Classes of a histogram are about so many. */
+/* A histogram has about this many classes. */
 enum { CHART_CLASSES = 20 };
 
-/** A value as a label: it may be shown, and takes at most `width` columns. To be freed. */
+/** A value as a label that is safe to show and at most `width` columns wide. The caller frees it. */
 char *chart_label(const Value *value, size_t width);
 
-/** A label as gnuplot reads it from a file of data, so that it is text and nothing else. To be freed. */
+/** Quotes a label for gnuplot's data file, so that gnuplot takes it literally. The caller frees it. */
 char *chart_quoted(const char *label);
 
 typedef struct ChartClasses {
@@ -22,10 +22,11 @@ typedef struct ChartClasses {
         size_t n;            /* at most CHART_CLASSES + 2 */
 } ChartClasses;
 
-/** Classes with round limits for values from `minimum` to `maximum`; `whole`: all are integers, and so are limits. */
+/** Makes classes with round limits for values from `minimum` to `maximum`. `whole`: all values are integers, so limits are
+ * integers, too. */
 ChartClasses chart_classes(double minimum, double maximum, bool whole);
 
-/** The class that holds `value`. */
+/** Returns the class that contains `value`. */
 size_t chart_class_of(const ChartClasses *classes, double value);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A result as a picture: in the terminal, of Unicode's blocks, or in a file, drawn by gnuplot:
+ * Draws a result as a chart: in the terminal with Unicode's blocks, or into a file with gnuplot:
  *
- *      bar    label, number...   a bar for each number, at most CHART_BARS_MAX rows; a single column: numbers
- *      line   x, y...            a line for each y over x: a number, a time, or a text in its row's place
- *      hist   number             how many values there are in classes of equal width
+ *      bar    label, number...   a bar for each number, at most CHART_BARS_MAX rows; a single column has numbers
+ *      line   x, y...            a line for each y over x: x is a number, a time, or a text, which is placed by its row
+ *      hist   number             the number of values in classes of equal width
  *
- * NULL, NaN and infinities have no place in a picture, and are left out. What is no number elsewhere is refused.
+ * NULL, NaN and infinities are left out. A text or BLOB in a column of numbers is an error.
  */
 #ifndef CLI_CHART_H
 #define CLI_CHART_H
@@ -21,8 +21,8 @@ typedef enum ChartKind {
         CHART_HIST,
 } ChartKind;
 
-/** Runs `sql` with the shell's parameters. `path`: a file to make, .png or .svg; NULL: text, to where results go. 0, or what
- * failed, told. */
+/** Runs `sql` with the shell's parameters. `path`: the .png or .svg file to create; NULL: draws text to the current output.
+ * Returns 0, or an error, which has been reported. */
 int chart_run(Shell *shell, ChartKind kind, const char *sql, const char *path);
 
 #endif

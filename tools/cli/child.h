@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Programs that the shell runs and waits for: an editor, gnuplot, what .shell names. They get the signals that we
- * watch or ignore as any program does; a Ctrl-C while we wait is theirs alone.
+ * Programs that the shell runs and waits for: an editor, gnuplot, commands of .shell. They get default dispositions for the
+ * signals that the shell handles or ignores. A Ctrl-C during the wait affects only the child.
  */
 #ifndef CLI_CHILD_H
 #define CLI_CHILD_H
 
 #include <sys/types.h>
 
-/* Its descriptors, borrowed; -1: ours. */
+/* The child's descriptors, borrowed; -1: inherited from us. */
 typedef struct ChildFiles {
         int input, output;
-        int third; /* its descriptor 3; -1: none */
+        int third; /* descriptor 3 of the child; -1: none */
 } ChildFiles;
 
 #define CHILD_FILES_OURS ((ChildFiles) { .input = -1, .output = -1, .third = -1 })
 
-/** Starts argv[0], found by PATH. 0, or -errno: -ENOENT where there is no such program. */
+/** Starts argv[0], searched in PATH. Returns 0, or -errno: -ENOENT if there is no such program. */
 int child_start(const char *const *argv, const ChildFiles *files, pid_t *ret);
 
-/** Waits until it ended, so many milliseconds, -1: any. A Ctrl-C meanwhile is its alone; what ends us ends it. Its exit
- * status, or 128 and the signal that killed it; -ETIMEDOUT; else -errno. */
+/** Waits until the child exits, at most `timeout_msec` (-1: without limit). A Ctrl-C during the wait affects only the child;
+ * a SIGTERM or SIGHUP to us terminates the child, too. Returns its exit status, or 128 plus the signal that killed it;
+ * -ETIMEDOUT; else -errno. */
 int child_wait(pid_t pid, int timeout_msec);
 
-/** The two of them, for "sh -c command sh argument", on our own terminal. `argument` may be NULL. -ECANCELED: we are to
- * end ourselves. */
+/** Starts "sh -c command sh argument" on our own terminal and waits for it. `argument` may be NULL. Returns as child_wait(),
+ * or -ECANCELED if a signal has told us to exit. */
 int child_run_shell(const char *command, const char *argument);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What could stand at the cursor: keywords, tables, columns (of the tables that the statement names, also by their
- * aliases), functions, databases, dot-commands with their arguments, names of files.
+ * Completion candidates at the cursor: keywords, tables, columns (of the tables that the statement names, also by their
+ * aliases), functions, databases, dot-commands with their arguments, file names.
  */
 #ifndef CLI_COMPLETE_H
 #define CLI_COMPLETE_H
@@ -10,8 +10,8 @@
 
 #include "shell.h"
 
-/** Candidates for the word of `text` (all lines of the statement) that ends at byte `cursor`: NULL-terminated, to be
- * freed with g_strfreev(); `*ret_start`: the byte where the word begins. Names that need quotes have them. */
+/** Candidates for the word that ends at byte `cursor` of `text`, which holds all lines of the statement: NULL-terminated,
+ * freed with g_strfreev(). `*ret_start`: the byte at which the word begins. Names that need quotes have them. */
 char **complete(Shell *shell, const char *text, size_t cursor, size_t *ret_start);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The cursor's row as renderers and their like take it. */
+/* Converts the cursor's row to Value, which renderers and other modules take. */
 #ifndef CLI_CURSOR_VALUES_H
 #define CLI_CURSOR_VALUES_H
 
 #include "value.h"
 
-/** The names of the columns: an array to be freed, of strings that are the cursor's. */
+/** The names of the columns: an array that the caller frees, of strings that the cursor owns. */
 const char **cursor_names(sqlipc_cursor *cursor, size_t *ret_n);
 
 /** The current row, borrowed until the next one. */

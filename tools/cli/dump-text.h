@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A dump as SQL, as sqlite3's shell writes it, where that loses nothing. Beside that:
+ * A dump as SQL in the format of sqlite3's shell, except that nothing is lost:
  *
- *      PRAGMA encoding, application_id, user_version    where they are not what a new database has
- *      values                                           as sql-literal.h has them, so that each comes back bit by bit
- *      indexes and triggers of the tables that are dumped by name
+ *      PRAGMA encoding, application_id, user_version    are written if they differ from those of a new database
+ *      values                                           are written as sql-literal.h does, so that each is restored exactly
+ *      indexes and triggers                             of tables that are dumped by name are dumped, too
  *
- * A dump that breaks off ends with ROLLBACK, so that who reads it gets nothing rather than a part.
+ * A dump that fails midway ends with ROLLBACK, so that its reader restores nothing rather than a part.
  */
 #ifndef CLI_DUMP_TEXT_H
 #define CLI_DUMP_TEXT_H
 
 #include "dump.h"
 
-/** Writes a dump. `harmless`: to a terminal, escaped. As dump_run(); a stream that fails ends the dump, and is told by
- * ferror() alone. */
+/** Writes a dump. `harmless`: escape control characters, for a terminal. Returns as dump_run() does. A write error ends the
+ * dump; only ferror() tells it. */
 int dump_text(Shell *shell, const DumpOptions *options, FILE *stream, bool harmless);
 
 #endif

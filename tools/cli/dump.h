@@ -2,9 +2,9 @@
 /*
  * Copies the open database, or some of its tables, into a sink: SQL text (dump-text.h), or an SQLite file (backup.h).
  *
- *      schema.c: what there is ──> snapshot.c: one SELECT of it all ──> dump.c ──> DumpSink
+ *      schema.c: the objects ──> snapshot.c: one SELECT of all tables ──> dump.c ──> DumpSink
  *
- * Statements and rows come in the order in which sqlite3's .dump writes them, and are those that it writes.
+ * Statements and rows are the same, and in the same order, as those of sqlite3's .dump.
  */
 #ifndef CLI_DUMP_H
 #define CLI_DUMP_H
@@ -17,25 +17,26 @@ typedef struct DumpHeader {
         const char *encoding;
 } DumpHeader;
 
-/* Each returns 0, or a negative code that ends the dump; and has told why. */
+/* Each function returns 0, or a negative code that ends the dump, after reporting the error. */
 typedef struct DumpSink {
         int (*begin)(void *userdata, const DumpHeader *header);
         /* SQL without ";", but with the newline or the end of a comment that it needs before one. */
         int (*statement)(void *userdata, const char *sql);
-        /* Values [first, first + n) of the next row, or the one under way: it is complete with table->n_values of them. */
+        /* Values [first, first + n) of a row; the row is complete after table->n_values of them. */
         int (*values)(void *userdata, const SnapshotTable *table, const Value *values, size_t first, size_t n);
 } DumpSink;
 
 typedef struct DumpOptions {
-        const char *pattern; /* of LIKE: those tables, with what belongs to them; NULL: everything */
-        bool with_rowids;    /* of tables whose rowid is no column */
+        const char *pattern; /* of LIKE: the matching tables, with their indexes and triggers; NULL: everything */
+        bool with_rowids;    /* dump the rowids of tables whose rowid is not a column */
 } DumpOptions;
 
-/** Copies. 0; or what failed, which was told: -ESTALE where the schema changed in between, as query_run(), or the sink's.
- * Where limits of the service do not let all of it be read in one transaction that is said on stderr, and no failure. */
+/** Copies. Returns 0, or an error, which has been reported: -ESTALE if the schema changed meanwhile, an error as of
+ * query_run(), or the sink's. If limits of the service do not allow one transaction, a warning on stderr says so, and the
+ * dump goes on. */
 int dump_run(Shell *shell, const DumpOptions *options, const DumpSink *sink, void *userdata);
 
-/** Limits of the open database that bound one statement of many tables. */
+/** The limits of the open database that restrict one statement over many tables. */
 SnapshotLimits dump_limits(Shell *shell);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Text in the user's editor: $VISUAL, $EDITOR, else what the system has. */
+/* Edits text in the user's editor: $VISUAL, $EDITOR, else one that the system has. */
 #ifndef CLI_EDIT_H
 #define CLI_EDIT_H
 
-/** Has the user edit `text`, in a file of its own that is removed afterwards. 0: `*ret`, to be freed, is what came
- * back; else -errno with a sentence in `ret_message` to be freed: -ECANCELED where the editor said no by its exit
- * code. */
+/** Lets the user edit `text`, in a temporary file that is removed afterwards. Returns 0 with the edited text in `*ret`,
+ * which the caller frees; else -errno with a sentence in `ret_message`, which the caller frees: -ECANCELED if the editor
+ * exited with a failure. */
 int edit_text(const char *text, char **ret, char **ret_message);
 
 #endif
