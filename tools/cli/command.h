@@ -8,7 +8,7 @@
 
 #include "shell.h"
 
-/* What completion offers for an argument. */
+/* The candidates that completion offers for an argument. */
 typedef enum ArgumentKind {
         ARGUMENT_NONE,
         ARGUMENT_FILE,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What stands below a result: rows, times, .stats. Below the rows on a terminal; else on stderr, what was asked for alone.
- * */
+/* Writes the lines below a result: number of rows, times, .stats. On a terminal they follow the rows. Otherwise they go to
+ * stderr, the number of rows only at the prompt. */
 #ifndef CLI_FOOTER_H
 #define CLI_FOOTER_H
 
@@ -8,7 +8,7 @@
 
 #include "query-private.h"
 
-/** `file`: where the rows went. `complete`: they were all. */
+/** `file`: the stream of the rows. `complete`: all rows were written. */
 void footer_write(const Query *query, bool complete, FILE *file);
 
 #endif

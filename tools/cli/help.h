@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What .help shows, from the table of commands. */
+/* Makes the texts of .help from the table of commands. */
 #ifndef CLI_HELP_H
 #define CLI_HELP_H
 
 #include <glib.h>
 
-/** All commands, a line each. To be freed. */
+/** A line for each command. The caller frees it. */
 char *help_list(void);
 
-/** All commands with everything about each. To be freed. */
+/** The full description of every command. The caller frees it. */
 char *help_everything(void);
 
-/** Everything about the command of this name, with or without its "." or "\"; else a line for each that says the
- * word. NULL: none, `ret_message`, to be freed, says so. To be freed. */
+/** The full description of the command with this name, with or without its "." or "\"; else a line for each command whose
+ * description contains the word. The caller frees it. NULL: no match, and `ret_message`, which the caller frees, says so. */
 char *help_topic(const char *topic, char **ret_message);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Ctrl-C and what else reaches the shell as a signal, as a descriptor that can be polled. Nothing runs in a handler but the
- * note that it came, so that whoever waits decides what it means:
+ * Makes Ctrl-C and other signals available as a descriptor that can be polled. The handler only records the signal; the
+ * code that waits decides what it means:
  *
  *      at the prompt         the line is dropped; a second one at an empty prompt leaves (editor.c, shell.c)
- *      while a query runs    it is cancelled on the server (query.c); not interactive: and the program leaves
- *      twice in a query      the rows that are still on their way are not waited for
+ *      while a query runs    it is cancelled on the server (query.c); not interactive: and the program exits
+ *      twice in a query      the shell does not wait for the rows that are still on their way
  */
 #ifndef CLI_INTERRUPT_H
 #define CLI_INTERRUPT_H
@@ -14,18 +14,19 @@
 
 enum { EXIT_INTERRUPTED = 130 };
 
-/** Starts to watch SIGINT (not where it is ignored, as under nohup), SIGTERM, SIGHUP and SIGWINCH. 0 or -errno. */
+/** Installs handlers for SIGINT (unless it is ignored, as under nohup), SIGTERM, SIGHUP and SIGWINCH. Returns 0 or
+ * -errno. */
 int interrupt_begin(void);
-/** Readable once one of the first three came that was not taken yet. */
+/** Readable after SIGINT, SIGTERM or SIGHUP, until interrupt_take(). */
 int interrupt_fd(void);
-/** How many SIGINT came since the last call; empties the descriptor. */
+/** Returns the number of SIGINTs since the last call; empties the descriptor. */
 unsigned interrupt_take(void);
-/** Whether there was one that nobody took. */
+/** Returns true if there was a SIGINT since the last interrupt_take(). */
 bool interrupt_pending(void);
-/** SIGTERM or SIGHUP came: end what runs and leave. The signal's number, else 0. */
+/** Returns the number of SIGTERM or SIGHUP if one came, else 0: the caller must then end its work, and the program exits. */
 int interrupt_leave(void);
 
-/** Readable once the window has another size, until that is taken: for who draws on it. Nobody else is woken. */
+/** Readable after the window was resized, until resized_take(). Only code that draws on the screen polls it. */
 int resized_fd(void);
 void resized_take(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The command line of ipcq-cli: what to run, on which bus, and settings for it. */
+/* Parses the command line of ipcq-cli: tasks, bus, settings. */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
@@ -9,18 +9,18 @@
 #include "session.h"
 #include "settings.h"
 
-/* What the program ends with, beside EXIT_INTERRUPTED: of the first failure, where there were several. */
+/* Exit codes, besides EXIT_INTERRUPTED. After several failures, the code of the first one counts. */
 enum {
         EXIT_OK = 0,
-        EXIT_QUERY = 1,       /* the service said no: SQL, database, rights, limits; or a command failed */
-        EXIT_USAGE = 2,       /* the command line is wrong, or a command in a script */
-        EXIT_UNREACHABLE = 3, /* no bus, or nobody on it answers */
+        EXIT_QUERY = 1,       /* the service refused: SQL, database, rights, limits; or a command failed */
+        EXIT_USAGE = 2,       /* wrong usage of the command line, or of a command in a script */
+        EXIT_UNREACHABLE = 3, /* no bus, or no service on it */
         EXIT_LOST = 4,        /* the stream broke off */
         EXIT_OUTPUT = 5,      /* cannot write */
 };
 
 typedef struct Task {
-        char *text;       /* owned: statements and commands, or the name of a file of them, "-" for standard input */
+        char *text;       /* owned: statements and commands, or the name of a file that holds them; "-": standard input */
         bool is_file;
 } Task;
 
@@ -28,17 +28,17 @@ typedef struct Options {
         BusChoice bus;
         gboolean list, no_ask_password, no_init, version;
         char *output;          /* owned; NULL: stdout */
-        char *database;        /* owned; NULL: none is opened */
-        GArray *tasks;         /* of Task, in the order they were given: -c, -f, words */
-        GPtrArray *settings;   /* name, value, name, ... as settings_set() takes them */
+        char *database;        /* owned; NULL: no database is opened */
+        GArray *tasks;         /* of Task, in the order of the command line: -c, -f, words */
+        GPtrArray *settings;   /* name, value, name, ... for settings_set() */
         ParameterList *parameters;
 } Options;
 
-/** Reads the command line; says on stderr what is wrong with it. 0, or -EINVAL. */
+/** Parses the command line; reports errors on stderr. Returns 0, or -EINVAL. */
 int options_parse(int argc, char **argv, Options *ret);
 void options_done(Options *options);
 
-/** Sets what the command line has of settings; their values were checked. */
+/** Applies the settings of the command line, whose values options_parse() has checked. */
 void options_apply(const Options *options, Settings *settings);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a name of output_redirect() leads to: standard output, a file, a command that reads what we write. */
+/* The target of output_redirect(): standard output, a file, or a command whose input we write. */
 #ifndef CLI_OUTPUT_TARGET_H
 #define CLI_OUTPUT_TARGET_H
 
@@ -9,25 +9,25 @@
 #include "feed.h"
 
 typedef struct Target {
-        char *name; /* owned; NULL: there is no such target */
-        int fd;     /* owned; -1: a command that was not started yet */
+        char *name; /* owned; NULL: no target */
+        int fd;     /* owned; -1: a command that is not running yet */
         Feed feed;  /* of a command */
         bool is_terminal;
-        bool tells_end; /* a pipe: poll() says when its reader left */
+        bool tells_end; /* a pipe: poll() reports that its reader has closed it */
 } Target;
 
 #define TARGET_NONE ((Target) { .fd = -1, .feed = FEED_NONE })
 
 void target_open_stdout(Target *ret);
-/** A file is opened, a command is not started yet. -errno. */
+/** Opens a file; only notes a command, which target_start() starts. Returns -errno. */
 int target_open(Target *ret, const char *name);
-/** Before it is written to: a command is started, where it was not. -errno. */
+/** Must be called before writing: starts the command, if it is not running. Returns -errno. */
 int target_start(Target *target);
-/** Closes it, waits for its command, and says how that ended if it failed. -errno of what was still to be
- * written; -ECANCELED where Ctrl-C ended the command; -ECHILD where it failed. */
+/** Closes the target, waits for its command, and reports a failure of the command. Returns -errno of writing the rest;
+ * -ECANCELED if Ctrl-C ended the command; -ECHILD if it failed. */
 int target_close(Target *target);
 
-/** "ipcq-cli: " and the sentence, made harmless, to stderr. */
+/** Writes "ipcq-cli: " and the sentence to stderr, with control characters escaped. */
 void output_say(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Where results go: the terminal, a pager, a file, a command, a pipe that somebody else reads.
+ * The destination of results: the terminal, a pager, a file, a command, or a pipe to another program.
  *
  *      output_begin ──> write to the FILE, output_pump() in between ──> output_end
  *
- * On a terminal the first screen is held back for a moment; what is taller goes to the pager, through an unlinked temporary
- * file: so the result is read to its end (or OUTPUT_SPOOL_MAX) however long the pager stays open, and the service is done
- * with it. Elsewhere the stream is the file itself.
+ * On a terminal the first screen is held back for a moment. A taller result goes to the pager, through an unlinked temporary
+ * file: the result is read to its end (or OUTPUT_SPOOL_MAX) even if the pager stays open for long, and the service can
+ * release it. For other destinations the stream is the file itself.
  */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
@@ -15,43 +15,46 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* So much is read ahead of a pager; then the query is ended, and the last line says so. */
+/* The limit of the data that waits for a pager. Beyond it the query is ended, and the last line says so. */
 #define OUTPUT_SPOOL_MAX ((uint64_t) 1024 * 1024 * 1024)
 
 typedef struct Output Output;
 
 typedef struct OutputOptions {
-        bool interactive; /* a user before a terminal: pager, held back first screen */
-        const char *pager; /* borrowed for each begin; NULL: $PAGER, else less -SR; "": none */
+        bool interactive; /* a user at a terminal: use a pager, hold the first screen back */
+        const char *pager; /* borrowed for each output_begin(); NULL: $PAGER, else less -SR; "": no pager */
 } OutputOptions;
 
-/** `stdout` at first. */
+/** Writes to `stdout` until it is redirected. */
 Output *output_new(void);
-/** Closes files, waits for commands. NULL is allowed. Returns NULL. */
+/** Closes files and waits for commands. NULL is allowed. Returns NULL. */
 Output *output_free(Output *output);
 
-/** From now on (`once`: for the next answer) to `target`: a file, "|command", "" or "stdout" for where it went at first.
- * -errno of opening it, with a sentence in `ret_message` to be freed. */
+/** Redirects all further answers (`once`: only the next one) to `target`: a file, "|command", or "" or "stdout" for the
+ * standard output. Returns -errno of opening it, with a sentence in `ret_message`, which the caller frees. */
 int output_redirect(Output *output, const char *target, bool once, char **ret_message);
-/** What it goes to, as output_redirect() takes it; borrowed. */
+/** The current target, in the form that output_redirect() takes; borrowed. */
 const char *output_target(const Output *output);
 
-/** An answer begins: `ret` takes it, borrowed until output_end(). Who writes sees to it that a terminal may show it. */
+/** Begins an answer. The stream in `ret` is borrowed until output_end(). The caller must escape text that a terminal must
+ * not get. */
 int output_begin(Output *output, const OutputOptions *options, FILE **ret);
-/** A terminal shows what is written now (not a file, not a command): columns, else 0. */
+/** The columns of the terminal that shows the output; 0 if it goes to a file or a command. */
 size_t output_width(const Output *output);
-/** Colours and footers make sense there: a terminal, or the pager of one. */
+/** Returns true if the output is shown on a terminal, directly or through the pager, so that colours and footers make
+ * sense. */
 bool output_is_terminal(const Output *output);
-/** To be polled while nothing is written; .fd is -1 where there is nothing to wait for. `*timeout_msec` is lowered to when
- * the held back first screen is due. */
+/** The descriptor to poll while nothing is written; .fd is -1 if there is none. Lowers `*timeout_msec` to the time at which
+ * the first screen must be shown. */
 struct pollfd output_pollfd(Output *output, int *timeout_msec);
-/** Moves what is due. 0; -EPIPE: the reader left, or the pager has OUTPUT_SPOOL_MAX to read: end the query, no error; else
- * what writing gave. */
+/** Moves the data that is due. Returns 0; -EPIPE: the reader left, or OUTPUT_SPOOL_MAX waits for the pager, so the caller
+ * must end the query, without an error message; else the write error. */
 int output_pump(Output *output);
-/** The answer was broken off: what is left of it is written as long as somebody takes it; -ECANCELED where nobody does. */
+/** Stops waiting for slow readers, because the answer was cancelled: the rest is written only as far as the reader takes it
+ * at once; otherwise calls return -ECANCELED. */
 void output_hurry(Output *output);
-/** The answer is over: writes the rest, waits for pager or command (while SIGINT is theirs). The first error, as
- * output_pump(); -ECHILD where the command failed, which was said. */
+/** Ends the answer: writes the rest, and waits for the pager or command, to which SIGINT belongs meanwhile. Returns the
+ * first error, as output_pump() does; -ECHILD if the command failed, which has been reported. */
 int output_end(Output *output);
 
 #endif

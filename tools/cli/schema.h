@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the open database consists of, as one read transaction of the service saw it: its objects, in the order in which they
- * were made, with the columns of its tables. For .dump, .backup and .describe.
+ * The objects of the open database, as one read transaction of the service saw them: in the order in which they were made,
+ * with the columns of tables. For .dump, .backup and .describe.
  *
  * A database of which only parts are exposed shows them as virtual tables of the module SCHEMA_EXPOSED_MODULE.
  */
@@ -10,10 +10,10 @@
 
 #include "shell.h"
 
-/* Stands in sqlite_schema and in PRAGMA module_list where the database is exposed in part, and nowhere else. */
+/* Occurs in sqlite_schema and in PRAGMA module_list only if the database is exposed in part. */
 #define SCHEMA_EXPOSED_MODULE "exposed"
 
-/* Those of SchemaColumn.hidden, as PRAGMA table_xinfo has them. */
+/* Values of SchemaColumn.hidden, as in PRAGMA table_xinfo. */
 enum {
         SCHEMA_COLUMN_PLAIN = 0,
         SCHEMA_COLUMN_HIDDEN = 1,    /* of a virtual table */
@@ -24,33 +24,35 @@ enum {
 typedef struct SchemaColumn {
         char *name, *type;   /* owned */
         int hidden;
-        int key;             /* its place in the PRIMARY KEY, from 1; 0: none */
+        int key;             /* its position in the PRIMARY KEY, from 1; 0: none */
 } SchemaColumn;
 
 typedef struct SchemaObject {
-        char *type, *name, *table; /* owned; "table", "index", "view", "trigger"; whose it is */
-        char *sql;                 /* owned; NULL: an index that a constraint made */
+        char *type, *name, *table; /* owned; "table", "index", "view", "trigger"; table: the table it belongs to */
+        char *sql;                 /* owned; NULL: an index of a constraint */
         bool wanted;               /* the pattern matches it, its table, or the virtual table that it belongs to */
-        bool is_stored;            /* a table with pages of its own: no view, no virtual table */
-        const char *rowid;         /* what its rowid is called, where no column is it; NULL: none, or no name for it */
+        bool is_stored;            /* a table with its own pages: not a view, not a virtual table */
+        const char *rowid;         /* a name for its rowid, if the rowid is not a column; NULL: no rowid, or no name for
+                                    * it */
         GArray *columns;           /* of SchemaColumn; of stored tables */
 } SchemaObject;
 
 typedef struct Schema {
         GPtrArray *objects;        /* of SchemaObject */
-        bool is_exposed;           /* this is not the whole database */
+        bool is_exposed;           /* only a part of the database is exposed */
 } Schema;
 
-/** Reads it. `pattern`: as of LIKE, "\" escapes; NULL: all objects are wanted. As query_run(), which tells failures. */
+/** Reads the schema. `pattern`: as of LIKE, "\" escapes; NULL: all objects are wanted. Returns as query_run() does, which
+ * reports errors. */
 int schema_read(Shell *shell, const char *pattern, Schema **ret);
 /** NULL is allowed. Returns NULL. */
 Schema *schema_free(Schema *schema);
 void schema_freep(Schema **schema);
 
-/** 1: only parts of the open database are exposed; 0: all of it; or as query_run(). */
+/** Returns 1: only parts of the open database are exposed; 0: all of it is; or an error as query_run() does. */
 int schema_is_exposed(Shell *shell);
 
-/** Appends a name as sqlite3's shell writes it: in "..." where it is no bare word. */
+/** Appends a name as sqlite3's shell writes it: in "..." if it is not a plain word. */
 void schema_append_name(GString *sql, const char *name);
 /** Appends a name in "...", always. */
 void schema_append_quoted(GString *sql, const char *name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How much of a terminal's screen a text takes, as it is written piece by piece. Pure. */
+/* Counts the lines of a terminal's screen that a text takes, as it is written piece by piece. Pure. */
 #ifndef CLI_SCREEN_H
 #define CLI_SCREEN_H
 
@@ -8,13 +8,13 @@
 
 typedef struct Screen {
         size_t rows, columns; /* of the terminal */
-        size_t n_lines;       /* taken so far, lines that wrap counted as often as they do */
-        size_t column;        /* of the line that is not ended */
-        bool in_escape;       /* within the sequence of a colour */
+        size_t n_lines;       /* used so far; a line that wraps counts once for each row */
+        size_t column;        /* of the unfinished line */
+        bool in_escape;       /* within a colour sequence */
 } Screen;
 
-/** Takes text that may be shown, colours included; wide characters count as one column. False once it fills the screen,
- * where the next prompt needs a line. */
+/** Takes text that is safe to show, colours included; wide characters count as one column. Returns false once the text fills
+ * the screen, of which the next prompt needs a line. */
 bool screen_take(Screen *screen, const char *bytes, size_t size);
 
 #endif

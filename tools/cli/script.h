@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Lines to units. A unit is a statement up to its ";" (several may stand on a line, one may take many lines) or a
- * command: what begins with "." where no statement is under way, or with a backslash anywhere outside of strings, up to
- * the end of its line. A statement without ";" at the end of a file is a unit too. Blanks, comments and empty statements
- * are none; those before a statement do not belong to it. A byte order mark, a first line "#!..." and a CR at the end of a
- * line of a file are passed over.
+ * Splits lines into units. A unit is a statement up to its ";" (a line may hold several, and one may span many lines), or a
+ * command: text that begins with "." if no statement has begun, or with a backslash anywhere outside of strings, up to the
+ * end of its line. A statement without ";" at the end of a file is a unit, too. Blanks, comments and empty statements are
+ * not units, and those before a statement do not belong to it. A byte order mark, a first line "#!..." and a CR at the end
+ * of a line of a file are skipped.
  */
 #ifndef CLI_SCRIPT_H
 #define CLI_SCRIPT_H
@@ -22,33 +22,34 @@ typedef enum UnitType {
 typedef struct Unit {
         UnitType type;
         const char *text;    /* borrowed until the next script_next() */
-        const char *pending; /* UNIT_COMMAND: the unfinished SQL before it (\g, \e), "" if none; is
-                              * forgotten with it, if it is not put back */
-        const char *file;    /* borrowed from the script; NULL: typed, or on the command line */
-        unsigned line;       /* where it begins, from 1 */
+        const char *pending; /* UNIT_COMMAND: the unfinished SQL before it (\g, \e), "" if none; dropped with the command
+                              * unless it is put back */
+        const char *file;    /* borrowed from the script; NULL: typed, or from the command line */
+        unsigned line;       /* the line on which it begins, from 1 */
 } Unit;
 
-/** The text of -c or of a word: one line or more. Copied. `name`: what complaints call it, NULL for nothing. */
+/** The text of -c or of an argument: one line or more. Copied. `name`: its name in error messages, NULL for none. */
 Script *script_new_text(const char *text, const char *name);
-/** A stream of which nothing was read yet, owned where `close` is set. `name` as above. */
+/** A stream of which nothing was read yet; owned if `close` is set. `name` as above. */
 Script *script_new_file(FILE *file, int close, const char *name);
-/** What the user types; the editor is borrowed. */
+/** The lines that the user types; the editor is borrowed. */
 Script *script_new_prompt(Editor *editor);
 /** NULL is allowed. Returns NULL. */
 Script *script_free(Script *script);
 
-/** 1: a unit; 0: no more; -EINTR: Ctrl-C at the prompt (what was typed of a statement is dropped; the caller goes on);
- * -EILSEQ: a unit that is not UTF-8 or holds a NUL, and is passed over; -ECANCELED: Ctrl-C while a file was read; else what
- * reading gave. In each case `ret` says where. */
+/** Returns 1: a unit; 0: the end; -EINTR: Ctrl-C at the prompt (the unfinished statement is dropped; the caller goes on);
+ * -EILSEQ: a unit that is not UTF-8 or contains a NUL was skipped; -ECANCELED: Ctrl-C while a file was read; else the error
+ * of reading. In each case `ret` holds the position. */
 int script_next(Script *script, Unit *ret);
 
-/** Whether a statement was under way when -EINTR came: else the prompt was empty. */
+/** Returns true if a statement was being typed when -EINTR came; otherwise the prompt was empty. */
 int script_was_typing(const Script *script);
 
-/** The last unit was a command that had no use for its `pending`: that statement goes on behind it. */
+/** Puts the unfinished statement back, because the last command did not use its `pending`: the statement continues after the
+ * command. */
 void script_put_back(Script *script);
 
-/** Drops what stands behind the last unit on the lines that were read: after Ctrl-C it is not meant to run either. */
+/** Drops the rest of the lines that were read after the last unit: after Ctrl-C it must not run either. */
 void script_drop(Script *script);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the user can turn on the shell: by option, in the configuration file, by dot-command. One table of names and
- * values (settings.c) serves all three, `.show` and completion. "auto" is what holds where nobody said
- * anything, of texts, too. Pure.
+ * The user's settings: options, keys of the configuration file, and dot-commands. One table of names and values (settings.c)
+ * serves all three, `.show` and completion. The value "auto" is the default, also for texts. Pure.
  */
 #ifndef CLI_SETTINGS_H
 #define CLI_SETTINGS_H
@@ -23,43 +22,44 @@ typedef enum Toggle {
 typedef struct Settings {
         RenderMode mode;
         bool mode_chosen;           /* by the user; else it is the default */
-        Toggle headers;             /* AUTO: as the mode has it */
+        Toggle headers;             /* AUTO: the mode's default */
         Toggle vertical;            /* AUTO: if a grid cannot be shrunk to the screen */
         char *null;                 /* owned; NULL: the mode's own */
         char *separator;            /* owned; NULL: the mode's own. Of list */
         char *insert_table;         /* owned; NULL: "table". Of insert */
         int *widths;                /* owned; .width */
         size_t n_widths;
-        bool timer;                 /* the footer has times */
-        bool footer;                /* rows, and times with `timer`, after each result; on a terminal, and at the prompt */
+        bool timer;                 /* show times in the footer */
+        bool footer;                /* show rows, and times with `timer`, after each result; on a terminal, and at the
+                                     * prompt */
         bool stats;
         bool echo, bail;
-        Toggle verbose;             /* errors have their D-Bus names; AUTO: in scripts */
-        bool explain;               /* .eqp: the plan before each result */
-        bool colors;                /* terminal, and neither NO_COLOR nor TERM=dumb */
-        bool progress;              /* a line on a terminal while a fetch takes long */
+        Toggle verbose;             /* show the D-Bus names of errors; AUTO: in scripts */
+        bool explain;               /* .eqp: show the plan before each result */
+        bool colors;                /* default: on a terminal, without NO_COLOR and TERM=dumb */
+        bool progress;              /* show a line on a terminal during a long fetch */
         char *pager;                /* owned; NULL: $PAGER, else less -SR; "": none */
-        uint64_t timeout_usec;      /* a run is cancelled after so long; 0: never */
-        uint64_t rows_max;          /* of a result; the rest is cancelled, and that said; 0: all */
+        uint64_t timeout_usec;      /* time limit of a run, which is then cancelled; 0: none */
+        uint64_t rows_max;          /* of a result; the rest is cancelled, which is reported; 0: all */
         sqlipc_transport transport;
 } Settings;
 
-/** What holds without any configuration. */
+/** The settings without any configuration. */
 void settings_init(Settings *settings);
 void settings_done(Settings *settings);
 
-/** Sets `name` ("mode", "headers", "nullvalue", ...; `.help` lists them) from its text. -ENOENT: no such name,
- * -EINVAL: not a value for it, nothing changed; both with a sentence in `ret_message`, to be freed. */
+/** Sets `name` ("mode", "headers", "nullvalue", ...; `.help` lists them) from a text. Returns -ENOENT: unknown name,
+ * -EINVAL: wrong value, nothing changed; both with a sentence in `ret_message`, which the caller frees. */
 int settings_set(Settings *settings, const char *name, const char *value, char **ret_message);
 
-/** The text that settings_set() would take for what holds now, to be freed. NULL: no such name. */
+/** The current value as text, in the form that settings_set() takes. The caller frees it. NULL: unknown name. */
 char *settings_get(const Settings *settings, const char *name);
 
 /** The names, in the order of `.show`; NULL-terminated, static. */
 const char *const *settings_names(void);
 
-/** The values that `name` takes where these are few, NULL-terminated, static; NULL: any. Those of "mode" and "transport" by
- * RenderMode and sqlipc_transport. */
+/** The values that `name` takes if they are few, NULL-terminated, static; NULL: any. Those of "mode" and "transport" are
+ * indexed by RenderMode and sqlipc_transport. */
 const char *const *settings_values(const char *name);
 
 #endif

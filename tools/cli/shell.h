@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The shell: what it runs on, and the loop that takes units (a statement, a dot-command) from a script or from the prompt.
+ * The shell: its state, and the loop that takes units (a statement, a dot-command) from a script or from the prompt.
  *
  *      options ──> shell ──> script.c: units of -c, -f, words, stdin, prompt (editor.c)
  *                    ├──> command.c: dot-commands, a table of each room command-*.c
  *                    └──> query.c: SQL ──> libsqlipc ──> render.c ──> output.c
  *
- * stdout is data, stderr is talk. Of ours the shell knows sqlipc.h, and over the library's bus what service.h asks, only.
+ * stdout carries data, stderr messages. The shell uses only sqlipc.h and, over the library's bus, the calls of service.h.
  */
 #ifndef CLI_SHELL_H
 #define CLI_SHELL_H
@@ -31,36 +31,37 @@ typedef struct Shell {
         Catalog *catalog;          /* names of the open database, for completion */
         Editor *editor;            /* NULL: not interactive */
         bool interactive;          /* a user at a prompt */
-        Unit unit;                 /* what is run now: file and line of complaints. Borrowed */
+        Unit unit;                 /* the unit that is running: file and line for messages. Borrowed */
         char *statement;           /* owned; the last SQL, without its ";": \g, .edit, .watch, .save */
-        unsigned depth;            /* of .read and .run within each other */
-        bool took_pending;         /* the last command had a use for Unit.pending */
-        char *refusal_name, *refusal_message; /* owned; the D-Bus error of the last service_*() call. NULL: none */
+        unsigned depth;            /* nesting depth of .read and .run */
+        bool took_pending;         /* the last command used Unit.pending */
+        char *refusal_name, *refusal_message; /* owned; the D-Bus error of the last service_*() call; NULL: none */
         bool quit;
         int quit_code;             /* of .quit CODE */
         int exit_code;             /* of the first failure; options.h */
 } Shell;
 
-/* .read within .read ends there. */
+/* The maximum nesting of .read and .run. */
 enum { SHELL_DEPTH_MAX = 32 };
 
 /** Everything off, nothing open. */
 int shell_init(Shell *shell);
 void shell_done(Shell *shell);
 
-/** Runs all units of `script`. 0, or the first failure, if `.bail` is on at once. Takes the script (frees it). */
+/** Runs all units of `script`. Returns 0 or a failure: with `.bail` the first one, at once. Takes ownership of the script
+ * and frees it. */
 int shell_run_script(Shell *shell, Script *script);
 
 /** Runs one statement or dot-command as if it were typed. */
 int shell_run_unit(Shell *shell, const Unit *unit);
 
-/** "ipcq-cli: ", file and line where it was not typed, and the sentence, made harmless, to stderr. */
+/** Writes "ipcq-cli: ", file and line unless the unit was typed, and the sentence, escaped, to stderr. */
 void shell_complain(const Shell *shell, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
-/** Whether errors are told with their D-Bus names. */
+/** Returns true if messages include the D-Bus names of errors. */
 bool shell_is_verbose(const Shell *shell);
 
-/** Talk (not data) to stderr where a user is there to read it. */
+/** Writes a message (not data) to stderr, but only in an interactive shell. */
 void shell_say(const Shell *shell, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 /** Remembers the exit code of the first failure. */

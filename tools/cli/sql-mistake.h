@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What errors of SQLite say about names, where these are in the SQL, and words of other systems for our commands. Pure. */
+/* Finds the unknown name in an error of SQLite, its position in the SQL, and our command for words of other systems.
+ * Pure. */
 #ifndef CLI_SQL_MISTAKE_H
 #define CLI_SQL_MISTAKE_H
 
@@ -10,15 +11,15 @@ typedef enum MistakeKind {
         MISTAKE_FUNCTION,
 } MistakeKind;
 
-/** Which kind of name `message` says is unknown; `*ret_name`: the name, without its schema or table, to be freed. NONE: it
- * is about something else. */
+/** Returns the kind of name that `message` reports as unknown; `*ret_name`: the name, without its schema or table, which the
+ * caller frees. NONE: the message is about something else. */
 MistakeKind sql_mistake_read(const char *message, char **ret_name);
 
-/** Where `name` is in `sql`, for errors to which SQLite gives no place: the first bytes of a token that is this name; of a
- * table, where a table is expected. -1: nowhere. */
+/** Finds `name` in `sql`, for errors without a position: returns the start of the first token with this name; for a table,
+ * only at a position that expects a table. -1: not found. */
 int sql_mistake_find(MistakeKind kind, const char *name, const char *sql);
 
-/** Which command does what the statement asks for, if it begins as in other systems: SHOW TABLES, DESC, USE. NULL: none. */
+/** Returns a hint at our command if the statement begins like one of other systems: SHOW TABLES, DESC, USE. NULL: none. */
 const char *sql_mistake_command(const char *sql);
 
 #endif

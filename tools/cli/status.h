@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* .status and .limit: who talks to whom, what it may read, what it has under way, and how much of it. */
+/* .status and .limit: versions, bus and user of the shell, the tables that it may read, its running work, and its limits. */
 #ifndef CLI_STATUS_H
 #define CLI_STATUS_H
 
 #include "shell.h"
 
-/** Writes versions, bus, user, database and what we have under way there. What the service does not say is left out. 0, or a
- * failure that was told. */
+/** Writes versions, bus, user, database and our statements, runs and channels. Lines that the service does not answer are
+ * left out. Returns 0, or an error, which has been reported. */
 int status_print(Shell *shell);
 
-/** Writes the limits that hold for us on the open database, as a result of three columns. 0, or a failure that was told. */
+/** Writes our limits on the open database, a line each. Returns 0, or an error, which has been reported. */
 int status_print_limits(Shell *shell);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A file that is there whole or not at all: written under a name beside it, and renamed when complete.
+ * Writes a file completely or not at all: under a temporary name beside it, and renamed when complete.
  *
  *      target_file_begin ──> write to `temporary` ──> target_file_keep, or target_file_drop
  */
@@ -15,11 +15,12 @@ typedef struct TargetFile {
         bool replace;
 } TargetFile;
 
-/** Makes the temporary file, empty, with the rights that a new file gets. Without `replace`, -EEXIST where there is a file;
- * -EINVAL where there is something else, as a directory or a device; else what making it gave. */
+/** Creates the temporary file, empty, with the permissions of a new file. Returns -EEXIST if a file exists and `replace` is
+ * false; -EINVAL if `path` is something else, like a directory or a device; else the error of creating it. */
 int target_file_begin(TargetFile *target, const char *path, bool replace);
 
-/** Syncs, closes and renames it. What failed; then the temporary file is gone. -EEXIST: the file was made in between. */
+/** Syncs, closes and renames it. Returns the error; the temporary file is then removed. -EEXIST: the file was created
+ * meanwhile. */
 int target_file_keep(TargetFile *target);
 
 /** Removes the temporary file, if there is one. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A statement that runs over and over. On a terminal the screen is drawn anew each time, what changed stands out, and
- * Ctrl-C or q ends it; what was on the screen moves up, and the last picture stays. Elsewhere the results follow each
- * other with an empty line between, in the shell's mode, and Ctrl-C ends it.
+ * Runs a statement repeatedly. On a terminal each result replaces the previous one on the screen, with the changes marked,
+ * and Ctrl-C or q ends it; the earlier contents of the screen scroll up, and the last result stays. Elsewhere the results
+ * are written one after the other, with an empty line between them, in the shell's mode, and Ctrl-C ends it.
  */
 #ifndef CLI_WATCH_H
 #define CLI_WATCH_H
@@ -14,11 +14,11 @@
 typedef struct WatchOptions {
         const char *sql;
         uint64_t interval_usec; /* from the end of a run to the start of the next */
-        uint64_t n_rounds;      /* 0: without end */
+        uint64_t n_rounds;      /* 0: no limit */
 } WatchOptions;
 
-/** 0 once the user ends it on a terminal; -ECANCELED elsewhere; a failure of the statement, which was told, ends it
- * as well, but for a service or bus that went: then the next round tries again. */
+/** Returns 0 if the user ends it on a terminal; -ECANCELED elsewhere. A failure of the statement, which has been reported,
+ * ends it as well, unless the service or the bus is gone: then the next round tries again. */
 int watch_run(Shell *shell, const WatchOptions *options);
 
 #endif
