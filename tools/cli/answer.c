@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Answers in text (answer.h). */
+/* Writes answers to the current output (answer.h). */
 #include "answer.h"
 
 #include <errno.h>
@@ -14,11 +14,11 @@ void answer_cancelled(Shell *shell) {
 }
 
 static int tell(Shell *shell, int r) {
-        if (r == -ECANCELED) { /* while nobody took what was written */
+        if (r == -ECANCELED) { /* while waiting for the reader */
                 answer_cancelled(shell);
                 return r;
         }
-        if (r != -EPIPE && r != -ECHILD) /* who left knows, and of a command that failed was told */
+        if (r != -EPIPE && r != -ECHILD) /* the user knows that the reader left, and a failed command has been reported */
                 shell_complain(shell, "cannot write: %s", g_strerror(-r));
         shell_note_failure(shell, EXIT_OUTPUT);
         return r;

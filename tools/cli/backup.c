@@ -24,8 +24,9 @@ static int execute(const Backup *backup, const char *sql) {
         return rc == SQLITE_OK ? 0 : complain(backup, rc);
 }
 
-/* What holds for the whole file, before anything is in it. Nobody else sees it before it is complete, so neither journal nor
- * sync are needed; rows that a constraint would refuse today are in the database all the same. */
+/* Sets the properties of the whole file while it is still empty. No other process uses the file before it is complete, so
+ * neither journal nor sync are needed. Constraints are off, because the database may contain rows that they would refuse
+ * today. */
 static int begin(void *userdata, const DumpHeader *header) {
         Backup *backup = userdata;
         g_autofree char *sql = g_strdup_printf(
@@ -62,7 +63,7 @@ static int prepare_insert(Backup *backup, const SnapshotTable *table) {
         return rc == SQLITE_OK ? 0 : complain(backup, rc);
 }
 
-/* `whole`: all of the row is there until it is inserted; else each piece only until the next comes. */
+/* `whole`: the values stay valid until the row is inserted; otherwise each piece is valid only until the next one. */
 static int bind(sqlite3_stmt *insert, int place, const Value *value, bool whole) {
         sqlite3_destructor_type keep = whole ? SQLITE_STATIC : SQLITE_TRANSIENT;
 
@@ -111,7 +112,7 @@ int backup_write(Shell *shell, const DumpOptions *options, const char *path) {
         int r, rc;
 
         rc = sqlite3_open_v2(path, &backup.db, SQLITE_OPEN_READWRITE, NULL);
-        if (backup.db) /* what the database says to execute reaches no other file */
+        if (backup.db) /* the SQL of the database must not reach other files */
                 (void) sqlite3_limit(backup.db, SQLITE_LIMIT_ATTACHED, 0);
         r = rc == SQLITE_OK ? fill(&backup, options) : complain(&backup, rc);
         (void) sqlite3_close(backup.db);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Names that completion offers, see catalog.h. They come over the session's own connection, on which nothing else runs while
- * somebody types; without blocking, so that Ctrl-C and the time limit end the wait. What could not be had counts as
- * asked, too, and what nobody answered in time has nobody asked anything else for a while: else each Tab would wait, and one
- * Tab for each list.
+ * Names that completion offers, see catalog.h. They are read over the session's own connection, which is idle while the user
+ * types. The connection is non-blocking during a request, so that Ctrl-C and the time limit end the wait. A list that could
+ * not be read counts as read, and after a timeout no other request is sent for a while: otherwise each Tab would wait, once
+ * for each list.
  */
 #include "catalog.h"
 
@@ -15,10 +15,10 @@
 
 #include "interrupt.h"
 
-/* The library's own time limit, which holds but while a list of databases is waited for. */
+/* The library's own time limit, which is restored after a list of databases was read. */
 #define LIBRARY_WAIT_USEC ((uint64_t) 25 * 1000 * 1000)
 
-/* So long names are taken as they were. */
+/* Names are reused for this long. */
 #define FRESH_USEC ((int64_t) 5 * G_USEC_PER_SEC)
 
 typedef struct Names {
@@ -28,10 +28,10 @@ typedef struct Names {
 
 struct Catalog {
         Session *session;    /* borrowed */
-        unsigned generation; /* of the session, that all below is about */
+        unsigned generation; /* the session's generation that all names below belong to */
         Names databases, tables, functions, all_columns;
-        GHashTable *columns; /* of table: Names, owned */
-        int64_t silent;      /* monotonic: when an answer was waited for in vain; 0: never */
+        GHashTable *columns; /* from a table's name to Names, owned */
+        int64_t silent;      /* monotonic: when a request last timed out; 0: never */
 };
 
 static void free_names(void *userdata) {
@@ -74,7 +74,7 @@ Catalog *catalog_free(Catalog *catalog) {
 
 /* ---- Lists -------------------------------------------------------------------------------------------------------- */
 
-/* Sorted in any case of letters, as they are looked for. */
+/* Sorts without regard to the case of letters, like the search. */
 static int compare(const void *a, const void *b) {
         const char *x = *(char *const *) a, *y = *(char *const *) b;
         int order = g_ascii_strcasecmp(x, y);
@@ -82,13 +82,13 @@ static int compare(const void *a, const void *b) {
         return order != 0 ? order : strcmp(x, y);
 }
 
-/* Takes a name that a statement can have. */
+/* Adds a name, unless a statement cannot contain it. */
 static void take(GPtrArray *list, const char *name, size_t size) {
         if (size > 0 && g_utf8_validate_len(name, size, NULL))
                 g_ptr_array_add(list, g_strndup(name, size));
 }
 
-/* Names of another bus or database are none of this one's. */
+/* Drops all names if the session has changed to another bus or database. */
 static void check_generation(Catalog *catalog) {
         if (catalog->generation != catalog->session->generation)
                 forget_all(catalog);
@@ -116,14 +116,14 @@ static const char *const *keep(Names *names, GPtrArray *list) {
         return keep_order(names, list);
 }
 
-/* ---- Asking ------------------------------------------------------------------------------------------------------- */
+/* ---- Requests ----------------------------------------------------------------------------------------------------- */
 
 static void note_silence(Catalog *catalog, int r) {
         if (r == -ETIMEDOUT)
                 catalog->silent = g_get_monotonic_time();
 }
 
-/* Nobody is to be asked for a password because of a Tab. */
+/* Prepares a request. Disables interactive authorization, because a Tab must not cause a password prompt. */
 static sqlipc_connection *begin(const Catalog *catalog) {
         sqlipc_connection *connection;
 
@@ -140,7 +140,7 @@ static void end(const Catalog *catalog, sqlipc_connection *connection) {
         (void) sqlipc_set_allow_interactive_authorization(connection, catalog->session->interactive_authorization);
 }
 
-/* Waits until something came. 0; -ETIMEDOUT; -EINTR: a signal. */
+/* Waits for data from the service. Returns 0; -ETIMEDOUT; -EINTR: a signal. */
 static int wait_for_answer(sqlipc_connection *connection, int64_t deadline) {
         struct pollfd fds[] = {
                 { .fd = sqlipc_get_fd(connection), .events = (short) sqlipc_get_events(connection) },
@@ -161,7 +161,7 @@ static int wait_for_answer(sqlipc_connection *connection, int64_t deadline) {
         return 0;
 }
 
-/* The first column of the rows of `sql`, whose parameter, if it has one, is `value`. */
+/* Reads the first column of the rows of `sql`; `value` is bound to its parameter, NULL: it has none. */
 static int ask_rows(sqlipc_connection *connection, const char *database, const char *sql, const char *value,
                     GPtrArray *list) {
         int64_t deadline = g_get_monotonic_time() + (int64_t) CATALOG_WAIT_USEC;

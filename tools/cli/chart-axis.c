@@ -14,14 +14,15 @@ double chart_round_up(double step) {
         double power = pow(10, floor(log10(step)));
 
         for (size_t i = 0; i < G_N_ELEMENTS(factors); i++)
-                if (factors[i] * power >= step * (1 - 1e-9)) /* what is not exact in binary rounds to itself */
+                if (factors[i] * power >= step * (1 - 1e-9)) /* the tolerance lets 0.1 and the like, which are not exact in
+                                                              * binary, round to themselves */
                         return factors[i] * power;
         return 10 * power;
 }
 
 /* ---- Times -------------------------------------------------------------------------------------------------------- */
 
-/* The fraction of a second and the Z, which may both be missing. */
+/* Parses the fraction of a second and the Z, both of which are optional. */
 static bool parse_end(const char *text, double *ret_fraction) {
         char *end = (char *) text;
 
@@ -61,7 +62,7 @@ bool chart_parse_time(const char *text, double *ret) {
         return true;
 }
 
-/* Steps between labels. Months have no fixed length, so those steps are counted in months. */
+/* Steps between labels. Steps of months are counted in months, because these have no fixed length. */
 typedef struct TimeStep {
         unsigned seconds, months; /* one of them is 0 */
         const char *format;
@@ -83,7 +84,7 @@ static const TimeStep time_steps[] = {
         YEARS(2000), YEARS(5000),
 };
 
-/* The first time of the step's that is not before `first`. NULL: the calendar ends before. */
+/* Returns the first time on the step's grid that is not before `first`. NULL: it is past the end of the calendar. */
 static GDateTime *first_time(const TimeStep *step, double first) {
         gint64 seconds = (gint64) ceil(first);
         g_autoptr(GDateTime) time = NULL;
@@ -105,7 +106,7 @@ static GDateTime *first_time(const TimeStep *step, double first) {
         }
 }
 
-/* Up to `max` of them; more than that: max + 1, and nothing is complete. */
+/* Makes up to `max` ticks. If there are more, returns max + 1, and `ret` is incomplete. */
 static size_t make_time_ticks(const TimeStep *step, double first, double last, size_t max, ChartTick *ret) {
         g_autoptr(GDateTime) time = first_time(step, first);
         size_t n = 0;

@@ -7,9 +7,9 @@
 
 #include "format.h"
 
-enum { DOTS = 2, BARS_WIDTH_MIN = 10 }; /* of a character, each way */
+enum { DOTS = 2, BARS_WIDTH_MIN = 10 }; /* DOTS: per character, in each direction */
 
-/* What tells series apart, in the order of columns. */
+/* The blocks of the series, in the order of columns. */
 static const char *const blocks[] = { "█", "▒", "▞", "░", "▓", "▚", "▀", "▐" };
 
 static size_t width_of(const char *text) {
@@ -40,8 +40,8 @@ void chart_draw_legend(GString *text, const char *const *names, size_t n_series,
 /* ---- Bars --------------------------------------------------------------------------------------------------------- */
 
 typedef struct BarScale {
-        double least, most;     /* with 0 */
-        size_t label_width, left, right; /* characters on both sides of zero */
+        double least, most;     /* including 0 */
+        size_t label_width, left, right; /* left, right: characters on both sides of zero */
 } BarScale;
 
 static char *make_number(double value) {
@@ -63,7 +63,7 @@ static BarScale bar_scale(const ChartBars *bars) {
                 }
         for (size_t i = 0; i < bars->n_rows; i++)
                 scale.label_width = MAX(scale.label_width, width_of(bars->labels[i]));
-        room = scale.label_width + number_width + 3; /* blanks, the axis */
+        room = scale.label_width + number_width + 3; /* the blanks and the axis */
         room = bars->width > room + BARS_WIDTH_MIN ? bars->width - room : BARS_WIDTH_MIN;
         share = scale.least < 0 ? -scale.least / 2 / (scale.most / 2 - scale.least / 2) : 0;
         scale.left = (size_t) ceil(share * (double) room);
@@ -71,7 +71,8 @@ static BarScale bar_scale(const ChartBars *bars) {
         return scale;
 }
 
-/* A bar to the right has parts of a character, if it is of full blocks. */
+/* Appends a bar to the right of zero. Only the bars of the first series, made of full blocks, can end with a part of a
+ * character. */
 static void append_right(GString *text, const BarScale *scale, double value, size_t series) {
         static const char *const eighths[] = { "", "▏", "▎", "▍", "▌", "▋", "▊", "▉" };
         double length = scale->most > 0 ? value / scale->most * (double) scale->right : 0;
@@ -111,10 +112,10 @@ void chart_draw_bars(GString *text, const ChartBars *bars) {
 
 /* ---- Lines -------------------------------------------------------------------------------------------------------- */
 
-/* A line alone has four dots in each character; of several each has a block of its own. */
+/* A single line has four dots in each character; of several lines each has its own block. */
 struct ChartCanvas {
         size_t width, height, n_series;
-        uint8_t *cells; /* a bit for each dot; or series + 1 */
+        uint8_t *cells; /* a bit for each dot of a single line; otherwise the series + 1 */
 };
 
 ChartCanvas *chart_canvas_new(size_t width, size_t height, size_t n_series) {

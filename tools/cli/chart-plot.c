@@ -11,7 +11,7 @@
 
 enum { Y_LABEL_WIDTH = 12 };
 
-/* A number as gnuplot reads it, whatever the locale. */
+/* Appends a range in gnuplot's number format, independent of the locale. */
 static void append_range(GString *script, const char *axis, double from, double to) {
         char low[G_ASCII_DTOSTR_BUF_SIZE], high[G_ASCII_DTOSTR_BUF_SIZE];
 
@@ -19,14 +19,14 @@ static void append_range(GString *script, const char *axis, double from, double 
                                g_ascii_dtostr(high, sizeof high, to));
 }
 
-/* gnuplot warns of ranges without extent. */
+/* Appends a range that is never empty, because gnuplot warns of empty ones. */
 static void append_extent(GString *script, const char *axis, double from, double to) {
         double margin = from == to ? (from == 0 ? 1 : (from < 0 ? -from : from) / 10) : 0;
 
         append_range(script, axis, from - margin, to + margin);
 }
 
-/* The legend is above the picture, each name behind its line or bar. */
+/* Appends the settings of the picture. The legend is above it, each name after its line or bar. */
 static void append_terminal(GString *script, const ChartPlot *plot) {
         g_string_append_printf(script, "set terminal %s noenhanced size %zu,%zu\n",
                                plot->form == CHART_PNG ? "pngcairo" : "svg", plot->width, plot->height);
@@ -40,7 +40,7 @@ static void append_terminal(GString *script, const ChartPlot *plot) {
                         "set tics nomirror noenhanced\n");
 }
 
-/* The labels are ours, of digits. gnuplot would choose its own closer to each other than they are wide. */
+/* Appends our own labels, which consist of digits. gnuplot's own would overlap. */
 static void append_ticks(GString *script, const ChartPlot *plot) {
         char at[G_ASCII_DTOSTR_BUF_SIZE];
 
@@ -51,7 +51,7 @@ static void append_ticks(GString *script, const ChartPlot *plot) {
         g_string_append(script, ")\n");
 }
 
-/* The borders are a place away from the bars. */
+/* Appends the plot of bars. The borders are one place away from them. */
 static void append_bars(GString *script, const ChartPlot *plot) {
         append_extent(script, "x", plot->minimum, plot->maximum);
         append_range(script, "y", (double) plot->n_places, -1);
@@ -64,7 +64,8 @@ static void append_bars(GString *script, const ChartPlot *plot) {
                                plot->n_series - 1);
 }
 
-/* Half of the first and the last label below x is beside the axes. The left margin also holds the labels of y. */
+/* Appends the margins. Half of the first and of the last label below x is outside of the axes. The left margin also contains
+ * the labels of y. */
 static void append_margins(GString *script, const ChartPlot *plot) {
         size_t half = plot->label_width / 2 + 2;
 
@@ -84,13 +85,13 @@ static void append_lines(GString *script, const ChartPlot *plot) {
         g_string_append(script, " with lines linewidth 2 title columnheader(i)\n");
 }
 
-/* What gnuplot reads as its standard input; the pipe has room for all of it. */
+/* Opens a pipe with the script, which gnuplot reads as its standard input. All of it fits into the pipe. */
 static int open_script(const GString *script, int *ret) {
         int fds[2], r = 0;
 
         if (pipe2(fds, O_CLOEXEC) < 0)
                 return -errno;
-        g_assert(script->len <= PIPE_BUF); /* a few lines, whatever the data */
+        g_assert(script->len <= PIPE_BUF); /* it has a few lines, independent of the data */
         if (write(fds[1], script->str, script->len) != (ssize_t) script->len)
                 r = -EIO;
         (void) close(fds[1]);

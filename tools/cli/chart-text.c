@@ -10,7 +10,7 @@
 #include "format.h"
 #include "render-cell.h"
 
-/* More does not fit any picture. */
+/* Longer labels fit no picture. */
 enum { LABEL_BYTES_MAX = 400 };
 
 #define ELLIPSIS "\u2026"
@@ -35,7 +35,7 @@ char *chart_label(const Value *value, size_t width) {
         return g_string_free(text, FALSE);
 }
 
-/* Within double quotes gnuplot reads "\033" as a control character, and ends at a quote. */
+/* Inside double quotes gnuplot reads "\033" as a control character, and ends the text at a quote; so both are escaped. */
 char *chart_quoted(const char *label) {
         GString *quoted = g_string_new("\"");
 
@@ -53,13 +53,13 @@ char *chart_quoted(const char *label) {
 /* ---- Classes ------------------------------------------------------------------------------------------------------ */
 
 ChartClasses chart_classes(double minimum, double maximum, bool whole) {
-        double range = maximum / CHART_CLASSES - minimum / CHART_CLASSES; /* the difference alone could be infinite */
+        double range = maximum / CHART_CLASSES - minimum / CHART_CLASSES; /* the plain difference could be infinite */
         ChartClasses classes = {};
 
         if (range <= 0)
                 range = minimum == 0 || whole ? 1 : fabs(minimum) / 10;
         classes.width = chart_round_up(range);
-        if (!isfinite(classes.width) || classes.width <= 0) /* at the ends of what a double can hold */
+        if (!isfinite(classes.width) || classes.width <= 0) /* close to the limits of a double */
                 classes.width = range;
         if (whole && classes.width < 1)
                 classes.width = 1;

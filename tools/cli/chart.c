@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A result as a picture (chart.h): rows to a file of data, gnuplot, and its picture to where it belongs. */
+/* Draws a result (chart.h): writes the rows to a data file, runs gnuplot, and puts its picture in place. */
 #include "chart.h"
 
 #include <errno.h>
@@ -19,33 +19,34 @@
 #include "query.h"
 #include "target-file.h"
 
-/* Columns that labels take at most; in text, and side by side below x, they leave room for others. */
+/* Maximum widths of labels, in columns. In text, and side by side below x, they must leave room for others. */
 enum { LABEL_WIDTH_TEXT = 30, LABEL_WIDTH_PICTURE = 60, X_LABELS_MAX = 128, WIDTH_TEXT = 80, HEIGHT_TEXT = 20 };
-/* Of a picture, in pixels; PLOT_MARGIN is what the margins beside a chart of lines take at least. */
+/* Sizes of a picture, in pixels; PLOT_MARGIN is the minimum of the margins beside a chart of lines. */
 enum { WIDTH_PICTURE = 900, HEIGHT_PICTURE = 500, HEIGHT_FRAME = 90, HEIGHT_BAR = 26, HEIGHT_NAME = 20,
        WIDTH_CHARACTER = 9, PLOT_MARGIN = 180 };
-/* Ticks of y in text and of numbers below a picture, about; the canvas is never narrower. */
+/* Approximate numbers of ticks, of y in text and of numbers below a picture; and the minimum width of the canvas. */
 enum { Y_TICKS = 6, CANVAS_WIDTH_MIN = 20, PICTURE_TICKS = 5 };
 
 typedef struct Chart {
         Shell *shell;
         ChartKind kind;
         ChartForm form;
-        FILE *data;             /* owned; what gnuplot reads */
-        FILE *points;           /* owned; doubles: of hist, until classes are known; of lines in text, place, time, each y */
-        char **names;           /* owned; of columns, as labels */
-        Value *values;          /* owned; of the row */
-        size_t n_columns, n_labels, n_series; /* columns before the numbers, and of numbers */
-        GPtrArray *labels;      /* bar: of rows; line with text for x: of each `stride`th row */
+        FILE *data;             /* owned; gnuplot's input */
+        FILE *points;           /* owned; doubles: hist: the values, until classes are known; lines in text: place, time,
+                                 * each y */
+        char **names;           /* owned; names of columns, as labels */
+        Value *values;          /* owned; the current row */
+        size_t n_columns, n_labels, n_series; /* columns in all, before the numbers, and with numbers */
+        GPtrArray *labels;      /* bar: a label for each row; line with text for x: for each `stride`th row */
         size_t stride;
         GArray *bars;           /* bar: of double, n_series for each row */
         uint64_t n_rows, n_numbers;
         double minimum, maximum; /* of numbers */
-        double first, last;     /* line: of x */
-        double first_time, last_time; /* line with text for x: as long as all texts are times */
-        size_t label_width;     /* the widest */
+        double first, last;     /* line: range of x */
+        double first_time, last_time; /* line with text for x: range of times, if all texts are times */
+        size_t label_width;     /* of the widest label */
         bool text_x, times, whole;
-        char *problem;          /* owned; why on_row() gave up */
+        char *problem;          /* owned; why on_row() failed */
 } Chart;
 
 static void chart_done(Chart *chart) {
@@ -60,7 +61,7 @@ static void chart_done(Chart *chart) {
         g_free(chart->problem);
 }
 
-/* gnuplot opens it again by its descriptor. */
+/* Opens a file without a name. gnuplot opens it again through its descriptor. */
 static int open_stream(FILE **ret) {
         int fd = open_scratch(), r;
 
@@ -129,7 +130,7 @@ static int take_columns(Chart *chart, sqlipc_cursor *cursor) {
         return 0;
 }
 
-/* NaN for what has no place in a picture. */
+/* Reads a number; NULL, NaN and infinities, which cannot be drawn, become NaN. */
 static int take_number(Chart *chart, size_t column, double *ret) {
         const Value *value = &chart->values[column];
         g_autoptr(GString) text = g_string_new(NULL);
@@ -173,14 +174,14 @@ static int take_bar(Chart *chart) {
         return 0;
 }
 
-/* NaN is how gnuplot is told of a gap. */
+/* Writes a number; NaN tells gnuplot that there is a gap. */
 static void write_number(FILE *file, double value) {
         char buffer[G_ASCII_DTOSTR_BUF_SIZE];
 
         fputs(isnan(value) ? "NaN" : g_ascii_dtostr(buffer, sizeof buffer, value), file);
 }
 
-/* Of many rows, every second, every fourth, ... */
+/* Keeps the label of every `stride`th row, and doubles the stride when there are too many. */
 static void keep_label(Chart *chart, char *label) {
         GPtrArray *labels = chart->labels;
 
@@ -201,7 +202,7 @@ static void extend(double value, double *first, double *last) {
         *last = isnan(*last) ? value : MAX(*last, value);
 }
 
-/* Text is placed by its row, or by its time if all of them are times. */
+/* Places text by its row, or by its time if all texts are times. */
 static void take_text_x(Chart *chart, double *ret_place, double *ret_time) {
         char *label = make_label(chart, &chart->values[0]);
 
@@ -215,7 +216,7 @@ static void take_text_x(Chart *chart, double *ret_place, double *ret_time) {
         keep_label(chart, label);
 }
 
-/* The first row says whether x is text. */
+/* Reads x. The first row decides whether x is text. */
 static int take_x(Chart *chart, double *ret_place, double *ret_time) {
         int r = 0;
 
@@ -240,7 +241,7 @@ static void write_names(const Chart *chart) {
         fputc('\n', chart->data);
 }
 
-/* For gnuplot behind the label of the row, if it has one. */
+/* Keeps a row of numbers. For gnuplot they follow the label of the row, if it has one. */
 static int keep_numbers(const Chart *chart, const double *numbers, size_t n) {
         if (chart->form == CHART_TEXT)
                 return fwrite(numbers, sizeof(double), n, chart->points) == n ? 0 : -EIO;
@@ -309,7 +310,7 @@ static int read_rows(Chart *chart, const char *sql) {
 
 /* ---- Bars --------------------------------------------------------------------------------------------------------- */
 
-/* Bars of a row stand together, and rows apart. */
+/* The bars of a row are adjacent, and rows are separated by a gap. */
 static size_t places_of_row(const Chart *chart) {
         return chart->n_series + (chart->n_series > 1);
 }
@@ -346,7 +347,7 @@ static void add_class(Chart *chart, const ChartClasses *classes, size_t i, doubl
         chart->maximum = MAX(chart->maximum, n);
 }
 
-/* A histogram is a chart of bars, once the values are counted. */
+/* Counts the values of each class, which makes a histogram a chart of bars. */
 static int count_classes(Chart *chart) {
         const ChartClasses classes = chart_classes(chart->minimum, chart->maximum, chart->whole);
         g_autofree uint64_t *counts = g_new0(uint64_t, classes.n);
@@ -379,7 +380,7 @@ static void plan_bars(const Chart *chart, ChartPlot *plot, ChartTick ticks[stati
         plot->height = HEIGHT_FRAME + HEIGHT_NAME * chart->n_series + HEIGHT_BAR * n_places;
 }
 
-/* So many rows from a label below x to the next: one that was kept. */
+/* Returns the number of rows between two labels below x: a multiple of `stride`, because only those labels were kept. */
 static size_t label_step(const Chart *chart, size_t width) {
         size_t n_fitting = MAX(width / (chart->label_width + 2), 1);
         size_t step = (chart->n_rows + n_fitting - 1) / n_fitting;
@@ -441,11 +442,11 @@ static void draw_bars(const Chart *chart, GString *text, size_t width) {
 }
 
 static double share(double value, double first, double last) {
-        return first < last ? (value / 2 - first / 2) / (last / 2 - first / 2) : 0.5; /* the difference could be infinite */
+        return first < last ? (value / 2 - first / 2) / (last / 2 - first / 2) : 0.5; /* avoids infinity */
 }
 
 typedef struct LineRanges {
-        size_t column; /* of points, which is x */
+        size_t column; /* of `points`: which column is x */
         double first, last, minimum, maximum;
 } LineRanges;
 
@@ -461,7 +462,7 @@ static LineRanges line_ranges(const Chart *chart) {
         };
 }
 
-/* A point without x or y is a gap. */
+/* Draws the points. A point without x or y makes a gap in the line. */
 static int draw_points(const Chart *chart, const LineRanges *ranges, ChartCanvas *canvas) {
         double row[2 + CHART_SERIES_MAX], before[2][CHART_SERIES_MAX];
         const size_t n = 2 + chart->n_series;
@@ -485,7 +486,7 @@ static int draw_points(const Chart *chart, const LineRanges *ranges, ChartCanvas
         return ferror(chart->points) ? -EIO : 0;
 }
 
-/* Ticks get coordinates of the canvas. Returns the width of the widest label. */
+/* Converts the ticks to coordinates of the canvas. Returns the width of the widest label. */
 static size_t place_ticks(ChartTick *ticks, size_t n, double first, double last) {
         size_t widest = 0;
 
@@ -496,7 +497,7 @@ static size_t place_ticks(ChartTick *ticks, size_t n, double first, double last)
         return widest;
 }
 
-/* Text below x stands under its row. */
+/* Writes the texts of x, each below its row. */
 static void draw_row_labels(const Chart *chart, GString *text, size_t margin, size_t width) {
         size_t step = label_step(chart, width) / chart->stride, n = 0;
         const char *labels[X_LABELS_MAX + 1];
@@ -547,7 +548,7 @@ static int draw_text(Chart *chart, size_t width, FILE *to) {
         return fputs(text->str, to) < 0 ? -errno : 0;
 }
 
-/* ---- To where it belongs ------------------------------------------------------------------------------------------ */
+/* ---- Output ------------------------------------------------------------------------------------------------------- */
 
 static int complain_of(Chart *chart, int r, const char *path) {
         Shell *shell = chart->shell;
@@ -572,7 +573,7 @@ static int show_text(Chart *chart) {
         return answer_end(chart->shell, r);
 }
 
-/* Into the file that replaces the one of that name once it is whole. */
+/* Draws into the temporary file of `target`. */
 static int draw_into(Chart *chart, const TargetFile *target) {
         int fd = fcntl(target->fd, F_DUPFD_CLOEXEC, 0), r;
         FILE *picture = fd < 0 ? NULL : fdopen(fd, "w");
@@ -580,7 +581,7 @@ static int draw_into(Chart *chart, const TargetFile *target) {
         if (!picture)
                 return -errno;
         r = draw_picture(chart, picture);
-        (void) fclose(picture); /* we wrote nothing, gnuplot did */
+        (void) fclose(picture); /* only gnuplot has written to it */
         return r;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * SHA3 of what tables hold, see checksum.h. What is hashed of each table is sqlite3's format:
+ * SHA3 of the contents of tables, see checksum.h. The hashed bytes of each table have sqlite3's format:
  *
  *      S<size>:<SELECT>            the statement that reads it, with its semicolon
  *      R                           for each row, followed by its values:
@@ -12,7 +12,7 @@
  *
  * Each query is a read transaction of its own, so one query reads all tables, a UNION ALL of rows that begin with a number:
  *
- *      0, name, columns, NULL          the list of tables again: it has to be what the query was made for
+ *      0, name, columns, NULL          the list of tables again, to check that it is still the one of the query
  *      1, the columns of the first table, NULL
  *      2, the columns of the second table
  */
@@ -31,10 +31,10 @@
 #define SYSTEM_PREFIX "sqlite_"
 
 enum {
-        ATTEMPTS_MAX = 5, /* the list of tables may change before they are read */
-        WIDTH_MIN = 2,    /* what the list takes */
-        WIDTH_MAX = 1999, /* SQLite's 2,000 columns, less the number */
-        /* Steps of SQLite's program, rounded up: for the list, for a term, for a column of a term. */
+        ATTEMPTS_MAX = 5, /* because the list of tables may change before they are read */
+        WIDTH_MIN = 2,    /* columns of the list */
+        WIDTH_MAX = 1999, /* SQLite's 2,000 columns, minus the number */
+        /* Opcodes of SQLite's program, rounded up: for the list, for a term, for a column of a term. */
         OPS_OF_LIST = 512,
         OPS_OF_TERM = 32,
         OPS_OF_COLUMN = 2,
@@ -42,19 +42,19 @@ enum {
 
 typedef struct Table {
         char *name, *select; /* owned */
-        size_t n_columns;    /* that the SELECT has */
+        size_t n_columns;    /* columns of the SELECT */
 } Table;
 
 typedef struct Checksum {
         Shell *shell;
         gcry_md_hd_t hash;
         int algorithm;
-        bool for_each;        /* table, not for all */
+        bool for_each;        /* one checksum for each table, not one for all */
         GPtrArray *tables;    /* of Table */
-        guint n_begun;        /* of them */
-        guint n_listed;       /* of them, that came again */
-        GArray *values;       /* of Value; those of a row */
-        GString *text;        /* the answer */
+        guint n_begun;        /* tables of which rows were hashed */
+        guint n_listed;       /* tables that the list of the query confirmed */
+        GArray *values;       /* of Value; the current row */
+        GString *text;        /* the result */
 } Checksum;
 
 static void free_table(void *data) {
@@ -111,7 +111,7 @@ static void append_row(const Checksum *checksum, guint first, size_t n) {
                 append_value(checksum->hash, &g_array_index(checksum->values, Value, first + i));
 }
 
-/* Ends what was hashed, and begins anew. `name`: of the table, NULL: of all. */
+/* Appends the checksum of the bytes so far, and begins a new one. `name`: of the table, NULL: of all tables. */
 static void append_line(const Checksum *checksum, const char *name) {
         const unsigned char *digest = gcry_md_read(checksum->hash, checksum->algorithm);
 
@@ -121,7 +121,7 @@ static void append_line(const Checksum *checksum, const char *name) {
         gcry_md_reset(checksum->hash);
 }
 
-/* Up to this number of tables have begun; those before are complete. */
+/* Begins all tables up to this number; those before it are then complete. */
 static void begin_tables(Checksum *checksum, guint number) {
         while (checksum->n_begun < number) {
                 const Table *table = table_at(checksum, checksum->n_begun);
@@ -143,7 +143,7 @@ static void end_tables(Checksum *checksum) {
 
 /* ---- The list ----------------------------------------------------------------------------------------------------- */
 
-/* SELECTs are letter by letter those of sqlite3: they are hashed, too. */
+/* The SELECTs must be letter by letter those of sqlite3, because they are hashed, too. */
 static const struct {
         const char *name, *sql;
         size_t n_columns; /* 0: those of the table */
@@ -180,8 +180,8 @@ static int take_table(sqlipc_cursor *cursor, bool is_row, void *userdata) {
         return 0;
 }
 
-/* Tables with pages of their own, as sqlite3 lists them ("_" of its pattern is any letter); of a database that is exposed in
- * part, everything in it. */
+/* Tables with their own pages, as sqlite3 lists them (the "_" of its pattern matches any letter); if the database is exposed
+ * in part, all its tables. */
 #define LIST                                                                                                          \
         "SELECT name, (SELECT count(*) FROM pragma_table_xinfo(t.name) WHERE hidden <> 1) "                           \
         "FROM (SELECT lower(name) AS name FROM sqlite_schema WHERE type = 'table' AND (rootpage > 1"                  \
@@ -208,7 +208,8 @@ static void append_nulls(GString *sql, size_t n) {
                 g_string_append(sql, ",NULL");
 }
 
-/* NULL: limits of the service do not let it be one. The LIMIT keeps SQLite from leaving out an ORDER BY within. */
+/* Makes one query for all tables. Returns NULL if limits of the service do not allow it. The LIMIT keeps SQLite from
+ * dropping the ORDER BY of a subquery. */
 static char *make_query(const Checksum *checksum, const SnapshotLimits *limits) {
         g_autoptr(GString) sql = g_string_new("SELECT 0,*");
         size_t width = WIDTH_MIN, n_terms = checksum->tables->len + 1;
@@ -256,7 +257,7 @@ static int take_row(sqlipc_cursor *cursor, bool is_row, void *userdata) {
         if (checksum->n_listed < checksum->tables->len)
                 return -ESTALE;
         if (number < (int64_t) checksum->n_begun || number > (int64_t) checksum->tables->len)
-                return -EBADMSG; /* no order that was asked for */
+                return -EBADMSG; /* not the requested order */
         begin_tables(checksum, (guint) number);
         table = table_at(checksum, (guint) number - 1);
         g_array_set_size(checksum->values, (guint) table->n_columns + 1);
@@ -294,7 +295,7 @@ static int append_one_by_one(Checksum *checksum) {
         return r;
 }
 
-/* ---- The answer --------------------------------------------------------------------------------------------------- */
+/* ---- The result --------------------------------------------------------------------------------------------------- */
 
 static int attempt(Checksum *checksum, const ChecksumOptions *options, const SnapshotLimits *limits) {
         g_autofree char *sql = NULL;
@@ -345,7 +346,7 @@ int checksum_append(Shell *shell, const ChecksumOptions *options, GString *text)
         };
         int r;
 
-        gcry_check_version(NULL); /* initialises the library, unless libsystemd did */
+        gcry_check_version(NULL); /* initializes the library, unless libsystemd has done so */
         if (gcry_md_open(&checksum.hash, algorithm, 0) != 0) {
                 shell_complain(shell, "libgcrypt does not have SHA3 of %u bits", options->bits);
                 return -EOPNOTSUPP;

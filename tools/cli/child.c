@@ -13,10 +13,10 @@
 
 #include "interrupt.h"
 
-/* What ends us leaves it so long to put the terminal in order. */
+/* The time that a child gets to restore the terminal when we must exit. */
 enum { LEAVE_MSEC = 1000 };
 
-/* What we block, and SIGPIPE that we ignore, are ours; what is ignored by whoever started us stays so. */
+/* Restores our blocked signals and SIGPIPE for the child; signals that were ignored when we started stay ignored. */
 static int reset_signals(posix_spawnattr_t *attributes) {
         sigset_t none, ours;
         int r;
@@ -48,7 +48,7 @@ int child_start(const char *const *argv, const ChildFiles *files, pid_t *ret) {
         posix_spawn_file_actions_t actions;
         int r;
 
-        (void) fflush(stdout); /* what we wrote comes before what it writes */
+        (void) fflush(stdout); /* our output must come before the child's */
         r = posix_spawnattr_init(&attributes);
         if (r != 0)
                 return -r;
@@ -71,7 +71,7 @@ static int reap(pid_t pid) {
         while (waitpid(pid, &status, 0) < 0)
                 if (errno != EINTR)
                         return -errno;
-        (void) interrupt_take(); /* it was the program's */
+        (void) interrupt_take(); /* it was meant for the child */
         return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Commands about data: what tables there are, and what they look like. */
+/* Commands about data: list tables and other objects, and describe them. */
 #include <errno.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 /* ---- Lists of names ----------------------------------------------------------------------------------------------- */
 
-/* Where nobody says how wide the screen is. */
+/* The width of the screen if it is not known. */
 enum { SCREEN_WIDTH = 80, GAP = 2 };
 
 static int take_name(sqlipc_cursor *cursor, bool is_row, void *userdata) {
@@ -33,7 +33,7 @@ static size_t name_width(const char *name) {
         return format_shown_width(name, strlen(name));
 }
 
-/* Unless the user chose a mode: in columns from top to bottom, each as wide as the longest name: as sqlite3's .tables. */
+/* Appends names in columns from top to bottom, each as wide as the longest name, as sqlite3's .tables does. */
 static void append_columns(GString *text, const GPtrArray *names, size_t screen) {
         size_t widest = 0, n_columns, n_lines;
 
@@ -52,8 +52,8 @@ static void append_columns(GString *text, const GPtrArray *names, size_t screen)
         }
 }
 
-/* What psql's users write is a pattern of GLOB; it fits in any case of letters, as one of LIKE does. `operand`: the pattern,
- * as it stands in the SQL. */
+/* Makes a condition for a pattern of LIKE, or of GLOB, which psql's users write; GLOB also ignores the case of letters here.
+ * `operand`: the pattern as it is written in the SQL. */
 static char *fits(const char *column, const char *pattern, const char *operand) {
         if (strpbrk(pattern, "*?["))
                 return g_strdup_printf("lower(%s) GLOB lower(%s)", column, operand);
@@ -62,7 +62,7 @@ static char *fits(const char *column, const char *pattern, const char *operand) 
 
 #define NAMES_SQL "SELECT name FROM sqlite_schema WHERE %s AND %s ORDER BY 1"
 
-/* As any result, in the mode that the user chose. */
+/* Prints names as a result, in the mode that the user chose. */
 static int print_names(Shell *shell, const char *condition, const char *column, const char *pattern) {
         g_autoptr(GString) literal = g_string_new(NULL);
         g_autofree char *fit = NULL, *sql = NULL;
@@ -88,7 +88,8 @@ static int print_names_in_columns(Shell *shell, const char *condition, const cha
         return answer_text(shell, text->str);
 }
 
-/* Names of what `condition` says, if the pattern fits the column. */
+/* Lists the names of objects that meet `condition`, if the pattern matches `column`. In columns, unless the user chose a
+ * mode. */
 static int list_names(Shell *shell, const char *condition, const char *column, const char *pattern) {
         if (shell->settings.mode_chosen)
                 return print_names(shell, condition, column, pattern ?: "%");
@@ -145,7 +146,8 @@ static int take_column(sqlipc_cursor *cursor, bool is_row, void *userdata) {
         return 0;
 }
 
-/* What a view or a virtual table has for columns stands in no SQL. A broken one has none: nothing to complain about. */
+/* Appends the columns of a view or a virtual table as a comment, because its SQL does not list them. A broken one has none,
+ * which is not an error. */
 static int append_fake_columns(Shell *shell, GString *sql, const char *name) {
         const sqlipc_parameter parameter = { .struct_size = sizeof parameter, .type = SQLIPC_TEXT,
                                              .bytes = name, .size = strlen(name) };
@@ -156,7 +158,8 @@ static int append_fake_columns(Shell *shell, GString *sql, const char *name) {
         query.parameters = &parameter;
         query.n_parameters = 1;
         r = query_execute(&query);
-        if (r < 0 && r != -EINVAL && r != -EPERM) /* a view may refer to what is not there, or not for us: no columns then */
+        if (r < 0 && r != -EINVAL && r != -EPERM) /* a view may refer to objects that do not exist, or that we may not read:
+                                                   * no columns then */
                 return query_settle(&query, r);
         if (r < 0 || columns->len == 0)
                 return 0;
@@ -177,7 +180,7 @@ static int append_item(Shell *shell, GString *text, const SchemaItem *item, bool
         return r;
 }
 
-/* As it is, but to a terminal. */
+/* Writes lines; escaped on a terminal, otherwise unchanged. */
 static int write_lines(Shell *shell, const GString *text) {
         g_autoptr(GString) shown = g_string_new(NULL);
 
@@ -238,7 +241,7 @@ static int note_table(sqlipc_cursor *cursor, bool is_row, void *userdata) {
         return 0;
 }
 
-/* The tables of ANALYZE as sqlite3 writes them: reading them back has it load them. */
+/* Writes the tables of ANALYZE as sqlite3 does: a shell that reads the output back also loads the statistics. */
 static int write_statistics(Shell *shell, const GPtrArray *tables, FILE *file) {
         RenderOptions options = query_render_options(shell, file);
         int r = 0;
@@ -276,9 +279,9 @@ static int run_fullschema(Shell *shell, const Command *command, char **arguments
         return r < 0 ? r : answer_end(shell, write_statistics(shell, tables, file));
 }
 
-/* ---- The others --------------------------------------------------------------------------------------------------- */
+/* ---- Other commands ----------------------------------------------------------------------------------------------- */
 
-/* CREATE statements of a table or view, and of all that belongs to it. */
+/* Writes the CREATE statements of a table or view, and of everything that belongs to it. */
 static int write_definitions(Shell *shell, const char *name) {
         const sqlipc_parameter parameter = { .struct_size = sizeof parameter, .type = SQLIPC_TEXT,
                                              .bytes = name, .size = strlen(name) };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Commands that take data away, or compare it: .dump, .export, .backup, .sha3sum. */
+/* Commands that copy data, or compare it: .dump, .export, .backup, .sha3sum. */
 #include <errno.h>
 #include <string.h>
 
@@ -15,7 +15,8 @@
 
 /* ---- .dump -------------------------------------------------------------------------------------------------------- */
 
-/* What is not exposed cannot be told from what is not there: who copies it should know. 1, 0, or a failure that was told. */
+/* Warns that a copy lacks what is not exposed, because a reader cannot tell this from missing data. Returns 1, 0, or an
+ * error, which has been reported. */
 static int say_exposed(Shell *shell) {
         int r = schema_is_exposed(shell);
 
@@ -65,7 +66,7 @@ static int begin_file(Shell *shell, TargetFile *target, const char *path, bool f
         return r;
 }
 
-/* `r`: how writing it went. */
+/* Keeps the file, or drops it if `r` is an error of writing it. */
 static int end_file(Shell *shell, TargetFile *target, const char *path, int r) {
         if (r < 0) {
                 target_file_drop(target);
@@ -88,7 +89,7 @@ static int begin_stream(Shell *shell, TargetFile *target, const char *path, bool
         return tell_unwritten(shell, path, r);
 }
 
-/* `r`: how it went, told if it is a failure. */
+/* Closes the stream and ends the file. `r`: the result of writing, which has been reported if it is an error. */
 static int end_stream(Shell *shell, TargetFile *target, const char *path, FILE *file, int r) {
         int w = ferror(file) ? -EIO : 0;
 
@@ -142,7 +143,7 @@ static void export_done(Export *export) {
         g_free(export->sql);
 }
 
-/* One word names a table; more are SQL. */
+/* Reads the source: one word names a table; more words are SQL. */
 static int read_source(Export *export, const char *rest) {
         const char *after = rest;
         int r = command_take_word(&after, &export->table);
@@ -229,7 +230,7 @@ static int export_query(Shell *shell, const Export *export) {
         g_autoptr(GString) sql = g_string_new(NULL);
 
         if (mode < 0) {
-                g_autofree char *known = g_strjoinv(", ", (char **) formats + 1); /* but --force */
+                g_autofree char *known = g_strjoinv(", ", (char **) formats + 1); /* without --force */
 
                 return command_fail(shell, -EINVAL, "format %s: it is one of %s", export->format, known);
         }

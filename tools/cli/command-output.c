@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Commands about what results look like, and where they go. */
+/* Commands for the format of results and their destination. */
 #include <errno.h>
 
 #include "answer.h"
@@ -25,7 +25,7 @@ static int run_width(Shell *shell, const Command *command, char **arguments) {
         return command_set(shell, "width", widths);
 }
 
-/* As in sqlite3's shell \t is a tab here without quotes, too. */
+/* As in sqlite3's shell, \t is a tab here even without quotes. */
 static int run_separator(Shell *shell, const Command *command, char **arguments) {
         const char *rest = arguments[1];
         bool is_quoted = *rest == '"' || *rest == '\'';

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Commands that run statements: again, over and over, from a file, from an editor, as a picture. */
+/* Commands that run statements: again, repeatedly, from a file, from an editor, as a chart. */
 #include <errno.h>
 #include <string.h>
 
@@ -13,12 +13,12 @@
 #include "sql-scan.h"
 #include "watch.h"
 
-/* Bytes of a saved query that a list on a terminal shows. */
+/* The bytes of a saved query that a list on a terminal shows. */
 enum { QUERY_SHOWN_MAX = 200 };
 
 /* ---- \g, \gx, \r -------------------------------------------------------------------------------------------------- */
 
-/* What is typed and not yet run, else what ran last. To be freed; NULL: nothing, which was told. */
+/* Returns the unfinished statement, else the last one that ran. The caller frees it; NULL: none, which has been reported. */
 static char *current_statement(Shell *shell) {
         const char *pending = shell->unit.pending;
 
@@ -29,7 +29,7 @@ static char *current_statement(Shell *shell) {
         return g_strdup(shell->statement);
 }
 
-/* For the commands that take the last statement. */
+/* Makes `sql` the last statement, for the commands that use it. */
 static void remember(Shell *shell, const char *sql) {
         char *copy = g_strdup(sql);
 
@@ -90,7 +90,7 @@ static const char *skip_blanks(const char *text) {
         return text + strspn(text, " \t");
 }
 
-/* A tenth of a second to a day. */
+/* Reads seconds, between 0.1 and a day. */
 static int take_seconds(const char **rest, uint64_t *ret_usec) {
         double seconds;
         char *end;
@@ -105,7 +105,7 @@ static int take_seconds(const char **rest, uint64_t *ret_usec) {
         return 0;
 }
 
-/* The word behind an option. 1; 0: the option does not stand there; -EINVAL: there is no word. */
+/* Reads the argument of an option. Returns 1; 0: the option is not there; -EINVAL: it has no argument. */
 static int take_option(const char **rest, const char *option, char **ret) {
         if (!starts_with_word(*rest, option))
                 return 0;
@@ -167,8 +167,8 @@ static int run_save(Shell *shell, const Command *command, char **arguments) {
         return complain_of(shell, r, name, message);
 }
 
-/* Words of NAME=VALUE: a value in quotes may have blanks. '...' keeps its quotes, for parameter.h; "..." loses them. To be
- * freed; NULL: a quote is open. */
+/* Reads one NAME=VALUE; a value in quotes may contain blanks. '...' keeps its quotes, for parameter.h; "..." loses them. The
+ * caller frees it; NULL: a quote is open. */
 static char *take_assignment(const char **rest) {
         g_autoptr(GString) word = g_string_new(NULL);
         const char *p = *rest;
@@ -184,7 +184,7 @@ static char *take_assignment(const char **rest) {
         return quote ? NULL : g_string_free(g_steal_pointer(&word), FALSE);
 }
 
-/* Into `given`, and into `parameters` in place of what was there. */
+/* Reads the parameters into `given`, and into `parameters`, in which they replace earlier values. */
 static int take_parameters(Shell *shell, const Command *command, const char *rest, ParameterList *given,
                            ParameterList *parameters) {
         while (*rest) {
@@ -196,12 +196,12 @@ static int take_parameters(Shell *shell, const Command *command, const char *res
                 if (parameter_list_add(given, word, &message) < 0)
                         return complain_of(shell, -EINVAL, name, message);
                 parameter_list_unset(parameters, name);
-                (void) parameter_list_add(parameters, word, &message); /* as above */
+                (void) parameter_list_add(parameters, word, &message); /* the call above has checked it */
         }
         return 0;
 }
 
-/* The parameters hold for this run alone. */
+/* Runs the text with parameters that hold for this run only. */
 static int run_text(Shell *shell, const char *sql, const char *path, ParameterList *parameters) {
         ParameterList *before = shell->parameters;
         int r;
@@ -215,7 +215,7 @@ static int run_text(Shell *shell, const char *sql, const char *path, ParameterLi
         return r;
 }
 
-/* Who misspells a parameter has NULL in its place. */
+/* Reports a parameter that no statement uses: a misspelled name would otherwise silently leave NULL in its place. */
 static int tell_unused(Shell *shell, const char *name, ParameterList *given, const ParameterList *parameters) {
         const char *unused;
 
@@ -245,7 +245,7 @@ static int run_run(Shell *shell, const Command *command, char **arguments) {
         return r < 0 ? r : tell_unused(shell, name, given, parameters);
 }
 
-/* On a terminal as much as a line takes; elsewhere all of it, newlines as \n. */
+/* Appends a query: on a terminal only the beginning of its first line; elsewhere all of it, with newlines as \n. */
 static void append_query(GString *text, const char *sql, bool on_terminal) {
         size_t size = strlen(sql), shown = on_terminal ? strcspn(sql, "\n") : size;
 
@@ -286,7 +286,7 @@ static int run_forget(Shell *shell, const Command *command, char **arguments) {
 static const char *const chart_kinds[] = { "bar", "line", "hist", NULL }; /* by ChartKind */
 
 typedef struct ChartArguments {
-        int kind;   /* ChartKind; negative: not said */
+        int kind;   /* ChartKind; negative: none given */
         char *path; /* owned */
         char *sql;  /* owned; NULL: the last statement */
 } ChartArguments;
@@ -296,7 +296,7 @@ static void chart_arguments_done(ChartArguments *arguments) {
         g_free(arguments->sql);
 }
 
-/* 1: one was taken; 0: there is none; -EINVAL: there were two. */
+/* Returns 1: a kind was read; 0: there is none; -EINVAL: there were two. */
 static int take_chart_kind(const char **rest, ChartArguments *ret) {
         for (int kind = 0; chart_kinds[kind]; kind++)
                 if (starts_with_word(*rest, chart_kinds[kind])) {
@@ -321,7 +321,7 @@ static int take_chart_output(const char **rest, ChartArguments *ret) {
         return 1;
 }
 
-/* Behind the SQL an option is a comment to SQLite: it would be ignored, and no file made. */
+/* Reads the SQL, and an option after it: SQLite would take that for a comment, and no file would be made. */
 static int take_chart_sql(const char *rest, ChartArguments *ret) {
         size_t size = strlen(rest), position = 0, end = size;
         SqlToken token, last = {};
@@ -349,7 +349,7 @@ static bool is_query(const char *text) {
 
         do
                 if (!sql_scan_next(text, size, &position, &token))
-                        return true; /* nothing, or a comment */
+                        return true; /* there is no text, or only a comment */
         while (token.type == SQL_SPACE || token.type == SQL_COMMENT);
         for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
                 if (sql_token_is(text, &token, words[i]))
@@ -357,7 +357,7 @@ static bool is_query(const char *text) {
         return false;
 }
 
-/* In any order, and then SQL. */
+/* Reads the arguments: the kind and the option in any order, then SQL. */
 static int take_chart_arguments(Shell *shell, const Command *command, const char *rest, ChartArguments *ret) {
         int r;
 

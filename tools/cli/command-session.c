@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Commands about whom we talk to: buses, databases, who we are there and what we may. */
+/* Commands about the connection: buses, databases, our identity and rights there. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,7 +45,7 @@ static int read_detail(sd_bus_message *m, Value values[static N_COLUMNS]) {
         return sd_bus_message_skip(m, "v");
 }
 
-/* The a{sv} of a database. */
+/* Reads the a{sv} of a database. */
 static int read_details(sd_bus_message *m, Value values[static N_COLUMNS]) {
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
@@ -57,7 +57,7 @@ static int read_details(sd_bus_message *m, Value values[static N_COLUMNS]) {
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-/* 1: a row; 0: the end. */
+/* Returns 1: a row; 0: the end. */
 static int read_database(const Shell *shell, sd_bus_message *m, Value values[static N_COLUMNS]) {
         const char *name, *object;
         int r = sd_bus_message_enter_container(m, 'r', "soa{sv}");
@@ -145,7 +145,7 @@ static bool take_value(const char *argument, const char *name, char **ret) {
         return true;
 }
 
-/* As the options of the command line. */
+/* Parses the same options as the command line. */
 static int read_choice(char **arguments, BusChoice *ret) {
         bool system = false, user = false;
 
@@ -169,7 +169,7 @@ static int ignore_database(const sqlipc_database *database, void *userdata) {
         return 1;
 }
 
-/* Whether somebody answers there. */
+/* Checks that the service answers on the bus. */
 static int try_bus(Shell *shell) {
         sqlipc_connection *connection;
         int r = session_connect(&shell->session, &connection);
@@ -177,7 +177,7 @@ static int try_bus(Shell *shell) {
         return r < 0 ? r : sqlipc_list_databases(connection, ignore_database, NULL);
 }
 
-/* What was open stays open where the new bus has it, too. */
+/* Opens the same database on the new bus, if that has it. */
 static void reopen(Shell *shell) {
         g_autofree char *name = g_strdup(shell->session.database), *bus = session_describe_bus(&shell->session);
 
@@ -207,7 +207,7 @@ static int run_connect(Shell *shell, const Command *command, char **arguments) {
         return 0;
 }
 
-/* ---- The others --------------------------------------------------------------------------------------------------- */
+/* ---- Other commands ----------------------------------------------------------------------------------------------- */
 
 static int run_status(Shell *shell, const Command *command, char **arguments) {
         (void) command, (void) arguments;

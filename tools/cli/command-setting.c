@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Commands that set (command-setting.h). */
+/* Commands for settings (command-setting.h). */
 #include "command-setting.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ int command_set(Shell *shell, const char *name, const char *value) {
         return 0;
 }
 
-/* psql's habit: \x and \timing turn. */
+/* Toggles an on/off setting, as psql's \x and \timing do. */
 static int turn(Shell *shell, const char *name, const char *value) {
         const char *other = g_str_equal(value, "on") ? "off" : "on";
         int r = command_set(shell, name, other);

@@ -95,7 +95,7 @@ static void append_blob_literal(GString *text, const char *bytes, size_t size) {
         sink_flush(&sink);
 }
 
-/* As parameter.h reads it, except that a long text or BLOB is cut on a terminal. */
+/* Appends a literal in the format that parameter.h reads, except that a long text or BLOB is cut on a terminal. */
 static void append_literal(GString *text, const sqlipc_parameter *parameter, bool on_terminal) {
         char number[FORMAT_NUMBER_SIZE];
 
@@ -139,7 +139,8 @@ static int list_parameters(Shell *shell) {
         return answer_text(shell, text->str);
 }
 
-/* `value` stands as it was typed: '12' is text, as on the command line. sqlite3's habit "'12'" is read as well. */
+/* Sets a parameter. `value` is the verbatim text: '12' is text, as on the command line. The form "'12'" of sqlite3's users
+ * is accepted as well. */
 static int set_parameter(Shell *shell, const char *name, const char *value) {
         g_auto(GStrv) words = NULL;
         g_autofree char *message = NULL;
@@ -212,7 +213,7 @@ static int start_writer(const char *command, FILE **ret, pid_t *ret_pid) {
                 (void) close(pipe_fds[0]);
                 return r;
         }
-        *ret = fdopen(pipe_fds[0], "r"); /* GLib ends programs that have no memory, and nothing else can fail here */
+        *ret = fdopen(pipe_fds[0], "r"); /* the only possible failure is lack of memory, which ends programs of GLib */
         g_assert(*ret);
         return 0;
 }
@@ -227,7 +228,7 @@ static int read_command(Shell *shell, const char *target) {
         if (r < 0)
                 return command_fail(shell, r, "%s: %s", target, g_strerror(-r));
         r = read_script(shell, file, target);
-        if (r == -ECANCELED) /* a Ctrl-C may have come before it was there to have it */
+        if (r == -ECANCELED) /* a Ctrl-C may have come before the command could receive it */
                 (void) kill(pid, SIGTERM);
         status = child_wait(pid, -1);
         if (status == 0 || r < 0)

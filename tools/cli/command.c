@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finding, splitting and running dot-commands, see command.h. */
+/* Finds, splits and runs dot-commands, see command.h. */
 #include "command.h"
 
 #include <errno.h>
@@ -49,10 +49,10 @@ const Command *const *command_list(size_t *ret_n) {
         return (const Command *const *) list->pdata;
 }
 
-/* ---- What was meant ----------------------------------------------------------------------------------------------- */
+/* ---- The nearest name --------------------------------------------------------------------------------------------- */
 
-/* The command or alias that is nearest to `name`; NULL where nothing is near. Aliases of a letter or two are near to
- * everything, so they must be hit; that of psql with a "+" behind it is one. */
+/* Returns the command or alias that is nearest to `name`; NULL if none is near. Aliases of one or two letters are near to
+ * everything, so they must match exactly, except that a "+" after a psql alias is ignored. */
 static char *nearest_name(const char *name) {
         Nearest nearest = nearest_begin(name + 1);
         g_autofree char *bare = g_strndup(nearest.word, strcspn(nearest.word, "+"));
@@ -97,7 +97,7 @@ static const Command *find_alias(const char *alias) {
         return NULL;
 }
 
-/* By its beginning; `candidates` gets the names of all that begin so, with their dots. */
+/* Finds a command by its prefix; `candidates` gets the names of all matches, with their dots. */
 static const Command *find_name(const char *name, GString *candidates) {
         const Command *found = NULL, *preferred = NULL;
         size_t n, n_found = 0;
@@ -133,7 +133,7 @@ static bool is_blank(char c) {
         return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Up to three octal digits; a NUL cannot be in an argument, and stays away. */
+/* Reads up to three octal digits; skips a NUL, which an argument cannot contain. */
 static const char *append_octal(GString *word, const char *p) {
         unsigned value = 0;
 
@@ -144,7 +144,7 @@ static const char *append_octal(GString *word, const char *p) {
         return p;
 }
 
-/* What a backslash means within "...": `p` is behind it. Returns what follows. */
+/* Reads an escape inside "..."; `p` is after the backslash. Returns the position after it. */
 static const char *append_escape(GString *word, const char *p) {
         static const char letters[] = "abfnrtv", meanings[] = "\a\b\f\n\r\t\v";
         const char *letter = strchr(letters, *p);
@@ -155,7 +155,7 @@ static const char *append_escape(GString *word, const char *p) {
         return p + 1;
 }
 
-/* `*p` is the opening quote. Returns what follows the closing one, NULL where there is none. */
+/* Reads a quoted word; `*p` is the opening quote. Returns the position after the closing quote, NULL if there is none. */
 static const char *append_quoted(GString *word, const char *p) {
         char quote = *p++;
 
@@ -207,7 +207,7 @@ int command_split(const char *line, char ***ret_arguments) {
         return 0;
 }
 
-/* The name, and the rest of the line as it stands but for blanks around it. */
+/* Splits a line into the name, and the rest verbatim, without blanks around it. */
 static char **split_name(const char *line) {
         size_t n_name = 0;
         char **arguments = g_new0(char *, 3);
@@ -265,8 +265,8 @@ static bool takes_number(const Command *command, char **arguments) {
         return n >= command->n_min && (command->n_max < 0 || command->takes_rest || n <= command->n_max);
 }
 
-/* Who ends commands as statements are ended gets what was meant, as in psql. In text, in the name of a file and in quotes
- * a semicolon stands for itself. */
+/* Removes a semicolon at the end, which users type as in SQL; psql does so, too. Text, file names and quoted arguments keep
+ * theirs. */
 static char *without_semicolon(const Command *command, const char *line) {
         static const char ends[] = "; \t\n\v\f\r";
         ArgumentKind kind = command->kinds[0];
@@ -311,6 +311,6 @@ int command_run(Shell *shell, const Unit *unit) {
         if (!takes_number(command, arguments))
                 return command_misuse(shell, command);
         r = command->run(shell, command, arguments);
-        shell->took_pending = command->takes_pending; /* behind all that it ran itself */
+        shell->took_pending = command->takes_pending; /* set last, because the command may have run other commands */
         return r;
 }

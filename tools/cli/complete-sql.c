@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Where in SQL a cursor is, see complete-sql.h. Pure.
+ * Analyzes the SQL around the cursor, see complete-sql.h. Pure.
  *
- * The tokens of the statement, without blanks and comments, with one of no size for the cursor: the word that is typed
- * there is none of them. What follows FROM, JOIN, INTO and UPDATE, and in a FROM clause a comma, is a table. Parentheses
- * are told apart for commas alone: a name of an inner query is offered in the outer one too, which is more than SQL
- * allows, and no harm.
+ * The statement is a list of tokens without blanks and comments. A token of size 0 marks the cursor; the word that is being
+ * typed is not among the tokens. A name after FROM, JOIN, INTO and UPDATE, and after a comma in a FROM clause, is a table.
+ * Parentheses are only distinguished for commas: a name of an inner query is also offered in the outer one. SQL does not
+ * allow that, but it does no harm.
  */
 #include "complete-sql.h"
 
@@ -17,12 +17,12 @@
 typedef struct Statement {
         const char *text;
         GArray *tokens; /* SqlToken */
-        size_t cursor;  /* which of them is the cursor's */
+        size_t cursor;  /* index of the cursor's token */
 } Statement;
 
 typedef struct Table {
-        char *name, *alias; /* owned; .alias is .name where there is none */
-        size_t position;    /* its token */
+        char *name, *alias; /* owned; .alias equals .name if there is none */
+        size_t position;    /* index of its token */
         unsigned depth;     /* of parentheses */
 } Table;
 
@@ -31,21 +31,21 @@ static void clear_table(void *table) {
         g_free(((Table *) table)->alias);
 }
 
-/* A query in parentheses that can be read as a table: of WITH, or in a FROM clause. */
+/* A query in parentheses that can be read as a table: in WITH, or in a FROM clause. */
 typedef struct Query {
-        char *name;     /* owned; NULL: it has none */
+        char *name;     /* owned; NULL: no name */
         bool is_common; /* of WITH */
-        size_t list;    /* the "(" of its column list; 0: it has none */
+        size_t list;    /* the "(" of its column list; 0: no list */
         size_t start;   /* its "(" */
         unsigned depth; /* of parentheses, within it */
-        bool visited;   /* its columns are known; without this a query that reads itself would never end */
+        bool visited;   /* its columns were added; prevents an endless recursion into a query that reads itself */
 } Query;
 
 static void clear_query(void *query) {
         g_free(((Query *) query)->name);
 }
 
-/* NULL past either end. */
+/* Returns NULL beyond both ends. */
 static const SqlToken *token_at(const Statement *statement, size_t i) {
         return i < statement->tokens->len ? &g_array_index(statement->tokens, SqlToken, i) : NULL;
 }
@@ -71,7 +71,7 @@ static bool is_name(const Statement *statement, size_t i) {
         return token && (token->type == SQL_NAME || token->type == SQL_QUOTED);
 }
 
-/* A name without its quotes; what is doubled in it stands for one. `size`: without the closing quote. */
+/* Returns a name without its quotes, with doubled quotes made single. `size`: without the closing quote. */
 static char *unquote(const char *text, size_t size, char quote) {
         GString *name = g_string_sized_new(size);
 
@@ -98,8 +98,8 @@ static bool counts(const SqlToken *token) {
         return token->type != SQL_SPACE && token->type != SQL_COMMENT;
 }
 
-/* The tokens before the cursor, of its statement. The last one may be the word that is typed: false where the cursor is in
- * something that has no names. */
+/* Reads the tokens of the statement before the cursor. The last one may be the word that is being typed. Returns false if
+ * the cursor is inside something that contains no names. */
 static bool read_before(Statement *statement, size_t cursor, SqlToken *ret_word) {
         size_t position = 0;
         SqlToken token = {};
@@ -138,18 +138,18 @@ typedef struct TableReader {
         const Statement *statement;
         GArray *tables;      /* Table */
         GArray *queries;     /* Query */
-        bool expected;       /* a table comes next */
-        bool at_cursor;      /* it does where the cursor is */
+        bool expected;       /* the next token is a table */
+        bool at_cursor;      /* a table is expected at the cursor */
         unsigned depth;      /* of parentheses */
         unsigned cursor_depth;
-        uint64_t from;       /* a bit for each depth: a FROM clause goes on there */
+        uint64_t from;       /* a bit for each depth: a FROM clause is open there */
 } TableReader;
 
 static uint64_t depth_bit(const TableReader *reader) {
         return reader->depth < 64 ? (uint64_t) 1 << reader->depth : 0;
 }
 
-/* The ")" that belongs to the "(" at `open`; past the last token if there is none. */
+/* Returns the ")" that matches the "(" at `open`; past the last token if there is none. */
 static size_t closing(const Statement *statement, size_t open) {
         size_t depth = 0, i = open;
 
@@ -161,7 +161,7 @@ static size_t closing(const Statement *statement, size_t open) {
         return i;
 }
 
-/* name AS (, name(columns) AS ( */
+/* Reads name AS ( or name(columns) AS ( of a WITH clause. */
 static void read_common_table(TableReader *reader, size_t i) {
         static const char *const before[] = { "WITH", "RECURSIVE", ",", NULL };
         const Statement *statement = reader->statement;
@@ -185,7 +185,7 @@ static void read_common_table(TableReader *reader, size_t i) {
         g_array_append_val(reader->queries, query);
 }
 
-/* (SELECT ...) [[AS] name], where a table is expected. */
+/* Reads (SELECT ...) [[AS] name] at a position that expects a table. */
 static void read_subquery(TableReader *reader, size_t i) {
         static const char *const beginnings[] = { "SELECT", "WITH", "VALUES", NULL };
         const Statement *statement = reader->statement;
@@ -199,7 +199,7 @@ static void read_subquery(TableReader *reader, size_t i) {
         g_array_append_val(reader->queries, query);
 }
 
-/* [schema.]name [[AS] alias]. Returns the last token of it. */
+/* Reads [schema.]name [[AS] alias]. Returns its last token. */
 static size_t read_table(TableReader *reader, size_t i) {
         const Statement *statement = reader->statement;
         Table table;
@@ -221,7 +221,7 @@ static size_t read_table(TableReader *reader, size_t i) {
         return i;
 }
 
-/* A keyword or an operator: whether a table comes next. */
+/* Reads a keyword or an operator, and decides whether a table comes next. */
 static void read_word(TableReader *reader, size_t i) {
         static const char *const before_table[] = { "FROM", "JOIN", "INTO", "UPDATE", NULL };
         static const char *const after_from[] = {
@@ -268,7 +268,7 @@ static void read_tables(TableReader *reader) {
 
 /* ---- Columns ------------------------------------------------------------------------------------------------------ */
 
-/* Takes `name`. */
+/* Takes ownership of `name`. */
 static void add_once(GPtrArray *names, char *name) {
         if (g_ptr_array_find_with_equal_func(names, name, g_str_equal, NULL))
                 g_free(name);
@@ -276,7 +276,7 @@ static void add_once(GPtrArray *names, char *name) {
                 g_ptr_array_add(names, name);
 }
 
-/* Whether a value or a name ends with this token. */
+/* Returns true if a value or a name ends with this token. */
 static bool ends_operand(const Statement *statement, size_t i) {
         static const char *const values[] = {
                 ")", "NULL", "END", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", NULL,
@@ -302,7 +302,7 @@ static bool is_called(const char *name, const char *other) {
         return name && g_ascii_strcasecmp(name, other) == 0;
 }
 
-/* A table of the database, or of WITH. */
+/* Adds the columns of a table of the database, or of WITH. */
 static void add_table_columns(const TableReader *reader, const char *name, SqlPlace *place) {
         bool is_common = false;
 
@@ -318,8 +318,8 @@ static void add_table_columns(const TableReader *reader, const char *name, SqlPl
                 add_once(place->tables, g_strdup(name));
 }
 
-/* A star stands for the columns of the tables and queries in the FROM clause of `query`; `name`: of the one that goes by
- * that name, NULL: of all. */
+/* Adds the columns of a star: those of the tables and queries in the FROM clause of `query`. `name`: only of the one with
+ * that name or alias; NULL: of all. */
 static void add_star(const TableReader *reader, const Query *query, const char *name, SqlPlace *place) {
         size_t end = closing(reader->statement, query->start);
 
@@ -339,7 +339,8 @@ static void add_star(const TableReader *reader, const Query *query, const char *
         }
 }
 
-/* A value of the result, tokens [first, end): star, name.star, value AS name, value name, column, or one without a name. */
+/* Adds the name of a result column, tokens [first, end): a star, name.star, value AS name, value name, a column, or a value
+ * without a name. */
 static void add_result(const TableReader *reader, const Query *query, size_t first, size_t end, SqlPlace *place) {
         const Statement *statement = reader->statement;
         size_t n = end - first, last = end - 1;
@@ -360,7 +361,7 @@ static size_t skip_parentheses(const Statement *statement, size_t i) {
         return is_word(statement, i, "(") ? MIN(closing(statement, i) + 1, statement->tokens->len) : i + 1;
 }
 
-/* Those of the column list, else of the first SELECT. */
+/* Adds the columns of the query: of its column list, else of its first SELECT. */
 static void add_query_columns(const TableReader *reader, Query *query, SqlPlace *place) {
         static const char *const after_result[] = {
                 "FROM", "WHERE", "GROUP", "HAVING", "WINDOW", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT", NULL,
@@ -390,7 +391,7 @@ static void add_query_columns(const TableReader *reader, Query *query, SqlPlace 
                 add_result(reader, query, first, i, place);
 }
 
-/* CAST(value AS type): what follows AS is no name. */
+/* Returns true for CAST(value AS type), in which the word after AS is not a name. */
 static bool is_cast(const Statement *statement, size_t as) {
         size_t depth = 0;
 
@@ -402,7 +403,7 @@ static bool is_cast(const Statement *statement, size_t as) {
         return false;
 }
 
-/* value AS name, (SELECT ...) AS name, and the columns of the queries */
+/* Adds names that the statement makes: value AS name, (SELECT ...) AS name, and the columns of its queries. */
 static void add_made_names(const TableReader *reader, SqlPlace *place) {
         const Statement *statement = reader->statement;
 
@@ -413,7 +414,7 @@ static void add_made_names(const TableReader *reader, SqlPlace *place) {
                 add_query_columns(reader, &g_array_index(reader->queries, Query, i), place);
 }
 
-/* ---- The place ---------------------------------------------------------------------------------------------------- */
+/* ---- The cursor --------------------------------------------------------------------------------------------------- */
 
 static bool is_beginning(const Statement *statement) {
         size_t i = 0;
@@ -425,7 +426,7 @@ static bool is_beginning(const Statement *statement) {
         return statement->cursor == i;
 }
 
-/* Behind "name.": the columns of what goes by that name. */
+/* Adds the columns after "name.": those of the table or query of that name. */
 static unsigned columns_of(const TableReader *reader, SqlPlace *place) {
         const Statement *statement = reader->statement;
         g_autofree char *name = name_of(statement, statement->cursor - 2);
@@ -467,12 +468,12 @@ static void take_tables(const TableReader *reader, SqlPlace *place) {
         }
 }
 
-/* A name that is made up here cannot be known. */
+/* Returns true if a new name is defined here, for which there are no candidates. */
 static bool is_new_name(const Statement *statement) {
         return is_word(statement, statement->cursor - 1, "AS") && !is_word(statement, statement->cursor - 2, ")");
 }
 
-/* PRAGMA [schema.]name, and what it is about: a table, for most that take an argument. */
+/* Completes PRAGMA [schema.]name, and its argument, which is a table for most of them. */
 static unsigned of_pragma(const Statement *statement) {
         static const char *const before_argument[] = { "(", "=", NULL };
 
@@ -496,7 +497,7 @@ static unsigned what_is_wanted(const Statement *statement, const TableReader *re
                 g_ptr_array_set_size(place->tables, 0);
                 return WANTS_TABLES | WANTS_NAMES | (is_word(statement, statement->cursor - 1, "(") ? WANTS_BEGINNINGS : 0);
         }
-        if (ends_operand(statement, statement->cursor - 1)) /* only a keyword, or an operator, goes on */
+        if (ends_operand(statement, statement->cursor - 1)) /* only a keyword or an operator can follow */
                 return WANTS_KEYWORDS;
         add_made_names(reader, place);
         if (place->tables->len == 0)
@@ -506,7 +507,7 @@ static unsigned what_is_wanted(const Statement *statement, const TableReader *re
         return WANTS_COLUMNS | WANTS_NAMES | WANTS_FUNCTIONS | WANTS_KEYWORDS;
 }
 
-/* As the word begins, else as the statement does. */
+/* Returns true if the word, or else the statement, begins in small letters. */
 static bool uses_small_letters(const Statement *statement, const char *word) {
         const SqlToken *first = token_at(statement, 0);
 

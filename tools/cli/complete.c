@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What could stand at the cursor, see complete.h. */
+/* Makes completion candidates, see complete.h. */
 #include "complete.h"
 
 #include <string.h>
@@ -12,13 +12,14 @@
 #include "sql-keyword.h"
 #include "sql-scan.h"
 
-/* What was found, each once, in the order of what is likely. */
+/* The candidates found, without duplicates, most likely first. */
 typedef struct Candidates {
         GPtrArray *list;  /* char *, owned */
         GHashTable *seen; /* borrows from .list */
 } Candidates;
 
-/* Readline shows a control of ASCII as ^[, and writes all else to the terminal as it is. */
+/* Returns false if the text must not be shown: readline escapes ASCII controls as ^[, but writes other controls
+ * unchanged. */
 static bool can_be_shown(const char *text) {
         if (!g_utf8_validate(text, -1, NULL))
                 return false;
@@ -28,7 +29,7 @@ static bool can_be_shown(const char *text) {
         return true;
 }
 
-/* Takes `text` over. */
+/* Takes ownership of `text`. */
 static void add(Candidates *candidates, char *text) {
         if (!can_be_shown(text) || g_hash_table_contains(candidates->seen, text)) {
                 g_free(text);
@@ -50,7 +51,7 @@ static char *in_case(const SqlPlace *place, const char *word) {
         return place->small ? g_ascii_strdown(word, -1) : g_ascii_strup(word, -1);
 }
 
-/* A name that can be called as it stands; "->" is a function too. */
+/* Adds functions whose names can be called without quotes; "->" is a function, too. */
 static void add_functions(Candidates *candidates, const SqlPlace *place, const char *const *names) {
         for (; *names; names++)
                 if (sql_place_matches(place, *names) && (g_ascii_isalpha(**names) || **names == '_')) {
@@ -60,7 +61,7 @@ static void add_functions(Candidates *candidates, const SqlPlace *place, const c
                 }
 }
 
-/* Words of a window's frame, which stands in parentheses. */
+/* Returns true for words of a window's frame, which are only valid in parentheses. */
 static bool is_frame_word(const char *word) {
         static const char *const words[] = {
                 "EXCLUDE", "FOLLOWING", "GROUPS", "OTHERS", "PRECEDING", "RANGE", "ROWS", "TIES", "UNBOUNDED", NULL,
@@ -104,7 +105,7 @@ static void complete_sql(Shell *shell, Candidates *candidates, const char *text,
                 add_names(candidates, &place, catalog_tables(shell->catalog));
         if (place.wants & WANTS_FUNCTIONS)
                 add_functions(candidates, &place, catalog_functions(shell->catalog));
-        if (place.wants & WANTS_KEYWORDS) /* "com" is Composer here, and never COMMIT */
+        if (place.wants & WANTS_KEYWORDS) /* only reading ones: "com" completes to Composer, never to COMMIT */
                 add_keywords(candidates, &place, sql_reading_keywords());
         if (place.wants & WANTS_BEGINNINGS)
                 add_beginnings(candidates, &place);
@@ -113,12 +114,12 @@ static void complete_sql(Shell *shell, Candidates *candidates, const char *text,
 
 /* ---- Commands ----------------------------------------------------------------------------------------------------- */
 
-/* A line that is a command, cut at the cursor. */
+/* The line of a command, cut off at the cursor. */
 typedef struct CommandLine {
         const char *text;
-        size_t start, cursor; /* of the command; of .text */
-        size_t word;          /* where the word under the cursor begins, with its quote */
-        size_t index;         /* which word it is; 0: the command's name */
+        size_t start, cursor; /* start: of the command; cursor: length of .text */
+        size_t word;          /* start of the word at the cursor, including its quote */
+        size_t index;         /* number of that word; 0: the command's name */
 } CommandLine;
 
 static size_t end_of_word(const char *text, size_t position, size_t end) {
@@ -148,7 +149,7 @@ static void find_word(CommandLine *line) {
         }
 }
 
-/* Words that begin as `typed` does, in any case of letters. */
+/* Adds words that begin with `typed`, in any case of letters. */
 static void add_words(Candidates *candidates, const char *typed, const char *const *words) {
         for (; words && *words; words++)
                 if (g_ascii_strncasecmp(*words, typed, strlen(typed)) == 0)
@@ -164,8 +165,8 @@ static void add_command(Candidates *candidates, const char *typed, const char *s
                 g_free(word);
 }
 
-/* With the sign that is typed: "." and "\" know the same names, and the latter those of psql too. None: as .help takes
- * them. */
+/* Adds commands, with the sign that was typed: both "." and "\" precede the same names, and "\" also psql's aliases. Without
+ * a sign, as for .help, names have none. */
 static void add_commands(Candidates *candidates, const char *typed) {
         char sign[2] = { *typed == '.' || *typed == '\\' ? *typed : '\0' };
         size_t n;
@@ -182,7 +183,7 @@ static void add_commands(Candidates *candidates, const char *typed) {
         }
 }
 
-/* As command_split() reads it back, if it has to. */
+/* Quotes a word, if necessary, so that command_split() restores it. */
 static char *quote_word(const char *word, bool as_it_stands) {
         char not_ascii[129] = "";
         g_autofree char *escaped = NULL;
@@ -208,7 +209,7 @@ static void add_file(Candidates *candidates, const char *folder, const char *nam
         add(candidates, quote_word(shown, as_it_stands));
 }
 
-/* Files of the folder that `typed` names, hidden ones if its last part begins so. */
+/* Adds the files of the folder that `typed` names; hidden ones only if its last part begins with ".". */
 static void add_files(Candidates *candidates, const char *typed, bool as_it_stands) {
         const char *slash = strrchr(typed, '/'), *name = slash ? slash + 1 : typed;
         g_autofree char *folder = g_strndup(typed, (size_t) (name - typed));
@@ -229,7 +230,7 @@ static void add_saved(Candidates *candidates, const char *typed) {
         add_words(candidates, typed, (const char *const *) names);
 }
 
-/* A table as an argument: quoted as such, not as SQL has it. */
+/* Adds tables as arguments: quoted as such, not as SQL. */
 static void add_tables(Shell *shell, Candidates *candidates, const char *typed) {
         const char *const *names = catalog_tables(shell->catalog);
 
@@ -238,7 +239,7 @@ static void add_tables(Shell *shell, Candidates *candidates, const char *typed) 
                         add(candidates, quote_word(*names, false));
 }
 
-/* Options of a command, as its usage shows them. True: there was one. */
+/* Adds options of a command, which are taken from its usage. Returns true if there was one. */
 static bool add_options(Candidates *candidates, const Command *command, const char *typed) {
         g_auto(GStrv) words = g_strsplit_set(command->arguments ?: "", "[]| ", -1);
 
@@ -283,7 +284,7 @@ static bool is_sql(ArgumentKind kind) {
         return kind == ARGUMENT_SQL || kind == ARGUMENT_TABLE_OR_SQL;
 }
 
-/* Where SQL begins among the arguments: behind the words before it, and behind a number (.watch 5 SELECT ...). */
+/* Finds the start of the SQL among the arguments: after the words before it, and after a number (.watch 5 SELECT ...). */
 static bool find_sql(const Command *command, const CommandLine *line, size_t *ret_start) {
         size_t position = line->start;
 
@@ -300,7 +301,7 @@ static bool find_sql(const Command *command, const CommandLine *line, size_t *re
         return position <= line->cursor;
 }
 
-/* What is typed of a word, without its quote. */
+/* Returns the typed part of a word, without its quote. */
 static char *typed_word(const CommandLine *line) {
         size_t start = line->word;
 
@@ -309,7 +310,7 @@ static char *typed_word(const CommandLine *line) {
         return g_strndup(line->text + start, line->cursor - start);
 }
 
-/* A file whose name stands as it is to the end of the line; or a word of a command for sh. */
+/* Completes a file whose name extends verbatim to the end of the line; else the last word of a command for sh. */
 static void complete_rest(Candidates *candidates, const CommandLine *line, size_t *ret_start) {
         size_t position = end_of_word(line->text, line->start, line->cursor);
 
@@ -353,16 +354,16 @@ static void complete_command(Shell *shell, Candidates *candidates, CommandLine *
         else if (find_sql(command, line, &sql)) {
                 if (kind == ARGUMENT_TABLE_OR_SQL && sql == line->word)
                         add_tables(shell, candidates, typed);
-                if (candidates->list->len > 0 && *typed) /* a table: no keyword begins so */
+                if (candidates->list->len > 0 && *typed) /* a table matches, so the word is not a keyword */
                         return;
                 complete_sql(shell, candidates, line->text + sql, line->cursor - sql, ret_start);
                 *ret_start += sql;
         }
 }
 
-/* ---- Either ------------------------------------------------------------------------------------------------------- */
+/* ---- SQL or a command --------------------------------------------------------------------------------------------- */
 
-/* Whether the cursor is in a command; `*ret_start`: of that, else of the statement. */
+/* Returns true if the cursor is in a command; `*ret_start`: the start of that, else of the statement. */
 static bool is_in_command(const char *text, size_t cursor, size_t *ret_start) {
         SqlExtent extent;
         size_t start = 0, size;

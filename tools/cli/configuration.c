@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The user's own files (configuration.h). */
+/* Reads the user's own files (configuration.h). */
 #include "configuration.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* From the library's columns to Value (cursor-values.h). */
+/* Converts the library's columns to Value (cursor-values.h). */
 #include "cursor-values.h"
 
 #include <glib.h>

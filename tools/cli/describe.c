@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a table or view looks like, see describe.h. */
+/* Describes a table or view, see describe.h. */
 #include "describe.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "query.h"
 #include "schema.h"
 
-/* ---- What it is --------------------------------------------------------------------------------------------------- */
+/* ---- The table or view -------------------------------------------------------------------------------------------- */
 
 #define RELATION_SQL                                                                                                    \
         "SELECT name, CASE WHEN type = 'view' THEN 'View'"                                                              \
@@ -50,9 +50,9 @@ static int find_relation(Shell *shell, const char *name, Relation *ret) {
 
 /* ---- Its columns -------------------------------------------------------------------------------------------------- */
 
-/* What columns may have, and how it is shown. */
+/* The attributes that columns may have, and how they are shown. */
 static const struct {
-        const char *has; /* of all of them: whether one has it */
+        const char *has; /* aggregate over all columns: > 0 if one has the attribute */
         const char *shown;
 } attributes[] = {
         { "max(\"notnull\")", "iif(\"notnull\", 'not null', '') AS \"null\"" },
@@ -64,7 +64,7 @@ static const struct {
 
 enum { ALL_ATTRIBUTES = (1 << G_N_ELEMENTS(attributes)) - 1 };
 
-/* `wanted`: a bit for each of the attributes. */
+/* Makes the SELECT of the columns. `wanted`: a bit for each of the attributes. */
 static char *columns_sql(const char *name, unsigned wanted) {
         g_autoptr(GString) sql = g_string_new("SELECT name AS \"column\", type");
 
@@ -86,7 +86,7 @@ static int take_attributes(sqlipc_cursor *cursor, bool is_row, void *userdata) {
         return 0;
 }
 
-/* Those that one of its columns has. */
+/* Finds the attributes that at least one column has. */
 static int find_attributes(Shell *shell, const char *name, unsigned *ret) {
         const sqlipc_parameter parameter = { .struct_size = sizeof parameter, .type = SQLIPC_TEXT,
                                              .bytes = name, .size = strlen(name) };
@@ -99,9 +99,9 @@ static int find_attributes(Shell *shell, const char *name, unsigned *ret) {
         return query_run(shell, sql->str, &parameter, 1, take_attributes, ret, NULL);
 }
 
-/* ---- What hangs on it --------------------------------------------------------------------------------------------- */
+/* ---- Indexes, keys, triggers -------------------------------------------------------------------------------------- */
 
-/* Heading, line, both text; in the order in which they are shown. */
+/* Columns: heading, line, both text; rows are in the order in which they are shown. */
 #define SECTIONS_SQL                                                                                                    \
         "SELECT 'Indexes', i.name || ' (' || (SELECT group_concat(coalesce(name, iif(cid = -1, 'rowid', 'an expression'))" \
         "  || iif(desc, ' DESC', '') || iif(coll <> 'BINARY', ' ' || coll, ''), ', ')"                                  \
@@ -124,7 +124,7 @@ static int find_attributes(Shell *shell, const char *name, unsigned *ret) {
 
 typedef struct Sections {
         GString *text;
-        char *heading; /* owned; the last one */
+        char *heading; /* owned; the last heading */
 } Sections;
 
 static int take_line(sqlipc_cursor *cursor, bool is_row, void *userdata) {
@@ -158,9 +158,9 @@ static int append_sections(Shell *shell, const char *name, GString *text) {
         return r;
 }
 
-/* ---- All of it ---------------------------------------------------------------------------------------------------- */
+/* ---- The description ---------------------------------------------------------------------------------------------- */
 
-/* A grid has no room for columns that say nothing. */
+/* Writes a description; the grid omits attributes that no column has. */
 static int write_relation(Shell *shell, const Relation *relation, FILE *file) {
         RenderOptions options = query_render_options(shell, file);
         g_autofree char *sql = NULL;
@@ -182,7 +182,7 @@ static int write_relation(Shell *shell, const Relation *relation, FILE *file) {
         r = query_write(shell, sql, shell->settings.mode, &options, NULL);
         if (r >= 0)
                 r = append_sections(shell, relation->name, text);
-        (void) fputs(text->str, file); /* answer_end() knows of failures */
+        (void) fputs(text->str, file); /* answer_end() reports errors */
         return r;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A dump as SQL, see dump-text.h. */
+/* Writes a dump as SQL, see dump-text.h. */
 #include "dump-text.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 typedef struct DumpText {
         Sink sink;
-        const SnapshotTable *table; /* whose INSERT `insert` is */
+        const SnapshotTable *table; /* the table of `insert` */
         GString *insert;            /* "INSERT INTO name VALUES(" */
         bool begun, in_row;
 } DumpText;
@@ -85,7 +85,7 @@ static int values(void *userdata, const SnapshotTable *table, const Value *value
         return failure(text);
 }
 
-/* Within a row the statement is ended first, which makes it a wrong one. */
+/* Ends the dump. If it broke off within a row, it ends the statement first, which makes that one invalid. */
 static void end(DumpText *text, int r) {
         if (r >= 0)
                 sink_string(&text->sink, "COMMIT;\n");

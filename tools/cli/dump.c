@@ -10,7 +10,7 @@
 #include "schema-text.h"
 #include "service.h"
 
-/* The schema is read, and then what it describes: so often it may change in between. */
+/* The number of times that the schema may change after it was read and before the rows are, until the dump gives up. */
 enum { ATTEMPTS_MAX = 5 };
 
 typedef struct Dump {
@@ -19,18 +19,18 @@ typedef struct Dump {
         void *userdata;
         Schema *schema;
         GPtrArray *tables;    /* of SnapshotTable */
-        guint n_created;      /* of them, so far */
-        guint n_seen;         /* objects of the schema that came again, in the statement under way */
-        bool begun;           /* the sink has something */
-        bool writable_schema; /* that it was told to let it be written */
-        const SnapshotStatement *statement; /* under way */
-        Value *values;        /* of its columns: whose row it is, and its width */
-        size_t n_values;      /* that came of a row of several pieces */
+        guint n_created;      /* tables created so far */
+        guint n_seen;         /* objects of the schema that the running statement has confirmed */
+        bool begun;           /* the sink was called */
+        bool writable_schema; /* the sink was told to make the schema writable */
+        const SnapshotStatement *statement; /* the running statement */
+        Value *values;        /* the row's columns: the table's number, and `width` values */
+        size_t n_values;      /* values that were read of a row of several pieces */
 } Dump;
 
 /* ---- Objects ------------------------------------------------------------------------------------------------------ */
 
-/* What stands before the ";". As sqlite3's shell has it, a view or trigger with a comment has it on a line of its own. */
+/* Returns the text before the ";". Like sqlite3's shell, it adds a newline to views and triggers that have a comment. */
 static const char *before_semicolon(const SchemaObject *object) {
         if (!g_str_equal(object->type, "table") && strstr(object->sql, "--"))
                 return "\n";
@@ -41,7 +41,7 @@ static int give_statement(Dump *dump, const char *sql) {
         return dump->sink->statement(dump->userdata, sql);
 }
 
-/* Not by CREATE, which would make its tables, too; those come by themselves. */
+/* Creates a virtual table by an INSERT: CREATE would also create its shadow tables, which the dump creates itself. */
 static int create_virtual_table(Dump *dump, const SchemaObject *object) {
         g_autoptr(GString) sql = g_string_new("INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql)VALUES('table',");
         int r = 0;
@@ -60,8 +60,9 @@ static int create_virtual_table(Dump *dump, const SchemaObject *object) {
         return give_statement(dump, sql->str);
 }
 
-/* Names in quotes are those that a virtual table makes for its tables, so another version may have made it already. What
- * stands behind the statement SQLite never ran, and sqlite3 would: somebody put it there by hand. */
+/* Creates an object. A quoted name is typical of the shadow tables of a virtual table, which may exist already in another
+ * version of SQLite; hence IF NOT EXISTS. Text after the end of the statement is left out: it was put there by hand, SQLite
+ * never ran it, but sqlite3 would when it reads the dump. */
 static int create_object(Dump *dump, const SchemaObject *object) {
         static const char create_table[] = "CREATE TABLE ";
         bool quoted = g_str_has_prefix(object->sql, "CREATE TABLE '") || g_str_has_prefix(object->sql, "CREATE TABLE \"");
@@ -98,7 +99,8 @@ static int create_tables(Dump *dump, guint until) {
         return 0;
 }
 
-/* Behind the rows: a trigger would fire, and an index is made faster of all at once. */
+/* Creates indexes, views and triggers. They come after the rows, because triggers would fire, and an index is built faster
+ * in one go. */
 static int create_others(Dump *dump) {
         for (guint i = 0; i < dump->schema->objects->len; i++) {
                 const SchemaObject *object = g_ptr_array_index(dump->schema->objects, i);
@@ -127,7 +129,7 @@ static int check_object(Dump *dump, sqlipc_cursor *cursor) {
         object = g_ptr_array_index(dump->schema->objects, dump->n_seen++);
         if (!is_text(cursor, 1, object->type) || !is_text(cursor, 2, object->name) || !is_text(cursor, 3, object->table))
                 return -ESTALE;
-        /* what is exposed has SQL of ours */
+        /* the SQL of exposed tables is ours, not the service's */
         return dump->schema->is_exposed || is_text(cursor, 4, object->sql) ? 0 : -ESTALE;
 }
 
@@ -178,7 +180,7 @@ static int take_row(sqlipc_cursor *cursor, bool is_row, void *userdata) {
         if (number == SNAPSHOT_HEADER)
                 return take_header(dump, cursor);
         if (number < (int64_t) dump->n_created || number > (int64_t) dump->tables->len)
-                return -EBADMSG; /* no order that was asked for */
+                return -EBADMSG; /* not the requested order */
         return take_values(dump, cursor, (guint) number);
 }
 

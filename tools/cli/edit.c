@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Text in the user's editor (edit.h). */
+/* Edits text in the user's editor (edit.h). */
 #include "edit.h"
 
 #include <errno.h>
@@ -12,7 +12,8 @@
 #include "child.h"
 #include "files.h"
 
-/* For a shell, so that EDITOR="code --wait" works; `editor` is what an administrator of Debian chose. */
+/* Finds the editor, as a command for sh, so that EDITOR="code --wait" works. On Debian, the program `editor` is the
+ * administrator's choice. */
 static const char *find_editor(void) {
         static const char *const variables[] = { "VISUAL", "EDITOR" };
         static const char *const programs[] = { "editor", "vi", "nano" };
@@ -44,7 +45,7 @@ static int run_editor(const char *editor, const char *path, char **ret_message) 
         return r < 0 ? r : -ECANCELED;
 }
 
-/* It may have been replaced by another file of its name, so it is opened anew. */
+/* Reads the file by its name, because an editor may have replaced it with a new file. */
 static int read_file(const char *path, char **ret, char **ret_message) {
         g_autofree char *text = NULL;
         g_autoptr(GError) error = NULL;

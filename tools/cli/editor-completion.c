@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The hooks by which readline asks, see editor-completion.h. Readline finds the word to complete by characters that end
- * words; what a word is here only the scanner knows. So it is asked when readline wants these characters, and they are
- * made such that readline finds the same word.
+ * The hooks of readline, see editor-completion.h. Readline finds the word to complete by the characters that end words, but
+ * only our scanner knows what a word is. So our scanner runs when readline asks for these characters, and the answer is
+ * chosen such that readline finds the same word.
  */
 #include "editor-completion.h"
 
@@ -18,22 +18,22 @@
 /* Readline's hooks take no userdata. */
 static Shell *current_shell;        /* borrowed */
 static const char *current_before;  /* borrowed */
-static char **candidates;           /* owned; of the last question */
+static char **candidates;           /* owned; of the last call of complete() */
 static size_t word_start;           /* in the line */
-static size_t n_hidden;             /* bytes of the line that stand before each match */
+static size_t n_hidden;             /* bytes of the line that precede the word in each match */
 
 static void forget_candidates(void) {
         g_clear_pointer(&candidates, g_strfreev);
 }
 
-/* Asks for the word that ends at the cursor. */
+/* Asks for candidates of the word that ends at the cursor. */
 static void ask(void) {
         size_t n_before = strlen(current_before), start = 0;
         g_autofree char *text = g_strconcat(current_before, rl_line_buffer, NULL);
 
         forget_candidates();
         candidates = complete(current_shell, text, n_before + (size_t) rl_point, &start);
-        if (start < n_before) { /* it began on a line that is entered already */
+        if (start < n_before) { /* the word began on an earlier line, which cannot be changed */
                 forget_candidates();
                 start = n_before + (size_t) rl_point;
         }
@@ -47,13 +47,13 @@ static char *on_word_break(void) {
         ask();
         word = rl_line_buffer + word_start;
         breaks[0] = word_start > 0 ? word[-1] : '\0';
-        /* A name in quotes may hold what stands before it: then the word is all of the line. */
+        /* A quoted name may contain the character before it: then readline's word is the whole line. */
         if (memchr(word, breaks[0], (size_t) rl_point - word_start))
                 breaks[0] = '\0';
         return breaks;
 }
 
-/* What all candidates begin with, in any case of letters; at least what was typed. */
+/* Returns the common beginning of all candidates, in any case of letters; at least the typed part. */
 static char *common_start(const char *typed) {
         size_t common = strlen(candidates[0]);
 
@@ -69,7 +69,7 @@ static char *common_start(const char *typed) {
         return common > strlen(typed) ? g_strndup(candidates[0], common) : g_strdup(typed);
 }
 
-/* As readline frees it. */
+/* Allocates with malloc(), because readline frees it. */
 static char *with_hidden(const char *hidden, const char *word) {
         size_t size = strlen(word) + 1;
         char *match = malloc(n_hidden + size);
@@ -85,8 +85,8 @@ static char **on_complete(const char *text, int start, int end) {
         size_t n_candidates;
         char **matches;
 
-        rl_attempted_completion_over = 1; /* no names of files instead */
-        if (end == 0) /* nothing was looked for */
+        rl_attempted_completion_over = 1; /* do not fall back to file names */
+        if (end == 0) /* on_word_break() was not called */
                 ask();
         n_candidates = candidates ? g_strv_length(candidates) : 0;
         if (n_candidates == 0 || (size_t) start > word_start)
@@ -104,7 +104,7 @@ static char **on_complete(const char *text, int start, int end) {
         return matches;
 }
 
-/* ---- What is listed ----------------------------------------------------------------------------------------------- */
+/* ---- The list of matches ------------------------------------------------------------------------------------------ */
 
 static bool wants_to_see(int n) {
         if (rl_completion_query_items <= 0 || n < rl_completion_query_items)
@@ -120,7 +120,7 @@ static bool wants_to_see(int n) {
         }
 }
 
-/* Names come from a database: nothing of them may drive the terminal. */
+/* Lists the matches. Names come from a database, and must not send control characters to the terminal. */
 static void on_display(char **matches, int n, int longest) {
         g_auto(GStrv) shown = g_new0(char *, (size_t) n + 2);
         size_t width = 0;
@@ -146,7 +146,7 @@ void editor_completion_begin(Shell *shell, const char *before) {
         rl_completion_word_break_hook = on_word_break;
         rl_attempted_completion_function = on_complete;
         rl_completion_display_matches_hook = on_display;
-        /* They come in the order of what is likely, each once. */
+        /* complete() sorts its candidates by likelihood, without duplicates. */
         rl_sort_completion_matches = 0;
         rl_ignore_completion_duplicates = 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The prompt, see editor.h. Readline has no say about signals: it is given keys when there are some, and told when a
- * signal came, by the one poll() that waits for both, also when it reads in the middle of something (read_key()).
+ * The prompt, see editor.h. Readline does not handle signals. One poll() waits for keys and signals, and readline is given a
+ * key, or told of a signal, afterwards; also if readline reads in the middle of something (read_key()).
  */
 #include "editor.h"
 
@@ -26,25 +26,26 @@
 
 struct Editor {
         EditorOptions options;
-        char *history_path;         /* owned; NULL: none is kept */
-        bool plain;                 /* the terminal can do nothing: no readline */
-        GString *input;             /* .plain: read, and not handed out yet */
+        char *history_path;         /* owned; NULL: no history file */
+        bool plain;                 /* without readline, because the terminal cannot move the cursor */
+        GString *input;             /* .plain: bytes that were read but not returned yet */
         size_t prompt_width;
-        const EditorLines *before;  /* of the line that is typed; borrowed */
-        bool done;                  /* readline has a line */
+        const EditorLines *before;  /* before the line that is being typed; borrowed */
+        bool done;                  /* readline has finished a line */
         char *line;                 /* that line, owned; NULL: Ctrl-D */
         bool painted;               /* colours are on the screen */
-        FILE *stream;               /* readline's: collects in .output */
-        GString *output;            /* what the screen is to show before the next wait */
-        int screen;                 /* borrowed; the terminal */
+        FILE *stream;               /* readline's output: collected in .output */
+        GString *output;            /* text to write to the screen before the next wait */
+        int screen;                 /* borrowed; descriptor of the terminal */
 };
 
-/* Readline's hooks take no userdata, and there is one terminal. */
+/* Readline's hooks take no userdata, and there is only one terminal. */
 static Editor *current;
 
 /* ---- The screen --------------------------------------------------------------------------------------------------- */
 
-/* Readline flushes whenever it has drawn a bit; a screen that gets a key's whole work at once does not flicker. */
+/* Collects readline's output. Readline flushes after each small step; the screen does not flicker if it gets the output of a
+ * whole key at once. */
 static ssize_t collect(void *userdata, const char *bytes, size_t size) {
         Editor *editor = userdata;
 
@@ -58,7 +59,7 @@ static void show(Editor *editor) {
                 ssize_t n = write(editor->screen, editor->output->str + done, editor->output->len - done);
 
                 if (n < 0 && errno != EINTR)
-                        break; /* it hung up: reading tells */
+                        break; /* the terminal hung up: the next read will report it */
                 done += n > 0 ? (size_t) n : 0;
         }
         g_string_truncate(editor->output, 0);
@@ -73,9 +74,9 @@ static int open_screen(Editor *editor) {
 
 /* ---- Keys --------------------------------------------------------------------------------------------------------- */
 
-/* Waits for a key or a signal. 1: a key, or the end of input; 0: a signal that is to be looked at, or that the window has
- * another size; -errno. Where both are there the signal came first, for the terminal forgets with it what was typed before;
- * `key_first`: all the same. */
+/* Waits for a key or a signal. Returns 1: a key, or the end of input; 0: a signal, or a resized window; -errno. If both are
+ * there, the signal counts as first, because the terminal discards earlier input when it sends one; `key_first`: return the
+ * key nevertheless. */
 static int wait_for_key(bool key_first) {
         show(current);
         for (;;) {
@@ -95,8 +96,8 @@ static int wait_for_key(bool key_first) {
         }
 }
 
-/* Readline reads on by itself within a paste, a question, a quoted key. EOF ends that; and it must not come where there
- * was a key, as of an empty line it is Ctrl-D. */
+/* Reads a key for readline, which reads on by itself within a paste, a question, a quoted key. EOF ends that; it must not be
+ * returned while a key is available, because in an empty line EOF means Ctrl-D. */
 static int read_key(FILE *stream) {
         for (;;) {
                 unsigned char key;
@@ -105,7 +106,7 @@ static int read_key(FILE *stream) {
 
                 if (r == 0 && !interrupt_pending() && interrupt_leave() == 0) {
                         resized_take();
-                        continue; /* seen by the next redisplay */
+                        continue; /* the next redisplay will use the new size */
                 }
                 if (r <= 0)
                         return EOF;
@@ -117,7 +118,8 @@ static int read_key(FILE *stream) {
         }
 }
 
-/* While a line is typed Ctrl-Z and Ctrl-\ are keys: a signal would stop or end us with the terminal in its raw mode. */
+/* Makes Ctrl-Z and Ctrl-\ plain keys while a line is typed: as signals they would stop or end us with the terminal in raw
+ * mode. */
 static void prepare_terminal(int meta) {
         struct termios settings;
 
@@ -141,7 +143,7 @@ static int on_suspend(int count, int key) {
 
 /* ---- Colours ------------------------------------------------------------------------------------------------------ */
 
-/* Whether what is typed stands behind our prompt, and nothing else of readline's does. */
+/* Returns true if the screen shows only our prompt and the typed line. */
 static bool shows_plain_line(void) {
         static const char *const spoilers[] = { "horizontal-scroll-mode", "mark-modified-lines", "show-mode-in-prompt" };
 
@@ -174,7 +176,7 @@ static bool paint(const Editor *editor) {
         return true;
 }
 
-/* Readline draws, we draw over it. Where we cannot any more, what we drew goes first. */
+/* Lets readline draw, then paints over it. If the line cannot be painted any more, the old colours are cleared first. */
 static void on_redisplay(void) {
         bool painted;
 
@@ -191,8 +193,8 @@ static void on_redisplay(void) {
         current->painted = painted;
 }
 
-/* Readline draws over what stands there only where it draws itself: for another's function it would begin once more, at the
- * cursor. */
+/* Resizes with readline's own redisplay function: with any other, readline would not redraw the line in place, but once
+ * more, at the cursor. */
 static void resize_terminal(void) {
         rl_voidfunc_t *redisplay = rl_redisplay_function;
 
@@ -263,7 +265,7 @@ static void on_line(char *line) {
         rl_callback_handler_remove();
 }
 
-/* Ctrl-C: out of whatever readline is in, and below what is typed. */
+/* Handles Ctrl-C: leaves readline's current state, and moves the cursor below the line. */
 static void drop_line(bool *ret_typed) {
         rl_callback_sigcleanup();
         rl_free_line_state();
@@ -303,7 +305,7 @@ static int edit_line(Editor *editor, const char *prompt, bool *ret_typed) {
         return r < 0 ? r : 0;
 }
 
-/* The line that was read first, if there is one; `all`: also what no newline ends. */
+/* Returns the first line that was read, NULL if there is none. `all`: also one without newline. */
 static char *next_plain_line(Editor *editor, bool all) {
         const char *newline = memchr(editor->input->str, '\n', editor->input->len);
         size_t size = newline ? (size_t) (newline - editor->input->str) : editor->input->len;
@@ -316,7 +318,7 @@ static char *next_plain_line(Editor *editor, bool all) {
         return line;
 }
 
-/* The terminal edits the line as far as it can by itself. */
+/* Reads a line on a terminal that edits lines itself. */
 static int read_plain_line(Editor *editor, const char *prompt) {
         fputs(prompt, editor->stream);
         while (!(editor->line = next_plain_line(editor, false))) {
@@ -364,7 +366,7 @@ int editor_read_line(Editor *editor, const char *prompt, const EditorLines *befo
         editor->before = before;
         editor->prompt_width = format_shown_width(prompt, strlen(prompt));
         editor_completion_begin(editor->options.shell, before->text);
-        (void) fflush(stdout); /* what was printed stands before the prompt */
+        (void) fflush(stdout); /* earlier output must come before the prompt */
         r = editor->plain ? read_plain_line(editor, prompt) : edit_line(editor, prompt, ret_typed);
         editor_completion_end();
         show(editor);
@@ -375,7 +377,8 @@ int editor_read_line(Editor *editor, const char *prompt, const EditorLines *befo
 
 /* ---- The terminal ------------------------------------------------------------------------------------------------- */
 
-/* Up, and right as ECMA-48 has it: what terminals of the last decades do, and "dumb" and unknown ones do not. */
+/* Returns true if the terminal can move the cursor up, and right with the sequence of ECMA-48. Terminals of the last decades
+ * can; "dumb" and unknown ones cannot. */
 static bool can_edit(void) {
         const char *up = rl_get_termcap("up"), *right = rl_get_termcap("nd");
 
@@ -392,7 +395,8 @@ static void set_up_readline(FILE *stream) {
         rl_getc_function = read_key;
         rl_prep_term_function = prepare_terminal;
         (void) rl_initialize();
-        rl_redisplay_function = on_redisplay; /* not before: whose own function draws is taken for one without a terminal */
+        rl_redisplay_function = on_redisplay; /* only now: with another redisplay function, rl_initialize() assumes that
+                                               * there is no terminal */
         (void) rl_bind_key_in_map('Z' & 0x1f, on_suspend, emacs_standard_keymap);
         (void) rl_bind_key_in_map('Z' & 0x1f, on_suspend, vi_insertion_keymap);
         (void) rl_bind_key_in_map('Z' & 0x1f, on_suspend, vi_movement_keymap);

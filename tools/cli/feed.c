@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Commands that are written to (feed.h). */
+/* Commands whose input we write (feed.h). */
 #include "feed.h"
 
 #include <errno.h>
@@ -17,7 +17,8 @@ int feed_start(const char *command, Feed *ret) {
         if (pipe2(fds, O_CLOEXEC) < 0)
                 return -errno;
         files.input = fds[0];
-        r = fcntl(fds[1], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0; /* the reader's end is another file */
+        r = fcntl(fds[1], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0; /* affects only our end: the reader's end is another open
+                                                                  * file */
         if (r >= 0)
                 r = child_start(argv, &files, &pid);
         (void) close(fds[0]);

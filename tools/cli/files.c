@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Files (files.h). */
+/* Helpers for files (files.h). */
 #include "files.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ int write_all(int fd, const char *bytes, size_t size) {
         return 0;
 }
 
-/* File systems without O_TMPFILE have a name for a moment. */
+/* Opens a file for file systems without O_TMPFILE; it has a name for a moment. */
 static int open_named(const char *folder) {
         g_autofree char *path = g_build_filename(folder, "ipcq-cli-XXXXXX", NULL);
         int fd = mkostemp(path, O_CLOEXEC);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Below the rows (footer.h). */
+/* Writes the lines below a result (footer.h). */
 #include "footer.h"
 
 #include <glib.h>
 
 #include "human.h"
 
-/* The server knows its time once it is done. What it waited for us to read counts as its own. */
+/* Formats times. The server's time is known at the end of a run; it includes the time it waited for us to read. */
 static char *times(const QueryTotals *totals) {
         uint64_t rest = totals->total_usec - MIN(totals->server_usec, totals->total_usec);
         g_autofree char *server = human_time(totals->server_usec), *transfer = human_time(rest);
@@ -17,7 +17,7 @@ static char *times(const QueryTotals *totals) {
 
 static void append_line(GString *text, const Query *query, bool complete) {
         const Settings *settings = &query->shell->settings;
-        /* Whoever is at the prompt wants to know how many went into a file. */
+        /* A user at the prompt also wants the number of rows that went into a file. */
         bool rows_wanted = settings->footer && (query->on_terminal || query->shell->interactive);
         g_autofree char *rows = human_rows(query->totals.n_rows), *time = times(&query->totals);
 
@@ -29,7 +29,7 @@ static void append_line(GString *text, const Query *query, bool complete) {
                 g_string_append_c(text, '\n');
 }
 
-/* AUTO: nothing carried it. */
+/* AUTO: no transport was used. */
 static const char *transport_name(sqlipc_transport transport) {
         return transport == SQLIPC_TRANSPORT_AUTO ? "none" : settings_values("transport")[transport];
 }

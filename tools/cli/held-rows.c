@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Rows in memory, or one in a file (held-rows.h). */
+/* Holds rows in memory, or one row in a file (held-rows.h). */
 #include "held-rows.h"
 
 #include <errno.h>

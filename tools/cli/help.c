@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What .help shows (help.h). */
+/* Makes the texts of .help (help.h). */
 #include "help.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static char *names_of(const Command *command) {
         return g_string_free(names, FALSE);
 }
 
-/* Names and arguments; the summary beside them, or below if they are long. */
+/* Appends names and arguments, with the summary beside them, or on the next line if they are long. */
 static void append_line(GString *text, const Command *command) {
         g_autofree char *names = names_of(command);
         g_autofree char *usage = g_strconcat(names, command->arguments ? " " : "", command->arguments, NULL);
@@ -30,7 +30,7 @@ static void append_line(GString *text, const Command *command) {
                 g_string_append_printf(text, "%-*s %s\n", USAGE_WIDTH, usage, command->summary);
 }
 
-/* A paragraph, indented. Newlines are blanks, as they stand in the table of commands. */
+/* Appends a paragraph, indented. Newlines in the table of commands count as blanks. */
 static void append_wrapped(GString *text, const char *paragraph) {
         g_auto(GStrv) words = g_strsplit_set(paragraph, " \n", -1);
         size_t column = 0;
@@ -86,7 +86,7 @@ char *help_everything(void) {
         return g_string_free(text, FALSE);
 }
 
-/* With "." or "\" it is that name; a bare word may be either. */
+/* Finds the command of a topic. With "." or "\" it is that name; a bare word may be either kind of name. */
 static const Command *find(const char *topic, char **ret_message) {
         g_autofree char *dotted = g_strconcat(".", topic, NULL), *backslashed = g_strconcat("\\", topic, NULL);
         g_autofree char *ignored = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Colours for what is typed, see highlight.h. Pure. */
+/* Colours the line that is being typed, see highlight.h. Pure. */
 #include "highlight.h"
 
 #include <string.h>
@@ -16,10 +16,10 @@ typedef enum Color {
         COLOR_PARAMETER,
         COLOR_COMMENT,
         COLOR_COMMAND,
-        COLOR_OPEN, /* a string or name that has no end yet, and what is none of SQL's */
+        COLOR_OPEN, /* a string or name that is not closed yet, and characters that SQL does not use */
 } Color;
 
-/* Each begins with a reset. */
+/* Each sequence begins with a reset. */
 static const char *const sequences[] = {
         [COLOR_PLAIN] = "\033[0m",     [COLOR_KEYWORD] = "\033[0;1;34m", [COLOR_STRING] = "\033[0;32m",
         [COLOR_NUMBER] = "\033[0;35m", [COLOR_QUOTED] = "\033[0;33m",    [COLOR_PARAMETER] = "\033[0;36m",
@@ -38,7 +38,7 @@ static Color color_of(const SqlToken *token) {
         return token->type < G_N_ELEMENTS(colors) ? colors[token->type] : COLOR_PLAIN;
 }
 
-/* ---- What each byte is -------------------------------------------------------------------------------------------- */
+/* ---- The colour of each byte -------------------------------------------------------------------------------------- */
 
 static size_t end_of_word(const char *text, size_t size, size_t position) {
         while (position < size && !g_ascii_isspace(text[position]))
@@ -52,7 +52,7 @@ static size_t end_of_line(const char *text, size_t size, size_t position) {
         return newline ? (size_t) (newline - text) : size;
 }
 
-/* A dot-command or a backslash one: its name, and the rest of the line plain. Returns the line's end. */
+/* Colours a dot-command or a backslash command: its name, and the rest of the line plain. Returns the end of the line. */
 static size_t color_command(const char *text, size_t size, size_t start, uint8_t *colors) {
         size_t word = end_of_word(text, size, start), end = end_of_line(text, size, start);
 
@@ -61,7 +61,7 @@ static size_t color_command(const char *text, size_t size, size_t start, uint8_t
         return end;
 }
 
-/* `text` begins with what is open. One colour a byte. */
+/* Colours each byte. `text` begins with the start of the open string, name or comment. */
 static void color_bytes(const char *text, size_t size, bool started, uint8_t *colors) {
         size_t position = 0;
         SqlToken token;
@@ -80,7 +80,7 @@ static void color_bytes(const char *text, size_t size, bool started, uint8_t *co
         }
 }
 
-/* ---- Where it stands ---------------------------------------------------------------------------------------------- */
+/* ---- Positions on the screen -------------------------------------------------------------------------------------- */
 
 typedef struct Place {
         size_t row, column;
@@ -89,10 +89,10 @@ typedef struct Place {
 typedef struct Painter {
         const HighlightText *text;
         GString *output;
-        Place place;   /* of the next character, as the line editor has it */
-        Place drawn;   /* where the terminal's cursor is */
-        Place cursor;  /* of .cursor, once it is passed */
-        bool wrapped;  /* the row before is full */
+        Place place;   /* of the next character, as the line editor placed it */
+        Place drawn;   /* position of the terminal's cursor */
+        Place cursor;  /* place of text->cursor, once that is reached */
+        bool wrapped;  /* the previous row is full */
         Color color;
 } Painter;
 
@@ -101,7 +101,7 @@ static void next_row(Painter *painter, bool wrapped) {
         painter->wrapped = wrapped;
 }
 
-/* Goes down to the row where something is to be drawn: it is there already, so that nothing scrolls. */
+/* Moves the terminal's cursor down to the row of the next character. That row exists already, so that nothing scrolls. */
 static void follow(Painter *painter) {
         for (; painter->drawn.row < painter->place.row; painter->drawn = (Place) { .row = painter->drawn.row + 1 })
                 g_string_append(painter->output, "\r\n");
@@ -125,7 +125,7 @@ static void draw_tab(Painter *painter) {
                 draw(painter, " ", 1, 1, COLOR_PLAIN);
 }
 
-/* One character. 0 bytes: what it does to the screen is not certain. */
+/* Paints one character, and returns its bytes. Returns 0 if its effect on the screen is not certain. */
 static size_t paint_character(Painter *painter, const char *bytes, size_t size, Color color) {
         gunichar c = g_utf8_get_char_validated(bytes, (gssize) size);
         size_t taken;
@@ -137,7 +137,7 @@ static size_t paint_character(Painter *painter, const char *bytes, size_t size, 
         }
         if (c == '\n') {
                 if (painter->wrapped)
-                        return 0; /* of a newline behind a full row terminals have different opinions */
+                        return 0; /* terminals differ in their handling of a newline after a full row */
                 next_row(painter, false);
                 return 1;
         }
@@ -167,7 +167,7 @@ static bool paint_characters(Painter *painter, const uint8_t *colors) {
         return true;
 }
 
-/* From where the characters end to the cursor. */
+/* Moves from the end of the characters to the cursor. */
 static void go_back(Painter *painter) {
         size_t down = painter->drawn.row, wanted = painter->cursor.row;
 

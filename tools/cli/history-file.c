@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Entries of the history, see history-file.h. */
+/* Reads and writes the history file, see history-file.h. */
 #include "history-file.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static void append_encoded(GString *output, const char *entry) {
         g_string_append_c(output, '\n');
 }
 
-/* NULL: nothing that we wrote. */
+/* Decodes a line. Returns NULL if we cannot have written it. */
 static char *decode(const char *line, size_t size) {
         g_autoptr(GString) entry = g_string_sized_new(size);
 
@@ -56,7 +56,7 @@ static char *decode(const char *line, size_t size) {
 
 /* ---- The file ----------------------------------------------------------------------------------------------------- */
 
-/* 1: `fd` is what `path` names; 0: another shell has written it anew meanwhile. */
+/* Returns 1: `fd` is the file at `path`; 0: another shell has replaced it meanwhile. */
 static int is_current(int fd, const char *path) {
         struct stat ours, there;
 
@@ -73,10 +73,10 @@ static int is_current(int fd, const char *path) {
         return 1;
 }
 
-/* Whatever lies in its place: no link is followed, no FIFO waited for. */
+/* Flags for opening whatever file is there: no link is followed, and a FIFO does not block. */
 enum { SAFELY = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY };
 
-/* Opens the file and holds its lock as long as it is open. */
+/* Opens the file and locks it; the lock is held until the file is closed. */
 static int open_locked(const char *path, int flags) {
         for (;;) {
                 _cleanup_close_ int fd = open(path, flags | O_RDWR | O_APPEND | SAFELY, 0600);
@@ -115,13 +115,13 @@ static int read_all(int fd, GString *ret) {
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------ */
 
-/* Of equal entries the last one counts. `*ret_lines`: how many there were in all. */
+/* Returns the last entries; of equal ones only the last. `*ret_lines`: the number of lines in the file. */
 static char **last_entries(const GString *file, size_t max, size_t *ret_lines) {
         g_autoptr(GPtrArray) entries = g_ptr_array_new_with_free_func(g_free);
         g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
         size_t end = file->len, n_lines = 0;
 
-        while (end > 0) { /* from behind; what no newline ends was cut off */
+        while (end > 0) { /* from the end; a last line without newline is incomplete, and ignored */
                 size_t start = --end;
 
                 while (start > 0 && file->str[start - 1] != '\n')
@@ -145,7 +145,7 @@ static char **last_entries(const GString *file, size_t max, size_t *ret_lines) {
         return (char **) g_ptr_array_free(g_steal_pointer(&entries), false);
 }
 
-/* In the place of the file, whose lock we hold. */
+/* Replaces the file, whose lock we hold. */
 static int write_anew(const char *path, char **entries) {
         g_autofree char *temporary = g_strconcat(path, ".XXXXXX", NULL);
         g_autoptr(GString) text = g_string_new(NULL);

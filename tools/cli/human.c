@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Amounts as text (human.h). Pure. */
+/* Formats amounts as text (human.h). Pure. */
 #include "human.h"
 
 #include <glib.h>
@@ -25,7 +25,7 @@ char *human_size(uint64_t n_bytes) {
 
         if (n_bytes < 1000)
                 return g_strdup_printf("%" PRIu64 " B", n_bytes);
-        for (; i + 1 < G_N_ELEMENTS(units) && n_bytes >= unit / 20 * 19999; i++) /* 999.95 of it, exactly */
+        for (; i + 1 < G_N_ELEMENTS(units) && n_bytes >= unit / 20 * 19999; i++) /* 999.95 of the unit, exactly */
                 unit *= 1000;
         return g_strdup_printf("%.1f %s", (double) n_bytes / (double) unit, units[i]);
 }
@@ -44,14 +44,14 @@ char *human_configured_size(uint64_t n_bytes) {
 char *human_time(uint64_t usec) {
         uint64_t seconds = (usec + SECOND / 2) / SECOND;
 
-        if (usec < 999950) /* and not 1000.0 ms */
+        if (usec < 999950) /* never "1000.0 ms" */
                 return g_strdup_printf("%.1f ms", (double) usec / 1000);
         if (usec < 59995000)
                 return g_strdup_printf("%.2f s", (double) usec / SECOND);
         return g_strdup_printf("%" PRIu64 ":%02" PRIu64 " min", seconds / 60, seconds % 60);
 }
 
-/* A part that still fits. */
+/* Appends a part if it still fits. */
 static void append_part(GString *line, const char *part, size_t width) {
         const char *between = line->len > 0 ? ", " : "";
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Signals as a descriptor (interrupt.h): the self-pipe trick. Handlers, unlike a blocked mask and a signalfd, do not outlive
- * exec(), so that children need no care. No SA_RESTART: who waits in a system call shall see that a signal came.
+ * Makes signals available as a descriptor (interrupt.h): the self-pipe trick. Unlike a blocked mask with a signalfd,
+ * handlers do not survive exec(), so that children need no special care. There is no SA_RESTART, so that a system call that
+ * waits returns when a signal comes.
  */
 #include "interrupt.h"
 
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 static int interrupt_pipe[2] = { -1, -1 }, resize_pipe[2] = { -1, -1 };
-static volatile sig_atomic_t n_interrupts; /* that nobody took */
+static volatile sig_atomic_t n_interrupts; /* SIGINTs that were not taken yet */
 static volatile sig_atomic_t leave_signal;
 
 static void on_signal(int signal) {
@@ -22,7 +23,7 @@ static void on_signal(int signal) {
                 n_interrupts++;
         else if (signal == SIGTERM || signal == SIGHUP)
                 leave_signal = signal;
-        /* a pipe that is full wakes all the same */
+        /* a failure is harmless: a full pipe also wakes its reader */
         (void) !write(signal == SIGWINCH ? resize_pipe[1] : interrupt_pipe[1], "", 1);
         errno = saved;
 }
@@ -70,7 +71,8 @@ unsigned interrupt_take(void) {
 
         sigemptyset(&interrupt);
         sigaddset(&interrupt, SIGINT);
-        (void) sigprocmask(SIG_BLOCK, &interrupt, &before); /* none comes between what it wrote and what it counted */
+        (void) sigprocmask(SIG_BLOCK, &interrupt, &before); /* no SIGINT may come between emptying the pipe and reading the
+                                                             * counter */
         empty_pipe(interrupt_pipe[0]);
         n = (unsigned) n_interrupts;
         n_interrupts = 0;

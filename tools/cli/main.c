@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * ipcq-cli: the shell of sqlipc, for people and for scripts; shell.h has the picture. Whatever happens, rows that came are
- * written before the program says why no more follow.
+ * ipcq-cli: the shell of sqlipc, for people and for scripts; shell.h has an overview. If a run fails, the rows that have
+ * arrived are written before the error message.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +20,8 @@
 #include "query.h"
 #include "shell.h"
 
-/* Where a standard stream is closed, the next file that is opened would get its number, and rows would go down the bus's
- * socket. Read-only, so that writing there fails as it should. */
+/* Opens /dev/null for closed standard streams: otherwise the next file would get such a number, and rows could be written to
+ * the bus's socket. Read-only, so that writing fails as it should. */
 static void occupy_standard_streams(void) {
         for (int fd = open("/dev/null", O_RDONLY | O_CLOEXEC); fd >= 0; fd = open("/dev/null", O_RDONLY | O_CLOEXEC))
                 if (fd > STDERR_FILENO) {
@@ -30,8 +30,8 @@ static void occupy_standard_streams(void) {
                 }
 }
 
-/* Values are UTF-8 whatever the user's locale says, and so are their widths. Whether the terminal shows it, the locale
- * says. */
+/* Sets the locale. Values and their widths are UTF-8 in every locale. Returns true if the terminal shows UTF-8, according to
+ * the user's locale. */
 static bool set_locale(void) {
         bool shows_utf8 = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 
@@ -53,7 +53,7 @@ static void set_up(Shell *shell, Options *options, bool shows_utf8) {
         shell->settings.mode = shell->interactive && shows_utf8 ? RENDER_BOX : RENDER_TABLE;
         shell->session.bus = options->bus;
         options->bus = (BusChoice) {};
-        /* Somebody is there to be asked. */
+        /* Passwords can be asked only on a terminal. */
         shell->session.interactive_authorization =
                 !options->no_ask_password && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
         parameter_list_free(shell->parameters);
@@ -102,7 +102,7 @@ static void run_tasks(Shell *shell, const Options *options) {
         }
 }
 
-/* Who misspells a parameter has NULL in its place. */
+/* Reports a parameter that no statement has: a misspelled name would otherwise silently leave NULL in its place. */
 static void tell_unused_parameters(Shell *shell) {
         const char *name = parameter_list_unused(shell->parameters);
 
@@ -112,14 +112,14 @@ static void tell_unused_parameters(Shell *shell) {
         shell->exit_code = EXIT_USAGE;
 }
 
-/* What -o or .output names may fail at its end only. */
+/* Closes the target of -o or .output, because some errors occur only at its end. */
 static void end_output(Shell *shell) {
         g_autofree char *message = NULL;
         int r = output_redirect(shell->output, "", false, &message);
 
         if (r >= 0)
                 return;
-        if (r != -ECHILD) /* which was said */
+        if (r != -ECHILD) /* which has been reported */
                 shell_complain(shell, "%s", message);
         shell_note_failure(shell, r == -ECANCELED ? EXIT_INTERRUPTED : EXIT_OUTPUT);
 }
@@ -138,7 +138,8 @@ static void run_for_script(Shell *shell, const Options *options) {
 
 /* ---- For people --------------------------------------------------------------------------------------------------- */
 
-/* A name that does not exist is told, and the prompt opens: the user can look for another one. */
+/* Opens the database of the command line. If it does not exist, that is reported and the prompt opens nevertheless, so that
+ * the user can choose another one. */
 static int open_first(Shell *shell, const char *database) {
         int r = query_open_database(shell, database);
 
@@ -205,7 +206,7 @@ int main(int argc, char **argv) {
         int r;
 
         occupy_standard_streams();
-        /* A reader that left is told by an exit code of ours. */
+        /* A closed reader is reported by our exit code. */
         (void) signal(SIGPIPE, SIG_IGN);
         if (options_parse(argc, argv, &options) < 0)
                 return EXIT_USAGE;

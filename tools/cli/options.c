@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The command line of ipcq-cli: GOption's table, and what it cannot check. */
+/* Parses the command line of ipcq-cli: GOption's table, and the checks that GOption cannot make. */
 #include "options.h"
 
 #include <string.h>
@@ -52,7 +52,7 @@ static void complain(const char *format, ...) {
         fprintf(stderr, "ipcq-cli: %s\nTry 'ipcq-cli --help'.\n", message);
 }
 
-/* ---- Tasks: what is given in an order ----------------------------------------------------------------------------- */
+/* ---- Tasks, whose order matters ----------------------------------------------------------------------------------- */
 
 static void task_clear(void *data) {
         g_free(((Task *) data)->text);
@@ -111,7 +111,7 @@ static gboolean add_setting(Options *options, const char *name, const char *valu
         return TRUE;
 }
 
-/* --mode=, -m, --headers=, --transport=, --timeout=: named like the setting. */
+/* Handles --mode=, -m, --headers=, --transport=, --timeout=, which are named like their settings. */
 static gboolean on_setting(const char *name, const char *value, void *userdata, GError **error) {
         return add_setting(userdata, g_str_equal(name, "-m") ? "mode" : name + strlen("--"), value, error);
 }
@@ -139,7 +139,7 @@ void options_apply(const Options *options, Settings *settings) {
         }
 }
 
-/* ---- What goes together ------------------------------------------------------------------------------------------- */
+/* ---- Combinations of options -------------------------------------------------------------------------------------- */
 
 static int take_words(Options *options, char **words, GError **error) {
         if (options->list && (words || options->tasks->len > 0)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Where output leads to (output-target.h). */
+/* Opens and closes the targets of output (output-target.h). */
 #include "output-target.h"
 
 #include <errno.h>
@@ -25,8 +25,8 @@ void output_say(const char *format, ...) {
         fputs(shown->str, stderr);
 }
 
-/* Standard output is others' as well, and not to be made non-blocking for them: a pipe and a terminal are opened again,
- * where that goes. What cannot be written at once then never keeps us from seeing Ctrl-C. */
+/* Opens the standard output again, if it is a pipe or a terminal and that is possible, to make only our descriptor
+ * non-blocking: other processes share the original one. Then a write never keeps us from seeing Ctrl-C. */
 static int open_again(int fd) {
         char path[32];
 
@@ -81,7 +81,8 @@ int target_open(Target *target, const char *name) {
         return 0;
 }
 
-/* A command starts with the first answer: a pager of the user's own would take the terminal before. */
+/* Starts a command, not before the first answer: a pager that the user set as target would otherwise take the terminal at
+ * once. */
 int target_start(Target *target) {
         int r;
 

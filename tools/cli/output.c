@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Where results go (output.h). Each answer has a stream of its own, whose bytes take one of these ways:
+ * Writes results to their destination (output.h). Each answer has its own stream, whose bytes take one of these ways:
  *
- *      DIRECT   to the descriptor, whole, waiting where it must
- *      HELD     kept, as long as they fit the screen; shown after a moment; what is taller goes to PAGER
+ *      DIRECT   to the descriptor, all of them, waiting if necessary
+ *      HELD     held while they fit the screen, and shown after a moment; what is taller goes to PAGER
  *      PAGER    to the pager's spool
  */
 #include "output.h"
@@ -18,11 +18,11 @@
 #include "pager.h"
 #include "screen.h"
 
-/* A first screen is shown once it was held for so long. */
+/* The time after which a held first screen is shown. */
 #define HELD_MSEC 300
-/* Of an answer that was broken off nobody waits longer for room. */
+/* The maximum wait for room after an answer was cancelled. */
 #define HURRIED_MSEC 1000
-/* So much is written at once then: poll() tells of no more room in a pipe. */
+/* The size of a write then: small enough that a write to a pipe that poll() calls writable does not block. */
 #define HURRIED_SIZE ((size_t) 4096)
 #define STREAM_BUFFER_SIZE ((size_t) 65536)
 
@@ -36,16 +36,16 @@ struct Output {
         Target first, redirected, once;
         char *stream_buffer;
 
-        /* The answer under way. */
+        /* The current answer. */
         FILE *file;       /* NULL: none */
         Target *target;
         OutputOptions options;
         Way way;
-        bool hurried;     /* it was broken off */
+        bool hurried;     /* it was cancelled */
         int error;        /* sticky */
         GString *held;    /* of WAY_HELD */
-        size_t n_shown;   /* of these */
-        gint64 due;       /* when they are shown; 0: nothing is held */
+        size_t n_shown;   /* bytes of .held that were shown */
+        gint64 due;       /* when they must be shown; 0: nothing is held */
         Screen screen;
         Pager *pager;
 };
@@ -113,7 +113,7 @@ Output *output_free(Output *output) {
 
 /* ---- Writing ------------------------------------------------------------------------------------------------------ */
 
-/* Waits for room. -ECANCELED: somebody lost patience, and who runs the query deals with that. */
+/* Waits for room. Returns -ECANCELED after a signal, which the code that runs the query then handles. */
 static int wait_for_room(const Target *target) {
         struct pollfd fds[2] = { { .fd = target->fd, .events = POLLOUT }, { .fd = interrupt_fd(), .events = POLLIN } };
 
@@ -123,7 +123,8 @@ static int wait_for_room(const Target *target) {
         return -ECANCELED;
 }
 
-/* The signal that broke an answer off came before this write, and would not end it: who does not read is not waited for. */
+/* Returns true if the reader takes data soon. The signal that cancelled an answer has been consumed before this write, and
+ * would not interrupt it; hence the time limit. */
 static bool is_read(const Target *target) {
         struct pollfd fd = { .fd = target->fd, .events = POLLOUT };
         int n;
@@ -164,7 +165,8 @@ static int show_held(Output *output) {
         return r;
 }
 
-/* There is no pager: all that it was given goes to the terminal, but for what stands there. */
+/* Writes everything that the pager was given to the terminal, because the pager does not exist; text that is already on the
+ * screen is skipped. */
 static int replay(Output *output) {
         char buffer[4096];
         uint64_t offset = output->n_shown;
@@ -180,7 +182,7 @@ static int replay(Output *output) {
         return r < 0 ? r : n < 0 ? (int) n : 0;
 }
 
-/* What the pager said: where it could not be started, it is done without. */
+/* Handles the result of a pager function. If the pager could not be started, the output continues without it. */
 static int settle_pager(Output *output, int r) {
         if (r != -ENOEXEC)
                 return r;
@@ -192,7 +194,7 @@ static int to_pager(Output *output, const char *bytes, size_t size) {
         return settle_pager(output, pager_write(output->pager, bytes, size));
 }
 
-/* The screen is full. */
+/* Starts the pager, because the screen is full. */
 static int start_pager(Output *output) {
         int r = pager_start(pager_command(output->options.pager), OUTPUT_SPOOL_MAX, &output->pager);
 
@@ -256,7 +258,7 @@ static bool wants_pager(const Output *output) {
 int output_begin(Output *output, const OutputOptions *options, FILE **ret) {
         int r;
 
-        (void) fflush(stdout); /* what others wrote there comes before */
+        (void) fflush(stdout); /* earlier output of other code must come first */
         output->target = next_target(output);
         r = target_start(output->target);
         if (r < 0) {
@@ -322,7 +324,7 @@ int output_pump(Output *output) {
         return output->error = r;
 }
 
-/* What is still kept back. */
+/* Writes the rest that is still held. */
 static int finish(Output *output) {
         int r = output->error, q = 0;
 
@@ -338,7 +340,7 @@ static int finish(Output *output) {
 int output_end(Output *output) {
         int r, q = 0;
 
-        (void) fclose(output->file); /* a failure is kept in output->error */
+        (void) fclose(output->file); /* on_write() has kept an error in output->error */
         output->file = NULL;
         r = finish(output);
         g_string_truncate(output->held, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Pagers (pager.h). */
+/* Runs a pager (pager.h). */
 #include "pager.h"
 
 #include <errno.h>
@@ -15,15 +15,15 @@
 #include "interrupt.h"
 #include "spool.h"
 
-/* Who closed its input may be about to end, because there is no such program: then rows go to the terminal, all of them. One
- * that lives on shows what it has meanwhile. */
+/* The time to wait for a pager that closed its input: it may be about to exit because the program does not exist, and then
+ * all rows must go to the terminal. A pager that stays open shows its data meanwhile. */
 enum { END_MSEC = 2000 };
 
 struct Pager {
         Feed feed;
         Spool spool;
         struct termios terminal;
-        bool has_terminal; /* `terminal` is what it was */
+        bool has_terminal; /* `terminal` holds the original settings */
         int error;         /* sticky */
 };
 
@@ -37,7 +37,7 @@ const char *pager_command(const char *setting) {
         return command;
 }
 
-/* A plain "less" shall show our colours as well; who has options of his own keeps them. */
+/* Starts the pager. A plain "less" must show our colours, too; options that the user has set in LESS stay. */
 static int start(const char *command, Feed *ret) {
         bool has_options = g_getenv("LESS");
         int r;
@@ -79,7 +79,7 @@ Pager *pager_free(Pager *pager) {
         return NULL;
 }
 
-/* What was killed left the terminal as it had made it: without echo, on the alternate screen. */
+/* Restores the terminal after a pager was killed, which may have left it without echo and on the alternate screen. */
 static void restore_terminal(const Pager *pager, int status) {
         static const char main_screen[] = "\033[?1049l\033[?25h\r";
 
@@ -89,7 +89,7 @@ static void restore_terminal(const Pager *pager, int status) {
                 (void) !write(STDOUT_FILENO, main_screen, strlen(main_screen));
 }
 
-/* It reads no more. */
+/* Handles a pager that no longer reads. */
 static int note_end(Pager *pager, int timeout_msec) {
         int status;
 
@@ -97,7 +97,7 @@ static int note_end(Pager *pager, int timeout_msec) {
         if (pager->feed.pid == 0)
                 return pager->error;
         status = feed_wait(&pager->feed, timeout_msec);
-        if (status == -ETIMEDOUT) /* it shows what it has */
+        if (status == -ETIMEDOUT) /* it still shows its data */
                 return pager->error;
         restore_terminal(pager, status);
         if ((status == FEED_NOT_FOUND || status == FEED_NOT_EXECUTABLE) && pager->spool.read <= SPOOL_KEPT)
@@ -105,7 +105,7 @@ static int note_end(Pager *pager, int timeout_msec) {
         return pager->error;
 }
 
-/* As much as its pipe takes. 1: all. */
+/* Writes as much as the pipe takes. Returns 1 if all is written. */
 static int hand_on(Pager *pager) {
         char buffer[65536];
 
@@ -131,7 +131,8 @@ int pager_pump(Pager *pager) {
         if (pager->error < 0)
                 return pager->error;
         r = hand_on(pager);
-        if (r > 0 && poll(&fd, 1, 0) > 0 && fd.revents & POLLERR) /* nothing to write tells no end */
+        if (r > 0 && poll(&fd, 1, 0) > 0 && fd.revents & POLLERR) /* without a write, only poll() tells that the reader is
+                                                                   * gone */
                 r = -EPIPE;
         if (r >= 0)
                 return 0;
@@ -139,7 +140,7 @@ int pager_pump(Pager *pager) {
         return note_end(pager, END_MSEC);
 }
 
-/* The last line that is read says that it is not the result's. */
+/* Adds a last line that tells why the result ends there. */
 static void tell_too_much(Pager *pager) {
         g_autofree char *line = g_strdup_printf("\n[The query was ended here: %" PRIu64 " MiB wait for the pager.]\n",
                                                 pager->spool.max / 1024 / 1024);
@@ -171,11 +172,11 @@ int pager_end(Pager *pager) {
         struct pollfd fds[2] = { {}, { .fd = interrupt_fd(), .events = POLLIN } };
         int r = 0;
 
-        /* What could not be written to the spool does not keep the rest from being read. */
+        /* After an error of writing to the spool, the pager still gets the data before it. */
         while (r >= 0 && pager->feed.fd >= 0 && pager->spool.read < pager->spool.written && !interrupt_leave()) {
                 fds[0] = pager_pollfd(pager);
                 if (poll(fds, 2, -1) > 0 && fds[1].revents)
-                        (void) interrupt_take(); /* the pager's */
+                        (void) interrupt_take(); /* the signal was meant for the pager */
                 r = hand_on(pager);
         }
         if (r < 0 && pager->error == 0)

@@ -23,8 +23,8 @@ int pager_start(const char *command, uint64_t ahead_max, Pager **ret);
 /** Frees it, even without pager_end(). NULL is allowed. Returns NULL. */
 Pager *pager_free(Pager *pager);
 
-/** Takes bytes. Returns -EPIPE: the user quit it, or too much data waits, which its last line says; -ENOEXEC: it could not be
- * started, and has read nothing; else the error of writing to the spool. */
+/** Takes bytes. Returns -EPIPE: the user quit it, or too much data waits, which its last line says; -ENOEXEC: it could not
+ * be started, and has read nothing; else the error of writing to the spool. */
 int pager_write(Pager *pager, const char *bytes, size_t size);
 struct pollfd pager_pollfd(const Pager *pager);
 /** Passes on the bytes that the pager accepts now. Returns -EPIPE or -ENOEXEC as pager_write() does. */

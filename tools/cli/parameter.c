@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* NAME=VALUE to what the library binds, see parameter.h. Pure. */
+/* Converts NAME=VALUE to the library's parameters, see parameter.h. Pure. */
 #include "parameter.h"
 
 #include <errno.h>
@@ -7,11 +7,11 @@
 
 #include "sql-scan.h"
 
-/* Positions above are names that SQLite would refuse as well (SQLITE_MAX_VARIABLE_NUMBER). */
+/* SQLite refuses positions above this, too (SQLITE_MAX_VARIABLE_NUMBER). */
 enum { POSITION_MAX = 32766 };
 
 typedef struct Parameter {
-        char *name;        /* with its prefix where it was given, "?N" for a position */
+        char *name;        /* with its prefix if it was given; "?N" for a position */
         unsigned position; /* 0: none */
         bool used;         /* by a statement */
         sqlipc_type type;
@@ -23,7 +23,7 @@ typedef struct Parameter {
 
 struct ParameterList {
         GPtrArray *parameters; /* of Parameter */
-        GArray *public;        /* of sqlipc_parameter; borrows from them */
+        GArray *public;        /* of sqlipc_parameter; points into .parameters */
 };
 
 static void parameter_free(void *data) {
@@ -59,7 +59,8 @@ void parameter_list_freep(ParameterList **list) {
 
 /* ---- Values ------------------------------------------------------------------------------------------------------- */
 
-/* [+-] digits [. digits] [e [+-] digits], with a digit in front of the exponent; no hexadecimal, no "inf". */
+/* Recognizes [+-] digits [. digits] [e [+-] digits], with at least one digit before the exponent; not hexadecimal, not
+ * "inf". */
 static bool is_number(const char *text, bool *ret_is_integer) {
         const char *p = text + (*text == '+' || *text == '-');
         size_t n_digits = strspn(p, "0123456789");
@@ -116,7 +117,7 @@ static int read_blob(Parameter *parameter, const char *hex, size_t size, char **
         return 0;
 }
 
-/* The text between quotes, in which '' stands for one. */
+/* Reads the text between quotes, in which '' is a single quote. */
 static int read_quoted(Parameter *parameter, const char *text, size_t size, char **ret_message) {
         g_autoptr(GString) bytes = g_string_sized_new(size);
 
@@ -180,7 +181,7 @@ static int read_name(Parameter *parameter, const char *name, size_t size, char *
         return 0;
 }
 
-/* Position in the list; -1: none. */
+/* Returns the index in the list; -1: none. */
 static int find_name(const ParameterList *list, const char *name) {
         for (guint i = 0; i < list->parameters->len; i++) {
                 const Parameter *parameter = list->parameters->pdata[i];
@@ -191,12 +192,13 @@ static int find_name(const ParameterList *list, const char *name) {
         return -1;
 }
 
-/* Without its prefix a name stands for all that have one. */
+/* Returns true if `name` matches `other`: a name without prefix matches that name with any prefix. */
 static bool stands_for(const char *name, const char *other) {
         return g_str_equal(name, other) || (strchr(":@$", other[0]) && g_str_equal(name, other + 1));
 }
 
-/* All that `name` stands for, or what was set last would not count. False: there was none. */
+/* Removes all parameters that `name` matches, because an older one could otherwise take precedence. Returns false if there
+ * was none. */
 static bool forget(ParameterList *list, const char *name) {
         const guint before = list->parameters->len;
 
@@ -305,7 +307,7 @@ const char *parameter_list_unused(const ParameterList *list) {
         return NULL;
 }
 
-/* ---- For the library ---------------------------------------------------------------------------------------------- */
+/* ---- Values for the library --------------------------------------------------------------------------------------- */
 
 static int compare_positions(gconstpointer a, gconstpointer b) {
         const Parameter *x = *(Parameter *const *) a, *y = *(Parameter *const *) b;
@@ -314,7 +316,7 @@ static int compare_positions(gconstpointer a, gconstpointer b) {
         return p < q ? -1 : p > q;
 }
 
-/* `value` NULL: SQL's. */
+/* Adds a parameter for the library. `value` NULL: SQL's NULL. */
 static void publish(ParameterList *list, const char *name, const Parameter *value) {
         static const Parameter null = { .type = SQLIPC_NULL };
         const Parameter *parameter = value ?: &null;
@@ -337,7 +339,7 @@ static const sqlipc_parameter *published(const ParameterList *list, size_t *ret_
 }
 
 const sqlipc_parameter *parameter_list_get(ParameterList *list, size_t *ret_n) {
-        g_ptr_array_sort(list->parameters, compare_positions); /* stable, so names stay in the order given */
+        g_ptr_array_sort(list->parameters, compare_positions); /* the sort is stable, so names keep their order */
         g_array_set_size(list->public, 0);
         for (guint i = 0; i < list->parameters->len; i++) {
                 const Parameter *parameter = list->parameters->pdata[i];
@@ -349,8 +351,8 @@ const sqlipc_parameter *parameter_list_get(ParameterList *list, size_t *ret_n) {
 
 /* ---- For a statement ---------------------------------------------------------------------------------------------- */
 
-/* A parameter's index as SQLite counts it: "?" is one past the largest so far, "?N" is N, a name the same wherever it
- * stands. 0: SQLite will refuse it. */
+/* Returns a parameter's index by SQLite's rules: "?" is one more than the largest so far, "?N" is N, and a name has the same
+ * index everywhere. Returns 0 if SQLite will refuse it. */
 static unsigned index_of(GHashTable *indices, const char *token, unsigned largest) {
         guint64 position;
         unsigned known;
@@ -367,7 +369,7 @@ static unsigned index_of(GHashTable *indices, const char *token, unsigned larges
         return known;
 }
 
-/* By name with its prefix, by name without it, by position. */
+/* Finds a value: by name with its prefix, by name without it, by position. */
 static Parameter *find_value(const ParameterList *list, const char *token, unsigned position) {
         g_autofree char *number = g_strdup_printf("?%u", position);
         int found = token[0] == '?' ? -1 : find_name(list, token);
@@ -379,7 +381,7 @@ static Parameter *find_value(const ParameterList *list, const char *token, unsig
         return found < 0 ? NULL : list->parameters->pdata[found];
 }
 
-/* What each index is called: its name, or "?N". Index i is at i - 1; NULL: a gap. */
+/* Returns the name of each index, or "?N"; index i is element i - 1. NULL: a gap. */
 static GPtrArray *names_in(const char *sql) {
         g_autoptr(GHashTable) indices = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
         GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
@@ -414,7 +416,7 @@ const sqlipc_parameter *parameter_list_for(ParameterList *list, const char *sql,
 
                 if (parameter)
                         parameter->used = true;
-                publish(list, NULL, parameter); /* by position: each index has a value, gaps too */
+                publish(list, NULL, parameter); /* by position, so that each index has a value, also the gaps */
         }
         return published(list, ret_n);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Query plans as trees (plan.h). Pure. */
+/* Draws query plans as trees (plan.h). Pure. */
 #include "plan.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "format.h"
 #include "sql-scan.h"
 
-/* The next token that is neither blank nor comment is this word. */
+/* Returns true if the next token, without blanks and comments, is this word. */
 static bool next_is(const char *sql, size_t size, size_t *position, const char *word) {
         SqlToken token;
 
@@ -63,17 +63,17 @@ void plan_add(Plan *plan, int64_t id, int64_t parent, const char *detail, size_t
         g_array_append_val(plan->rows, row);
 }
 
-/* The first child of `parent` at or behind `i`. */
+/* Returns the first child of `parent` at or after index `i`. */
 static guint next_child(const Plan *plan, int64_t parent, guint i) {
         while (i < plan->rows->len && g_array_index(plan->rows, PlanRow, i).parent != parent)
                 i++;
         return i;
 }
 
-/* How far a tree is drawn to the right, as in sqlite3's shell. */
+/* The maximum indentation, as in sqlite3's shell. */
 enum { INDENT_MAX = 93 };
 
-/* Children come behind their parents, as SQLite numbers them; so no plan runs in circles. */
+/* Appends the children of a node. SQLite numbers children after their parents; searching only later rows excludes cycles. */
 static void append_children(const Plan *plan, int64_t parent, guint from, GString *indent, GString *text) {
         gsize length = indent->len;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The progress line (progress.h). */
+/* Draws the progress line (progress.h). */
 #include "progress.h"
 
 #include <glib.h>
@@ -12,7 +12,8 @@
 #define FIRST_USEC ((uint64_t) 500 * 1000)
 #define NEXT_USEC ((uint64_t) 200 * 1000)
 
-/* A program that took the terminal out of line mode, a pager that our rows are piped to, say, draws there by itself. */
+/* Returns false if another program, such as a pager that reads our rows, has switched the terminal out of line mode: that
+ * program then draws on it. */
 static bool terminal_is_ours(void) {
         struct termios terminal;
 

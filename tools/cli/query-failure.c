@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the user is told of a query that failed, and what the program ends with (query.h). */
+/* Reports failed queries, and maps them to exit codes (query.h). */
 #include <errno.h>
 #include <glib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ void query_suggest_database(Shell *shell) {
                                shell->interactive ? ".databases" : "ipcq-cli --list");
 }
 
-/* The error's line, where the statement has several. */
+/* Returns a copy of the shell whose line number is the error's, if the statement has several lines. */
 static Shell at_line_of(const Shell *shell, const char *sql, int offset) {
         Shell at = *shell;
 
@@ -60,7 +60,7 @@ static Shell at_line_of(const Shell *shell, const char *sql, int offset) {
         return at;
 }
 
-/* The library's sentence, or ours for errors that the bus words for programmers. */
+/* Returns the library's message, or our own for errors that the bus words for programmers. */
 static char *sentence_of(Shell *shell, int r) {
         sqlipc_connection *connection = shell->session.connection;
         const char *message = sqlipc_error_message(connection);
@@ -120,11 +120,11 @@ int query_open_database(Shell *shell, const char *name) {
 static int settle_output(Query *query, int r) {
         Shell *shell = query->shell;
 
-        if (r == -EPIPE && !query->last_reader) /* a pager was quit, or a command had enough */
+        if (r == -EPIPE && !query->last_reader) /* the user quit a pager, or a command has closed its input */
                 return 0;
         if (r == -EPIPE)
-                shell->quit = true; /* nobody reads on, which is nothing to tell */
-        else if (r != -ECHILD) /* which was said */
+                shell->quit = true; /* the reader has closed the pipe, which is no error to report */
+        else if (r != -ECHILD) /* which has been reported */
                 shell_complain(shell, "cannot write: %s", g_strerror(-r));
         shell_note_failure(shell, EXIT_OUTPUT);
         return r;
@@ -134,7 +134,7 @@ static void tell_cancelled(Query *query, int r) {
         Shell *shell = query->shell;
 
         if (!interrupt_leave() && query->is_over && !query->from_output)
-                query_complain(shell, r, query->sql); /* it was not us */
+                query_complain(shell, r, query->sql); /* the service cancelled it, not the user */
         else
                 answer_cancelled(shell);
 }
@@ -159,7 +159,7 @@ int query_settle(Query *query, int r) {
                 tell_timeout(query);
         else if (!shell->session.database)
                 shell_complain(shell, "no database is open; .open NAME opens one, .databases lists them");
-        else if (query->is_over || !query->has_columns) /* else it is the visitor's */
+        else if (query->is_over || !query->has_columns) /* otherwise the error is the visitor's */
                 query_complain(shell, r, query->sql);
         return r;
 }
@@ -168,7 +168,7 @@ bool query_is_lost(sqlipc_connection *connection) {
         switch (sqlipc_error_code(connection)) {
         case SQLIPC_ERROR_DAEMON_LOST:
         case SQLIPC_ERROR_OUTCOME_UNKNOWN:
-        case SQLIPC_ERROR_SHUTTING_DOWN: /* workers say so when their supervisor is killed */
+        case SQLIPC_ERROR_SHUTTING_DOWN: /* workers report this when the supervisor is killed */
                 return true;
         default:
                 return false;
@@ -181,7 +181,7 @@ int query_exit_code(Shell *shell, int r) {
         switch (r) {
         case -ECANCELED:
                 return EXIT_INTERRUPTED;
-        case -EHOSTDOWN: /* nobody owns the name, and nobody can be started */
+        case -EHOSTDOWN: /* the name has no owner, and the service cannot be started */
                 return EXIT_UNREACHABLE;
         case -ECONNRESET:
         case -ENOTCONN:
@@ -194,6 +194,6 @@ int query_exit_code(Shell *shell, int r) {
         if (!connection)
                 return EXIT_QUERY;
         if (sqlipc_error_code(connection) == SQLIPC_ERROR_NONE && (r == -ETIMEDOUT || r == -EACCES))
-                return EXIT_UNREACHABLE; /* the bus, or nobody, answered */
+                return EXIT_UNREACHABLE; /* the error is the bus's, or there was no answer */
         return query_is_lost(connection) ? EXIT_LOST : EXIT_QUERY;
 }

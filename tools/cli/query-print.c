@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Results through a renderer: as a typed statement has them, or to a stream of the caller's (query.h). */
+/* Writes results through a renderer: for a typed statement, or to a stream of the caller's (query.h). */
 #include <errno.h>
 #include <glib.h>
 #include <inttypes.h>
@@ -11,9 +11,10 @@
 #include "plan.h"
 #include "query-private.h"
 
-/* Rows that a grid holds back are written after a pause, or when the first of them has waited for long; rows of other modes
- * are only in a buffer, and are written soon. A user at a terminal wants to see rows. A file or a program can wait longer,
- * and should have the same bytes each time: widths of a grid depend on how many rows are held. */
+/* Rows that a grid holds back are written after a pause, or when the first of them has waited long enough. Rows of other
+ * modes are only buffered, and are written soon. On a terminal the waits are short, because the user wants to see rows. For
+ * a file or a program they are long, so that the bytes are the same each time: the widths of a grid depend on the rows that
+ * are held together. */
 enum { PAUSE_MSEC = 20, PAUSE_GRID_MSEC = 200, PAUSE_UNSEEN_GRID_MSEC = 2000, HOLD_GRID_MSEC = 1000,
        HOLD_UNSEEN_GRID_MSEC = 10000 };
 
@@ -22,8 +23,8 @@ typedef struct Print {
         RenderMode mode;
         RenderOptions options;
         uint64_t rows_max;  /* 0: all */
-        bool limited;       /* there are more */
-        Renderer *renderer; /* NULL: no columns yet, or none at all */
+        bool limited;       /* there are more rows than rows_max */
+        Renderer *renderer; /* NULL: columns are not known yet, or there are none */
         Value *values;
         size_t n_columns;
 } Print;
@@ -80,7 +81,7 @@ static int on_pause(void *userdata) {
         return print->renderer ? writing(print, renderer_flush(print->renderer)) : 0;
 }
 
-/* Runs it, and writes all rows that came, whatever became of the rest. */
+/* Runs the query, and writes all rows that arrived, even if it fails. */
 static int print_rows(Print *print) {
         int r = query_execute(print->query), w;
 
@@ -119,7 +120,7 @@ int query_write(Shell *shell, const char *sql, RenderMode mode, const RenderOpti
 
         print.query = &query;
         query.on_terminal = options->terminal;
-        query.last_reader = false; /* the stream is the caller's */
+        query.last_reader = false; /* the stream belongs to the caller */
         r = print_rows(&print);
         print_done(&print);
         if (ret_totals)
@@ -140,7 +141,7 @@ static int on_plan_row(sqlipc_cursor *cursor, bool is_row, void *userdata) {
         return 0;
 }
 
-/* Runs EXPLAIN QUERY PLAN, and writes what came as a tree. */
+/* Runs EXPLAIN QUERY PLAN, and writes its rows as a tree. */
 static int print_plan(Query *query, FILE *file) {
         g_autoptr(GString) text = g_string_new(NULL);
         Plan *plan = plan_new();
@@ -152,11 +153,12 @@ static int print_plan(Query *query, FILE *file) {
         r = query_execute(query);
         plan_append(plan, text);
         plan_free(plan);
-        (void) fwrite(text->str, 1, text->len, file); /* output_end() knows of failures */
+        (void) fwrite(text->str, 1, text->len, file); /* output_end() reports errors */
         return r;
 }
 
-/* .eqp: what the statement itself will say of a failure needs no second voice. A program that reads rows wants no tree. */
+/* Writes the plan for .eqp. Errors are not reported, because the statement itself will report them. In a mode for programs
+ * the tree goes to stderr. */
 static int print_plan_before(const Print *print, FILE *file) {
         g_autofree char *sql = g_strconcat("EXPLAIN QUERY PLAN ", print->query->sql, NULL);
         Query plan = *print->query;
@@ -169,7 +171,7 @@ static int print_plan_before(const Print *print, FILE *file) {
 
 /* ---- Statements --------------------------------------------------------------------------------------------------- */
 
-/* As sqlite3's shell has its columns. */
+/* The widths that sqlite3's shell uses. */
 static const int explain_widths[] = { 4, 13, 4, 4, 4, 13, 2, 13 };
 
 RenderOptions query_render_options(const Shell *shell, FILE *file) {
@@ -209,7 +211,7 @@ static void prepare(Print *print, Shell *shell, FILE *file, Explain explain) {
         }
 }
 
-/* Everything between answer_begin() and output_end(). */
+/* Does everything between answer_begin() and output_end(). */
 static int print_answer(Print *print, FILE *file, Explain explain) {
         Query *query = print->query;
         int r = 0;
@@ -225,7 +227,8 @@ static int print_answer(Print *print, FILE *file, Explain explain) {
         return r;
 }
 
-/* At the prompt it is what was asked for; a script may take the rows for all. */
+/* Says that there are more rows. At the prompt the user asked for the limit; in a script it is a warning, because its reader
+ * may take the rows for all. */
 static void tell_limit(const Shell *shell, uint64_t rows_max) {
         g_autofree char *rows = human_rows(rows_max);
         g_autofree char *first = rows_max == 1 ? g_strdup("this is the first row")
@@ -254,7 +257,7 @@ int query_print(Shell *shell, const char *sql) {
         r = print_answer(&print, file, explain);
         print_done(&print);
         w = output_end(shell->output);
-        if (w < 0 && (r >= 0 || query.from_output)) { /* a command that failed may have left before */
+        if (w < 0 && (r >= 0 || query.from_output)) { /* a failed command may have closed its input earlier */
                 query.from_output = true;
                 r = w;
         }

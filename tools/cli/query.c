@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The loop in which the shell waits (query.h). The library is told not to block, so that one poll() hears of rows, of
- * Ctrl-C and of the pager; whatever ends a run before its end goes down one path, end_run().
+ * The loop in which the shell waits (query.h). The library is non-blocking, so that one poll() waits for rows, Ctrl-C and
+ * the pager. All early ends of a run go through end_run().
  */
 #include <errno.h>
 #include <glib.h>
@@ -10,10 +10,9 @@
 #include "output.h"
 #include "query-private.h"
 
-/* The end of a run that was cancelled is waited for, so that the next one finds the service as the user thinks that it is.
- * */
+/* The shell waits this long for the end of a cancelled run, so that the next query finds the service idle. */
 #define CANCEL_USEC ((uint64_t) 1000 * 1000)
-/* So many rows may pass without a look at the clock. */
+/* The number of rows between two looks at the clock. */
 enum { ROWS_UNWATCHED = 256 };
 
 static uint64_t now_usec(void) {
@@ -30,7 +29,7 @@ static int msec_until(uint64_t until) {
         return until <= now ? 0 : (int) MIN((until - now) / 1000 + 1, (uint64_t) G_MAXINT);
 }
 
-/* Waits for the library, a signal, the output (`output`: if it takes part), or `until`. */
+/* Waits for the library, a signal, the output (if `output` is not NULL), or `until`. */
 static int wait_once(Query *query, Output *output, uint64_t until) {
         struct pollfd fds[3] = { { .fd = sqlipc_get_fd(query->connection) }, { .fd = interrupt_fd(), .events = POLLIN },
                                  { .fd = -1 } };
@@ -45,7 +44,7 @@ static int wait_once(Query *query, Output *output, uint64_t until) {
         n = poll(fds, G_N_ELEMENTS(fds), timeout);
         if (n < 0 && errno != EINTR)
                 return -errno;
-        (void) sqlipc_process(query->connection); /* what failed there, the cursor tells */
+        (void) sqlipc_process(query->connection); /* the cursor reports errors */
         return output && (n == 0 || fds[2].revents) ? output_pump(output) : 0;
 }
 
@@ -62,7 +61,7 @@ static uint64_t pause_due(const Query *query) {
         return query->dirty && query->pause ? MIN(pause, hold) : UINT64_MAX;
 }
 
-/* Whatever is due apart from rows. */
+/* Handles signals, the time limit and the progress line. */
 static int look_around(Query *query) {
         uint64_t now = now_usec();
 
@@ -112,7 +111,7 @@ static void on_columns(Query *query) {
         session->lost = false;
 }
 
-/* What sqlipc_cursor_next() brought: a row, or the end. */
+/* Handles a result of sqlipc_cursor_next(): a row, or the end. */
 static int take(Query *query, bool is_row) {
         int r = 0;
 
@@ -157,14 +156,15 @@ static int take_rows(Query *query) {
 
 /* ---- The run ------------------------------------------------------------------------------------------------------ */
 
-/* A run of which nothing was heard cannot be named, so the service can only be told by leaving it. One on a channel can. */
+/* Returns true if the service has not answered the run yet: such a run has no name by which it can be cancelled, so the
+ * connection must be closed instead. On a channel it can be cancelled. */
 static bool is_unheard_of(const Query *query, int next) {
         return next == -ECANCELED && !query->has_columns &&
                sqlipc_cursor_get_transport(query->cursor) != SQLIPC_TRANSPORT_CHANNEL;
 }
 
-/* Cancels the run, and waits for its end on the server; rows that are on their way are not wanted any more. Another Ctrl-C,
- * and it is not waited for. */
+/* Cancels the run, drops rows that are on their way, and waits for the run's end on the server. Another Ctrl-C ends the
+ * wait. */
 static void end_run(Query *query) {
         uint64_t until = now_usec() + CANCEL_USEC;
         int next;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Values as they are shown, see render-cell.h. Pure. */
+/* Makes values ready to be shown, see render-cell.h. Pure. */
 #include "render-cell.h"
 
 #include <wchar.h>
@@ -7,8 +7,8 @@
 #include "format.h"
 
 enum {
-        PIECE_SIZE = 8192,     /* values are shown in pieces of about so many bytes */
-        CLUSTER_SIZE = 128,    /* a character and its marks may need so many; what is longer has no width past them */
+        PIECE_SIZE = 8192,     /* approximate size of the pieces in which values are shown */
+        CLUSTER_SIZE = 128,    /* the bytes of a character and its marks; bytes beyond this do not count for the width */
 };
 
 size_t render_value_max(const Renderer *renderer) {
@@ -36,7 +36,8 @@ static void give(const Pieces *pieces, bool last) {
         g_string_erase(pieces->scratch, 0, (gssize) taken);
 }
 
-/* Up to and with the next quote, which is doubled. A piece may drop each CR, but takes no more than is searched here. */
+/* Returns the size up to and including the next quote, which must be doubled. A piece may drop each CR, but never takes more
+ * bytes than are searched here. */
 static size_t quoted_run(const char *text, size_t size) {
         const char *quote = memchr(text, '\'', MIN(size, 2 * (size_t) PIECE_SIZE + 2));
 
@@ -106,8 +107,8 @@ void render_cell(const Renderer *renderer, const Value *value, size_t max, Rende
 typedef struct Fit {
         Sink *sink;
         bool one_line;
-        bool newline;  /* one waits: at the end of the value it goes */
-        size_t column; /* that the line has reached */
+        bool newline;  /* a newline is pending: at the end of the value it is dropped */
+        size_t column; /* reached in the current line */
         CellSize size;
 } Fit;
 
@@ -129,7 +130,7 @@ static void put_escaped(Fit *fit, gunichar c) {
         put(fit, buffer, (size_t) n, (size_t) n);
 }
 
-/* Newlines, tabs and, in markdown, "|". False: `c` is none of these. */
+/* Writes newlines, tabs and, in markdown, "|". Returns false if `c` is none of these. */
 static bool put_layout(Fit *fit, char c) {
         if (c == '\n') {
                 put(fit, "", 0, 0);
@@ -144,7 +145,7 @@ static bool put_layout(Fit *fit, char c) {
         return true;
 }
 
-/* Characters of ASCII at the beginning of `text` that have a column each and no marks. */
+/* Returns the number of ASCII characters at the start of `text` that are one column wide and have no marks. */
 static size_t plain_run(const Fit *fit, const char *text, size_t size) {
         size_t n = 0;
 
@@ -202,7 +203,7 @@ CellSize render_name_fit(GString *output, const char *name, bool one_line) {
         return fit.size;
 }
 
-/* Only the prefix is read, because a long line goes on below many times. */
+/* Reads only the prefix, because a long line is continued many times. */
 size_t render_cell_prefix(const char *text, size_t width, size_t *ret_size) {
         size_t used = 0, done = 0;
 

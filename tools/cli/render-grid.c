@@ -5,23 +5,24 @@
  *      rows ──> held rows ──(RENDER_GRID_BYTES, a flush or the end: a block)──> widths ──> names, rows
  *                                                                                └─ too wide for the terminal: vertical
  *
- * A block is measured as a whole before it is written. Widths only grow from block to block. If the next block needs others
- * it begins with the names again, so that borders below names always agree with them. A row that is too large for memory is
- * a block of its own.
+ * A block is measured as a whole before it is written. Widths only grow from block to block. If the next block needs other
+ * widths, it begins with the names again, so that the borders below the names always agree with them. A row that is too
+ * large for memory is a block of its own.
  *
- * A cell takes a line for each of its newlines. A line that is wider than its column, on a terminal, is cut; if the caller
- * or the mode gave the width it goes on below. If a row of a block has several lines, its rows are set apart.
+ * A cell has a line for each of its newlines. On a terminal, a line that is wider than its column is cut; if the caller or
+ * the mode set the width, it continues on the next line. If a row of a block has several lines, the rows of that block are
+ * separated.
  */
 #include "format.h"
 #include "held-rows.h"
 #include "render-cell.h"
 
 enum {
-        COLUMN_WIDTH_MIN = 6,       /* a column that is shrunk for a narrow terminal keeps so much */
-        COLUMN_WIDTH_READABLE = 10, /* if it had to be narrower the mode vertical is better */
+        COLUMN_WIDTH_MIN = 6,       /* the least width of a column on a narrow terminal */
+        COLUMN_WIDTH_READABLE = 10, /* if columns must be narrower, the mode vertical is better */
 };
 
-/* A line without cells: its ends, what it is made of, and what is between columns. */
+/* A line without cells: its ends, its dash, and the separator of columns. */
 typedef struct Rule {
         const char *left, *dash, *between, *right; /* dash NULL: there is no such line */
 } Rule;
@@ -30,10 +31,10 @@ typedef struct Style {
         const char *left, *between, *right; /* of a line with cells */
         size_t frame;                       /* columns that left and right take together ... */
         size_t gap;                         /* ... and between */
-        size_t padding;                     /* by which rules are wider than the columns */
-        bool centered;                      /* the names */
-        bool one_line;                      /* a row cannot have several */
-        size_t width_max;                   /* a line that is wider goes on below; 0: any width */
+        size_t padding;                     /* how many columns rules are wider than cells */
+        bool centered;                      /* the names are centered */
+        bool one_line;                      /* a row must be one line */
+        size_t width_max;                   /* a wider line continues on the next one; 0: no limit */
         Rule top, below_names, between_rows, bottom;
 } Style;
 
@@ -62,16 +63,16 @@ static const Style styles[] = {
 };
 
 typedef struct Column {
-        char *name;          /* shown */
-        size_t natural;      /* width of the widest line until now, or as given */
-        size_t number_width; /* of the widest number until now: the column is not shrunk below */
-        size_t fitted;       /* of `natural`, what the terminal has room for */
-        size_t width;        /* what was written last */
-        const char *rest;    /* of the cell that is written; NULL: nothing */
-        sqlipc_type type;    /* its */
-        size_t width_max;    /* of a line; a wider one goes on below; 0: any width */
+        char *name;          /* ready to be shown */
+        size_t natural;      /* width of the widest line so far, or as given */
+        size_t number_width; /* of the widest number so far: the column is never narrower */
+        size_t fitted;       /* `natural`, shrunk to the terminal */
+        size_t width;        /* width of the current block */
+        const char *rest;    /* the rest of the cell that is being written; NULL: none */
+        sqlipc_type type;    /* of that cell */
+        size_t width_max;    /* of a line; a wider one continues on the next; 0: no limit */
         bool given;          /* the caller chose the width */
-        bool has_number, has_other; /* until now; NULL is neither */
+        bool has_number, has_other; /* so far; NULL counts as neither */
         bool right;          /* the caller wants it flushed right */
 } Column;
 
@@ -80,11 +81,11 @@ typedef struct Grid {
         Column *columns; /* n_columns */
         HeldRows *held;
         bool begun;      /* names are written */
-        bool spaced;     /* rows are set apart */
+        bool spaced;     /* rows are separated */
         size_t n_rows;   /* written since the names */
 } Grid;
 
-/* For markdown, where a row has one line, a given width is the least. */
+/* Initializes a column. In markdown a row is one line, so that a given width is a minimum. */
 static void column_init(Column *column, const Renderer *renderer, const Style *style, size_t i) {
         int width = i < renderer->options.n_widths ? renderer->options.widths[i] : 0;
         size_t given = (size_t) ABS((int64_t) width);
@@ -129,7 +130,8 @@ static bool is_number(sqlipc_type type) {
         return type == SQLIPC_INTEGER || type == SQLIPC_REAL;
 }
 
-/* A limit grows if a character has no room in it, which would be lost otherwise. */
+/* Takes the size of a cell into account. The width limit grows to fit the widest character, which would otherwise be
+ * lost. */
 static void measure(Column *column, sqlipc_type type, CellSize size) {
         size_t width = column->width_max > 0 ? MAX(MIN(size.width, column->width_max), size.cluster) : size.width;
 
@@ -149,14 +151,14 @@ static size_t natural_width(const Renderer *renderer, const Grid *grid) {
         return total;
 }
 
-/* A number is not cut, since its first digits look like another one. */
+/* Returns the column's width under `limit`. Numbers are not cut, since their first digits look like another number. */
 static size_t shrunk_width(const Column *column, size_t limit) {
         if (column->given)
                 return column->natural;
         return MIN(column->natural, MAX(MAX(limit, (size_t) COLUMN_WIDTH_MIN), column->number_width));
 }
 
-/* The columns that are saved if no column is wider than `limit`, as far as that is possible. */
+/* Returns the columns saved if each column is at most `limit` wide, as far as that is possible. */
 static size_t savings(const Renderer *renderer, const Grid *grid, size_t limit) {
         size_t sum = 0;
 
@@ -171,7 +173,7 @@ static size_t excess_width(const Renderer *renderer, const Grid *grid) {
         return room > 0 && total > room ? total - room : 0;
 }
 
-/* The widest columns are shrunk, all to the same width. */
+/* Shrinks the widest columns, all to the same width. */
 static void fit_terminal(const Renderer *renderer, Grid *grid) {
         size_t excess = excess_width(renderer, grid), low = COLUMN_WIDTH_MIN, high = natural_width(renderer, grid);
         size_t left_over;
@@ -206,7 +208,7 @@ static bool widths_differ(const Renderer *renderer, const Grid *grid) {
 
 /* ---- Writing ------------------------------------------------------------------------------------------------------ */
 
-/* A large value makes long rules, so this is fast where a dash is a byte. */
+/* Writes a rule, fast for single-byte dashes, because a large value makes long rules. */
 static void write_dashes(Sink *sink, const char *dash, size_t n) {
         if (strlen(dash) == 1)
                 sink_fill(sink, *dash, n);
@@ -229,14 +231,14 @@ static void write_rule(Renderer *renderer, const Rule *rule) {
         sink_string(&renderer->sink, rule->right);
 }
 
-/* Text within blanks that fill the column. */
+/* Writes text between the blanks that fill the column. */
 static void write_padded(Renderer *renderer, const char *color, const char *text, size_t size, size_t before, size_t after) {
         sink_fill(&renderer->sink, ' ', before);
         renderer_write_colored(renderer, size > 0 ? color : "", text, size);
         sink_fill(&renderer->sink, ' ', after);
 }
 
-/* Above a column of numbers the name is flushed as they are, unless it is centred. */
+/* Writes a name: above a column of numbers it is flushed as they are, unless names are centered. */
 static void write_name(Renderer *renderer, const Column *column, bool centered) {
         size_t size, room = column->width - render_cell_prefix(column->name, column->width, &size), before;
         const char *sign = "";
@@ -263,14 +265,16 @@ static void write_names(Renderer *renderer) {
         sink_string(&renderer->sink, grid->style->right);
 }
 
-/* Blanks before text that leaves `room` columns free. Numbers are flushed right, and NULL among them. */
+/* Returns the number of blanks before text that leaves `room` columns free. Numbers are flushed right, and so is NULL among
+ * them. */
 static size_t blanks_before(const Column *column, size_t room) {
         bool numeric = column->has_number && !column->has_other;
 
         return column->right || is_number(column->type) || (column->type == SQLIPC_NULL && numeric) ? room : 0;
 }
 
-/* What ends a line that is cut: an ellipsis, or the size of the value if that is told there and leaves room for text. */
+/* Returns the end of a cut line: an ellipsis, or also the size of the value, if the line has that and there is room for some
+ * text. */
 static const char *sign_of_cut(const char *line, size_t width) {
         const char *sign = g_strrstr(line, FORMAT_ELLIPSIS);
 
@@ -280,7 +284,7 @@ static const char *sign_of_cut(const char *line, size_t width) {
         return sign;
 }
 
-/* Writes the next line of a cell, and leaves in `rest` what follows. */
+/* Writes the next line of a cell, and stores the remainder in `rest`. */
 static void write_line(Renderer *renderer, const Grid *grid, Column *column) {
         const char *text = column->rest ? column->rest : "", *rest, *sign = "";
         size_t size, used = render_cell_prefix(text, column->width, &size);
@@ -309,7 +313,7 @@ static void write_line(Renderer *renderer, const Grid *grid, Column *column) {
         sink_fill(&renderer->sink, ' ', room - before);
 }
 
-/* Writes a row, returns where the next one's cells are. */
+/* Writes a row. Returns the position of the next row's cells. */
 static const char *write_row(Renderer *renderer, const char *cells) {
         Grid *grid = renderer->state;
         bool more = true;
@@ -335,13 +339,13 @@ static const char *write_row(Renderer *renderer, const char *cells) {
 
 /* ---- Blocks ------------------------------------------------------------------------------------------------------- */
 
-/* Wide columns are shrunk first, as long as they can be read. */
+/* Returns true if the grid is too wide even after wide columns were shrunk to a readable width. */
 static bool is_too_wide(const Renderer *renderer, const Grid *grid) {
         return !grid->begun && renderer->options.vertical_when_wide &&
                excess_width(renderer, grid) > savings(renderer, grid, COLUMN_WIDTH_READABLE);
 }
 
-/* From now on the renderer is one of vertical. */
+/* Turns the renderer into one of the mode vertical. */
 static void become_vertical(Renderer *renderer) {
         Grid *grid = renderer->state;
         const char *cells = held_rows_cells(grid->held);
@@ -379,7 +383,7 @@ static void end_block(Renderer *renderer) {
 
         if (grid->style->bottom.dash)
                 write_rule(renderer, &grid->style->bottom);
-        else if (renderer->headers) /* markdown takes the next names for a row otherwise */
+        else if (renderer->headers) /* otherwise markdown takes the next names for a row */
                 sink_char(&renderer->sink, '\n');
 }
 
@@ -398,7 +402,7 @@ static void begin_block(Renderer *renderer) {
         write_rule(renderer, &grid->style->below_names);
 }
 
-/* Measures and writes what is held. */
+/* Measures and writes the held rows. */
 static void write_block(Renderer *renderer) {
         Grid *grid = renderer->state;
         const char *cells;
@@ -425,7 +429,7 @@ static void write_block(Renderer *renderer) {
 
 /* ---- Rows --------------------------------------------------------------------------------------------------------- */
 
-/* Shown text may take eight times its bytes, where all of it is tabs. */
+/* Returns true for rows that must be kept in a file. Shown text can take eight times its bytes, if all of it is tabs. */
 static bool is_large(const Renderer *renderer, const Value *values) {
         size_t sum = 0, max = render_value_max(renderer);
 
@@ -471,7 +475,7 @@ static void grid_row(Renderer *renderer, const Value *values) {
                 write_block(renderer);
 }
 
-/* An empty result shows its names, so that it is seen to be one. */
+/* Ends the grid. An empty result shows its names, so that it can be recognized. */
 static void grid_finish(Renderer *renderer, bool complete) {
         const Grid *grid = renderer->state;
 

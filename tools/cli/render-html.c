@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* html: the rows of a table, as sqlite3 writes them, without <TABLE> around. For programs, see render.h. */
+/* html: the rows of a table, as sqlite3 writes them, without the enclosing <TABLE>. For programs, see render.h. */
 #include "format.h"
 #include "render-private.h"
 #include "sql-literal.h"
@@ -22,7 +22,7 @@ static void write_text(Sink *sink, const char *text, size_t size) {
         sink_write(sink, text + plain, size - plain);
 }
 
-/* The quotes of a literal need no entity between tags. */
+/* Writes a value. The quotes of a literal need no entity between tags. */
 static void write_value(Renderer *renderer, const Value *value) {
         Sink *sink = &renderer->sink;
 

@@ -2,10 +2,10 @@
 /*
  * json and jsonl: always valid JSON in UTF-8, whatever the bytes were.
  *
- * As sqlite3's own shell writes it (REAL with 20 digits, which read back as the same double; infinities as 1e999), but
- * for what would not be JSON or would lose something there: an empty result is [], text goes on behind a NUL (\u0000),
- * bytes that are no UTF-8 become U+FFFD, and a BLOB is {"base64": "..."}, to tell it from text. Characters that act on a
- * terminal are \u009b, which is the same JSON.
+ * The format is that of sqlite3's shell (REAL with 20 digits, which read back as the same double; infinities as 1e999),
+ * except if that is not JSON or loses data: an empty result is [], text continues after a NUL (\u0000), bytes that are
+ * not UTF-8 become U+FFFD, and a BLOB is {"base64": "..."}, to distinguish it from text. Characters that act on a terminal
+ * are escaped like \u009b, which is the same JSON.
  */
 #include <math.h>
 
@@ -18,7 +18,7 @@ static void write_real(Sink *sink, double value) {
 
         if (isinf(value))
                 sink_string(sink, value < 0 ? "-1e999" : "1e999");
-        else if (isnan(value)) /* SQLite has none; a stream might */
+        else if (isnan(value)) /* SQLite has no NaN, but a stream may contain one */
                 sink_string(sink, "null");
         else
                 sink_advance(sink, format_double(number, value, FORMAT_DIGITS_EXACT));
@@ -58,7 +58,7 @@ static void write_value(Sink *sink, const Value *value) {
         sink_string(sink, "null");
 }
 
-/* What stands in front of each value, from "{" or "," to ":", one behind the other; a name is made ready once. */
+/* The text before each value, from "{" or "," to ":", all in one string; each name is escaped only once. */
 typedef struct Keys {
         GString *text;
         size_t *end; /* n_columns */

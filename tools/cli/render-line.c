@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * line and vertical: a value a line, for people. line is sqlite3's, and shows text whole; vertical is psql's \x, cuts it
- * on a terminal, and is what a grid becomes that is too wide.
+ * line and vertical: one value per line, for people. line is sqlite3's, and shows text completely; vertical is psql's \x,
+ * cuts text on a terminal, and replaces a grid that is too wide.
  *
  *         id = 1                     -[ RECORD 1 ]--
  *      title = two                   id    | 1
@@ -13,7 +13,7 @@
 #include "render-private.h"
 
 typedef struct Labels {
-        char **text;   /* owned; the names, made ready to be shown */
+        char **text;   /* owned; the names, ready to be shown */
         size_t *width; /* n_columns */
         size_t widest;
 } Labels;
@@ -48,7 +48,7 @@ static void write_label(Renderer *renderer, const Labels *labels, size_t i) {
                                strlen(labels->text[i]));
 }
 
-/* How the lines of a value but the first begin. */
+/* The beginning of each line of a value except the first. */
 typedef struct Margin {
         Sink *sink;
         size_t blanks;
@@ -88,7 +88,7 @@ static void line_begin(Renderer *renderer) {
 
         labels_begin(renderer);
         labels = renderer->state;
-        labels->widest = MAX(labels->widest, (size_t) 5); /* as the shell's */
+        labels->widest = MAX(labels->widest, (size_t) 5); /* as in sqlite3's shell */
 }
 
 static void line_row(Renderer *renderer, const Value *values) {

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * csv, tsv, list, ascii and tcl: rows as lines, for programs; see render.h for what differs from sqlite3's.
+ * csv, tsv, list, ascii and tcl: rows as lines, for programs; render.h lists the differences from sqlite3.
  *
  *                      csv, tsv, list                                  ascii, tcl
- *      INTEGER, REAL   exact: neither has a separator or quote in it   as sqlite3 shows them
- *      TEXT            quoted as the mode does it; with a NUL, which   its bytes, in tcl with escapes
- *                      no line can hold, as a literal of SQL
- *      BLOB            a literal of SQL                                its bytes, in tcl with escapes
+ *      INTEGER, REAL   exact: they contain no separators or quotes     as sqlite3 shows them
+ *      TEXT            quoted by the rules of the mode; with a NUL,    its bytes, in tcl with escapes
+ *                      which no line can hold, as an SQL literal
+ *      BLOB            an SQL literal                                  its bytes, in tcl with escapes
  */
 #include "format.h"
 #include "render-private.h"
 #include "sql-literal.h"
 
-/* What a byte means within a value. */
+/* Classes of bytes within a value. */
 enum {
         ZERO = 1 << 0,
-        CSV_QUOTES = 1 << 1, /* needCsvQuote[] of SQLite's shell: controls, blank, quotes, all past ASCII; the separator */
-        TSV_QUOTES = 1 << 2, /* what ends a value or a row; and CR, which .import strips */
+        CSV_QUOTES = 1 << 1, /* needCsvQuote[] of SQLite's shell: controls, blank, quotes, all non-ASCII bytes; and the
+                              * separator */
+        TSV_QUOTES = 1 << 2, /* bytes that end a value or a row; and CR, which .import strips */
 };
 
 static const unsigned char classes[256] = {
@@ -56,7 +57,7 @@ static void write_csv_text(Sink *sink, const char *text, size_t size) {
                 sink_write(sink, text, size);
 }
 
-/* .import also takes a quote in front for one, and a byte-order mark for none of the text. */
+/* Writes text for tsv. .import treats a leading quote as a quote, and drops a leading byte-order mark. */
 static void write_tsv_text(Sink *sink, const char *text, size_t size) {
         unsigned seen = classes_of(text, size);
 
@@ -154,7 +155,7 @@ const RenderOps render_list_ops = { .null = "", .headers = true, .row = list_row
 
 /* ---- ascii and tcl: sqlite3's bytes --------------------------------------------------------------------------------- */
 
-/* A value between the marks of the mode, and what is behind a value and behind a row. */
+/* How a mode writes a value, and the separators after a value and after a row. */
 typedef struct Raw {
         TextWriter write;
         const char *between, *end;
@@ -164,9 +165,9 @@ static void write_ascii_text(Sink *sink, const char *text, size_t size) {
         sink_write(sink, text, size);
 }
 
-/* A list element of Tcl; sqlite3 has an octal escape for each byte that is not printable ASCII. */
+/* Writes a list element of Tcl; like sqlite3, with an octal escape for each byte that is not printable ASCII. */
 static void write_tcl_text(Sink *sink, const char *text, size_t size) {
-        static const char letters[] = "\\\\\"\"\tt\nn\rr"; /* a character, its letter */
+        static const char letters[] = "\\\\\"\"\tt\nn\rr"; /* each character, and its letter */
 
         sink_char(sink, '"');
         for (const char *p = text; p < text + size; p++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* insert and quote: values as literals of SQL, which give the same values back. See render.h and sql-literal.h. */
+/* insert and quote: values as SQL literals, which give the same values back. See render.h and sql-literal.h. */
 #include "render-private.h"
 #include "sql-literal.h"
 #include "sql-name.h"
@@ -14,7 +14,7 @@ static void write_values(Renderer *renderer, const Value *values, SqlLiteralFlag
 
 /* ---- insert ------------------------------------------------------------------------------------------------------- */
 
-/* "INSERT INTO t(a,b) VALUES(", the same in front of each row. */
+/* Prepares "INSERT INTO t(a,b) VALUES(", which is the same for each row. */
 static void insert_begin(Renderer *renderer) {
         char buffer[SINK_SIZE_MIN];
         GString *front = g_string_new("INSERT INTO ");

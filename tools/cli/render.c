@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The list of modes, and what they share: names, the sink, sticky errors. See render.h. */
+/* The list of modes, and their common parts: names, the sink, sticky errors. See render.h. */
 #include "render-private.h"
 
-/* Large enough that a write costs little beside what it writes, small enough to stay in a processor's cache. */
+/* Large enough that the cost of a write() call is small compared to the data, small enough for a processor's cache. */
 enum { BUFFER_SIZE = 64 * 1024 };
 
 static const struct {
@@ -33,7 +33,7 @@ const char *render_mode_to_string(RenderMode mode) {
 }
 
 RenderMode render_mode_from_string(const char *name) {
-        if (g_str_equal(name, "tabs")) /* what sqlite3 calls it */
+        if (g_str_equal(name, "tabs")) /* sqlite3's name for it */
                 return RENDER_TSV;
         for (RenderMode mode = 0; mode < _RENDER_MODE_MAX; mode++)
                 if (g_str_equal(modes[mode].name, name))
@@ -92,7 +92,7 @@ static void begin(Renderer *renderer) {
                 renderer->ops->begin(renderer);
 }
 
-/* Keeps the stream's first failure, whose errno is only known right after the write that met it. */
+/* Keeps the first error of the stream. Its errno is only known directly after the failed write. */
 static int settle(Renderer *renderer, int r) {
         if (r >= 0 && ferror(renderer->options.output))
                 r = errno > 0 ? -errno : -EIO;

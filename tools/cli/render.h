@@ -28,7 +28,7 @@
  *   - qbox quotes text, and writes NULL as NULL; a line of more than 60 columns continues on the next line, as in sqlite3;
  *   - NULL is written as NULL by default. An empty result shows its names in grids.
  *
- * For programs (csv, tsv, list, html, insert, quote, json, jsonl); values are complete, so that a reader gets them unchanged:
+ * For programs (csv, tsv, list, html, insert, quote, json, jsonl); values are complete, so that readers get them unchanged:
  *   - REAL has the fewest digits, 15 or more, that read back as the same double; sqlite3 has 15 in csv, tsv, list and html.
  *     Infinities are 1e999 and -1e999; for insert and quote, see sql-literal.h, which avoids literals that sqlite3 misreads;
  *   - a BLOB is x'00ff' (json: {"base64": "AP8="}), text with a NUL is CAST(x'610062' AS TEXT), and so is invalid UTF-8 in

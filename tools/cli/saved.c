@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Queries by name (saved.h). */
+/* Saves queries by name (saved.h). */
 #include "saved.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static int saved_path(const char *name, char **ret, char **ret_message) {
         return 0;
 }
 
-/* What GLib says of a file, as a code of ours. */
+/* Converts GLib's error for a file to a negative code. */
 static int file_error(const GError *error, const char *path, char **ret_message) {
         if (g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT)) {
                 *ret_message = g_strdup("there is no query of this name; .queries lists them");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* SQL of a schema as text, see schema-text.h. */
+/* Formats the SQL of a schema, see schema-text.h. */
 #include "schema-text.h"
 
 #include <string.h>
 
 #include "sql-scan.h"
 
-/* A shorter one stays on its line. */
+/* A shorter statement is not indented. */
 enum { LONG = 79 };
 
 static bool is_blank(char c) {
@@ -34,7 +34,7 @@ size_t schema_text_size(const char *sql) {
         return sql_scan_statement(sql, all, &size) == SQL_EXTENT_COMPLETE ? size - strlen(";") : all;
 }
 
-/* A line, or a piece of one. Tables with their names in quotes are mostly those that belong to a virtual table. */
+/* Appends a line, or a part of one. Tables with quoted names mostly belong to a virtual table, and get IF NOT EXISTS. */
 static void append_piece(GString *text, const char *sql, const char *end) {
         static const char create[] = "CREATE TABLE ";
         const char *name = sql + strlen(create);
@@ -50,7 +50,7 @@ static void append_end(GString *text, const char *sql) {
         g_string_append(text, ";\n");
 }
 
-/* One blank where there were several, none inside of a parenthesis. */
+/* Reduces several blanks to one, and removes those inside of a parenthesis. */
 static char *squeeze(const char *sql) {
         g_autoptr(GString) line = g_string_new(NULL);
 
@@ -73,7 +73,7 @@ static char *squeeze(const char *sql) {
         return g_string_free(g_steal_pointer(&line), FALSE);
 }
 
-/* Only blanks, or a comment, up to the end of the line. */
+/* Returns true if only blanks or a comment follow up to the end of the line. */
 static bool line_ends(const char *p) {
         for (; *p && *p != '\n'; p++)
                 if (!is_blank(*p))
@@ -82,7 +82,7 @@ static bool line_ends(const char *p) {
 }
 
 typedef struct Breaker {
-        char quote;          /* what ends the string, name or comment that we are in; 0: none */
+        char quote;          /* the character that ends the current string, name or comment; 0: none */
         int depth;           /* of parentheses */
         unsigned n_lines;
         GString *line;       /* since the last break */
@@ -108,7 +108,8 @@ static void take_character(Breaker *breaker, GString *text, const char *p) {
                 break_line(breaker, text, "\n");
 }
 
-/* Columns and constraints are what stands between commas inside of one parenthesis. */
+/* Appends a statement, with a line for each column and constraint: the parts between commas inside of the outer
+ * parenthesis. */
 static void append_indented(GString *text, const char *sql) {
         g_autoptr(GString) line = g_string_new(NULL);
         Breaker breaker = { .line = line };

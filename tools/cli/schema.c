@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a database consists of, see schema.h. */
+/* Reads the schema of a database, see schema.h. */
 #include "schema.h"
 
 #include <errno.h>
@@ -110,7 +110,7 @@ static char *copy_text(sqlipc_cursor *cursor, unsigned column) {
         return g_strdup(sqlipc_column_text(cursor, column, NULL));
 }
 
-/* The name by which the rowid can be read and written, if it is not a column anyway. */
+/* Returns a name by which the rowid can be read and written; NULL if the rowid is a column anyway. */
 static const char *find_rowid(const Reader *reader) {
         static const char *const names[] = { "rowid", "_rowid_", "oid" };
         const GArray *columns = reader->object->columns;
@@ -137,7 +137,7 @@ static const char *find_rowid(const Reader *reader) {
         return NULL;
 }
 
-/* What is exposed is a plain table to those who copy it. */
+/* Makes the CREATE statement of an exposed table: a copy has it as a plain table. */
 static char *exposed_sql(const SchemaObject *object) {
         g_autoptr(GString) sql = g_string_new("CREATE TABLE ");
         const char *separator = "(";
@@ -151,7 +151,7 @@ static char *exposed_sql(const SchemaObject *object) {
                 g_string_append(sql, separator);
                 schema_append_quoted(sql, column->name);
                 g_string_append(sql, *column->type ? " " : "");
-                if (*column->type) /* which may hold anything: SQLite says it without the quotes that it stood in */
+                if (*column->type) /* SQLite reports a type without its quotes, so it may contain anything */
                         schema_append_name(sql, column->type);
                 separator = ", ";
         }

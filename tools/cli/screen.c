@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Lines of text on a screen (screen.h). Pure. */
+/* Counts lines of text on a screen (screen.h). Pure. */
 #include "screen.h"
 
-/* A byte within a character: the one before it was counted. */
+/* Returns true for a later byte of a character, whose first byte was counted. */
 static bool is_continuation(char byte) {
         return ((unsigned char) byte & 0xc0) == 0x80;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Lines to units, see script.h.
+ * Splits lines into units, see script.h.
  *
- *      buffer:  done already | statement under way ... | lines not looked at (a text, a paste)
- *                            ^ begin                   ^ begin + split.position
+ *      buffer:  already done | current statement ...     | lines not scanned yet (a text, a paste)
+ *                            ^ begin                     ^ begin + split.position
  *
- * Each byte is looked at once (sql_split()), and moved at most once.
+ * Each byte is scanned once (sql_split()), and moved at most once.
  */
 #include "script.h"
 
@@ -26,20 +26,21 @@
 struct Script {
         Editor *editor;   /* borrowed; NULL: a text or a file */
         FILE *file;       /* NULL: a text, or the prompt */
-        bool close;       /* .file is ours */
-        bool ended;       /* nothing more comes */
-        bool begun;       /* of .file: its first line is behind us */
+        bool close;       /* .file is owned */
+        bool ended;       /* there is no more input */
+        bool begun;       /* of .file: its first line was read */
         bool was_typing;
         char *name;       /* owned */
-        GString *read;    /* of .file, by read(): with poll() no signal comes between the look for one and the wait */
-        size_t read_begin; /* of what no line was made of */
+        GString *read;    /* bytes of .file, read with read(): with poll(), no signal can be missed between the check for one
+                           * and the wait */
+        size_t read_begin; /* start of the bytes that no line was made of */
         GString *buffer;
-        size_t begin;     /* of what is not done */
-        SqlSplit split;   /* of what begins there */
+        size_t begin;     /* start of the text that is not done */
+        SqlSplit split;   /* state of the statement at .begin */
         unsigned line_number; /* of .begin */
-        GString *typed;   /* the lines that will be an entry of the history once no statement is under way */
-        char *text, *pending; /* owned; the last unit's */
-        char *before;     /* owned; all that stood before the last command, from line .before_line on */
+        GString *typed;   /* typed lines, which become a history entry when no statement is unfinished */
+        char *text, *pending; /* owned; of the last unit */
+        char *before;     /* owned; all text before the last command, from line .before_line on */
         unsigned before_line;
 };
 
@@ -77,7 +78,8 @@ Script *script_new_prompt(Editor *editor) {
         return script;
 }
 
-/* A statement amid which a command stands is an entry of the history once it is known what became of it. */
+/* Adds the typed lines to the history. If a command interrupts a statement, the entry is made later, when the statement has
+ * ended. */
 static void remember_typed(Script *script) {
         if (script->editor && script->typed->len > 0)
                 editor_add_history(script->editor, script->typed->str);
@@ -101,7 +103,7 @@ Script *script_free(Script *script) {
         return NULL;
 }
 
-/* ---- What is there ------------------------------------------------------------------------------------------------ */
+/* ---- Text that was read ------------------------------------------------------------------------------------------- */
 
 static const char *rest(const Script *script, size_t *ret_size) {
         *ret_size = script->buffer->len - script->begin;
@@ -116,14 +118,15 @@ static unsigned count_lines(const char *text, size_t size) {
         return n;
 }
 
-/* Is done with so many bytes. */
+/* Marks bytes as done. */
 static void pass(Script *script, size_t size) {
         script->line_number += count_lines(script->buffer->str + script->begin, size);
         script->begin += size;
         script->split = (SqlSplit) {};
 }
 
-/* Takes the text of a unit, [start, end) of what is left, without the blanks at its end. -EILSEQ: nobody could send that. */
+/* Takes the text of a unit, [start, end) of the rest, without blanks at its end. Returns -EILSEQ: it is not UTF-8, or
+ * contains a NUL. */
 static int take_text(const Script *script, size_t start, size_t end, char **ret) {
         const char *text = script->buffer->str + script->begin;
 
@@ -144,7 +147,7 @@ static void set_unit(const Script *script, UnitType type, size_t start, Unit *re
         };
 }
 
-/* The statement that the next `size` bytes hold; `end`: without its semicolon. */
+/* Takes the statement in the next `size` bytes; `end`: its end without the semicolon. */
 static int take_statement(Script *script, size_t end, size_t size, Unit *ret) {
         size_t start = script->split.start;
         int r;
@@ -155,7 +158,7 @@ static int take_statement(Script *script, size_t end, size_t size, Unit *ret) {
         return r < 0 ? r : 1;
 }
 
-/* The command that begins `start` bytes further and ends with its line. */
+/* Takes the command that begins at offset `start` and extends to the end of its line. */
 static int take_command(Script *script, size_t start, Unit *ret) {
         size_t size, end;
         const char *text = rest(script, &size), *newline = memchr(text + start, '\n', size - start);
@@ -173,7 +176,7 @@ static int take_command(Script *script, size_t start, Unit *ret) {
         return r < 0 || p < 0 ? -EILSEQ : 1;
 }
 
-/* 1: a unit; 0: none without more text; -EILSEQ. */
+/* Returns 1: a unit; 0: none without more text; -EILSEQ. */
 static int take_unit(Script *script, Unit *ret) {
         for (;;) {
                 size_t all, size;
@@ -193,17 +196,17 @@ static int take_unit(Script *script, Unit *ret) {
         }
 }
 
-/* ---- More of it --------------------------------------------------------------------------------------------------- */
+/* ---- Reading more ------------------------------------------------------------------------------------------------- */
 
-/* Makes room: what is done goes, so that each byte that stays moves at most once for each line that is read. */
+/* Drops the text that is done. Each remaining byte is moved at most once for each line that is read. */
 static void forget_done(Script *script) {
         if (script->begin == 0)
-                return; /* GLib would move all of it to where it is */
+                return; /* GLib would otherwise move the whole text onto itself */
         g_string_erase(script->buffer, 0, (gssize) script->begin);
         script->begin = 0;
 }
 
-/* Takes a line without its newline; the first one of a file may be the kernel's "#!". CR LF ends a line as in sqlite3. */
+/* Takes a line without its newline; the first one of a file may be a "#!" line. CR LF ends a line, as in sqlite3. */
 static void append_file_line(Script *script, const char *line, size_t size) {
         bool first = !script->begun;
 
@@ -218,7 +221,8 @@ static void append_file_line(Script *script, const char *line, size_t size) {
         g_string_append_c(script->buffer, '\n');
 }
 
-/* 1: there is something to read, or its end; 0: we are to leave; -ECANCELED after Ctrl-C, also one that came before. */
+/* Returns 1: there is something to read, or the end; 0: the program must exit; -ECANCELED after Ctrl-C, also an earlier
+ * one. */
 static int wait_for_file(const Script *script) {
         struct pollfd fds[] = {
                 { .fd = fileno(script->file), .events = POLLIN },
@@ -237,7 +241,7 @@ static int wait_for_file(const Script *script) {
         }
 }
 
-/* 1: more of the file was read; 0: its end; negative as above, or what reading gave. */
+/* Returns 1: bytes were read; 0: the end of the file; negative as above, or the error of reading. */
 static int read_bytes(Script *script) {
         size_t before = script->read->len;
         ssize_t n = -1;
@@ -257,7 +261,7 @@ static int read_bytes(Script *script) {
         return r;
 }
 
-/* 1: a line more; 0: the end; negative as above. */
+/* Returns 1: a line was read; 0: the end; negative as above. */
 static int read_file_line(Script *script) {
         size_t searched = script->read_begin, size;
         const char *newline;
@@ -278,14 +282,14 @@ static int read_file_line(Script *script) {
         return 1;
 }
 
-/* As wide as the first one: "chinook> ", "    ...> ". */
+/* Makes a prompt as wide as the first one: "chinook> ", "    ...> ". */
 static char *continuation_prompt(const char *first) {
         size_t width = format_shown_width(first, strlen(first));
 
         return g_strdup_printf("%*s...> ", (int) (width > 5 ? width - 5 : 0), "");
 }
 
-/* Whether a statement is, or may be, under way behind all that is there; looks further than the unit that comes next. */
+/* Returns true if the text ends within a statement, maybe; looks beyond the next unit. */
 static bool is_unfinished(const Script *script) {
         SqlSplit split = script->split;
         size_t size, all;
@@ -307,8 +311,8 @@ static bool is_unfinished(const Script *script) {
         return extent == SQL_EXTENT_INCOMPLETE;
 }
 
-/* The command for what people type in any shell, with or without a semicolon; NULL for all else. No statement begins so.
- * As psql has it. */
+/* Returns the command for words that users type in any shell, with or without a semicolon; NULL for all other lines. No
+ * statement begins with these words. psql does the same. */
 static const char *plain_command(const char *line) {
         static const char *const commands[] = { ".exit", ".help", ".quit" };
         size_t blanks = strspn(line, " \t"), size = strcspn(line + blanks, " \t\n;");
@@ -321,7 +325,7 @@ static const char *plain_command(const char *line) {
         return NULL;
 }
 
-/* A line, or more if they were pasted, that was typed; `fresh`: where no statement is under way. */
+/* Takes a typed line, or several that were pasted. `fresh`: no statement is unfinished. */
 static void append_typed(Script *script, const char *line, bool fresh) {
         const char *command = fresh ? plain_command(line) : NULL;
 
@@ -353,7 +357,7 @@ static int read_prompt_line(Script *script) {
         r = editor_read_line(script->editor, fresh ? first : next, &before, &line, &typed);
         if (r > 0)
                 append_typed(script, line, fresh);
-        else { /* Ctrl-D leaves as Ctrl-C does: what is not finished is not meant to run */
+        else { /* Ctrl-D leaves like Ctrl-C: an unfinished statement must not run */
                 script->was_typing = typed || !fresh;
                 pass(script, size);
                 g_string_truncate(script->typed, 0);
@@ -363,7 +367,7 @@ static int read_prompt_line(Script *script) {
 
 /* ---- Units -------------------------------------------------------------------------------------------------------- */
 
-/* 1: there is more; 0: that was all; negative. */
+/* Returns 1: there is more; 0: the end; negative: an error. */
 static int read_more(Script *script) {
         int r = 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Calls to the service beside queries, see service.h. */
+/* Calls the service besides queries, see service.h. */
 #include "service.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         return 0;
 }
 
-/* Until the bus has something for us, or a signal came. */
+/* Waits until the bus is readable, or a signal comes. */
 static int wait_for_bus(sd_bus *bus) {
         struct pollfd fds[] = { { .fd = sd_bus_get_fd(bus) }, { .fd = interrupt_fd(), .events = POLLIN } };
         int64_t now = g_get_monotonic_time(), left = -1;
@@ -48,7 +48,7 @@ static int wait_for_bus(sd_bus *bus) {
         return poll(fds, G_N_ELEMENTS(fds), (int) left) < 0 && errno != EINTR ? -errno : 0;
 }
 
-/* Ctrl-C is left to who deals with it, so that no further call waits. */
+/* Waits for the reply. Does not consume Ctrl-C: that is left to the caller, so that no further call waits. */
 static int wait_for_reply(sd_bus *bus, sd_bus_message *const *reply) {
         for (;;) {
                 int r = sd_bus_process(bus, NULL);
@@ -69,7 +69,7 @@ static void forget_refusal(Shell *shell) {
         g_clear_pointer(&shell->refusal_message, g_free);
 }
 
-/* For service_complain(). */
+/* Stores the error for service_complain(). */
 static int note_refusal(Shell *shell, sd_bus_message *reply) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
 
@@ -78,7 +78,7 @@ static int note_refusal(Shell *shell, sd_bus_message *reply) {
         return -sd_bus_message_get_errno(reply);
 }
 
-/* sd_bus_call() would not see a signal that comes just before it waits. */
+/* Calls asynchronously, because sd_bus_call() would miss a signal that comes just before it waits. */
 static int call(Shell *shell, sd_bus *bus, sd_bus_message *message, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL;

@@ -9,7 +9,7 @@
 
 #include "interrupt.h"
 
-/* Larger rows stand in a file: a shell's memory is the same whatever it is asked to show. */
+/* Larger rows are kept in a file, so that the memory of the shell does not depend on the data. */
 #define ROW_MEMORY_MAX ((size_t) 4 * 1024 * 1024)
 
 void session_init(Session *session) {
@@ -36,8 +36,8 @@ static int open_connection(const BusChoice *bus, sqlipc_connection **ret) {
         return bus->kind == BUS_SYSTEM ? sqlipc_open_system(ret) : sqlipc_open_user(ret);
 }
 
-/* ssh may ask for a password, or wait for a machine that is off: Ctrl-C ends that, where no call of the library's would see
- * it. That ssh ended is left to the first call, which says so. */
+/* Waits until ssh has connected: it may ask for a password, or wait for a machine that is off. Ctrl-C ends this wait; calls
+ * of the library would not notice it. If ssh exits, the first call of the library reports that. */
 static int wait_for_relay(sd_bus *bus) {
         int r = 1;
 

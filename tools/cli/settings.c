@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The table of settings, and the kinds of values that they take (settings.h). Pure. */
+/* The table of settings, and the kinds of their values (settings.h). Pure. */
 #include "settings.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
 
-/* Longer than a month nobody waits. */
+/* A limit that no run needs to exceed: a month. */
 #define TIMEOUT_MAX_SECONDS ((double) 31 * 24 * 3600)
 enum { WIDTHS_MAX = 32767, WIDTH_MAX = 10000 };
 
 typedef struct Setting Setting;
 
-/* How a kind of value is read, written, and what values it has. */
+/* How a kind of value is parsed and formatted, and its possible values. */
 typedef struct SettingKind {
         const char *expected; /* "it is ..." */
         int (*read)(Settings *settings, const Setting *setting, const char *value);
         char *(*write)(const Settings *settings, const Setting *setting);
-        const char *const *values; /* NULL: any; or given by `list_values` */
+        const char *const *values; /* NULL: any, or those of `list_values` */
         const char *const *(*list_values)(void);
 } SettingKind;
 
@@ -37,7 +37,7 @@ static const void *const_field(const Settings *settings, const Setting *setting)
 
 /* ---- on, off, auto ------------------------------------------------------------------------------------------------ */
 
-/* -EINVAL: neither on nor off. */
+/* Returns 1 for on, 0 for off, -EINVAL for anything else. */
 static int read_on_off(const char *value) {
         static const char *const on[] = { "on", "yes", "true", "1", NULL };
         static const char *const off[] = { "off", "no", "false", "0", NULL };
@@ -80,7 +80,7 @@ static const SettingKind kind_toggle = { "on, off or auto", read_toggle, write_t
 
 /* ---- Text --------------------------------------------------------------------------------------------------------- */
 
-/* "auto" is what holds where nobody said anything. */
+/* Reads a text; "auto" is the default. */
 static int read_text(Settings *settings, const Setting *setting, const char *value) {
         char **text = field(settings, setting);
 
@@ -93,7 +93,7 @@ static char *write_text(const Settings *settings, const Setting *setting) {
         return g_strdup(*(char *const *) const_field(settings, setting) ?: "auto");
 }
 
-/* The empty text is no pager, for which "off" is the word. */
+/* Reads a pager; the empty text means no pager, which users write as "off". */
 static int read_pager(Settings *settings, const Setting *setting, const char *value) {
         return read_text(settings, setting, read_on_off(value) == 0 ? "" : value);
 }
@@ -134,7 +134,7 @@ static char *write_mode(const Settings *settings, const Setting *setting) {
         return g_strdup(render_mode_to_string(settings->mode));
 }
 
-/* By sqlipc_transport. */
+/* Indexed by sqlipc_transport. */
 static const char *const transport_values[] = { "auto", "pipe", "channel", "dbus", NULL };
 
 static int read_transport(Settings *settings, const Setting *setting, const char *value) {
@@ -159,7 +159,7 @@ static const SettingKind kind_transport = { NULL, read_transport, write_transpor
 
 static const char *const or_off_values[] = { "off", NULL };
 
-/* Seconds, as "30" or "0.5". */
+/* Reads seconds, like "30" or "0.5". */
 static int read_seconds(Settings *settings, const Setting *setting, const char *value) {
         char *end;
         double seconds = g_ascii_strtod(value, &end);
@@ -194,7 +194,7 @@ static char *write_count(const Settings *settings, const Setting *setting) {
         return count == 0 ? g_strdup("off") : g_strdup_printf("%" G_GUINT64_FORMAT, count);
 }
 
-/* All or none of them: a list with a mistake changes nothing. None is "auto". */
+/* Reads all widths or none: a list with a mistake changes nothing. The empty list is "auto". */
 static int read_widths(Settings *settings, const Setting *setting, const char *value) {
         g_auto(GStrv) words = g_strsplit_set(g_str_equal(value, "auto") ? "" : value, " \t", -1);
         g_autofree int *widths = g_new(int, g_strv_length(words) + 1);

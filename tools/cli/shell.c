@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The loop over units, and what the shell says (shell.h). */
+/* The loop over units, and the shell's messages (shell.h). */
 #include "shell.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ void shell_done(Shell *shell) {
         session_done(&shell->session);
 }
 
-/* ---- Talk --------------------------------------------------------------------------------------------------------- */
+/* ---- Messages ----------------------------------------------------------------------------------------------------- */
 
 static void tell(const char *before, const char *format, va_list arguments) G_GNUC_PRINTF(2, 0);
 
@@ -103,7 +103,8 @@ int shell_run_unit(Shell *shell, const Unit *unit) {
         return r;
 }
 
-/* Whether what failed leaves nothing to go on with. The prompt stays; what it reads by .read ends as a script does. */
+/* Returns true if the script must end after a failure. The prompt never ends; a script that it reads by .read ends like any
+ * script. */
 static bool must_stop(const Shell *shell, int r) {
         if (interrupt_leave() != 0)
                 return true;
@@ -112,7 +113,7 @@ static bool must_stop(const Shell *shell, int r) {
         return shell->settings.bail || r == -ECANCELED || (!shell->interactive && shell->exit_code == EXIT_OUTPUT);
 }
 
-/* A first Ctrl-C at an empty prompt says how to leave, the next one leaves. */
+/* Handles Ctrl-C: the first one at an empty prompt explains how to leave, the next one leaves. */
 static void on_interrupt(Shell *shell, const Script *script, unsigned *n_idle) {
         if (script_was_typing(script)) {
                 *n_idle = 0;
@@ -124,7 +125,7 @@ static void on_interrupt(Shell *shell, const Script *script, unsigned *n_idle) {
                 shell->quit = true;
 }
 
-/* Tells why `unit` could not be read. True: something else may be. */
+/* Reports why `unit` could not be read. Returns true if the script can go on. */
 static bool can_read_on(Shell *shell, const Unit *unit, int r) {
         const Unit before = shell->unit;
 
@@ -137,7 +138,7 @@ static bool can_read_on(Shell *shell, const Unit *unit, int r) {
         return r == -EILSEQ;
 }
 
-/* Who looks at a table with \d, or turns \x, goes on with the statement. */
+/* Runs a unit. After a command like \d or \x, the unfinished statement continues. */
 static int run_unit(Shell *shell, Script *script, const Unit *unit) {
         int r = shell_run_unit(shell, unit);
 
@@ -146,7 +147,7 @@ static int run_unit(Shell *shell, Script *script, const Unit *unit) {
         return r;
 }
 
-/* 1: there may be more; 0: that was all; negative: this script ends. */
+/* Returns 1: there may be more; 0: the end; negative: the script ends with this error. */
 static int run_next(Shell *shell, Script *script, unsigned *n_idle) {
         bool goes_on = true;
         Unit unit;
@@ -159,7 +160,7 @@ static int run_next(Shell *shell, Script *script, unsigned *n_idle) {
         *n_idle = 0;
         if (r == 0)
                 return 0;
-        if (r > 0) /* who ends us may have cut the unit short */
+        if (r > 0) /* a termination signal may have cut the unit short */
                 r = interrupt_leave() ? -ECANCELED : run_unit(shell, script, &unit);
         else
                 goes_on = can_read_on(shell, &unit, r);

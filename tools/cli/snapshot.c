@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One SELECT of many tables, see snapshot.h. */
+/* Makes one SELECT of many tables, see snapshot.h. */
 #include "snapshot.h"
 
 #include <string.h>
 
 enum {
-        WIDTH_MIN = 4,    /* what the schema takes */
-        WIDTH_MAX = 1999, /* SQLite's 2,000 columns, less the one that says whose row it is */
-        /* Steps that a term takes beside those for its values; those for a column of the result, for a value that is one
-         * piece of several, and for a piece. As EXPLAIN shows them, rounded up. */
+        WIDTH_MIN = 4,    /* columns of the schema */
+        WIDTH_MAX = 1999, /* SQLite's 2,000 columns, minus the one for the origin */
+        /* Opcodes of SQLite's program: of a term, besides those for its values; for a column of the result; for a value of a
+         * row in pieces; and for a piece. Taken from EXPLAIN, and rounded up. */
         OPS_OF_TERM = 32,
         OPS_OF_PLACE = 2,
         OPS_OF_PIECED_VALUE = 4,
@@ -40,7 +40,7 @@ static SnapshotTable *make_table(const SchemaObject *object, bool with_rowids) {
         return table;
 }
 
-/* Of those that SQLite makes for itself, what cannot be made again from the others. */
+/* Returns true for the tables to dump: of SQLite's internal ones, only those that cannot be derived from the others. */
 static bool is_ours(const char *name) {
         return !g_str_has_prefix(name, "sqlite_") || g_str_equal(name, "sqlite_sequence") ||
                (g_str_has_prefix(name, "sqlite_stat") && strlen(name) == strlen("sqlite_stat1"));
@@ -49,7 +49,7 @@ static bool is_ours(const char *name) {
 GPtrArray *snapshot_tables(const Schema *schema, bool with_rowids) {
         GPtrArray *tables = g_ptr_array_new_with_free_func(free_table);
 
-        for (int pass = 0; pass < 2; pass++) /* sqlite_sequence last: tables that are filled change it */
+        for (int pass = 0; pass < 2; pass++) /* sqlite_sequence comes last, because filling other tables changes it */
                 for (guint i = 0; i < schema->objects->len; i++) {
                         const SchemaObject *object = g_ptr_array_index(schema->objects, i);
 
@@ -77,7 +77,7 @@ static size_t count_pieces(const SnapshotTable *table, size_t width) {
         return (table->n_values + width - 1) / width;
 }
 
-/* The value at `place` of each piece. */
+/* Appends the value at `place` of each piece. */
 static void append_pieces(GString *sql, const SnapshotTable *table, size_t place, size_t width, size_t n_pieces) {
         g_string_append(sql, "CASE p.column1");
         for (size_t piece = 0; piece < n_pieces && piece * width + place < table->n_values; piece++) {
@@ -109,7 +109,7 @@ static char *table_term(const SnapshotTable *table, guint number, size_t width) 
         return g_string_free(g_steal_pointer(&sql), FALSE);
 }
 
-/* What is not about a table, of WIDTH_MIN values. */
+/* Makes a term that reads no table of the dump, with WIDTH_MIN values. */
 static char *other_term(const char *values, size_t width, const char *from) {
         g_autoptr(GString) sql = g_string_new("SELECT ");
 
@@ -131,7 +131,7 @@ static char *header_term(size_t width) {
 
 /* ---- Statements --------------------------------------------------------------------------------------------------- */
 
-/* A compound of no more than `most` terms each, within each other where there are more: SQLite flattens them. */
+/* Appends a compound of at most `most` terms; more terms are nested, and SQLite flattens them. */
 static void append_union(GString *sql, char **terms, size_t n, size_t most) {
         size_t step = 1;
 
@@ -151,7 +151,7 @@ static void append_union(GString *sql, char **terms, size_t n, size_t most) {
         }
 }
 
-/* The tables [from, to), and with the first of them the header. */
+/* The tables [from, to); a range that includes the first table also has the header. */
 typedef struct Range {
         const GPtrArray *tables;
         const SnapshotLimits *limits;
@@ -183,7 +183,8 @@ static uint64_t term_ops(const SnapshotTable *table, size_t width) {
         return n_pieces > 1 ? ops + OPS_OF_PIECED_VALUE * table->n_values + OPS_OF_PIECE * n_pieces : ops;
 }
 
-/* SQLite doubles its program when that is full, and refuses what passes the limit then: half of it is sure to fit. */
+/* Returns true if SQLite surely accepts the statement. It doubles the array of its program when that is full, and refuses a
+ * size above the limit, so only half of the limit is safe. */
 static bool range_fits(const Range *range, size_t width, const char *sql) {
         uint64_t ops = 2 * (OPS_OF_TERM + OPS_OF_PLACE * width); /* schema and header */
 
@@ -210,7 +211,7 @@ static void add_statement(GPtrArray *statements, char *sql, size_t width, bool h
         g_ptr_array_add(statements, statement);
 }
 
-/* One statement, of less width where it would be too large otherwise: fewer NULLs pad it. */
+/* Plans one statement. If it would be too large, a smaller width can help, because fewer NULLs fill the rows. */
 static bool plan_one(GPtrArray *statements, const Range *range) {
         if (range->limits->compound_selects < 2)
                 return false;
@@ -226,7 +227,7 @@ static bool plan_one(GPtrArray *statements, const Range *range) {
         }
 }
 
-/* The header, or a table, alone: what cannot be made smaller. */
+/* Plans the header, or a single table: these cannot be split any further. */
 static void plan_least(GPtrArray *statements, const Range *range) {
         const SnapshotTable *table = range->from < range->to ? g_ptr_array_index(range->tables, range->from) : NULL;
         size_t width = range_width(range);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A queue in a file without name (spool.h). */
+/* A queue in a file without a name (spool.h). */
 #include "spool.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "files.h"
 
-/* Space is given back in pieces of this size. */
+/* Disk space is released in pieces of this size. */
 #define FREED_AT_ONCE ((uint64_t) 4 * 1024 * 1024)
 
 int spool_open(Spool *ret, uint64_t max) {
@@ -56,7 +56,7 @@ void spool_advance(Spool *spool, size_t n) {
         spool->read += n;
         if (spool->read < spool->freed + FREED_AT_ONCE)
                 return;
-        /* Where the file system cannot, the file keeps them. */
+        /* A file system without this call just keeps the blocks. */
         (void) fallocate(spool->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) spool->freed,
                          (off_t) (spool->read - spool->freed));
         spool->freed = spool->read;

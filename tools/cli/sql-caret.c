@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Where in the SQL an error is, see sql-caret.h. Pure. */
+/* Shows the position of an error in the SQL, see sql-caret.h. Pure. */
 #include "sql-caret.h"
 
 #include <glib.h>
@@ -11,7 +11,7 @@
 #define DOTS "..."
 enum { TAB_WIDTH = 8 };
 
-/* Appends a piece of a line, its tabs as the blanks that they would have been. */
+/* Appends a part of a line, with tabs expanded to blanks. */
 static void append_piece(GString *output, const char *piece, size_t size) {
         size_t done = 0;
 
@@ -30,7 +30,7 @@ static void append_piece(GString *output, const char *piece, size_t size) {
         }
 }
 
-/* Removes characters at the front until `width` columns are left. */
+/* Removes characters at the start until at most `width` columns are left. */
 static void keep_back(GString *text, size_t width) {
         size_t total = format_shown_width(text->str, text->len), gone = 0;
         const char *p = text->str;
@@ -59,7 +59,7 @@ static void keep_front(GString *text, size_t width) {
         g_string_truncate(text, (size_t) (p - text->str));
 }
 
-/* Cuts both sides so that the place stays in sight, a third of the room left for what follows it. */
+/* Cuts both sides so that the position stays visible; a third of the width is reserved for the text after it. */
 static void fit(GString *before, GString *after, size_t width) {
         size_t b = format_shown_width(before->str, before->len), a = format_shown_width(after->str, after->len);
         size_t room = width - strlen(INDENT) - 2 * strlen(DOTS);
@@ -91,7 +91,7 @@ char *sql_caret(const char *sql, size_t offset, size_t width) {
 
         before = g_string_new(NULL);
         append_piece(before, sql + start, offset - start);
-        after = g_string_new(before->str); /* so that its tabs fall where they were */
+        after = g_string_new(before->str); /* starts with `before`, so that tabs expand to the same columns */
         append_piece(after, sql + offset, end - offset);
         g_string_erase(after, 0, (gssize) before->len);
 

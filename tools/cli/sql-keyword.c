@@ -24,7 +24,7 @@ static const char *const keywords[] = {
         NULL,
 };
 
-/* Sorted. REPLACE is not among them: as a function it has its parenthesis. */
+/* Sorted. REPLACE is left out: it can only be a function here, which is completed with its parenthesis. */
 static const char *const reading_keywords[] = {
         "ALL", "AND", "AS", "ASC", "BETWEEN", "BY", "CASE", "CAST", "COLLATE", "CROSS", "CURRENT", "CURRENT_DATE",
         "CURRENT_TIME", "CURRENT_TIMESTAMP", "DESC", "DISTINCT", "ELSE", "END", "ESCAPE", "EXCEPT", "EXCLUDE", "EXISTS",

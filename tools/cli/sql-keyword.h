@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* SQLite's keywords, in our own table, because the shell must not link SQLite just for them. Pure. */
+/* SQLite's keywords, in our own table, because the library of the shell's parts does not link SQLite. Pure. */
 #ifndef CLI_SQL_KEYWORD_H
 #define CLI_SQL_KEYWORD_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Errors about names (sql-mistake.h). */
+/* Finds unknown names in errors (sql-mistake.h). */
 #include "sql-mistake.h"
 
 #include <glib.h>
@@ -59,7 +59,7 @@ int sql_mistake_find(MistakeKind kind, const char *name, const char *sql) {
         return -1;
 }
 
-/* The first two words in capitals, with a blank between them. To be freed. */
+/* Returns the first two words in capitals, separated by a blank. The caller frees them. */
 static char *first_words(const char *sql) {
         GString *words = g_string_new(NULL);
         size_t position = 0, size = strlen(sql);

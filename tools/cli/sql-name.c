@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Names as SQL, see sql-name.h. Pure. */
+/* Writes names as SQL, see sql-name.h. Pure. */
 #include "sql-name.h"
 
 #include "sql-keyword.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* SQL by its tokens, see sql-scan.h. Follows sqlite3GetToken() and sqlite3_complete(). Pure. */
+/* Splits SQL into tokens, see sql-scan.h. Follows sqlite3GetToken() and sqlite3_complete(). Pure. */
 #include "sql-scan.h"
 
 #include <glib.h>
@@ -7,13 +7,13 @@
 
 #include "sql-keyword.h"
 
-/* What is looked through: `text`, of which `size` bytes are there. */
+/* The text to scan; only `size` bytes of it are valid. */
 typedef struct Input {
         const char *text;
         size_t size;
 } Input;
 
-/* NUL behind the end, as SQLite's tokenizer sees it. */
+/* Returns NUL after the end, as SQLite's tokenizer sees it. */
 static char at(Input input, size_t position) {
         return position < input.size ? input.text[position] : '\0';
 }
@@ -44,7 +44,7 @@ static size_t skip_to(Input input, size_t position, char c) {
         return found ? (size_t) (found - input.text) : input.size;
 }
 
-/* To behind the quote that closes; one that is doubled does not. */
+/* Skips to the position after the closing quote; a doubled quote does not close. */
 static size_t skip_quoted(Input input, size_t position, char quote, bool *ret_open) {
         for (;;) {
                 position = skip_to(input, position, quote);
@@ -94,7 +94,7 @@ static size_t skip_number(Input input, size_t position) {
         return position;
 }
 
-/* :name, @name, $name, and Tcl's $name::name(index). */
+/* Skips :name, @name, $name, and Tcl's $name::name(index). */
 static size_t skip_parameter(Input input, size_t position, SqlTokenType *ret_type) {
         size_t start = ++position;
 
@@ -133,7 +133,7 @@ static size_t skip_operator(Input input, size_t position) {
         return position + 1;
 }
 
-/* One whose first byte is all of a token, or of an operator. */
+/* Skips a token that consists of its first byte, or an operator. */
 static size_t skip_sign(Input input, size_t position, SqlTokenType *ret_type) {
         char c = input.text[position];
 
@@ -157,7 +157,7 @@ static size_t skip_space(Input input, size_t position) {
         return position;
 }
 
-/* A word, or x'00'. */
+/* Skips a word, or x'00'. */
 static size_t skip_word(Input input, size_t position, size_t resume, SqlToken *token) {
         size_t end;
 
@@ -172,7 +172,7 @@ static size_t skip_word(Input input, size_t position, size_t resume, SqlToken *t
         return end;
 }
 
-/* The end of the token at `position`. One that the text ended in the last time is known up to `resume`. */
+/* Returns the end of the token at `position`. A token that the text ended in last time was scanned up to `resume`. */
 static size_t scan_token(Input input, size_t position, size_t resume, SqlToken *ret) {
         static const char byte_order_mark[] = "\357\273\277";
         char c = input.text[position], next = at(input, position + 1);
@@ -231,7 +231,7 @@ bool sql_scan_next(const char *text, size_t size, size_t *position, SqlToken *re
 
 /* ---- Statements --------------------------------------------------------------------------------------------------- */
 
-/* What sqlite3_complete() tells apart. Blanks and comments change nothing. */
+/* The words that sqlite3_complete() distinguishes. It ignores blanks and comments. */
 typedef enum Word {
         WORD_SEMICOLON,
         WORD_OTHER,
@@ -243,7 +243,7 @@ typedef enum Word {
         _WORD_MAX,
 } Word;
 
-/* Its states: only CREATE TRIGGER makes a semicolon something else than the end, and there "; END ;" is it. */
+/* The states of sqlite3_complete(). Only in CREATE TRIGGER a semicolon does not end the statement; there "; END ;" does. */
 typedef enum State {
         STATE_START,
         STATE_NORMAL,
@@ -251,11 +251,12 @@ typedef enum State {
         STATE_CREATE,
         STATE_TRIGGER,
         STATE_SEMICOLON, /* within a trigger */
-        STATE_END,       /* behind that */
+        STATE_END,       /* "; END" within a trigger */
         _STATE_MAX,
 } State;
 
-/* The columns: ; other EXPLAIN CREATE TEMP TRIGGER END. STATE_EXPLAIN stays for EXPLAIN QUERY PLAN CREATE TRIGGER. */
+/* The columns are: ; other EXPLAIN CREATE TEMP TRIGGER END. Words keep STATE_EXPLAIN because of EXPLAIN QUERY PLAN CREATE
+ * TRIGGER. */
 static const uint8_t next_states[_STATE_MAX][_WORD_MAX] = {
         [STATE_START] = { STATE_START, STATE_NORMAL, STATE_EXPLAIN, STATE_CREATE, STATE_NORMAL, STATE_NORMAL, STATE_NORMAL },
         [STATE_NORMAL] = { STATE_START, STATE_NORMAL, STATE_NORMAL, STATE_NORMAL, STATE_NORMAL, STATE_NORMAL, STATE_NORMAL },
@@ -291,7 +292,7 @@ static Word word_of(const char *text, const SqlToken *token) {
         return sql_token_is(text, token, "END") ? WORD_END : WORD_OTHER;
 }
 
-/* Takes note of a token that is there as a whole. */
+/* Records a complete token. */
 static void split_take(SqlSplit *split, const char *text, const SqlToken *token) {
         split->position = token->start + token->size;
         if (token->type == SQL_SPACE || token->type == SQL_COMMENT)
@@ -307,7 +308,7 @@ static bool begins_command(const SqlSplit *split, const char *text, const SqlTok
         return token->type == SQL_BACKSLASH || (!split->started && token->type == SQL_OPERATOR && text[token->start] == '.');
 }
 
-/* What the text ends within: its rest comes with the next lines, and it is taken then. */
+/* Records an incomplete token at the end of the text: it is taken when the next lines complete it. */
 static void split_wait(SqlSplit *split, size_t size, const SqlToken *token) {
         split->position = token->start;
         split->resume = size;

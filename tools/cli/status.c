@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the service says of itself and of us, see status.h. */
+/* Shows the state of the service and our part of it, see status.h. */
 #include "status.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static void append_shown(GString *text, const char *value) {
         format_shown_text(text, value, strlen(value), SIZE_MAX);
 }
 
-/* NULL: left out. */
+/* Appends a line; `value` NULL or empty: none. */
 static void append_line(GString *text, const char *name, const char *value) {
         if (!value || !*value)
                 return;
@@ -32,7 +32,7 @@ static void append_line(GString *text, const char *name, const char *value) {
         g_string_append_c(text, '\n');
 }
 
-/* A string property; "" where the service does not say. */
+/* Reads a string property; "" if the service does not report it. */
 static char *get_property(Shell *shell, bool of_database, const char *name) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         const char *value = "";
@@ -42,9 +42,9 @@ static char *get_property(Shell *shell, bool of_database, const char *name) {
         return g_strdup(value);
 }
 
-/* ---- Who ---------------------------------------------------------------------------------------------------------- */
+/* ---- Client and service ------------------------------------------------------------------------------------------- */
 
-/* The bus knows who we are to the service: over ssh that is another user than here. */
+/* Asks the bus for our uid as the service sees it: over ssh it differs from the local one. */
 static int get_uid(sd_bus *bus, uint32_t *ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         const char *name;
@@ -56,7 +56,7 @@ static int get_uid(sd_bus *bus, uint32_t *ret) {
         return r < 0 ? r : sd_bus_message_read(reply, "u", ret);
 }
 
-/* Names of users are this machine's. */
+/* Describes a user; over ssh without a name, because names are those of this machine. */
 static char *describe_user(const Shell *shell, uint32_t uid) {
         const struct passwd *user = shell->session.bus.host ? NULL : getpwuid(uid);
 
@@ -83,7 +83,7 @@ static void append_service(Shell *shell, GString *text) {
         append_line(text, "Service", *version ? line : NULL);
 }
 
-/* ---- What may be read --------------------------------------------------------------------------------------------- */
+/* ---- Rights ------------------------------------------------------------------------------------------------------- */
 
 static void add_name(GString *names, const char *name) {
         g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", name);
@@ -125,7 +125,7 @@ static void append_databases(GString *text, sqlipc_connection *connection) {
                 append_line(text, "Databases", names->len > 0 ? names->str : "none");
 }
 
-/* ---- What is under way -------------------------------------------------------------------------------------------- */
+/* ---- Statements, runs, channels ----------------------------------------------------------------------------------- */
 
 typedef struct Work {
         uint64_t number;
@@ -153,7 +153,7 @@ static int read_detail(sd_bus_message *m, Work *work) {
         return sd_bus_message_skip(m, "v");
 }
 
-/* 1: one was read; 0: the end. */
+/* Returns 1: an entry was read; 0: the end. */
 static int read_work(sd_bus_message *m, Work *ret) {
         int r = sd_bus_message_enter_container(m, 'r', "tosa{sv}");
 
@@ -193,7 +193,7 @@ static void append_work(GString *text, const Work *work, const char *own_name) {
         g_string_append_c(text, '\n');
 }
 
-/* The list shows root everybody's. */
+/* Appends our own entries of a list. To root the service lists those of all users. */
 static void append_list(Shell *shell, GString *text, const char *name, const char *method, uint32_t uid,
                         const char *own_name) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -229,7 +229,7 @@ int status_print(Shell *shell) {
         sd_bus *bus;
         int r = 0;
 
-        if (shell->session.database) /* first: a query connects again where the connection was lost */
+        if (shell->session.database) /* first, because a query reopens a lost connection */
                 r = append_rights(shell, rights);
         if (r < 0)
                 return r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Suggestions, from the names that completion knows (suggest.h). */
+/* Suggests names, from those that completion knows (suggest.h). */
 #include "suggest.h"
 
 #include <string.h>
@@ -14,7 +14,8 @@ static void consider_all(Nearest *nearest, const char *const *names) {
                 nearest_consider(nearest, *names, *names);
 }
 
-/* Columns of the tables that could be meant at the end of the name, and what the statement itself calls tables. */
+/* Considers the columns of the tables that fit at the position of the name, or the names that the statement itself
+ * defines. */
 static void consider_place(Shell *shell, Nearest *nearest, MistakeKind kind, const char *sql, size_t offset) {
         SqlPlace place;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A file that is there whole or not at all, see target-file.h. */
+/* Writes a file completely or not at all, see target-file.h. */
 #include "target-file.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The file itself where `path` is a link to one: the link is to stay. */
+/* Finds the path to replace: if `path` is a link, its target, so that the link stays. */
 static int find(const char *path, bool replace, char **ret) {
         struct stat found;
         char *real;
@@ -31,7 +31,7 @@ static int find(const char *path, bool replace, char **ret) {
         return 0;
 }
 
-/* As open() would have made it. */
+/* Sets the permissions that open() would have set. */
 static int give_rights(int fd) {
         mode_t mask = umask(0);
 
@@ -74,20 +74,20 @@ void target_file_drop(TargetFile *target) {
         forget(target);
 }
 
-/* A name in a folder is on the disk once the folder is. */
+/* Syncs the folder, because a new name is on disk only after that. */
 static int sync_folder(const char *path) {
         g_autofree char *folder = g_path_get_dirname(path);
         int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
 
         if (fd < 0)
                 return -errno;
-        if (fsync(fd) < 0 && errno != EINVAL) /* a file system that has no such thing */
+        if (fsync(fd) < 0 && errno != EINVAL) /* the file system cannot sync folders */
                 r = -errno;
         (void) close(fd);
         return r;
 }
 
-/* Never over a file that came meanwhile, unless that is wanted. */
+/* Moves the file in place; replaces a file that was created meanwhile only if `replace` is set. */
 static int put_in_place(const TargetFile *target) {
         if (target->replace)
                 return rename(target->temporary, target->path) < 0 ? -errno : 0;
@@ -95,7 +95,7 @@ static int put_in_place(const TargetFile *target) {
                 return 0;
         if (errno != EINVAL && errno != ENOSYS)
                 return -errno;
-        if (link(target->temporary, target->path) < 0) /* a file system without that flag */
+        if (link(target->temporary, target->path) < 0) /* the file system does not support that flag */
                 return -errno;
         (void) unlink(target->temporary);
         return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Why the service cannot be reached (unreachable.h). */
+/* Explains why the service cannot be reached (unreachable.h). */
 #include "unreachable.h"
 
 #include <errno.h>

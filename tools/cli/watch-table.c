@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A result of .watch beside the one before (watch-table.h). Pure. */
+/* Compares a result of .watch with the previous one (watch-table.h). Pure. */
 #include "watch-table.h"
 
 #include <glib.h>
@@ -16,7 +16,7 @@
 enum { GAP = 2, NARROWEST = 6 };
 
 typedef struct Cell {
-        char *text;    /* owned, may be shown */
+        char *text;    /* owned, safe to show */
         bool is_number;
         bool changed;
 } Cell;
@@ -27,7 +27,7 @@ struct WatchTable {
         size_t n_columns;
         GPtrArray *rows; /* of Cell[n_columns] */
         size_t n_bytes;
-        uint64_t n_rows; /* held or not */
+        uint64_t n_rows; /* all rows, also those not held */
 };
 
 static char *shown(const char *text, size_t size) {
@@ -85,7 +85,7 @@ void watch_table_add(WatchTable *table, const Value *values) {
                 g_string_truncate(text, 0);
                 format_shown_value(text, &values[i], table->null, WATCH_VALUE_MAX);
                 cells[i].is_number = values[i].type == SQLIPC_INTEGER || values[i].type == SQLIPC_REAL;
-                cells[i].text = g_strdup(text->str); /* a string of its own has four times the room that it needs */
+                cells[i].text = g_strdup(text->str); /* a copy, because a GString has up to four times the memory it needs */
                 table->n_bytes += text->len + sizeof(Cell);
         }
         g_ptr_array_add(table->rows, cells);
@@ -95,7 +95,7 @@ uint64_t watch_table_count(const WatchTable *table) {
         return table->n_rows;
 }
 
-/* ---- What changed ------------------------------------------------------------------------------------------------- */
+/* ---- Changes ------------------------------------------------------------------------------------------------------ */
 
 static bool is_whole(const WatchTable *table) {
         return table->rows->len == table->n_rows;
@@ -105,7 +105,7 @@ static bool has_same_columns(const WatchTable *a, const WatchTable *b) {
         return g_strv_equal((const char *const *) a->names, (const char *const *) b->names);
 }
 
-/* Rows by their first column; NULL: one stands in two rows. */
+/* Indexes rows by their first column. Returns NULL if a value occurs twice. */
 static GHashTable *index_rows(const WatchTable *table) {
         g_autoptr(GHashTable) rows = g_hash_table_new(g_str_hash, g_str_equal);
 
@@ -118,7 +118,8 @@ static GHashTable *index_rows(const WatchTable *table) {
         return g_steal_pointer(&rows);
 }
 
-/* The key that names rows of both; a result of a row alone is one thing that changes, whatever it calls itself. */
+/* Indexes the rows of `before` if the first column is a key of both results. Two results of a single row are always compared
+ * by position, because that row is the same thing even if its first column changes. */
 static GHashTable *index_before(const WatchTable *table, const WatchTable *before) {
         g_autoptr(GHashTable) now = NULL;
 
@@ -128,7 +129,7 @@ static GHashTable *index_before(const WatchTable *table, const WatchTable *befor
         return now ? index_rows(before) : NULL;
 }
 
-/* NULL `before`: the row is new. Returns the number of cells that are not what they were. */
+/* Marks changed cells. `before` NULL: the row is new. Returns the number of changed cells. */
 static uint64_t mark(Cell *cells, const Cell *before, size_t n_columns) {
         uint64_t n = 0;
 
@@ -172,7 +173,7 @@ WatchChanges watch_table_compare(WatchTable *table, const WatchTable *before) {
 
 /* ---- Drawing ------------------------------------------------------------------------------------------------------ */
 
-/* A * stands behind what changed where colours do not tell. */
+/* Without colours, changed cells are followed by a *. */
 static size_t cell_width(const Cell *cell, bool colors) {
         return format_shown_width(cell->text, strlen(cell->text)) + (cell->changed && !colors);
 }
@@ -185,7 +186,7 @@ static void measure(const WatchTable *table, size_t n_rows, bool colors, size_t 
         }
 }
 
-/* How many columns fit where each that is wider than NARROWEST becomes so. */
+/* Returns how many columns fit if each is shrunk to NARROWEST. */
 static size_t count_fitting(const size_t *widths, size_t n_columns, size_t width) {
         size_t sum = 0;
 
@@ -197,7 +198,7 @@ static size_t count_fitting(const size_t *widths, size_t n_columns, size_t width
         return n_columns;
 }
 
-/* The widest columns give room first. Returns the number of columns that fit. */
+/* Shrinks the widest columns first. Returns the number of columns that fit. */
 static size_t squeeze(size_t *widths, size_t n_columns, size_t width) {
         size_t n = count_fitting(widths, n_columns, width), sum = 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A statement that runs over and over (watch.h). */
+/* Runs a statement repeatedly (watch.h). */
 #include "watch.h"
 
 #include <errno.h>
@@ -38,11 +38,11 @@ static WatchEvent on_key(void) {
         char key;
 
         if (read(STDIN_FILENO, &key, 1) != 1)
-                return WATCH_END; /* the terminal went */
+                return WATCH_END; /* the terminal is gone */
         return key == 'q' || key == 'Q' || key == '\004' ? WATCH_END : WATCH_RESIZE;
 }
 
-/* Until `until_usec` of g_get_monotonic_time(), or something comes. */
+/* Waits until `until_usec` of g_get_monotonic_time(), or until a key or a signal comes. */
 static WatchEvent wait_until(gint64 until_usec, bool keys) {
         gint64 left = MAX(until_usec - g_get_monotonic_time(), 0);
         struct pollfd fds[] = {
@@ -65,7 +65,7 @@ static WatchEvent wait_until(gint64 until_usec, bool keys) {
         return left / 1000 > G_MAXINT ? WATCH_RESIZE : WATCH_TIME;
 }
 
-/* A service or bus that went may come back. */
+/* Returns true if the service or the bus is gone, since it may come back. */
 static bool may_come_back(Shell *shell, int r) {
         int code = query_exit_code(shell, r);
 
@@ -75,8 +75,8 @@ static bool may_come_back(Shell *shell, int r) {
 /* ---- On a terminal ------------------------------------------------------------------------------------------------ */
 
 typedef struct Screen {
-        struct termios before; /* of the terminal, where `keys` */
-        bool keys;             /* they come as they are pressed */
+        struct termios before; /* the terminal's settings, if `keys` */
+        bool keys;             /* single key presses are read */
         bool drawn;
         size_t width, height;
 } Screen;
@@ -87,9 +87,9 @@ typedef struct Watch {
         Screen screen;
         WatchTable *table, *before; /* owned */
         WatchChanges changes;
-        char *time;                 /* owned; when the result came */
+        char *time;                 /* owned; time of the result */
         size_t n_columns;
-        Value *values;              /* owned; of a row */
+        Value *values;              /* owned; the current row */
 } Watch;
 
 static void measure(Screen *screen) {
@@ -135,12 +135,12 @@ static void draw(Watch *watch) {
         format_shown_text(sql, watch->options->sql, strlen(watch->options->sql), 4 * screen->width);
         append_cut(text, first, screen->width);
         append_cut(text, sql->str, screen->width);
-        /* The last line is where the cursor rests, and where complaints go. */
+        /* The last line is for the cursor and for error messages. */
         rows = watch_table_draw(watch->table, screen->width, MAX(screen->height, 4) - 3, watch->shell->settings.colors);
         g_string_append(text, rows);
 
         lines = g_strsplit(text->str, "\n", -1);
-        if (!screen->drawn) /* what stands there moves up, into the terminal's memory */
+        if (!screen->drawn) /* scroll the screen's contents into the terminal's history */
                 for (size_t i = 0; i < screen->height; i++)
                         putchar('\n');
         screen->drawn = true;
@@ -159,7 +159,7 @@ static int on_row(sqlipc_cursor *cursor, bool is_row, void *userdata) {
 
                 g_free(watch->values);
                 watch->values = g_new0(Value, watch->n_columns + 1);
-                watch_table_free(watch->table); /* of a round that broke off before its first row */
+                watch_table_free(watch->table); /* of a round that failed before its first row */
                 watch->table = watch_table_new(names, watch->n_columns, watch->shell->settings.null ?: "NULL");
         } else {
                 cursor_values(cursor, watch->values, watch->n_columns);
@@ -178,7 +178,7 @@ static int run_round(Watch *watch) {
         watch->before = g_steal_pointer(&watch->table);
         parameters = parameter_list_for(shell->parameters, watch->options->sql, &n_parameters);
         r = query_run(shell, watch->options->sql, parameters, n_parameters, on_row, watch, NULL);
-        if (r < 0) { /* the last whole result is what the next is compared with */
+        if (r < 0) { /* keep the last complete result for the next comparison */
                 watch_table_free(watch->table);
                 watch->table = g_steal_pointer(&watch->before);
                 return r;
@@ -194,7 +194,7 @@ static void note_time(Watch *watch) {
         watch->time = g_date_time_format(now, "%F %T");
 }
 
-/* False: the user ends it. */
+/* Returns false if the user ends it. */
 static bool wait_for_round(Watch *watch) {
         gint64 until = g_get_monotonic_time() + (gint64) watch->options->interval_usec;
 
@@ -245,7 +245,7 @@ static int watch_on_terminal(Shell *shell, const WatchOptions *options) {
 
 /* ---- Elsewhere ---------------------------------------------------------------------------------------------------- */
 
-/* As a typed statement, but without a pager that waits for somebody. */
+/* Prints a round like a typed statement, but without a pager, which would wait for the user. */
 static int print_round(Shell *shell, const WatchOptions *options, bool first) {
         g_autofree char *none = g_strdup("");
         char *pager;
@@ -285,7 +285,7 @@ static int watch_elsewhere(Shell *shell, const WatchOptions *options) {
         return r;
 }
 
-/* ---- Both --------------------------------------------------------------------------------------------------------- */
+/* ---- Entry point -------------------------------------------------------------------------------------------------- */
 
 static bool can_draw(Shell *shell) {
         const char *term = g_getenv("TERM");
