@@ -51,7 +51,7 @@ typedef struct Checksum {
         int algorithm;
         bool for_each;        /* one checksum for each table, not one for all */
         GPtrArray *tables;    /* of Table */
-        guint n_begun;        /* tables of which rows were hashed */
+        guint n_begun;        /* tables that were begun */
         guint n_listed;       /* tables that the list of the query confirmed */
         GArray *values;       /* of Value; the current row */
         GString *text;        /* the result */

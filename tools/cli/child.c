@@ -16,7 +16,8 @@
 /* The time that a child gets to restore the terminal when we must exit. */
 enum { LEAVE_MSEC = 1000 };
 
-/* Restores our blocked signals and SIGPIPE for the child; signals that were ignored when we started stay ignored. */
+/* Unblocks all signals for the child, and restores SIGPIPE, which we ignore. Signals that were ignored when we started stay
+ * ignored. */
 static int reset_signals(posix_spawnattr_t *attributes) {
         sigset_t none, ours;
         int r;

@@ -129,7 +129,7 @@ static int check_object(Dump *dump, sqlipc_cursor *cursor) {
         object = g_ptr_array_index(dump->schema->objects, dump->n_seen++);
         if (!is_text(cursor, 1, object->type) || !is_text(cursor, 2, object->name) || !is_text(cursor, 3, object->table))
                 return -ESTALE;
-        /* the SQL of exposed tables is ours, not the service's */
+        /* schema.c makes the SQL of exposed tables, so it cannot be compared */
         return dump->schema->is_exposed || is_text(cursor, 4, object->sql) ? 0 : -ESTALE;
 }
 

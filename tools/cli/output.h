@@ -50,8 +50,8 @@ struct pollfd output_pollfd(Output *output, int *timeout_msec);
 /** Moves the data that is due. Returns 0; -EPIPE: the reader left, or OUTPUT_SPOOL_MAX waits for the pager, so the caller
  * must end the query, without an error message; else the write error. */
 int output_pump(Output *output);
-/** Stops waiting for slow readers, because the answer was cancelled: the rest is written only as far as the reader takes it
- * at once; otherwise calls return -ECANCELED. */
+/** Stops waiting for slow readers, because the answer was cancelled: the rest is written as long as the reader takes it
+ * within a second; otherwise calls return -ECANCELED. */
 void output_hurry(Output *output);
 /** Ends the answer: writes the rest, and waits for the pager or command, to which SIGINT belongs meanwhile. Returns the
  * first error, as output_pump() does; -ECHILD if the command failed, which has been reported. */

@@ -10,7 +10,7 @@
 #include "output.h"
 #include "query-private.h"
 
-/* The shell waits this long for the end of a cancelled run, so that the next query finds the service idle. */
+/* The shell waits at most this long for the end of a cancelled run, so that the next query finds the service idle. */
 #define CANCEL_USEC ((uint64_t) 1000 * 1000)
 /* The number of rows between two looks at the clock. */
 enum { ROWS_UNWATCHED = 256 };

@@ -273,8 +273,8 @@ static size_t blanks_before(const Column *column, size_t room) {
         return column->right || is_number(column->type) || (column->type == SQLIPC_NULL && numeric) ? room : 0;
 }
 
-/* Returns the end of a cut line: an ellipsis, or also the size of the value, if the line has that and there is room for some
- * text. */
+/* Returns the end of a cut line: an ellipsis, followed by the size of the value if the line tells that and some text still
+ * fits. */
 static const char *sign_of_cut(const char *line, size_t width) {
         const char *sign = g_strrstr(line, FORMAT_ELLIPSIS);
 

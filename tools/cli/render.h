@@ -30,7 +30,8 @@
  *
  * For programs (csv, tsv, list, html, insert, quote, json, jsonl); values are complete, so that readers get them unchanged:
  *   - REAL has the fewest digits, 15 or more, that read back as the same double; sqlite3 has 15 in csv, tsv, list and html.
- *     Infinities are 1e999 and -1e999; for insert and quote, see sql-literal.h, which avoids literals that sqlite3 misreads;
+ *     Infinities are 1e999 and -1e999. insert and quote write a REAL that sqlite3 would misread as a product, see
+ *     sql-literal.h;
  *   - a BLOB is x'00ff' (json: {"base64": "AP8="}), text with a NUL is CAST(x'610062' AS TEXT), and so is invalid UTF-8 in
  *     insert and quote; sqlite3 writes the bytes, and stops at a NUL;
  *   - csv and tsv write names by default. NULL is empty there, an empty text is "". tsv quotes as csv does if a value

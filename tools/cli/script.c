@@ -289,7 +289,7 @@ static char *continuation_prompt(const char *first) {
         return g_strdup_printf("%*s...> ", (int) (width > 5 ? width - 5 : 0), "");
 }
 
-/* Returns true if the text ends within a statement, maybe; looks beyond the next unit. */
+/* Returns true if the text may end within a statement; looks beyond the next unit. */
 static bool is_unfinished(const Script *script) {
         SqlSplit split = script->split;
         size_t size, all;
