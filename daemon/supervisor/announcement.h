@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a reload changed, told to each peer: DatabaseAdded and DatabaseRemoved, by unicast (policy.h). Supervisor.
+ * Tells each peer what a reload changed: DatabaseAdded and DatabaseRemoved, by unicast (policy.h). Supervisor.
  *
- * Peers times changes may be hundreds of thousands of messages, so it goes peer by peer, between other events, and waits
- * while the bus takes less than it is given: replies do not stand behind all of that, nor does memory hold it. What a second
- * reload changes is told when the first is done with, so each peer hears of it in order.
+ * Peers times changes can be hundreds of thousands of messages. So the loop tells one peer after the other, between other
+ * events, and pauses while the bus does not accept messages as fast as they are made: otherwise replies would queue after
+ * all these messages, and memory would hold them. The changes of a second reload are announced only after those of the
+ * first, so each peer gets them in order.
  */
 #ifndef SQLIPC_ANNOUNCEMENT_H
 #define SQLIPC_ANNOUNCEMENT_H
@@ -15,19 +16,19 @@
 
 typedef struct Manager Manager;
 
-/* Of the Manager; all zero at first. */
+/* Part of the Manager; starts as all zeros. */
 typedef struct Announcements {
-        GQueue queue;             /* of Announcement, in order */
-        sd_event_source *timer;   /* the next peer's turn */
+        GQueue queue;             /* of Announcement, in order of the reloads */
+        sd_event_source *timer;   /* fires when the next peer is to be told */
 } Announcements;
 
-/* `before` (name -> Database) was published until now; who is a peer at this moment hears of the difference. */
+/* `before` (name -> Database) was published until now. Each client that is a peer at this moment is told the difference. */
 void announcements_add(Manager *m, GHashTable *before);
 
-/* Somebody has not heard yet. */
+/* True if some peer has not been told everything yet. */
 bool announcements_are_busy(const Manager *m);
 
-/* Forgets what was not told. */
+/* Drops all announcements that were not sent. */
 void announcements_stop(Manager *m);
 
 #endif

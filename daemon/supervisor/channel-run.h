@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What is known of the runs on a channel: only what its worker says twice a second. Supervisor.
+ * What the supervisor knows about the runs on a channel. Supervisor.
  *
- * Sums are exact. Which run is under way, since when, and whether it was slow, is known of those that last.
+ * The worker reports at most twice a second, and this is the only source. Sums are exact. Which run is under way, since
+ * when, and if it was slow, is known only for runs that last.
  */
 #ifndef SQLIPC_CHANNEL_RUN_H
 #define SQLIPC_CHANNEL_RUN_H
 
 #include "channel.h"
 
-/* Counts what was done, for channel, session and service, and logs a slow run that ended: one a minute of each uid and
- * database. Whoever did something is no longer idle, and does not wait. True: the run that was known before is over. */
+/* Adds the work that was done to the sums of channel, session and service, and logs a slow run that ended (one a minute for
+ * each uid and database). A channel or worker that did something counts as used now and as not waiting. Returns true if the
+ * run that was known before is over. */
 bool channel_run_note(Channel *c, const ChannelProgress *progress);
 
-/* The state of the one that is running, as ListRuns names it. */
+/* The state of the run under way, as ListRuns names it. */
 const char *channel_run_state(const ChannelRun *run);
 
-/* How long it has lasted. */
+/* How long the run has lasted. */
 uint64_t channel_run_usec(const ChannelRun *run);
 
-/* Frees what is owned. */
+/* Frees what `run` owns. */
 void channel_run_done(ChannelRun *run);
 
 #endif

@@ -9,16 +9,21 @@
  *        |<--the client has read them----------------------------------------------------------------------------/
  *        \--hang-up, told to close, StatementIdleSec=--> gone <--the same, QueueTimeoutSec=-- WAITING
  *
- * 1. We keep a descriptor of the worker's end, so a channel outlives its worker's idleness: while it rests nobody reads it,
- *    and what the worker knew of it (its statements, what it had read) lies here and counts as held by the user.
- * 2. A worker that has it answers by itself. We hear of its runs twice a second at most, and look at nothing but hang-ups.
- * 3. Who closes waits a second for the worker, then kills it: unless something else may hold the worker up, which has a
- *    deadline of its own, as the worker has (worker-channels.h); the client's end is shut down then.
- * 4. Where its rights or limits are past it is doomed: its worker begins nothing more, and closes it when what is under way
- *    is answered and read. That a run lasts is known late, so only the worker can tell.
- * 5. DRAINING: its client does not read the answers, so its worker gave them back (unread.h). We write them, and read
- *    nothing.
- * 6. Its requests are no Runs of ours. One that lasts is listed under the channel's number, and CANCEL names it by that.
+ * 1. The supervisor keeps a descriptor of the worker's end, so a channel outlives its worker. While the channel rests, no
+ *    process reads it. The worker's state of it (its statements, the requests that it had read) is kept here and counts as
+ *    held by the user.
+ * 2. A worker that has the channel answers by itself. It reports its runs at most twice a second; otherwise the supervisor
+ *    watches only for a hang-up.
+ * 3. Closing a channel gives its worker a second, then the worker is killed. If another run or channel may hold the worker
+ *    up, it is not killed: that other one has a deadline of its own, as the worker has (worker-channels.h). The client's end
+ *    is shut down instead.
+ * 4. A channel whose rights or limits no longer hold is doomed: its worker begins nothing more, and closes it when the
+ *    request under way is answered and read. The supervisor learns late that a run lasts, so only the worker can decide
+ *    this.
+ * 5. DRAINING: the client does not read the answers, so the worker gave them back (unread.h). The supervisor writes them,
+ *    and reads nothing.
+ * 6. The requests of a channel are not Runs. A request that lasts is listed under the channel's number, and CANCEL uses that
+ *    number for it.
  */
 #ifndef SQLIPC_CHANNEL_H_SUPERVISOR
 #define SQLIPC_CHANNEL_H_SUPERVISOR
@@ -41,14 +46,14 @@ typedef enum ChannelState {
         CHANNEL_CLOSING,
 } ChannelState;
 
-/* The run under way on it, as its worker said last. */
+/* The run under way on a channel, by its worker's last report. */
 typedef struct ChannelRun {
         bool running, parked, draining;
-        uint64_t usec;              /* since when, as of `noted_usec` */
+        uint64_t usec;              /* how long it had lasted at `noted_usec` */
         uint64_t noted_usec;
-        uint64_t parked_usec;       /* of it: how long its reader did not read */
-        uint64_t n_rows, n_bytes;   /* delivered, as far as they can be told from those of the run before */
-        char *excerpt;              /* of its SQL, owned */
+        uint64_t parked_usec;       /* how much of that time its reader did not read */
+        uint64_t n_rows, n_bytes;   /* delivered, as far as they can be told apart from those of the run before */
+        char *excerpt;              /* start of its SQL; owned */
 } ChannelRun;
 
 typedef struct Channel {
@@ -57,79 +62,82 @@ typedef struct Channel {
         Session *session;           /* not owned; NULL: its client is gone */
         Database *database;         /* reference */
         Group *group;               /* reference */
-        Worker *worker;             /* AT_WORKER, CLOSING; not owned */
+        Worker *worker;             /* set while AT_WORKER or CLOSING; not owned */
         uint64_t number;
         ChannelState state;
-        int fd;                     /* of the worker's end */
+        int fd;                     /* our descriptor of the worker's end */
         uint32_t page_size;
-        GBytes *kept;               /* RESTING, WAITING: what its worker gave back; NULL: it was at none yet */
+        GBytes *kept;               /* RESTING, WAITING: the state that its worker gave back; NULL: no worker has had it
+                                     * yet */
         struct Unread *unread;      /* DRAINING: answers that its client has not read; owned */
-        bool waits_after;           /* DRAINING: a request of it waits for them */
-        bool ends_after;            /* DRAINING: it closes after them */
+        bool waits_after;           /* DRAINING: a request waits until they are read */
+        bool ends_after;            /* DRAINING: the channel closes after they are read */
         bool doomed;                /* AT_WORKER: it takes no more requests, and closes once it has answered */
-        bool patient;               /* CLOSING for the client's sake: not a reason to kill anything */
-        bool told;                  /* doomed, CLOSING: the worker's socket took that */
-        uint64_t close_ping, cancel_ping; /* once the worker has answered these it has read CHANNEL_CLOSE, CANCEL */
+        bool patient;               /* CLOSING because that is better for the client: no worker is killed for it */
+        bool told;                  /* doomed, CLOSING: the message about that was sent to the worker */
+        uint64_t close_ping, cancel_ping; /* once the worker has answered these PINGs it has read CHANNEL_CLOSE, CANCEL */
         uint64_t opened_usec, used_usec;
-        uint64_t waits_usec;        /* since when a request waits for a worker that has time for it; 0: none does */
+        uint64_t waits_usec;        /* since when a request waits for a worker that has time for it; 0: no request waits */
         uint64_t cancelled_usec;    /* 0: not cancelled */
-        uint64_t answer_usec;       /* how long a run may take as it was handed over, with the reading of its answer */
-        uint64_t leaves_usec;       /* doomed: when it closes, answered or not */
+        uint64_t answer_usec;       /* how long a run may take by the limits at the hand-over, including the time to read its
+                                     * answer */
+        uint64_t leaves_usec;       /* doomed: when it closes, even without an answer */
         uint64_t n_runs, n_rows, n_bytes;
         uint32_t n_statements;
         ChannelRun run;
         sd_event_source *io, *timer;
-        bool spared;                /* clock_timer_was_late() */
-        Grace grace;                /* since it was last told to cancel or close */
+        bool spared;                /* see clock_timer_was_late() */
+        Grace grace;                /* since the worker was last told to cancel or close */
         GList session_link, worker_link, group_link;
 } Channel;
 
-/* Makes one that rests. `*ret_client_fd`: the client's end, blocking, the caller's. LIMITS_EXCEEDED. */
+/* Makes a channel that rests. `*ret_client_fd` is the client's end, blocking; the caller owns it. LIMITS_EXCEEDED. */
 int channel_new(Session *s, Database *d, uint32_t page_size, int *ret_client_fd, Refusal *refusal);
 
-/* Ends it: what runs on it is cancelled. May free it. */
+/* Closes the channel and cancels the run under way on it. May free it. */
 void channel_close(Channel *c);
 
-/* The same where a worker cannot serve it and the client does better with another channel: that nothing is killed for. */
+/* Closes a channel that its worker cannot serve, so that the client opens another one. Unlike channel_close(), this never
+ * kills the worker. */
 void channel_give_up(Channel *c);
 
-/* Ends it when what runs on it is over, and its answer read; nothing else is begun. May free it. */
+/* Closes the channel when the run under way is over and its answer read. No other request is begun. May free it. */
 void channel_doom(Channel *c);
 
-/* The loop ends, or its worker is dead. */
+/* Frees the channel at once: the loop ends, or its worker is dead. */
 void channel_free(Channel *c);
 
-/* Gives it, WAITING, to the worker. 0: it is there, or was closed because it cannot be handed over; -EAGAIN: that worker
- * reads nothing now, or is dead. */
+/* Hands a WAITING channel to the worker. Returns 0 if the worker has it now, or if it was closed because it cannot be handed
+ * over; -EAGAIN if that worker does not read at the moment, or is dead. */
 int channel_hand_over(Channel *c, Worker *w);
 
-/* Cancels the run under way. A worker that hears nothing is killed a second later. */
+/* Cancels the run under way. A worker that does not react is killed a second later. */
 void channel_cancel(Channel *c, const char *sentence);
 
-/* It wants a CPU, as far as we know. */
+/* True if its run wants a CPU, as far as the supervisor knows. */
 static inline bool channel_is_runnable(const Channel *c) {
         return c->run.running && !c->run.parked && !c->run.draining;
 }
 
-/* Its session is no more. */
+/* The channel's session has ended. */
 void channel_abandon(Channel *c);
 
-/* There is something on its socket that nobody has read. */
+/* True if its socket holds bytes that have not been read. */
 bool channel_has_unread(const Channel *c);
 
-/* Nothing came for StatementIdleSec=: closes it. */
+/* Closes the channel if no request came for StatementIdleSec=. */
 void channel_check_idle(Channel *c);
 
-/* ---- What a worker says of one that it has ---- */
+/* ---- What its worker reports ---- */
 void channel_on_progress(Channel *c, const ChannelProgress *progress);
 void channel_on_rested(Channel *c, const ChannelEnd *end);
 void channel_on_closed(Channel *c, const ChannelEnd *end);
 
-/* ---- All of them ---- */
+/* ---- All channels ---- */
 
-/* Databases were unpublished: what is on them ends. */
+/* Databases were unpublished: closes the channels on them. */
 void channels_on_reload(Manager *m);
-/* Those whom polkit alone let in may be let in no more: they ask anew. */
+/* polkit's answers may have changed: closes the channels of users who were let in by polkit alone. They must ask again. */
 void channels_on_policy_changed(Manager *m);
 
 #endif

@@ -5,8 +5,9 @@
 
 #include <systemd/sd-event.h>
 
-/* As sd_event_add_child() for WEXITED, but the exit is told whatever the loop looks for when it comes. `handler` turns the
- * source off, or drops it: the process is reaped when it returns. Errors: those of sd_event_add_child(). */
+/* Like sd_event_add_child() for WEXITED, but the exit is not lost if it happens while the loop looks only for events of a
+ * higher priority. `handler` must disable or unref the source, because the process is reaped when it returns. Errors: those
+ * of sd_event_add_child(). */
 int child_source_add(sd_event *event, sd_event_source **ret, pid_t pid, sd_event_child_handler_t handler, void *userdata);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Manager.ListClients: what each client has here, and had. Supervisor.
+ * Manager.ListClients: what each client holds now and has done so far. Supervisor.
  */
 #ifndef SQLIPC_CLIENTS_BUS_H
 #define SQLIPC_CLIENTS_BUS_H
@@ -10,7 +10,7 @@
 typedef struct Manager Manager;
 typedef struct Peer Peer;
 
-/* a(sa{sv}): the clients of the peer's uid, everybody's for root. */
+/* Appends a(sa{sv}): the clients of the peer's uid; all clients if the peer is root. */
 int clients_bus_append(Reply *reply, Manager *m, const Peer *peer);
 
 #endif

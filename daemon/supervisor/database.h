@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One published database: a name, and what the configuration said of it when it was published. Supervisor.
+ * One published database: its name and the configuration that it was published with. Supervisor.
  *
- * A reload that changes something makes a new Database of the same name; the old one lives on, unpublished, with what still
- * runs on it.
+ * A reload that changes the configuration makes a new Database of the same name. The old one is unpublished and is freed
+ * when nothing runs on it any more.
  */
 #ifndef SQLIPC_DATABASE_H
 #define SQLIPC_DATABASE_H
@@ -18,10 +18,10 @@ typedef struct Database {
         DatabaseConfig *config; /* owned */
         char *object_path;      /* owned */
         bool published;
-        uint64_t n_statements, n_runs, n_channels, n_workers; /* of all uids; quota.h */
+        uint64_t n_statements, n_runs, n_channels, n_workers; /* over all uids; quota.h */
 } Database;
 
-/* Takes `config`. -ENOMEM. */
+/* Takes ownership of `config`. -ENOMEM. */
 int database_new(Manager *m, DatabaseConfig *config, Database **ret);
 Database *database_ref(Database *d);
 Database *database_unref(Database *d);

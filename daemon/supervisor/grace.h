@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whether a worker that does not do as it was told is stuck, or only had no CPU. Supervisor.
+ * Tells a worker that is stuck from one that got no CPU, when it does not obey an order. Supervisor.
  *
- * A worker looks around every few milliseconds of its own time (I7). Where it is silent for a second, it is in a call that
- * nothing interrupts; or the machine has so much else to do that it got a few milliseconds of that second, and to kill it
- * would cost all its runs for nothing. Its CPU time tells which. A worker that is stopped, or waits for a disk, uses none
- * either, so it is not spared for ever.
+ * A worker looks at its orders every few milliseconds of its own CPU time (I7). If it is silent for a second, there are two
+ * possible causes: it is in a call that nothing can interrupt, or the machine is so busy that the worker got only a few
+ * milliseconds of CPU in that second. In the second case killing it would lose all its runs for nothing. Its CPU time tells
+ * the two apart. A worker that is stopped, or waits for a disk, uses no CPU either, so the time that is granted has an end.
  */
 #ifndef SQLIPC_GRACE_H
 #define SQLIPC_GRACE_H
@@ -13,23 +13,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a worker has between an order to end something and SIGKILL. */
+/* How long a worker has between an order to end something and SIGKILL. */
 #define GRACE_USEC UINT64_C(1000000)
 
 typedef struct Worker Worker;
 
 typedef struct Grace {
-        uint64_t cpu_usec;   /* once the worker has used so much in all, it is stuck */
+        uint64_t cpu_usec;   /* a worker that has used this much CPU time in all is stuck */
         unsigned n_spared;
 } Grace;
 
-/* The worker is told something now, and has `usec` for it. */
+/* The worker is given an order now, and has `usec` to obey it. */
 void grace_begin(Grace *g, const Worker *w, uint64_t usec);
 
-/* The worker did not get the CPU so far that it would have needed to do as it was told. */
+/* True if the worker has not yet got the CPU time that it needs to obey. */
 bool grace_is_starved(const Grace *g, const Worker *w);
 
-/* These have passed in vain. True: the worker did not get the CPU that it needed, and has a second more: four times. */
+/* Call when the time of grace_begin() has passed and the worker has not obeyed. True: the worker did not get the CPU time
+ * that it needed, and has one second more. This is granted four times at most. */
 bool grace_goes_on(Grace *g, const Worker *w);
 
 #endif

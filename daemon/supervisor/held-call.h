@@ -2,15 +2,15 @@
 /*
  * Calls that wait for polkit. Supervisor.
  *
- *      comes in --> held --> (asked about with interaction) --> released: put back into the queue of the bus --> comes round
- *                     `--> refused: only the user can say, and was not to be asked, or did not authenticate
+ *      comes in --> held --> (asked about with interaction) --> released: back into the queue of the bus --> dispatched
+ *                     `--> refused: the user must authenticate, but the call does not allow it, or the user did not
  *
- * 1. Whatever looks up objects runs after the call came round, and finds polkit's answer known: what is "no" is refused by
- *    the very code, and in the very words, in which a name that does not exist is.
- * 2. polkit is asked without interaction first, once for all calls of a client to a database. So a plain "no" is told from a
- *    user who failed to authenticate, and nobody is bothered by a question whose answer is known.
- * 3. Calls of one client to one database stay in order: a later one is held too, until the earlier came round.
- * 4. What is held is a copy without descriptors, within the uid's budget of SQL and parameters. A call that cannot be
+ * 1. All code that looks up objects runs after the release, when polkit's answer is known. So a polkit "no" is refused by
+ *    the same code and with the same words as a name that does not exist.
+ * 2. polkit is asked without interaction first, once for all calls of a client to a database. This tells a plain "no" from a
+ *    user who failed to authenticate, and no user is asked for a password if the answer is known without.
+ * 3. Calls of one client to one database stay in order: a later call is held too, until the earlier one has been dispatched.
+ * 4. A held call is kept as a copy without descriptors, within the uid's budget of SQL and parameters. A call that cannot be
  *    copied is held without its body, and refused only if its sender may know that the database exists.
  */
 #ifndef SQLIPC_HELD_CALL_H
@@ -22,30 +22,31 @@
 #include "peer.h"
 #include "refusal.h"
 
-/* Calls of one uid that are held at once, of all its clients. */
+/* How many calls of one uid can be held at a time, over all its clients. */
 #define HELD_CALLS_MAX 16u
 
-/* Starts to look at each call. Before peer_watch(): of filters, the last one added runs first. */
+/* Starts to filter calls. Must run before peer_watch(): the bus filter that was added last runs first. */
 int held_call_watch(Manager *m);
 
-/* The uid of a peer has all the calls held that it may have, and the refusal of one more (LIMITS_EXCEEDED). */
+/* held_call_is_full(): true if the peer's uid has as many calls held as it may have. held_call_refuse(): refuses one more
+ * (LIMITS_EXCEEDED). */
 bool held_call_is_full(const Manager *m, const Peer *p);
 int held_call_refuse(Refusal *refusal);
 
-/* The call that is being dispatched was held, and is answered by what polkit last said. */
+/* True if the call that is being dispatched was held and released. It is answered by polkit's last answer. */
 bool held_call_was_held(const Manager *m, sd_bus_message *message);
 
-/* The call is one of the peer's that go on now. */
+/* True if the call is one of the peer's calls that are released now. */
 bool held_call_is_released(const Peer *p, sd_bus_message *message);
 
-/* polkit's answer about a peer and a database is recorded (policy.h): lets go on what waited for it. `failed`: the user was
- * asked, and did not authenticate. */
+/* polkit's answer about a peer and a database is recorded (policy.h): releases the calls that waited for it. `failed`: the
+ * user was asked, and did not authenticate. */
 void held_call_on_answer(Peer *p, const char *database, bool interactive, bool failed);
 
-/* Frees the calls of a peer that vanished, unanswered. */
+/* Frees the calls of a peer that vanished, without a reply. */
 void held_call_forget(Peer *p);
 
-/* Answers those of all peers with ShuttingDown and `sentence`. */
+/* Answers the held calls of all peers with ShuttingDown and `sentence`. */
 void held_call_stop(Manager *m, const char *sentence);
 
 #endif

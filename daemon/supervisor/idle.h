@@ -9,15 +9,15 @@
  *                                                   LINGERING <-- TAKING_BACK --another has the name--> NAMELESS
  *                                                                                         nothing is held --> manager_stop()
  *
- * 1. What the bus routed to us before it took the name away lies before its reply in our queue: when the reply is
- *    dispatched, all of that was answered, or is held. What comes later starts the next instance.
- * 2. Something may have begun in between: a statement that its client now calls by our name, a long query that the next
- *    instance would have to wait for (the service manager starts it only once we are gone). So the name is taken back, and
- *    with it the calls that the bus kept for the next instance.
- * 3. The service manager was told that we stop, and cannot be told otherwise: its patience is renewed for as long as
- *    anything is held, and the exit tried again at the first moment when nothing is.
- * 4. Where no service manager holds the next instance back, that one may have the name first. Then we serve what we hold,
- *    under our unique name.
+ * 1. Calls that the bus routed to us before it took the name away are in our queue before its reply. So when that reply is
+ *    dispatched, all of them were answered or are held. Later calls start the next instance.
+ * 2. Work may have begun in between: a statement that its client now calls by our name, or a long query that the next
+ *    instance would have to wait for (the service manager starts it only after this one has exited). So the name is taken
+ *    back, and with it the calls that the bus kept for the next instance.
+ * 3. The service manager was told that the service stops, and this cannot be revoked. So its stop timeout is extended as
+ *    long as anything is held, and the exit is tried again as soon as nothing is held.
+ * 4. Without a service manager that holds the next instance back, that instance may take the name first. Then this one
+ *    serves the clients that it has under its unique name.
  */
 #ifndef SQLIPC_IDLE_H
 #define SQLIPC_IDLE_H
@@ -40,16 +40,17 @@ typedef enum IdleState {
 typedef struct Idle {
         IdleState state;
         bool was_busy;
-        uint64_t since_usec;            /* when something was last asked, or held */
-        sd_event_source *timer;         /* SERVING: IdleExitSec= has passed; else: the service manager's patience */
-        sd_event_source *quiet;         /* LINGERING, NAMELESS: once nothing is held */
-        sd_bus_slot *call;              /* ReleaseName, RequestName */
+        uint64_t since_usec;            /* when a method was last called, or something was last held */
+        sd_event_source *timer;         /* SERVING: until IdleExitSec= has passed; else: to extend the service manager's
+                                         * timeout */
+        sd_event_source *quiet;         /* LINGERING, NAMELESS: fires once nothing is held */
+        sd_bus_slot *call;              /* of ReleaseName or RequestName */
 } Idle;
 
-/* Starts to watch; the name is ours. */
+/* Starts to watch. The service owns its name by then. */
 int idle_start(Manager *m);
 
-/* We stop, or are gone: watches nothing any more. */
+/* The service stops, or is being freed: stops watching. */
 void idle_stop(Manager *m);
 
 /* A method was called. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * org.sqlipc1.Database.Limits: what holds for the caller on a database, told before it is met. Supervisor.
+ * org.sqlipc1.Database.Limits: the limits of the caller on a database, so that a client can know them before it meets them.
+ * Supervisor.
  */
 #ifndef SQLIPC_LIMITS_BUS_H
 #define SQLIPC_LIMITS_BUS_H
@@ -9,7 +10,7 @@
 
 #include "quota.h"
 
-/* Appends the a{st} of what `user` may on `d`. */
+/* Appends a{st} with the limits of `user` on `d`. */
 int limits_append(sd_bus_message *m, const User *user, const Database *d);
 
 #endif

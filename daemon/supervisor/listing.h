@@ -4,8 +4,8 @@
  * tree. Supervisor.
  *
  * With thousands of databases such a reply takes tens of milliseconds. So the loop builds one piece of one reply in each
- * turn, and serves other calls in between. Uids take turns, whatever number of these calls each of them has made, and a
- * uid's calls are answered one after the other. The names in order are the same for all callers, so they are kept until a
+ * turn, and serves other calls in between. Uids take turns, no matter how many of these calls each has made, and the calls
+ * of one uid are answered one after the other. The sorted names are the same for all callers, so they are kept until a
  * reload.
  */
 #ifndef SQLIPC_LISTING_H
@@ -18,16 +18,16 @@
 #include "reply.h"
 #include "user.h"
 
-/* A piece: it ends when either is reached. */
+/* A piece ends when either of these is reached. */
 #define LISTING_PIECE_LENGTH 64u
 #define LISTING_PIECE_SIZE ((size_t) 64 * 1024)
 
-/* Such calls of one uid that may wait. */
+/* How many such calls of one uid may wait. */
 #define LISTINGS_MAX 256u
 
 typedef struct Listing Listing;
 
-/* What one kind of reply consists of. Each function is negative on failure, which ends the call. */
+/* The functions that build one kind of reply. A negative result ends the call. */
 typedef struct ListingKind {
         int (*begin)(Listing *l);
         int (*add)(Listing *l, const Database *d, PolicyVerdict view);
@@ -36,43 +36,43 @@ typedef struct ListingKind {
 
 struct Listing {
         Manager *manager;         /* not owned */
-        Peer *peer;               /* not owned: see listing_forget() */
+        Peer *peer;               /* not owned; see listing_forget() */
         User *user;               /* reference */
         sd_bus_message *call;     /* a stand-in (waiting-call.h) */
         const ListingKind *kind;
         bool was_held;          /* the call was held: polkit's last answer counts (held-call.h) */
-        GPtrArray *names;         /* reference; NULL: not begun */
-        guint next;               /* of them */
+        GPtrArray *names;         /* reference; NULL: the reply is not begun */
+        guint next;               /* index of the next name */
         Reply reply;
-        GString *text;            /* owned; of the tree */
+        GString *text;            /* owned; the text of an Introspect reply */
         GList link;               /* in its user's `listings` */
 };
 
-/* Of the Manager; all zero at first. */
+/* Part of the Manager; starts as all zeros. */
 typedef struct Listings {
-        GQueue users;             /* of User that has listings: the next one to be served comes first */
-        GPtrArray *names;         /* sorted; NULL: to be collected again */
-        sd_event_source *source;  /* a turn; NULL: there was none yet */
+        GQueue users;             /* of User that has listings, in the order in which they are served */
+        GPtrArray *names;         /* sorted; NULL: must be collected again */
+        sd_event_source *source;  /* runs one turn; NULL: no listing was made yet */
 } Listings;
 
-/* Answers `call`, now or later. Negative: `refusal` or the errno says why not. */
+/* Answers `call`, now or later. If the result is negative, `refusal` or the errno says why. */
 int listing_new(Manager *m, sd_bus_message *call, const ListingKind *kind, Refusal *refusal);
 
-/* `call` is Properties.Get of the Manager's property Databases. */
+/* True if `call` is Properties.Get of the Manager's property Databases. */
 bool listing_is_property_call(sd_bus_message *call);
 
-/* Other databases are published. */
+/* The set of published databases has changed. */
 void listing_on_reload(Manager *m);
 
 bool listing_is_busy(const Manager *m);
 
-/* Frees the calls of a peer that vanished, unanswered. */
+/* Frees the calls of a peer that vanished, without a reply. */
 void listing_forget(const Peer *p);
 
 /* Answers all calls with ShuttingDown and `sentence`. */
 void listing_stop(Manager *m, const char *sentence);
 
-/* Frees what the manager has. */
+/* Frees what belongs to the Manager. */
 void listing_done(Manager *m);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Manager.ListStatements, ListRuns, ListChannels: what the peer's uid has here, everybody's for root. Supervisor.
+ * Manager.ListStatements, ListRuns, ListChannels: what the peer's uid holds; for root, what all uids hold. Supervisor.
  */
 #ifndef SQLIPC_LISTS_BUS_H
 #define SQLIPC_LISTS_BUS_H
@@ -12,7 +12,8 @@
 typedef struct Manager Manager;
 typedef struct Peer Peer;
 
-/* Each appends a(tosa{sv}); `*ret_truncated`, false before: there is more than the list may hold. */
+/* Each appends a(tosa{sv}). Sets `*ret_truncated`, which must be false before, if there are more entries than the list may
+ * have. */
 int lists_bus_append_statements(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated);
 int lists_bus_append_runs(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated);
 int lists_bus_append_channels(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated);

@@ -2,8 +2,8 @@
 /*
  * The events that an administrator acts on: X(SYMBOL, MESSAGE_ID, priority). Pure.
  *
- * systemd-units/sqlipc.catalog says for each what it means and what to do. An id is never used for anything else, and never
- * changes: whoever watches the journal for it has it in a rule.
+ * systemd-units/sqlipc.catalog explains each event and what to do. An id never changes and is never used for another event:
+ * administrators have these ids in the rules by which they watch the journal.
  */
 #ifndef SQLIPC_LOG_EVENTS_H
 #define SQLIPC_LOG_EVENTS_H

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the configuration says becomes what is published. Supervisor.
+ * Reads the configuration and publishes its databases. Supervisor.
  *
  *      at rest --asked--> files are read --names to look up--> a child asks NSS (resolve.h) --> in force, callers are told
  *         ^                         \--none------------------------------------------------------/          |
- *         \-----------------nobody asked meanwhile; else their files are read-------------------------------/
+ *         \-----------------no caller asked meanwhile; else the files are read again------------------------/
  *
- * Who asks while a child is out waits for a load of its own, since the files may have changed after they were read; all who
- * wait share that one. Nothing that runs is touched: what ends with a database ends after its run. A reload for which we
- * lack descriptors, memory or a process changes nothing.
+ * A caller that asks while a child runs waits for another load, since the files may have changed after they were read; all
+ * such callers share that one load. Runs under way are not touched: a database that is removed ends after its runs. A reload
+ * that fails because the service lacks descriptors, memory or a process changes nothing.
  */
 #ifndef SQLIPC_MANAGER_RELOAD_H
 #define SQLIPC_MANAGER_RELOAD_H
@@ -21,30 +21,30 @@
 
 typedef struct Manager Manager;
 
-/* `r`: 0: what was read after the call holds now. -ESHUTDOWN: we stop. -EMFILE, -ENFILE, -ENOMEM, -EAGAIN: for lack of it
- * not all could be read, and what held before still does. */
+/* `r`: 0: the configuration that was read after the call is in force. -ESHUTDOWN: the service stops. -EMFILE, -ENFILE,
+ * -ENOMEM, -EAGAIN: for lack of this resource not all could be read, and the old configuration stays in force. */
 typedef void (*ReloadHandler)(Manager *m, int r, void *userdata);
 
 typedef struct Reload {
-        Config *config;       /* of the load under way; NULL: none is */
+        Config *config;       /* of the load under way; NULL: no load is under way */
         Resolve *resolve;
-        GQueue callers;       /* of Caller: of that load */
-        GQueue next;          /* of the one after it */
-        bool loaded;          /* manager_load() is over: the service manager hears of what follows */
-        bool stays_when_idle; /* unless IdleExitSec= is given */
+        GQueue callers;       /* of Caller that waits for this load */
+        GQueue next;          /* of Caller that waits for the load after it */
+        bool loaded;          /* manager_load() is over: the service manager is told about later loads */
+        bool stays_when_idle; /* the service does not exit when idle, unless IdleExitSec= is given */
 } Reload;
 
-/* The first load, which returns when it is in force, or when we stop meanwhile. Where nothing starts the service on demand
- * (`started_on_demand` false) it exits when idle only if IdleExitSec= is given. */
+/* The first load. Returns when the configuration is in force, or when the service stops meanwhile. If nothing starts the
+ * service on demand (`started_on_demand` false), it exits when idle only if IdleExitSec= is given. */
 int manager_load(Manager *m, bool started_on_demand);
 
-/* Reads the configuration again; databases that did not change keep their object. The handler (NULL: none) is called once,
- * maybe before this returns. */
+/* Reads the configuration again. Databases that did not change keep their object. The handler (NULL: none) is called once,
+ * possibly before this returns. */
 void manager_reload(Manager *m, ReloadHandler handler, void *userdata);
 
 bool manager_is_reloading(const Manager *m);
 
-/* We stop: tells all who wait. */
+/* The service stops: tells all callers that wait. */
 void manager_reload_stop(Manager *m);
 
 /* Empties and frees a table of published databases. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Parameters of a run: D-Bus av and a{sv} -> the bytes of one row, as daemon/protocol.h carries them. Supervisor.
+ * Parameters of a run: turns D-Bus av and a{sv} into the bytes of one row, as daemon/protocol.h carries them. Supervisor.
  *
  * Unpacking stops at the first value past PARAMETERS_MAX or PARAMETERS_SIZE_MAX, so a client cannot make us hold more.
  */
@@ -11,7 +11,7 @@
 
 #include "refusal.h"
 
-#define PARAMETERS_SIZE_MAX ((size_t) 1024 * 1024)     /* of the row, heads included */
+#define PARAMETERS_SIZE_MAX ((size_t) 1024 * 1024)     /* size of the row in bytes, including its heads */
 
 typedef struct Parameters {
         uint32_t n_positional, n_named;
@@ -21,7 +21,7 @@ typedef struct Parameters {
 
 #define PARAMETERS_INIT ((Parameters) {})
 
-/* Reads `av` and `a{sv}`, next in `m`. LIMITS_EXCEEDED, PARAMETER_TYPE, UNKNOWN_PARAMETER. */
+/* Reads `av` and `a{sv}`, which are next in `m`. LIMITS_EXCEEDED, PARAMETER_TYPE, UNKNOWN_PARAMETER. */
 int parameters_read(sd_bus_message *m, Parameters *ret, Refusal *refusal);
 
 void parameters_done(Parameters *p);

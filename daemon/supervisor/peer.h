@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Who a bus name is: uid and groups of connect time, asked of the bus driver once and kept until the name vanishes.
- * Supervisor.
+ * The identity behind a bus name: its uid and groups at connect time. The bus driver is asked once, and the answer is kept
+ * until the name vanishes. Supervisor.
  *
- * One match tells of every name that vanishes; sd_bus_track would need one per peer, and the bus drops a connection that
- * has too many. The question to the driver is the only call that the supervisor waits for: about 100 us, and at most
- * PEER_CREDENTIALS_USEC. A bus under a flood, on a busy machine, may need more than a second.
+ * One match reports every name that vanishes. sd_bus_track would need a match for each peer, and the bus disconnects a
+ * connection that has too many. The question to the driver is the only call that the supervisor waits for: about 100 us, and
+ * at most PEER_CREDENTIALS_USEC. A flooded bus on a busy machine may need more than a second.
  */
 #ifndef SQLIPC_PEER_H
 #define SQLIPC_PEER_H
@@ -21,27 +21,29 @@ typedef struct Manager Manager;
 
 typedef struct Peer {
         Manager *manager; /* not owned */
-        char *name; /* unique */
+        char *name; /* unique bus name */
         uid_t uid;
-        pid_t pid; /* 0: the bus does not say */
+        pid_t pid; /* 0: the bus does not tell it */
         gid_t *gids;
         size_t n_gids;
-        GHashTable *answers; /* policy.h: name of a database -> what polkit last said about the peer */
+        GHashTable *answers; /* policy.h: name of a database -> polkit's last answer about the peer */
         GQueue questions;    /* of PolkitQuestion, by its peer_link */
         GQueue held;         /* of HeldCall, by its link */
         GQueue managed;      /* of ManagedCall, by its link */
 } Peer;
 
-/* Starts to look at each method call and at names that vanish. */
+/* Starts to watch for method calls and for names that vanish. */
 int peer_watch(Manager *m);
 
-/* Who sent `message`: never NULL inside a bus method, the filter has seen to it. Borrowed until the peer vanishes. */
+/* Returns the sender of `message`. Never NULL inside a bus method, because a filter makes sure of it. Borrowed until the
+ * peer vanishes. */
 Peer *peer_of(const Manager *m, sd_bus_message *message);
 
-/* Root, or the uid that the service runs as. */
+/* True for root and for the uid that the service runs as. */
 bool peer_is_administrator(const Manager *m, const Peer *p);
 
-/* Serves what sd-bus has read already, at the next turn: for sources of the loop that always have something to do. */
+/* Dispatches messages that sd-bus has already read, in the next turn of the loop. For event sources that always have
+ * something to do. */
 void peer_serve_read_ahead(Manager *m);
 
 void peer_free(void *peer);

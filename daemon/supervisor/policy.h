@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Who may use which database. Supervisor.
+ * Decides who may use which database. Supervisor.
  *
- * Root, and the uid that the service runs as, may use all. Others: whom AllowUsers= or AllowGroups= names, by the ids of
- * connect time (peer.h); where Polkit=yes, the rest is asked about there (polkit.h). For everybody else the database does
- * not exist: it is in no list, its object is unknown, GetDatabase says what it says of a name that was never published.
+ * Root, and the uid that the service runs as, may use all databases. Other users may use a database if AllowUsers= or
+ * AllowGroups= names them, by the ids of connect time (peer.h). With Polkit=yes, polkit is asked about all others
+ * (polkit.h). For everyone else the database does not exist: no list contains it, its object is unknown, and GetDatabase
+ * says the same as of a name that was never published.
  *
- * polkit's "yes" and "no" to a client are kept until polkit says that something changed, or goes; a challenge is not. An
- * answer needs time, so calls are held meanwhile (held-call.h). What was last answered is remembered beyond that, to know
- * who has seen a database that goes.
+ * polkit's "yes" and "no" to a client are kept until polkit says that something changed, or leaves the bus; a challenge is
+ * not kept. An answer takes time, so calls are held meanwhile (held-call.h). The last answer is remembered even when it is
+ * no longer kept, to know which peers have seen a database that is removed.
  */
 #ifndef SQLIPC_POLICY_H
 #define SQLIPC_POLICY_H
@@ -23,50 +24,56 @@
 typedef enum PolicyVerdict {
         POLICY_NO,
         POLICY_YES,
-        POLICY_ASK, /* nothing says so yet: polkit knows */
+        POLICY_ASK, /* not decided yet: polkit must be asked */
 } PolicyVerdict;
 
-/* By configuration, and what polkit said to this client before. */
+/* The verdict by the configuration, and by polkit's answers that are kept for this client. */
 PolicyVerdict policy_verdict(const Manager *m, const Peer *p, const Database *d);
 
-/* What polkit last said, kept or not; ABSENT where it was not asked. */
+/* polkit's last answer, kept or not; ABSENT if it was not asked. */
 PolkitAnswer policy_last_answer(const Peer *p, const char *database);
 
-/* It is in the peer's list, as far as polkit was asked: it may use it, or may once it has authenticated. */
+/* True if the database is in the peer's list, as far as polkit was asked: the peer may use it, or may once its user has
+ * authenticated. */
 bool policy_is_visible(const Manager *m, const Peer *p, const Database *d);
 
-/* The published database of this name, if the sender of `message`, which is being dispatched, may use it now; NULL. */
+/* Returns the published database of this name if the sender of `message`, which is being dispatched, may use it now; else
+ * NULL. */
 Database *policy_find_database(Manager *m, sd_bus_message *message, const char *name);
 
-/* How the sender of `message` sees `d`: YES; ASK: it may use it once it has authenticated; NO: not at all. */
+/* How the sender of `message` sees `d`. YES: may use it; ASK: may use it once its user has authenticated; NO: does not see
+ * it. */
 PolicyVerdict policy_view(const Manager *m, sd_bus_message *message, const Database *d);
 
-/* The same for a peer; `was_held`: its call was held (held-call.h). */
+/* Like policy_view(), but for a peer. `was_held`: its call was held (held-call.h). */
 PolicyVerdict policy_view_of_peer(const Manager *m, const Peer *p, bool was_held, const Database *d);
 
-/* UNKNOWN_DATABASE, in the words that hold for all that is not the caller's, published or not. */
+/* Refuses with UNKNOWN_DATABASE. The words are the same for a database that is hidden from the caller and for one that does
+ * not exist. */
 int policy_refuse_unknown(const char *name, Refusal *refusal);
 
-/* polkit answered: keeps it, and lets the calls that wait for it go on. */
+/* Records an answer of polkit and releases the calls that wait for it. */
 void policy_on_answer(Manager *m, Peer *p, const PolkitReply *reply);
 
-/* Whatever polkit said may be otherwise now: channels that it let somebody open close. */
+/* polkit's answers may have changed: forgets them, and closes the channels that depended on them. */
 void policy_forget_answers(Manager *m);
 
-/* `before` was published, `now` is in its place (either may be NULL): tells the peer if that gave or took it something, by
- * unicast, so that nobody hears of what it may not use. Where polkit has to say, it is asked without interaction first. */
+/* `before` was published, `now` replaces it (either may be NULL). Tells the peer if it gained or lost access by that. The
+ * message is unicast, so that no client hears of a database that it may not use. If polkit has to decide, it is asked
+ * without interaction first. */
 void policy_announce(Manager *m, Peer *p, const Database *before, const Database *now);
 
-/* Starts to hold calls that polkit must be asked about, and to hear of its Changed. Before peer_watch(). */
+/* Starts to hold calls that polkit must be asked about, and to watch for its signal Changed. Must run before
+ * peer_watch(). */
 int policy_watch(Manager *m);
 
-/* A call waits for polkit, or for a list of databases. */
+/* True if a call waits for polkit, or for a list of databases. */
 bool policy_is_busy(const Manager *m);
 
-/* Frees what is kept, asked and held for a peer that vanished. */
+/* Frees all answers, questions and held calls of a peer that vanished. */
 void policy_forget_peer(Peer *p);
 
-/* Answers all that waits with ShuttingDown and `sentence`. */
+/* Answers all waiting calls with ShuttingDown and `sentence`. */
 void policy_stop(Manager *m, const char *sentence);
 
 #endif

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Questions to polkit: may this client read that database, or manage the service? Supervisor.
+ * Asks polkit if a client may read a database, or manage the service. Supervisor.
  *
- * The action org.sqlipc1.read comes with the database's name as the detail "database", so that rules decide for each. A
- * question without a database is about org.sqlipc1.manage. The subject is the client's bus name, which polkit looks up
- * itself. A question has no deadline (a user may have to find a password) and is taken back when the client vanishes. Its
+ * The action org.sqlipc1.read has the database's name as its detail "database", so that rules can decide for each database.
+ * A question without a database is about org.sqlipc1.manage. The subject is the client's bus name, which polkit looks up
+ * itself. A question has no deadline (a user may have to find a password), and is cancelled when the client vanishes. Its
  * answer goes to policy_on_answer().
  *
- * dbus-daemon lets a connection wait for 128 replies. A question without interaction ends soon: POLKIT_PLAIN_MAX of them
- * are on their way, POLKIT_PLAIN_UID_MAX for one uid. The others wait, and uids take turns, so that one which asks for long
- * lists again and again holds nobody else up. One with interaction ends when a user likes: a uid may have
- * POLKIT_INTERACTIVE_UID_MAX of them and all together POLKIT_INTERACTIVE_MAX, and what is more is refused.
+ * dbus-daemon lets a connection wait for 128 replies. A question without interaction is answered soon: at most
+ * POLKIT_PLAIN_MAX of them are sent at a time, POLKIT_PLAIN_UID_MAX for one uid. The others wait, and uids take turns, so
+ * that a uid which keeps asking for long lists does not hold up the others. A question with interaction takes as long as its
+ * user likes: a uid may have POLKIT_INTERACTIVE_UID_MAX of them, all uids together POLKIT_INTERACTIVE_MAX, and further ones
+ * are refused.
  */
 #ifndef SQLIPC_POLKIT_H
 #define SQLIPC_POLKIT_H
@@ -33,52 +34,53 @@
 #define POLKIT_INTERACTIVE_UID_MAX 4u
 
 typedef enum PolkitAnswer {
-        POLKIT_ABSENT,    /* none came, or none that can be read */
+        POLKIT_ABSENT,    /* no answer came, or none that can be read */
         POLKIT_NO,
         POLKIT_CHALLENGE, /* yes, once a user has authenticated */
         POLKIT_YES,
 } PolkitAnswer;
 
-/* Of the Manager; all zero at first. The questions belong to their peers. */
+/* Part of the Manager; starts as all zeros. The questions belong to their peers. */
 typedef struct Polkit {
-        GQueue waiting;         /* of PolkitAccount that has questions waiting: the next one to be asked for comes first */
+        GQueue waiting;         /* of PolkitAccount that has questions waiting, in the order in which they are served */
         unsigned n_asked, n_interactive;
-        uint64_t n_questions;   /* since the start: the next one's cancellation id */
-        uint64_t n_changes;     /* how often polkit's answers were forgotten */
-        sd_event_source *retry; /* where a question could not be sent; NULL: all could */
-        char *authority;        /* owned: the unique name that the last answer came from; NULL: none came yet */
+        uint64_t n_questions;   /* since the start; used as the next question's cancellation id */
+        uint64_t n_changes;     /* how often the kept answers were forgotten */
+        sd_event_source *retry; /* set after a question could not be sent; NULL: all could be sent */
+        char *authority;        /* owned: the unique name of the sender of the last answer; NULL: no answer came yet */
 } Polkit;
 
-/* Of a User; all zero at first. */
+/* Part of a User; starts as all zeros. */
 typedef struct PolkitAccount {
         GQueue waiting;         /* of PolkitQuestion without interaction, in order */
         unsigned n_asked, n_interactive;
-        GList link;             /* in Polkit's `waiting`, while this one's holds any */
+        GList link;             /* in Polkit's `waiting`, while this queue is not empty */
 } PolkitAccount;
 
-/* What became of a question. */
+/* The result of a question. */
 typedef struct PolkitReply {
-        const char *database;   /* NULL: it was about org.sqlipc1.manage */
+        const char *database;   /* NULL: the question was about org.sqlipc1.manage */
         PolkitAnswer answer;
         bool interactive;
-        bool announce;          /* as of polkit_ask() */
-        bool outdated;          /* polkit's answers were forgotten while it was asked: this one holds just now */
+        bool announce;          /* as given to polkit_ask() */
+        bool outdated;          /* the kept answers were forgotten while this one was on its way: it holds only for this
+                                 * moment */
 } PolkitReply;
 
-/* Asks about `database` (NULL: org.sqlipc1.manage) without interaction, unless that is being asked already. `announce`:
- * handed on, if any of those that asked wanted it. */
+/* Asks about `database` (NULL: org.sqlipc1.manage) without interaction, unless the same question is under way. `announce` is
+ * passed on in the reply, if any caller of the same question set it. */
 void polkit_ask(Manager *m, Peer *p, const char *database, bool announce);
 
-/* The same with interaction. LIMITS_EXCEEDED. */
+/* Like polkit_ask(), but with interaction. LIMITS_EXCEEDED. */
 int polkit_ask_user(Manager *m, Peer *p, const char *database, Refusal *refusal);
 
-/* Takes back all that was asked about the peer. */
+/* Cancels all questions about the peer. */
 void polkit_forget(Peer *p);
 
-/* Nothing is asked any more. */
+/* Stops asking; the service stops. */
 void polkit_stop(Manager *m);
 
-/* Starts to hear of polkit's Changed. */
+/* Starts to watch for polkit's signal Changed. */
 int polkit_watch(Manager *m);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a uid may have on a database: each decision about counts, sizes and times is here. Supervisor.
+ * The quotas of a uid on a database: all decisions about counts, sizes and times are made here. Supervisor.
  *
- *      counts    of the uid, over all its connections; and, by NAME.conf, of the database, over all uids
- *      sizes, times, SQLite's limits    of each run, by sqlipcd.conf or, in its place, NAME.conf
+ *      counts    of the uid, over all its connections; and, if NAME.conf says so, of the database, over all uids
+ *      sizes, times, SQLite's limits    of each run, from NAME.conf, or from sqlipcd.conf if NAME.conf does not set them
  *
- * ExemptRoot=yes lifts them from uid 0, counts of a database included. What is left bounds everybody: what the kernel grants
- * for pipes, WorkersTotalMax=, what the service itself keeps in memory for a user (user.h), and how long it waits for a lock
- * or a free worker.
+ * ExemptRoot=yes lifts these limits for uid 0, including the counts of a database. Some bounds remain for every uid: the
+ * pipe pages that the kernel grants, WorkersTotalMax=, the memory that the service keeps for a user (user.h), and the time
+ * to wait for a lock or a free worker.
  */
 #ifndef SQLIPC_QUOTA_H
 #define SQLIPC_QUOTA_H
@@ -15,24 +15,26 @@
 #include "database.h"
 #include "user.h"
 
-/* What holds now for what the user does on `d`. Sums and differences of its times with a clock do not overflow;
- * statement_idle_usec may be UINT64_MAX: never. */
+/* The limits that hold now for work of the user on `d`. Its times can be added to and subtracted from a clock without
+ * overflow, except that statement_idle_usec may be UINT64_MAX: never. */
 Limits quota_limits(const User *u, const Database *d);
 
-/* The same as a client meets it: counts that the database shares out among all, where they are smaller, and the part of
+/* Like quota_limits(), but as the client is told: with the counts of the database if they are smaller, and with the part of
  * TempSizeMax= that one run can have. */
 Limits quota_caller_limits(const User *u, const Database *d);
 
-/* PipePagesMax=. */
+/* The value of PipePagesMax= for the user. */
 uint64_t quota_pipe_pages(const User *u);
 
-/* May there be one more? LIMITS_EXCEEDED, with a sentence that tells the user's own quota from the database's. */
+/* Each checks if one more is allowed. LIMITS_EXCEEDED, with a sentence that tells the user's own quota from the
+ * database's. */
 int quota_check_statement(const User *u, const Database *d, Refusal *refusal);
 int quota_check_run(const User *u, const Database *d, Refusal *refusal);
 int quota_check_channel(const User *u, const Database *d, Refusal *refusal);
 
-/* Whose workers must become fewer before the user has one more on `d`: that is waited for, and no error. Half of
- * WorkersTotalMax=, and one of a database's WorkersMax=, are kept for users that have no worker (there). */
+/* The bound that keeps the user from having another worker on `d`, so the sum that must fall first. This is waited for; it
+ * is no error. Half of WorkersTotalMax=, and one of a database's WorkersMax=, are reserved for users that have no worker (on
+ * that database). */
 typedef enum WorkerBound {
         WORKER_BOUND_NONE,
         WORKER_BOUND_USER,
@@ -41,10 +43,10 @@ typedef enum WorkerBound {
 } WorkerBound;
 WorkerBound quota_worker_bound(const User *u, const Database *d);
 
-/* The sentence of Busy, for a user that waited in vain. */
+/* The sentence of the error Busy for a user that got no worker in time. */
 const char *quota_why_no_worker(const User *u, const Database *d);
 
-/* Both sums at once. */
+/* Each changes the sums of the user and of the database. */
 void quota_count_statement(User *u, Database *d, int change);
 void quota_count_run(User *u, Database *d, int change);
 void quota_count_channel(User *u, Database *d, int change);

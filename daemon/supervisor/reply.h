@@ -14,10 +14,11 @@
 #include <stddef.h>
 #include <systemd/sd-bus.h>
 
-/* Of the body. Headers, fixed entries and padding have the other half of what the bus allows. */
+/* Bound for the body. The other half of the bus's limit is left for headers, fixed entries and padding. */
 #define REPLY_SIZE_MAX ((size_t) 16 * 1024 * 1024)
 
-/* Upper bounds of what marshalling adds to a value with its type, and to a struct or dictionary entry with its keys. */
+/* Upper bounds for the bytes that marshalling adds: to a value with its type, and to a struct or dictionary entry with its
+ * keys. */
 #define REPLY_VALUE_OVERHEAD ((size_t) 16)
 #define REPLY_ENTRY_OVERHEAD ((size_t) 64)
 
@@ -28,16 +29,16 @@ typedef struct Reply {
 
 #define REPLY_INIT ((Reply) {})
 
-/* An empty reply to `call`. */
+/* Makes an empty reply to `call`. */
 int reply_new(sd_bus_message *call, Reply *ret);
 
-/* Announces `size` bytes that are appended next. -EMSGSIZE: they would make the reply larger than REPLY_SIZE_MAX. */
+/* Announces `size` bytes that will be appended next. -EMSGSIZE if they would make the reply larger than REPLY_SIZE_MAX. */
 int reply_count(Reply *r, size_t size);
 
 /* Announces and appends a string. */
 int reply_append_string(Reply *r, const char *text);
 
-/* Sends it. -EMSGSIZE: it has become too large, and nothing was sent. */
+/* Sends the reply. -EMSGSIZE if it has become too large; nothing is sent then. */
 int reply_send(Reply *r);
 
 void reply_done(Reply *r);

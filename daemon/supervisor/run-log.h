@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the end of a run tells the administrator: a database that cannot be read, a query that was slow. Supervisor.
+ * Logs what an administrator must know about the end of a run: a database that cannot be read, a query that was slow.
+ * Supervisor.
  *
- * A client's mistakes are not among it, and never its SQL: the number of the run finds that in the debug log.
+ * A client's mistakes are not logged here, and its SQL never is: the debug log has it under the number of the run.
  */
 #ifndef SQLIPC_RUN_LOG_H
 #define SQLIPC_RUN_LOG_H
@@ -10,7 +11,7 @@
 #include "protocol.h"
 #include "run.h"
 
-/* The worker said that `run`, a PREPARE too, has ended. */
+/* The worker reported the end of `run`, which may also be a PREPARE. */
 void run_log_end(const Run *run, const Ended *ended);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * The deadlines of all runs, on one timer. Supervisor.
  *
- * It is set where a deadline is earlier than what it waits for, and never put off: it fires, finds that none has passed, and
- * waits for the first that is left. So a query that is over soon, whose deadlines come and go by the state, costs no system
- * call; while queries come all the time the timer fires once in ten seconds.
+ * The timer is set if a deadline is earlier than the one that it waits for, and never postponed: it fires, finds that no
+ * deadline has passed, and is set to the earliest one left. So a query that is over soon, whose deadlines change with its
+ * state, costs no system call. While queries come all the time, the timer fires once in ten seconds.
  */
 #ifndef SQLIPC_RUN_TIMER_H
 #define SQLIPC_RUN_TIMER_H
@@ -22,7 +22,7 @@ typedef struct RunTimer {
 int run_timer_start(Manager *m);
 void run_timer_done(RunTimer *t);
 
-/* A run has this for its deadline now (CLOCK_MONOTONIC): run_on_timeout() follows once it is past. */
+/* A run has the deadline `usec` now (CLOCK_MONOTONIC). run_on_timeout() is called once it has passed. */
 void run_timer_arm(Manager *m, uint64_t usec);
 
 #endif

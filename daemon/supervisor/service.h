@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The supervisor as a service: signals, and what the service manager is told. Supervisor.
+ * The supervisor as a service: signals, and messages to the service manager. Supervisor.
  */
 #ifndef SQLIPC_SERVICE_H
 #define SQLIPC_SERVICE_H
@@ -9,16 +9,17 @@
 
 typedef struct Manager Manager;
 
-/* SIGTERM and SIGINT stop, SIGHUP reloads; SIGCHLD is for the loop, SIGPIPE for nobody. Before any worker is started. */
+/* Sets up the signals: SIGTERM and SIGINT stop the service, SIGHUP reloads, SIGCHLD is left to the loop, SIGPIPE is ignored.
+ * Must be called before any worker is started. */
 int service_watch_signals(Manager *m);
 
-/* One line of sd_notify(3). Without a service manager nobody hears it, which is no failure. */
+/* Sends one line of sd_notify(3). Without a service manager nothing is sent, which is no failure. */
 void service_notify(const char *line);
 
-/* We stop, and need that much longer for it. */
+/* Tells the service manager that the service needs `usec` longer to stop. */
 void service_extend_timeout(uint64_t usec);
 
-/* READY=1, also when a reload is over; RELOADING=1; STOPPING=1 before manager_stop(). */
+/* Send READY=1, which also follows a reload; RELOADING=1; STOPPING=1, after which service_stop() calls manager_stop(). */
 void service_ready(void);
 void service_reloading(void);
 void service_stop(Manager *m);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One client: a unique bus name that holds statements, runs or channels, and what dies with it. Supervisor.
+ * One client: a unique bus name that holds statements, runs or channels, which end with it. Supervisor.
  *
- * A session is born with the first thing that a peer holds, and dies one way, session_close(), whether the peer vanished or
- * we stop: runs and channels are told to end (and live on, without a session, until their worker says so), statements are
- * freed.
+ * A session is created with the first thing that a peer holds. It ends in one way, session_close(), no matter if the peer
+ * vanished or the service stops: runs and channels are told to end (they exist without a session until their worker confirms
+ * it), and statements are freed.
  */
 #ifndef SQLIPC_SESSION_H
 #define SQLIPC_SESSION_H
@@ -20,14 +20,14 @@ typedef struct Session {
         GQueue runs;       /* of Run, by session_link */
         GQueue channels;   /* of Channel, by session_link */
         uint64_t began_usec;
-        uint64_t total_runs, total_rows, total_bytes; /* of runs that ended */
+        uint64_t total_runs, total_rows, total_bytes; /* over all runs that ended */
 } Session;
 
-/* The peer's session, which is born here if need be. */
+/* Returns the peer's session, which is created if there is none. */
 Session *session_get(Manager *m, const Peer *p);
 
-/* Ends all that it holds with `error` and a sentence; runs whose methods are still unanswered get that answer. NULL is
- * allowed. Returns NULL. */
+/* Ends everything that the session holds with `error` and a sentence. Methods of runs that are still unanswered get this as
+ * their error. NULL is allowed. Returns NULL. */
 Session *session_close(Session *s, ErrorNumber error, const char *sentence);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Statements that do not run, in the order in which StatementIdleSec= ends them: thousands of them at one timer. Supervisor.
+ * Statements that do not run, in the order in which StatementIdleSec= ends them. One timer serves thousands of them.
+ * Supervisor.
  */
 #ifndef SQLIPC_STATEMENT_EXPIRY_H
 #define SQLIPC_STATEMENT_EXPIRY_H
@@ -10,17 +11,18 @@
 
 typedef struct Statement Statement;
 
-/* All zero at first. */
+/* Starts as all zeros. */
 typedef struct StatementExpiry {
         GSequence *statements;  /* of Statement, by expires_usec */
-        sd_event_source *timer; /* for the first of them */
+        sd_event_source *timer; /* fires for the first of them */
 } StatementExpiry;
 
-/* It is idle from now on; it runs, or dies. The second is allowed at any time. */
+/* statement_expiry_watch(): the statement is idle from now on. statement_expiry_forget(): it runs, or is freed; can be
+ * called at any time. */
 void statement_expiry_watch(Statement *s);
 void statement_expiry_forget(Statement *s);
 
-/* No statement is left. */
+/* Frees the expiry; no statement is left. */
 void statement_expiry_done(StatementExpiry *e);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A prepared statement: SQL, the pipe of its runs, and which of them is under way. Supervisor. No worker knows it: each run
- * brings the SQL along, so a worker that ends costs it nothing.
+ * A prepared statement: its SQL, the pipe of its runs, and the run under way. Supervisor. No worker keeps a statement: each
+ * run brings the SQL along, so a statement does not depend on any worker.
  *
  *      PREPARING --STARTED--> READY --worker lost in a run--> LOST --Finalize--> gone
  *          \--error--> gone     \--Finalize, its client or its database is gone--> gone
@@ -16,7 +16,7 @@
 typedef struct Run Run;
 
 typedef enum StatementState {
-        STATEMENT_PREPARING, /* cannot be named yet */
+        STATEMENT_PREPARING, /* not known to its client yet */
         STATEMENT_READY,
         STATEMENT_LOST,
 } StatementState;
@@ -30,39 +30,40 @@ typedef struct Statement {
         Pipe *pipe;          /* reference */
         uint32_t page_size;
         uint64_t n_runs;
-        uint64_t last_run;   /* its number: Cancel of a run that has just ended is no error */
-        Run *run;            /* under way, not owned; also its PREPARE */
-        bool doomed;         /* its database was unpublished: gone once its run is over */
+        uint64_t last_run;   /* number of its last run: Cancel of a run that has just ended is no error */
+        Run *run;            /* the run under way, or its PREPARE; not owned */
+        bool doomed;         /* its database was unpublished: freed once its run is over */
         uint64_t expires_usec;
-        GSequenceIter *expiry; /* statement-expiry.h, where it is idle */
+        GSequenceIter *expiry; /* statement-expiry.h, set while it is idle */
         GList session_link;
 } Statement;
 
-/* Makes statement and pipe. LIMITS_EXCEEDED, or no memory. */
+/* Makes a statement and its pipe. LIMITS_EXCEEDED, or no memory. */
 int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, Statement **ret, Refusal *refusal);
 
-/* Ends its run, retires its pipe. NULL is allowed. Returns NULL. */
+/* Cancels the statement's run, retires its pipe and frees it. NULL is allowed. Returns NULL. */
 Statement *statement_free(Statement *s);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Statement, statement_free)
 
-/* The peer's own statement on `database`, READY or LOST. UNKNOWN_STATEMENT for all others, whatever they are. */
+/* Finds the peer's own statement on `database`, READY or LOST. All other numbers are UNKNOWN_STATEMENT, for whatever
+ * reason. */
 int statement_find(Manager *m, const Peer *p, const Database *d, uint64_t number, Statement **ret, Refusal *refusal);
 
-/* NULL: the pipe belongs to none, or to none any more. */
+/* The statement that uses the pipe; NULL: none, or none any more. */
 Statement *statement_of_pipe(const Manager *m, const Pipe *p);
 
-/* A run of it is under way. */
+/* A run of the statement begins. */
 void statement_run_begins(Statement *s, Run *run);
 
-/* Its run is over: it may have the next one, or was waiting for this to die. */
+/* The statement's run is over: the next run may begin, or a doomed statement is freed. */
 void statement_run_is_over(Statement *s);
 
-/* SQL up to this many bytes, whatever the limits say. */
+/* The largest SQL in bytes, even if the limits allow more. */
 #define SQL_SIZE_MAX ((size_t) 1000000)
-/* LIMITS_EXCEEDED over SQLSizeMax=. */
+/* LIMITS_EXCEEDED if the SQL is larger than SQLSizeMax=. */
 int sql_check(User *u, const Database *d, const char *sql, size_t *ret_size, Refusal *refusal);
 
-/* The first characters of SQL, for lists. The caller frees. */
+/* Returns the first characters of the SQL, for lists. The caller frees the result. */
 #define SQL_EXCERPT_LENGTH 200
 char *sql_excerpt(GBytes *sql);
 

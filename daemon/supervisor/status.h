@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The line that `systemctl status` shows: how much of everything there is. Supervisor.
+ * The status line that `systemctl status` shows: the number of objects of each kind. Supervisor.
  *
- * It is sent when it changed, at most once a second. What changes it is an event of the loop, so it is looked at after each,
- * and a timer runs only where that was too soon: a service at rest sleeps.
+ * It is sent when it has changed, at most once a second. Only an event of the loop can change it, so it is compared after
+ * each event. A timer runs only if the last line was sent too recently, so an idle service sleeps.
  */
 #ifndef SQLIPC_STATUS_H
 #define SQLIPC_STATUS_H
@@ -14,12 +14,12 @@
 typedef struct Manager Manager;
 
 typedef struct Status {
-        char *line;              /* what was sent last */
-        uint64_t next_usec;      /* not before */
+        char *line;              /* the line that was sent last */
+        uint64_t next_usec;      /* no line is sent earlier */
         sd_event_source *timer;
 } Status;
 
-/* Nothing where no service manager listens. */
+/* Does nothing if there is no service manager to tell. */
 int status_start(Manager *m);
 void status_stop(Manager *m);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A copy of what a client sizes: g_bytes_new() would end the service where there is no memory for it. Supervisor. */
+/* Copies data of a size that a client chooses: g_bytes_new() would abort the service if memory runs out. Supervisor. */
 #ifndef SQLIPC_TRY_BYTES_H
 #define SQLIPC_TRY_BYTES_H
 
 #include <glib.h>
 #include <string.h>
 
-/* The caller's; NULL: no memory. `data` may be NULL where `size` is 0. */
+/* Returns a copy that the caller owns; NULL: no memory. `data` may be NULL if `size` is 0. */
 static inline GBytes *try_bytes(const void *data, size_t size) {
         void *copy = g_try_malloc(MAX(size, 1));
 

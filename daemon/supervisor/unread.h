@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The last bytes of a stream that its reader has not taken, although the worker is done. Supervisor.
+ * The last bytes of a stream, which its reader has not taken although the worker is done. Supervisor.
  *
  * A run that only waits for its reader needs no process, so the worker hands these bytes over: at most a page and the END or
- * ERROR frame after it (unread_size_max()). They count for the uid; past UNREAD_OF_USER_MAX a stream is cut off instead, and
- * its reader finds the end of the file without END or ERROR (I8).
+ * ERROR frame after it (unread_size_max()). They count for the uid. Past UNREAD_OF_USER_MAX the stream is cut off instead,
+ * and its reader finds the end of the file without END or ERROR (I8).
  */
 #ifndef SQLIPC_UNREAD_H
 #define SQLIPC_UNREAD_H
@@ -14,16 +14,17 @@
 
 typedef struct Unread Unread;
 
-/* A copy of `bytes`. -ENOMEM; -ENOBUFS past UNREAD_OF_USER_MAX. */
+/* Copies `bytes`. -ENOMEM; -ENOBUFS past UNREAD_OF_USER_MAX. */
 int unread_new(User *u, Bytes bytes, Unread **ret);
 
 /* NULL is allowed. Returns NULL. */
 Unread *unread_free(Unread *u);
 
-/* Of all its bytes, as they count for the user. */
+/* The size of all its bytes, as counted for the user. */
 size_t unread_size(const Unread *u);
 
-/* Writes what `fd` takes without blocking. 1: all is written; 0: the reader must read first; -errno, -EPIPE: it is gone. */
+/* Writes as many bytes as `fd` takes without blocking. 1: all are written; 0: the reader must read first; -errno, with
+ * -EPIPE if the reader is gone. */
 int unread_write(Unread *u, int fd);
 
 #endif

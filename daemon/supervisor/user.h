@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One uid that has something here, and the sums over all that its clients hold: quotas are per uid, whatever number of
- * connections it opens. Supervisor.
+ * One uid whose clients hold something, and the sums over all of it: quotas are per uid, no matter how many connections it
+ * opens. Supervisor.
  *
- * Referenced by each session, run, channel, pipe, group, call that waits and question to polkit of the uid: the last of
- * them may outlive the others.
+ * Each session, run, channel, pipe, group, waiting call and polkit question of the uid has a reference, because any of them
+ * may outlive the others.
  */
 #ifndef SQLIPC_USER_H
 #define SQLIPC_USER_H
@@ -19,13 +19,14 @@
 
 typedef struct Manager Manager;
 
-/* Bytes of SQL and parameters that a uid may make us keep, in statements, in runs that wait and in channels that rest. */
+/* Bytes of SQL and parameters that the service keeps for a uid: in statements, in runs that wait and in channels that
+ * rest. */
 #define HELD_SIZE_MAX ((size_t) 32 * 1024 * 1024)
 
-/* Bytes of large rows that a uid may have us join at once, for replies with rows. */
+/* Bytes of large rows that are joined for a uid at a time, for replies with rows. */
 #define JOINED_SIZE_MAX ((size_t) 64 * 1024 * 1024)
 
-/* Bytes that a uid's slow readers may leave with us (unread.h): the default RunsMax= of default pages. */
+/* Bytes that the service keeps for a uid's slow readers (unread.h): enough for the default RunsMax= with default pages. */
 #define UNREAD_OF_USER_MAX ((size_t) 64 * 1024 * 1024)
 
 typedef struct User {
@@ -37,26 +38,27 @@ typedef struct User {
         size_t held_size, joined_size, unread_size;
         PipeAccount pipe_account;
         PolkitAccount polkit_account;
-        uint64_t computed_usec; /* when a worker with a lower priority was last seen at work; worker-priority.h */
+        uint64_t computed_usec; /* when a worker with a lower priority was last seen computing; worker-priority.h */
         GQueue listings;     /* of Listing, by its link */
-        GList listings_link; /* in Listings' `users`, while there are any */
+        GList listings_link; /* in Listings' `users`, while `listings` is not empty */
         PacingAccount pacing;
         GQueue pipes;  /* of Pipe, by its link; the head is checked next */
-        uint64_t n_checks_left; /* of them, which pipe_new() has paid for */
+        uint64_t n_checks_left; /* checks of these pipes that pipe_new() still allows */
         GQueue groups; /* of Group, by its user_link */
 } User;
 
-/* A reference on the user, who is born with the first one. */
+/* Returns a reference to the user, which is created if there is none. */
 User *user_get(Manager *m, uid_t uid);
 User *user_ref(User *u);
 User *user_unref(User *u);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(User, user_unref)
 
-/* LIMITS_EXCEEDED with a sentence for the user, and a line in the log for who may raise the `limit`. */
+/* Refuses with LIMITS_EXCEEDED and a sentence for the user, and logs a line for the administrator, who may raise the
+ * `limit`. */
 int user_refuse(const User *u, const char *limit, Refusal *refusal, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
 
-/* Adds `size` to what is held. LIMITS_EXCEEDED past HELD_SIZE_MAX. */
+/* Adds `size` to held_size. LIMITS_EXCEEDED past HELD_SIZE_MAX. */
 int user_hold(User *u, size_t size, Refusal *refusal);
 void user_release(User *u, size_t size);
 

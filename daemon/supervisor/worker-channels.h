@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The channels that a worker has, and whether it still looks at its sockets. Supervisor.
+ * The channels of a worker, and checks that the worker still reads its sockets. Supervisor.
  *
- * A worker with channels reports nothing about their requests, so no deadline of ours runs for them. It is asked (PING)
- * every second instead, and answers from its loop as well as from inside a step. What it owes an answer for is one of
- * SQLite's that cannot be interrupted:
+ * A worker with channels does not report each request, so the supervisor has no deadline for them. Instead it sends a PING
+ * every second, which the worker answers from its loop as well as from inside a step. A worker that owes an answer is in a
+ * call of SQLite that cannot be interrupted:
  *
- *      deaf for 100 ms                it is given no channel while others can have it
- *      for a second                   channels whose requests lie unread are given up: their clients open others
+ *      for 100 ms                     it is given no channel while other workers can have it
+ *      for a second                   channels with unread requests are given up: their clients open others
  *      for as long as any run may     it is killed
  *      take, and a second
  *
- * The last two not as long as it had no CPU to answer with, which has an end (grace.h).
+ * The last two are delayed while the worker had no CPU to answer with; that delay is bounded (grace.h).
  */
 #ifndef SQLIPC_WORKER_CHANNELS_H
 #define SQLIPC_WORKER_CHANNELS_H
@@ -19,45 +19,47 @@
 #include "channel.h"
 #include "worker.h"
 
-/* The channel is its own from now on, or no longer. */
+/* worker_add_channel(): the worker has the channel from now on. worker_remove_channel(): it no longer has it. */
 void worker_add_channel(Worker *w, Channel *c);
 void worker_remove_channel(Worker *w, Channel *c);
 
-/* It is dead: its channels go with it. */
+/* The worker is dead: ends its channels. */
 void worker_lose_channels(Worker *w);
 
-/* They close, each after its run. */
+/* Dooms the worker's channels: each closes after its run. */
 void worker_doom_channels(Worker *w);
 
-/* Asks whether it is there; where that is asked already, once more as soon as it answers. Returns the question's number:
- * once it is answered, all that was said before has been read. */
+/* Sends a PING. If one is under way, another is sent when that is answered. Returns the number of the PING: once it is
+ * answered, the worker has read all messages that were sent before it. */
 uint64_t worker_ping(Worker *w);
 bool worker_has_answered(const Worker *w, uint64_t ping);
 
-/* It has owed an answer for longer than that. */
+/* True if the worker has owed an answer for at least `usec`. */
 bool worker_is_deaf(const Worker *w, uint64_t usec);
 
-/* It gave a channel back because it sits in another's step: nothing is placed there for a while, unless it does something
- * else first. */
+/* worker_is_stuck_now(): the worker gave a channel back because it is inside another's step. It is given no channel for a
+ * while, unless it shows before that it does something else (worker_is_not_stuck()). */
 void worker_is_stuck_now(Worker *w);
 void worker_is_not_stuck(Worker *w);
 
-/* New channels do better elsewhere. */
+/* True if new channels are better placed at another worker. */
 bool worker_is_stuck(const Worker *w);
 
-/* Something that is not `c` may run there: what lasts is known, and of the rest that it may be any channel's. */
+/* True if something other than `c` may run in the worker. What lasts is known; for the rest, it may belong to any of its
+ * channels. */
 bool worker_is_held_up_by_others(const Worker *w, const Channel *c);
 
-/* Something runs on a channel there, as far as we know; or waits for its reader. */
+/* True if a channel there has a run under way, or answers that its client has not read, as far as the supervisor knows. */
 bool worker_has_busy_channels(const Worker *w);
 
-/* Channels are all that it has, and none is known to run: it may go, and they to others. */
+/* True if the worker has only channels, and none is known to have a run: it may end, and its channels go to other
+ * workers. */
 bool worker_may_give_way(const Worker *w);
 
-/* When it was last asked for something, as far as we know. */
+/* When the worker was last used, as far as the supervisor knows. */
 uint64_t worker_used_usec(const Worker *w);
 
-/* A message about the channel of that number, or PONG. -EBADMSG: it may not say that. */
+/* Handles a message about the channel of that number, or PONG. -EBADMSG: the worker may not send this. */
 int worker_channels_dispatch(Worker *w, const Message *m, uint64_t number);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whose computing may wait. Supervisor.
+ * Lowers the priority of workers that compute for long. Supervisor.
  *
- * A worker that has computed for half a second, without a quarter of a second of rest, goes on at a lower priority (nice):
- * who asks a question that takes a millisecond finds a processor at once, and not after as many workers as somebody has
- * kept busy. Alone it computes as fast as before. Once it rests for a second, and all that its user has at a lower priority
- * does, it gets its priority back (the system's unit allows that by LimitNICE=), or, where that is not allowed, it ends, and
- * the next query starts another.
+ * A worker that has computed for half a second, without a quarter of a second of rest, continues at a lower priority (nice).
+ * So a client with a query of a millisecond finds a processor at once, no matter how many workers another user keeps busy.
+ * If nothing else runs, the worker computes as fast as before. It gets its priority back once it, and all other workers of
+ * its user at a lower priority, have rested for a second (the system's unit allows that by LimitNICE=). If raising the
+ * priority is not allowed, the worker ends instead, and the next query starts another one.
  *
- * What a user starts earlier than that has the lower priority at once: it makes no difference whether the worker that
- * computed goes on, ends or is killed.
+ * Workers that the user starts earlier than that have the lower priority at once. So it makes no difference if the worker
+ * that computed goes on, ends or is killed.
  *
- * One timer for all. It runs while there is something to look at, so an idle service sleeps.
+ * One timer serves all workers. It runs only while a worker must be watched, so an idle service sleeps.
  */
 #ifndef SQLIPC_WORKER_PRIORITY_H
 #define SQLIPC_WORKER_PRIORITY_H
@@ -24,29 +24,29 @@ typedef struct Manager Manager;
 typedef struct Worker Worker;
 
 typedef struct WorkerPriority {
-        uint64_t cpu_usec;       /* of all its life, when it was last looked at */
+        uint64_t cpu_usec;       /* CPU time of its whole life, at the last check */
         uint64_t busy_usec;      /* CPU time since it last rested */
-        unsigned n_rests;        /* looks in a row that found it resting */
+        unsigned n_rests;        /* how many checks in a row found it at rest */
         bool lowered;
 } WorkerPriority;
 
 typedef struct PriorityTimer {
         sd_event_source *source;
-        uint64_t looked_usec;    /* 0: it does not run */
-        int nice;                /* our own */
+        uint64_t looked_usec;    /* when it last fired; 0: it does not run */
+        int nice;                /* the supervisor's own nice value */
 } PriorityTimer;
 
 /* 0 or -errno. */
 int worker_priority_start(Manager *m);
 void worker_priority_stop(PriorityTimer *t);
 
-/* It was started a moment ago. */
+/* The worker was just started: it gets the lower priority if its user computed a moment ago. */
 void worker_priority_inherit(Worker *w);
 
-/* A worker has something to do. */
+/* A worker has something to do: starts the timer. */
 void worker_priority_watch(Manager *m);
 
-/* CPU time of all its life; 0: it is dead, which others find out. */
+/* CPU time of the worker's whole life; 0: it is dead, which is noticed elsewhere. */
 uint64_t worker_cpu_usec(const Worker *w);
 
 #endif

@@ -2,21 +2,22 @@
 /*
  * The program that workers run, opened once. Supervisor.
  *
- * A package that is unpacked replaces the file some time before the service starts anew. Workers that are started in between
- * are those of this supervisor's version all the same, since another may speak another protocol. (Where the service's
- * sandbox lets only the files execute that were there at its start, a new one could not even be started.)
+ * When a package is upgraded, its program file is replaced some time before the service restarts. Workers that are started
+ * in between must still be of the supervisor's version, since another version may speak another protocol. (If the service's
+ * sandbox allows only files to be executed that existed at its start, a new one could not even be started.)
  */
 #ifndef SQLIPC_WORKER_PROGRAM_H
 #define SQLIPC_WORKER_PROGRAM_H
 
 typedef struct WorkerProgram {
         const char *path; /* for posix_spawn() */
-        int fd;           /* what the path leads to by way of /proc; -1: it is the file's own, looked up each time */
+        int fd;           /* the descriptor that `path` reaches through /proc; -1: `path` is the file's own, looked up for
+                           * each worker */
         char proc_path[sizeof "/proc/self/fd/-2147483648"];
 } WorkerProgram;
 
-/* `path` is borrowed. A program that cannot be opened is logged, and tried again with each worker. It is no script, whose
- * interpreter would find the descriptor closed. */
+/* `path` is borrowed. If the program cannot be opened this is logged, and the file is opened by name for each worker. The
+ * program must not be a script, because its interpreter would find the descriptor closed. */
 void worker_program_open(WorkerProgram *p, const char *path);
 void worker_program_close(WorkerProgram *p);
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One worker process: started, told, heard, ended. Supervisor.
+ * One worker process: starting it, messages to and from it, its end. Supervisor.
  *
- *         /<----------what is under way there lasts (STAY)----------\
+ *         /<----------a run on a channel there lasts (STAY)---------\
  *      running --idle for WorkerIdleSec=, or another needs its place--> ending (EXIT, GIVE_WAY) --\
- *         \--a deadline passed, or it spoke out of turn--> killed (SIGKILL) -----------------------+--> dead --> gone
+ *         \--a deadline passed, or it sent an invalid message--> killed (SIGKILL) -----------------+--> dead --> gone
  *          \--it crashed---------------------------------------------------------------------------/
  *
- * A killed worker that waits in the kernel (for a disk, a file server) dies late. After two seconds its runs are lost and it
- * holds no place any more, except of its own uid: others must not wait for it. Of such workers there are half as many as
- * WorkersTotalMax= at most.
+ * A killed worker that waits in the kernel (for a disk, a file server) dies late. After two seconds its runs are lost, and
+ * it no longer holds a place, except one of its own uid: other uids must not wait for it. There are at most half as many
+ * such workers as WorkersTotalMax= allows.
  *
- * What it says is decoded as hostile: a message that protocol.h does not know, or about a job that it does not have, is
- * its end. Only its own user's runs die with it.
+ * Messages from a worker are decoded as hostile: a message that protocol.h does not define, or about a job that the worker
+ * does not have, ends the worker. Only runs of its own user end with it.
  */
 #ifndef SQLIPC_WORKER_H
 #define SQLIPC_WORKER_H
@@ -29,81 +29,82 @@ struct Worker {
         Group *group;             /* reference */
         pid_t pid;
         int control_fd;           /* -1: dead */
-        GQueue runs;              /* of Run, by worker_link: taken, and not drained */
+        GQueue runs;              /* of Run, by worker_link: taken, and not DRAINING */
         GQueue channels;          /* of Channel, by worker_link */
-        bool spoke;               /* it took a job, or answered */
+        bool spoke;               /* it took a job, or sent another message */
         bool ending, killed;
         bool undead;              /* killed KILLED_USEC ago, and not dead yet */
-        bool may_stay;            /* ending, unless something lasts there */
-        bool outdated;            /* a reload changed what it was started with: it ends once nothing runs there */
+        bool may_stay;            /* ending, unless a run on a channel lasts */
+        bool outdated;            /* a reload changed what it was started with: it ends once its runs are over */
         bool retired;             /* outdated, and told to take no more jobs */
-        uint64_t n_said;          /* messages of its */
-        bool distrusted;          /* nothing that it says is read any more */
+        uint64_t n_said;          /* number of messages from it */
+        bool distrusted;          /* nothing more is read from it */
         uint64_t started_usec;
         uint64_t idle_usec;       /* since when it has had no run and no channel */
         /* worker-channels.h */
         bool ping_sent, ping_again;
-        uint64_t ping_number;     /* of the one that is owed an answer, or of the next */
-        uint64_t ping_usec;       /* when it was asked; 0: it owes no answer */
-        Grace grace;              /* for the answer */
+        uint64_t ping_number;     /* number of the PING under way, or of the next one */
+        uint64_t ping_usec;       /* when that PING was sent; 0: none is under way */
+        Grace grace;              /* for the answer to PING */
         uint64_t stuck_until_usec;
-        bool spared, end_spared;  /* clock_timer_was_late() to the watch; to the end, which may come in the same turn */
+        bool spared, end_spared;  /* clock_timer_was_late(), for the watch; for the end, which may come in the same turn */
         WorkerPriority priority;
         sd_event_source *io, *child, *idle_timer, *watch;
         GList group_link, manager_link;
 };
 
-/* Starts one for the group. */
+/* Starts a worker for the group. */
 int worker_new(Group *g);
 
-/* Reads all that it has said until now. */
+/* Reads all messages that it has sent until now. */
 void worker_process(Worker *w);
 
-/* The run is its own from now on, or no longer. */
+/* worker_add_run(): the worker has the run from now on. worker_remove_run(): it no longer has it. */
 void worker_add_run(Worker *w, Run *run);
 void worker_remove_run(Worker *w, Run *run);
 
-/* One thing less to do: its idle time may begin. */
+/* A run or channel left the worker: its idle time may begin. */
 void worker_on_work_over(Worker *w);
 
-/* It is up and has nothing to do: a job for it need not wait in the job socket for who comes first. */
+/* True if the worker is up and idle, so that a job can be sent to it directly instead of into the job socket. */
 bool worker_takes_job(const Worker *w);
 
-/* Tells it to end a run, or that of a channel. A worker that does not listen is killed by the run's timer. Returns the error
+/* Tells the worker to end a run, or the run of a channel. If it does not react, the run's timer kills it. Returns the error
  * of a message that could not be sent. */
 int worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sentence);
 
 void worker_kill(Worker *w, const char *why);
 
-/* Lets it end by itself. Channels come back before, those on which something is under way when that is answered; what lasts
- * is ended. */
+/* Tells the worker to end. It gives its channels back first; those with a request under way after that is answered. A run
+ * that lasts is ended. */
 void worker_end(Worker *w);
 
-/* The same, unless a job may be on its way there or a run is known to be under way: false. Where something has begun on a
- * channel that we have not heard of yet, and lasts, it goes on there as before, after some seconds. */
+/* Like worker_end(), but does nothing and returns false if a job may be on its way to the worker or a run is known to be
+ * under way. If a channel has begun a run that the supervisor has not heard of yet, and that run lasts, the worker stays
+ * after some seconds and goes on as before. */
 bool worker_end_unless_busy(Worker *w);
 
-/* What it was started with holds no longer: it ends, at once or when what runs there is over, and its channels go on
- * elsewhere; in the second case they are closed first, so that no run on them begins under what is past. Nor does a job,
- * where there may be another worker for it. */
+/* The settings that the worker was started with no longer hold. It ends, at once or after its runs, and its channels move to
+ * other workers. If it has runs, the channels are closed first, so that no run begins on them under the old settings. It
+ * takes no new job either, if there can be another worker for it. */
 void worker_outdate(Worker *w);
 
-/* Ends the worker that has been idle for longest: of `u`, or (NULL) of the uid with most workers that has an idle one; on
- * `d`, or (NULL) anywhere. If none is idle, one that has only channels, on which nothing is known to run: it gives them back
- * and ends as soon as nothing is under way on them. False: there is none. */
+/* Ends the worker that has been idle for longest: of `u`, or (NULL) of the uid with the most workers that has an idle one;
+ * on `d`, or (NULL) anywhere. If none is idle, picks a worker that has only channels, none of them with a known run: it
+ * gives them back and ends as soon as no request is under way. False: there is no such worker. */
 bool worker_end_idle(Manager *m, const User *u, const Database *d);
 
-/* The loop is over: kills and reaps it. */
+/* The loop is over: kills and reaps the worker. */
 void worker_free(Worker *w);
 
 static inline bool worker_stays(const Worker *w) {
         return w->control_fd >= 0 && !w->ending && !w->killed;
 }
 
-/* No run and no channel. */
+/* True if it has no run and no channel. */
 bool worker_is_idle(const Worker *w);
 
-/* Runs that want a CPU, those on channels included as far as they are known. */
+/* The number of runs that want a CPU, including known runs on channels. */
 unsigned worker_n_runnable(const Worker *w);
 
 #endif
