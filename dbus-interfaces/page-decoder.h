@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Bytes -> rows (sqlipc-page.h). Pure: no I/O; owns its buffers. Every byte is hostile.
+ * Turns bytes into rows (sqlipc-page.h). Pure: no I/O; owns its buffers. Every byte is hostile.
  *
- * The caller reads into what page_decoder_reserve() hands out, says how much came with page_decoder_commit(), and calls
- * page_decoder_next() until it answers PAGE_MORE. Rows are given in place: what a call of next returned is valid until the
- * following call of next or reserve.
+ * The caller reads into the room that page_decoder_reserve() hands out, reports the number of bytes with
+ * page_decoder_commit(), and calls page_decoder_next() until that returns PAGE_MORE. Rows are given in place: the result of
+ * a call of next is valid until the following call of next or reserve.
  *
- * The buffers grow as bytes arrive, by doubling, never by what a length announces. Errors are sticky: after a negative
- * return each call returns the same. A decoder that reads run after run allocates nothing once it has seen the largest of
- * them, but for continued payloads.
+ * The buffers grow as bytes arrive, by doubling, never by an announced length. Errors are sticky: after a negative return
+ * each call returns the same error. A decoder that reads run after run allocates nothing once it has seen the largest of
+ * them, except for continued payloads.
  */
 #ifndef SQLIPC_PAGE_DECODER_H
 #define SQLIPC_PAGE_DECODER_H
@@ -17,23 +17,23 @@
 
 #include "page-payload.h"
 
-/* What page_decoder_next() found. */
+/* The results of page_decoder_next(). */
 enum {
-        PAGE_MORE = 0,     /* nothing whole: read on */
+        PAGE_MORE = 0,     /* nothing complete: read on */
         PAGE_COLUMNS = 1,  /* n_columns and the columns are known */
         PAGE_ROW = 2,      /* one row: types, ends, data */
         PAGE_END = 3,      /* end_counters; the next frame belongs to another run */
-        PAGE_ERROR = 4,    /* error_..., also without PAGE_COLUMNS before; the next frame belongs to another run */
-        PAGE_STATEMENT = 5, /* between runs, where page_decoder_allow_statements() was called: statement_... */
+        PAGE_ERROR = 4,    /* error_..., possibly without PAGE_COLUMNS before; the next frame belongs to another run */
+        PAGE_STATEMENT = 5, /* between runs, if page_decoder_allow_statements() was called: statement_... */
 };
 
 typedef struct PageValue {
         ValueType type;
-        const uint8_t *bytes; /* in place; TEXT has a NUL behind it */
+        const uint8_t *bytes; /* in place; TEXT is followed by a NUL */
         size_t size;          /* TEXT: without that NUL */
 } PageValue;
 
-/* As realloc(), with the size that `bytes` has; `new_size` 0 frees it. */
+/* Like realloc(), but also gets the current size of `bytes`. `new_size` 0 frees it. */
 typedef uint8_t *(*PageResize)(void *userdata, uint8_t *bytes, size_t size, size_t new_size);
 
 typedef struct PageDecoder {
@@ -41,11 +41,11 @@ typedef struct PageDecoder {
         size_t page_size_max;   /* no frame may be larger */
         size_t row_size_max;    /* no row may be larger: -EMSGSIZE */
         bool statements;        /* the stream is a channel's */
-        bool ignores_n_bytes;   /* END counts the bytes of other frames */
+        bool ignores_n_bytes;   /* the bytes that END counts are those of other frames */
         PageResize resize;      /* of `joined`; NULL: realloc() */
         void *resize_userdata;
 
-        /* the stream as it came */
+        /* the stream as received */
         uint8_t *buffer;
         size_t capacity, start, fill; /* unread bytes are buffer[start..fill) */
         int error;                    /* sticky, 0 or negative */
@@ -53,11 +53,11 @@ typedef struct PageDecoder {
         /* a continued payload being joined, or the last one joined (COLUMNS are kept apart) */
         uint8_t *joined;
         size_t joined_size, joined_capacity;
-        unsigned joining;             /* FrameKind, 0: none under way */
+        unsigned joining;             /* FrameKind; 0: no payload is being joined */
 
-        /* the part of a long row whose payload is read to where it is joined, not to the buffer */
+        /* the part of a long row whose payload is read directly into `joined`, not into the buffer */
         bool part_is_open, part_has_more;
-        size_t part_left, part_padding; /* of the payload, still to be read; behind it */
+        size_t part_left, part_padding; /* bytes of the payload that are still to be read; of the padding after it */
 
         /* the run */
         uint64_t run;                 /* of the last frame */
@@ -65,7 +65,7 @@ typedef struct PageDecoder {
         uint8_t *columns;             /* payload of COLUMNS */
         size_t columns_size, columns_capacity; /* the size is without the extension */
         unsigned n_columns;
-        uint32_t page_size;           /* as COLUMNS announced it; bounds the frames behind */
+        uint32_t page_size;           /* as announced by COLUMNS; bounds the frames that follow */
         uint64_t n_rows, n_bytes;     /* so far, as END counts them */
         Extension extension;          /* of COLUMNS, STATEMENT or ERROR, valid until the next call */
 
@@ -85,55 +85,56 @@ typedef struct PageDecoder {
         size_t error_message_size;
 } PageDecoder;
 
-/* Starts with empty buffers. `page_size_max`: what was negotiated, SQLIPC_PAGE_SIZE_MIN..MAX; `row_size_max`: a row's head
- * and data, at most SQLIPC_ROW_SIZE_MAX, which holds where more is asked for. */
+/* Starts with empty buffers. `page_size_max` is the negotiated page size, SQLIPC_PAGE_SIZE_MIN..MAX. `row_size_max` bounds a
+ * row's head and data; a value above SQLIPC_ROW_SIZE_MAX is reduced to that. */
 void page_decoder_init(PageDecoder *d, size_t page_size_max, size_t row_size_max);
 
-/* The stream is a channel's: STATEMENT may stand between runs. */
+/* The stream is a channel's: STATEMENT may come between runs. */
 void page_decoder_allow_statements(PageDecoder *d);
 
-/* The caller made the frames out of something else, and END counts the bytes of that: they are not compared. */
+/* The caller made the frames from other bytes, and END counts those: n_bytes is not compared. */
 void page_decoder_ignore_n_bytes(PageDecoder *d);
 
-/* Has payloads joined in memory of the caller's, before the first of them. */
+/* Sets the allocator for joined payloads. Must be called before the first of them. */
 void page_decoder_set_resize(PageDecoder *d, PageResize resize, void *userdata);
 
-/* Forgets what was read and not taken, the run and any error, but not the columns; keeps the buffers. The next byte begins a
- * frame. */
+/* Forgets bytes that were received but not used, the run and any error, but keeps the columns and the buffers. The next byte
+ * begins a frame. */
 void page_decoder_reset(PageDecoder *d);
 
-/* Frees the buffers; the decoder is as new, and may be initialised again. Accepts one that is all zeros. */
+/* Frees the buffers. The decoder is like new, and may be initialised again. Accepts a decoder that is all zeros. */
 void page_decoder_done(PageDecoder *d);
 
-/* Where the next bytes of the stream go: at least one byte, provided that page_decoder_next() answered PAGE_MORE before.
- * While a large frame is incomplete, the room reaches at most to its end and over the next frame's header, so that large
- * frames are not moved about, and the parts of a long row are read to where it is joined; else it is large enough for many
- * small ones. -ENOMEM, or the sticky error. */
+/* Returns the room for the next bytes of the stream: at least one byte, provided that page_decoder_next() returned PAGE_MORE
+ * before. While a large frame is incomplete, the room ends after that frame and the next frame's header, so that large
+ * frames need not be moved, and the parts of a long row are read directly into `joined`. Otherwise the room is large enough
+ * for many small frames. -ENOMEM, or the sticky error. */
 int page_decoder_reserve(PageDecoder *d, uint8_t **ret_room, size_t *ret_size);
 
-/* `size` bytes of the room were filled. */
+/* The caller has filled `size` bytes of the room. */
 void page_decoder_commit(PageDecoder *d, size_t size);
 
-/* The next event: PAGE_..., -EBADMSG for what the format does not allow, -EMSGSIZE for a row over row_size_max, -ENOMEM. */
+/* Returns the next event: PAGE_...; -EBADMSG if the format does not allow the bytes, -EMSGSIZE for a row over row_size_max,
+ * -ENOMEM. */
 int page_decoder_next(PageDecoder *d);
 
-/* Gives back the memory of a joined row that the caller is done with, and what one under way does not need yet; for a
- * decoder that rests before its next call. */
+/* Frees the memory of a joined row that the caller no longer needs, and memory that an unfinished one does not need yet. For
+ * a decoder that is not used for a while. */
 void page_decoder_trim(PageDecoder *d);
 
-/* The stream ended. 0 at a border of runs, -ECONNRESET anywhere else (END or ERROR is missing). */
+/* The stream ended. Returns 0 between runs, -ECONNRESET anywhere else (END or ERROR is missing). */
 int page_decoder_end_of_file(const PageDecoder *d);
 
-/* Column `i` of the run, valid until the next PAGE_COLUMNS. `ret_declared_type` is NULL where there is none. */
+/* Column `i` of the run, valid until the next PAGE_COLUMNS. `ret_declared_type` is NULL if there is none. */
 void page_decoder_column(const PageDecoder *d, unsigned i, const char **ret_name, const char **ret_declared_type);
-/* As above with sizes: names may hold any bytes. */
+/* The name with its size: it may hold any bytes. */
 void page_decoder_column_name(const PageDecoder *d, unsigned i, const char **ret_name, size_t *ret_size);
 
-/* Column and parameter `i` of the statement under PAGE_STATEMENT; NULL for a declared type or a name that is not there. */
+/* Column and parameter `i` of the statement under PAGE_STATEMENT. A declared type or name that is absent is NULL. */
 void page_decoder_statement_column(const PageDecoder *d, unsigned i, const char **ret_name, const char **ret_declared_type);
 const char *page_decoder_statement_parameter(const PageDecoder *d, unsigned i);
 
-/* Value `i` of the row under PAGE_ROW; i < n_columns. The row was validated as a whole before it was handed out. */
+/* Value `i` of the row under PAGE_ROW; i < n_columns. The whole row was validated before it was handed out. */
 static inline PageValue page_decoder_value(const PageDecoder *d, unsigned i) {
         uint32_t start = i == 0 ? 0 : load_le32(d->ends + (size_t) 4 * (i - 1)), end = load_le32(d->ends + (size_t) 4 * i);
         ValueType type = (ValueType) d->types[i];

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Values -> bytes of one page (sqlipc-page.h). Pure: no I/O, no allocation; the caller owns the page.
+ * Turns values into the bytes of one page (sqlipc-page.h). Pure: no I/O, no allocation; the caller owns the page.
  *
- * The encoder appends whole frames to a page until one does not fit. The caller then sends page_encoder_finish()
- * bytes and calls page_encoder_clear(). Rows are put together value by value inside an open ROWS frame:
+ * The encoder appends whole frames to a page until one does not fit. The caller then sends the number of bytes that
+ * page_encoder_finish() returns, and calls page_encoder_clear(). Rows are built value by value inside an open ROWS frame:
  *
  *      begin_row -> 1: add_... once per column, then end_row -> 1: the row is in
- *                                                    end_row -> 0: it did not fit and is gone
+ *                                                    end_row -> 0: it did not fit and was removed
  *                   0: no room for its head
  *
- * After a 0 the caller sends what is there, clears and starts the row again; if the page was empty, the row is larger
- * than a page and goes as BIG_ROW through begin_part/append/end_part, as does a COLUMNS payload. Errors inside a row are
- * sticky: add_... after the page is full does nothing, and end_row says 0.
+ * After a 0 the caller sends the page, clears it and starts the row again. If the page was empty, the row is larger than a
+ * page and is sent as BIG_ROW through begin_part/append/end_part, like a COLUMNS payload. Errors inside a row are sticky:
+ * add_... after the page is full does nothing, and end_row returns 0.
  *
- * Long bytes of a part need not be copied: page_encoder_end_part_with() leaves a gap for them at the page's end, its *tail*,
- * and the caller sends them from where they are. The page then takes nothing more until it is cleared.
+ * Long bytes of a part need not be copied: page_encoder_end_part_with() leaves a gap for them at the end of the page, its
+ * *tail*, and the caller sends them from their own memory. Nothing can be added to the page until it is cleared.
  */
 #ifndef SQLIPC_PAGE_ENCODER_H
 #define SQLIPC_PAGE_ENCODER_H
@@ -26,56 +26,56 @@
 typedef struct PageEncoder {
         uint8_t *page;       /* borrowed from the caller, page_size bytes */
         size_t page_size;
-        size_t fill;         /* bytes of whole frames and of rows that are in; the open ROWS frame's padding not counted */
+        size_t fill;         /* bytes of complete frames and rows, without the padding of the open ROWS frame */
         uint64_t run;
 
-        FrameKind open;      /* kind of the open frame: ROWS, or that of a part; 0: none */
+        FrameKind open;      /* ROWS, or the kind of an open part; 0: no frame is open */
         size_t frame;        /* offset of its header */
         uint32_t n_rows;     /* in the open ROWS frame */
 
         /* the row under way */
         unsigned n_columns, column;
-        uint8_t *row;        /* its first byte; NULL: none is under way */
-        uint8_t *data;       /* first byte behind its head */
+        uint8_t *row;        /* its first byte; NULL: no row is under way */
+        uint8_t *data;       /* first byte after its head */
 
         /* the row or part under way */
-        uint8_t *next;       /* where the next byte goes; NULL once the row did not fit */
+        uint8_t *next;       /* position of the next byte; NULL once the row did not fit */
         uint8_t *limit;      /* end of the page */
 
-        /* what stands in for the last bytes of [0, fill) */
-        const uint8_t *tail; /* borrowed from the caller; NULL: nothing */
+        /* replaces the last bytes of [0, fill) */
+        const uint8_t *tail; /* borrowed from the caller; NULL: none */
         size_t tail_size;
 } PageEncoder;
 
-/* `page` stays the caller's; `page_size` is a power of two in SQLIPC_PAGE_SIZE_MIN..MAX. */
+/* `page` is borrowed; `page_size` is a power of two in SQLIPC_PAGE_SIZE_MIN..MAX. */
 void page_encoder_init(PageEncoder *e, uint8_t *page, size_t page_size, uint64_t run);
 
-/* Forgets what is in the page (it was sent), with whatever is open or under way. */
+/* Forgets everything in the page (it was sent), including a frame, row or part under way. */
 void page_encoder_clear(PageEncoder *e);
 
-/* Forgets what is behind `fill`, where a frame ended, with whatever is open or under way. */
+/* Forgets everything after `fill`, which must be the end of a frame, including a frame, row or part under way. */
 void page_encoder_cut(PageEncoder *e, size_t fill);
 
-/* Nothing is in the page. */
+/* True if nothing is in the page. */
 static inline bool page_encoder_is_empty(const PageEncoder *e) {
         return e->fill == 0;
 }
 
-/* Closes an open ROWS frame (pads it, stores its counts) and returns how many bytes from `page` on are to be sent. The
- * next row opens a new frame. A row or part under way is dropped. */
+/* Closes an open ROWS frame (pads it, stores its counts) and returns how many bytes of `page` must be sent. The next row
+ * opens a new frame. A row or part under way is dropped. */
 size_t page_encoder_finish(PageEncoder *e);
 
-/* A row of `n_columns` values starts. 1, or 0 if not even its head fits what is left. */
+/* Starts a row of `n_columns` values. 1, or 0 if there is no room even for its head. */
 int page_encoder_begin_row(PageEncoder *e, unsigned n_columns);
 
-/* The row is complete: every column was added. 1, or 0 if it did not fit: it is gone, and the page is as before it. */
+/* Completes the row; every column was added. 1, or 0 if it did not fit: it is removed, and the page is as before the row. */
 int page_encoder_end_row(PageEncoder *e);
 
 /* Drops the row under way. */
 void page_encoder_abort_row(PageEncoder *e);
 
-/* Reserves `size` bytes for the next value and stores its type and end. NULL if the row no longer fits. At most n_columns
- * calls a row. */
+/* Reserves `size` bytes for the next value and stores its type and end. NULL if the row no longer fits. Must be called at
+ * most n_columns times for each row. */
 static inline uint8_t *page_encoder_add(PageEncoder *e, ValueType type, size_t size) {
         uint8_t *at = e->next;
 
@@ -106,7 +106,7 @@ static inline void page_encoder_add_double(PageEncoder *e, double value) {
                 store_le_double(at, value);
 }
 
-/* `text` need not be NUL-terminated; the NUL is written here. */
+/* `text` need not be NUL-terminated; this function writes the NUL. */
 static inline void page_encoder_add_text(PageEncoder *e, const void *text, size_t size) {
         uint8_t *at = page_encoder_add(e, VALUE_TEXT, size + 1);
         if (!at)
@@ -122,32 +122,32 @@ static inline void page_encoder_add_blob(PageEncoder *e, const void *blob, size_
                 memcpy(at, blob, size);
 }
 
-/* Opens a frame of a kind that may be continued, COLUMNS or BIG_ROW (closing an open ROWS frame) if at least one byte of
- * payload fits behind its header. 1, or 0: send and clear first. */
+/* Opens a frame of a kind that may be continued, COLUMNS or BIG_ROW (closing an open ROWS frame), if at least one byte of
+ * payload fits after its header. 1, or 0: send and clear the page first. */
 int page_encoder_begin_part(PageEncoder *e, FrameKind kind);
 
 /* Payload bytes that still fit the open part. */
 size_t page_encoder_part_room(const PageEncoder *e);
 
-/* Appends up to `size` bytes of payload to the open part; returns how many went in. */
+/* Appends up to `size` bytes of payload to the open part. Returns how many fitted. */
 size_t page_encoder_append(PageEncoder *e, const void *bytes, size_t size);
 
-/* Closes the part. `more`: its payload goes on in the next frame. */
+/* Closes the part. `more`: the next frame continues its payload. */
 void page_encoder_end_part(PageEncoder *e, bool more);
 
-/* Closes the part with `bytes` behind what was appended, as many as fit and need no padding; they are not copied but become
- * the tail, which the caller keeps until the page is sent. The payload goes on in the next frame if `more` says so, or if
- * not all went in. Returns how many did; 0: nothing was done, they are too few to be worth it. */
+/* Closes the part with as many of `bytes` as fit and need no padding, after the bytes that were appended. They are not
+ * copied but become the tail, which the caller keeps until the page is sent. The next frame continues the payload if `more`
+ * is set, or if not all bytes fitted. Returns how many did; 0: nothing was done, because too few fit to be worth it. */
 size_t page_encoder_end_part_with(PageEncoder *e, const void *bytes, size_t size, bool more);
 
-/* How much is kept of a `message` of more than SQLIPC_MESSAGE_SIZE_MAX bytes, before PAGE_ELLIPSIS: it ends at the border
- * of a character. */
+/* How many bytes of a `message` of more than SQLIPC_MESSAGE_SIZE_MAX bytes are kept before PAGE_ELLIPSIS. Never splits a
+ * character. */
 #define PAGE_ELLIPSIS "\xe2\x80\xa6"
 size_t page_message_kept(const char *message);
 
-/* END or ERROR, closing an open ROWS frame. 1, or 0: no room, send and clear first; either fits an empty page of any
- * size. Drops a row or part under way. `message` may hold any bytes, which stay as they are (SQLite quotes what it was
- * given); one of more than SQLIPC_MESSAGE_SIZE_MAX is cut at a character's border and ends in U+2026. */
+/* Append END or ERROR, closing an open ROWS frame. 1, or 0: no room, send and clear the page first; either fits an empty
+ * page of any size. A row or part under way is dropped. `message` may hold any bytes, which are not changed (SQLite quotes
+ * its input). A message of more than SQLIPC_MESSAGE_SIZE_MAX bytes is cut between characters and ends in U+2026. */
 int page_encoder_end(PageEncoder *e, const EndCounters *counters);
 int page_encoder_error(PageEncoder *e, uint32_t number, int32_t extended_code, int32_t sql_offset, const char *message,
                        size_t message_size);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The one error table. Pure: two X-macros, expanded by the supervisor (number -> D-Bus name), by the worker (SQLite's
- * code -> number) and by the library (D-Bus name or number -> public code and errno). Nobody else lists the errors.
+ * The one error table. Pure: two X-macros, expanded by the supervisor (number -> D-Bus name), by the worker (SQLite's code
+ * -> number) and by the library (D-Bus name or number -> public code and errno). No other file lists the errors.
  *
- * A number is what an ERROR frame carries (sqlipc-page.h) and what `sqlipc_error_code()` returns: it is never reused and
- * never changes. A new error is one more row at the end, its sentence in docs/man/org.sqlipc1.5.rst, and its name in
- * `enum sqlipc_error_code` of sqlipc.h (the compiler refuses to build the library while that is missing).
+ * A number is the value in an ERROR frame (sqlipc-page.h) and the result of `sqlipc_error_code()`: it is never reused and
+ * never changes. A new error is one more row at the end, its sentence in docs/man/org.sqlipc1.5.rst, and its name in `enum
+ * sqlipc_error_code` of sqlipc.h (the compiler refuses to build the library while that is missing).
  */
 #ifndef SQLIPC_ERRORS_H
 #define SQLIPC_ERRORS_H
 
-/* X(number, SYMBOL, Name, errno): SYMBOL is the C name behind SQLIPC_ERROR_, Name the D-Bus name behind
- * SQLIPC_ERROR_PREFIX, errno what the library returns, negated. */
+/* X(number, SYMBOL, Name, errno): SYMBOL is the C name after SQLIPC_ERROR_, Name the D-Bus name after SQLIPC_ERROR_PREFIX,
+ * errno the value that the library returns, negated. */
 #define SQLIPC_ERROR_TABLE(X)                                                                                         \
-        /* What was named is not there, or not the caller's: the two are never told apart. */                         \
+        /* The named object does not exist, or is not the caller's: the two are never told apart. */                  \
         X(1, UNKNOWN_DATABASE, UnknownDatabase, ENOENT)                                                               \
         X(2, UNKNOWN_STATEMENT, UnknownStatement, ESTALE)                                                             \
         X(3, UNKNOWN_RUN, UnknownRun, ESTALE)                                                                         \
@@ -23,7 +23,7 @@
         X(6, PARAMETER_COUNT, ParameterCount, EINVAL)                                                                 \
         X(7, UNKNOWN_PARAMETER, UnknownParameter, EINVAL)                                                             \
         X(8, PARAMETER_TYPE, ParameterType, EINVAL)                                                                   \
-        /* The SQL is wrong, or asks for what a shared reader does not give. */                                       \
+        /* The SQL is wrong, or needs something that a read-only service does not allow. */                           \
         X(9, EMPTY_STATEMENT, EmptyStatement, EINVAL)                                                                 \
         X(10, SEVERAL_STATEMENTS, SeveralStatements, EINVAL)                                                          \
         X(11, SQL, Sql, EINVAL)                                                                                       \
@@ -47,22 +47,22 @@
         X(27, BUSY, Busy, EBUSY)                                                                                      \
         X(28, TIMED_OUT, TimedOut, ETIMEDOUT)                                                                         \
         X(29, READER_TOO_SLOW, ReaderTooSlow, ETIME)                                                                  \
-        /* Somebody ended it. */                                                                                      \
+        /* The client, the service or a loss ended it. */                                                             \
         X(30, CANCELLED, Cancelled, ECANCELED)                                                                        \
         X(31, PIPE_CLOSED, PipeClosed, EPIPE)                                                                         \
         X(32, WORKER_LOST, WorkerLost, ECONNRESET)                                                                    \
-        X(33, DAEMON_LOST, DaemonLost, ECONNRESET) /* only ever made by the library */                                \
+        X(33, DAEMON_LOST, DaemonLost, ECONNRESET) /* made by the library only */                                     \
         X(34, SHUTTING_DOWN, ShuttingDown, ESHUTDOWN)                                                                 \
         X(35, INTERNAL, Internal, EBADE)                                                                              \
         X(36, ACCESS_DENIED, AccessDenied, EACCES)                                                                    \
-        /* What came over a channel is no request. */                                                                 \
+        /* The bytes on a channel are not a valid request. */                                                         \
         X(37, INVALID_REQUEST, InvalidRequest, EPROTO)                                                                \
-        /* The bus passes no descriptors, and what was asked for needs one. */                                        \
-        X(38, NO_DESCRIPTORS, NoDescriptors, EOPNOTSUPP) /* only ever made by the library */                          \
-        /* What was asked for may have been done, and may not. */                                                     \
+        /* The bus connection passes no descriptors, and the operation needs one. */                                  \
+        X(38, NO_DESCRIPTORS, NoDescriptors, EOPNOTSUPP) /* made by the library only */                               \
+        /* The operation may or may not have been done. */                                                            \
         X(39, OUTCOME_UNKNOWN, OutcomeUnknown, ECONNABORTED)
 
-/* X(SQLITE_SYMBOL, SYMBOL): SQLite's primary result code -> row of the table above, where the code alone decides;
+/* X(SQLITE_SYMBOL, SYMBOL): maps SQLite's primary result code to a row of the table above, if the code alone decides.
  * daemon/worker/sql-error.c looks closer at SQLITE_ERROR, SQLITE_READONLY and SQLITE_CANTOPEN. */
 #define SQLIPC_ERROR_SQLITE_TABLE(X)                                                                                  \
         X(SQLITE_ERROR, SQL)                                                                                          \
@@ -70,8 +70,8 @@
         X(SQLITE_PERM, CANNOT_OPEN)                                                                                   \
         X(SQLITE_ABORT, CANCELLED)                                                                                    \
         X(SQLITE_BUSY, BUSY)                                                                                          \
-        /* Not a lock of another program, which is SQLITE_BUSY: there is no shared cache, so it is a virtual table that   \
-         * needs itself to be opened, and trying again does not help. */                                              \
+        /* This is not a lock of another program, which is SQLITE_BUSY. There is no shared cache, so the cause is a       \
+         * virtual table that opens itself, and trying again does not help. */                                        \
         X(SQLITE_LOCKED, SQL)                                                                                         \
         X(SQLITE_NOMEM, OUT_OF_MEMORY)                                                                                \
         X(SQLITE_READONLY, READ_ONLY)                                                                                 \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The page format: what goes down a pipe. Pure. This header is normative; docs/man/sqlipc-page.5.rst renders it for other
+ * The page format: the bytes in a pipe. Pure. This header is normative; docs/man/sqlipc-page.5.rst renders it for other
  * languages, page-encoder.[ch] writes it, page-decoder.[ch] reads it, tests/vectors/ holds examples.
  *
  * Everything is little-endian. A stream is a series of frames, each starting at a multiple of 8:
@@ -18,49 +18,49 @@
  *
  * A run is   COLUMNS  (ROWS | BIG_ROW)*  (END | ERROR)   or, if it fails before its first step, ERROR alone.
  * End-of-file anywhere else is a broken stream, never "no more rows". Frames of two runs never mix: the next run of a
- * statement starts behind END or ERROR of the last. The pipe of Query carries one run and stays open after END or ERROR,
+ * statement starts after END or ERROR of the last. The pipe of Query carries one run and stays open after END or ERROR,
  * silent, until its reader closes it: a reader must not wait for end-of-file there.
  *
- * A payload that does not fit one frame is continued: FRAME_MORE is set on each frame of the series but the last, and the
+ * A payload that does not fit one frame is continued: FRAME_MORE is set on each frame of the series except the last, and the
  * payloads joined are the payload. A frame with FRAME_MORE has at least one byte of payload; the last of a series may have
  * none. Only COLUMNS and BIG_ROW may be continued. ERROR may follow any frame, also one with FRAME_MORE: a row that was
  * under way is then void. END never follows an unfinished series.
  *
  *   COLUMNS   u32 n_columns (0 for a statement without a result), u32 page_size, then 2 x n_columns u32 end offsets (name
- *             0, declared type 0, name 1, ...), counted from behind the offsets, then the strings, each with a NUL behind
- *             it, then the extension. An absent declared type (the column is an expression) takes no bytes at all; an empty
- *             one takes its NUL. page_size is at most what was negotiated, and no frame of the run behind is larger.
- *   ROWS      u32 n_rows (at least 1), then that many rows, one behind the other without padding.
+ *             0, declared type 0, name 1, ...), counted from the end of the offsets, then the strings, each followed by a
+ *             NUL, then the extension. An absent declared type (the column is an expression) takes no bytes at all; an empty
+ *             one takes its NUL. page_size is at most the negotiated size, and no later frame of the run is larger.
+ *   ROWS      u32 n_rows (at least 1), then that many rows, one after the other without padding.
  *   BIG_ROW   one row, larger than a page.
  *   END       u64 n_rows, u64 n_bytes (frames of this run before this one), u64 usec (from the job's arrival to its end,
  *             waits for the reader included), then SQLite's own counters for the run (sqlite3_stmt_status): u64 vm_steps,
  *             u64 fullscan_steps, u64 sorts, u64 autoindexes. More may follow: a reader ignores the bytes that it does not
  *             know. A reader counts rows and bytes itself, and if n_rows or n_bytes differ the stream is broken.
  *   ERROR     u32 number (sqlipc-errors.h, not 0), i32 extended SQLite code (0: not SQLite's), i32 byte offset into the SQL
- *             (-1: none), u32 size of the message, the message in UTF-8, a NUL behind it, then the extension. A longer
- *             message than SQLIPC_MESSAGE_SIZE_MAX was cut there and ends in U+2026.
+ *             (-1: none), u32 size of the message, the message in UTF-8, a NUL after it, then the extension. A message of
+ *             more than SQLIPC_MESSAGE_SIZE_MAX bytes was cut there and ends in U+2026.
  *
  * END and ERROR fit one frame of SQLIPC_PAGE_SIZE_MIN bytes, however many fields later versions of the writer add. A run
  * without columns has neither ROWS nor BIG_ROW.
  *
- * An *extension* is what is left of a payload: items, one behind the other without padding, or nothing. An item is u32 tag,
- * u32 size, and `size` bytes. The last item ends where the payload ends. Tags are assigned here, per kind of frame; none is
+ * An *extension* is the rest of a payload: items, one after the other without padding, or nothing. An item is u32 tag, u32
+ * size, and `size` bytes. The last item ends at the end of the payload. Tags are assigned here, per kind of frame; none is
  * assigned yet. A writer uses a tag at most once in a payload. A reader skips the tags that it does not know, and of several
- * items with a tag that it knows it uses the first.
+ * items with a known tag it uses the first.
  *
- * How the format grows. Fields behind END, items and new tags do not change the version: every reader takes them. Anything
- * else (kinds of frames, flags, types of values) is another version. A client says which is the highest that it reads
- * (option `page-version`, 1 if it says nothing), the service answers with the one that it writes (`page-version` in `info`),
- * at most that. All frames of the stream, and requests on a channel, then carry it.
+ * How the format grows: fields after END, items and new tags do not change the version, because every reader accepts them.
+ * Anything else (kinds of frames, flags, types of values) needs another version. A client names the highest version that it
+ * reads (option `page-version`, 1 if not given), and the service answers with the version that it writes (`page-version` in
+ * `info`), at most that. All frames of the stream, and requests on a channel, then carry this version.
  *
  * A row is
  *
  *      n_columns  types   one byte a value, ValueType
- *    4*n_columns  ends    u32 a value: where its bytes end, counted from the first byte behind `ends`
- *                 data    the values, one behind the other
+ *    4*n_columns  ends    u32 a value: the end of its bytes, counted from the first byte after `ends`
+ *                 data    the values, one after the other
  *
  *   NULL takes no bytes; INTEGER 8, two's complement; REAL 8, IEEE 754 binary64, every bit pattern that SQLite returns;
- *   TEXT its bytes (any: NULs and invalid UTF-8 too) and a NUL behind them; BLOB its bytes.
+ *   TEXT its bytes (any: NULs and invalid UTF-8 too) and a NUL after them; BLOB its bytes.
  *   Value i starts where value i-1 ends, so access is O(1); nothing is aligned: load by copy.
  */
 #ifndef SQLIPC_PAGE_H
@@ -81,7 +81,7 @@
 #define SQLIPC_N_COLUMNS_MAX ((size_t) 32767)             /* SQLite's own (SQLITE_MAX_COLUMN) */
 #define SQLIPC_COLUMNS_SIZE_MAX ((size_t) 1048576)        /* payload of COLUMNS, joined */
 #define SQLIPC_MESSAGE_SIZE_MAX ((size_t) 2048)           /* bytes of an error message, the NUL not counted */
-#define SQLIPC_ROW_SIZE_MAX ((size_t) 1073741824)         /* one row, whatever RowSizeMax= says */
+#define SQLIPC_ROW_SIZE_MAX ((size_t) 1073741824)         /* one row; RowSizeMax= cannot exceed it */
 
 #define FRAME_HEADER_SIZE ((size_t) 16)
 #define FRAME_ALIGN ((size_t) 8)
@@ -108,12 +108,12 @@ typedef enum ValueType {
         VALUE_NULL = 5,
 } ValueType;
 
-/* The first fields of END, in this order. */
+/* The first fields of END, in order. */
 typedef struct EndCounters {
         uint64_t n_rows, n_bytes, usec, vm_steps, fullscan_steps, sorts, autoindexes;
 } EndCounters;
 
-/* Bytes of types and ends in front of a row's data. */
+/* Size of a row's types and ends, which precede its data. */
 #define ROW_HEAD_SIZE(n_columns) ((size_t) (n_columns) * 5)
 
 static inline size_t frame_padded(size_t size) {
