@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a reload changed, told to each peer. Supervisor. */
+/* Tells each peer what a reload changed. Supervisor. */
 #include <string.h>
 
 #include "announcement.h"
@@ -7,17 +7,17 @@
 #include "manager.h"
 #include "policy.h"
 
-#define QUEUED_MAX 1024               /* messages that the bus has not taken */
-#define PAUSE_USEC UINT64_C(10000)    /* until it is looked at again */
+#define QUEUED_MAX 1024               /* messages that the bus has not taken yet */
+#define PAUSE_USEC UINT64_C(10000)    /* until the queue is checked again */
 
-/* References; NULL: it was not, or is not there. */
+/* One database that changed: references; NULL: it was not published before, or is not now. */
 typedef struct Change {
         Database *before, *now;
 } Change;
 
 typedef struct Announcement {
         GArray *changes;
-        GPtrArray *peers; /* of their names */
+        GPtrArray *peers; /* unique names of the peers */
         guint n_told;
 } Announcement;
 
@@ -36,7 +36,7 @@ static void announcement_free(Announcement *a) {
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Announcement, announcement_free)
 
-/* ---- What changed ---- */
+/* ---- Differences ---- */
 
 static void add_change(GArray *changes, Database *before, Database *now) {
         Change c = { .before = before ? database_ref(before) : NULL, .now = now ? database_ref(now) : NULL };
@@ -74,7 +74,7 @@ static GPtrArray *name_peers(const Manager *m) {
 
 /* ---- Turns ---- */
 
-/* False: all have heard. */
+/* Tells the next peer. False: all peers have been told. */
 static bool tell_next(Manager *m, Announcement *a) {
         while (a->n_told < a->peers->len) {
                 Peer *p = g_hash_table_lookup(m->peers, a->peers->pdata[a->n_told++]);

@@ -15,7 +15,7 @@ static int reply_with(sd_bus_message *call, const Failure *failure, bool details
         g_autoptr(sd_bus_message) reply = NULL;
         const char *message = failure->message ?: "";
 
-        /* A sentence of SQLite's may quote any bytes of the database. */
+        /* A sentence of SQLite may quote any bytes of the database. */
         char *text = dbus_text_replace(message, strlen(message));
         if (!text)
                 return -ENOMEM;
@@ -31,7 +31,7 @@ static int reply_with(sd_bus_message *call, const Failure *failure, bool details
         return r < 0 ? r : 1;
 }
 
-/* Nobody waits for ever: where memory does not suffice for what was wrong, that is said. */
+/* Every caller must get an answer: if there is not enough memory for the real error, that is the error. */
 int bus_error_reply(sd_bus_message *call, const Failure *failure, bool details) {
         int r = reply_with(call, failure, details);
 
@@ -43,7 +43,8 @@ int bus_error_reply(sd_bus_message *call, const Failure *failure, bool details) 
 
 int bus_error_reply_refusal(sd_bus_message *call, int r, Refusal *refusal) {
         if (refusal->error == ERROR_NONE && r == -EBADMSG)
-                /* sd-bus checks a value when it is read: the caller's mistake, a handle of no descriptor for one */
+                /* sd-bus checks a value only when it is read. So this is the caller's mistake, for example a handle without
+                 * descriptors. */
                 return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_INVALID_ARGS,
                                                   "The message holds a value that cannot be read: send it well-formed.");
         if (refusal->error == ERROR_NONE && r == -ENOMEM)
@@ -58,7 +59,7 @@ int bus_error_reply_refusal(sd_bus_message *call, int r, Refusal *refusal) {
                 (void) refuse(refusal, ERROR_INTERNAL, "The service failed (%s); its log says more.", strerror(-r));
         }
         Failure failure = refusal_as_failure(refusal);
-        r = bus_error_reply(call, &failure, false); /* refused by us: there is nothing of SQLite's to tell */
+        r = bus_error_reply(call, &failure, false); /* refused by the supervisor, so there are no details of SQLite */
         refusal_done(refusal);
         return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What is known of the runs on a channel. Supervisor. */
+/* What the supervisor knows about the runs on a channel. Supervisor. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 #include "statement.h"
 #include "worker.h"
 
-/* Bytes of SQL that SQL_EXCERPT_LENGTH characters have at most. */
+/* The largest number of bytes that SQL_EXCERPT_LENGTH characters can have. */
 #define EXCERPT_SIZE_MAX ((size_t) SQL_EXCERPT_LENGTH * 4)
 
 static void count(Channel *c, const ChannelProgress *p) {
@@ -39,19 +39,19 @@ static void log_slow(const Channel *c, uint64_t usec) {
                 .uid = &c->user->uid,
                 .run = c->number,
                 .worker_pid = c->worker ? c->worker->pid : 0,
-                .usec = usec > waited ? usec - waited : 0, /* a reader that takes its time is no slow query */
+                .usec = usec > waited ? usec - waited : 0, /* waits for the reader do not make a query slow */
                 .rows = c->run.n_rows,
         };
 
         if (fields.usec > c->manager->config->service.slow_query_usec)
-                /* all that is known of it is its worker's word */
+                /* all fields are the worker's claims */
                 log_event_limited(LOG_EVENT_SLOW_QUERY, "channel", &fields,
                                   "A run of uid %u on channel %" PRIu64 " took %.1f s, more than SlowQuerySec=; "
                                   "rows: %" PRIu64 ".",
                                   (unsigned) c->user->uid, c->number, (double) fields.usec / 1e6, fields.rows);
 }
 
-/* A worker may send anything, and cuts SQL where it likes. */
+/* A worker may send any bytes, and may cut the SQL inside a character. */
 static char *make_excerpt(const Bytes *sql) {
         char *text = dbus_text_replace(sql->data ?: "", MIN(sql->size, EXCERPT_SIZE_MAX)), *excerpt;
 
@@ -67,7 +67,7 @@ static void begin(ChannelRun *run, const ChannelProgress *p) {
         if (!p->running)
                 return;
         run->excerpt = make_excerpt(&p->sql);
-        if (p->n_runs > 0) /* what is new may be of the runs that ended */
+        if (p->n_runs > 0) /* the new rows and bytes may belong to the runs that ended */
                 return;
         run->n_rows = p->n_rows;
         run->n_bytes = p->n_bytes;

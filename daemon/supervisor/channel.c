@@ -26,7 +26,7 @@
 static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata);
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);
 
-/* ---- Birth and death ---- */
+/* ---- Creation and end ---- */
 
 static int open_sockets(Channel *c, int *ret_client_fd, Refusal *refusal) {
         int fds[2];
@@ -39,7 +39,7 @@ static int open_sockets(Channel *c, int *ret_client_fd, Refusal *refusal) {
         }
         c->fd = fds[0];
         *ret_client_fd = fds[1];
-        /* Each end has its own description: the client's stays blocking. */
+        /* Each end has its own file description, so the client's stays blocking. */
         return fcntl(c->fd, F_SETFL, O_RDWR | O_NONBLOCK) < 0 ? -errno : 0;
 }
 
@@ -101,7 +101,7 @@ static void drop_kept(Channel *c) {
         g_clear_pointer(&c->kept, g_bytes_unref);
 }
 
-/* Off the worker's side: queue or process. */
+/* Removes the channel from the group's queue or from its worker. */
 static void detach(Channel *c) {
         if (c->worker)
                 worker_remove_channel(c->worker, c);
@@ -148,7 +148,7 @@ static void arm(Channel *c, uint64_t usec) {
                 log_error("A timer cannot be set: %s", strerror(-r));
 }
 
-/* When StatementIdleSec= will have passed; UINT64_MAX: never. */
+/* The time at which StatementIdleSec= will have passed; UINT64_MAX: never. */
 static uint64_t expires(const Channel *c) {
         uint64_t idle_usec = quota_limits(c->user, c->database).statement_idle_usec;
 
@@ -158,12 +158,12 @@ static uint64_t expires(const Channel *c) {
 void channel_check_idle(Channel *c) {
         if (clock_usec() < expires(c))
                 return;
-        /* a worker that has no CPU may not have read yet what came */
+        /* a worker that got no CPU may not have read the request yet */
         if (c->run.running ? c->run.draining : !channel_has_unread(c))
                 channel_doom(c);
 }
 
-/* The worker is to let go of it, at once or when it has answered. Where its socket is full it is told later. */
+/* Tells the worker to close the channel, at once or after the answer under way. If its socket is full, it is told later. */
 static void tell_to_close(Channel *c) {
         int r = message_send(c->worker->control_fd, &(Message) {
                 .kind = MESSAGE_CHANNEL_CLOSE,
@@ -175,8 +175,8 @@ static void tell_to_close(Channel *c) {
         grace_begin(&c->grace, c->worker, GRACE_USEC);
 }
 
-/* It was told to go, and is still there. Where another's work keeps the worker from hearing that, the client at least is
- * free. */
+/* The worker was told to close the channel and still has it. If other work keeps the worker from reading that, at least the
+ * client is released. */
 static void on_close_timeout(Channel *c) {
         Worker *w = c->worker;
 
@@ -189,7 +189,8 @@ static void on_close_timeout(Channel *c) {
         arm(c, clock_usec() + GRACE_USEC);
 }
 
-/* When to look again at one that its worker has: whether a CANCEL was heard, and whether it is told, and leaves. */
+/* Sets the time at which a channel at a worker is checked again: for a CANCEL or CHANNEL_CLOSE that was not obeyed or could
+ * not be sent. */
 static void arm_at_worker(Channel *c) {
         uint64_t usec = c->doomed && c->told ? c->leaves_usec : UINT64_MAX;
 
@@ -218,7 +219,8 @@ static void on_time_at_worker(Channel *c) {
         arm_at_worker(c);
 }
 
-/* Still there, and its timer not set anew, once its worker was heard: the answer may lie in the socket. */
+/* True if the channel still exists and its timer was not set anew after the worker's messages were read: the answer may
+ * already be in the socket. */
 static bool is_due(Manager *m, uint64_t number) {
         Channel *c = g_hash_table_lookup(m->channels, &number);
 
@@ -240,7 +242,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
                 return 0;
         switch (c->state) {
         case CHANNEL_RESTING:
-                arm(c, expires(c)); /* a reload may have changed that */
+                arm(c, expires(c)); /* a reload may have changed it */
                 channel_check_idle(c);
                 break;
         case CHANNEL_DRAINING:
@@ -248,14 +250,15 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
                 if (clock_usec() >= expires(c))
                         channel_close(c);
                 break;
-        case CHANNEL_WAITING: channel_close(c); break; /* over the bus its client learns that it is Busy */
+        case CHANNEL_WAITING: channel_close(c); break; /* a call over the bus will tell its client that the service is
+                                                        * Busy */
         case CHANNEL_AT_WORKER: on_time_at_worker(c); break;
         case CHANNEL_CLOSING: on_close_timeout(c); break;
         }
         return 0;
 }
 
-/* ---- Resting, waiting ---- */
+/* ---- Resting and waiting ---- */
 
 static void enter(Channel *c, ChannelState state, uint32_t events, uint64_t until_usec) {
         c->state = state;
@@ -281,7 +284,7 @@ bool channel_has_unread(const Channel *c) {
         return poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLIN);
 }
 
-/* Its client sends no more: it closed its end, or half of it. */
+/* True if the client sends no more, because it closed its end or shut it down for writing. */
 static bool is_at_end(const Channel *c) {
         char byte;
         ssize_t n = recv(c->fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
@@ -325,7 +328,8 @@ static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
                 return 0;
         }
         if ((revents & (EPOLLHUP | EPOLLERR)) || is_at_end(c)) {
-                (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF); /* it stays true */
+                (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF); /* the condition persists, so the source would fire
+                                                                          * again and again */
                 channel_close(c);
         } else if (c->state == CHANNEL_RESTING)
                 wait_for_worker(c);
@@ -418,7 +422,7 @@ void channel_doom(Channel *c) {
 }
 
 void channel_cancel(Channel *c, const char *sentence) {
-        if (c->state != CHANNEL_AT_WORKER) /* what runs there ends anyway */
+        if (c->state != CHANNEL_AT_WORKER) /* otherwise no run is under way, or it ends anyway */
                 return;
         (void) worker_cancel(c->worker, c->number, ERROR_CANCELLED, sentence);
         c->cancelled_usec = clock_usec();
@@ -427,17 +431,17 @@ void channel_cancel(Channel *c, const char *sentence) {
         arm_at_worker(c);
 }
 
-/* ---- What a worker says ---- */
+/* ---- Messages from a worker ---- */
 
 void channel_on_progress(Channel *c, const ChannelProgress *progress) {
         if (channel_run_note(c, progress))
-                c->cancelled_usec = 0; /* another run, or none */
+                c->cancelled_usec = 0; /* another run has begun, or none is under way */
         if (!c->run.running)
                 manager_offer_places(c->manager);
 }
 
 void channel_on_rested(Channel *c, const ChannelEnd *end) {
-        g_auto(Refusal) refusal = REFUSAL_INIT; /* there is no call to answer: end-of-file is */
+        g_auto(Refusal) refusal = REFUSAL_INIT; /* there is no call to answer; the client sees end-of-file */
         g_autoptr(GBytes) kept = try_bytes(end->state.data, end->state.size);
         Worker *w = c->worker;
 
@@ -472,9 +476,9 @@ void channel_on_closed(Channel *c, const ChannelEnd *end) {
                 channel_free(c);
 }
 
-/* ---- All of them ---- */
+/* ---- All channels ---- */
 
-/* Closing one may free it, and does nothing to others. */
+/* Calls `act` for each channel that `wanted` accepts. `act` may free that channel, and must not change the others. */
 static void for_each(Manager *m, bool (*wanted)(const Channel *c), void (*act)(Channel *c)) {
         g_autoptr(GPtrArray) found = g_ptr_array_new();
         GHashTableIter i;

@@ -16,7 +16,7 @@
  *    watches only for a hang-up.
  * 3. Closing a channel gives its worker a second, then the worker is killed. If another run or channel may hold the worker
  *    up, it is not killed: that other one has a deadline of its own, as the worker has (worker-channels.h). The client's end
- *    is shut down instead.
+ *    is shut down in any case.
  * 4. A channel whose rights or limits no longer hold is doomed: its worker begins nothing more, and closes it when the
  *    request under way is answered and read. The supervisor learns late that a run lasts, so only the worker can decide
  *    this.
@@ -73,7 +73,7 @@ typedef struct Channel {
         bool waits_after;           /* DRAINING: a request waits until they are read */
         bool ends_after;            /* DRAINING: the channel closes after they are read */
         bool doomed;                /* AT_WORKER: it takes no more requests, and closes once it has answered */
-        bool patient;               /* CLOSING because that is better for the client: no worker is killed for it */
+        bool patient;               /* CLOSING because that is better for the client: see channel_give_up() */
         bool told;                  /* doomed, CLOSING: the message about that was sent to the worker */
         uint64_t close_ping, cancel_ping; /* once the worker has answered these PINGs it has read CHANNEL_CLOSE, CANCEL */
         uint64_t opened_usec, used_usec;
@@ -97,8 +97,8 @@ int channel_new(Session *s, Database *d, uint32_t page_size, int *ret_client_fd,
 /* Closes the channel and cancels the run under way on it. May free it. */
 void channel_close(Channel *c);
 
-/* Closes a channel that its worker cannot serve, so that the client opens another one. Unlike channel_close(), this never
- * kills the worker. */
+/* Closes a channel that its worker cannot serve, so that the client opens another one. Unlike with channel_close(), a worker
+ * that has not read CHANNEL_CLOSE yet is not killed. */
 void channel_give_up(Channel *c);
 
 /* Closes the channel when the run under way is over and its answer read. No other request is begun. May free it. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Supervisor. See child-source.h. A child's source is one shot, also for epoll, and sd-event of 252 drops what becomes ready
- * while it looks for events of higher priority: the exit would never be told. Level-triggered it is told the next time.
+ * Supervisor. See child-source.h. A child's source is one-shot in epoll too, and sd-event of version 252 drops an event that
+ * becomes ready while it looks only for events of higher priority, so the exit would never be reported. A level-triggered
+ * source reports it again.
  */
 #include <sys/wait.h>
 
@@ -12,7 +13,8 @@ int child_source_add(sd_event *event, sd_event_source **ret, pid_t pid, sd_event
         int r = sd_event_add_child(event, &source, pid, WEXITED, handler, userdata);
 
         if (r >= 0)
-                r = sd_event_source_set_enabled(source, SD_EVENT_OFF); /* and on, so that epoll learns of it */
+                r = sd_event_source_set_enabled(source, SD_EVENT_OFF); /* and on again, which makes the entry in epoll
+                                                                        * level-triggered */
         if (r >= 0)
                 r = sd_event_source_set_enabled(source, SD_EVENT_ON);
         if (r < 0) {

@@ -9,7 +9,7 @@
 
 typedef struct Sums {
         uint32_t n_runs, n_parked, n_queued;
-        uint64_t n_rows, n_bytes; /* of runs that ended, and of those under way as far as they are */
+        uint64_t n_rows, n_bytes; /* of runs that ended, and the known part of those under way */
 } Sums;
 
 static Sums sums_of(const Session *s) {
@@ -22,13 +22,13 @@ static Sums sums_of(const Session *s) {
                         continue;
                 sums.n_runs++;
                 sums.n_queued += run->state == RUN_WAITING || run->state == RUN_SENT;
-                if (run->state != RUN_STARTED) /* those that ended are in the totals */
+                if (run->state != RUN_STARTED) /* runs that have ended are in the totals */
                         continue;
                 sums.n_parked += run->parked;
                 sums.n_rows += run->n_rows;
                 sums.n_bytes += run->n_bytes;
         }
-        for (GList *i = s->channels.head; i; i = i->next) { /* what they delivered is in the totals as it becomes known */
+        for (GList *i = s->channels.head; i; i = i->next) { /* the work of channels is in the totals as it is reported */
                 const Channel *c = i->data;
 
                 sums.n_runs += c->run.running;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The time of timers and deadlines. Supervisor. */
+/* The clock of timers and deadlines. Supervisor. */
 #include "clock.h"
 
 #include <time.h>
 
-#define LATE_USEC UINT64_C(200000) /* more than any timer's accuracy */
+#define LATE_USEC UINT64_C(200000) /* more than the accuracy of any timer */
 
 uint64_t clock_usec(void) {
         struct timespec ts;

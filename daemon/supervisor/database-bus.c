@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * org.sqlipc1.Database on the bus: unpack, call, reply. Supervisor. The XML says what each method means.
+ * org.sqlipc1.Database on the bus: unpack, call, reply. Supervisor. The XML documents each method.
  *
- * A method that needs a worker is answered later, by one of the reply_... functions at STARTED, or by whatever ends its run.
+ * A method that needs a worker is answered later, by one of the reply_... functions at STARTED, or by the code that ends its
+ * run.
  */
 #include <assert.h>
 #include <errno.h>
@@ -33,10 +34,10 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Parameters, parameters_done)
 
 /* ---- Replies ---- */
 
-/* Every client reads version 1, so no offer needs to be kept until the reply. */
+/* Every client reads version 1, so the version that a client offers need not be kept until the reply. */
 static_assert(SQLIPC_PAGE_VERSION == 1, "a second version is chosen per statement and run: keep what the client offered");
 
-/* What the service says of its pages: their size and version. */
+/* Appends the size and version of the service's pages. */
 static int append_pages(sd_bus_message *m, uint32_t page_size) {
         int r = sd_bus_message_append(m, "{sv}", "page-size", "u", page_size);
 
@@ -56,7 +57,7 @@ static int append_info(Reply *reply, const Started *started, uint32_t page_size)
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-/* number, [pipe,] columns, info; `page_size` 0: no pipe. */
+/* Replies number, [pipe,] columns, info. `page_size` 0: no pipe. */
 static int reply_described(Run *run, uint32_t page_size, Pipe *pipe, const Started *started) {
         g_auto(Reply) reply = REPLY_INIT;
         int r = reply_new(run->call, &reply);
@@ -128,14 +129,14 @@ static int prepare(sd_bus_message *m, Database *d, Refusal *refusal) {
         return 1;
 }
 
-/* The statement, if its next run may start now. */
+/* Finds the statement, if its next run can start now. */
 static int find_ready(sd_bus_message *m, Database *d, uint64_t number, Statement **ret, Refusal *refusal) {
         const Peer *peer = peer_of(d->manager, m);
         int r = statement_find(d->manager, peer, d, number, ret, refusal);
 
         if (r < 0)
                 return r;
-        /* END is written after the worker reported it: DRAINED may wait for us to read it. */
+        /* The worker reports the end of a run before it writes END, but its message may not have been read yet. */
         if ((*ret)->run && (*ret)->run->worker) {
                 worker_process((*ret)->run->worker);
                 r = statement_find(d->manager, peer, d, number, ret, refusal);
@@ -194,8 +195,8 @@ static int fetch(sd_bus_message *m, Database *d, Refusal *refusal) {
         return 1;
 }
 
-/* What Query, QueryRows and OpenRows have in common: SQL and parameters in, a run with its own pipe out. `allowed`:
- * OptionKeys beside those that all of them know. */
+/* The common part of Query, QueryRows and OpenRows: reads SQL and parameters, and makes a run with its own pipe. `allowed`:
+ * OptionKeys in addition to those that all of them accept. */
 static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned allowed, Options *ret_options, Run **ret,
                         Refusal *refusal) {
         g_auto(Parameters) parameters = PARAMETERS_INIT;
@@ -207,7 +208,8 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
 
         if (r < 0)
                 return r;
-        /* The bus bounds calls whose reply is outstanding; a flood of others shall not have us start queries for nobody. */
+        /* The bus bounds the calls whose reply is outstanding. Calls without a reply are not bounded, so a flood of them
+         * must not start queries. */
         if (sd_bus_message_get_expect_reply(m) <= 0)
                 return refuse(refusal, ERROR_CANCELLED, "No reply is wanted, so nobody would read the rows.");
         Session *session = session_get(d->manager, peer_of(d->manager, m));
@@ -316,11 +318,12 @@ static int next_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
         return r < 0 ? r : 1;
 }
 
-/* A statement of the peer on this database whose last run had this number: that run has ended, and was its own. */
+/* True if a statement of the peer on this database has this number as its last run: the run was the peer's own, and has
+ * ended. */
 static bool was_last_run(const Database *d, const Peer *p, uint64_t number) {
         const Session *session = g_hash_table_lookup(d->manager->sessions, p->name);
 
-        if (number == 0) /* as with a statement that never ran */
+        if (number == 0) /* like the last_run of a statement that never ran */
                 return false;
         for (GList *i = session ? session->statements.head : NULL; i; i = i->next) {
                 const Statement *s = i->data;
@@ -348,7 +351,7 @@ static int cancel(sd_bus_message *m, Database *d, Refusal *refusal) {
         if (r < 0 && !was_last_run(d, peer, number))
                 return r;
         if (r >= 0 && run->kind == RUN_ROWS)
-                run_abandon(run, ERROR_CANCELLED, sentence); /* nobody reads its pipe to its end */
+                run_abandon(run, ERROR_CANCELLED, sentence); /* no reader reads its pipe to the end */
         else if (r >= 0)
                 run_cancel(run, ERROR_CANCELLED, sentence);
         refusal_done(refusal);
@@ -406,7 +409,7 @@ static int open_channel(sd_bus_message *m, Database *d, Refusal *refusal) {
         if (r < 0)
                 return r;
         r = reply_channel(m, fd, options.page_size);
-        close(fd); /* the message has its own copy; without one, the channel sees that its client is gone */
+        close(fd); /* the message has its own copy; if it has none, the channel notices that its client is gone */
         if (r == -EMFILE || r == -ENFILE)
                 return refuse(refusal, ERROR_LIMITS_EXCEEDED,
                               "The service has no descriptor left for your channel; try again later.");
@@ -485,7 +488,7 @@ static const sd_bus_vtable database_vtable[] = {
 
 /* ---- Objects ---- */
 
-/* 0: no such object, or not for who calls. */
+/* Returns 0 if the object does not exist, or the caller may not use the database. */
 static int find_object(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
                        sd_bus_error *error) {
         char *name;
@@ -545,7 +548,7 @@ static int begin_tree(Listing *l) {
         return 0;
 }
 
-/* What polkit was not asked about yet is left out: ListDatabases has it. */
+/* Databases that polkit was not asked about yet are left out; ListDatabases asks and lists them. */
 static int add_to_tree(Listing *l, const Database *d, PolicyVerdict view) {
         const char *label = d->object_path + strlen(SQLIPC_DATABASE_PATH "/");
 
@@ -570,7 +573,7 @@ static int introspect_tree(sd_bus_message *m, Manager *manager, Refusal *refusal
 
 BUS_METHOD(introspect_tree)
 
-/* sd-bus would call for all names at once, and again for each Introspect. */
+/* An enumerator of sd-bus would have to give all names at once, and again for each Introspect. */
 static int on_tree_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return sd_bus_message_is_method_call(m, "org.freedesktop.DBus.Introspectable", "Introspect") > 0 ?
                        method_introspect_tree(m, userdata, error) : 0;

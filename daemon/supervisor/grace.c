@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Whether a worker is stuck, or only had no CPU. Supervisor. */
+/* Tells a worker that is stuck from one that got no CPU. Supervisor. */
 #include "grace.h"
 #include "worker.h"
 
-#define ENOUGH_USEC UINT64_C(250000) /* to look around, whatever it is at */
+#define ENOUGH_USEC UINT64_C(250000) /* CPU time in which any worker looks at its orders */
 #define N_SPARED_MAX 4
 
 void grace_begin(Grace *g, const Worker *w, uint64_t usec) {

@@ -16,9 +16,10 @@
 #include "run.h"
 #include "worker.h"
 
-#define SIBLING_USEC UINT64_C(20000)         /* a job that was not taken for so long wants another worker */
-#define STARVED_USEC UINT64_C(250000)        /* when to ask another worker for its place if one does not give it up */
-#define STARTING_USEC UINT64_C(1000000)      /* a new worker is expected to take a job within */
+#define SIBLING_USEC UINT64_C(20000)         /* a job that was not taken for so long needs another worker */
+#define STARVED_USEC UINT64_C(250000)        /* if a worker does not give up its place, the next one is asked after this
+                                              * time */
+#define STARTING_USEC UINT64_C(1000000)      /* a new worker is expected to take a job within this time */
 #define EARLY_DEATHS_MAX 3u
 #define SOCKET_BUFFER_SIZE (1024 * 1024)
 
@@ -26,7 +27,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);
 static int on_writable(sd_event_source *s, int fd, uint32_t revents, void *userdata);
 static int on_resend(sd_event_source *s, void *userdata);
 
-/* ---- Birth and death ---- */
+/* ---- Creation and end ---- */
 
 static int open_socket(Group *g) {
         int fds[2], size = SOCKET_BUFFER_SIZE;
@@ -35,7 +36,7 @@ static int open_socket(Group *g) {
                 return -errno;
         g->job_fd = fds[0];
         g->workers_fd = high_descriptor(fds[1]);
-        (void) setsockopt(g->job_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size); /* less is only slower */
+        (void) setsockopt(g->job_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size); /* a smaller buffer is only slower */
         return g->workers_fd < 0 ? g->workers_fd : 0;
 }
 
@@ -53,7 +54,7 @@ static int add_sources(Group *g) {
                 r = sd_event_add_defer(e, &g->resend, on_resend, g);
         if (r >= 0)
                 r = sd_event_source_set_enabled(g->resend, SD_EVENT_OFF);
-        /* After all timers that are due: each of them may recall the same jobs. */
+        /* After all timers that are due, since each of them may recall the same jobs. */
         return r < 0 ? r : sd_event_source_set_priority(g->resend, SD_EVENT_PRIORITY_NORMAL + 10);
 }
 
@@ -137,7 +138,7 @@ unsigned group_n_workers(const Group *g) {
         return n;
 }
 
-/* Workers that were started a moment ago and will take a job once they are up. */
+/* Workers that were just started and will take a job once they are up. */
 static unsigned n_workers_starting(const Group *g, uint64_t now) {
         unsigned n = 0;
 
@@ -160,7 +161,7 @@ static bool end_idle_within(const Group *g, WorkerBound bound) {
         return false;
 }
 
-/* One worker at a time is asked for its place: it is gone in a moment, unless it is in use. */
+/* One worker at a time is asked for its place: it ends in a moment, unless it is in use. */
 static bool may_spawn(Group *g) {
         uint64_t now = clock_usec();
 
@@ -178,7 +179,7 @@ void group_on_offer(Group *g) {
 }
 
 static void fail_all(Group *g, ErrorNumber error, const char *sentence) {
-        g_autoptr(Group) guard G_GNUC_UNUSED = group_ref(g); /* runs that end let go of it */
+        g_autoptr(Group) guard G_GNUC_UNUSED = group_ref(g); /* runs that end drop their references */
 
         while (g->sent.head || g->waiting.head) {
                 Run *run = (g->sent.head ?: g->waiting.head)->data;
@@ -192,7 +193,7 @@ static LogFields fields_of(const Group *g) {
         return (LogFields) { .database = database_name(g->database), .uid = &g->user->uid };
 }
 
-/* What is lacking now may be there later: that is no failure of ours. */
+/* A shortage that may pass is reported as LimitsExceeded: it is no failure of the service. */
 static void fail_without_worker(Group *g, int r) {
         if (r == -EMFILE || r == -ENFILE || r == -EAGAIN || r == -ENOMEM)
                 fail_all(g, ERROR_LIMITS_EXCEEDED,
@@ -216,7 +217,7 @@ void group_spawn(Group *g) {
         }
 }
 
-/* Jobs that lie in the socket for so long that the workers there are must be occupied. */
+/* The number of jobs that have been in the socket for so long that all existing workers must be occupied. */
 static unsigned n_jobs_overdue(const Group *g, uint64_t now) {
         unsigned n = 0;
 
@@ -246,7 +247,7 @@ static bool wants_worker(const Group *g, uint64_t now) {
 }
 
 void group_staff(Group *g) {
-        g_autoptr(Group) guard G_GNUC_UNUSED = group_ref(g); /* runs that end let go of it */
+        g_autoptr(Group) guard G_GNUC_UNUSED = group_ref(g); /* runs that end drop their references */
         uint64_t now = clock_usec();
 
         bool wants = wants_worker(g, now);
@@ -290,7 +291,7 @@ static Message job_message(const Run *run) {
                 .kind = run->kind == RUN_PREPARE ? MESSAGE_PREPARE : MESSAGE_RUN,
                 .job = {
                         .number = run->number,
-                        .sql = sql ?: "", /* GBytes has none for an empty one; absent would be another thing */
+                        .sql = sql ?: "", /* GBytes returns NULL for empty SQL, and NULL would mean that there is no SQL */
                         .sql_size = size,
                         .describe = run->describe,
                         .page_size = run->page_size,
@@ -312,9 +313,9 @@ static void move_to_sent(Group *g, Run *run) {
         run_on_sent(run);
 }
 
-/* An idle worker, where there is one: it has the job by being sent it, and need not say so. Of several the one that was idle
- * for the shortest time: the others may end. Not while jobs lie in the socket: they came before, and it may be taking
- * one. */
+/* An idle worker, if there is one: it has the job once the job is sent to it, and need not report that. Of several workers,
+ * the one that became idle last is taken, so that the others may end. Not used while jobs are in the socket: they came
+ * before, and the worker may be taking one. */
 static Worker *find_idle_worker(const Group *g) {
         Worker *found = NULL;
 
@@ -340,22 +341,22 @@ static int send_job(Group *g, Run *run) {
         return r;
 }
 
-/* A job needs descriptors and memory of its own where it is large. */
+/* A large job needs descriptors and memory of its own. */
 static ErrorNumber error_of_send(int r) {
         return r == -ENOMEM                                  ? ERROR_OUT_OF_MEMORY
                : r == -E2BIG || r == -EMFILE || r == -ENFILE ? ERROR_LIMITS_EXCEEDED
                                                              : ERROR_INTERNAL;
 }
 
-/* Sends what waits, as far as the socket takes it. */
+/* Sends the waiting jobs, as far as the socket takes them. */
 static void pump(Group *g) {
-        g_autoptr(Group) guard G_GNUC_UNUSED = group_ref(g); /* runs that end let go of it */
+        g_autoptr(Group) guard G_GNUC_UNUSED = group_ref(g); /* runs that end drop their references */
         int r = 0;
 
         while (r >= 0 && g->waiting.head) {
                 Run *run = g->waiting.head->data;
 
-                if (run->pipe && run->pipe->write_fd < 0) { /* broken since */
+                if (run->pipe && run->pipe->write_fd < 0) { /* its pipe was broken meanwhile */
                         run_lost(run);
                         continue;
                 }
@@ -417,7 +418,7 @@ void group_recall(Group *g) {
         GQueue later = g->waiting;
         uint64_t number;
 
-        /* What was sent came before what waits. */
+        /* Jobs that were sent came before those that wait. */
         g->waiting = (GQueue) G_QUEUE_INIT;
         while (message_withdraw_job(g->workers_fd, &number) > 0)
                 take_back(g, number);

@@ -15,22 +15,22 @@
 #include "user.h"
 #include "waiting-call.h"
 
-/* SQL and parameters at their largest, by the measure of waiting_call_copy(). */
+/* SQL and parameters at their largest, as measured by waiting_call_copy(). */
 #define HELD_CALL_SIZE_MAX ((size_t) 5 * 1024 * 1024)
 
 typedef struct HeldCall {
         Manager *manager;     /* not owned */
-        Peer *peer;           /* not owned: owns this, in its `held` */
+        Peer *peer;           /* not owned: the peer owns this call, in its `held` */
         User *user;           /* reference */
-        size_t size;          /* held of the user's budget */
-        sd_bus_message *call; /* our copy */
+        size_t size;          /* bytes counted in the user's budget */
+        sd_bus_message *call; /* the copy */
         int copy_error;       /* negative: the copy has no body, and `refusal` may say why */
         Refusal refusal;
-        char *object;         /* the database whose object it goes to; NULL: to the manager's */
-        char *named;          /* the one that GetDatabase names */
+        char *object;         /* the database whose object it is sent to; NULL: it is sent to the Manager's */
+        char *named;          /* the database that GetDatabase names */
         GHashTable *open;     /* names of databases that polkit has not answered about yet */
         bool may_interact;
-        bool interacts;       /* its open question is one with interaction */
+        bool interacts;       /* the question under way is one with interaction */
         bool user_answered, failed;
         bool released;
         GList link;
@@ -55,9 +55,9 @@ static void held_call_free(HeldCall *h) {
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HeldCall, held_call_free)
 
-/* ---- Going on ---- */
+/* ---- Release ---- */
 
-/* Nothing but a user can turn the answer into a yes. */
+/* True if only a user who authenticates can turn the answer into a yes. */
 static bool needs_user(const HeldCall *h) {
         const Database *d = h->object ? manager_find_database(h->manager, h->object) : NULL;
 
@@ -100,7 +100,7 @@ static void refuse_without_user(HeldCall *h) {
                 held_call_free(h);
 }
 
-/* The call has no body to go on with. Only who may know of the database may learn why. */
+/* The call has no body and cannot be released. Only a caller that may know of the database is told why. */
 static void refuse_uncopied(HeldCall *h) {
         const Database *d = h->named ? manager_find_database(h->manager, h->named) : NULL;
 
@@ -117,7 +117,8 @@ static void refuse_uncopied(HeldCall *h) {
 static void release(HeldCall *h) {
         const Database *d = h->object ? manager_find_database(h->manager, h->object) : NULL;
 
-        /* To an object that does not exist for the caller it goes even without its body, which nobody reads there. */
+        /* If the object does not exist for the caller, the call is released even without its body, which is not read
+         * there. */
         if (h->copy_error < 0 && (!h->object || (d && policy_is_visible(h->manager, h->peer, d)))) {
                 refuse_uncopied(h);
                 return;
@@ -132,7 +133,7 @@ static void release(HeldCall *h) {
         h->released = true;
 }
 
-/* May free it. */
+/* Decides about the call. May free it. */
 static void settle(HeldCall *h) {
         if (!needs_user(h))
                 release(h);
@@ -170,7 +171,7 @@ void held_call_on_answer(Peer *p, const char *database, bool interactive, bool f
 
                 if (h->released || (interactive ? g_strcmp0(h->object, database) != 0 : h->interacts))
                         continue;
-                if (interactive) { /* what the user said holds for all that waits */
+                if (interactive) { /* the user's answer holds for all waiting calls */
                         h->interacts = false;
                         h->user_answered = true;
                         h->failed = failed;
@@ -180,7 +181,7 @@ void held_call_on_answer(Peer *p, const char *database, bool interactive, bool f
         go_on(p);
 }
 
-/* ---- Coming in ---- */
+/* ---- New calls ---- */
 
 static void open_question(GHashTable *open, const Manager *m, const Peer *p, const Database *d) {
         if (d && policy_verdict(m, p, d) == POLICY_ASK)
@@ -195,11 +196,11 @@ static bool is_call_of_manager(sd_bus_message *message, const char *member) {
                strcmp(sd_bus_message_get_member(message), member) == 0;
 }
 
-/* The database that GetDatabase names; NULL: it is another call, or will be refused by the method. */
+/* Returns the database that GetDatabase names; NULL: the call is another one, or the method will refuse it. */
 static char *dup_named(sd_bus_message *message) {
         const char *name;
 
-        /* One that no database can have may be as long as a message. */
+        /* An invalid name is not copied: it may be as long as a message. */
         return is_call_of_manager(message, "GetDatabase") && sd_bus_message_read_basic(message, 's', &name) >= 0 &&
                                database_name_is_valid(name) ?
                        g_strdup(name) : NULL;
@@ -250,7 +251,7 @@ static int copy_call(HeldCall *h, sd_bus_message *message) {
         return waiting_call_new(message, &h->call);
 }
 
-/* Takes `object`, `named` and `open`. */
+/* Holds a call. Takes `object`, `named` and `open`. */
 static int hold(Manager *m, Peer *p, sd_bus_message *message, char *object, char *named, GHashTable *open) {
         g_autoptr(HeldCall) h = g_new(HeldCall, 1);
 
@@ -331,7 +332,7 @@ static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error)
         else if (is_call_of_manager(message, "ListDatabases") || listing_is_property_call(message))
                 open_all_questions(open, m, p);
         bool must_wait = g_hash_table_size(open) > 0 || is_held_up(p, object);
-        /* Names that do not exist are refused alike, so that this does not tell which do. */
+        /* Names that do not exist are refused in the same way, so that the refusal does not tell which names exist. */
         if (held_call_is_full(m, p) && (must_wait || (name && !may_use_by_name(m, p, name))))
                 return refuse_more(message);
         if (!must_wait)
@@ -339,7 +340,7 @@ static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error)
         return hold(m, p, message, g_steal_pointer(&object), g_steal_pointer(&named), g_steal_pointer(&open));
 }
 
-/* ---- Surroundings ---- */
+/* ---- Other events ---- */
 
 bool held_call_is_released(const Peer *p, sd_bus_message *message) {
         for (const GList *i = p->held.head; i; i = i->next)
@@ -374,7 +375,7 @@ void held_call_stop(Manager *m, const char *sentence) {
 
                         next = k->next;
                         if (h->released)
-                                continue; /* comes round, and is answered then */
+                                continue; /* it is dispatched again, and answered then */
                         (void) bus_error_reply(h->call, &failure, false);
                         held_call_free(h);
                 }

@@ -10,11 +10,11 @@
 #include "service.h"
 #include "sqlipc-names.h"
 
-#define PATIENCE_USEC UINT64_C(30000000) /* that the service manager is asked for at a time */
+#define PATIENCE_USEC UINT64_C(30000000) /* the extension that the service manager is asked for at a time */
 
 #define ACCURACY_USEC 1000
 
-/* After all that the loop has to do now. */
+/* The priority of work that comes after everything else that the loop has to do now. */
 #define AFTER_ALL (SD_EVENT_PRIORITY_NORMAL + 20)
 
 static int on_released(sd_bus_message *reply, void *userdata, sd_bus_error *error);
@@ -25,7 +25,7 @@ static void arm(Idle *i, uint64_t usec) {
         (void) sd_event_source_set_enabled(i->timer, SD_EVENT_ONESHOT);
 }
 
-/* When IdleExitSec= will have passed; UINT64_MAX: never. */
+/* The time at which IdleExitSec= will have passed; UINT64_MAX: never. */
 static uint64_t exit_usec(const Manager *m) {
         uint64_t wait = m->config->service.idle_exit_usec;
 
@@ -33,10 +33,10 @@ static uint64_t exit_usec(const Manager *m) {
 }
 
 static void watch(Manager *m) {
-        arm(&m->idle, exit_usec(m)); /* enabled in any case: on_prepare() hangs on it */
+        arm(&m->idle, exit_usec(m)); /* enabled in any case, because on_prepare() belongs to it */
 }
 
-/* ---- The way out ---- */
+/* ---- Exit ---- */
 
 static void quit(Manager *m) {
         log_event(LOG_EVENT_IDLE_EXIT, NULL, "Idle: exiting.");
@@ -46,7 +46,7 @@ static void quit(Manager *m) {
 static void release(Manager *m) {
         Idle *i = &m->idle;
 
-        service_notify("STOPPING=1"); /* first: from now on a start waits for our end */
+        service_notify("STOPPING=1"); /* first: from now on, a start of the service waits for our exit */
         i->state = IDLE_RELEASING;
         i->call = sd_bus_slot_unref(i->call);
         int r = sd_bus_release_name_async(m->bus, &i->call, SQLIPC_BUS_NAME, on_released, m);
@@ -56,7 +56,7 @@ static void release(Manager *m) {
         }
 }
 
-/* The service manager was told STOPPING=1 already. */
+/* The service manager was told STOPPING=1 before. */
 static void renew_patience(Manager *m) {
         service_extend_timeout(PATIENCE_USEC);
         arm(&m->idle, clock_usec() + PATIENCE_USEC / 3);
@@ -86,7 +86,7 @@ static int on_released(sd_bus_message *reply, void *userdata, sd_bus_error *erro
 }
 
 static int on_taken_back(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        enum { PRIMARY_OWNER = 1, ALREADY_OWNER = 4 }; /* of the D-Bus specification */
+        enum { PRIMARY_OWNER = 1, ALREADY_OWNER = 4 }; /* values of the D-Bus specification */
         Manager *m = userdata;
         uint32_t answer = 0;
 
@@ -103,7 +103,7 @@ static int on_taken_back(sd_bus_message *reply, void *userdata, sd_bus_error *er
         return 0;
 }
 
-/* ---- What happens ---- */
+/* ---- Events ---- */
 
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         Manager *m = userdata;
@@ -111,7 +111,8 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         if (m->idle.state != IDLE_SERVING)
                 renew_patience(m);
         else if (manager_is_busy(m))
-                arm(&m->idle, clock_usec() + m->config->service.idle_exit_usec); /* no sooner after what goes on */
+                arm(&m->idle, clock_usec() + m->config->service.idle_exit_usec); /* while something goes on, exit no sooner
+                                                                                  * than after another full wait */
         else if (clock_usec() >= exit_usec(m))
                 release(m);
         else
@@ -119,7 +120,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* Nothing goes on any more, and the loop has nothing else to do. */
+/* Nothing is held any more, and the loop has nothing else to do. */
 static int on_quiet(sd_event_source *s, void *userdata) {
         Manager *m = userdata;
 
@@ -128,14 +129,14 @@ static int on_quiet(sd_event_source *s, void *userdata) {
         switch (m->idle.state) {
         case IDLE_LINGERING: release(m); return 0;
         case IDLE_NAMELESS: quit(m); return 0;
-        case IDLE_SERVING: /* until the timer says so */
+        case IDLE_SERVING: /* only the timer ends this state */
         case IDLE_RELEASING:
-        case IDLE_TAKING_BACK: return 0; /* the bus answers soon */
+        case IDLE_TAKING_BACK: return 0; /* the reply of the bus ends these states soon */
         }
         return 0;
 }
 
-/* Before the loop looks for events: so it costs no turn of the loop, and no query a system call. */
+/* Runs before the loop looks for events, so it costs no turn of the loop, and a query no system call. */
 static int on_prepare(sd_event_source *s, void *userdata) {
         Manager *m = userdata;
         Idle *i = &m->idle;
@@ -143,7 +144,7 @@ static int on_prepare(sd_event_source *s, void *userdata) {
 
         i->was_busy = busy;
         if (!busy && was_busy)
-                i->since_usec = clock_usec(); /* the timer looks at it when it fires */
+                i->since_usec = clock_usec(); /* the timer checks this when it fires */
         if (!busy && (i->state == IDLE_LINGERING || i->state == IDLE_NAMELESS))
                 (void) sd_event_source_set_enabled(i->quiet, SD_EVENT_ONESHOT);
         return 0;

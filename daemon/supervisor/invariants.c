@@ -14,9 +14,9 @@
 #include "worker.h"
 
 #define NUMBER_END (UINT64_C(1) << 53)
-#define N_EACH_TURN 256 /* of more things, all are looked at only every so many turns */
+#define N_EACH_TURN 256 /* if there are more objects than this, they are checked only once in several turns */
 
-/* Not assert(): the number tells which, and NDEBUG takes nothing away from a build that asked for it. */
+/* Not assert(): the line shows the number, and NDEBUG must not disable a check that the build asked for. */
 #define HOLD(condition, number) ((condition) ? (void) 0 : broken(#condition, __LINE__, (unsigned long long) (number)))
 
 static _Noreturn void broken(const char *condition, int line, unsigned long long number) {
@@ -24,7 +24,7 @@ static _Noreturn void broken(const char *condition, int line, unsigned long long
         abort();
 }
 
-/* What the objects add up to, of one uid or one database. */
+/* The sums over the objects of one uid or one database. */
 typedef struct Sums {
         uint64_t n_statements, n_runs, n_channels, n_workers;
         size_t held_size, unread_size;
@@ -33,7 +33,7 @@ typedef struct Sums {
 typedef struct Check {
         const Manager *manager;
         GHashTable *of_users, *of_databases; /* User, Database -> Sums, owned */
-        size_t n_statements, n_runs, n_channels; /* with a session */
+        size_t n_statements, n_runs, n_channels; /* those that have a session */
 } Check;
 
 static Sums *sums_of(GHashTable *table, const void *key) {
@@ -128,7 +128,7 @@ static void check_worker(Check *c, const Worker *w) {
         sums_of(c->of_databases, w->group->database)->n_workers += !w->undead;
 }
 
-/* The pages of a user's pipes. */
+/* Adds up the pages of a user's pipes. */
 static PipeAccount account_of_pipes(const User *u) {
         PipeAccount a = {};
 
@@ -142,7 +142,7 @@ static PipeAccount account_of_pipes(const User *u) {
         return a;
 }
 
-/* The pages of all pipes, by uid and in all. */
+/* Checks the pages of all pipes, by uid and in all. */
 static void check_pipes(const Manager *m) {
         uint64_t granted = 0, n_holders = 0;
         GHashTableIter i;
@@ -167,14 +167,14 @@ static void check_user(Check *c, const User *u) {
         HOLD(u->n_runs == s->n_runs, u->uid);
         HOLD(u->n_channels == s->n_channels, u->uid);
         HOLD(u->n_workers == s->n_workers, u->uid);
-        /* calls that wait (held-call.h, pacing.h) hold, too */
+        /* waiting calls (held-call.h, pacing.h) count as held, too */
         HOLD(u->held_size == s->held_size ||
                      (u->held_size > s->held_size && (u->n_held_calls > 0 || u->pacing.calls.head)), u->uid);
         HOLD(u->held_size <= HELD_SIZE_MAX && u->joined_size <= JOINED_SIZE_MAX, u->uid);
         HOLD(u->unread_size == s->unread_size && u->unread_size <= UNREAD_OF_USER_MAX, u->uid);
 }
 
-/* Of databases that are published no more, too: what is left of them holds a reference. */
+/* Includes databases that are no longer published: what is left on them holds a reference. */
 static void check_databases(Check *c) {
         GHashTableIter i;
         void *key, *value;
@@ -192,7 +192,7 @@ static void check_databases(Check *c) {
         }
 }
 
-/* Sessions hold what the registries have, and no more. */
+/* Sessions hold exactly the objects of the registries. */
 static void check_sessions(const Check *c) {
         size_t n_statements = 0, n_runs = 0, n_channels = 0;
         GHashTableIter i;
@@ -236,7 +236,8 @@ void invariants_check(const Manager *m) {
         check_pipes(m);
 }
 
-/* Before the loop looks for events: so it is no turn of its own, which would have others look for what changed. */
+/* Runs before the loop looks for events, so it is no turn of its own, after which other prepare callbacks would check for
+ * changes. */
 static int on_prepare(sd_event_source *s, void *userdata) {
         const Manager *m = userdata;
         static unsigned n_turns;
@@ -261,7 +262,7 @@ int invariants_watch(Manager *m) {
         if (r >= 0)
                 r = sd_event_source_set_prepare(s, on_prepare);
         if (r >= 0)
-                r = sd_event_source_set_floating(s, true); /* the loop's, to its end */
+                r = sd_event_source_set_floating(s, true); /* the loop owns it to the end */
         (void) sd_event_source_unref(s);
         return r;
 }

@@ -3,7 +3,7 @@
 #include "limits-bus.h"
 
 typedef struct LimitName {
-        const char *key; /* as sqlipcd.conf(5) names it, in the bus's spelling */
+        const char *key; /* the name in sqlipcd.conf(5), in the spelling of the bus */
         size_t offset;   /* in Limits */
 } LimitName;
 

@@ -54,7 +54,7 @@ static int begin(Listing *l) {
         return r < 0 ? r : l->kind->begin(l);
 }
 
-/* A database that was published anew meanwhile is listed as it is now; one that went is not. */
+/* A database that was published anew meanwhile is listed as it is now. One that was removed is left out. */
 static int add_next(Listing *l) {
         const Database *d = manager_find_database(l->manager, l->names->pdata[l->next++]);
         PolicyVerdict view = d ? policy_view_of_peer(l->manager, l->peer, l->was_held, d) : POLICY_NO;
@@ -62,7 +62,7 @@ static int add_next(Listing *l) {
         return view == POLICY_NO ? 0 : l->kind->add(l, d, view);
 }
 
-/* 1: there is more to do; 0: it was answered. */
+/* Builds one piece. 1: there is more to do; 0: the call was answered. */
 static int go_on(Listing *l) {
         int r = l->names ? 0 : begin(l);
         size_t before = l->reply.size;
@@ -77,7 +77,7 @@ static int go_on(Listing *l) {
         return r < 0 ? r : reply_send(&l->reply);
 }
 
-/* One piece of the first listing of `u`, which is freed when it was answered. */
+/* Builds one piece of `l`, the first listing of its user. Frees it if it was answered. */
 static void serve(Listing *l) {
         g_auto(Refusal) refusal = REFUSAL_INIT;
         int r = go_on(l);
@@ -102,12 +102,12 @@ static int on_turn(sd_event_source *s, uint64_t usec, void *userdata) {
                 serve(u->listings.head->data);
         }
         if (m->listings.users.head)
-                (void) take_turn(m); /* such a source exists, so this cannot fail for lack of memory */
-        peer_serve_read_ahead(m); /* else calls that sd-bus has read already would wait until all is listed */
+                (void) take_turn(m); /* the source exists, so this cannot fail for lack of memory */
+        peer_serve_read_ahead(m); /* otherwise calls that sd-bus has already read would wait until all listings are done */
         return 0;
 }
 
-/* By a timer that is due at once, which takes its turn with the bus. A deferred source would come first each time. */
+/* Uses a timer that is due at once, because it alternates with the bus. A deferred source would always come first. */
 static int take_turn(Manager *m) {
         sd_event_source *s = m->listings.source;
 
@@ -116,7 +116,7 @@ static int take_turn(Manager *m) {
         return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
-/* ---- Coming in, and going ---- */
+/* ---- New listings, and their end ---- */
 
 static void line_up(Listing *l) {
         User *u = l->user;
@@ -162,7 +162,7 @@ int listing_new(Manager *m, sd_bus_message *call, const ListingKind *kind, Refus
                 .reply = REPLY_INIT,
         };
         line_up(l);
-        if (l->user->listings.length == 1) /* few databases are one piece, and answered here */
+        if (l->user->listings.length == 1) /* if there are few databases they are one piece, so the call is answered here */
                 serve(l);
         return 0;
 }

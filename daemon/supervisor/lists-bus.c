@@ -11,16 +11,17 @@
 #include "statement.h"
 #include "worker.h"
 
-/* An entry has 2.5 KiB at most: the loop goes on soon, and the reply stays below REPLY_SIZE_MAX. */
+/* An entry has 2.5 KiB at most. With this many, the loop is not held up for long and the reply stays below
+ * REPLY_SIZE_MAX. */
 #define LIST_LENGTH_MAX 4096u
-#define ENTRY_SIZE (12 * REPLY_ENTRY_OVERHEAD + 4 * SQL_EXCERPT_LENGTH) /* besides its path and owner */
+#define ENTRY_SIZE (12 * REPLY_ENTRY_OVERHEAD + 4 * SQL_EXCERPT_LENGTH) /* without its path and owner */
 
-/* Lists are for the user, whichever program asks: busctl's connection owns nothing. */
+/* Lists are per uid, not per connection: busctl's own connection holds nothing. */
 static bool may_see(const Peer *p, uid_t owner) {
         return p->uid == 0 || p->uid == owner;
 }
 
-/* What all entries have in common; more of the a{sv} may follow, then end_entry(). */
+/* Begins an entry with the fields that all lists have. More of the a{sv} may follow, then end_entry(). */
 static int begin_entry(Reply *reply, uint64_t number, const Database *d, const char *owner, uid_t uid) {
         int r = reply_count(reply, ENTRY_SIZE + strlen(d->object_path) + strlen(owner));
 
@@ -42,7 +43,7 @@ static int end_entry(Reply *reply) {
 typedef bool (*Sees)(const Peer *p, const void *entry);
 typedef int (*Append)(Reply *reply, const void *entry, bool with_pid);
 
-/* Those of `all` that the caller sees, as far as the list goes: `*n` counts what is in it. */
+/* Appends those of `all` that the caller may see, up to the list's limit. `*n` counts the entries. */
 static int append_all(Reply *reply, GHashTable *all, const Peer *peer, Sees sees, Append append, unsigned *n,
                       bool *ret_truncated) {
         GHashTableIter i;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * org.freedesktop.LogControl1(5) on the bus: what is logged, and where to. Supervisor.
+ * org.freedesktop.LogControl1(5) on the bus: the log level and the log target. Supervisor.
  *
- * `systemctl service-log-level sqlipcd debug` comes here. Everybody may read, administrators may write.
+ * `systemctl service-log-level sqlipcd debug` calls it. All users may read the properties, administrators may write them.
  */
 #include "bus-error.h"
 #include "log.h"
@@ -11,7 +11,7 @@
 #define LOG_CONTROL_PATH "/org/freedesktop/LogControl1"
 #define LOG_CONTROL_INTERFACE "org.freedesktop.LogControl1"
 
-/* The value, if the caller may set one. */
+/* Reads the new value, if the caller may set one. */
 static int read_value(Manager *m, sd_bus *bus, sd_bus_message *value, const char **ret, sd_bus_error *error) {
         sd_bus_message *call = sd_bus_get_current_message(bus);
         const Peer *peer = call ? peer_of(m, call) : NULL;
@@ -67,7 +67,8 @@ static int property_identifier(sd_bus *bus, const char *path, const char *interf
         return sd_bus_message_append(reply, "s", LOG_IDENTIFIER);
 }
 
-/* Unprivileged for sd-bus, which would ask the bus who the caller is, and wait (I1): read_value() knows. */
+/* Marked as unprivileged for sd-bus, which would otherwise ask the bus for the caller's credentials and wait (I1).
+ * read_value() checks the caller. */
 static const sd_bus_vtable log_control_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_WRITABLE_PROPERTY("LogLevel", "s", property_level, set_level, 0, SD_BUS_VTABLE_UNPRIVILEGED),

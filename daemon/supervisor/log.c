@@ -17,13 +17,13 @@
 #include "log.h"
 
 #define LIMIT_USEC UINT64_C(60000000)
-#define LIMITED_MAX 1024u /* more kinds of lines than this a minute: the rest goes unlogged */
+#define LIMITED_MAX 1024u /* if a minute has more kinds of lines than this, the rest is not logged */
 #define FIELDS_MAX 12
 
 static struct {
         int level;
         LogTarget target;
-        bool journal_is_stderr; /* what LOG_TARGET_AUTO goes by */
+        bool journal_is_stderr; /* for LOG_TARGET_AUTO */
         GHashTable *limited;    /* key -> Limited */
 } state = { .level = LOG_INFO };
 
@@ -79,7 +79,8 @@ int log_target_from_string(const char *text) {
         return -EINVAL;
 }
 
-/* JOURNAL_STREAM= names the socket that was made for us; it is inherited by those whose standard error leads elsewhere. */
+/* JOURNAL_STREAM= names the socket that was made for this service. Processes whose standard error was redirected inherit the
+ * variable, too, so the socket must be compared. */
 static bool stderr_is_journal(void) {
         const char *stream = getenv("JOURNAL_STREAM");
         uint64_t device, inode;
@@ -106,7 +107,7 @@ void log_setup(void) {
 
 typedef struct Line {
         int priority;
-        const char *message_id; /* NULL: no event */
+        const char *message_id; /* NULL: the line is no event */
         LogFields fields;
         const char *text;
 } Line;
@@ -115,7 +116,7 @@ static void add(char **fields, int *n, char *field) {
         fields[(*n)++] = field;
 }
 
-/* The journal would keep an empty field as such. */
+/* Makes the fields of the journal. Leaves out empty ones, which the journal would store. */
 static int journal_fields(const Line *l, char *fields[static FIELDS_MAX]) {
         const LogFields *f = &l->fields;
         int n = 0;
@@ -151,13 +152,13 @@ static void send_to_journal(const Line *l) {
 
         for (int i = 0; i < n; i++)
                 iov[i] = (struct iovec) { .iov_base = fields[i], .iov_len = strlen(fields[i]) };
-        (void) sd_journal_sendv(iov, n); /* without a journal there is nobody left to tell */
+        (void) sd_journal_sendv(iov, n); /* if the journal fails, the error cannot be reported anywhere */
         for (int i = 0; i < n; i++)
                 g_free(fields[i]);
 }
 
-/* Parts of a text are a client's, or of who wrote a database: none of it begins a line of its own, or drives a terminal.
- * The journal keeps such parts within their entry, and journalctl does not show them raw. */
+/* Parts of a text come from a client, or from the author of a database. They must not begin a new line or control a
+ * terminal. The journal keeps such parts within their entry, and journalctl does not show them raw. */
 static char *in_one_line(const char *text) {
         GString *line = g_string_new(NULL);
 
@@ -235,7 +236,7 @@ void log_event(LogEvent event, const LogFields *fields, const char *format, ...)
         va_end(ap);
 }
 
-/* ---- At most once a minute ---- */
+/* ---- Limits: once a minute ---- */
 
 typedef struct Limited {
         uint64_t until_usec;
@@ -253,7 +254,7 @@ static gboolean is_over(void *key, void *value, void *now) {
         return ((Limited *) value)->until_usec <= *(uint64_t *) now;
 }
 
-/* True if a line of this kind may go out; *ret_left_out: how many like it did not. */
+/* True if a line of this kind may be written. *ret_left_out: how many such lines were left out before it. */
 static bool admit(const char *kind, const LogFields *fields, unsigned *ret_left_out) {
         int uid = fields->uid ? (int) *fields->uid : -1;
         g_autofree char *key = g_strdup_printf("%s/%s/%i", kind, fields->database ?: "", uid);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * sqlipcd: options, and from there to the loop. Supervisor.
+ * sqlipcd: reads the options, sets up the service and runs the loop. Supervisor.
  *
  * Exit codes: 0 stopped as told, or idle; 1 could not start, or lost the bus; 2 the command line is wrong.
  */
@@ -22,7 +22,7 @@
 
 enum { EXIT_USAGE = 2 };
 
-#define MMAP_THRESHOLD (128 * 1024) /* glibc's, at first */
+#define MMAP_THRESHOLD (128 * 1024) /* glibc's initial value */
 
 typedef struct Arguments {
         gboolean system, user, version, resolve;
@@ -73,8 +73,8 @@ static int fail(const char *what, int r) {
         return EXIT_FAILURE;
 }
 
-/* Where a bus without a service manager started us, another instance that was about to exit has taken its name back, and
- * with it the call that we were started for. */
+/* A bus without a service manager may start this instance while another one, which was about to exit, takes the name back.
+ * That one then also gets the call that this instance was started for. */
 static int on_name_taken(void) {
         if (!getenv("DBUS_STARTER_ADDRESS"))
                 return fail("Another service has the name " SQLIPC_BUS_NAME, -EEXIST);
@@ -94,7 +94,7 @@ static int serve(const Arguments *a) {
         r = manager_load(m, !a->address);
         if (r < 0)
                 return fail("Cannot load the configuration", r);
-        if (m->stopping) /* told so while names were looked up */
+        if (m->stopping) /* the service was told to stop while names were looked up */
                 return m->exit_code;
         r = manager_connect(m, a->address ? BUS_ADDRESS : bus_type(a), a->address);
         if (r == -EEXIST)
@@ -114,9 +114,10 @@ int main(int argc, char **argv) {
         g_auto(Arguments) a = {};
         g_autoptr(GError) error = NULL;
 
-        /* Workers are of the same user: /proc/PID/mem and fd/ of this process, and of a resolver, are not for them. */
+        /* Workers run as the same user: they must not get at /proc/PID/mem and fd/ of this process, or of a resolver. */
         (void) prctl(PR_SET_DUMPABLE, 0);
-        /* Fixed: it would grow to the largest block that was freed, and clients' large calls would stay with us. */
+        /* A fixed threshold: by default it grows to the largest block that was freed, and the memory of clients' large calls
+         * would not be returned to the system. */
         (void) mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
         log_setup();
         if (!parse(&a, &argc, &argv, &error))

@@ -12,13 +12,13 @@
 /* A call that waits for polkit, in its peer's `managed`. */
 typedef struct ManagedCall {
         Manager *manager;     /* not owned */
-        Peer *peer;           /* not owned: owns this */
+        Peer *peer;           /* not owned: the peer owns this call */
         User *user;           /* reference */
         sd_bus_message *call; /* a stand-in (waiting-call.h) */
         ManageAct act;
         uint64_t number;
         bool may_interact;
-        bool interacts;       /* its open question is one with interaction */
+        bool interacts;       /* the question under way is one with interaction */
         GList link;
 } ManagedCall;
 
@@ -31,7 +31,7 @@ static void managed_call_free(ManagedCall *c) {
         g_free(c);
 }
 
-/* Answers the call, unless `r` says that its reply comes by itself. */
+/* Answers the call if `r` is an error. Otherwise its action has replied, or will reply. */
 static void finish(ManagedCall *c, int r, Refusal *refusal) {
         if (r < 0)
                 (void) bus_error_reply_refusal(c->call, r, refusal);

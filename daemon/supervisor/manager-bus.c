@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* org.sqlipc1.Manager on the bus: unpack, call, reply. Supervisor. The XML says what each method means. */
+/* org.sqlipc1.Manager on the bus: unpack, call, reply. Supervisor. The XML documents each method. */
 #include <errno.h>
 #include <string.h>
 
@@ -154,7 +154,8 @@ static void on_reloaded(Manager *manager, int r, void *userdata) {
         else
                 r = reply_reload(call, manager);
         if (r < 0)
-                (void) bus_error_reply_refusal(call, r, &refusal); /* whoever asked may be gone */
+                (void) bus_error_reply_refusal(call, r, &refusal); /* this fails if the caller is gone, which does not
+                                                                    * matter */
 }
 
 static int reload_now(sd_bus_message *m, Manager *manager, uint64_t number, Refusal *refusal) {
@@ -175,12 +176,12 @@ static int reload(sd_bus_message *m, Manager *manager, Refusal *refusal) {
 
 /* ---- Lists ---- */
 
-/* As many as connections to the bus: it bounds them. */
+/* This list has no limit of its own: the bus bounds the number of connections, and so of clients. */
 static int append_clients(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
         return clients_bus_append(reply, m, peer);
 }
 
-/* Appends the list, as far as it goes. */
+/* Appends a list, up to its limit. */
 typedef int (*ListAppend)(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated);
 
 static int reply_list(sd_bus_message *m, Manager *manager, ListAppend append, Refusal *refusal) {
@@ -216,7 +217,7 @@ static int list_channels(sd_bus_message *m, Manager *manager, Refusal *refusal) 
         return reply_list(m, manager, lists_bus_append_channels, refusal);
 }
 
-/* The run or channel of this number that CancelRun can end, and whose it is; both NULL: there is none. */
+/* Finds the run or channel of this number that CancelRun can end, and returns its user. Both are NULL if there is none. */
 static const User *find_running(const Manager *manager, uint64_t number, Run **ret_run, Channel **ret_channel) {
         Run *run = g_hash_table_lookup(manager->runs, &number);
         Channel *channel = g_hash_table_lookup(manager->channels, &number);
@@ -243,7 +244,7 @@ static int cancel_now(sd_bus_message *m, Manager *manager, uint64_t number, Refu
         return sd_bus_reply_method_return(m, "a{sv}", 0);
 }
 
-/* polkit is asked about numbers that name no run, too: its answer must not tell which numbers others have. */
+/* polkit is asked about unknown numbers, too: otherwise its answer would tell which numbers other users have. */
 static int cancel_run(sd_bus_message *m, Manager *manager, Refusal *refusal) {
         uint64_t number;
         Channel *channel;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the configuration says becomes what is published. Supervisor. */
+/* Reads the configuration and publishes its databases. Supervisor. */
 #include <errno.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static void publish(GHashTable *databases, Database *d) {
         g_hash_table_insert(databases, d->config->name, d);
 }
 
-/* The databases of `config`, which gives up those that are new or changed. */
+/* Makes the table of databases for `config`. Takes the entries of new and changed databases out of `config`. */
 static GHashTable *take_databases(Manager *m, Config *config) {
         GHashTable *databases = g_hash_table_new(g_str_hash, g_str_equal);
         GHashTableIter i;
@@ -61,15 +61,15 @@ void manager_release_databases(GHashTable *databases) {
 
         g_hash_table_iter_init(&i, databases);
         while (g_hash_table_iter_next(&i, NULL, &value)) {
-                g_hash_table_iter_remove(&i); /* its key is the database's own */
+                g_hash_table_iter_remove(&i); /* the key belongs to the database */
                 (void) database_unref(value);
         }
         g_hash_table_unref(databases);
 }
 
-/* ---- What was there before ---- */
+/* ---- The previous configuration ---- */
 
-/* Statements on what is no longer published end as soon as nothing runs. */
+/* Statements on databases that are no longer published end as soon as no run uses them. */
 static void end_statements(Manager *m) {
         g_autoptr(GPtrArray) idle = g_ptr_array_new();
         GHashTableIter i;
@@ -90,7 +90,7 @@ static void end_statements(Manager *m) {
                 (void) statement_free(idle->pdata[k]);
 }
 
-/* Workers, and the channels that they have, keep the limits that they were started with. */
+/* Workers and their channels keep the limits that they were started with, so those with other limits must end. */
 static void end_outdated_workers(Manager *m, const Config *before, const Config *after) {
         for (GList *i = m->workers.head, *next; i; i = next) {
                 Worker *w = i->data;
@@ -103,7 +103,7 @@ static void end_outdated_workers(Manager *m, const Config *before, const Config 
         }
 }
 
-/* ---- In force ---- */
+/* ---- The new configuration ---- */
 
 static void log_config(const Config *c) {
         GHashTableIter i;
@@ -156,7 +156,7 @@ static void tell(Manager *m, GQueue *callers, int r) {
         }
 }
 
-/* The load is over; with `r` below 0 nothing changes. */
+/* The load is over. If `r` is negative nothing changes. */
 static void finish(Manager *m, const char *answer, int r) {
         Reload *l = &m->reload;
         Config *config = g_steal_pointer(&l->config);
@@ -168,7 +168,7 @@ static void finish(Manager *m, const char *answer, int r) {
                 config_free(config);
         else
                 names_apply(config, answer);
-        l->resolve = resolve_free(l->resolve); /* the answer was its own */
+        l->resolve = resolve_free(l->resolve); /* `answer` belonged to it */
         if (r < 0)
                 log_error("The configuration cannot be read, so what held before holds: %s", strerror(-r));
         else
@@ -188,7 +188,8 @@ static void on_resolved(const char *answer, void *userdata) {
         finish(userdata, answer, 0);
 }
 
-/* We lack something that may be there again at the next reload. At the start nothing holds that could go on. */
+/* True for a lack that may be over at the next reload. At the start there is no old configuration to keep, so it is an
+ * error. */
 static bool is_lack(const Reload *l, int r) {
         return l->loaded && (r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -EAGAIN);
 }

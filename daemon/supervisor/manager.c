@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The one object that owns everything. Supervisor. */
+/* The object that owns everything else. Supervisor. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -86,7 +86,7 @@ uint64_t manager_n_parked(const Manager *m) {
         while (g_hash_table_iter_next(&i, NULL, &value)) {
                 const Run *run = value;
 
-                /* one that ended waits for its reader too, but holds nothing of the database any more */
+                /* a run that has ended waits for its reader too, but no longer holds a transaction */
                 n += run->parked && run->state == RUN_STARTED;
         }
         g_hash_table_iter_init(&i, m->channels);
@@ -105,7 +105,8 @@ static uint64_t read_pipe_pages_soft(void) {
         return g_ascii_strtoull(text, NULL, 10);
 }
 
-/* All that we may have: the usual 1024 are few for pipes, and past them sd-bus gives the bus up. */
+/* Raises the limit to its maximum: the usual 1024 are few for pipes, and sd-bus closes the bus connection when it runs out
+ * of them. */
 static uint64_t raise_descriptor_limit(void) {
         struct rlimit limit;
 
@@ -141,18 +142,19 @@ int manager_new(BusType type, char **config_directories, Manager **ret) {
                 .channels = g_hash_table_new(g_int64_hash, g_int64_equal),
                 .workers = G_QUEUE_INIT,
         };
-        /* The environment's is for running from a build tree, where nothing is installed yet. */
+        /* The variable allows running from a build tree, before anything is installed. */
         worker_program_open(&m->worker_program, getenv("SQLIPC_WORKER_PATH") ?: SQLIPC_WORKER_PATH);
         uint64_t n_descriptors = raise_descriptor_limit();
         pipe_budget_init(&m->pipe_budget, read_pipe_pages_soft(), n_descriptors);
-        m->channels_max = n_descriptors / 8; /* half of all are pipes */
+        m->channels_max = n_descriptors / 8; /* half of all are for pipes */
         int r = start_numbers(m);
         if (r < 0)
                 return r;
         r = sd_event_new(&m->event);
         if (r < 0)
                 return r;
-        r = sd_event_set_watchdog(m->event, true); /* if the service manager wants to know that the loop turns */
+        r = sd_event_set_watchdog(m->event, true); /* if the service manager has a watchdog that checks that the loop
+                                                    * turns */
         if (r < 0)
                 return r;
         r = run_timer_start(m);
@@ -218,7 +220,7 @@ int manager_connect(Manager *m, BusType type, const char *address) {
         r = sd_bus_can_send(m->bus, SD_BUS_TYPE_UNIX_FD);
         if (r <= 0)
                 return r < 0 ? r : -EOPNOTSUPP;
-        r = policy_watch(m); /* of filters, the last one added runs first */
+        r = policy_watch(m); /* the filter that was added last runs first */
         if (r < 0)
                 return r;
         r = pacing_watch(m);
@@ -252,7 +254,7 @@ int manager_connect(Manager *m, BusType type, const char *address) {
         r = status_start(m);
         if (r < 0)
                 return r;
-        /* last: who finds us under our name is served */
+        /* last, so that all is ready for the clients that call this name */
         return sd_bus_request_name(m->bus, SQLIPC_BUS_NAME, 0);
 }
 
@@ -269,13 +271,13 @@ static bool has_draining_runs(const Manager *m) {
         return false;
 }
 
-/* A reader that is behind has until STOP_USEC to take the last bytes of its stream. */
+/* A slow reader has until STOP_USEC to read the last bytes of its stream. */
 static void exit_if_done(Manager *m) {
         if (m->stopping && m->name_released && !m->workers.head && !has_draining_runs(m))
                 (void) sd_event_exit(m->event, m->exit_code);
 }
 
-/* Those that did not end in time are killed when the manager is freed. */
+/* Workers that did not end in time are killed when the manager is freed. */
 static int on_stop_timeout(sd_event_source *s, uint64_t usec, void *userdata) {
         Manager *m = userdata;
 
@@ -315,7 +317,7 @@ static int on_name_released(sd_bus_message *reply, void *userdata, sd_bus_error 
         return 0;
 }
 
-/* Calls from now on start the next instance; those that the bus sent here before are answered before its reply comes. */
+/* Later calls start the next instance. Calls that the bus sent here before are answered before its reply comes. */
 static void release_name(Manager *m) {
         int r = m->bus ? sd_bus_release_name_async(m->bus, NULL, SQLIPC_BUS_NAME, on_name_released, m) : -ENOTCONN;
 
@@ -343,7 +345,7 @@ void manager_stop(Manager *m, int exit_code) {
         close_sessions(m);
         for (GList *i = m->workers.head; i; i = i->next) {
                 Worker *w = i->data;
-                if (!w->runs.head) /* the others when their runs have ended; channels were told to close */
+                if (!w->runs.head) /* others end after their runs; channels were told to close */
                         worker_end(w);
         }
         int r = sd_event_add_time_relative(m->event, &m->stop_timer, CLOCK_MONOTONIC, STOP_USEC, 0, on_stop_timeout, m);
@@ -392,7 +394,7 @@ void manager_on_worker_gone(Manager *m) {
         for (guint k = 0; k < starved->len; k++) {
                 Group *g = starved->pdata[k];
 
-                g->asked_usec = 0; /* another may have the place that it asked for */
+                g->asked_usec = 0; /* another group may have got the place that this one asked for */
                 group_staff(g);
                 (void) group_unref(g);
         }

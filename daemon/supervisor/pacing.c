@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Large calls do not keep others waiting. Supervisor. */
+/* Keeps large calls from delaying other users. Supervisor. */
 #include "pacing.h"
 
 #include <string.h>
@@ -12,17 +12,17 @@
 #include "user.h"
 #include "waiting-call.h"
 
-/* After all else that the loop has to do now, and before idle.c looks whether there is nothing to do. */
+/* After everything else that the loop has to do now, and before idle.c checks if there is nothing to do. */
 #define WHEN_IDLE (SD_EVENT_PRIORITY_NORMAL + 10)
 
-/* What a call costs beside the body that waiting_call_copy() measures. */
+/* The memory of a call besides the body that waiting_call_copy() measures. */
 #define CALL_OVERHEAD ((size_t) 1024)
 
 typedef struct PacedCall {
-        Peer *peer; /* not owned: see pacing_forget() */
+        Peer *peer; /* not owned; see pacing_forget() */
         User *user; /* reference */
-        sd_bus_message *call; /* our copy */
-        size_t size; /* held of the user's budget */
+        sd_bus_message *call; /* the copy */
+        size_t size; /* bytes counted in the user's budget */
         GList link;  /* in its user's account */
 } PacedCall;
 
@@ -43,12 +43,13 @@ void pacing_charge(User *u, size_t size) {
 
         if (size < PACING_SIZE_MIN)
                 return;
-        /* From now on: what was dispatched while nobody else had anything to do is not to be paid for later. */
+        /* Counts from now on: calls that were dispatched while no other client needed the supervisor need not be paid for
+         * later. */
         p->until_usec = MAX(p->until_usec, clock_usec() + size * PACING_NSEC_PER_BYTE / 1000);
         u->pacing.until_usec = p->until_usec;
 }
 
-/* ---- Going on ---- */
+/* ---- Release ---- */
 
 static int on_turn(Manager *m);
 
@@ -95,9 +96,9 @@ static int on_turn(Manager *m) {
         return 0;
 }
 
-/* ---- Coming in ---- */
+/* ---- New calls ---- */
 
-/* A call to a database that brings SQL or parameters, or asks for rows. */
+/* True for calls to a database that bring SQL or parameters, or ask for rows. */
 static bool may_be_large(sd_bus_message *message) {
         static const char *const members[] = { "Prepare", "Fetch", "Query", "QueryRows", "OpenRows", "NextRows", NULL };
         const char *interface = sd_bus_message_get_interface(message);
@@ -155,7 +156,7 @@ static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error)
         return r < 0 ? bus_error_reply_refusal(message, r, &refusal) : r;
 }
 
-/* ---- Surroundings ---- */
+/* ---- Other events ---- */
 
 int pacing_watch(Manager *m) {
         Pacing *p = &m->pacing;
@@ -178,7 +179,7 @@ void pacing_forget(const Peer *p) {
         User *u = g_hash_table_lookup(m->users, GUINT_TO_POINTER(p->uid));
         GList *next;
 
-        /* It will not be dispatched: the bus no longer says whose it is. */
+        /* It must not be dispatched, because its sender can no longer be looked up. */
         if (m->pacing.released && g_strcmp0(sd_bus_message_get_sender(m->pacing.released), p->name) == 0)
                 m->pacing.released = sd_bus_message_unref(m->pacing.released);
         if (u) {

@@ -8,11 +8,11 @@
 #include "parameters.h"
 #include "sqlipc-page.h"
 
-/* A row under construction. Heads and data grow apart and are joined at the end, since the head's size follows from
- * the count. */
+/* A row under construction. Heads and data grow separately and are joined at the end, since the head's size depends on the
+ * number of values. */
 typedef struct Builder {
         uint8_t *types;
-        uint32_t *ends;      /* native order */
+        uint32_t *ends;      /* in native byte order */
         size_t n, n_allocated;
         uint8_t *data;
         size_t size, allocated;
@@ -60,7 +60,7 @@ static int grow_data(Builder *b, size_t size) {
         return 0;
 }
 
-/* The next value's bytes are to be written to *ret. */
+/* Adds a value. The caller writes its bytes to *ret. */
 static int add(Builder *b, ValueType type, size_t size, uint8_t **ret) {
         size_t used = ROW_HEAD_SIZE(b->n + 1) + b->size;
 
@@ -106,11 +106,11 @@ static int add_real(Builder *b, double value) {
         return r;
 }
 
-/* TEXT has a NUL behind it, BLOB has none. */
+/* TEXT is followed by a NUL, BLOB is not. */
 static int add_bytes(Builder *b, ValueType type, const void *bytes, size_t size) {
         uint8_t *at;
 
-        if (size > PARAMETERS_SIZE_MAX) /* before the NUL is added to it */
+        if (size > PARAMETERS_SIZE_MAX) /* before the NUL is added */
                 size = PARAMETERS_SIZE_MAX;
         int r = add(b, type, size + (type == VALUE_TEXT), &at);
         if (r < 0)
@@ -196,7 +196,7 @@ static int read_special(sd_bus_message *m, Builder *b) {
         if (r < 0)
                 return r;
         r = read_bytes(m, b, VALUE_TEXT);
-        for (int i = 0; i < 2 && r >= 0; i++) /* the variant, then its entry */
+        for (int i = 0; i < 2 && r >= 0; i++) /* leave the variant, then its entry */
                 r = sd_bus_message_exit_container(m);
         if (r < 0)
                 return r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Who a bus name is. Supervisor. */
+/* The identity behind a bus name. Supervisor. */
 #include <errno.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ bool peer_is_administrator(const Manager *m, const Peer *p) {
         return p->uid == 0 || p->uid == m->uid;
 }
 
-/* libsystemd 252 knows no UnixGroupIDs, so the reply is parsed here. */
+/* libsystemd 252 does not know UnixGroupIDs, so the reply is parsed here. */
 static int parse_credential(sd_bus_message *reply, Peer *p, bool *have_uid) {
         const char *key;
         int r = sd_bus_message_read_basic(reply, 's', &key);
@@ -100,27 +100,30 @@ static int ask_driver(Manager *m, const char *name, Peer *p) {
         r = sd_bus_call(m->bus, call, PEER_CREDENTIALS_USEC, NULL, &reply);
         if (r < 0)
                 return r;
-        return parse_credentials(reply, p) < 0 ? -EBADMSG : 0; /* sd-bus's own code would read as "it left" */
+        return parse_credentials(reply, p) < 0 ? -EBADMSG : 0; /* an errno of sd-bus's own parser could be mistaken for "the
+                                                                * peer has left" */
 }
 
-/* While ask_driver() waits, sd-bus reads what comes before the reply. Its own timer serves that, set anew in each turn of
- * the loop, so whatever always has something, as a worker that talks without end, would come before it each time. */
+/* While ask_driver() waits, sd-bus reads messages that arrive before the reply. Its own timer dispatches them, but that
+ * timer is set anew in each turn of the loop. So an event source that always has something to do, such as a worker that
+ * sends without end, would come before it each time. */
 void peer_serve_read_ahead(Manager *m) {
         uint64_t n_queued = 0;
 
         if (sd_bus_get_n_queued_read(m->bus, &n_queued) >= 0 && n_queued > 0)
-                (void) sd_event_source_set_enabled(m->read_ahead, SD_EVENT_ONESHOT); /* it is served later without */
+                (void) sd_event_source_set_enabled(m->read_ahead, SD_EVENT_ONESHOT); /* if this fails, sd-bus still
+                                                                                      * dispatches them, but later */
 }
 
 static int on_read_ahead(sd_event_source *s, void *userdata) {
         Manager *m = userdata;
 
-        if (sd_bus_process(m->bus, NULL) >= 0) /* sd-bus's own sources meet a failure, too */
+        if (sd_bus_process(m->bus, NULL) >= 0) /* if this fails, sd-bus's own sources will meet the failure, too */
                 peer_serve_read_ahead(m);
         return 0;
 }
 
-/* Runs before each message is dispatched: from here on its sender is known. */
+/* Runs before each message is dispatched, so its sender is known from here on. */
 static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *error) {
         Manager *m = userdata;
         const char *sender = sd_bus_message_get_sender(message);
@@ -144,7 +147,7 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *err
                 return 0;
         }
         peer_free(p);
-        /* It left already: nobody waits for an answer. */
+        /* It has left already, so no reply is needed. */
         if (r == -EBADR || r == -ENXIO || r == -ENOENT || r == -EHOSTUNREACH)
                 return 1;
         log_warning_limited("The bus does not say who %s is: %s", sender, g_strerror(-r));
@@ -157,8 +160,8 @@ static int on_name_vanished(sd_bus_message *message, void *userdata, sd_bus_erro
         const char *name;
         int r;
 
-        /* Anybody may address a signal of these words to us, and sd-bus lets it pass: it compares the sender of a match only
-         * where that is a unique name. */
+        /* Any peer may send us a signal with this content, and sd-bus lets it pass: it compares the sender of a match only
+         * if that is a unique name. */
         if (g_strcmp0(sd_bus_message_get_sender(message), "org.freedesktop.DBus") != 0)
                 return 0;
         r = sd_bus_message_read(message, "s", &name);
@@ -167,7 +170,7 @@ static int on_name_vanished(sd_bus_message *message, void *userdata, sd_bus_erro
         (void) session_close(g_hash_table_lookup(m->sessions, name), ERROR_CANCELLED, "The client left the bus.");
         g_hash_table_remove(m->peers, name);
         if (strcmp(name, POLKIT_BUS_NAME) == 0)
-                policy_forget_answers(m); /* its successor may have other rules, and says nothing when it starts */
+                policy_forget_answers(m); /* polkit's next instance may have other rules, and does not announce its start */
         return 0;
 }
 
