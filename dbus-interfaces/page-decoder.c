@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Bytes -> rows. Pure, and the one place where bytes of the other side become lengths and pointers, so nothing in here is
- * asserted of the stream.
+ * Turns bytes into rows. Pure. This is the one place where bytes of the other side become lengths and pointers, so nothing
+ * in this file is asserted about the stream.
  *
  *      between runs --COLUMNS--> in a run --ROWS, BIG_ROW--> in a run --END, ERROR--> between runs
  *      between runs --ERROR----> between runs
  *      between runs --STATEMENT-> between runs, in a channel
- *      and beside that `joining`: a payload of COLUMNS, BIG_ROW or STATEMENT whose last frame said FRAME_MORE
+ *      in addition `joining`: a payload of COLUMNS, BIG_ROW or STATEMENT whose last frame had FRAME_MORE
  *
- * 1. A frame is looked at once its header is there, and taken once it is there whole: nothing is done by halves. Only a
- *    large part of a BIG_ROW does not wait in the buffer for the rest: what came of it moves to where the row is joined,
- *    and the rest is read to there (`part_is_open`), so that long values are not copied once more.
- * 2. The rows of a ROWS frame are handed out one by one from where they were read to (`rows_left`). Each is checked as a
- *    whole before it is handed out, so page_decoder_value() checks nothing.
+ * 1. A frame is examined once its header is there, and used once it is complete; it is never used in part. The only
+ *    exception is a large part of a BIG_ROW, which does not wait in the buffer for its rest: the bytes that have arrived
+ *    move to `joined`, and the rest is read directly into `joined` (`part_is_open`), so that long values are not copied once
+ *    more.
+ * 2. The rows of a ROWS frame are handed out one by one, in place (`rows_left`). Each is checked as a whole before it is
+ *    handed out, so page_decoder_value() checks nothing.
  * 3. A BIG_ROW or STATEMENT of one frame and an ERROR are handed out in place too. COLUMNS and continued payloads are
- *    copied, because they outlive the buffer's content.
- * 4. Memory is at most four times what has arrived, or READ_SIZE where that is more, and never above one page and a header
- *    (READ_SIZE where pages are smaller) for the buffer, the format's limit for COLUMNS, row_size_max and BEHIND_PART for a
- *    joined row, STATEMENT_SIZE_MAX for a joined STATEMENT.
+ *    copied, because they are needed longer than the buffer keeps them.
+ * 4. Memory is at most four times the number of bytes that have arrived, or READ_SIZE if that is more. It never exceeds one
+ *    page and a header (READ_SIZE if pages are smaller) for the buffer, the format's limit for COLUMNS, row_size_max and
+ *    BEHIND_PART for a joined row, STATEMENT_SIZE_MAX for a joined STATEMENT.
  */
 #include <assert.h>
 #include <errno.h>
@@ -26,21 +27,21 @@
 #include "page-decoder.h"
 #include "page-payload.h"
 
-/* Room that is worth a read() where nothing better is known: as much as a pipe holds by default. */
+/* The size of a read() if nothing better is known: as much as a pipe holds by default. */
 #define READ_SIZE ((size_t) 65536)
 
-/* A frame that is so large is read by itself. */
+/* A frame of at least this size is read by itself. */
 #define LARGE_FRAME_SIZE (READ_SIZE / 2)
 
-/* What is read with the rest of an open part: its padding, and the header behind it. */
+/* The bytes that are read together with the rest of an open part: its padding, and the header after it. */
 #define BEHIND_PART (FRAME_ALIGN + FRAME_HEADER_SIZE)
 
 #define ROWS_HEAD_SIZE ((size_t) 4)
 
-/* Payload of STATEMENT, joined: names of columns and parameters of one statement, and the columns' declared types. */
+/* The largest joined payload of STATEMENT: names of columns and parameters, and declared types, of one statement. */
 #define STATEMENT_SIZE_MAX (4 * SQLIPC_COLUMNS_SIZE_MAX)
 
-/* A frame as its header describes it. */
+/* The content of a frame's header. */
 typedef struct Frame {
         unsigned kind;          /* FrameKind or FRAME_STATEMENT */
         bool more;
@@ -84,7 +85,7 @@ static int grow(uint8_t **buffer, size_t *capacity, size_t size) {
         return 0;
 }
 
-/* The same for what is joined; it shrinks, too. */
+/* Resizes `joined`; unlike grow(), it can also shrink. */
 static int resize_joined(PageDecoder *d, size_t size) {
         uint8_t *resized;
 
@@ -129,22 +130,23 @@ void page_decoder_reset(PageDecoder *d) {
 static size_t frame_size(const PageDecoder *d, const uint8_t *header) {
         size_t max = d->in_run ? d->page_size : d->page_size_max, size = load_le32(header);
 
-        /* before padding, which could wrap around; the maximum is a multiple of FRAME_ALIGN, so padding cannot exceed it */
+        /* must precede the padding, which could wrap around; the maximum is a multiple of FRAME_ALIGN, so padding cannot
+         * exceed it */
         if (size > max - FRAME_HEADER_SIZE)
                 return SIZE_MAX;
         return FRAME_HEADER_SIZE + frame_padded(size);
 }
 
-/* How many bytes the next read is to bring at most. */
+/* The largest number of bytes that the next read should get. */
 static size_t room_wanted(const PageDecoder *d) {
         size_t unread = d->fill - d->start, size;
 
         if (d->rows_left > 0 || unread < FRAME_HEADER_SIZE)
                 return SIZE_MAX;
 
-        /* A frame is under way. Behind a large one the room ends after the next header: what was read of the frame behind
-         * would have to be moved. So it is behind the small rest of a large row, as another may begin there. Small ones are
-         * read many at a time: a read costs more than the move. */
+        /* A frame is under way. For a large frame the room ends after the next header, because more bytes of the next frame
+         * would have to be moved. The same holds for the small rest of a large row, because another large frame may follow.
+         * Small frames are read many at a time: a read costs more than the move. */
         size = frame_size(d, d->buffer + d->start);
         if (size == SIZE_MAX || size <= unread)
                 return SIZE_MAX;
@@ -166,18 +168,18 @@ static void move_to_front(PageDecoder *d) {
         d->start = 0;
 }
 
-/* Doubles the buffer, up to a page and the header behind it. */
+/* Doubles the buffer, up to a page and the header after it. */
 static int grow_buffer(PageDecoder *d) {
         size_t max = d->page_size_max + FRAME_HEADER_SIZE, size = d->capacity > 0 ? 2 * d->capacity : READ_SIZE;
 
         if (max < READ_SIZE)
                 max = READ_SIZE;
         if (size >= d->page_size_max || size > max)
-                size = max; /* at once, not one more time for the header alone */
+                size = max; /* at once, instead of growing once more for the header alone */
         return size > d->capacity ? grow(&d->buffer, &d->capacity, size) : 0;
 }
 
-/* Room for the rest of the open part, where its row is joined. */
+/* Returns the room for the rest of the open part, in `joined`. */
 static int reserve_part(PageDecoder *d, uint8_t **ret_room, size_t *ret_size) {
         size_t wanted = d->part_left + d->part_padding + FRAME_HEADER_SIZE, left = d->joined_capacity - d->joined_size;
 
@@ -214,7 +216,8 @@ int page_decoder_reserve(PageDecoder *d, uint8_t **ret_room, size_t *ret_size) {
                         return d->error = r;
         }
 
-        /* There is room: without a whole frame in it (the caller took those) the buffer cannot be full at its largest. */
+        /* There is room: the caller has used all complete frames, and without one the buffer cannot be full at its
+         * largest. */
         left = d->capacity - d->fill;
         assert(left > 0);
         *ret_room = d->buffer + d->fill;
@@ -222,7 +225,8 @@ int page_decoder_reserve(PageDecoder *d, uint8_t **ret_room, size_t *ret_size) {
         return 0;
 }
 
-/* What came behind the part goes where frames are looked at. The buffer is empty then, and has room for many headers. */
+/* Moves the bytes after the part to the buffer, where frames are examined. The buffer is empty then, and has room for many
+ * headers. */
 static void commit_part(PageDecoder *d, size_t size) {
         size_t behind = size > d->part_left ? size - d->part_left : 0;
 
@@ -245,7 +249,7 @@ void page_decoder_commit(PageDecoder *d, size_t size) {
         d->fill += size;
 }
 
-/* Checks the payload, copies it into the room of the columns before, and begins the run. */
+/* Checks the payload, copies it into the memory of the previous columns, and begins the run. */
 static int take_columns(PageDecoder *d, const uint8_t *payload, size_t size) {
         uint32_t n_columns, page_size;
         Extension extension;
@@ -301,7 +305,7 @@ static int take_row(PageDecoder *d, const uint8_t *bytes, size_t size, size_t *r
         return PAGE_ROW;
 }
 
-/* The next row of the open ROWS frame. */
+/* Takes the next row of the open ROWS frame. */
 static int next_row(PageDecoder *d) {
         size_t size;
         int r;
@@ -376,17 +380,17 @@ void page_decoder_trim(PageDecoder *d) {
         if (d->joining == 0)
                 free_joined(d);
         else if (d->joined_capacity > d->joined_size && d->joined_size > 0)
-                (void) resize_joined(d, d->joined_size); /* the room behind what has come */
+                (void) resize_joined(d, d->joined_size); /* frees the room after the bytes that have arrived */
 }
 
-/* The run is over: what it joined, which may be a large row, is no longer needed. */
+/* The run is over: its joined payload, which may be a large row, is no longer needed. */
 static void close_run(PageDecoder *d) {
         d->in_run = false;
         d->joining = 0;
         free_joined(d);
 }
 
-/* The most that a continued payload may join to. */
+/* The largest size of a joined payload. */
 static size_t joined_size_max(const PageDecoder *d, unsigned kind) {
         switch (kind) {
         case FRAME_COLUMNS:
@@ -398,7 +402,7 @@ static size_t joined_size_max(const PageDecoder *d, unsigned kind) {
         }
 }
 
-/* A part of a continued payload begins, the first or another one. */
+/* Begins a part of a continued payload, the first or another one. */
 static int begin_part(PageDecoder *d, const Frame *f) {
         size_t max = joined_size_max(d, f->kind);
 
@@ -440,7 +444,7 @@ static int take_whole(PageDecoder *d, unsigned kind, const uint8_t *payload, siz
         }
 }
 
-/* COLUMNS, STATEMENT or BIG_ROW, whole, a part, or the last part. PAGE_MORE: the series goes on. */
+/* Takes COLUMNS, STATEMENT or BIG_ROW: complete, a part, or the last part. PAGE_MORE: the series continues. */
 static int take_part(PageDecoder *d, const Frame *f, const uint8_t *payload) {
         int r;
 
@@ -454,12 +458,12 @@ static int take_part(PageDecoder *d, const Frame *f, const uint8_t *payload) {
                 return r;
         d->joining = 0;
         r = take_whole(d, f->kind, d->joined, d->joined_size);
-        if (f->kind == FRAME_COLUMNS) /* copied; the others are handed out where they are */
+        if (f->kind == FRAME_COLUMNS) /* they are copied; the other kinds are handed out in place */
                 free_joined(d);
         return r;
 }
 
-/* Whether the stream may go on with this frame. */
+/* True if the stream may continue with this frame. */
 static bool frame_is_expected(const PageDecoder *d, const Frame *f) {
         bool goes_on = d->in_run || d->joining != 0;
 
@@ -473,7 +477,7 @@ static bool frame_is_expected(const PageDecoder *d, const Frame *f) {
                 return !d->in_run && d->joining != FRAME_STATEMENT;
         case FRAME_ROWS:
                 return d->in_run && d->joining == 0 && d->n_columns > 0;
-        case FRAME_BIG_ROW: /* rows without columns could be any number, and take no bytes */
+        case FRAME_BIG_ROW: /* rows without columns take no bytes, so their number would be unbounded */
                 return d->in_run && d->n_columns > 0;
         case FRAME_END:
                 return d->in_run && d->joining == 0;
@@ -483,7 +487,7 @@ static bool frame_is_expected(const PageDecoder *d, const Frame *f) {
         return false;
 }
 
-/* Padding is zero, so that it can mean something one day. */
+/* Padding must be zero, so that a later version can give it a meaning. */
 static bool padding_is_zero(const uint8_t *padding, size_t size) {
         for (size_t i = 0; i < size; i++)
                 if (padding[i] != 0)
@@ -491,15 +495,15 @@ static bool padding_is_zero(const uint8_t *padding, size_t size) {
         return true;
 }
 
-/* A part of a long row goes to where the row is joined, and so does what is still to be read of it. */
+/* True for a part of a long row, which is read directly into `joined`. */
 static bool part_is_long(const PageDecoder *d, const Frame *f) {
         return f->kind == FRAME_BIG_ROW && (f->more || d->joining != 0) && f->frame_size > LARGE_FRAME_SIZE;
 }
 
-/* What find_frame() says beside errors. */
-enum { FRAME_NOT_YET, FRAME_IS_WHOLE, FRAME_IS_LONG /* and not whole yet */ };
+/* The results of find_frame() that are no errors. */
+enum { FRAME_NOT_YET, FRAME_IS_WHOLE, FRAME_IS_LONG /* but not complete yet */ };
 
-/* The next frame, which may be there. */
+/* Finds the next frame, which may be incomplete. */
 static int find_frame(const PageDecoder *d, Frame *ret) {
         size_t unread = d->fill - d->start;
         const uint8_t *header;
@@ -509,7 +513,7 @@ static int find_frame(const PageDecoder *d, Frame *ret) {
                 return FRAME_NOT_YET;
         header = d->buffer + d->start;
 
-        /* What the header says is judged before what it announces is waited for. */
+        /* Checks the header before waiting for the bytes that it announces. */
         flags = load_le16(header + 6);
         *ret = (Frame) {
                 .kind = header[4],
@@ -522,7 +526,7 @@ static int find_frame(const PageDecoder *d, Frame *ret) {
                 return -EBADMSG;
         if (ret->more && ret->kind != FRAME_COLUMNS && ret->kind != FRAME_BIG_ROW && ret->kind != FRAME_STATEMENT)
                 return -EBADMSG;
-        if (ret->more && ret->size == 0) /* a series of these would have no end */
+        if (ret->more && ret->size == 0) /* a series of such frames would never end */
                 return -EBADMSG;
         if (!frame_is_expected(d, ret))
                 return -EBADMSG;
@@ -533,7 +537,7 @@ static int find_frame(const PageDecoder *d, Frame *ret) {
         return FRAME_IS_WHOLE;
 }
 
-/* A frame of a run begins to be taken: it counts for END, which is not counted itself. */
+/* A frame of a run is about to be used: adds it to the bytes that END counts. END itself is not counted. */
 static void count_frame(PageDecoder *d, const Frame *f) {
         if (f->kind == FRAME_END)
                 return;
@@ -563,7 +567,7 @@ static int take_frame(PageDecoder *d, const Frame *f) {
         count_frame(d, f);
         switch (f->kind) {
         case FRAME_ROWS:
-                return take_rows(d, f, payload); /* goes through the frame by itself */
+                return take_rows(d, f, payload); /* advances through the frame by itself */
         case FRAME_COLUMNS:
         case FRAME_BIG_ROW:
         case FRAME_STATEMENT:
@@ -582,7 +586,7 @@ static int take_frame(PageDecoder *d, const Frame *f) {
         return r;
 }
 
-/* The frame's header was read, and something of the rest. */
+/* The frame's header was read, and a part of the rest: opens the part. */
 static int open_part(PageDecoder *d, const Frame *f) {
         size_t came = d->fill - d->start - FRAME_HEADER_SIZE, size = came < f->size ? came : f->size;
         const uint8_t *payload = d->buffer + d->start + FRAME_HEADER_SIZE;
@@ -605,7 +609,7 @@ static int open_part(PageDecoder *d, const Frame *f) {
         return PAGE_MORE;
 }
 
-/* The open part is there whole, with its padding. */
+/* The open part is complete, including its padding. */
 static int close_part(PageDecoder *d) {
         if (!padding_is_zero(d->buffer + d->start, d->part_padding))
                 return -EBADMSG;
@@ -635,7 +639,7 @@ static int next_event(PageDecoder *d) {
                                 return r;
                         r = r == FRAME_IS_LONG ? open_part(d, &f) : take_frame(d, &f);
                 }
-        } while (r == PAGE_MORE); /* a part of a series: look at what is behind */
+        } while (r == PAGE_MORE); /* after a part of a series, try the next frame */
         return r;
 }
 
@@ -680,7 +684,7 @@ void page_decoder_column_name(const PageDecoder *d, unsigned i, const char **ret
         *ret_size = size - 1;
 }
 
-/* String `i` of STATEMENT, NULL where it is absent. */
+/* String `i` of STATEMENT, NULL if it is absent. */
 static const char *statement_string(const PageDecoder *d, size_t i) {
         size_t n = (size_t) 2 * d->statement_n_columns + d->statement_n_parameters, size;
         const char *string = payload_string(d->statement + CHANNEL_STATEMENT_HEAD_SIZE, n, i, &size);

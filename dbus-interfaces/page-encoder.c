@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Values -> bytes of one page. Pure. What is called once a value is inline in page-encoder.h; what is called once a row
- * or once a frame is here.
+ * Turns values into the bytes of one page. Pure. Functions that are called for each value are inline in page-encoder.h;
+ * those that are called for each row or frame are here.
  *
- * The page is [0, fill) of whole frames and rows that are in, and behind it at most one thing under way: a row (`row` set)
- * or a part (`open` is neither 0 nor ROWS). Neither is counted in `fill` before it is complete, so dropping it is free,
- * and the caller may send [0, finish()) at any moment.
+ * The page consists of [0, fill), which holds complete frames and rows, and after it at most one thing under way: a row
+ * (`row` set) or a part (`open` is neither 0 nor ROWS). Neither is counted in `fill` before it is complete, so dropping it
+ * costs nothing, and the caller may send [0, finish()) at any moment.
  *
- * Frames start at multiples of 8 and the page is one, so what fits unpadded fits padded: room is never kept for padding.
+ * Frames start at multiples of 8, and the page size is such a multiple. So if a frame fits without padding, it fits with
+ * padding, and no room is reserved for padding.
  */
 #include <assert.h>
 
 #include "page-encoder.h"
 
 #define ROWS_HEAD_SIZE ((size_t) 4)
-#define TAIL_SIZE_MIN ((size_t) 16 * 1024) /* less is copied: what follows goes out with it then */
+#define TAIL_SIZE_MIN ((size_t) 16 * 1024) /* fewer bytes are copied, because later frames can then be sent with them */
 #define ELLIPSIS_SIZE (sizeof PAGE_ELLIPSIS - 1)
 
 static_assert(FRAME_HEADER_SIZE + FRAME_ERROR_HEAD_SIZE + SQLIPC_MESSAGE_SIZE_MAX + FRAME_ALIGN <= SQLIPC_PAGE_SIZE_MIN,
@@ -35,7 +36,7 @@ void page_encoder_cut(PageEncoder *e, size_t fill) {
         e->fill = fill;
         e->open = 0;
         e->row = e->next = NULL;
-        e->tail = NULL; /* it was the last */
+        e->tail = NULL; /* it was the end of the page */
         e->tail_size = 0;
 }
 
@@ -53,7 +54,7 @@ static void write_header(PageEncoder *e, size_t at, FrameKind kind, uint16_t fla
         store_le64(header + 8, e->run);
 }
 
-/* Makes the frame that starts at `at` and whose payload ends at `end` part of the page. */
+/* Adds the frame that starts at `at` and whose payload ends at `end` to the page. */
 static void close_frame(PageEncoder *e, size_t at, size_t end, FrameKind kind, uint16_t flags) {
         size_t padded = frame_padded(end);
 
@@ -69,7 +70,7 @@ size_t page_encoder_finish(PageEncoder *e) {
                 store_le32(e->page + e->frame + FRAME_HEADER_SIZE, e->n_rows);
                 close_frame(e, e->frame, e->fill, FRAME_ROWS, 0);
         }
-        e->open = 0; /* a part under way is void */
+        e->open = 0; /* a part under way is dropped */
         return e->fill;
 }
 
@@ -185,7 +186,7 @@ int page_encoder_end(PageEncoder *e, const EndCounters *counters) {
         return 1;
 }
 
-/* A message may be no UTF-8 at all (SQLite quotes what it was given), hence at most three steps back. */
+/* A message may be invalid UTF-8 (SQLite quotes its input), hence at most three steps back. */
 size_t page_message_kept(const char *message) {
         size_t cut = SQLIPC_MESSAGE_SIZE_MAX - ELLIPSIS_SIZE;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What stands in a payload (page-payload.h). Pure. */
+/* Checks payloads and finds items in them (page-payload.h). Pure. */
 #include <errno.h>
 #include <stdbool.h>
 
 #include "page-payload.h"
 
-/* A NUL is the last byte of a string, and nothing else is asked of it. */
+/* The last byte of a string must be a NUL. Nothing else is required. */
 static bool string_is_terminated(const uint8_t *strings, uint32_t start, uint32_t end) {
         return end > start && strings[end - 1] == 0;
 }
@@ -36,8 +36,8 @@ int payload_check_extension(Extension extension) {
         return r;
 }
 
-/* `ends` and `strings` of COLUMNS or STATEMENT: names and declared types in turn up to `n_columns_ends`, then names of
- * parameters. All but the names of columns may be absent. The extension follows the last string. */
+/* Checks `ends` and `strings` of COLUMNS or STATEMENT: names and declared types in turn up to `n_columns_ends`, then names
+ * of parameters. All except the names of columns may be absent. The extension follows the last string. */
 static int check_strings(const uint8_t *ends, size_t n, size_t n_columns_ends, size_t size, Extension *ret_extension) {
         const uint8_t *strings = ends + 4 * n;
         uint32_t start = 0;

@@ -4,7 +4,7 @@
 
 #include "pipe-budget.h"
 
-#define N_LITTLE 64u /* uids that the reserve is enough for */
+#define N_LITTLE 64u /* the number of uids that the reserve is enough for */
 
 static uint64_t smaller(uint64_t a, uint64_t b) {
         return a < b ? a : b;
@@ -25,12 +25,12 @@ void pipe_budget_init(PipeBudget *b, uint64_t soft, uint64_t n_descriptors) {
         *b = (PipeBudget) { .total = total, .reserve = reserve, .little = larger(reserve / N_LITTLE, 1) };
 }
 
-/* What is not reserved. */
+/* The pages that are not reserved. */
 static uint64_t rest(const PipeBudget *b) {
         return b->total - b->reserve;
 }
 
-/* The share of the account, whatever PipePagesMax= says. */
+/* The share of the account, before PipePagesMax= is applied. */
 static uint64_t fair_share(const PipeBudget *b, const PipeAccount *a) {
         uint64_t of_others = b->granted - a->granted;
         uint64_t half = rest(b) > of_others ? (rest(b) - of_others) / 2 : 0;
@@ -50,7 +50,7 @@ PipeVerdict pipe_budget_admits_new(const PipeBudget *b, const PipeAccount *a, ui
         return b->granted < b->total ? PIPE_ADMITTED : PIPE_PAST_TOTAL;
 }
 
-/* `grow` fits what the account has left under `cap`, and what all have left of what may grow. */
+/* True if `grow` pages fit the account's part under `cap`, and the part of all pages that may be used for growth. */
 static bool may_grow(const PipeBudget *b, const PipeAccount *a, uint64_t cap, uint64_t grow) {
         uint64_t all = three_quarters(rest(b));
 
@@ -78,5 +78,5 @@ void pipe_budget_change(PipeBudget *b, PipeAccount *a, const PipeShare *before, 
         a->retired += retired_after - retired_before;
         b->granted += after->granted - before->granted;
         if (held != (a->used > 0))
-                b->n_holders += held ? UINT64_MAX : 1; /* wraps: one less */
+                b->n_holders += held ? UINT64_MAX : 1; /* unsigned addition wraps, so this subtracts 1 */
 }

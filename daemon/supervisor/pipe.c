@@ -12,7 +12,7 @@
 #include "quota.h"
 #include "run.h"
 
-#define REST_USEC UINT64_C(100000) /* before a retired pipe is watched, or all are looked at */
+#define REST_USEC UINT64_C(100000) /* until a retired pipe is watched, or all pipes are checked */
 
 static uint64_t page_size(void) {
         return (uint64_t) sysconf(_SC_PAGESIZE);
@@ -42,7 +42,7 @@ bool pipe_check(Pipe *p) {
         return true;
 }
 
-/* EPERM (past the kernel's own budget) and EBUSY leave it as it is. */
+/* If F_SETPIPE_SZ fails with EPERM (past the kernel's own limit) or EBUSY, the pipe keeps its size. */
 static void resize(Pipe *p, uint64_t pages) {
         int size = fcntl(p->write_fd, F_SETPIPE_SZ, (int) (pages * page_size()));
         uint64_t real = size < 0 ? real_pages(p) : (uint64_t) size / page_size();
@@ -50,8 +50,8 @@ static void resize(Pipe *p, uint64_t pages) {
         set_size(p, real, size < 0 && p->share.granted > 0 ? p->share.granted : real);
 }
 
-/* Counts a pipe at its real size. One that is retired is shrunk, or freed if it has no reader. `give_back`: a pipe that its
- * reader grew gets the size that we gave it, unless more is in it. May end its run. */
+/* Counts a pipe at its real size. A retired pipe is shrunk, or freed if it has no reader. `give_back`: a pipe that its
+ * reader grew is reduced to the size that we gave it, unless it holds more bytes than that. May end its run. */
 static void check(Pipe *p, bool give_back) {
         if (p->rests && pipe_is_closed(p)) {
                 pipe_free(p);
@@ -63,11 +63,11 @@ static void check(Pipe *p, bool give_back) {
                 if (give_back)
                         resize(p, p->share.granted);
         } else if (p->share.retired && p->share.pages > 1 && p->share.pages == p->share.granted)
-                resize(p, 1); /* its reader keeps it; what is left in it stays */
+                resize(p, 1); /* its reader keeps its end, and the bytes in the pipe stay */
         (void) pipe_unref(p);
 }
 
-/* Checks the next `n` pipes of the user, in turns, as far as they are paid for. */
+/* Checks the next `n` pipes of the user, in turns, as far as n_checks_left allows. */
 static void spend_checks(User *u, uint64_t n) {
         for (; n > 0 && u->n_checks_left > 0 && u->pipes.head; n--) {
                 GList *link = g_queue_pop_head_link(&u->pipes);
@@ -78,7 +78,7 @@ static void spend_checks(User *u, uint64_t n) {
         }
 }
 
-/* The kernel makes one of 16 pages; fewer where our own uid has too many. */
+/* The kernel makes a pipe of 16 pages; of fewer if our own uid has too many pages. */
 static int open_pipe(Pipe *p, Refusal *refusal) {
         int fds[2];
 
@@ -90,7 +90,7 @@ static int open_pipe(Pipe *p, Refusal *refusal) {
         }
         p->read_fd = fds[0];
         p->write_fd = fds[1];
-        /* Each end has its own description: the reader's stays blocking. */
+        /* Each end has its own file description, so the reader's stays blocking. */
         if (fcntl(p->write_fd, F_SETFL, O_WRONLY | O_NONBLOCK) < 0)
                 return -errno;
         return 0;
@@ -101,7 +101,7 @@ static int on_readers_gone(sd_event_source *s, int fd, uint32_t revents, void *u
         return 0;
 }
 
-/* False: it rests on, and counts on, since its reader has its pages. */
+/* False: the pipe keeps resting and counting, since its reader still has its pages. */
 static bool watch(Pipe *p) {
         int r = sd_event_add_io(p->user->manager->event, &p->watch, p->write_fd, 0, on_readers_gone, p);
 
@@ -116,12 +116,12 @@ static bool watch(Pipe *p) {
         return true;
 }
 
-/* The kernel had fewer pages left than it should: somebody took them. */
+/* The kernel had fewer pages left than it should, so a client or another program took them: checks all pipes. */
 static void find_grown(Manager *m) {
         g_autoptr(GList) users = g_hash_table_get_values(m->users);
 
         for (GList *i = users; i; i = i->next)
-                (void) user_ref(i->data); /* a run that ends may be the last that one has */
+                (void) user_ref(i->data); /* a run that ends may hold the user's last reference */
         for (GList *i = users; i; i = i->next) {
                 User *u = i->data;
 
@@ -145,7 +145,7 @@ static int on_rest_over(sd_event_source *s, uint64_t usec, void *userdata) {
                 if (pipe_is_closed(p))
                         pipe_free(p);
                 else if (!watch(p))
-                        break; /* nor can the others be */
+                        break; /* the others cannot be watched either */
         }
         if (m->resting_pipes.head)
                 start_rest_or_warn(m);
@@ -156,7 +156,7 @@ static int on_rest_over(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* For all that rest, from when the first of them does. */
+/* Starts the timer for all resting pipes when the first one begins to rest. */
 static int start_rest(Manager *m) {
         int r;
 
@@ -168,7 +168,7 @@ static int start_rest(Manager *m) {
         return r < 0 ? r : sd_event_source_set_enabled(m->rest_timer, SD_EVENT_ONESHOT);
 }
 
-/* Without a timer they rest until the next one does, or their uid wants one more. */
+/* Without the timer the pipes rest until the next one does, or until their uid wants another pipe. */
 static void start_rest_or_warn(Manager *m) {
         int r = start_rest(m);
 
@@ -176,8 +176,8 @@ static void start_rest_or_warn(Manager *m) {
                 log_warning_limited("Retired pipes cannot be looked at: %s", g_strerror(-r));
 }
 
-/* A pipe came out smaller than asked for. Not at once, but from the loop, since what has grown ends, and its statements go;
- * and not for each pipe, since it may be no client of ours who took the pages. */
+/* A pipe is smaller than requested. The check is done later, from the loop, because it ends runs and statements on pipes
+ * that were grown. It is not done for each pipe, because a program that is not our client may have taken the pages. */
 static void look_for_grown(Manager *m) {
         int r;
 
@@ -193,7 +193,7 @@ static void grow(Pipe *p, uint64_t pages) {
                 look_for_grown(p->user->manager);
 }
 
-/* Whether what its first run wants is there for a new pipe. */
+/* True if the budget has room for a new pipe of the size that its first run wants. */
 static bool admits_for_run(const User *u) {
         return pipe_budget_admits_first_run(&u->manager->pipe_budget, &u->pipe_account, quota_pipe_pages(u),
                                             PIPE_PAGES_FIRST_RUN);
@@ -226,8 +226,8 @@ static PipeVerdict admits_new(const User *u) {
         return pipe_budget_admits_new(&u->manager->pipe_budget, &u->pipe_account, quota_pipe_pages(u));
 }
 
-/* Each call pays for a constant number of checks, whatever the user holds. It spends half of them; those that are left are
- * for a call that would be refused, which may find pipes that their readers have closed. */
+/* Each call adds a constant number of checks, no matter how many pipes the user has, and spends half of them. The rest is
+ * kept for a call that would be refused: that call may then find pipes that their readers have closed. */
 static PipeVerdict check_and_admit(User *u) {
         u->n_checks_left = MIN(u->n_checks_left + PIPE_CHECKS_PER_CALL, (uint64_t) u->pipes.length);
         spend_checks(u, PIPE_CHECKS_PER_CALL / 2);
@@ -254,7 +254,7 @@ int pipe_new(User *u, bool for_run, Pipe **ret, Refusal *refusal) {
         }
         p->ran = for_run && admits_for_run(u);
         if (p->ran)
-                set_size(p, real_pages(p), UINT64_MAX); /* to shrink it first would be two calls for nothing */
+                set_size(p, real_pages(p), UINT64_MAX); /* shrinking it first would cost two system calls for nothing */
         else
                 resize(p, 1);
         if (p->ran && p->share.pages < PIPE_PAGES_FIRST_RUN)
@@ -302,7 +302,7 @@ void pipe_free(Pipe *p) {
         g_free(p);
 }
 
-/* A reader that was told its end closes the pipe in no time as a rule, so it is not watched at once. */
+/* Most readers that have seen the end close the pipe soon, so a retired pipe is not watched at once. */
 static void retire(Pipe *p) {
         Manager *m = p->user->manager;
 
@@ -314,7 +314,7 @@ static void retire(Pipe *p) {
         PipeShare share = p->share;
         share.retired = true;
         set_share(p, share);
-        g_queue_unlink(&p->user->pipes, &p->link); /* it is checked next: it is likely to be closed by then */
+        g_queue_unlink(&p->user->pipes, &p->link); /* it is checked next, because it is likely to be closed by then */
         g_queue_push_head_link(&p->user->pipes, &p->link);
         p->rests = true;
         g_queue_push_tail_link(&m->resting_pipes, &p->rest_link);
@@ -366,5 +366,5 @@ void pipe_grow_for_filling(Pipe *p) {
 
 void pipe_grow_before_exit(Pipe *p) {
         if (p->write_fd >= 0 && p->share.pages < PIPE_PAGES_FILLING)
-                resize(p, PIPE_PAGES_FILLING); /* whatever the budget says: it ends with us */
+                resize(p, PIPE_PAGES_FILLING); /* ignores the budget, because the pipe ends with the service */
 }

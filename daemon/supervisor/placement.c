@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Which worker gets a channel. Supervisor. */
+/* Chooses the worker for a channel. Supervisor. */
 #include <errno.h>
 
 #include "channel.h"
@@ -34,13 +34,13 @@ static bool wants_sibling(const Group *g, const Worker *best) {
                (best->channels.length > 0 && group_n_workers(g) < g->manager->n_cpus);
 }
 
-/* The worker for one channel more; NULL: none yet. */
+/* Returns the worker for one more channel; NULL: there is none yet. */
 static Worker *find(Group *g) {
         Worker *best = pick(g);
 
         if (!wants_sibling(g, best))
                 return best;
-        /* for a worker that it could do without, nobody else's is ended */
+        /* no worker of another group is ended for a sibling that this group can do without */
         if (best && (g->manager->stopping || quota_worker_bound(g->user, g->database) != WORKER_BOUND_NONE))
                 return best;
         group_spawn(g);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Who may use which database. Supervisor. */
+/* Decides who may use which database. Supervisor. */
 #include <string.h>
 
 #include "bus-error.h"
@@ -14,7 +14,7 @@
 #include "sd-autoptr.h"
 #include "sqlipc-names.h"
 
-/* A value of Peer's `answers`: a PolkitAnswer, and whether it still holds. */
+/* Values of Peer's `answers`: a PolkitAnswer, with this flag while it still holds. */
 #define ANSWER_KEPT 0x100u
 
 /* ---- Verdicts ---- */
@@ -56,7 +56,7 @@ PolicyVerdict policy_verdict(const Manager *m, const Peer *p, const Database *d)
         return policy_last_answer(p, database_name(d)) == POLKIT_YES ? POLICY_YES : POLICY_NO;
 }
 
-/* Where polkit's last word counts, kept or not. */
+/* The verdict if polkit's last answer counts, kept or not. */
 static PolicyVerdict verdict_by_last_answer(const Manager *m, const Peer *p, const Database *d) {
         PolicyVerdict verdict = policy_verdict(m, p, d);
 
@@ -142,9 +142,9 @@ static void keep_answer(Peer *p, const PolkitReply *reply) {
         unsigned value = reply->answer;
 
         if (find_answer(p, reply->database) & ANSWER_KEPT)
-                return; /* a question that was asked before that answer came */
+                return; /* this question was asked before the kept answer came */
         if (reply->interactive && reply->answer == POLKIT_NO)
-                value = POLKIT_CHALLENGE; /* as before: the user failed this time */
+                value = POLKIT_CHALLENGE; /* not kept: the user failed to authenticate this time, but may be asked again */
         else if (!reply->outdated && (reply->answer == POLKIT_YES || reply->answer == POLKIT_NO))
                 value |= ANSWER_KEPT;
         g_hash_table_insert(p->answers, g_strdup(reply->database), GUINT_TO_POINTER(value));
@@ -178,7 +178,7 @@ void policy_forget_answers(Manager *m) {
         runs_on_rights_changed(m);
 }
 
-/* ---- Surroundings ---- */
+/* ---- Other events ---- */
 
 int policy_watch(Manager *m) {
         int r = held_call_watch(m);

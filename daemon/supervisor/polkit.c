@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Questions to polkit. Supervisor. */
+/* Asks polkit. Supervisor. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -19,14 +19,14 @@
 
 typedef struct PolkitQuestion {
         Manager *manager;   /* not owned */
-        Peer *peer;         /* not owned: owns this, in its `questions` */
+        Peer *peer;         /* not owned: the peer owns this question, in its `questions` */
         User *user;         /* reference */
         char *database;     /* NULL: about org.sqlipc1.manage */
         bool interactive, announce;
-        uint64_t n_changes; /* Polkit's, when it was sent */
+        uint64_t n_changes; /* n_changes of Polkit when it was sent */
         char cancellation_id[CANCELLATION_ID_SIZE];
-        bool waiting;       /* for its turn, in the user's account by user_link */
-        sd_bus_slot *slot;  /* NULL: was not sent */
+        bool waiting;       /* for its turn, in the user's account, by user_link */
+        sd_bus_slot *slot;  /* NULL: not sent yet */
         GList user_link, peer_link;
 } PolkitQuestion;
 
@@ -52,7 +52,7 @@ static void step_out(PolkitQuestion *q) {
         q->waiting = false;
 }
 
-/* Questions that are on their way: of all, and of the uid. */
+/* Changes the numbers of questions that wait for an answer: in all, and of the uid. */
 static void count_asked(const PolkitQuestion *q, int change) {
         Polkit *all = &q->manager->polkit;
         PolkitAccount *a = &q->user->polkit_account;
@@ -73,7 +73,7 @@ static void question_free(PolkitQuestion *q) {
         g_free(q);
 }
 
-/* ---- On their way ---- */
+/* ---- Questions that were sent ---- */
 
 static int read_answer(sd_bus_message *reply, PolkitAnswer *ret) {
         int authorized, challenge;
@@ -109,7 +109,7 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         if (r >= 0) {
                 g_free(m->polkit.authority);
                 m->polkit.authority = g_strdup(sd_bus_message_get_sender(reply));
-        } else /* of all databases: once a minute is enough */
+        } else /* this concerns all databases: one line a minute is enough */
                 log_event_limited(LOG_EVENT_POLKIT_ABSENT, NULL, &(LogFields) {},
                                   "polkit did not answer (%s), so Polkit=yes lets no user in: install polkitd, and the "
                                   "actions " POLKIT_ACTION_READ " and " POLKIT_ACTION_MANAGE ".",
@@ -150,7 +150,7 @@ static int question_send(PolkitQuestion *q) {
         return 0;
 }
 
-/* The first one of the next uid that has not enough of them on their way; NULL. */
+/* The first question of the next uid that may have another one under way; NULL: there is none. */
 static PolkitQuestion *next_in_turn(const Polkit *polkit) {
         for (const GList *i = polkit->waiting.head; i; i = i->next) {
                 const PolkitAccount *a = i->data;
@@ -166,8 +166,8 @@ static int on_retry(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* Somebody's call waits for the answer, and there may be no other question that would try again. Said once, until one could
- * be sent. */
+/* Tries again after a while, because a call waits for the answer and there may be no other question whose end would try
+ * again. Logs this once, until a question can be sent again. */
 static void ask_later(Manager *m, int error) {
         sd_event_source *s = m->polkit.retry;
 
@@ -188,13 +188,13 @@ static void ask_waiting(Manager *m) {
                 PolkitAccount *a = &q->user->polkit_account;
 
                 int r = question_send(q);
-                if (r < 0) { /* no memory, or no bus any more */
+                if (r < 0) { /* no memory, or the bus connection is lost */
                         ask_later(m, r);
                         return;
                 }
                 polkit->retry = sd_event_source_disable_unref(polkit->retry);
                 step_out(q);
-                if (a->waiting.head) { /* the others' turn */
+                if (a->waiting.head) { /* now other uids have their turn */
                         g_queue_unlink(&polkit->waiting, &a->link);
                         g_queue_push_tail_link(&polkit->waiting, &a->link);
                 }
@@ -257,7 +257,7 @@ int polkit_ask_user(Manager *m, Peer *p, const char *database, Refusal *refusal)
         return r;
 }
 
-/* Nobody waits for its reply: if polkit is gone meanwhile, so is the question. */
+/* Sends a cancellation without waiting for a reply: if polkit has exited meanwhile, the question is gone, too. */
 static void take_back(PolkitQuestion *q) {
         g_autoptr(sd_bus_message) call = NULL;
         int r = sd_bus_message_new_method_call(q->manager->bus, &call, POLKIT_BUS_NAME, AUTHORITY_PATH, AUTHORITY_INTERFACE,
@@ -291,7 +291,8 @@ void polkit_forget(Peer *p) {
 static int on_changed(sd_bus_message *message, void *userdata, sd_bus_error *error) {
         Manager *m = userdata;
 
-        /* sd-bus lets everybody's pass that is addressed to us: whoever sends it in a loop would have all asked again. */
+        /* sd-bus passes on a signal from any peer that is addressed to us. A peer that sends it in a loop would cause all
+         * questions to be asked again. */
         if (g_strcmp0(sd_bus_message_get_sender(message), m->polkit.authority) == 0)
                 policy_forget_answers(m);
         return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a uid may have on a database. Supervisor. */
+/* The quotas of a uid on a database. Supervisor. */
 #include "configuration-limits.h"
 #include "group.h"
 #include "log.h"
@@ -8,15 +8,15 @@
 #include "sqlipc-page.h"
 #include "statement.h"
 
-#define NEVER_USEC (UINT64_C(366) * 86400 * 1000000) /* as good as */
+#define NEVER_USEC (UINT64_C(366) * 86400 * 1000000) /* so long that it never passes */
 #define TIB (UINT64_C(1) << 40)
 
 static bool is_exempt(const User *u) {
         return u->uid == 0 && u->manager->config->limits.exempt_root;
 }
 
-/* The largest that SQLite, the page format and arithmetic bear. QueueTimeoutSec=, BusyTimeoutSec= and WorkerIdleSec= stay:
- * they bound no use of anything, but say when to stop waiting. */
+/* Sets the largest values that SQLite, the page format and arithmetic allow. QueueTimeoutSec=, BusyTimeoutSec= and
+ * WorkerIdleSec= are not changed: they do not bound any resource, but say when to stop waiting. */
 static void lift(Limits *l) {
         l->statements_max = l->runs_max = l->channels_max = UINT64_MAX;
         l->result_rows_max = l->result_size_max = l->statement_idle_usec = UINT64_MAX;
@@ -61,7 +61,7 @@ uint64_t quota_pipe_pages(const User *u) {
         return is_exempt(u) ? UINT64_MAX : u->manager->config->limits.pipe_pages_max;
 }
 
-/* What is told of the others is that there are some. */
+/* About other users, the sentence tells only that there are some. */
 static int refuse_shared(const User *u, const Database *d, const char *key, const char *things, Refusal *refusal) {
         log_event_limited(LOG_EVENT_QUOTA_HIT, key, &(LogFields) { .uid = &u->uid, .database = database_name(d) },
                           "uid %u is refused more: all users together have reached %s of this database.", (unsigned) u->uid,
@@ -119,14 +119,14 @@ static uint64_t n_workers_on(const User *u, const Database *d) {
         return 0;
 }
 
-/* Whether one of `max` places is free for an owner of `n_own`. `reserved` of them are for owners that have none. */
+/* True if one of `max` places is free for an owner that has `n_own`. `reserved` of them are for owners that have none. */
 static bool has_place(uint64_t n_own, uint64_t n_all, uint64_t max, uint64_t reserved) {
         return n_all < max && (n_own == 0 || max - n_all > reserved);
 }
 
-/* Half of all places, rounded up, is kept for uids without a worker: so no uid ever has more than the other half, or a
- * single place. Half of these may go to a uid that has workers, but none on this database: else it would wait there for as
- * long as its other workers, and those of others, are busy. */
+/* Half of all places, rounded up, is kept for uids without a worker. So no uid ever has more than the other half, or a
+ * single place. Half of the reserved places may be used by a uid that has workers, but none on this database: otherwise it
+ * would wait there as long as its other workers, and those of other uids, are busy. */
 static uint64_t n_reserved(const User *u, const Database *d, uint64_t total) {
         uint64_t half = total - total / 2;
 

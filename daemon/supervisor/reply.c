@@ -12,7 +12,7 @@ int reply_new(sd_bus_message *call, Reply *ret) {
 
 int reply_count(Reply *r, size_t size) {
         if (r->size > REPLY_SIZE_MAX || size > REPLY_SIZE_MAX - r->size) {
-                r->size = REPLY_SIZE_MAX + 1; /* stays too large, whatever the caller makes of the error */
+                r->size = REPLY_SIZE_MAX + 1; /* the reply stays too large, even if the caller ignores the error */
                 return -EMSGSIZE;
         }
         r->size += size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Names of users and groups -> ids, in a child. Supervisor. */
+/* Turns names of users and groups into ids, in a child. Supervisor. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
@@ -17,7 +17,7 @@
 #include "log.h"
 #include "resolve.h"
 
-/* Of question and answer; a name is at most 256 bytes, so this is thousands of the longest. */
+/* Bound for question and answer. A name has at most 256 bytes, so this is enough for thousands of the longest. */
 #define TEXT_SIZE_MAX ((size_t) 1048576)
 
 struct Resolve {
@@ -31,7 +31,7 @@ struct Resolve {
 
 /* ---- The child's side ---- */
 
-/* Up to the end of file; -EFBIG past TEXT_SIZE_MAX, -EAGAIN where a non-blocking `fd` has no more yet. */
+/* Reads up to the end of file. -EFBIG past TEXT_SIZE_MAX, -EAGAIN if a non-blocking `fd` has no more bytes yet. */
 static int read_some(int fd, GString *text) {
         char buffer[4096];
         ssize_t n;
@@ -58,7 +58,7 @@ static int write_all(int fd, const char *text, size_t size) {
 int resolve_serve(void) {
         g_autoptr(GString) question = g_string_new(NULL);
 
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* the answer is for nobody else */
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* no other process needs the answer */
         if (read_some(STDIN_FILENO, question) < 0)
                 return EXIT_FAILURE;
         g_autofree char *answer = names_resolve(question->str);
@@ -67,7 +67,8 @@ int resolve_serve(void) {
 
 /* ---- The supervisor's side ---- */
 
-/* A file in memory, at its beginning: the child reads at its pace, and nobody has to feed it. */
+/* Makes a file in memory, positioned at its beginning, so that the child can read at its own pace and the loop need not
+ * write. */
 static int open_question(const char *question) {
         int fd = memfd_create("sqlipc-question", MFD_CLOEXEC);
 
@@ -82,7 +83,7 @@ static int open_question(const char *question) {
 }
 
 static int spawn_with(const posix_spawn_file_actions_t *actions, posix_spawnattr_t *attributes, pid_t *ret_pid) {
-        /* The environment's is for tests. Ours is this very program, also after an upgrade replaced its file. */
+        /* The variable is for tests. /proc/self/exe is this same program, even after an upgrade replaced its file. */
         const char *program = getenv("SQLIPC_RESOLVER_PATH") ?: "/proc/self/exe";
         char *arguments[] = { (char *) "sqlipcd", (char *) "--resolve", NULL };
         sigset_t none, defaults;
@@ -141,14 +142,14 @@ static void finish(Resolve *r, const char *answer) {
         r->handler(answer, r->userdata);
 }
 
-/* Its answer is whole when it has ended well: until then it only gathers. */
+/* Gathers the answer, which is complete only when the child has exited successfully. */
 static int on_answer(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         Resolve *r = userdata;
         int result = read_some(fd, r->answer);
 
         if (result == -EAGAIN)
                 return 0;
-        if (result < 0) /* too much of it, then its exit status tells */
+        if (result < 0) /* if the answer is too large, the exit status of the child will tell */
                 (void) kill(r->pid, SIGKILL);
         r->io = sd_event_source_disable_unref(r->io);
         return 0;
@@ -158,11 +159,11 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
         Resolve *r = userdata;
 
         (void) sd_event_source_set_enabled(s, SD_EVENT_OFF);
-        if (!r) { /* one that was given up: the loop alone has the source, with a descriptor of the process */
+        if (!r) { /* the child was given up: only the loop holds the source, which has a descriptor of the process */
                 (void) sd_event_source_set_floating(s, false);
                 return 0;
         }
-        r->pid = 0; /* reaped when this returns */
+        r->pid = 0; /* the process is reaped when this function returns */
         bool ended = si->si_code == CLD_EXITED && si->si_status == EXIT_SUCCESS;
         if (ended && r->io)
                 ended = read_some(r->answer_fd, r->answer) != -EFBIG;
@@ -173,7 +174,7 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
         return 0;
 }
 
-/* It may hang where no signal reaches it, in a network file system: the loop reaps it whenever that is. */
+/* The child may hang in a network file system, where no signal reaches it. The loop reaps it whenever it exits. */
 static void give_up(Resolve *r) {
         if (r->pid <= 0 || !r->child)
                 return;
@@ -216,7 +217,7 @@ Resolve *resolve_free(Resolve *r) {
         if (!r)
                 return NULL;
         give_up(r);
-        if (r->pid > 0) { /* the loop does not know it */
+        if (r->pid > 0) { /* the loop does not watch it yet */
                 (void) kill(r->pid, SIGKILL);
                 (void) waitpid(r->pid, NULL, 0);
         }

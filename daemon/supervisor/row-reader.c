@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The reading end of a run whose rows travel as D-Bus values. Supervisor. */
+/* The reading end of a run whose rows are sent as D-Bus values. Supervisor. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "waiting-call.h"
 #include "worker.h"
 
-/* Bytes read before the loop gets its turn (I1). */
+/* Bytes that are read in one turn of the loop (I1). */
 #define READ_SIZE_MAX ((size_t) 256 * 1024)
 
 static const char out_of_memory[] = "The service is out of memory; try again later.";
@@ -40,7 +40,7 @@ int row_reader_new(Run *run, int fd, bool one_shot, RowReader **ret) {
         return 0;
 }
 
-/* Memory that a large row is joined in: up to 16 MiB a run, so it counts for the user. False: that is too much. */
+/* Counts the memory of a joined row for the user: it can be 16 MiB for each run. False: the user would have too much. */
 static bool count_joined(RowReader *r) {
         User *u = r->run->user;
         size_t size = r->decoder.joined_capacity;
@@ -64,12 +64,12 @@ void row_reader_free(RowReader *r) {
         g_free(r);
 }
 
-/* The call is answered: no reading until the next one. */
+/* The call is answered: reads nothing until the next call. */
 static void rest(RowReader *r) {
         r->call = sd_bus_message_unref(r->call);
         reply_done(&r->reply);
         (void) sd_event_source_set_enabled(r->io, SD_EVENT_OFF);
-        if (r->pending == PAGE_MORE) /* else the next reply begins with what may lie there */
+        if (r->pending == PAGE_MORE) /* otherwise the next reply begins with a row that may be in that memory */
                 page_decoder_trim(&r->decoder);
         (void) count_joined(r);
 }
@@ -80,7 +80,7 @@ void row_reader_fail(RowReader *r, const Failure *failure) {
         row_reader_free(r);
 }
 
-/* The result ended, in whatever way: the run is told unless its worker ended it. */
+/* The result has ended, with or without error. Tells the run, which cancels it unless its worker has ended it. */
 static void over(RowReader *r, bool ended) {
         Run *run = r->run;
 
@@ -105,7 +105,8 @@ static int begin_reply(RowReader *r) {
         return k < 0 ? k : sd_bus_message_open_container(r->reply.message, 'a', "av");
 }
 
-/* The columns as the run has them, which may be others than the compiler's: the schema may have changed in between. */
+/* Appends the columns of the run. They may differ from those of the compiled statement, because the schema may have
+ * changed. */
 static int append_columns(RowReader *r) {
         int k = sd_bus_message_open_container(r->reply.message, 'e', "sv");
 
@@ -130,7 +131,7 @@ static int append_totals(RowReader *r) {
         return k < 0 ? k : sd_bus_message_append(r->reply.message, "{sv}", "usec", "t", end->usec);
 }
 
-/* What NextRows says behind the rows. */
+/* Appends the fields of NextRows that follow the rows. */
 static int append_more(RowReader *r, bool more) {
         int k = sd_bus_message_append(r->reply.message, "b", more);
 
@@ -154,9 +155,9 @@ static int finish_reply(RowReader *r, bool more) {
         return k < 0 ? k : reply_send(&r->reply);
 }
 
-/* The reply cannot be made, for the errno `k`. */
+/* The reply cannot be made, because of the errno `k`. */
 static void fail_reply(RowReader *r, int k) {
-        if (k == -EMSGSIZE) { /* of many rows it has 1 MiB at most: so it is one row */
+        if (k == -EMSGSIZE) { /* a reply of many rows has 1 MiB at most, so this is a single row */
                 fail(r, ERROR_ROW_TOO_LARGE,
                      "A row takes more than 16 MiB, its columns' names included: fetch it through a pipe (Query).", false);
                 return;
@@ -169,7 +170,7 @@ static void fail_reply(RowReader *r, int k) {
         fail(r, ERROR_INTERNAL, "The rows could not be put into a reply; ask for fewer of them.", false);
 }
 
-/* Sends what there is. Frees the reader when that was all for it. */
+/* Sends the reply. Frees the reader if the run is over for it. */
 static void send_reply(RowReader *r, bool more) {
         int k = finish_reply(r, more);
 
@@ -185,13 +186,13 @@ static void send_reply(RowReader *r, bool more) {
 
 /* ---- Pages ---- */
 
-/* These return true as long as there is more to do for the call; false: it was answered, and the reader may be gone. */
+/* These return true if the call needs more data. False: it was answered, and the reader may have been freed. */
 
 static bool on_row(RowReader *r) {
         size_t size = rows_row_size(&r->decoder);
 
         if (r->n_rows > 0 && (r->used >= r->max_bytes || size > r->max_bytes - r->used)) {
-                r->pending = PAGE_ROW; /* stays valid: the decoder is left alone until the next call */
+                r->pending = PAGE_ROW; /* stays valid, because the decoder is not used until the next call */
                 send_reply(r, true);
                 return false;
         }
@@ -206,7 +207,7 @@ static bool on_row(RowReader *r) {
 }
 
 static void on_error_frame(RowReader *r) {
-        if (!r->one_shot && r->n_rows > 0) { /* first the rows that came before it */
+        if (!r->one_shot && r->n_rows > 0) { /* first send the rows that came before it */
                 r->pending = PAGE_ERROR;
                 send_reply(r, true);
                 return;
@@ -227,7 +228,7 @@ static void on_broken_stream(RowReader *r, int k) {
                 fail(r, ERROR_OUT_OF_MEMORY, out_of_memory, false);
                 return;
         }
-        if (r->run->end.error != ERROR_NONE) { /* lost already, or killed for a reason that says more */
+        if (r->run->end.error != ERROR_NONE) { /* it was lost, or killed for a reason that says more than the frame */
                 Failure failure = refusal_as_failure(&r->run->end);
                 (void) bus_error_reply(r->call, &failure, r->run->error_details);
                 over(r, true);
@@ -239,7 +240,7 @@ static void on_broken_stream(RowReader *r, int k) {
                 worker_kill(w, "it wrote a page that the format does not allow");
 }
 
-/* 1: bytes came; 0: none are there. */
+/* 1: bytes were read; 0: none are available. */
 static int read_some(RowReader *r, size_t *budget) {
         uint8_t *room;
         size_t size;
@@ -293,7 +294,7 @@ static void process(RowReader *r) {
                         on_broken_stream(r, event);
                         return;
                 }
-                /* QueryRows' reply begins with the columns, which an ERROR frame alone does not bring. */
+                /* The reply of QueryRows begins with the columns, which an ERROR frame without COLUMNS does not have. */
                 if ((event == PAGE_COLUMNS || event == PAGE_ROW || event == PAGE_END) && !ensure_reply(r))
                         return;
                 switch (event) {

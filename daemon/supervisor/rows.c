@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Columns and rows as D-Bus values. Supervisor. */
+/* Appends columns and rows as D-Bus values. Supervisor. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,14 +7,14 @@
 #include "dbus-text.h"
 #include "rows.h"
 
-/* Upper bounds of what marshalling adds to a value: signature, alignment, lengths. */
+/* Upper bounds for the bytes that marshalling adds to a value: signature, alignment, lengths. */
 #define ROW_OVERHEAD ((size_t) 8)
 #define NUMBER_SIZE ((size_t) 24)
 #define NULL_SIZE ((size_t) 24)
 #define BYTES_OVERHEAD ((size_t) 16)
 #define SPECIAL_TEXT_OVERHEAD ((size_t) 56)
 
-/* `text`, which D-Bus allows, as `s`. sd-bus would look at each byte once more. */
+/* Appends `text`, which is valid for D-Bus, as `s`. Avoids the check of each byte that sd-bus would repeat. */
 static int append_valid_text(sd_bus_message *m, const char *text, size_t size) {
         char *at;
         int r = sd_bus_message_append_string_space(m, size, &at);
@@ -24,7 +24,7 @@ static int append_valid_text(sd_bus_message *m, const char *text, size_t size) {
         return r < 0 ? r : 0;
 }
 
-/* `text` as `s`, bad sequences replaced; *ret_clean tells whether there was none. */
+/* Appends `text` as `s`, with bad sequences replaced. *ret_clean: there were none. */
 static int append_text(Reply *reply, const char *text, size_t size, bool *ret_clean) {
         *ret_clean = dbus_text_is_valid(text, size);
         char *copy = *ret_clean ? NULL : dbus_text_replace(text, size);
@@ -56,7 +56,7 @@ static int append_bytes_entry(sd_bus_message *m, const char *key, const void *by
         return r;
 }
 
-/* What append_text() replaced, as it is. */
+/* Appends the original bytes of a text in which append_text() replaced some. */
 static int append_original(Reply *reply, const char *key, Bytes text) {
         int r = reply_count(reply, REPLY_ENTRY_OVERHEAD + text.size);
 
@@ -66,7 +66,7 @@ static int append_original(Reply *reply, const char *key, Bytes text) {
 static int append_column(Reply *reply, Bytes name, Bytes declared) {
         sd_bus_message *m = reply->message;
         bool name_clean, declared_clean;
-        int r = reply_count(reply, REPLY_VALUE_OVERHEAD); /* the struct, and what it ends with */
+        int r = reply_count(reply, REPLY_VALUE_OVERHEAD); /* for the struct and its final a{sv} */
 
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'r', "ssa{sv}");
@@ -78,7 +78,8 @@ static int append_column(Reply *reply, Bytes name, Bytes declared) {
                 r = sd_bus_message_open_container(m, 'a', "{sv}");
         if (r >= 0 && !name_clean)
                 r = append_original(reply, "name-bytes", name);
-        if (r >= 0 && (!declared_clean || (declared.data && declared.size == 0))) /* "" would be none */
+        if (r >= 0 && (!declared_clean || (declared.data && declared.size == 0))) /* without the entry, an empty type would
+                                                                                   * look like no type */
                 r = append_original(reply, "declared-type-bytes", declared);
         for (int i = 0; i < 2 && r >= 0; i++)
                 r = sd_bus_message_close_container(m);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A run whose last bytes we write. Supervisor. */
+/* A run whose last bytes the supervisor writes. Supervisor. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static int on_room(sd_event_source *s, int fd, uint32_t revents, void *userdata)
 }
 
 void run_drain_begin(Run *run, Bytes bytes) {
-        if (run->pipe->write_fd < 0) { /* broken since */
+        if (run->pipe->write_fd < 0) { /* it was broken meanwhile */
                 run_is_over(run);
                 return;
         }

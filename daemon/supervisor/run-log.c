@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the end of a run tells the administrator. Supervisor. */
+/* Logs what an administrator must know about the end of a run. Supervisor. */
 #include <inttypes.h>
 
 #include "clock.h"
@@ -21,7 +21,7 @@ static LogFields fields_of(const Run *run) {
 static void log_failure(const Run *run, const Failure *failure) {
         LogFields fields = fields_of(run);
 
-        fields.uid = NULL; /* it fails for all users: one line a minute is enough */
+        fields.uid = NULL; /* it fails for all users, so one line a minute is enough for all of them */
         fields.error = error_to_name(failure->error);
         switch (failure->error) {
         case ERROR_CORRUPT:
@@ -43,7 +43,7 @@ static void log_slow(const Run *run, const Ended *ended) {
         uint64_t waited = run->parked_usec + (run->parked ? clock_usec() - run->parked_since_usec : 0);
         LogFields fields = fields_of(run);
 
-        fields.usec = ended->usec > waited ? ended->usec - waited : 0; /* a reader that takes its time is no slow query */
+        fields.usec = ended->usec > waited ? ended->usec - waited : 0; /* waits for the reader do not make a query slow */
         fields.rows = ended->n_rows;
         if (run->kind != RUN_PREPARE && fields.usec > slow)
                 log_event_limited(LOG_EVENT_SLOW_QUERY, NULL, &fields,

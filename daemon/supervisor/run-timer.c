@@ -27,7 +27,7 @@ void run_timer_arm(Manager *m, uint64_t usec) {
                 set(&m->run_timer, usec);
 }
 
-/* Numbers of the runs whose deadline has passed: what happens to one may free others. */
+/* Collects numbers, not pointers, of the runs whose deadline has passed: handling one run may free others. */
 static GArray *due(const Manager *m, uint64_t now, uint64_t *ret_next) {
         GArray *numbers = g_array_new(FALSE, FALSE, sizeof(uint64_t));
         GHashTableIter i;
@@ -46,7 +46,8 @@ static GArray *due(const Manager *m, uint64_t now, uint64_t *ret_next) {
         return numbers;
 }
 
-/* The run of this number if its deadline still holds once its worker was heard: the answer may lie in the socket. */
+/* Returns the run of this number if its deadline still holds after its worker's messages were read: the answer may already
+ * be in the socket. */
 static Run *find_due(Manager *m, uint64_t number, uint64_t now) {
         Run *run = g_hash_table_lookup(m->runs, &number);
 

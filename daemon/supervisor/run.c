@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One thing that a worker is asked to do. Supervisor. */
+/* One job for a worker. Supervisor. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -18,11 +18,11 @@
 #include "waiting-call.h"
 #include "worker.h"
 
-#define RETELL_USEC UINT64_C(50000)  /* until a CANCEL that could not be sent is sent again */
+#define RETELL_USEC UINT64_C(50000)  /* until a CANCEL that could not be sent is tried again */
 #define CANCELS_UNSENT_MAX 20
 #define COMPILE_MARGIN_USEC UINT64_C(100000)
 
-/* ---- Birth and death ---- */
+/* ---- Creation and end ---- */
 
 static uint64_t smaller(uint64_t a, uint64_t b) {
         return a < b ? a : b;
@@ -37,13 +37,13 @@ static void set_limits(Run *run, const RunSpec *spec) {
         run->result_size_max = l.result_size_max;
 }
 
-/* Of what a worker is sent. */
+/* The size of the data that is sent to a worker. */
 static size_t job_size(const RunSpec *spec) {
         return g_bytes_get_size(spec->sql) + (spec->parameters ? spec->parameters->row_size : 0);
 }
 
 static size_t size_to_hold(const RunSpec *spec) {
-        /* A statement's SQL is held already. */
+        /* The SQL of a statement is counted already. */
         return spec->statement ? job_size(spec) - g_bytes_get_size(spec->sql) : job_size(spec);
 }
 
@@ -115,7 +115,7 @@ int run_new(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
         return 0;
 }
 
-/* What only a worker needs that has not started it yet. */
+/* Frees the data that only a worker needs which has not started the run yet. */
 static void drop_job(Run *run) {
         user_release(run->user, run->held_size);
         run->held_size = 0;
@@ -127,7 +127,7 @@ static void disarm(Run *run) {
         run->due_usec = UINT64_MAX;
 }
 
-/* Off the worker's side: queue, socket, process. */
+/* Removes the run from the worker's side: queue, socket, process. */
 static void detach(Run *run) {
         if (run->worker)
                 worker_remove_run(run->worker, run);
@@ -169,8 +169,8 @@ static void arm(Run *run, uint64_t usec) {
         run_timer_arm(run->manager, usec);
 }
 
-/* It has ended, and its reader takes its time: for as long as a statement may be idle, or a transaction be parked if the
- * client has left. */
+/* The run has ended and its reader is slow: waits as long as a statement may be idle, or as long as a transaction may be
+ * parked if the client has left. */
 static void arm_idle(Run *run) {
         const Limits l = quota_limits(run->user, run->database);
         uint64_t idle_usec = run->session ? l.statement_idle_usec : l.park_timeout_usec;
@@ -181,14 +181,14 @@ static void arm_idle(Run *run) {
                 arm(run, clock_usec() + idle_usec);
 }
 
-/* Its worker was told to end it, and has a second. */
+/* The worker was told to end the run, and has a second. */
 static void arm_end(Run *run) {
         grace_begin(&run->grace, run->worker, GRACE_USEC);
         arm(run, clock_usec() + GRACE_USEC);
 }
 
-/* A CANCEL that could not be sent, for lack of memory as a rule, is sent again: to kill the worker would cost others their
- * runs. */
+/* A CANCEL that could not be sent, usually for lack of memory, is sent again later. To kill the worker instead would cost
+ * the other runs on it. */
 static void tell_end(Run *run, ErrorNumber error, const char *sentence) {
         if (worker_cancel(run->worker, run->number, error, sentence) >= 0 || run->n_cancels_unsent == CANCELS_UNSENT_MAX) {
                 run->n_cancels_unsent = 0;
@@ -203,7 +203,7 @@ static void tell_cancel(Run *run) {
         tell_end(run, run->end.error, run->end.message);
 }
 
-/* That second has passed. */
+/* The second of arm_end() has passed. */
 static void kill_worker(Run *run, const char *why) {
         if (grace_goes_on(&run->grace, run->worker))
                 arm(run, clock_usec() + GRACE_USEC);
@@ -211,7 +211,7 @@ static void kill_worker(Run *run, const char *why) {
                 worker_kill(run->worker, why);
 }
 
-/* The reader will find end-of-file where rows should be. */
+/* Breaks the pipe, so that the reader finds end-of-file in place of rows. */
 static void let_go(Run *run) {
         if (run->pipe->write_fd < 0 && run->n_cancels_unsent == 0) {
                 kill_worker(run, "a run that was let go goes on");
@@ -221,8 +221,8 @@ static void let_go(Run *run) {
         tell_end(run, ERROR_PIPE_CLOSED, "The rest of the result was not read in time, or an administrator ended the run.");
 }
 
-/* To compile: PrepareTimeoutSec=. The worker says Busy after BusyTimeoutSec=, which is the same time by default: then Busy,
- * which says more, shall win. */
+/* The deadline of compiling: PrepareTimeoutSec=. The worker reports Busy after BusyTimeoutSec=, which has the same default.
+ * Busy says more, so the deadline is put off if both are close. */
 static uint64_t compile_until(const Run *run) {
         const Limits l = quota_limits(run->user, run->database);
         uint64_t prepare = l.prepare_timeout_usec, busy = l.busy_timeout_usec;
@@ -231,7 +231,7 @@ static uint64_t compile_until(const Run *run) {
         return clock_usec() + (close_by ? busy + COMPILE_MARGIN_USEC : prepare);
 }
 
-/* Whether that was the SQL's fault its CPU time tells. */
+/* The worker's CPU time tells slow SQL from a worker that got no CPU. */
 static const char *why_not_compiled(const Run *run) {
         return grace_is_starved(&run->grace, run->worker)
                        ? "Your worker process hardly ran while it should have compiled the SQL (PrepareTimeoutSec=): it is "
@@ -264,7 +264,7 @@ void run_on_timeout(Run *run) {
         case RUN_STARTED:
                 if (run->n_cancels_unsent > 0)
                         tell_cancel(run);
-                else if (run->end.error == ERROR_NONE) /* its worker knows that time, too */
+                else if (run->end.error == ERROR_NONE) /* the worker has the same deadline */
                         run_cancel(run, ERROR_TIMED_OUT,
                                    "The query ran past its time limit (RunTimeoutSec= or timeout-usec).");
                 else
@@ -315,7 +315,7 @@ static void fail_with_end(Run *run) {
         run_fail(run, &failure);
 }
 
-/* It ended, in whatever way: once. */
+/* Adds the run to the totals, once, however it ended. */
 static void count_result(const Run *run) {
         Manager *m = run->manager;
         Session *s = run->session;
@@ -341,12 +341,12 @@ void run_lost(Run *run) {
         if (run->pipe)
                 pipe_break(run->pipe);
         if (run->session && run->reader && !run->call && !run->reader->call)
-                run_is_over(run); /* nobody asks now: the next NextRows will find the broken pipe */
+                run_is_over(run); /* no call is waiting: the next NextRows will find the broken pipe */
         else
                 fail_with_end(run);
 }
 
-/* ---- On its way ---- */
+/* ---- From submission to start ---- */
 
 static void log_job(const Run *run) {
         size_t size;
@@ -359,7 +359,7 @@ static void log_job(const Run *run) {
 void run_submit(Run *run) {
         log_job(run);
         if (run->pipe) {
-                run->pipe->ended_by = NULL; /* who asks for more has found the last end */
+                run->pipe->ended_by = NULL; /* a client that asks for another run has read the end of the last */
                 pipe_grow_for_run(run->pipe);
         }
         arm(run, run->asked_usec + smaller(quota_limits(run->user, run->database).queue_timeout_usec,
@@ -405,8 +405,8 @@ int run_on_taken(Run *run, Worker *w) {
         return 0;
 }
 
-/* It was told to end, but the worker got it started before it looked. The method fails all the same, since the client does
- * not have the pipe; but for a Fetch, which has, and reads the ERROR there. */
+/* The run was told to end, but the worker started it before it read that. The method fails all the same, since the client
+ * does not have the pipe. A Fetch is different: its client has the pipe, and reads the ERROR there. */
 static void refuse_late(Run *run) {
         Failure failure = refusal_as_failure(&run->end);
 
@@ -416,7 +416,8 @@ static void refuse_late(Run *run) {
                 pipe_close_read_fd(run->pipe);
 }
 
-/* The client must not wait for what cannot be sent, nor the worker for a reader without a pipe. */
+/* The reply cannot be sent: answers with an error, so that the client does not wait, and ends the run, so that the worker
+ * does not wait for a reader that has no pipe. */
 static void refuse_without_reply(Run *run, int r) {
         static const char none_left[] = "The service has no descriptor left for your pipe; try again later.";
         static const char too_large[] = "The names of the columns do not fit a reply: name fewer columns, or shorter.";
@@ -429,7 +430,7 @@ static void refuse_without_reply(Run *run, int r) {
 }
 
 int run_on_started(Run *run, const Started *started) {
-        if (run->state == RUN_STARTED) /* it was tried again after SQLITE_BUSY */
+        if (run->state == RUN_STARTED) /* it was started again after SQLITE_BUSY */
                 return 0;
         if (run->state != RUN_TAKEN || (run->describe && !started->described))
                 return -EBADMSG;
@@ -473,12 +474,12 @@ int run_on_parked(Run *run, bool parked) {
 int run_on_filling(Run *run) {
         if (run->state != RUN_STARTED)
                 return run->state == RUN_ENDED ? 0 : -EBADMSG;
-        if (run->kind != RUN_ROWS) /* rows for D-Bus come in small pages */
+        if (run->kind != RUN_ROWS) /* pages of rows for D-Bus are small */
                 pipe_grow_for_filling(run->pipe);
         return 0;
 }
 
-/* ---- Its end ---- */
+/* ---- The end of a run ---- */
 
 void run_is_over(Run *run) {
         Statement *s = run->statement;
@@ -552,7 +553,7 @@ void run_cancel(Run *run, ErrorNumber error, const char *sentence) {
                 group_recall(run->group);
         switch (run->state) {
         case RUN_WAITING: fail_with_end(run); return;
-        case RUN_SENT: return; /* it is being taken: TAKEN will be answered with CANCEL */
+        case RUN_SENT: return; /* a worker is taking it: a CANCEL answers its TAKEN */
         case RUN_TAKEN:
         case RUN_STARTED: tell_cancel(run); return;
         case RUN_ENDED:
@@ -601,13 +602,14 @@ void run_reader_is_over(Run *run, bool ended) {
                 run_cancel(run, ERROR_CANCELLED, "Its reader has all the rows it wants.");
 }
 
-/* ---- Others' business ---- */
+/* ---- Calls from other modules ---- */
 
 int run_find(Manager *m, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal) {
         Run *run = g_hash_table_lookup(m->runs, &number);
 
         if (!run || run->kind == RUN_PREPARE || !run->session || strcmp(run->session->name, p->name) != 0 ||
-            strcmp(database_name(run->database), database_name(d)) != 0) /* by name: a reload may have changed the object */
+            strcmp(database_name(run->database), database_name(d)) != 0) /* compares names, because a reload may have made
+                                                                          * another object */
                 return refuse(refusal, ERROR_UNKNOWN_RUN,
                               "You have no run %" PRIu64 " on this database; it may have ended.", number);
         *ret = run;
@@ -623,7 +625,7 @@ static bool may_still_start(const Run *run) {
                       policy_verdict(m, p, now) == POLICY_YES);
 }
 
-/* Its client is answered at once, although a worker that has taken it may answer later. */
+/* Answers the client at once, although a worker that has taken the run may report later. */
 static void revoke_run(Run *run) {
         g_auto(Refusal) refusal = REFUSAL_INIT;
         const Database *now = manager_find_database(run->manager, database_name(run->database));

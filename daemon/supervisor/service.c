@@ -43,7 +43,7 @@ static int on_reload_signal(sd_event_source *s, const struct signalfd_siginfo *s
         return 0;
 }
 
-/* Before the bus: a service that is flooded with calls stops all the same. */
+/* Signals come before the bus, so that a service that is flooded with calls still stops. */
 static int add_signal(Manager *m, int signal, sd_event_signal_handler_t handler) {
         sd_event_source *s;
         int r = sd_event_add_signal(m->event, &s, signal, handler, m);
@@ -68,7 +68,7 @@ int service_watch_signals(Manager *m) {
         sigaddset(&set, SIGCHLD);
         if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 || sigaction(SIGPIPE, &ignore, NULL) < 0)
                 return -errno;
-        /* whoever started us may ignore it: then workers would be reaped before we hear how they ended */
+        /* the parent may have set it to be ignored; workers would then be reaped before we see how they ended */
         if (sigaction(SIGCHLD, &usual, NULL) < 0)
                 return -errno;
         int r = add_signal(m, SIGTERM, on_stop_signal);

@@ -8,7 +8,7 @@
 #include "quota.h"
 #include "statement.h"
 
-#define EXPIRED_AT_ONCE 64 /* before the loop gets its turn (I1) */
+#define EXPIRED_AT_ONCE 64 /* how many expire in one turn of the loop (I1) */
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata);
 
@@ -18,7 +18,7 @@ static int compare(const void *a, const void *b, void *userdata) {
         return x->expires_usec < y->expires_usec ? -1 : x->expires_usec > y->expires_usec;
 }
 
-/* Later than the first of them is no harm: the timer looks again. */
+/* If the first statement runs meanwhile, the timer fires too early, which does no harm: it is set again. */
 static void arm(Manager *m, uint64_t usec) {
         StatementExpiry *e = &m->statement_expiry;
         int r;

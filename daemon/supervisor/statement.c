@@ -24,9 +24,9 @@ int sql_check(User *u, const Database *d, const char *sql, size_t *ret_size, Ref
 
 char *sql_excerpt(GBytes *sql) {
         size_t size;
-        const char *text = g_bytes_get_data(sql, &size) ?: "", *end = text; /* GBytes has none for an empty one */
+        const char *text = g_bytes_get_data(sql, &size) ?: "", *end = text; /* GBytes returns NULL for empty SQL */
 
-        /* it came as a D-Bus string, so it is valid UTF-8 and can go out as one */
+        /* the SQL came as a D-Bus string, so it is valid UTF-8 and a part of it can be sent as a string */
         for (unsigned n = 0; n < SQL_EXCERPT_LENGTH && end < text + size; n++)
                 end = g_utf8_next_char(end);
         return g_strndup(text, (size_t) (end - text));

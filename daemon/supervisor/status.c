@@ -43,7 +43,7 @@ static void arm(Status *s, uint64_t usec) {
         (void) sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
 }
 
-/* Before the loop looks for events, and so after anything happened; it costs no turn of the loop. */
+/* Runs before the loop looks for events, so after each event; it costs no turn of the loop. */
 static int on_prepare(sd_event_source *source, void *userdata) {
         Manager *m = userdata;
         Status *s = &m->status;
@@ -58,7 +58,7 @@ static int on_prepare(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* on_prepare() follows it, and hangs on it: enabled, for never. */
+/* on_prepare() runs with this timer's source, which must stay enabled, even if it never fires. */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *m = userdata;
 
@@ -71,7 +71,7 @@ int status_start(Manager *m) {
 
         if (!getenv("NOTIFY_SOCKET"))
                 return 0;
-        int r = sd_event_add_time(m->event, &s->timer, CLOCK_MONOTONIC, 0, 0, on_timer, m); /* once now */
+        int r = sd_event_add_time(m->event, &s->timer, CLOCK_MONOTONIC, 0, 0, on_timer, m); /* fires once now */
         if (r < 0)
                 return r;
         return sd_event_source_set_prepare(s->timer, on_prepare);

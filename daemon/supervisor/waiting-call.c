@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Calls without what came with them. Supervisor. */
+/* Stand-ins for calls, without the data that came with them. Supervisor. */
 #include <string.h>
 
 #include "sd-autoptr.h"
 #include "waiting-call.h"
 
-/* A value in a message, beside the bytes of a string: at most 8, as many to align it, a variant's type before it. */
+/* The size of a value in a message without the bytes of a string: at most 8 bytes, 8 more for alignment, and a variant's
+ * signature. */
 #define VALUE_SIZE ((size_t) 32)
 
 static int begin(sd_bus_message *call, sd_bus_message **ret) {
@@ -30,7 +31,7 @@ static int begin(sd_bus_message *call, sd_bus_message **ret) {
         return 0;
 }
 
-/* It is never sent: replies take the cookie from here. */
+/* Seals the stand-in with the cookie of the call, because replies take it from there. The stand-in is never sent. */
 static int end(sd_bus_message *m, sd_bus_message *call) {
         uint64_t cookie;
         int r = sd_bus_message_get_cookie(call, &cookie);
@@ -50,7 +51,7 @@ int waiting_call_new(sd_bus_message *call, sd_bus_message **ret) {
         return 0;
 }
 
-/* Adds what the rest of the container, or of the body, needs; sd-bus tells nobody. */
+/* Adds the size of the rest of the container, or of the body. sd-bus does not tell it. */
 static int measure(sd_bus_message *m, size_t size_max, size_t *size, Refusal *refusal) {
         const char *contents;
         char type;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The channels that a worker has. Supervisor. */
+/* The channels of a worker. Supervisor. */
 #include <errno.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@
 
 static int on_watch(sd_event_source *s, uint64_t usec, void *userdata);
 
-/* ---- Whether it is there ---- */
+/* ---- Is the worker responsive? ---- */
 
 uint64_t worker_ping(Worker *w) {
         if (w->control_fd < 0)
@@ -30,7 +30,7 @@ uint64_t worker_ping(Worker *w) {
                 w->ping_usec = clock_usec();
                 grace_begin(&w->grace, w, GIVE_UP_USEC);
         }
-        /* a full socket is no answer either */
+        /* if the socket is full, the worker owes an answer all the same */
         w->ping_sent = message_send(w->control_fd, &(Message) { .kind = MESSAGE_PING, .number = w->ping_number }, -1) >= 0;
         return w->ping_number;
 }
@@ -64,7 +64,7 @@ void worker_is_not_stuck(Worker *w) {
 }
 
 bool worker_is_stuck(const Worker *w) {
-        /* one that has said nothing yet is starting */
+        /* a worker that has not sent a message yet is starting */
         return clock_usec() < w->stuck_until_usec || (w->spoke && worker_is_deaf(w, DEAF_USEC));
 }
 
@@ -98,7 +98,7 @@ uint64_t worker_used_usec(const Worker *w) {
         return usec;
 }
 
-/* ---- Whose it is ---- */
+/* ---- Which worker has a channel ---- */
 
 static void watch(Worker *w) {
         int r;
@@ -146,8 +146,8 @@ void worker_doom_channels(Worker *w) {
 
 /* ---- Time ---- */
 
-/* Their clients wait for a worker that hears nothing. The one whose run it is has been read, as a rule, and has a
- * deadline. */
+/* Gives up the channels with unread requests of a worker that does not read its sockets, so that their clients need not
+ * wait. The channel whose run holds the worker up has usually no unread request, and a deadline. */
 static void give_up_unheard(Worker *w) {
         if (w->runs.length + w->channels.length < 2)
                 return;
@@ -167,7 +167,7 @@ static void check_idle(Worker *w) {
         }
 }
 
-/* It had time, and CPU, to look at its sockets. */
+/* True if the worker does not read its sockets although it had the time and the CPU for it. */
 static bool hears_nothing(Worker *w) {
         return worker_is_deaf(w, GIVE_UP_USEC) && !grace_goes_on(&w->grace, w);
 }
@@ -180,7 +180,7 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
                 watch(w);
                 return 0;
         }
-        worker_process(w); /* the answer may lie in the socket */
+        worker_process(w); /* the answer may already be in the socket */
         if (w->control_fd < 0)
                 return 0;
         if (!hears_nothing(w))
@@ -190,7 +190,7 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
                 return 0;
         } else
                 give_up_unheard(w);
-        if (w->outdated) /* it has what had no other place: once nothing runs they get one */
+        if (w->outdated) /* it was kept for channels that had no other place; they get one once nothing runs on them */
                 (void) worker_end_unless_busy(w);
         (void) worker_ping(w);
         if (w->channels.head)
@@ -198,7 +198,7 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* ---- What it says ---- */
+/* ---- Messages from the worker ---- */
 
 int worker_channels_dispatch(Worker *w, const Message *m, uint64_t number) {
         w->spoke = true;
@@ -208,7 +208,7 @@ int worker_channels_dispatch(Worker *w, const Message *m, uint64_t number) {
         Channel *c = g_hash_table_lookup(w->manager->channels, &number);
         if (!c || c->worker != w)
                 return -EBADMSG;
-        /* a run needs a worker */
+        /* a channel with a run under way needs its worker */
         if (m->kind == MESSAGE_CHANNEL_RESTED && m->channel_end.progress.running)
                 return -EBADMSG;
         if (m->kind != MESSAGE_CHANNEL_PROGRESS && m->channel_end.unread.size > unread_size_max(c->page_size))

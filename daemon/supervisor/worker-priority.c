@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Whose computing may wait. Supervisor. */
+/* Lowers the priority of workers that compute for long. Supervisor. */
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -15,7 +15,7 @@
 #define LOOK_ACCURACY_USEC UINT64_C(50000)
 #define BUSY_USEC UINT64_C(500000)
 #define N_RESTS 4
-#define REST_SHARE 10 /* who uses less than one part in so many of a processor rests */
+#define REST_SHARE 10 /* a worker that uses less than 1/REST_SHARE of a processor rests */
 #define NICE 10
 #define NICE_MAX 19
 
@@ -31,7 +31,7 @@ uint64_t worker_cpu_usec(const Worker *w) {
 static void lower_priority(Worker *w) {
         int nice = MIN(w->manager->priorities.nice + NICE, NICE_MAX);
 
-        w->priority.lowered = true; /* also where it cannot be: it is not tried again and again */
+        w->priority.lowered = true; /* also set if it fails, so that it is not tried again and again */
         if (setpriority(PRIO_PROCESS, (id_t) w->pid, nice) < 0)
                 log_debug("The priority of worker %i cannot be lowered: %s", (int) w->pid, g_strerror(errno));
 }
@@ -47,7 +47,7 @@ void worker_priority_inherit(Worker *w) {
         worker_priority_watch(w->manager);
 }
 
-/* Its channels go on elsewhere where it has to end. */
+/* If the worker has to end, its channels move to other workers. */
 static void restore_priority(Worker *w) {
         if (setpriority(PRIO_PROCESS, (id_t) w->pid, w->manager->priorities.nice) >= 0)
                 w->priority = (WorkerPriority) { .cpu_usec = w->priority.cpu_usec };
@@ -60,7 +60,7 @@ static void look_at(Worker *w, uint64_t elapsed_usec) {
         uint64_t cpu_usec = worker_cpu_usec(w), used_usec = cpu_usec - MIN(p->cpu_usec, cpu_usec);
 
         p->cpu_usec = cpu_usec;
-        /* who wants a processor and gets none does not rest */
+        /* a worker that wants a processor and gets none does not rest */
         if (used_usec < elapsed_usec / REST_SHARE && worker_n_runnable(w) == 0) {
                 p->busy_usec = 0;
                 p->n_rests++;
@@ -71,7 +71,7 @@ static void look_at(Worker *w, uint64_t elapsed_usec) {
         if (!p->lowered && p->busy_usec >= BUSY_USEC)
                 lower_priority(w);
         else if (p->lowered && p->n_rests >= N_RESTS && !computed_just_now(w->group->user))
-                restore_priority(w); /* earlier, one that ends would only make place for one that inherits */
+                restore_priority(w); /* if it ended earlier, its successor would only inherit the lower priority */
         if (p->lowered && p->n_rests == 0)
                 w->group->user->computed_usec = clock_usec();
 }
@@ -96,7 +96,8 @@ static int on_look(sd_event_source *s, uint64_t usec, void *userdata) {
         for (GList *i = m->workers.head; i; i = i->next) {
                 Worker *w = i->data;
 
-                if (w->control_fd < 0 || w->killed) /* one that only was told to end may compute for long */
+                if (w->control_fd < 0 || w->killed) /* a worker that was told to end, but not killed, may still compute for
+                                                     * long */
                         continue;
                 look_at(w, elapsed_usec);
                 on |= !worker_is_idle(w) || w->priority.lowered;

@@ -27,7 +27,7 @@ void worker_program_open(WorkerProgram *p, const char *path) {
         if (access(p->proc_path, F_OK) == 0)
                 p->path = p->proc_path;
         else
-                worker_program_close(p); /* no /proc here */
+                worker_program_close(p); /* /proc is not available */
 }
 
 void worker_program_close(WorkerProgram *p) {

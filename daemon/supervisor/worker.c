@@ -19,15 +19,16 @@
 #include "worker.h"
 #include "worker-channels.h"
 
-/* What a turn of the loop hears of one worker, and what of one that died: a large message costs milliseconds (I1). */
+/* How much is read from one worker in a turn of the loop, and from a worker that died: a large message costs milliseconds
+ * (I1). */
 #define MESSAGES_AT_ONCE 64
 #define MESSAGE_BYTES_AT_ONCE ((size_t) 1024 * 1024)
 #define LAST_WORDS_SIZE_MAX (2 * MESSAGE_MEMFD_SIZE_MAX)
 #define SOCKET_BUFFER_SIZE (256 * 1024)
-#define DRAIN_USEC UINT64_C(20000) /* until the last bytes for a slow reader come to us */
-#define JOB_COMES_USEC UINT64_C(20000) /* until an idle worker for which a job waits is looked at again */
-#define KILLED_USEC UINT64_C(2000000) /* for a killed worker to die */
-#define EXIT_USEC UINT64_C(5000000) /* to answer what is under way on channels (4 s at most), and end */
+#define DRAIN_USEC UINT64_C(20000) /* until the worker hands over the last bytes for a slow reader */
+#define JOB_COMES_USEC UINT64_C(20000) /* until an idle worker is checked again while a job waits */
+#define KILLED_USEC UINT64_C(2000000) /* the time in which a killed worker should die */
+#define EXIT_USEC UINT64_C(5000000) /* for a worker to answer the requests under way on channels (4 s at most), and to end */
 #define GIVE_WAY_USEC (WORKER_TURN_USEC + EXIT_USEC)
 
 /* ---- Start ---- */
@@ -113,7 +114,7 @@ static int add_sources(Worker *w) {
         return r;
 }
 
-/* The socket pair: ours non-blocking; theirs is passed, and closed here. */
+/* Makes the socket pair. Our end is non-blocking; the worker's end is passed to it, and closed here. */
 static int start_process(Worker *w) {
         int fds[2], size = SOCKET_BUFFER_SIZE;
 
@@ -123,7 +124,7 @@ static int start_process(Worker *w) {
         int theirs = high_descriptor(fds[1]);
         if (theirs < 0)
                 return theirs;
-        (void) setsockopt(w->control_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size); /* less is only slower */
+        (void) setsockopt(w->control_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size); /* a smaller buffer is only slower */
         (void) setsockopt(theirs, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
         int r = spawn_process(w->manager, w->group->workers_fd, theirs, &w->pid);
         close(theirs);
@@ -151,7 +152,7 @@ int worker_new(Group *g) {
         int r = start_process(w);
         if (r >= 0)
                 r = send_setup(w);
-        if (r >= 0 || r == -EPIPE) /* it ended already: on_process_exit() counts that */
+        if (r >= 0 || r == -EPIPE) /* on EPIPE it has ended already, which on_process_exit() handles */
                 r = add_sources(w);
         if (r < 0) {
                 worker_free(w);
@@ -184,7 +185,7 @@ bool worker_is_idle(const Worker *w) {
         return !w->runs.head && !w->channels.head;
 }
 
-/* A job that lies in the socket could be taken by it just now. */
+/* True if the worker may be taking a job from the socket at this moment. */
 static bool may_have_job(const Worker *w) {
         return w->runs.head || w->group->sent.head || w->group->waiting.head;
 }
@@ -194,7 +195,7 @@ void worker_on_work_over(Worker *w) {
                 manager_offer_places(w->manager);
         if (!worker_is_idle(w) || w->control_fd < 0)
                 return;
-        w->idle_usec = clock_usec(); /* the timer looks at it when it fires: no query sets it */
+        w->idle_usec = clock_usec(); /* the timer checks this when it fires, so no query has to set the timer */
         if (w->ending)
                 watch_idle(w, w->idle_usec + EXIT_USEC);
         else if (w->manager->stopping || (w->outdated && !may_have_job(w)))
@@ -217,7 +218,7 @@ bool worker_takes_job(const Worker *w) {
 
 int worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sentence) {
         if (w->control_fd < 0)
-                return 0; /* what it had ends with it */
+                return 0; /* its runs and channels end with it */
         return message_send(w->control_fd, &(Message) {
                 .kind = MESSAGE_CANCEL,
                 .cancel = { .number = number, .error = error, .message = sentence },
@@ -231,7 +232,7 @@ static void tell_to_end(Worker *w, const Message *m, uint64_t usec) {
 
         w->ending = true;
         w->may_stay = m->kind == MESSAGE_GIVE_WAY;
-        if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* who has ended already need not be told */
+        if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* a worker that has ended already need not be told */
                 worker_kill(w, "it does not read its control socket");
         else
                 watch_idle(w, clock_usec() + usec);
@@ -242,8 +243,8 @@ void worker_end(Worker *w) {
                 tell_to_end(w, &(Message) { .kind = MESSAGE_EXIT }, EXIT_USEC);
 }
 
-/* One that sits in what cannot be interrupted answers when that is over. One that a reload outdated begins nothing more, for
- * it has the limits of before. */
+/* A worker inside a call that cannot be interrupted answers after that call. A worker that a reload outdated begins nothing
+ * more, because it has the old limits. */
 static void give_way(Worker *w) {
         const Limits l = quota_limits(w->group->user, w->group->database);
 
@@ -261,7 +262,7 @@ bool worker_end_unless_busy(Worker *w) {
         return true;
 }
 
-/* What runs there goes on, and is the last. */
+/* The runs under way go on, but no more are begun. */
 static void retire(Worker *w) {
         worker_doom_channels(w);
         if (!w->retired && quota_worker_bound(w->group->user, w->group->database) == WORKER_BOUND_NONE)
@@ -277,7 +278,7 @@ void worker_outdate(Worker *w) {
 static int on_stay(Worker *w) {
         if (!w->ending)
                 return -EBADMSG;
-        if (!w->may_stay) /* it was told to end for good since */
+        if (!w->may_stay) /* meanwhile it was told to end in any case */
                 return 0;
         w->ending = w->may_stay = false;
         if (w->outdated)
@@ -307,12 +308,12 @@ static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
                 watch_idle(w, w->idle_usec + wait_usec);
         else if (may_end(w))
                 worker_end(w);
-        else /* never at once, also with WorkerIdleSec=0: the timer would keep the loop from sending the job that waits */
+        else /* not at once, even with WorkerIdleSec=0: the timer would keep the loop from sending the waiting job */
                 watch_idle(w, now + MAX(wait_usec, JOB_COMES_USEC));
         return 0;
 }
 
-/* The user with more workers gives one up, and of these the one that has not been used for longer. */
+/* The user with more workers gives one up; of one user's workers, the one that has not been used for longer. */
 static bool goes_before(const Worker *a, const Worker *b) {
         uint64_t n_a = a->group->user->n_workers, n_b = b->group->user->n_workers;
 
@@ -359,12 +360,12 @@ void worker_kill(Worker *w, const char *why) {
         watch_idle(w, clock_usec() + KILLED_USEC);
 }
 
-/* What it took, and did not finish. */
+/* Ends the runs that the worker took and did not finish. */
 static void lose_runs(Worker *w) {
         while (w->runs.head) {
                 Run *run = w->runs.head->data;
 
-                /* EXIT crossed the job on its way: nothing of it has happened. */
+                /* EXIT crossed the job on its way: the worker has not begun it. */
                 if (w->ending && !w->killed && run->state == RUN_TAKEN && run->end.error == ERROR_NONE)
                         run_put_back(run);
                 else
@@ -372,7 +373,7 @@ static void lose_runs(Worker *w) {
         }
 }
 
-/* It is dead, or as good as. Once. */
+/* The worker is dead, or must be treated as dead. Called once. */
 static void worker_gone(Worker *w) {
         bool early = !w->spoke && !w->ending;
 
@@ -380,7 +381,7 @@ static void worker_gone(Worker *w) {
                 return;
         w->io = sd_event_source_disable_unref(w->io);
         w->watch = sd_event_source_disable_unref(w->watch);
-        watch_idle(w, clock_usec() + KILLED_USEC); /* to be reaped */
+        watch_idle(w, clock_usec() + KILLED_USEC); /* until it is reaped */
         close(w->control_fd);
         w->control_fd = -1;
         lose_runs(w);
@@ -388,7 +389,7 @@ static void worker_gone(Worker *w) {
         group_on_worker_gone(w->group, early);
 }
 
-/* A worker that was killed and waits in the kernel, perhaps for hours: nobody else waits for it. Once. */
+/* A killed worker waits in the kernel, perhaps for hours: other users must not wait for it. Called once. */
 static void give_up_killed(Worker *w) {
         Manager *m = w->manager;
         const Limits l = quota_limits(w->group->user, w->group->database);
@@ -427,7 +428,7 @@ void worker_free(Worker *w) {
         g_queue_unlink(&g->workers, &w->group_link);
         g_queue_unlink(&w->manager->workers, &w->manager_link);
         quota_count_worker(g->user, g->database, -1);
-        if (w->undead) { /* it was taken off these already */
+        if (w->undead) { /* give_up_killed() has subtracted it from these already */
                 g->database->n_workers++;
                 w->manager->n_undead--;
         }
@@ -435,8 +436,9 @@ void worker_free(Worker *w) {
         (void) group_unref(g);
 }
 
-/* The end of a run is told before its last byte is written. If that was the last thing it said, and it did not end by
- * itself, or if it lied, the byte may be missing: whoever waits for it shall find the end of the file. */
+/* A worker reports the end of a run before it writes the last byte. If that report was its last message and the worker did
+ * not exit regularly, or if it sent an invalid message, the byte may be missing. Then the pipe is broken, so that a reader
+ * that waits for the byte finds the end of the file. */
 static void break_unsure_pipes(const Worker *w, bool ended_well) {
         for (GList *i = w->group->user->pipes.head, *next; i; i = next) {
                 Pipe *p = i->data;
@@ -480,16 +482,17 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
         else
                 log_event_limited(LOG_EVENT_WORKER_LOST, NULL, &fields, "Worker %i %s %i.", (int) w->pid, how,
                                   si->si_status);
-        w->pid = 0; /* reaped when this returns */
+        w->pid = 0; /* the process is reaped when this function returns */
         break_unsure_pipes(w, w->ending && si->si_code == CLD_EXITED && si->si_status == 0);
         worker_gone(w);
         worker_free(w);
-        manager_on_worker_gone(m); /* first: its own group may want the place back that it gave to another */
+        manager_on_worker_gone(m); /* first, since this worker's own group may want back a place that it gave to another
+                                    * group */
         group_staff(g);
         return 0;
 }
 
-/* ---- What it says ---- */
+/* ---- Messages from the worker ---- */
 
 static uint64_t message_number(const Message *m) {
         switch (m->kind) {
@@ -516,7 +519,7 @@ static uint64_t message_number(const Message *m) {
         case MESSAGE_GIVE_WAY:
         case MESSAGE_STAY: break;
         }
-        return 0; /* nothing has it */
+        return 0; /* no run or channel has this number */
 }
 
 static bool is_about_channels(const Message *m) {
@@ -543,7 +546,7 @@ static int dispatch(Worker *w, const Message *m) {
         }
         if (run->worker != w)
                 return -EBADMSG;
-        if (m->kind != MESSAGE_PROGRESS) /* which comes from inside a step, too */
+        if (m->kind != MESSAGE_PROGRESS) /* PROGRESS is also sent from inside a step */
                 worker_is_not_stuck(w);
         switch (m->kind) {
         case MESSAGE_STARTED: return run_on_started(run, &m->started);
@@ -562,7 +565,7 @@ static void distrust(Worker *w, const char *why) {
         worker_kill(w, why);
 }
 
-/* One message, whose size is taken off `budget`. 1: there may be more; 0: not now. */
+/* Reads one message and subtracts its size from `budget`. 1: there may be more; 0: there is nothing to read now. */
 static int receive(Worker *w, size_t *budget) {
         ReceivedMessage m = RECEIVED_MESSAGE_INIT;
         int r = message_receive(w->control_fd, &m);
@@ -570,7 +573,7 @@ static int receive(Worker *w, size_t *budget) {
         if (r == -EAGAIN)
                 return 0;
         if (r == 0) {
-                /* Without its control socket it is of no use; on_process_exit() reaps it. */
+                /* Without its control socket the worker is useless. on_process_exit() reaps it. */
                 if (w->pid > 0)
                         (void) kill(w->pid, SIGKILL);
                 worker_gone(w);
@@ -598,7 +601,7 @@ void worker_process(Worker *w) {
         size_t budget = MESSAGE_BYTES_AT_ONCE;
 
         for (int i = 0; i < MESSAGES_AT_ONCE && budget > 0 && w->control_fd >= 0 && !w->distrusted; i++)
-                /* who has nothing to do has nothing to say: no look in vain */
+                /* an idle worker sends nothing, so skip the read */
                 if (receive(w, &budget) <= 0 || worker_is_idle(w))
                         return;
 }
