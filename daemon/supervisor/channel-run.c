@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the supervisor knows about the runs on a channel. Supervisor. */
+/* The supervisor's knowledge of the runs on a channel. Supervisor. */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the supervisor knows about the runs on a channel. Supervisor.
+ * The supervisor's knowledge of the runs on a channel. Supervisor.
  *
  * The worker reports at most twice a second, and this is the only source. Sums are exact. Which run is under way, since
  * when, and if it was slow, is known only for runs that last.

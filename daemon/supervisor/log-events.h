@@ -18,7 +18,7 @@
         X(NAME_TAKEN_BACK, "24b9b3fadb974754b1752f591bc7f5cf", LOG_INFO)                                              \
         X(NAME_LOST, "31e481ac956349baa33fff6184d28218", LOG_NOTICE)                                                  \
         X(BUS_LOST, "d0bbdfb8904f417cabf3e1dbbdb208ae", LOG_ERR)                                                      \
-        /* What the administrator wrote. */                                                                           \
+        /* The configuration. */                                                                                      \
         X(CONFIGURATION_BROKEN, "21f51ab058f94beeaf9d44f4308a7e3c", LOG_ERR)                                          \
         X(CONFIGURATION_WARNING, "8de85093856b49d8ad01939bceeb4e70", LOG_WARNING)                                     \
         /* Databases. */                                                                                              \

@@ -39,7 +39,7 @@ typedef struct PipeBudget {
         uint64_t n_holders; /* accounts that hold pages */
 } PipeBudget;
 
-/* What one pipe counts for. */
+/* The pages of one pipe, as they are counted. */
 typedef struct PipeShare {
         uint64_t pages;   /* its size */
         uint64_t granted; /* the size that we gave it; its reader may have made it larger */

@@ -45,7 +45,7 @@ void worker_is_not_stuck(Worker *w);
 /* True if new channels are better placed at another worker. */
 bool worker_is_stuck(const Worker *w);
 
-/* True if something other than `c` may run in the worker. What lasts is known; for the rest, it may belong to any of its
+/* True if something other than `c` may run in the worker. A run that lasts is known; a shorter one may belong to any of its
  * channels. */
 bool worker_is_held_up_by_others(const Worker *w, const Channel *c);
 
