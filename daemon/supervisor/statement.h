@@ -45,8 +45,7 @@ int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, 
 Statement *statement_free(Statement *s);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Statement, statement_free)
 
-/* Finds the peer's own statement on `database`, READY or LOST. All other numbers are UNKNOWN_STATEMENT, for whatever
- * reason. */
+/* Finds the peer's own statement on `database`, READY or LOST. Every other number is UNKNOWN_STATEMENT. */
 int statement_find(Manager *m, const Peer *p, const Database *d, uint64_t number, Statement **ret, Refusal *refusal);
 
 /* The statement that uses the pipe; NULL: none, or none any more. */
