@@ -250,8 +250,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
                 if (clock_usec() >= expires(c))
                         channel_close(c);
                 break;
-        case CHANNEL_WAITING: channel_close(c); break; /* a call over the bus will tell its client that the service is
-                                                        * Busy */
+        case CHANNEL_WAITING: channel_close(c); break; /* a call over the bus tells its client Busy */
         case CHANNEL_AT_WORKER: on_time_at_worker(c); break;
         case CHANNEL_CLOSING: on_close_timeout(c); break;
         }
@@ -328,8 +327,7 @@ static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
                 return 0;
         }
         if ((revents & (EPOLLHUP | EPOLLERR)) || is_at_end(c)) {
-                (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF); /* the condition persists, so the source would fire
-                                                                          * again and again */
+                (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF); /* it would fire again and again */
                 channel_close(c);
         } else if (c->state == CHANNEL_RESTING)
                 wait_for_worker(c);

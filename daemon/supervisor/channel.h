@@ -67,8 +67,7 @@ typedef struct Channel {
         ChannelState state;
         int fd;                     /* our descriptor of the worker's end */
         uint32_t page_size;
-        GBytes *kept;               /* RESTING, WAITING: the state that its worker gave back; NULL: no worker has had it
-                                     * yet */
+        GBytes *kept;               /* RESTING, WAITING: what its worker gave back; NULL: it has had no worker yet */
         struct Unread *unread;      /* DRAINING: answers that its client has not read; owned */
         bool waits_after;           /* DRAINING: a request waits until they are read */
         bool ends_after;            /* DRAINING: the channel closes after they are read */
@@ -79,8 +78,7 @@ typedef struct Channel {
         uint64_t opened_usec, used_usec;
         uint64_t waits_usec;        /* since when a request waits for a worker that has time for it; 0: no request waits */
         uint64_t cancelled_usec;    /* 0: not cancelled */
-        uint64_t answer_usec;       /* how long a run may take by the limits at the hand-over, including the time to read its
-                                     * answer */
+        uint64_t answer_usec;       /* time for a run and for reading its answer, by the limits at the hand-over */
         uint64_t leaves_usec;       /* doomed: when it closes, even without an answer */
         uint64_t n_runs, n_rows, n_bytes;
         uint32_t n_statements;

@@ -13,8 +13,7 @@ int child_source_add(sd_event *event, sd_event_source **ret, pid_t pid, sd_event
         int r = sd_event_add_child(event, &source, pid, WEXITED, handler, userdata);
 
         if (r >= 0)
-                r = sd_event_source_set_enabled(source, SD_EVENT_OFF); /* and on again, which makes the entry in epoll
-                                                                        * level-triggered */
+                r = sd_event_source_set_enabled(source, SD_EVENT_OFF); /* off and on: makes epoll level-triggered */
         if (r >= 0)
                 r = sd_event_source_set_enabled(source, SD_EVENT_ON);
         if (r < 0) {

@@ -17,8 +17,7 @@
 #include "worker.h"
 
 #define SIBLING_USEC UINT64_C(20000)         /* a job that was not taken for so long needs another worker */
-#define STARVED_USEC UINT64_C(250000)        /* if a worker does not give up its place, the next one is asked after this
-                                              * time */
+#define STARVED_USEC UINT64_C(250000)        /* then another worker is asked for its place */
 #define STARTING_USEC UINT64_C(1000000)      /* a new worker is expected to take a job within this time */
 #define EARLY_DEATHS_MAX 3u
 #define SOCKET_BUFFER_SIZE (1024 * 1024)

@@ -111,8 +111,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         if (m->idle.state != IDLE_SERVING)
                 renew_patience(m);
         else if (manager_is_busy(m))
-                arm(&m->idle, clock_usec() + m->config->service.idle_exit_usec); /* while something goes on, exit no sooner
-                                                                                  * than after another full wait */
+                arm(&m->idle, clock_usec() + m->config->service.idle_exit_usec); /* busy: wait for the full time again */
         else if (clock_usec() >= exit_usec(m))
                 release(m);
         else

@@ -41,8 +41,7 @@ typedef struct Idle {
         IdleState state;
         bool was_busy;
         uint64_t since_usec;            /* when a method was last called, or something was last held */
-        sd_event_source *timer;         /* SERVING: until IdleExitSec= has passed; else: to extend the service manager's
-                                         * timeout */
+        sd_event_source *timer;         /* SERVING: for IdleExitSec=; else: to extend the service manager's timeout */
         sd_event_source *quiet;         /* LINGERING, NAMELESS: fires once nothing is held */
         sd_bus_slot *call;              /* of ReleaseName or RequestName */
 } Idle;

@@ -154,8 +154,7 @@ static void on_reloaded(Manager *manager, int r, void *userdata) {
         else
                 r = reply_reload(call, manager);
         if (r < 0)
-                (void) bus_error_reply_refusal(call, r, &refusal); /* this fails if the caller is gone, which does not
-                                                                    * matter */
+                (void) bus_error_reply_refusal(call, r, &refusal); /* the caller may have left */
 }
 
 static int reload_now(sd_bus_message *m, Manager *manager, uint64_t number, Refusal *refusal) {

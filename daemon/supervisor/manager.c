@@ -153,8 +153,7 @@ int manager_new(BusType type, char **config_directories, Manager **ret) {
         r = sd_event_new(&m->event);
         if (r < 0)
                 return r;
-        r = sd_event_set_watchdog(m->event, true); /* if the service manager has a watchdog that checks that the loop
-                                                    * turns */
+        r = sd_event_set_watchdog(m->event, true); /* does nothing if the service manager set no watchdog */
         if (r < 0)
                 return r;
         r = run_timer_start(m);

@@ -100,8 +100,7 @@ static int ask_driver(Manager *m, const char *name, Peer *p) {
         r = sd_bus_call(m->bus, call, PEER_CREDENTIALS_USEC, NULL, &reply);
         if (r < 0)
                 return r;
-        return parse_credentials(reply, p) < 0 ? -EBADMSG : 0; /* an errno of sd-bus's own parser could be mistaken for "the
-                                                                * peer has left" */
+        return parse_credentials(reply, p) < 0 ? -EBADMSG : 0; /* sd-bus's own errno could mean "the peer left" */
 }
 
 /* While ask_driver() waits, sd-bus reads messages that arrive before the reply. Its own timer dispatches them, but that
@@ -111,8 +110,7 @@ void peer_serve_read_ahead(Manager *m) {
         uint64_t n_queued = 0;
 
         if (sd_bus_get_n_queued_read(m->bus, &n_queued) >= 0 && n_queued > 0)
-                (void) sd_event_source_set_enabled(m->read_ahead, SD_EVENT_ONESHOT); /* if this fails, sd-bus still
-                                                                                      * dispatches them, but later */
+                (void) sd_event_source_set_enabled(m->read_ahead, SD_EVENT_ONESHOT); /* if that fails: dispatched later */
 }
 
 static int on_read_ahead(sd_event_source *s, void *userdata) {

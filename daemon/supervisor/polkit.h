@@ -63,8 +63,7 @@ typedef struct PolkitReply {
         PolkitAnswer answer;
         bool interactive;
         bool announce;          /* as given to polkit_ask() */
-        bool outdated;          /* the kept answers were forgotten while this one was on its way: it holds only for this
-                                 * moment */
+        bool outdated;          /* the kept answers were forgotten meanwhile: this one is not kept either */
 } PolkitReply;
 
 /* Asks about `database` (NULL: org.sqlipc1.manage) without interaction, unless the same question is under way. `announce` is

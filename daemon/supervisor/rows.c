@@ -78,8 +78,7 @@ static int append_column(Reply *reply, Bytes name, Bytes declared) {
                 r = sd_bus_message_open_container(m, 'a', "{sv}");
         if (r >= 0 && !name_clean)
                 r = append_original(reply, "name-bytes", name);
-        if (r >= 0 && (!declared_clean || (declared.data && declared.size == 0))) /* without the entry, an empty type would
-                                                                                   * look like no type */
+        if (r >= 0 && (!declared_clean || (declared.data && declared.size == 0))) /* without it, "" would mean no type */
                 r = append_original(reply, "declared-type-bytes", declared);
         for (int i = 0; i < 2 && r >= 0; i++)
                 r = sd_bus_message_close_container(m);

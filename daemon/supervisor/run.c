@@ -608,8 +608,7 @@ int run_find(Manager *m, const Peer *p, const Database *d, uint64_t number, Run 
         Run *run = g_hash_table_lookup(m->runs, &number);
 
         if (!run || run->kind == RUN_PREPARE || !run->session || strcmp(run->session->name, p->name) != 0 ||
-            strcmp(database_name(run->database), database_name(d)) != 0) /* compares names, because a reload may have made
-                                                                          * another object */
+            strcmp(database_name(run->database), database_name(d)) != 0) /* by name: a reload makes new objects */
                 return refuse(refusal, ERROR_UNKNOWN_RUN,
                               "You have no run %" PRIu64 " on this database; it may have ended.", number);
         *ret = run;

@@ -68,8 +68,7 @@ struct Run {
         RunState state;
         bool queued;            /* it is in one of the group's queues, by group_link */
         bool parked;
-        bool missing;           /* SENT, but not in the job socket: a worker is taking it, or a worker that died had taken
-                                 * it */
+        bool missing;           /* SENT, but not in the job socket: a worker is taking it, or took it and died */
 
         sd_bus_message *call;   /* the method to answer, owned; NULL: answered */
         RunStartedFunc on_started;
@@ -131,7 +130,8 @@ void run_cancel_for_all(Run *run, const char *sentence);
 /* No bytes of a run that ended are left to be written: frees it, unless its RowReader has not read to the end. */
 void run_is_over(Run *run);
 
-/* The client has left the bus, or the run's session ends: answers a waiting method and cancels the run. */
+/* The client has left the bus or gives the run up: removes the run from its session, answers a waiting method and cancels
+ * the run. */
 void run_abandon(Run *run, ErrorNumber error, const char *sentence);
 
 /* ---- Messages from a worker; -EBADMSG: the worker may not send this now. ---- */

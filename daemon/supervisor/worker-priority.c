@@ -96,8 +96,7 @@ static int on_look(sd_event_source *s, uint64_t usec, void *userdata) {
         for (GList *i = m->workers.head; i; i = i->next) {
                 Worker *w = i->data;
 
-                if (w->control_fd < 0 || w->killed) /* a worker that was told to end, but not killed, may still compute for
-                                                     * long */
+                if (w->control_fd < 0 || w->killed) /* a worker that ends may still compute for long */
                         continue;
                 look_at(w, elapsed_usec);
                 on |= !worker_is_idle(w) || w->priority.lowered;

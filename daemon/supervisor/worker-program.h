@@ -11,8 +11,7 @@
 
 typedef struct WorkerProgram {
         const char *path; /* for posix_spawn() */
-        int fd;           /* the descriptor that `path` reaches through /proc; -1: `path` is the file's own, looked up for
-                           * each worker */
+        int fd;           /* `path` leads to it through /proc; -1: `path` is looked up for each worker */
         char proc_path[sizeof "/proc/self/fd/-2147483648"];
 } WorkerProgram;
 

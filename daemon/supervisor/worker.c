@@ -486,8 +486,7 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
         break_unsure_pipes(w, w->ending && si->si_code == CLD_EXITED && si->si_status == 0);
         worker_gone(w);
         worker_free(w);
-        manager_on_worker_gone(m); /* first, since this worker's own group may want back a place that it gave to another
-                                    * group */
+        manager_on_worker_gone(m); /* first: its own group may want the place that it gave up */
         group_staff(g);
         return 0;
 }
