@@ -30,7 +30,7 @@
 /* The size of a read() if nothing better is known: as much as a pipe holds by default. */
 #define READ_SIZE ((size_t) 65536)
 
-/* A frame of at least this size is read by itself. */
+/* A larger frame is read by itself. */
 #define LARGE_FRAME_SIZE (READ_SIZE / 2)
 
 /* The bytes that are read together with the rest of an open part: its padding, and the header after it. */

@@ -11,8 +11,8 @@
 #include "channel.h"
 
 /* Adds the work that was done to the sums of channel, session and service, and logs a slow run that ended (one a minute for
- * each uid and database). A channel or worker that did something counts as used now and as not waiting. Returns true if the
- * run that was known before is over. */
+ * each uid and database). A channel that did something counts as used now and as not waiting. Returns false if the run that
+ * was known before goes on, else true. */
 bool channel_run_note(Channel *c, const ChannelProgress *progress);
 
 /* The state of the run under way, as ListRuns names it. */

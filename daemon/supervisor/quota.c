@@ -8,7 +8,7 @@
 #include "sqlipc-page.h"
 #include "statement.h"
 
-#define NEVER_USEC (UINT64_C(366) * 86400 * 1000000) /* so long that it never passes */
+#define NEVER_USEC (UINT64_C(366) * 86400 * 1000000) /* practically never */
 #define TIB (UINT64_C(1) << 40)
 
 static bool is_exempt(const User *u) {
