@@ -54,8 +54,10 @@ int soak_parameters(SoakTurn *turn) {
         return soak_wrong(turn, r < 0 ? r : -EBADMSG, "not the error that was provoked");
 }
 
-/* The client's own patience ends, before the run has started or behind that; it drops the run. If the answer was on its way,
- * the library ends that run once it comes upon it, in the next call. */
+/* The client's own patience ends, before the run has started or after that; it drops the run. If the answer was on its way,
+ * the library ends that run when it meets the answer in a later call, perhaps in none of this turn. Until then the run
+ * computes, perhaps in the worker that has a slow result of another client of this process, for which the process may wait
+ * next. So the connection is closed, too, which ends the run. */
 int soak_our_timeout(SoakTurn *turn) {
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
         sqlipc_connection *connection = turn->client->connection;
@@ -69,7 +71,8 @@ int soak_our_timeout(SoakTurn *turn) {
         if (r != -ETIMEDOUT || sqlipc_error_code(connection) != SQLIPC_ERROR_NONE)
                 return soak_wrong(turn, r < 0 ? r : -EBADMSG, "no timeout");
         cursor = sqlipc_cursor_close(cursor);
-        return soak_ask_point(turn);
+        r = soak_ask_point(turn);
+        return r < 0 ? r : soak_reconnect(turn);
 }
 
 /* The option timeout-usec, which the library does not use. */

@@ -283,7 +283,7 @@ void soak_disconnect(SoakTurn *turn) {
         client->left = sqlipc_finalize(client->left);
 }
 
-static int reconnect(SoakTurn *turn) {
+int soak_reconnect(SoakTurn *turn) {
         int r;
 
         soak_disconnect(turn);
@@ -304,7 +304,7 @@ const SoakOperation soak_operations[SOAK_KINDS] = {
         [SOAK_ENDLESS] = { "without end, cancelled", 3, cancel_endless },
         [SOAK_DROPPED] = { "closed in the middle", 4, drop_cursor },
         [SOAK_FINALIZED] = { "finalized in the middle", 3, finalize_under_cursor },
-        [SOAK_RECONNECTED] = { "disconnected, connected again", 4, reconnect },
+        [SOAK_RECONNECTED] = { "disconnected, connected again", 4, soak_reconnect },
         [SOAK_BAD_SQL] = { "error: wrong SQL", 3, soak_bad_sql },
         [SOAK_UNKNOWN_DATABASE] = { "error: an unknown database", 3, soak_unknown_database },
         [SOAK_WRITE] = { "error: a write", 3, soak_write },

@@ -24,7 +24,7 @@
 
 enum {
         SOAK_TEXT_LENGTH = 32,
-        SOAK_PATIENCE_USEC = 300 * 1000 * 1000, /* for an answer, on a machine that is busy with all of them */
+        SOAK_PATIENCE_USEC = 60 * 1000 * 1000, /* for an answer, on a machine that is busy with all of them */
 };
 
 /* A row of the dataset `point`; its key is its place, from 1. */
@@ -126,6 +126,8 @@ int soak_process_run(const Soak *soak, unsigned number, uint64_t seed);
 int soak_connect(SoakTurn *turn);
 /** Closes it with all that is open there; what is asked of a slow reader is given up. */
 void soak_disconnect(SoakTurn *turn);
+/** Closes the connection, opens it again, and asks for one row. Says what fails. */
+int soak_reconnect(SoakTurn *turn);
 /** Goes on with the slow reader: a few rows, or (`whole`) the rest. What becomes of it is counted as SOAK_SLOW. */
 int soak_go_on(SoakTurn *turn, bool whole);
 /** Says, a few times for all processes, what went wrong. Returns `r`, which is negative. */
