@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Binding values to a statement's parameters. Library.
+ * Binding of values to a statement's parameters. Library.
  *
- * Once the statement is compiled an index or a name is checked here; before that (without blocking) a value is kept as it
- * came, and a wrong one fails the run.
+ * Once the statement is compiled, indexes and names are checked here. Before that (without blocking) a value is stored
+ * unchecked, and a wrong index or name fails the run.
  */
 #include <string.h>
 
@@ -46,7 +46,7 @@ static int check_bytes(sqlipc_statement *s, const void *bytes, size_t size) {
         return !bytes && size > 0 ? statement_report(s, connection_fail_errno(s->connection, -EINVAL)) : 0;
 }
 
-/* NULL text without a size is the NULL of SQL, as with sqlipc_query(). */
+/* NULL text without a size is SQL's NULL, as in sqlipc_query(). */
 static Parameter text_value(const char *text, size_t size) {
         if (!text && (size == SIZE_MAX || size == 0))
                 return (Parameter) { .type = SQLIPC_NULL };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Many rows at once (block.h). Library. */
+/* Blocks of rows (block.h). Library. */
 #include <errno.h>
 #include <stdlib.h>
 

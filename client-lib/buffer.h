@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Bytes that came and were not read, or were written and not sent: a queue in one piece of memory. Library.
+ * A byte queue in one contiguous piece of memory, for bytes that were received but not read, or written but not sent.
+ * Library.
  */
 #ifndef SQLIPC_BUFFER_H
 #define SQLIPC_BUFFER_H
@@ -9,12 +10,12 @@
 
 #include "util.h"
 
-/* What is kept of an empty buffer's memory. */
+/* An empty buffer keeps at most this much memory. */
 #define BUFFER_SIZE_KEPT ((size_t) 64 * 1024)
 
 typedef struct Buffer {
         uint8_t *bytes;
-        size_t start, fill, capacity; /* what is in it is bytes[start..fill) */
+        size_t start, fill, capacity; /* the content is bytes[start..fill) */
 } Buffer;
 
 static inline size_t buffer_size(const Buffer *b) {
@@ -26,7 +27,7 @@ static inline void buffer_done(Buffer *b) {
         *b = (Buffer) { .capacity = 0 };
 }
 
-/* `size` bytes at the front are no longer needed. An empty buffer that was large gives its memory back. */
+/* Removes `size` bytes from the front. Frees the memory of a large buffer that becomes empty. */
 static inline void buffer_drop(Buffer *b, size_t size) {
         b->start += size;
         if (b->start < b->fill)
@@ -36,7 +37,7 @@ static inline void buffer_drop(Buffer *b, size_t size) {
                 buffer_done(b);
 }
 
-/* Room for `size` more bytes, which count from now on. NULL: no memory. */
+/* Appends `size` uninitialized bytes, which belong to the content at once, and returns their address. NULL: no memory. */
 static inline uint8_t *buffer_extend(Buffer *b, size_t size) {
         size_t used = buffer_size(b), wanted = b->capacity > 0 ? 2 * b->capacity : 1024;
         uint8_t *bytes;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which bus, how it is opened, and whether it passes descriptors (connection.h). Library.
+ * Chooses and opens the bus, and finds out if it passes descriptors (connection.h). Library.
  *
- * A bus behind a program (unixexec:), as over ssh, passes none, whatever both ends negotiate: each of them talks to a socket
- * of its own machine, and what lies between carries bytes alone. sd-bus may believe otherwise, and a call that returns a
- * descriptor there is answered by nobody. So that is told from the address, and not asked.
+ * A bus behind a program (unixexec:), as over ssh, passes no descriptors, whatever both ends negotiate: each end talks to a
+ * socket on its own machine, and the path between them carries only bytes. sd-bus may believe that descriptors pass, but a
+ * call that returns a descriptor never gets its reply there. So the library decides by the address instead of asking sd-bus.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,10 +12,10 @@
 #include "connection.h"
 #include "cursor.h"
 
-/* Entries of an address that name what carries bytes alone. */
+/* Prefixes of address entries whose transport carries only bytes. */
 static const char *const relays[] = { "unixexec:", "tcp:" };
 
-/* ssh ignores SIGINT when it is started so: else a Ctrl-C at the terminal, meant for a query, would end the connection. */
+/* Starts ssh with SIGINT ignored. Otherwise a Ctrl-C at the terminal that is meant for a query would end the connection. */
 #define SSH_PREFIX "unixexec:path=/bin/sh,argv1=-c,argv2=trap%20%27%27%20INT%3b%20exec%20%22%24%40%22,argv3=sh,argv4=ssh"
 
 int open_system_bus(sd_bus **ret, const char *address) {
@@ -56,7 +56,7 @@ int open_address_bus(sd_bus **ret, const char *address) {
         if (r < 0)
                 return r;
         r = sd_bus_start(bus);
-        /* The first call tells of a relay that ended, whether that was before we wrote to it or after. */
+        /* If the relay (ssh) has ended, the first call reports that, whether it ended before our first write or after it. */
         if (r < 0 && !(relayed && (r == -EPIPE || r == -ECONNRESET)))
                 return r;
         *ret = steal(bus);
@@ -75,14 +75,14 @@ Descriptors connection_descriptors(sqlipc_connection *c) {
                 c->descriptors = sd_bus_can_send(c->bus, SD_BUS_TYPE_UNIX_FD) > 0 ? DESCRIPTORS_PASS : DESCRIPTORS_NONE;
         if (c->descriptors != DESCRIPTORS_UNKNOWN)
                 return c->descriptors;
-        /* Ours is a local bus, and they pass descriptors; what the caller's is shows once it is ready, which only a call
-         * that waits can wait for. */
+        /* The library opens only local buses here, and those pass descriptors. A bus of the caller must be ready before
+         * this is known, and only a blocking call can wait for that. */
         return c->open_bus || !c->blocking || !connection_is_open(c) ? DESCRIPTORS_PASS : DESCRIPTORS_UNKNOWN;
 }
 
 /* ---- Over ssh ----------------------------------------------------------------------------------------------------- */
 
-/* A value of an address, as the D-Bus specification escapes them. */
+/* Writes a value of an address, escaped as the D-Bus specification says. */
 static void put_escaped(FILE *f, const char *value, size_t size) {
         static const char plain[] = "-_/.\\*0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
@@ -93,7 +93,7 @@ static void put_escaped(FILE *f, const char *value, size_t size) {
                         (void) fprintf(f, "%%%02x", (uint8_t) value[i]);
 }
 
-/* [USER@]HOST[:PORT], HOST in brackets where it holds colons, taken apart. */
+/* The parts of [USER@]HOST[:PORT], where HOST is in brackets if it contains colons. */
 typedef struct RemoteHost {
         const char *user, *name, *port; /* user with its '@'; NULL: none */
         size_t user_size, name_size, port_size;
@@ -122,7 +122,7 @@ static int parse_host(const char *host, RemoteHost *ret) {
                 ret->port_size = strspn(ret->port, "0123456789");
                 end = ret->port + ret->port_size;
         }
-        /* ssh takes no word with a dash before it for a host */
+        /* ssh never takes a word that begins with a dash as a host */
         if (*end || ret->name_size == 0 || *ret->name == '-' || *host == '-' || ret->user_size == 1 ||
             (ret->port && ret->port_size == 0))
                 return -EINVAL;
@@ -145,7 +145,7 @@ static void put_remote(FILE *f, const RemoteHost *host, bool user) {
                 fprintf(f, ",argv%u=--user", n + 3);
 }
 
-/* The address of the bus of `host`; the caller frees it. */
+/* Gets the address of the bus on `host`; the caller frees it. */
 static int remote_address(const char *host, bool user, char **ret) {
         _cleanup_free_ char *address = NULL;
         RemoteHost parts;
@@ -190,7 +190,7 @@ _public_ sd_bus *sqlipc_get_bus(sqlipc_connection *connection) {
         if (connection_check(connection) < 0)
                 return NULL;
         if (connection->open_bus)
-                (void) connection_process(connection); /* finds out whether it was lost since */
+                (void) connection_process(connection); /* finds out if the bus was lost since */
         if (connection->closed || connection_must_tell_loss(connection))
                 r = -ENOTCONN;
         else

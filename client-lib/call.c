@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Method calls under way, and what becomes of them when their owner goes (call.h). Library. */
+/* Method calls in progress, also after their owner has gone (call.h). Library. */
 #include <string.h>
 
 #include "call.h"
@@ -10,11 +10,11 @@
 
 struct Call {
         sqlipc_connection *connection; /* NULL: abandoned */
-        sd_bus_slot *slot;             /* owned; once abandoned the bus owns it */
+        sd_bus_slot *slot;             /* owned; after the call is abandoned the bus owns it */
         call_handler on_reply;
         call_undo undo;
         void *userdata;
-        sd_bus_message *again;         /* what may be sent once more; NULL: was sent twice, or only one instance knows it */
+        sd_bus_message *again;         /* may be sent again; NULL: was sent twice, or is meant for one instance */
         uint64_t usec;
         char path[];
 };
@@ -45,8 +45,8 @@ static int send_message(Call *call, sd_bus_message *m) {
         return 0;
 }
 
-/* An instance that stops refuses calls that were on their way to it. It gave up its name before, so the same call now
- * reaches the next one. Nothing had begun, and nothing that we call changes anything. */
+/* Sends the call again if an instance that is shutting down refused it. The instance gave up its name before that, so the
+ * same call now reaches the next instance. This is safe because the refused call had not begun. */
 static bool send_again(Call *call, sd_bus_message *reply) {
         _cleanup_message_ sd_bus_message *m = NULL;
 
@@ -75,7 +75,8 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_err
 int call_new(Call **ret, sqlipc_connection *connection, sd_bus_message *m, call_handler handler, call_undo undo,
              void *userdata, uint64_t usec) {
         const char *path = sd_bus_message_get_path(m), *destination = sd_bus_message_get_destination(m);
-        /* Asked now: sending moves what the names lie in. NULL where no bus is between. */
+        /* Compare now: sending moves the memory that holds the names. The destination is NULL on a connection without a
+         * bus. */
         bool for_any_instance = destination && strcmp(destination, SQLIPC_BUS_NAME) == 0;
         size_t size = strlen(path) + 1;
         Call *call = malloc(sizeof *call + size);
@@ -121,7 +122,7 @@ Call *call_free(Call *call) {
                 return NULL;
         slot = call->slot; /* the call itself is freed with its slot */
         call->connection = NULL;
-        /* nobody asks any more; and it would hold the bus, which holds the slot */
+        /* nobody will send it again, and it would keep the bus alive, which keeps the slot alive */
         call->again = sd_bus_message_unref(call->again);
         if (call->undo)
                 (void) sd_bus_slot_set_floating(slot, true);

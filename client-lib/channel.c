@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The socket to a database's worker (channel.h). Library. */
+/* The socket between a connection and a database's worker (channel.h). Library. */
 #include <fcntl.h>
 #include <sched.h>
 #include <string.h>
@@ -12,14 +12,16 @@
 #include "run.h"
 #include "transport.h"
 
-/* How long a blocking call waits for the socket alone, before it waits for cancellation and the bus, too. Most answers come
- * within it. A signal ends it at once. */
+/* How long a blocking call waits for the socket alone, before it also waits for cancellation and the bus. Most answers
+ * come within this time. A signal ends the wait at once. */
 #define PATIENCE_MSEC 20
 
-/* So many reads may bring nothing for the run that is read for; then its caller looks at its deadline or its loop. */
+/* After this many reads that bring nothing for the run, channel_read() returns so that its caller can check its deadline
+ * or its loop. */
 #define READS_MAX 64u
 
-/* How long it is looked at before it waits asleep, and how many times in vain until that happens at one query of 64 only. */
+/* How long receive_soon() polls the socket before the caller sleeps. After N_VAIN_LOOKS_MAX fruitless attempts in a row
+ * only one query in 64 tries it. */
 #define LOOK_USEC 30
 #define N_VAIN_LOOKS_MAX 6
 
@@ -117,7 +119,7 @@ static int take_socket(Channel *ch, sd_bus_message *reply) {
                 return -ENOMEM;
         if (!is_stream_socket(fd))
                 return -EBADMSG;
-        copy = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* the descriptor in the message goes with it */
+        copy = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* closing the message closes its own descriptor */
         if (copy < 0)
                 return -errno;
         free(ch->owner);
@@ -168,7 +170,7 @@ bool channels_make_room(sqlipc_connection *c, uint64_t idle_usec) {
         if (!oldest || now_usec() - oldest->used_usec < idle_usec)
                 return false;
         channel_flush(oldest);
-        oldest->answered = true; /* closing it is no failure of the service */
+        oldest->answered = true; /* the library closes it: not a failure of the service */
         channel_drop(oldest);
         return true;
 }
@@ -212,7 +214,7 @@ void channel_drop(Channel *ch) {
         if (ch->fd >= 0) {
                 connection_disarm(ch->connection, ch->fd);
                 ch->fd = safe_close(ch->fd);
-                connection_wake(ch->connection); /* whoever waited for this descriptor must look again */
+                connection_wake(ch->connection); /* the waiters for this descriptor must look again */
                 if (!ch->answered)
                         transport_on_channel_failed(ch);
         }
@@ -268,7 +270,7 @@ uint8_t *channel_request(Channel *ch, Run *run, RequestKind kind, size_t size, u
                                                                 .end = ch->n_written, .deadline = UINT64_MAX };
         }
         write_header(frame, kind, size, *number);
-        if (!ch->connection->blocking && !ch->corked) { /* or nobody would flush it before the program waits */
+        if (!ch->connection->blocking && !ch->corked) { /* otherwise nothing would flush `out` before the program waits */
                 ch->corked = true;
                 connection_wake(ch->connection);
         }
@@ -285,7 +287,7 @@ void channel_flush(Channel *ch) {
                         ch->n_sent += (uint64_t) n;
                 } else if (errno == EAGAIN)
                         return;
-                else if (errno != EINTR) { /* closed; answers that are still in it are lost, and asked for again */
+                else if (errno != EINTR) { /* closed; unread answers are lost and their requests repeated */
                         channel_drop(ch);
                         return;
                 }
@@ -294,7 +296,7 @@ void channel_flush(Channel *ch) {
 
 void channel_finalize(Channel *ch, uint64_t statement) {
         if (ch->state != CHANNEL_OPEN || !channel_request(ch, NULL, REQUEST_FINALIZE, 0, &statement))
-                return; /* without memory it stays until the channel closes */
+                return; /* without memory the statement stays until the channel closes */
         channel_flush(ch);
 }
 
@@ -326,7 +328,7 @@ static void limit_cancel(Channel *ch) {
                 first->deadline = now_usec() + CANCEL_TIMEOUT_USEC;
 }
 
-/* The answer under way is whole. */
+/* Removes the first request: its answer is complete. */
 static void pop_request(Channel *ch) {
         ch->first_request = (ch->first_request + 1) % ch->requests_capacity;
         ch->n_requests--;
@@ -336,9 +338,9 @@ static void pop_request(Channel *ch) {
         limit_cancel(ch);
 }
 
-/* Looks for an answer for as long as one to a small query takes, and gives the CPU to whoever wants it, first of all the
- * worker: then it runs where we are, and neither side sleeps and has to be woken. Where answers take longer, it is tried
- * less and less often. -1 with EAGAIN: nothing came. */
+/* Polls the socket for about as long as a small query takes to answer. Yields the CPU to other processes, above all to
+ * the worker, which then runs on this CPU, so that neither side sleeps and has to be woken. If answers take longer, it
+ * polls less and less often. -1 with EAGAIN: nothing came. */
 static ssize_t receive_soon(Channel *ch, uint8_t *room, size_t size) {
         uint64_t until;
         ssize_t n = -1;
@@ -361,19 +363,20 @@ static ssize_t receive_soon(Channel *ch, uint8_t *room, size_t size) {
         return n;
 }
 
-/* recv() always with MSG_DONTWAIT: the service may have kept a copy of the socket, and it could then change the flags and
- * timeouts that make recv() wait. */
+/* Every recv() has MSG_DONTWAIT: the service may have kept a copy of the socket, and could change the flags and timeouts
+ * that make recv() wait. */
 static ssize_t receive_patiently(Channel *ch, uint8_t *room, size_t size) {
         struct pollfd readable = { .fd = ch->fd, .events = POLLIN };
         ssize_t n = receive_soon(ch, room, size);
 
-        ch->connection->patient = false; /* once in a call, or a service that trickles could hold up its deadline */
+        ch->connection->patient = false; /* once per call, or a service that sends few bytes at a time could delay the
+                                          * deadline */
         if (n >= 0 || errno != EAGAIN || poll(&readable, 1, PATIENCE_MSEC) < 0)
                 return n;
         return recv(ch->fd, room, size, MSG_DONTWAIT);
 }
 
-/* One recv() behind what was not passed on. 0, -EAGAIN, -ECONNRESET. */
+/* Appends one recv() to the bytes in `in`. 0, -EAGAIN, -ECONNRESET. */
 static int receive(Channel *ch) {
         size_t rest = buffer_size(&ch->in);
         uint8_t *room;
@@ -386,7 +389,7 @@ static int receive(Channel *ch) {
                 if (ch->fd < 0)
                         return -ECONNRESET;
         }
-        room = buffer_extend(&ch->in, CHANNEL_READ_SIZE - rest); /* the rest is less than a header */
+        room = buffer_extend(&ch->in, CHANNEL_READ_SIZE - rest); /* `rest` is less than a header */
         if (!room)
                 return -ENOMEM;
         if (ch->connection->patient && buffer_size(&ch->out) == 0)
@@ -403,12 +406,13 @@ static int receive(Channel *ch) {
         return errno == EAGAIN || errno == EINTR ? -EAGAIN : -ECONNRESET;
 }
 
-/* Whether a frame of that kind may answer the request. The decoder cannot tell: it does not know the requests. */
+/* True if a frame of that kind may answer the request. The decoder cannot check this because it does not know the
+ * requests. */
 static bool is_answer(const Request *request, unsigned frame_kind) {
         return frame_kind == FRAME_ERROR || (frame_kind == FRAME_STATEMENT) == (request->kind == REQUEST_PREPARE);
 }
 
-/* Looks at the header of the next frame. 1: it is there; 0: not yet; -EBADMSG: it cannot be. */
+/* Reads the header of the next frame. 1: the header is complete; 0: not yet; -EBADMSG: it is invalid. */
 static int begin_frame(Channel *ch) {
         const uint8_t *header = ch->in.bytes + ch->in.start;
         unsigned kind;
@@ -428,7 +432,7 @@ static int begin_frame(Channel *ch) {
         return 1;
 }
 
-/* `size` bytes of the frame under way were passed on. */
+/* Drops `size` bytes of the current frame, which were passed on. */
 static void consume(Channel *ch, size_t size) {
         buffer_drop(&ch->in, size);
         ch->frame_left -= size;
@@ -436,7 +440,7 @@ static void consume(Channel *ch, size_t size) {
                 pop_request(ch);
 }
 
-/* Passes on what is in `in`, the reader's own bytes to `room`. Returns how many these are, or an error. */
+/* Passes on the bytes in `in`, those for `run` to `room`. Returns the number of bytes in `room`, or an error. */
 static ssize_t distribute(Channel *ch, Run *run, uint8_t *room, size_t size) {
         size_t n = 0;
         int r;
@@ -481,7 +485,7 @@ ssize_t channel_read(Channel *ch, Run *run, uint8_t *room, size_t size) {
                         return -EAGAIN;
                 }
 
-                if (n == 0) /* a run that waits for nothing was not ended by its last frame */
+                if (n == 0) /* a run that waits for no answer, and yet has not ended: the last frame did not end it */
                         n = channel_count(ch, run) > 0 ? receive(ch) : -EBADMSG;
                 if (n == -ECONNRESET || n == -EBADMSG)
                         channel_drop(ch);
@@ -492,9 +496,9 @@ ssize_t channel_read(Channel *ch, Run *run, uint8_t *room, size_t size) {
 
 /* ---- Ending ------------------------------------------------------------------------------------------------------- */
 
-/* Reads what has come of answers that nobody wants any more. */
+/* Reads and drops the answers that no run needs any more, as far as they have come. */
 static void pass_over_forgotten(Channel *ch) {
-        Run nobody; /* only its address is used: no request is its */
+        Run nobody; /* only its address is used: it matches no request */
         unsigned reads_left = READS_MAX;
         ssize_t n = 0;
 
@@ -551,7 +555,7 @@ void channels_process(sqlipc_connection *c) {
         LIST_FOREACH(ch, &c->channels, link) {
                 channel_flush(ch);
                 if (is_overdue(ch))
-                        pass_over_forgotten(ch); /* its end may have come since, and nobody looked */
+                        pass_over_forgotten(ch); /* the end may have come since, but was not read yet */
                 if (is_overdue(ch))
                         channel_drop(ch);
         }

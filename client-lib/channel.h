@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The channel of a connection to one database (sqlipc-channel.h): a socket on which requests are answered in their order.
- * Library.
+ * The channel of a connection to one database (sqlipc-channel.h): a socket on which requests are answered in order. Library.
  *
- *      CLOSED --channel_open()--> OPENING --reply--> OPEN --end-of-file, nonsense, a cancel that is not obeyed--> CLOSED
+ *      CLOSED --channel_open()--> OPENING --reply--> OPEN --end-of-file, invalid data, a cancel that is ignored--> CLOSED
  *
- * There is one object for each database that was asked, as long as the connection; transport.h decides what goes over it.
- * Requests are written into `out`, and leave together before the next read or wait. What comes is read in large pieces into
- * `in`, and each frame goes to the run that its number names: to the reader who asks, if it is his, else to the other run's
- * backlog; frames that nobody wants any more are passed over.
+ * There is one object for each database that the program has used; it lives as long as the connection. transport.h decides
+ * which runs use it. Requests are written into `out` and sent together before the next read or wait. Incoming bytes are read
+ * in large pieces into `in`. Each frame goes to the run that its number names: directly if that run is being read, else to
+ * the run's backlog. Frames of forgotten runs are dropped.
  *
- * When it closes, every run that waits for an answer is marked as lost, and its cursor or statement asks again elsewhere.
+ * When the channel closes, every run that waits for an answer is marked as lost, and its cursor or statement asks again on
+ * another way.
  */
 #ifndef SQLIPC_CHANNEL_OBJECT_H
 #define SQLIPC_CHANNEL_OBJECT_H
@@ -23,17 +23,18 @@
 #include "error.h"
 #include "sqlipc-channel.h"
 
-/* What one read() brings at most, and the largest frame: small results come in one, and large ones go down pipes. */
+/* Upper limit of one read(), and of one frame. A small result comes in one read; large results go through pipes. */
 #define CHANNEL_READ_SIZE ((size_t) 64 * 1024)
 
-/* Bytes that may wait for one reader while another is served. */
+/* How many bytes may wait for one reader while another is served. */
 #define CHANNEL_UNREAD_SIZE_MAX ((size_t) 1024 * 1024)
 
-/* Where only a channel will do: how often another one is opened for a request whose channel closed before an answer came. */
+/* How often another channel is opened for a request that needs a channel, after its channel closed before it answered. */
 #define CHANNEL_RETRIES_MAX 2u
 
-/* Channels that a connection keeps open: fewer than the databases that a user's workers can serve at once (WorkersMax=, 8 by
- * default), so that a query over the bus finds a place, too. Exceeded only while all of them have requests under way. */
+/* How many channels a connection keeps open: fewer than the databases that a user's workers can serve at once
+ * (WorkersMax=, 8 by default), so that a query over the bus gets a worker, too. Exceeded only while all of them have
+ * requests in progress. */
 #define CHANNELS_OPEN_MAX 7u
 
 typedef struct Run Run;
@@ -44,14 +45,14 @@ typedef enum ChannelState {
         CHANNEL_OPEN,
 } ChannelState;
 
-/* What was asked for and not answered whole. */
+/* A request whose answer is not complete. */
 typedef struct Request {
         uint64_t number;
         RequestKind kind;
-        Run *run;                /* whose answer it is, not owned; NULL: nobody's any more */
+        Run *run;                /* the run that gets the answer, not owned; NULL: forgotten */
         bool cancelled;
-        uint64_t end;            /* `n_written` behind it: the service has it whole once so much was sent */
-        uint64_t deadline;       /* the end of the answer must come by then; UINT64_MAX: none */
+        uint64_t end;            /* `n_written` after the request: the service has all of it once `n_sent` gets there */
+        uint64_t deadline;       /* when the end of the answer must have come; UINT64_MAX: none */
 } Request;
 
 typedef struct Channel {
@@ -60,89 +61,92 @@ typedef struct Channel {
         char *path;              /* database object */
         ChannelState state;
 
-        /* OPENING, and why it did not open */
+        /* OPENING, and the reason if it failed */
         Call *call;
-        Error error;             /* result 0: nothing was wrong */
+        Error error;             /* result 0: no failure */
 
         /* OPEN */
         int fd;
         char *owner;             /* unique name of the daemon instance, NULL on a bus without names */
-        uint64_t generation;     /* counts openings: a statement's number is of one of them */
+        uint64_t generation;     /* counts openings; a statement's number is valid in one of them only */
         uint32_t page_size;
-        bool read_only;          /* no request on it changes the database */
+        bool read_only;          /* no request on it can change the database */
         uint64_t n_written, n_sent; /* bytes that went into `out`, and out of it */
         uint64_t last_number;
         Buffer in, out;
-        size_t frame_left;       /* bytes of the frame under way that were not passed on */
-        bool frame_ends;         /* it is the last of its answer */
+        size_t frame_left;       /* bytes of the current frame that were not passed on yet */
+        bool frame_ends;         /* the current frame is the last of its answer */
         Request *requests;       /* a ring, the oldest first */
         unsigned n_requests, first_request, requests_capacity;
-        uint64_t moved_usec;     /* when an answer was last whole, or the first request began to wait */
-        uint64_t used_usec;      /* when it was last asked, or opened */
-        bool answered;           /* one was */
-        bool corked;             /* the program's loop was told that something waits in `out` */
+        uint64_t moved_usec;     /* when bytes last came (0 if blocking), or the first request began to wait */
+        uint64_t used_usec;      /* when the last request was written, or the channel opened */
+        bool answered;           /* a request was answered */
+        bool corked;             /* the program's loop was woken because `out` has bytes */
         unsigned n_vain_looks, n_looks_to_skip; /* receive_soon() */
 
-        /* how it is used: transport.c */
+        /* how the channel is used: transport.c */
         unsigned n_small;        /* small results in quick succession */
         uint64_t small_usec;     /* when the last of them ended */
         uint64_t not_before_usec, backoff_usec;
-        bool unsupported;        /* by this service: not asked for again */
-        uint32_t large_queries[8]; /* what is known to give a large result, by its sum */
+        bool unsupported;        /* this service has no channels: do not ask again */
+        uint32_t large_queries[8]; /* sums of queries that are known to give large results */
         unsigned next_large_query;
 } Channel;
 
-/* The channel of the database object `path`, the connection's; NULL: no memory. */
+/* Gets the connection's channel for the database object `path`; NULL: no memory. */
 Channel *channel_get(sqlipc_connection *c, const char *path);
 
-/* Drops all channels of a connection that is being closed; and frees them, once no run refers to one. */
+/* channels_close() drops all channels of a connection that is being closed; channels_free() frees them once no run refers
+ * to them. */
 void channels_close(sqlipc_connection *c);
 void channels_free(sqlipc_connection *c);
 
-/* Asks for a socket, if it is CLOSED. 0: it is OPENING or OPEN; negative: it could not be asked. */
+/* Asks for a socket if the channel is CLOSED. 0: it is OPENING or OPEN; negative: the request could not be sent. */
 int channel_open(Channel *ch);
 
-/* Whether another channel may be opened: closes the one that has been idle for the longest time, if need be and if that is
- * at least `idle_usec`. */
+/* True if another channel may be opened. If too many are open, closes the one that has been idle for the longest time,
+ * provided that this is at least `idle_usec`. */
 bool channels_make_room(sqlipc_connection *c, uint64_t idle_usec);
 
-/* Closes it; whoever waits for an answer is marked as lost. */
+/* Closes the channel, and marks the runs that wait for an answer as lost. */
 void channel_drop(Channel *ch);
 
-/* A request of `size` bytes of payload, whose answer goes to `run` (NULL for CANCEL and FINALIZE, which have none and whose
- * number is `*number`; else `*number` is made here). Returns where the payload is to be written; NULL: no memory. */
+/* Begins a request with `size` bytes of payload, whose answer goes to `run`. `run` is NULL for CANCEL and FINALIZE, which
+ * have no answer and carry the `*number` of another request; otherwise `*number` is set to a new number. Returns where
+ * the caller must write the payload; NULL: no memory. */
 uint8_t *channel_request(Channel *ch, Run *run, RequestKind kind, size_t size, uint64_t *number);
 
-/* Sends what was written, without waiting. A channel that turns out to be broken is dropped. */
+/* Sends the written requests, without waiting. Drops a channel that turns out to be broken. */
 void channel_flush(Channel *ch);
 
-/* Reads bytes for `run`, which has a request under way, as read() does. More than 0; -EAGAIN; -ECONNRESET: the channel is
- * lost; -EBADMSG: it spoke nonsense, and is lost; -ENOBUFS: an unread answer before this one is too large to be kept,
- * channel_first_run() names it; -ENOMEM. */
+/* Reads bytes for `run`, which has a request in progress, like read(). More than 0; -EAGAIN; -ECONNRESET: the channel is
+ * lost; -EBADMSG: the channel sent invalid data, and is lost; -ENOBUFS: an unread answer before this one is too large to
+ * be kept, and channel_first_run() is its run; -ENOMEM. */
 ssize_t channel_read(Channel *ch, Run *run, uint8_t *room, size_t size);
 
-/* Whose answer is under way; NULL: nobody's. */
+/* The run that gets the current answer; NULL: none. */
 Run *channel_first_run(const Channel *ch);
 
-/* Somebody waits for one of the answers that are still to come. */
+/* True if a run waits for one of the answers that are still to come. */
 bool channel_has_reader(const Channel *ch);
 
-/* How many answers `run` waits for. */
+/* The number of answers that `run` waits for. */
 unsigned channel_count(const Channel *ch, const Run *run);
 
-/* Cancels what is under way for `run`. */
+/* Cancels the requests of `run` that are in progress. */
 void channel_cancel(Channel *ch, Run *run);
 
-/* Nobody is `run` any more: what comes for it is passed over. */
+/* Forgets `run`: further frames for it are dropped. */
 void channel_forget(Channel *ch, Run *run);
 
-/* A statement of this opening is not needed any more. */
+/* Frees a statement of this opening, which is not needed any more. */
 void channel_finalize(Channel *ch, uint64_t statement);
 
-/* What to wait for; fd -1 where it is not open. */
+/* The descriptor and events to wait for; fd -1 if the channel is not open. */
 struct pollfd channel_pollfd(const Channel *ch);
 
-/* When to look again at the latest, UINT64_MAX: no need to; and to do so: a service that does not obey a cancel is left. */
+/* channels_deadline() is when to call channels_process() at the latest, UINT64_MAX: no need to. channels_process() also
+ * drops a channel whose service does not obey a cancel. */
 uint64_t channels_deadline(sqlipc_connection *c);
 void channels_process(sqlipc_connection *c);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Columns of a run and values of its current row, read where the decoder has them. Library.
+ * Columns of a run and values of its current row, read in place from the decoder. Library.
  *
- * The decoder checked the row as a whole before it handed it out, so here only the index is checked.
+ * The decoder has checked the whole row before it returned it, so only the index is checked here.
  */
 #include "cursor.h"
 
@@ -44,7 +44,7 @@ _public_ int sqlipc_column_is_null(sqlipc_cursor *c, unsigned column) {
         return value_at(c, column).type == VALUE_NULL;
 }
 
-/* As C does it where C says what it does; SQLite's own bounds beyond. */
+/* Converts as C does if C defines the result, otherwise to SQLite's bounds. */
 static int64_t real_to_integer(double value) {
         if (value >= 9223372036854775808.0)
                 return INT64_MAX;

@@ -2,12 +2,12 @@
 /*
  * Opening, closing and driving a connection (connection.h). Library.
  *
- * Waiting. A blocking call polls three descriptors directly: the bus, the pipe or channel it reads and wake_fd. A program
- * with a loop polls epoll_fd, which holds the bus, wake_fd and, for one wake-up after each -EAGAIN, the pipes and
+ * Waiting. A blocking call polls three descriptors directly: the bus, the pipe or channel that it reads, and wake_fd. A
+ * program with a loop polls epoll_fd, which contains the bus, wake_fd and, for one wake-up after each -EAGAIN, the pipes and
  * channels of its cursors.
  *
- * Losing the bus. sd-bus answers every call under way with an error, so nothing waits for ever. Rows that are in a pipe
- * can still be read. The next call that needs a bus opens another one, unless the bus is the caller's.
+ * Losing the bus. sd-bus answers every call in progress with an error, so nothing waits forever. Rows that are in a pipe can
+ * still be read. The next call that needs a bus opens another one, unless the bus is the caller's.
  */
 #include <limits.h>
 #include <poll.h>
@@ -26,13 +26,13 @@
 
 #define TIMEOUT_DEFAULT_USEC (25 * USEC_PER_SEC)
 
-/* A blocking call with less time than this polls at once. */
+/* A blocking call with a shorter timeout than this always polls, and never waits for the channel alone. */
 #define PATIENT_TIMEOUT_MIN_USEC (USEC_PER_SEC / 10)
 
-/* So many messages of the bus are taken in one turn. */
+/* How many messages of the bus are processed in one turn. */
 #define N_MESSAGES_MAX 256u
 
-/* After so many runs over channels the bus is looked at. */
+/* After this many runs over channels the bus is processed. */
 #define N_QUIET_MAX 1024u
 
 static atomic_uint n_forks;
@@ -130,7 +130,7 @@ _public_ int sqlipc_open_bus(sd_bus *bus, sqlipc_connection **ret_connection) {
 
 /* ---- Ending ------------------------------------------------------------------------------------------------------- */
 
-/* Ends all that goes on. Statements and cursors stay where they are, for the program to free, and answer -ENOTCONN. */
+/* Ends everything in progress. Statements and cursors stay for the program to free, and return -ENOTCONN. */
 static void close_connection(sqlipc_connection *c) {
         sqlipc_cursor *cursor;
         sqlipc_statement *statement;
@@ -146,7 +146,7 @@ static void close_connection(sqlipc_connection *c) {
         c->polled_bus_fd = -1;
         c->epoll_fd = safe_close(c->epoll_fd);
         if (c->open_bus)
-                sd_bus_close_unref(c->bus); /* the daemon frees what we had as it sees us go */
+                sd_bus_close_unref(c->bus); /* the daemon frees our statements and runs when it sees us leave */
         else
                 sd_bus_unref(c->bus);
         c->bus = NULL;
@@ -158,14 +158,14 @@ _public_ sqlipc_connection *sqlipc_connection_ref(sqlipc_connection *c) {
         return c;
 }
 
-/* Each statement and cursor holds a reference, so none is left. */
+/* Each statement and cursor holds a reference, so there are none here. */
 _public_ sqlipc_connection *sqlipc_connection_unref(sqlipc_connection *c) {
         if (!c || atomic_fetch_sub_explicit(&c->n_ref, 1, memory_order_acq_rel) > 1)
                 return NULL;
         close_connection(c);
         channels_free(c);
         free(c->spare_cursor);
-        c->wake_fd = safe_close(c->wake_fd); /* not earlier: a cursor may be cancelled as long as it is there */
+        c->wake_fd = safe_close(c->wake_fd); /* last: a cursor may be cancelled as long as it exists */
         free(c->address);
         free(c);
         return NULL;
@@ -231,7 +231,7 @@ _public_ int sqlipc_set_run_timeout(sqlipc_connection *connection, uint64_t usec
         return 0;
 }
 
-/* May run in any thread and in a signal handler, and so touches nothing but the two. */
+/* May run in any thread and in a signal handler, and so touches only the counter and wake_fd. */
 _public_ int sqlipc_interrupt(sqlipc_connection *c) {
         int saved = errno;
         uint64_t one = 1;
@@ -240,7 +240,7 @@ _public_ int sqlipc_interrupt(sqlipc_connection *c) {
                 return -EINVAL;
         atomic_fetch_add_explicit(&c->n_interrupts, 1, memory_order_release);
         if (write(c->wake_fd, &one, sizeof one) < 0)
-                errno = saved; /* the counter is full: it wakes all the same */
+                errno = saved; /* the counter is full: wake_fd is readable in any case */
         return 0;
 }
 
@@ -252,7 +252,7 @@ bool connection_is_open(sqlipc_connection *c) {
         return sd_bus_is_open(c->bus) > 0;
 }
 
-/* At most `n_max` messages: a peer that floods the bus must not keep us here. */
+/* Processes at most `n_max` messages, so that a peer that floods the bus cannot keep the library here. */
 static int dispatch_bus(sqlipc_connection *c, unsigned n_max) {
         int r = 0, done = 0;
 
@@ -263,13 +263,13 @@ static int dispatch_bus(sqlipc_connection *c, unsigned n_max) {
         }
         if (c->closed)
                 return -ENOTCONN;
-        if (r == -ENOTCONN || r == -ECONNRESET) /* the bus is gone: every call under way has had its answer */
+        if (r == -ENOTCONN || r == -ECONNRESET) /* the bus is gone: every call in progress has been answered */
                 return done;
         return r < 0 ? r : done;
 }
 
-/* ssh may have asked for a password. If it ends before the bus has answered, one call must fail and say so; only the call
- * after that starts ssh again. */
+/* ssh may have asked for a password. If it ends before the bus has answered, one call must fail and report that; only the
+ * call after that starts ssh again. */
 static bool never_answered(sqlipc_connection *c) {
         return !connection_is_open(c) && c->open_bus && c->descriptors == DESCRIPTORS_NONE && !c->bus_was_ready;
 }
@@ -287,8 +287,9 @@ bool connection_may_send_again(sqlipc_connection *c, int r) {
         return false;
 }
 
-/* A bus gives up a connection that does not say Hello in time (dbus-daemon's auth_timeout), and ours does not until it is
- * first used. So its state is looked at, but not that of a program in place of a bus: never_answered(). */
+/* A bus drops a connection that does not say Hello in time (dbus-daemon's auth_timeout), and ours says Hello only when it
+ * is first used. So this function processes the bus to learn its state. It does not do that with a relay such as ssh: see
+ * never_answered(). */
 static bool is_usable(sqlipc_connection *c) {
         if (connection_is_open(c) && c->open_bus && c->descriptors != DESCRIPTORS_NONE && !c->dispatching &&
             sd_bus_is_ready(c->bus) == 0 && dispatch_bus(c, N_MESSAGES_MAX) < 0)
@@ -310,12 +311,12 @@ int connection_ensure_bus(sqlipc_connection *c) {
                 return -ENOTCONN;
         }
 
-        /* What was under way hears of the loss before its slots go; it may be waited for, so this wakes the program's loop.
-         * Cursors are not advanced here: one of them may have come to open the bus. */
-        (void) dispatch_bus(c, UINT_MAX); /* it is closed: nothing more comes */
+        /* Calls in progress learn of the loss before their slots are freed; the program may wait for them, so this wakes
+         * its loop. Cursors are not advanced here, because one of them may be opening the bus. */
+        (void) dispatch_bus(c, UINT_MAX); /* the bus is closed: no more messages come */
         r = c->open_bus(&bus, c->address);
         if (r < 0)
-                return -ENOTCONN; /* whatever kept us from it, the bus is not there */
+                return -ENOTCONN; /* whatever the reason, there is no bus */
         statements_on_bus_lost(c);
         sd_bus_close_unref(c->bus);
         c->bus = bus;
@@ -353,7 +354,7 @@ int connection_process(sqlipc_connection *c) {
 
         if (c->closed || connection_is_foreign(c))
                 return connection_check(c);
-        if (c->dispatching) /* a handler of the caller's bus came back to us */
+        if (c->dispatching) /* a handler of the caller's bus called the library again */
                 return -EBUSY;
 
         c->patient = false;
@@ -378,7 +379,7 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
         return a < b ? a : b;
 }
 
-/* poll() until `until` (CLOCK_MONOTONIC usec, UINT64_MAX: for ever). */
+/* poll() until `until` (CLOCK_MONOTONIC usec, UINT64_MAX: forever). */
 static int poll_until(struct pollfd *fds, nfds_t n_fds, uint64_t until) {
         struct timespec timeout, *t = NULL;
         int n;
@@ -405,7 +406,7 @@ void connection_be_patient(sqlipc_connection *c) {
 void connection_look_at_bus(sqlipc_connection *c) {
         c->patient = false;
         if (++c->n_quiet >= N_QUIET_MAX && !c->dispatching)
-                (void) connection_process(c); /* a lost bus is for the next call that needs one */
+                (void) connection_process(c); /* the next call that needs the bus reports a loss */
 }
 
 int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline) {
@@ -423,7 +424,7 @@ int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline
                 uint64_t now = now_usec();
 
                 *deadline = c->timeout_usec < UINT64_MAX - now ? now + c->timeout_usec : UINT64_MAX;
-        } else if (*deadline != UINT64_MAX && now_usec() >= *deadline) /* even if bytes keep trickling in */
+        } else if (*deadline != UINT64_MAX && now_usec() >= *deadline) /* also if bytes keep trickling in */
                 return -ETIMEDOUT;
 
         r = sd_bus_get_fd(c->bus);
