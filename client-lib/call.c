@@ -122,7 +122,7 @@ Call *call_free(Call *call) {
                 return NULL;
         slot = call->slot; /* the call itself is freed with its slot */
         call->connection = NULL;
-        /* nobody will send it again, and it would keep the bus alive, which keeps the slot alive */
+        /* it will not be sent again, and it would keep the bus alive, which keeps the slot alive */
         call->again = sd_bus_message_unref(call->again);
         if (call->undo)
                 (void) sd_bus_slot_set_floating(slot, true);

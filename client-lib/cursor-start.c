@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How a run is sent on its way, over the bus or a channel (cursor.h, transport.h). Library. */
+/* Sending a run, over the bus or a channel (cursor.h, transport.h). Library. */
 #include "connection.h"
 #include "cursor.h"
 #include "parameters-row.h"
@@ -23,12 +23,12 @@ static void on_fetch_reply(sd_bus_message *reply, void *userdata) {
                 return;
         }
 
-        run->under_way = false; /* nothing goes down the pipe */
+        run->under_way = false; /* nothing comes through the pipe */
         if (!c || c->state != CURSOR_RUNNING)
                 return;
         (void) error_set_reply(&e, reply);
         fate = fate_of_reply(reply, &e);
-        /* a service that died over it might do so again */
+        /* if the run killed the service, it might do so again */
         if (fate != FATE_UNKNOWN && may_repeat(fate, c->read_only) && !c->retried) {
                 c->retried = true;
                 run->cursor = NULL;
@@ -63,7 +63,7 @@ static int new_fetch(sqlipc_cursor *c, sd_bus_message **ret) {
         return 0;
 }
 
-/* What was bound before the statement was compiled is checked now. */
+/* Checks the values that were bound before the statement was compiled. */
 static int check_bindings(sqlipc_cursor *c) {
         unsigned n = c->statement->description.n_parameters;
         const char *unknown;
@@ -110,7 +110,7 @@ static void send_fetch(sqlipc_cursor *c) {
         }
 }
 
-/* Down the statement's pipe, which the daemon may first have to make. */
+/* Runs the statement through its pipe, which the daemon may first have to create. */
 static void start_on_bus(sqlipc_cursor *c) {
         sqlipc_statement *s = c->statement;
         Error e;
@@ -175,7 +175,7 @@ static void start_on_channel(sqlipc_cursor *c, const ParametersRow *row) {
         c->transport = SQLIPC_TRANSPORT_CHANNEL;
 }
 
-/* Compiled anew with each run: no descriptor is held for it meanwhile. */
+/* Runs the statement by OpenRows, which compiles it for each run: no descriptor is kept for it in between. */
 static void start_as_rows(sqlipc_cursor *c) {
         sqlipc_statement *s = c->statement;
         const Bindings *b = c->bindings;
@@ -194,7 +194,7 @@ static void start_as_rows(sqlipc_cursor *c) {
         c->transport = SQLIPC_TRANSPORT_DBUS;
 }
 
-/* The statement is known: parameters are checked here, whichever way they go. */
+/* Starts a run whose statement is known: checks the parameters here, for all transports. */
 static void start_described(sqlipc_cursor *c) {
         sqlipc_statement *s = c->statement;
         Channel *ch = s->run.channel;
@@ -241,7 +241,7 @@ static void start_undescribed(sqlipc_cursor *c) {
         }
 }
 
-/* Goes through the statement's states until something must be waited for, or the run is on its way. */
+/* Advances the statement and the run until something must be waited for, or the run is sent. */
 void cursor_start(sqlipc_cursor *c) {
         sqlipc_statement *s = c->statement;
 

@@ -2,8 +2,8 @@
 /*
  * Runs as the program sees them (cursor.h). Library.
  *
- * cursor_step() is the state machine and never waits; sqlipc_cursor_next() puts the waiting around it. As long as the
- * decoder has rows, a step is one call of it: no system call, no clock.
+ * cursor_step() is the state machine and never waits; sqlipc_cursor_next() adds the waiting. While the decoder has rows, a
+ * step is one call of the decoder, without a system call or a look at the clock.
  */
 #include <string.h>
 
@@ -12,10 +12,10 @@
 #include "repeat.h"
 #include "statement.h"
 
-/* How long a daemon that lives may take to say so. */
+/* How long a living daemon may take to answer that it lives. */
 #define ASK_TIMEOUT_USEC USEC_PER_SEC
 
-/* How long a blocking sqlipc_execute() or sqlipc_query() waits for a run on a channel to show that it started. */
+/* How long a blocking sqlipc_execute() or sqlipc_query() waits for a run on a channel to show that it has started. */
 #define START_TIMEOUT_USEC (USEC_PER_SEC / 10)
 
 int cursor_new(sqlipc_cursor **ret, sqlipc_connection *connection, sqlipc_statement *s, char *path) {
@@ -53,8 +53,9 @@ static void note_result(sqlipc_cursor *c, uint64_t n_bytes, uint64_t usec) {
         transport_on_result(c->run->channel, c->statement ? &c->statement->habit : NULL, c->sql_sum, n_bytes, usec);
 }
 
-/* Nobody reads on. A program that wants one row leaves the end behind it unread; what was going on even so was large, or
- * slow. */
+/* Abandons the run, because the cursor reads no further. A program that wants one row often leaves the end after it
+ * unread; the run counts with its counters if the end is there. A run on a channel that is still in progress after its
+ * first rows counts as large or slow. */
 static void abandon(sqlipc_cursor *c) {
         Run *run = c->run;
         bool was_under_way = run->under_way;
@@ -65,7 +66,7 @@ static void abandon(sqlipc_cursor *c) {
                 note_result(c, UINT64_MAX, UINT64_MAX);
 }
 
-/* The last word on this cursor. A query's pipe is given back at once. */
+/* Ends the cursor for good. Gives back a query's pipe at once. */
 static void finish(sqlipc_cursor *c) {
         c->state = CURSOR_DONE;
         c->n_values = 0;
@@ -93,7 +94,7 @@ void cursor_fail_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         (void) error_set_reply(&e, reply);
         fate = fate_of_reply(reply, &e);
         if (fate == FATE_UNKNOWN && connection->open_bus && !connection->bus_was_ready)
-                fate = FATE_NOT_BEGUN; /* as over ssh to a host that is not reached */
+                fate = FATE_NOT_BEGUN; /* for example, ssh could not reach the host */
         error_set_outcome(&e, fate, c->read_only);
         cursor_fail(c, &e);
 }
@@ -103,7 +104,8 @@ static void fail_cancelled(sqlipc_cursor *c) {
         finish(c);
 }
 
-/* With the error that is set already; what else comes for the statement cannot be told from it. */
+/* Ends the cursor with the error that is already set. Later bytes for the statement could not be told from this run's, so
+ * the statement is compiled again. */
 static void fail_and_lose(sqlipc_cursor *c) {
         sqlipc_statement *s = c->statement;
 
@@ -128,13 +130,13 @@ static void fail_large_row(sqlipc_cursor *c) {
 
 /* ---- Ending ------------------------------------------------------------------------------------------------------- */
 
-/* Nothing has come of it yet. */
+/* True if nothing has come of the run yet. */
 static bool is_unheard_of(const sqlipc_cursor *c) {
         return c->run->on_channel ? !c->delivered && !c->run->decoder.in_run : c->run->call && !c->run->number;
 }
 
-/* Before anything is known of the run there is nothing to wait for: it is given up here, and cancelled there once its number
- * comes. Afterwards rows that are on their way still arrive, then the end that the cancellation brings. */
+/* A run of which nothing is known yet is given up here at once, and cancelled at the service when its number comes.
+ * Otherwise the rows that are on their way still arrive, and then the end that the cancellation causes. */
 static void apply_cancel(sqlipc_cursor *c) {
         switch (c->state) {
         case CURSOR_WAITING:
@@ -166,7 +168,7 @@ void cursor_advance(sqlipc_cursor *c) {
                 cursor_start(c);
 }
 
-/* PREPARE, which went with the run, failed. */
+/* Handles the failure of the PREPARE that was sent with the run. */
 static void on_prepare_failed(sqlipc_cursor *c) {
         sqlipc_statement *s = c->statement;
 
@@ -176,11 +178,12 @@ static void on_prepare_failed(sqlipc_cursor *c) {
         cursor_fail(c, &s->error);
 }
 
-/* Errors of a channel that say nothing of the run: asked again, it may go well. */
+/* Repeats the run after an error of a channel that says nothing about the run itself, so that it may succeed the next
+ * time. */
 static bool retry_after_error(sqlipc_cursor *c) {
         uint32_t number = c->run->decoder.error_number;
         bool prepare = c->statement && c->run->decoder.run == c->statement->channel_number;
-        bool full = number == ERROR_LIMITS_EXCEEDED && prepare && !c->needs_channel; /* over the bus may be room for it */
+        bool full = number == ERROR_LIMITS_EXCEEDED && prepare && !c->needs_channel; /* the bus may have room for it */
 
         if (!c->run->on_channel || c->delivered || c->retried || is_cancelled(c) ||
             !may_repeat(full ? FATE_NOT_BEGUN : fate_of_frame(number), c->read_only))
@@ -207,13 +210,14 @@ static void on_error_frame(sqlipc_cursor *c) {
                 return;
         }
         (void) error_set_frame(&c->error, &c->run->decoder);
-        /* Nobody but us may end our run, so the daemon did because the bus told it that we are gone. */
+        /* Only this client may end its runs, so the daemon ended the run because the bus told it that the client has
+         * left. */
         if (number == ERROR_CANCELLED && !connection_is_open(c->connection))
                 (void) error_set(&c->error, ERROR_DAEMON_LOST, "The connection to the bus was lost, and the run with it.");
         finish(c);
 }
 
-/* What carried the run ended before the run did. */
+/* The fate of a run whose pipe or channel ended before the run did. */
 static Fate fate_of_stream(const sqlipc_cursor *c) {
         return c->run->on_channel && c->run->never_sent ? FATE_NOT_BEGUN : FATE_UNKNOWN;
 }
@@ -233,8 +237,8 @@ static void fail_lost(sqlipc_cursor *c, bool daemon_lives) {
                 statement_lose(c->statement);
 }
 
-/* Only an answer from the very instance that served us shows that it lives; what the bus, or sd-bus itself, says in its
- * place does not. On a bus without names nobody else can answer. */
+/* Only an answer from the same instance that served the run shows that it lives; an error from the bus, or from sd-bus
+ * itself, does not. On a connection without a bus only the daemon can answer. */
 static void on_alive_reply(sd_bus_message *reply, void *userdata) {
         Run *run = userdata;
         const char *sender = sd_bus_message_get_sender(reply);
@@ -244,12 +248,12 @@ static void on_alive_reply(sd_bus_message *reply, void *userdata) {
                 fail_lost(run->cursor, run->owner ? sender && strcmp(sender, run->owner) == 0 : !sender);
 }
 
-/* The pipe broke: the daemon instance that served us is asked for its statement, or its run, back. */
+/* The pipe broke: sends Finalize or Cancel to the daemon instance that served the run, to see if it still answers. */
 static int ask_if_service_lives(sqlipc_cursor *c) {
         _cleanup_message_ sd_bus_message *m = NULL;
         Run *run = c->run;
         bool statement = c->statement && !run->on_channel;
-        uint64_t number = run->on_channel ? 0 : statement ? c->statement->number : run->number; /* 0 is nobody's */
+        uint64_t number = run->on_channel ? 0 : statement ? c->statement->number : run->number; /* 0: no run has it */
         int r;
 
         if (!connection_is_open(c->connection))
@@ -291,7 +295,7 @@ static void on_end_of_file(sqlipc_cursor *c) {
                 c->state = CURSOR_ASKING;
 }
 
-/* NextRows failed. */
+/* Handles the failure of NextRows. */
 static void on_failure_reply(sqlipc_cursor *c) {
         (void) error_set_reply(&c->error, c->run->rows.failure);
         c->run->under_way = false;
@@ -309,7 +313,8 @@ static bool may_restart(const sqlipc_cursor *c) {
         return c && c->state == CURSOR_RUNNING && !c->delivered && may_repeat(FATE_UNKNOWN, c->read_only);
 }
 
-/* An answer that is not read, and too large to be kept, is in front of ours: one of the two goes by pipe. */
+/* Before the answer to this run is one that the program does not read, and that is too large to be kept. One of the two
+ * runs moves to a pipe. */
 static void on_crowded(sqlipc_cursor *c) {
         Run *first = channel_first_run(c->run->channel);
         sqlipc_cursor *other = first ? first->cursor : NULL;
@@ -328,7 +333,7 @@ static void on_crowded(sqlipc_cursor *c) {
 
 /* ---- Stepping ----------------------------------------------------------------------------------------------------- */
 
-/* What came out of the pipe. 1: a row; 0: look at the state again; -EAGAIN. */
+/* Handles an event of the decoder. 1: a row; 0: look at the state again; -EAGAIN. */
 static int take_event(sqlipc_cursor *c, int event) {
         int r;
 
@@ -359,7 +364,7 @@ static int take_event(sqlipc_cursor *c, int event) {
                 c->n_values = 0;
                 return -EAGAIN;
         case -ECONNRESET:
-                if (c->run->call) /* the reply that is still to come knows better */
+                if (c->run->call) /* the reply that is still to come has the reason */
                         return -EAGAIN;
                 if (c->run->as_rows && c->run->rows.failure)
                         on_failure_reply(c);
@@ -409,15 +414,15 @@ static int cursor_step(sqlipc_cursor *c) {
                 }
 }
 
-/* The pipe or channel that may bring news; fd -1: only the bus can. A pipe that is not read must not be waited for: once
- * broken it would wake us for ever. */
+/* The pipe or channel that may bring news; fd -1: only the bus can. Never wait for a pipe that is not read: once broken,
+ * it would wake the program forever. */
 static struct pollfd cursor_pollfd(const sqlipc_cursor *c) {
         const sqlipc_statement *s = c->statement;
 
         switch (c->state) {
         case CURSOR_RUNNING:
                 return run_pollfd(c->run);
-        case CURSOR_WAITING: /* for the end of the run before, which cursor_start() reads, or else for a reply */
+        case CURSOR_WAITING: /* for the end of the previous run, which cursor_start() reads, or else for a reply */
                 if (s && s->state == STATEMENT_PREPARING)
                         return statement_pollfd(s);
                 if (s && s->state == STATEMENT_READY && c->run->under_way && !c->run->on_channel)
@@ -430,12 +435,12 @@ static struct pollfd cursor_pollfd(const sqlipc_cursor *c) {
         return CONNECTION_NO_DATA;
 }
 
-/* Over the bus a reply says that a run has started, on a channel its first frame does. */
+/* True if the run has started: over the bus a reply says so, on a channel its first frame. */
 static bool has_started(const sqlipc_cursor *c) {
         return c->state == CURSOR_RUNNING && (c->run->on_channel ? c->run->decoder.in_run : !c->run->call);
 }
 
-/* As far as it goes without waiting. 0: it waits; 1: it has started or failed. */
+/* Advances the run as far as possible without waiting. 0: it waits; 1: it has started or failed. */
 static int advance_to_start(sqlipc_cursor *c) {
         for (;;) {
                 cursor_advance(c);
@@ -446,8 +451,9 @@ static int advance_to_start(sqlipc_cursor *c) {
         }
 }
 
-/* Waits for what the run waits for. Over the bus it is known to have started before it computes; on a channel its first page
- * says so, for which nobody is kept from cancelling it. 1: look no further. */
+/* Waits until the run may have advanced. Over the bus the service reports the start of a run before the run computes. On
+ * a channel only the first page shows it, so the wait is short, and the program can cancel the run after it. 1: stop
+ * waiting. */
 static int wait_for_start(sqlipc_cursor *c, uint64_t *deadline, uint64_t *start_by) {
         bool on_channel = c->state == CURSOR_RUNNING && c->run->on_channel;
         int r;
@@ -493,7 +499,7 @@ static int step_patiently(sqlipc_cursor *c) {
         return r;
 }
 
-/* A call failed, though the run goes on; the connection has the details. */
+/* Copies the details of a failed call, whose run goes on, from the connection to the cursor. */
 static int report(sqlipc_cursor *c, int r) {
         c->error = c->connection->error;
         return r;
@@ -539,7 +545,7 @@ _public_ int sqlipc_cursor_next_block(sqlipc_cursor *c, size_t n_rows_max, const
         if (r <= 0)
                 return r;
         r = block_take(&c->run->block, &c->run->decoder, n_rows_max, ret_n_rows);
-        if (r < 0) { /* a row was taken and cannot be handed out: what comes after it is no whole result */
+        if (r < 0) { /* a row was taken that cannot be returned: the rest would not be a complete result */
                 cursor_fail_errno(c, r);
                 return connection_fail(c->connection, &c->error);
         }
@@ -565,7 +571,7 @@ _public_ int sqlipc_cursor_cancel(sqlipc_cursor *c) {
                 return -ECHILD;
         atomic_store_explicit(&c->cancelled, true, memory_order_release);
         if (write(c->connection->wake_fd, &one, sizeof one) < 0)
-                errno = saved; /* the counter is full: it wakes all the same */
+                errno = saved; /* the counter is full: wake_fd is readable in any case */
         return 0;
 }
 

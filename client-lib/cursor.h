@@ -4,13 +4,13 @@
  *
  *      WAITING  the statement is being compiled, its pipe still holds an earlier run, or a channel is being opened
  *         |  Fetch, Query or OpenRows sent, over the bus or a channel
- *      RUNNING  rows come, maybe before the reply; an error reply means that none do
+ *      RUNNING  rows come, maybe before the reply; after an error reply none come
  *         |  END, ERROR, cancelled ------------------------------> DONE
- *         |  a channel closed that gave no row ------------------> WAITING
- *         |  end-of-file without either
- *      ASKING   who died? An answer from the daemon instance that served us: the worker did; else the daemon -> DONE
+ *         |  a channel closed before it gave a row --------------> WAITING
+ *         |  end-of-file without END or ERROR
+ *      ASKING   asks the daemon instance that served the run if it lives: if so, the worker died, else the daemon -> DONE
  *
- * DONE keeps its answer. The row under the cursor is in the run's decoder; n_values is 0 when there is none.
+ * DONE keeps its answer. The current row is in the run's decoder; n_values is 0 if there is none.
  */
 #ifndef SQLIPC_CURSOR_H
 #define SQLIPC_CURSOR_H
@@ -36,22 +36,22 @@ struct sqlipc_cursor {
         sqlipc_statement *statement; /* not owned; NULL: a query, or detached */
         Run *run;                    /* the statement's or `own`; NULL: detached */
         Run own;                     /* of a query */
-        Bindings *bindings;          /* to be sent, until it is known that they were taken */
-        uint8_t *query;              /* of a query that is not on its way over the bus: payload of QUERY */
+        Bindings *bindings;          /* to be sent; kept because the run may have to be sent again */
+        uint8_t *query;              /* payload of QUERY, of a query that was not sent over the bus */
         size_t query_size;
         uint32_t sql_sum;            /* of a query */
-        sqlipc_transport transport;  /* what carries it; AUTO: not decided */
-        bool bus_only;               /* it was on a channel, and may not be again */
+        sqlipc_transport transport;  /* of this run; AUTO: not decided */
+        bool bus_only;               /* it was on a channel, and must not be again */
         bool opened;                 /* a channel was opened for it */
-        bool needs_channel;          /* no bus carries its parameters, or the program wants none to */
+        bool needs_channel;          /* its parameters are too large for the bus, or the program wants only channels */
         unsigned retries_left;       /* on other channels */
-        bool read_only;              /* what was asked for is known to change nothing */
-        bool delivered;              /* the program has seen a row */
-        bool retried;                /* the statement was compiled again for it; once is enough */
+        bool read_only;              /* the request is known to change nothing */
+        bool delivered;              /* the program has got a row */
+        bool retried;                /* the request was repeated for it; once is enough */
         atomic_bool cancelled;       /* set by any thread */
-        unsigned n_interrupts;       /* of the connection, when it began */
-        uint64_t run_timeout_usec;   /* by the service, UINT64_MAX: none but its own */
-        unsigned n_values;           /* of the row under the cursor */
+        unsigned n_interrupts;       /* of the connection, when the cursor began */
+        uint64_t run_timeout_usec;   /* limit of the service; UINT64_MAX: only its own */
+        unsigned n_values;           /* of the current row */
         Waiting waiting;
         sqlipc_cursor_callback on_ready; /* NULL: none */
         void *on_ready_userdata;
@@ -59,50 +59,52 @@ struct sqlipc_cursor {
         Error error;                 /* DONE: result 0 is the end; before: of the last call that failed */
 };
 
-/* A query's cursor, whose Query is yet to be sent, or a statement's (`path` NULL). `path` is taken also on failure. */
+/* Creates a cursor for a query that is still to be sent, or for a statement (`path` NULL). Takes `path`, also on failure. */
 int cursor_new(sqlipc_cursor **ret, sqlipc_connection *c, sqlipc_statement *s, char *path);
 
-/* Acts on a cancellation, and sends Fetch if the time has come. Never waits, never frees. */
+/* Acts on a cancellation, and sends the run if it can be sent now. Never waits, never frees. */
 void cursor_advance(sqlipc_cursor *c);
 
-/* Its statement goes on without it: ends its run, -ESTALE from now on if that was not over. */
+/* Separates the cursor from its statement, which lives on: ends the cursor's run. The cursor returns -ESTALE from now on
+ * if the run had not ended. */
 void cursor_detach(sqlipc_cursor *c);
 
-/* The connection is being closed: the cursor fails with -ENOTCONN unless it has ended, and is still the program's to close.
- * */
+/* For a connection that is being closed: the cursor fails with -ENOTCONN unless it has ended. The program must still
+ * close it. */
 void cursor_close_connection(sqlipc_cursor *c);
 
-/* Ends it because this error `reply` came, to which it is not asked again. */
+/* Ends the cursor because of the error `reply`, after which the request is not repeated. */
 void cursor_fail_reply(sqlipc_cursor *c, sd_bus_message *reply);
 
-/* Ends it with this failure. */
+/* Ends the cursor with this failure. */
 void cursor_fail(sqlipc_cursor *c, const Error *e);
 
-/* Neither the daemon nor its frames can be believed or reached any more. */
+/* Ends the cursor because the daemon cannot be reached, or its frames cannot be trusted, any more. */
 void cursor_fail_errno(sqlipc_cursor *c, int r);
 
-/* WAITING: sends it on its way, if the time has come. */
+/* WAITING: sends the run, if it can be sent now. */
 void cursor_start(sqlipc_cursor *c);
 
 /* The same for a query whose payload is kept. */
 void query_start(sqlipc_cursor *c);
 
-/* The time limit of its run, as a channel carries it: 0 for none. */
+/* The time limit of the run as a channel carries it: 0 for none. */
 uint64_t cursor_timeout_on_channel(const sqlipc_cursor *c);
 
-/* METHOD, Query or OpenRows, on the database of the cursor's run, over a bus that is open: SQL, parameters (padded with NULL
- * to `n_positional_min` positional ones) and options. */
+/* Creates a call to METHOD (Query or OpenRows) on the database of the cursor's run, and ensures an open bus for it: SQL,
+ * parameters (padded with NULL to `n_positional_min` positional ones) and options. */
 int query_new_call(sqlipc_cursor *c, sd_bus_message **ret, const char *method, const char *sql, const Parameter *parameters,
                    size_t n_parameters, size_t n_positional_min);
 
-/* Gives back the run in a late reply to one of them. */
+/* Gives back the run in a late reply to Query or OpenRows. */
 void query_undo(sd_bus_message *reply, const char *path);
 
-/* RUNNING on a channel that does not serve it: to WAITING. `bus_only`: for the bus. */
+/* Moves a cursor that is RUNNING on a channel back to WAITING, because the channel does not serve it. `bus_only`: the run
+ * must then use the bus. */
 void cursor_restart(sqlipc_cursor *c, bool bus_only);
 
-/* Waits, within the connection's timeout, until the run has started or failed. 0, or the failure, which the connection
- * has too. */
+/* Waits, within the connection's timeout, until the run has started or failed. Returns 0 or the failure, which the
+ * connection then has, too. */
 int cursor_wait_started(sqlipc_cursor *c);
 
 #endif

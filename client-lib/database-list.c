@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the service publishes. Library. */
+/* The list of databases that the service publishes. Library. */
 #include <string.h>
 
 #include "call.h"
@@ -45,7 +45,7 @@ static int request(sqlipc_connection *c, sd_bus_message **ret) {
         return 0;
 }
 
-/* What a visitor sees; the strings lie in the reply. */
+/* The database that a visitor gets; the strings are in the reply. */
 struct sqlipc_database {
         const char *name, *description, *mode;
 };
@@ -62,7 +62,7 @@ static int read_detail(sd_bus_message *reply, const char *key, const char *type,
         return 0;
 }
 
-/* The next element of the list. 1: there is one; 0: the end. */
+/* Reads the next element of the list. 1: there is one; 0: the end. */
 static int read_database(sd_bus_message *reply, sqlipc_database *ret) {
         const char *path;
         int r;

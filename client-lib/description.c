@@ -18,7 +18,7 @@ void description_done(Description *d) {
         *d = (Description) { .page_size = SQLIPC_PAGE_SIZE_DEFAULT };
 }
 
-/* The bytes of a name that no D-Bus string holds: in place of `*name`. */
+/* Replaces `*name` with the bytes of a name that a D-Bus string cannot hold. */
 static int read_bytes(sd_bus_message *reply, char **name) {
         const void *bytes;
         size_t size;
@@ -200,7 +200,7 @@ int description_copy(Description *ret, const PageDecoder *decoder) {
                 const char *name, *declared_type;
 
                 page_decoder_statement_column(decoder, d.n_columns, &name, &declared_type);
-                /* as over the bus, where there is no difference, an empty type is none */
+                /* an empty type counts as none, as over the bus, which cannot tell the two apart */
                 if (declared_type && !declared_type[0])
                         declared_type = NULL;
                 if (copy_string(&column->name, name) < 0 || copy_string(&column->declared_type, declared_type) < 0) {

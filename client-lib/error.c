@@ -2,8 +2,9 @@
 /*
  * Failures and their details (error.h). Library.
  *
- * Three sources meet here: the table that the daemon shares with us, a few names of the bus itself, and the numbers of
- * ERROR frames. What this library does not know (a newer daemon) keeps its name and sentence and becomes -EREMOTEIO.
+ * Failures have three sources: the table that the daemon shares with the library, some names of the bus itself, and the
+ * numbers of ERROR frames. An error that this library does not know (from a newer daemon) keeps its name and sentence, and
+ * its errno is -EREMOTEIO.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,13 +16,13 @@
 #include "sqlipc-names.h"
 #include "statement.h"
 
-/* What sqlipc.h writes out for users is the table that daemon and library share. */
+/* The numbers in sqlipc.h must equal those in the table that daemon and library share. */
 #define X(number, symbol, name, error) _Static_assert((int) SQLIPC_ERROR_##symbol == (number), #symbol);
 SQLIPC_ERROR_TABLE(X)
 #undef X
 
 typedef struct ErrorRow {
-        const char *name; /* D-Bus name; one that ends in '.' stands for all that start so */
+        const char *name; /* D-Bus name; a name that ends in '.' is a prefix */
         uint32_t number;
         int error;
 } ErrorRow;
@@ -32,8 +33,8 @@ static const ErrorRow error_rows[] = {
 #undef X
 };
 
-/* What the bus, or systemd on its behalf, says in place of the service. NoReply always means that who should have replied
- * is gone: we set no deadline on a call that could raise it otherwise. */
+/* Errors that the bus, or systemd on its behalf, sends instead of the service. NoReply always means that the service is
+ * gone: the library sets no deadline on calls that could cause it otherwise. */
 static const ErrorRow bus_rows[] = {
         { "org.freedesktop.DBus.Error.ServiceUnknown", ERROR_DAEMON_LOST, EHOSTDOWN },
         { "org.freedesktop.DBus.Error.NameHasNoOwner", ERROR_DAEMON_LOST, EHOSTDOWN },
@@ -121,7 +122,7 @@ int error_set_errno(Error *e, int r, const char *format, ...) {
         return r;
 }
 
-/* sd-bus answers what was under way when the connection closed, by itself. */
+/* For the error that sd-bus itself returns for calls in progress when the connection closes. */
 static int set_bus_lost(Error *e, sd_bus *bus) {
         const char *address;
 
@@ -143,12 +144,12 @@ int error_set_reply(Error *e, sd_bus_message *reply) {
         set_row(e, row_by_name(error->name));
         (void) snprintf(e->name, sizeof e->name, "%s", error->name);
         message = error->message && error->message[0] ? error->message : error->name;
-        if (e->number == ERROR_UNKNOWN_DATABASE) /* the bus's own sentence would speak of objects */
+        if (e->number == ERROR_UNKNOWN_DATABASE) /* the bus's own sentence would be about objects */
                 message = "There is no database of this name, or it is not yours to use.";
         set_message(e, message, strlen(message));
 
-        /* As asked for (call_append_options()) ours carry SQLite's code and the offset behind the sentence; sd-bus has read
-         * the sentence already. */
+        /* The service's errors carry SQLite's code and the offset after the sentence, because call_append_options() asks
+         * for them. sd-bus has read the sentence already. */
         if (strncmp(error->name, SQLIPC_ERROR_PREFIX, strlen(SQLIPC_ERROR_PREFIX)) == 0 && signature &&
             strncmp(signature, "sii", 3) == 0) {
                 int32_t extended_code, sql_offset;
@@ -231,7 +232,7 @@ static const Error *error_of_cursor(const sqlipc_cursor *c) {
         return c ? &c->error : error_of_connection(NULL);
 }
 
-/* The functions that read a failure's details, for one kind of object. */
+/* Defines the functions that return a failure's details, for one kind of object. */
 #define DEFINE_ERROR_FUNCTIONS(prefix, kind)                                                                          \
         _public_ sqlipc_error prefix##_error_code(const sqlipc_##kind *kind) {                                        \
                 return (sqlipc_error) error_of_##kind(kind)->number;                                                  \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A failure with its details, and the ways it comes about: by our own hand, as a D-Bus error, as an ERROR frame. Library.
+ * A failure with its details. It comes from the library itself, from a D-Bus error or from an ERROR frame. Library.
  *
- * Failures live in statements and cursors, which repeat them, and are copied to the connection when a public function
- * returns them. The strings have fixed room: telling of a failure must not fail.
+ * Statements and cursors keep their failures and repeat them; public functions copy them to the connection when they return
+ * them. The strings are arrays, because reporting a failure must not fail for lack of memory.
  */
 #ifndef SQLIPC_LIBRARY_ERROR_H
 #define SQLIPC_LIBRARY_ERROR_H
@@ -15,40 +15,41 @@
 
 typedef struct Error {
         int result;             /* negative errno that the public function returns; 0: no failure */
-        uint32_t number;        /* row of sqlipc-errors.h, ERROR_NONE: not the service's */
+        uint32_t number;        /* row of sqlipc-errors.h; ERROR_NONE: not from the service */
         int extended_code;      /* SQLite's, 0: none */
         int sql_offset;         /* -1: none */
         char name[256];         /* D-Bus error name, "": none; D-Bus allows 255 bytes */
         char message[SQLIPC_MESSAGE_SIZE_MAX + 1];
 } Error;
 
-/* A failure of the table, with our own sentence. Returns its negative errno. */
+/* Sets a failure of the table, with the library's own sentence. Returns its negative errno. */
 int error_set(Error *e, ErrorNumber number, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* A failure that no row of the table stands for: `r` is a negative errno; without `format` the sentence is strerror's.
+/* Sets a failure that is not in the table: `r` is a negative errno. Without `format` the sentence is that of strerror().
  * Returns `r`. */
 int error_set_errno(Error *e, int r, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* What the error `reply` says, ours or the bus's. Returns its negative errno. */
+/* Sets the failure in the error `reply`, of the service or the bus. Returns its negative errno. */
 int error_set_reply(Error *e, sd_bus_message *reply);
 
-/* What the ERROR frame under `d` says. Returns its negative errno. */
+/* Sets the failure in the decoder's ERROR frame. Returns its negative errno. */
 int error_set_frame(Error *e, const PageDecoder *d);
 
-/* The same failure in `connection`. Returns its negative errno. */
+/* Copies the failure to `connection`. Returns its negative errno. */
 int connection_fail(sqlipc_connection *connection, const Error *e);
 
-/* error_set_errno() in `connection` (NULL: nowhere). */
+/* error_set_errno() in `connection` (NULL: only returns `r`). */
 int connection_fail_errno(sqlipc_connection *connection, int r);
 
-/* A call could not be put together or sent: a lost bus is DAEMON_LOST, too much in it LIMITS_EXCEEDED. */
+/* Sets the failure of a call that could not be built or sent: DAEMON_LOST for a lost bus, LIMITS_EXCEEDED for a call that
+ * is too large. */
 int error_set_send(Error *e, int r);
 int connection_fail_send(sqlipc_connection *connection, int r);
 
-/* The bus passes no descriptors, and what was asked for needs one. */
+/* Sets the failure of a request that needs a descriptor, on a bus that passes none. */
 int error_set_no_descriptors(Error *e);
 
-/* connection_wait() failed: -ETIMEDOUT gets its sentence. */
+/* Sets a failure of connection_wait(), with a sentence for -ETIMEDOUT. */
 int connection_fail_wait(sqlipc_connection *connection, int r);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a program with a loop of its own sees: one epoll descriptor, and when to come back. Library.
+ * The interface for a program with an event loop of its own: one epoll descriptor, a timeout and callbacks. Library.
  *
- * The epoll set holds the bus (level-triggered, with the events that sd-bus asks for), wake_fd (level-triggered), and each
- * pipe or channel that a cursor found empty (one-shot: a cursor that nobody reads wakes nobody).
+ * The epoll set contains the bus (level-triggered, with the events that sd-bus asks for), wake_fd (level-triggered), and
+ * each pipe or channel that a cursor found empty (one-shot, so that a cursor that is not read wakes the program no more than
+ * once).
  */
 #include <poll.h>
 #include <sys/epoll.h>
@@ -13,7 +14,7 @@
 #include "cursor.h"
 #include "statement.h"
 
-enum { TAG_BUS, TAG_WAKE, TAG_MAX }; /* from there on: the address of the run or channel that waits */
+enum { TAG_BUS, TAG_WAKE, TAG_MAX }; /* higher values: the address of the run or channel that waits */
 
 static void remove_bus(sqlipc_connection *c) {
         if (c->polled_bus_fd >= 0)
@@ -43,7 +44,7 @@ void connection_update_events(sqlipc_connection *c) {
         events = sd_bus_get_events(c->bus);
         event.events = (events & POLLIN ? (uint32_t) EPOLLIN : 0) | (events & POLLOUT ? (uint32_t) EPOLLOUT : 0);
 
-        /* While it still connects sd-bus may put another socket under the same number. */
+        /* While sd-bus is still connecting, it may use another socket under the same number. */
         if (fd == c->polled_bus_fd && event.events == c->polled_bus_events && sd_bus_is_ready(c->bus) > 0)
                 return;
         if (set_fd(c->epoll_fd, fd, &event) < 0)
@@ -74,7 +75,7 @@ void connection_come_back(sqlipc_connection *c) {
         uint64_t one = 1;
 
         if (write(c->wake_fd, &one, sizeof one) < 0)
-                return; /* the counter is full: it wakes all the same */
+                return; /* the counter is full: wake_fd is readable in any case */
 }
 
 void connection_wake_if_idle(sqlipc_connection *c) {
@@ -110,7 +111,7 @@ _public_ int sqlipc_set_blocking(sqlipc_connection *connection, int blocking) {
         if (r < 0)
                 return r;
         if (!blocking) {
-                r = ensure_epoll(connection); /* from here on -EAGAIN arms pipes in it */
+                r = ensure_epoll(connection); /* from now on -EAGAIN adds pipes to it */
                 if (r < 0)
                         return connection_fail_errno(connection, r);
         }
@@ -151,7 +152,7 @@ _public_ int sqlipc_get_timeout(sqlipc_connection *connection, uint64_t *ret_use
         connection_update_events(connection);
         *ret_usec = UINT64_MAX;
         r = sd_bus_get_timeout(connection->bus, ret_usec);
-        if (r < 0 && r != -ENOTCONN) /* closed: nothing is to come */
+        if (r < 0 && r != -ENOTCONN) /* the bus is closed: nothing more comes */
                 return connection_fail_errno(connection, r);
         channels_until = channels_deadline(connection);
         if (channels_until < *ret_usec)
@@ -166,7 +167,8 @@ static void note(Waiting *waiting, const Run *run, const void *source) {
                 waiting->notify = true;
 }
 
-/* Something came from the run or channel at the address `source`, which may be gone; NULL: from the bus, for any of them. */
+/* Marks the objects that wait for the run or channel at the address `source`, which may have been freed. NULL: something
+ * came from the bus, which any of them may wait for. */
 static void note_news(sqlipc_connection *c, const void *source) {
         sqlipc_statement *statement;
         sqlipc_cursor *cursor;
@@ -177,7 +179,7 @@ static void note_news(sqlipc_connection *c, const void *source) {
                 note(&statement->waiting, &statement->run, source);
 }
 
-/* Whoever is called back no longer waits, until it asks again. */
+/* Takes the mark. An object that is called back no longer waits, until the program asks it again. */
 static bool take_notice(Waiting *waiting) {
         bool notify = waiting->notify;
 
@@ -186,7 +188,7 @@ static bool take_notice(Waiting *waiting) {
         return notify;
 }
 
-/* Calls one back. False: there is none. A callback may free any of them, so each search begins anew. */
+/* Calls one callback. False: there is none. A callback may free any object, so each search starts from the beginning. */
 static bool call_back(sqlipc_connection *c) {
         sqlipc_statement *statement;
         sqlipc_cursor *cursor;
@@ -206,7 +208,7 @@ static bool call_back(sqlipc_connection *c) {
 
 /* ---- Processing --------------------------------------------------------------------------------------------------- */
 
-/* Takes the one-shot events of pipes out of the set; level-triggered ones stay as long as their cause. */
+/* Removes the one-shot events of pipes from the set; level-triggered events remain as long as their cause does. */
 static int collect_pipes(sqlipc_connection *c) {
         struct epoll_event events[16];
         int n, done = 0;

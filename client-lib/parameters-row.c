@@ -5,12 +5,12 @@
 
 _Static_assert(CHANNEL_FETCH_HEAD_SIZE == CHANNEL_QUERY_HEAD_SIZE, "a row has the same room in both requests");
 
-/* Where the row under way stands. */
+/* Write positions in the row. */
 typedef struct Writer {
         uint8_t *types, *ends, *data, *next;
 } Writer;
 
-/* Bytes of a value in a row. */
+/* The size of a value in a row, in bytes. */
 static size_t value_size(const Parameter *p) {
         switch (p->type) {
         case SQLIPC_INTEGER:

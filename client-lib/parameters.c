@@ -7,10 +7,10 @@
 
 /* ---- What programs pass in ---------------------------------------------------------------------------------------- */
 
-/* The struct of the first release. */
+/* The size of the struct in the first release. */
 #define PARAMETER_SIZE_MIN (offsetof(sqlipc_parameter, size) + sizeof(size_t))
 
-/* Fields behind those that we know must not be set: their meaning would get lost. */
+/* Checks that fields after the known ones are not set: the library would ignore what they mean. */
 static int check_struct(const uint8_t *element, size_t size) {
         for (size_t i = sizeof(sqlipc_parameter); i < size; i++)
                 if (element[i] != 0)
@@ -192,7 +192,7 @@ int bindings_resolve(Bindings *b, name_look_up look_up, void *userdata, const ch
         int r;
 
         while (b && b->n_named > 0) {
-                Parameter *named = &b->named[0]; /* the oldest: a later one may be the same parameter */
+                Parameter *named = &b->named[0]; /* the oldest first: a later one may set the same parameter */
                 unsigned index = look_up(userdata, named->name);
 
                 if (index == 0) {
@@ -205,14 +205,14 @@ int bindings_resolve(Bindings *b, name_look_up look_up, void *userdata, const ch
                 free((void *) b->values[index - 1].bytes);
                 free((void *) named->name);
                 named->name = NULL;
-                b->values[index - 1] = *named; /* with its bytes */
+                b->values[index - 1] = *named; /* takes its bytes */
                 b->n_named--;
                 memmove(named, named + 1, b->n_named * sizeof *named);
         }
         return 0;
 }
 
-/* Bytes of the character that starts at `p`, 0 if D-Bus has none such. */
+/* The size of the character at `p`, 0 if D-Bus does not allow it. */
 static size_t bus_character(const uint8_t *p, size_t size) {
         static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
         size_t n = p[0] < 0x80 ? 1 : p[0] < 0xC0 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF8 ? 4 : 0;
@@ -262,7 +262,7 @@ static int append_blob(sd_bus_message *m, const void *bytes, size_t size) {
         return sd_bus_message_close_container(m);
 }
 
-/* A D-Bus string of `size` bytes that need no NUL behind them. */
+/* Appends a D-Bus string of `size` bytes, which need not be NUL-terminated. */
 static int append_string(sd_bus_message *m, const void *text, size_t size) {
         char *room;
         int r;
@@ -277,7 +277,8 @@ static int append_string(sd_bus_message *m, const void *text, size_t size) {
         return sd_bus_message_close_container(m);
 }
 
-/* TEXT that no D-Bus string can carry: a{sv} with its bytes; NULL: an empty a{sv}. */
+/* Appends TEXT that a D-Bus string cannot carry, as an a{sv} with its bytes; or, if `text` is NULL, an empty a{sv} for
+ * SQL's NULL. */
 static int append_special(sd_bus_message *m, const void *text, size_t size) {
         int r;
 

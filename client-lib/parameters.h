@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What is bound to parameters, and how it travels. Library.
+ * Values of parameters, and their encoding for the bus. Library.
  *
- * A set of bindings is shared by its statement and by the cursor that waits to be sent with it; binding again while such
- * a cursor waits goes into a copy, so a run has the values that were bound when it was asked for.
+ * A statement shares its set of bindings with the cursor that waits to be sent with it. Binding again while such a cursor
+ * waits changes a copy, so a run has the values that were bound when it was requested.
  */
 #ifndef SQLIPC_PARAMETERS_H
 #define SQLIPC_PARAMETERS_H
@@ -11,17 +11,17 @@
 #include "sqlipc.h"
 #include "util.h"
 
-/* SQLite's own bound (SQLITE_MAX_VARIABLE_NUMBER). */
+/* SQLite's own limit (SQLITE_MAX_VARIABLE_NUMBER). */
 #define N_PARAMETERS_MAX 32766u
 
-/* Bytes of text and blobs in one call. The daemon's bound is lower and its to tell; beyond this the bus itself might drop
- * us. */
+/* Limit of the bytes of text and blobs in one call. The daemon checks its own, lower limit; for larger calls the bus
+ * itself might disconnect us. */
 #define PARAMETERS_SIZE_MAX ((size_t) 16 * 1024 * 1024)
 
-/* A struct_size above this is not a size. */
+/* A struct_size above this is invalid. */
 #define PARAMETER_STRUCT_SIZE_MAX ((size_t) 4096)
 
-/* A value for a parameter. Unlike the public struct it may change its layout. */
+/* A value for a parameter. Unlike that of the public struct, its layout may change. */
 typedef struct Parameter {
         const char *name;  /* with or without prefix; NULL: by position */
         sqlipc_type type;
@@ -32,8 +32,8 @@ typedef struct Parameter {
 } Parameter;
 
 /* Reads `n` elements of a program's array; names and bytes stay the program's. The caller frees `*ret`. -EINVAL: a
- * struct_size that no release had, or not the same in all; -EOPNOTSUPP: a field that this library does not know is set;
- * -E2BIG; -ENOMEM. */
+ * struct_size that no release had, or that differs between elements; -EOPNOTSUPP: a field that this library does not know
+ * is set; -E2BIG; -ENOMEM. */
 int parameters_read(const sqlipc_parameter *parameters, size_t n, Parameter **ret);
 
 typedef struct Bindings {
@@ -49,21 +49,21 @@ Bindings *bindings_ref(Bindings *b);
 Bindings *bindings_unref(Bindings *b);
 void bindings_unrefp(Bindings **b);
 
-/* Binds a copy of `value` to its name, or where that is NULL to `index`, in `*b`, which is made (NULL) or copied (shared)
- * first. */
+/* Binds a copy of `value` in `*b` to its name, or to `index` if the name is NULL. If `*b` is NULL it is created first; if
+ * it is shared it is replaced by a copy first. */
 int bindings_set(Bindings **b, unsigned index, const Parameter *value);
 
-/* Names that have meanwhile become known: `look_up` gives the index of a name, 0 for none. 0, or -ENXIO with `*ret_unknown`
- * (borrowed) the name that is not there. */
+/* Assigns values that were bound by name to indexes, now that the names are known: `look_up` returns the index of a name,
+ * 0 for none. Returns 0, or -ENXIO and sets `*ret_unknown` (borrowed) to the name that does not exist. */
 typedef unsigned (*name_look_up)(void *userdata, const char *name);
 int bindings_resolve(Bindings *b, name_look_up look_up, void *userdata, const char **ret_unknown);
 
-/* Appends (av positional, a{sv} named): `parameters`, padded with NULL to `n_positional_min` positional ones. -E2BIG past
- * PARAMETERS_SIZE_MAX, -EINVAL for a type or name that cannot be. */
+/* Appends (av positional, a{sv} named) for `parameters`, padded with NULL to `n_positional_min` positional ones. -E2BIG
+ * beyond PARAMETERS_SIZE_MAX, -EINVAL for an invalid type or name. */
 int append_parameters(sd_bus_message *m, const Parameter *parameters, size_t n_parameters, size_t n_positional_min);
 
-/* Whether `text` can be a D-Bus string as sd-bus sees it: no NUL, valid UTF-8, no noncharacter. `*ret_bad` (may be NULL)
- * is the offset of the first byte that cannot. */
+/* True if `text` can be a D-Bus string for sd-bus: no NUL, valid UTF-8, no noncharacter. Otherwise `*ret_bad` (may be
+ * NULL) is the offset of the first invalid byte. */
 bool is_bus_string(const void *text, size_t size, size_t *ret_bad);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reads from pipes that never wait (pipe-read.h). Library. */
+/* Reads from pipes without waiting (pipe-read.h). Library. */
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -15,13 +15,13 @@ int pipe_copy(int fd) {
         flags = fcntl(fd, F_GETFL);
         if (flags < 0 || fstat(fd, &st) < 0)
                 return -errno;
-        /* vmsplice() on a descriptor that is open for both would write */
+        /* vmsplice() would write to a descriptor that is open for both reading and writing */
         if (!S_ISFIFO(st.st_mode) || (flags & (O_ACCMODE | O_PATH)) != O_RDONLY)
                 return -EBADMSG;
         copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
         if (copy < 0)
                 return -errno;
-        if (fcntl(copy, F_SETFL, flags | O_NONBLOCK) < 0) { /* for the last resort */
+        if (fcntl(copy, F_SETFL, flags | O_NONBLOCK) < 0) { /* for the last resort of pipe_read() */
                 int r = -errno;
 
                 (void) safe_close(copy);
@@ -41,7 +41,7 @@ static ssize_t read_if_ready(int fd, const struct iovec *room) {
         return -1;
 }
 
-/* The kernel, or a filter of system calls, does not know the call. */
+/* True if the kernel does not know the call, or a seccomp filter forbids it. */
 static bool is_unavailable(ssize_t n) {
         return n < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EPERM);
 }

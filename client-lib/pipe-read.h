@@ -2,14 +2,15 @@
 /*
  * Reads the pipe of a service that may be hostile. Library.
  *
- * The service can keep a copy of the read end. Flags such as O_NONBLOCK belong to the open file description, so it can
- * change them at any time, and it can take bytes away between a poll() and the read(). A read must not wait even then:
+ * The service can keep a copy of the read end. Flags such as O_NONBLOCK belong to the open file description, so the service
+ * can change them at any time, and it can take bytes out of the pipe between a poll() and the read(). A read must not wait
+ * even then:
  *
  *      preadv2(RWF_NOWAIT)           never waits; since Linux 6.5, unless the service has used splice(2) on the pipe
  *      vmsplice(SPLICE_F_NONBLOCK)   never waits; a seccomp filter may forbid it
  *      poll(), then read()           the last resort: a service that takes the bytes in between can make it wait
  *
- * Opening /proc/self/fd/N anew would give a description of our own, but fails if the pipe was made by another user.
+ * Opening /proc/self/fd/N would give a separate file description, but fails if another user created the pipe.
  */
 #ifndef SQLIPC_PIPE_READ_H
 #define SQLIPC_PIPE_READ_H
@@ -18,10 +19,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A copy of `fd`, which is borrowed, if it is the read end of a pipe; else -EBADMSG. The copy is to be closed. */
+/* Duplicates `fd`, which is borrowed, if it is the read end of a pipe; else returns -EBADMSG. The caller closes the copy. */
 int pipe_copy(int fd);
 
-/* Reads as read() does, without waiting. 0: end-of-file; -EAGAIN: nothing is there. */
+/* Reads like read(), without waiting. 0: end-of-file; -EAGAIN: the pipe is empty. */
 ssize_t pipe_read(int fd, uint8_t *room, size_t size);
 
 #endif

@@ -8,7 +8,7 @@
 #include "parameters-row.h"
 #include "statement.h"
 
-/* A pipe of it is closed with the reply: its worker finds that out when it writes, or earlier by this. */
+/* Closing the reply also closes a pipe in it. The worker would notice that when it writes; Cancel tells it earlier. */
 void query_undo(sd_bus_message *reply, const char *path) {
         uint64_t number;
 
@@ -24,7 +24,7 @@ static int read_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         r = sd_bus_message_read(reply, "th", &number, &fd);
         if (r < 0)
                 return r;
-        r = description_read(&description, reply); /* the columns come again, as this run has them, down the pipe */
+        r = description_read(&description, reply); /* this checks the reply; the run's own columns come through the pipe */
         if (r < 0)
                 return r;
         r = run_open_pipe(c->run, reply, fd, description.page_size);
@@ -115,7 +115,7 @@ static int send_on_bus(sqlipc_cursor *c, Way way, const char *sql, const Paramet
 
 /* ---- On a channel ------------------------------------------------------------------------------------------------- */
 
-/* Keeps a query as the payload of QUERY: it may have to be sent more than once. */
+/* Keeps a query as the payload of QUERY, because it may have to be sent more than once. */
 static int keep_query(sqlipc_cursor *c, const char *sql, const ParametersRow *row) {
         size_t sql_size = strlen(sql);
 
@@ -152,7 +152,7 @@ static int send_on_channel(sqlipc_cursor *c) {
         return 0;
 }
 
-/* What was kept for a channel goes over the bus after all. */
+/* Sends a query that was kept for a channel over the bus. */
 static int send_kept_on_bus(sqlipc_cursor *c, Way way) {
         size_t sql_size = load_le32(c->query + 16);
         unsigned n_positional = load_le32(c->query + 8), n_named = load_le32(c->query + 12);
@@ -201,7 +201,7 @@ void query_start(sqlipc_cursor *c) {
         }
 }
 
-/* Sends it, or keeps it until it can be. */
+/* Sends the query, or keeps it until it can be sent. */
 static int begin_query(sqlipc_cursor *c, const char *sql, const Parameter *parameters, size_t n_parameters) {
         ParametersRow row;
         Way way;
@@ -221,7 +221,7 @@ static int begin_query(sqlipc_cursor *c, const char *sql, const Parameter *param
         return 0;
 }
 
-/* `parameters`: in our own form. */
+/* `parameters`: in the internal form. */
 static int query_with(sqlipc_connection *connection, const char *database, const char *sql, const Parameter *parameters,
                       size_t n_parameters, sqlipc_cursor **ret_cursor) {
         _cleanup_(sqlipc_cursor_closep) sqlipc_cursor *c = NULL;
@@ -265,7 +265,7 @@ _public_ int sqlipc_query_with(sqlipc_connection *connection, const char *databa
         return query_with(connection, database, sql, read, n_parameters, ret_cursor);
 }
 
-/* One argument as its letter says. */
+/* Reads one argument, of the type that its letter names. */
 static int take_argument(Parameter *ret, char type, va_list *ap) {
         *ret = (Parameter) { .type = SQLIPC_NULL };
         switch (type) {

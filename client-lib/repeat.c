@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What became of requests without a result (repeat.h). Library. */
+/* The fate of requests that brought no result (repeat.h). Library. */
 #include <stdio.h>
 #include <string.h>
 
 #include "repeat.h"
 
-/* The bus driver refuses an instance of the service that gave up its name. The service itself has no such error for a run.
- * */
+/* True if the bus driver refused the call, because the instance of the service gave up its name. The service itself never
+ * returns such an error for a run. */
 static bool is_refused_by_bus(sd_bus_message *reply, const Error *e) {
         static const char bus[] = "org.freedesktop.DBus.Error.";
         const char *sender = sd_bus_message_get_sender(reply);
@@ -55,7 +55,7 @@ void error_set_outcome(Error *e, Fate fate, bool read_only) {
 
         if (fate != FATE_UNKNOWN || read_only)
                 return;
-        /* the bus driver words it for programmers, and without a full stop */
+        /* the bus driver's sentence is for programmers, and has no full stop */
         (void) snprintf(before, sizeof before, "%.199s", no_reply ? "The service ended before it answered." : e->message);
         (void) error_set(e, ERROR_OUTCOME_UNKNOWN, "%s%sIt is unknown whether the statement took effect.", before,
                          before[0] ? " " : "");

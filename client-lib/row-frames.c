@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* D-Bus values -> frames (row-frames.h). Library. */
+/* Converts D-Bus values to frames (row-frames.h). Library. */
 #include "dictionary.h"
 #include "row-frames.h"
 #include "sqlipc-page.h"
@@ -22,14 +22,14 @@ static int append_frame(Buffer *frames, FrameKind kind, uint16_t flags, const ui
         frame[4] = (uint8_t) kind;
         frame[5] = SQLIPC_PAGE_VERSION;
         store_le16(frame + 6, flags);
-        store_le64(frame + 8, 0); /* the run's number is known without them */
+        store_le64(frame + 8, 0); /* the frames do not need the run's number, which is known */
         if (size > 0)
                 memcpy(frame + FRAME_HEADER_SIZE, payload, size);
         memset(frame + FRAME_HEADER_SIZE + size, 0, frame_padded(size) - size);
         return 0;
 }
 
-/* A payload in as many frames as it takes. */
+/* Appends a payload in as many frames as it needs. */
 static int append_payload(Buffer *frames, FrameKind kind, const Buffer *payload) {
         const uint8_t *at = payload->bytes + payload->start;
         size_t left = buffer_size(payload);
@@ -54,7 +54,7 @@ static int append_end(Buffer *frames, const EndCounters *end) {
         return append_frame(frames, FRAME_END, 0, payload, sizeof payload);
 }
 
-/* `size` bytes and, for what is a string, a NUL. */
+/* Appends `size` bytes and, if `terminated`, a NUL. */
 static int append_bytes(Buffer *b, const void *bytes, size_t size, bool terminated) {
         uint8_t *room = buffer_extend(b, size + terminated);
 
@@ -109,13 +109,13 @@ static int append_array(Buffer *row, sd_bus_message *m, bool text) {
         return r < 0 ? r : append_bytes(row, bytes, size, text);
 }
 
-/* What an a{sv} stands for. */
+/* The value that an a{sv} encodes. */
 typedef struct Special {
         Buffer *row;
         ValueType type;
 } Special;
 
-/* {"text": ay}: TEXT that no D-Bus string can carry; {}: NULL. */
+/* Reads an entry of a special value: {"text": ay} is TEXT that a D-Bus string cannot carry; {} is NULL. */
 static int read_special(sd_bus_message *m, const char *key, const char *type, void *userdata) {
         Special *special = userdata;
         int r;
@@ -133,7 +133,7 @@ static int read_special(sd_bus_message *m, const char *key, const char *type, vo
         return r < 0 ? r : 1;
 }
 
-/* `type`: 'x' or 'd', of which sd-bus writes eight bytes alike. */
+/* Appends a number; `type` is 'x' or 'd', for both of which sd-bus writes eight bytes. */
 static int append_number(Buffer *row, sd_bus_message *m, char type) {
         uint8_t bytes[8];
         uint64_t bits;
@@ -154,7 +154,7 @@ static int append_text(Buffer *row, sd_bus_message *m) {
         return r < 0 ? r : append_bytes(row, value, strlen(value), true);
 }
 
-/* The value in a variant of `type`: its bytes behind `row`. */
+/* Appends the value in a variant of `type` to `row`. */
 static int append_value(Buffer *row, sd_bus_message *m, const char *type, ValueType *ret) {
         Special special = { .row = row, .type = VALUE_NULL };
         int r;
@@ -182,7 +182,7 @@ static int append_value(Buffer *row, sd_bus_message *m, const char *type, ValueT
         return r;
 }
 
-/* Column `i` of the row that is put together: its variant, type and end. */
+/* Appends column `i` to the current row: the bytes of its variant, its type and its end. */
 static int append_column(Buffer *row, sd_bus_message *m, unsigned i, unsigned n_columns) {
         const char *type;
         ValueType kind;
@@ -202,7 +202,7 @@ static int append_column(Buffer *row, sd_bus_message *m, unsigned i, unsigned n_
         return sd_bus_message_exit_container(m);
 }
 
-/* The row that `m` stands in, put together in `row`, which it starts anew. */
+/* Appends the row in which `m` is positioned. `row` is the buffer in which it is built; its content is discarded first. */
 static int append_row(Buffer *frames, Buffer *row, sd_bus_message *m, unsigned n_columns) {
         int r;
 
@@ -239,7 +239,7 @@ static int append_rows(Buffer *frames, sd_bus_message *m, unsigned n_columns) {
 
 typedef struct Info {
         Description description;
-        bool has_columns; /* there may be none to describe */
+        bool has_columns; /* a result may have columns, but none to describe */
         EndCounters end;
 } Info;
 
@@ -265,7 +265,7 @@ static int read_info(sd_bus_message *m, const char *key, const char *type, void 
         return 0;
 }
 
-/* What stands behind the rows. */
+/* Reads the part after the rows. */
 static int read_tail(sd_bus_message *m, Info *info, bool *ret_more) {
         int more, r;
 
@@ -276,7 +276,8 @@ static int read_tail(sd_bus_message *m, Info *info, bool *ret_more) {
         return dictionary_read(m, read_info, info);
 }
 
-/* The columns come behind the rows, in the first reply. A result without columns has no other reply. */
+/* Appends COLUMNS from the first reply, which has the columns after the rows. A result without columns has only this
+ * reply. */
 static int begin(Buffer *frames, sd_bus_message *m, unsigned *n_columns) {
         _cleanup_(info_done) Info info = { .end = { 0 } };
         bool more;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A reply of NextRows -> the frames that a pipe would have brought (sqlipc-page.h), for the decoder that reads those: so
- * rows come to the cursor in one form, whatever carried them. Library.
+ * Converts a reply of NextRows to the frames that a pipe would have brought (sqlipc-page.h), for the same decoder, so that
+ * the cursor gets rows in one form from all transports. Library.
  *
- * Each row is a BIG_ROW of its own, which a decoder takes in any size, and hands out where it lies.
+ * Each row becomes a BIG_ROW of its own, which a decoder accepts in any size, and returns in place.
  */
 #ifndef SQLIPC_ROW_FRAMES_H
 #define SQLIPC_ROW_FRAMES_H
@@ -12,8 +12,9 @@
 
 #include "buffer.h"
 
-/* Appends what `reply` holds: COLUMNS where `*n_columns` is 0, which then has their number; the rows; END if it is the last.
- * `*ret_more`: it is not. Negative, where it is not what the interface describes or memory is short: nothing is appended. */
+/* Appends the content of `reply`: COLUMNS if `*n_columns` is 0, which is then set; the rows; END if this is the last
+ * reply, otherwise `*ret_more` is set. Returns a negative errno if the reply does not match the interface, or if there is
+ * no memory; nothing is appended then. */
 int row_frames_append(Buffer *frames, sd_bus_message *reply, unsigned *n_columns, bool *ret_more);
 
 #endif

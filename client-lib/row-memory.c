@@ -2,7 +2,8 @@
 /*
  * Memory of long rows (row-memory.h). Library.
  *
- * Blocks are allocated before they are mapped: a page that the disk has no room for would be SIGBUS.
+ * Blocks of the file are allocated before they are mapped: writing to a mapped page for which the disk has no room would
+ * raise SIGBUS.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ static int open_file(void) {
         return fd < 0 ? -errno : fd;
 }
 
-/* A file that may not grow so far (RLIMIT_FSIZE) would be SIGXFSZ. */
+/* Allocates room in the file. A file that would exceed RLIMIT_FSIZE would raise SIGXFSZ, so the limit is checked first. */
 static bool allocate(int fd, size_t size) {
         struct rlimit limit;
 
@@ -51,7 +52,7 @@ static void release(RowMemory *memory, uint8_t *bytes, size_t size) {
         memory->fd = safe_close(memory->fd);
 }
 
-/* Takes what is there along. */
+/* Copies the content to the new memory, and releases the old one. */
 static uint8_t *move(RowMemory *memory, uint8_t *bytes, size_t size, int fd, uint8_t *to, size_t new_size) {
         if (size > 0)
                 memcpy(to, bytes, size < new_size ? size : new_size);
@@ -74,7 +75,7 @@ static uint8_t *move_to_file(RowMemory *memory, uint8_t *bytes, size_t size, siz
         return move(memory, bytes, size, fd, mapped, new_size);
 }
 
-/* The file grows or shrinks, and its mapping with it. */
+/* Resizes the file and its mapping. */
 static uint8_t *resize_file(RowMemory *memory, uint8_t *bytes, size_t size, size_t new_size) {
         void *resized;
 
@@ -84,7 +85,7 @@ static uint8_t *resize_file(RowMemory *memory, uint8_t *bytes, size_t size, size
         if (resized == MAP_FAILED)
                 return NULL;
         if (new_size < size)
-                (void) ftruncate(memory->fd, (off_t) new_size); /* what stays allocated goes with the file */
+                (void) ftruncate(memory->fd, (off_t) new_size); /* blocks that stay allocated are freed with the file */
         return resized;
 }
 

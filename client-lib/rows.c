@@ -8,7 +8,8 @@
 #include "row-frames.h"
 #include "rows.h"
 
-/* The first rows shall come soon, however slow the way; and few round trips shall be waited for where there are many. */
+/* The first rows must come soon even over a slow connection, so blocks start small. Large results must not need many
+ * round trips, so blocks grow. */
 #define BLOCK_SIZE_MIN ((uint32_t) 64 * 1024)
 #define BLOCK_SIZE_MAX ((uint32_t) 1024 * 1024)
 
@@ -20,7 +21,7 @@ void rows_stop(Run *run) {
 
 /* ---- Blocks ------------------------------------------------------------------------------------------------------- */
 
-/* The service forgets the number with its last answer. */
+/* Forgets the number, as the service does with its last answer. */
 static void set_over(Run *run) {
         run->rows.more = false;
         run->number = 0;
@@ -44,13 +45,13 @@ static void on_next_reply(sd_bus_message *reply, void *userdata) {
                 set_over(run);
 }
 
-/* Asks the instance that has the run for its next block. */
+/* Asks the instance that has the run for the next block. */
 static int ask(Run *run) {
         _cleanup_message_ sd_bus_message *m = NULL;
         int r;
 
         if (run->rows.bus_generation != run->connection->bus_generation)
-                return -ENOTCONN; /* the service has forgotten who we were */
+                return -ENOTCONN; /* the service has forgotten our old bus name */
         r = connection_new_call(run->connection, &m, run->owner, run->path, "NextRows");
         if (r < 0)
                 return r;
@@ -81,7 +82,7 @@ ssize_t rows_read(Run *run, uint8_t *room, size_t size) {
         memcpy(room, run->backlog.bytes + run->backlog.start, n);
         buffer_drop(&run->backlog, n);
         if (idle && buffer_size(&run->backlog) == 0)
-                (void) ask(run); /* where it fails, it does so again once these are read */
+                (void) ask(run); /* if it fails, it fails again after these bytes are read */
         return (ssize_t) n;
 }
 
@@ -138,7 +139,7 @@ static void on_open_reply(sd_bus_message *reply, void *userdata) {
         else if (r >= 0 && run->cancel_wanted)
                 run_cancel(run);
         else if (r >= 0)
-                (void) ask(run); /* where it fails, it does so again once somebody reads */
+                (void) ask(run); /* if it fails, it fails again when the program reads */
 }
 
 static int open_once(Run *run, sqlipc_cursor *cursor, const char *sql, const Parameter *parameters,

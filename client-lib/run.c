@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What comes down pipes and channels, or in replies (run.h). Library. */
+/* Reading of pipes, channels and replies with rows (run.h). Library. */
 #include <string.h>
 
 #include "connection.h"
 #include "pipe-read.h"
 #include "run.h"
 
-/* After so many reads a call returns, although more could be read: a service that sends without end, but nothing that would
- * be a row, must not keep its client from its deadline or its loop. */
+/* A call returns after this many reads even if more could be read. Otherwise a service that sends forever, but never a
+ * row, could keep its client from its deadline or its loop. */
 #define READS_MAX 64u
 
 static void init_decoder(Run *run, size_t page_size) {
@@ -68,7 +68,7 @@ int run_open_pipe(Run *run, sd_bus_message *reply, int fd, uint32_t page_size) {
         if (sender && !(owner = strdup(sender)))
                 return -ENOMEM;
 
-        copy = pipe_copy(fd); /* the descriptor in the message goes with it */
+        copy = pipe_copy(fd); /* closing the message closes its own descriptor */
         if (copy < 0)
                 return copy;
 
@@ -90,7 +90,8 @@ void run_enter_rows(Run *run) {
         run_close_pipe(run);
         page_decoder_done(&run->decoder);
         init_decoder(run, SQLIPC_PAGE_SIZE_MAX);
-        page_decoder_ignore_n_bytes(&run->decoder); /* the service tells the size of its pages, not of row-frames.c's */
+        page_decoder_ignore_n_bytes(&run->decoder); /* the service reports the size of its own pages, not of row-
+                                                     * frames.c's */
         run->rows = (Rows) { .more = false };
         run->as_rows = true;
 }
@@ -108,7 +109,7 @@ void run_enter_channel(Run *run) {
 }
 
 void run_on_channel_lost(Run *run, const char *owner, bool never_sent) {
-        char *copy = owner ? strdup(owner) : NULL; /* without memory nobody is asked who died */
+        char *copy = owner ? strdup(owner) : NULL; /* without memory the daemon is not asked if it lives */
 
         run->channel_lost = true;
         run->never_sent = never_sent;
@@ -138,7 +139,7 @@ void run_begin(Run *run, sqlipc_cursor *cursor, Call *call) {
         run->cancel_wanted = run->cancel_sent = false;
 }
 
-/* What was put aside comes before what is still in the channel. */
+/* Reads the backlog first, then the channel. */
 static ssize_t read_channel(Run *run, uint8_t *room, size_t size) {
         size_t n = buffer_size(&run->backlog);
 
@@ -172,11 +173,11 @@ static int fill(Run *run) {
         return 0;
 }
 
-/* What the decoder has already. */
+/* Takes the next event from the bytes that the decoder has. */
 static int take(Run *run) {
         int r;
 
-        if (connection_is_foreign(run->connection)) /* a long row may be in memory that the parent maps, too */
+        if (connection_is_foreign(run->connection)) /* a long row may be in memory that the parent also maps */
                 return -ECHILD;
         r = page_decoder_next(&run->decoder);
         if (r == PAGE_COLUMNS && !run->number)
@@ -193,7 +194,7 @@ static int next_within(Run *run, unsigned *reads_left) {
         for (;;) {
                 r = take(run);
                 if (r == -EBADMSG && run->on_channel && !run->channel_lost)
-                        channel_drop(run->channel); /* do not believe its other answers either */
+                        channel_drop(run->channel); /* do not trust its other answers either */
                 if (r != PAGE_MORE)
                         return r;
                 if (!run->on_channel && !run->as_rows) {
@@ -237,7 +238,7 @@ int run_abandon(Run *run) {
         int r = PAGE_ROW;
 
         run->cursor = NULL;
-        while (run->under_way && r > 0) /* a program that wants one row does not read the end behind it, which is here */
+        while (run->under_way && r > 0) /* a program that wants one row leaves the end after it unread, which may be here */
                 r = take(run);
         if (run->under_way)
                 run_cancel(run);

@@ -164,8 +164,8 @@ typedef struct sqlipc_database sqlipc_database;
 
 /**
  * Return the name of the database, as sqlipc_query() takes it; the administrator's description, "" if there is none; and how
- * it may be used, today always "read-only". Never NULL, unless `database` is NULL. Valid until the visitor returns. Since:
- * 0.1
+ * it may be used, today always "read-only". Never NULL, unless `database` is NULL. Valid until the visitor
+ * returns. Since: 0.1
  */
 const char *sqlipc_database_name(const sqlipc_database *database);
 const char *sqlipc_database_description(const sqlipc_database *database);
@@ -383,8 +383,8 @@ int sqlipc_execute(sqlipc_statement *statement, sqlipc_cursor **ret_cursor);
  *      i int64_t · d double · s const char * (NULL: SQL NULL) · t const char *, size_t · b const void *, size_t
  *      n nothing: SQL NULL
  *
- * The caller closes the cursor with sqlipc_cursor_close(). Errors: those of sqlipc_prepare() and sqlipc_execute(). Since:
- * 0.1
+ * The caller closes the cursor with sqlipc_cursor_close(). Errors: those of sqlipc_prepare() and
+ * sqlipc_execute(). Since: 0.1
  */
 int sqlipc_query(sqlipc_connection *connection, const char *database, const char *sql, sqlipc_cursor **ret_cursor,
                  const char *types, ...);

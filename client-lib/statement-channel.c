@@ -38,7 +38,7 @@ static void fail(sqlipc_statement *s, int r) {
         (void) error_set_send(&s->error, r);
 }
 
-/* Over the bus after all. */
+/* Compiles the statement over the bus instead. */
 static void fall_back(sqlipc_statement *s) {
         int r;
 
@@ -48,14 +48,14 @@ static void fall_back(sqlipc_statement *s) {
                 fail(s, r);
 }
 
-/* Asks the channel, waits for it, or turns to the bus. 0, or it cannot be asked. */
+/* Asks the channel, waits for it, or uses the bus. Returns 0, or the error if it could not ask. */
 static int choose(sqlipc_statement *s) {
         Channel *ch = s->run.channel;
 
         switch (transport_choose(ch, s->habit.large, s->bus_only, &s->opened, 0)) {
         case WAY_BUS:
                 return statement_prepare(s);
-        case WAY_ROWS: /* but Prepare replies a pipe */
+        case WAY_ROWS: /* Prepare replies with a pipe, so it needs a bus that passes descriptors */
                 if (connection_descriptors(s->connection) == DESCRIPTORS_PASS)
                         return statement_prepare(s);
                 s->state = STATEMENT_FAILED;
@@ -84,7 +84,7 @@ int statement_prepare_anywhere(sqlipc_statement *s) {
         return choose(s);
 }
 
-/* The channel closed before it answered: maybe it was for long, which only the first request finds out. */
+/* The channel closed before it answered. It may have been closed for a long time, which only the next request finds out. */
 static void ask_again(sqlipc_statement *s) {
         bool again = s->connection->transport == SQLIPC_TRANSPORT_CHANNEL && s->retries_left > 0;
         int r;
@@ -102,7 +102,7 @@ static void on_error_frame(sqlipc_statement *s) {
         (void) error_set_frame(&s->error, &s->run.decoder);
         s->channel_number = 0;
         s->state = STATEMENT_FAILED;
-        /* a channel holds so many statements, the daemon others */
+        /* the limits of statements on a channel and over the bus are separate */
         if (s->error.number == ERROR_LIMITS_EXCEEDED && s->connection->transport == SQLIPC_TRANSPORT_AUTO)
                 fall_back(s);
 }
@@ -114,7 +114,7 @@ void statement_advance(sqlipc_statement *s) {
                 statement_interrupt(s);
         if (s->state != STATEMENT_PREPARING || s->prepare)
                 return;
-        if (s->channel_number == 0) { /* for a channel to open */
+        if (s->channel_number == 0) { /* waits for a channel to open */
                 r = s->run.channel->state == CHANNEL_OPENING ? 0 : choose(s);
                 if (r < 0)
                         fail(s, r);

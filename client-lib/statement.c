@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Statements (statement.h): compiled by the daemon, compiled again where it lost them. Library. */
+/* Statements (statement.h): compiled by the daemon, and compiled again if the daemon lost them. Library. */
 #include <string.h>
 
 #include "connection.h"
@@ -90,7 +90,7 @@ bool statement_is_on_channel(const sqlipc_statement *s) {
         return s->channel_number > 0 && ch->state == CHANNEL_OPEN && s->channel_generation == ch->generation;
 }
 
-/* Gives back all that the daemon and its workers hold for it. */
+/* Gives back everything that the daemon and its workers hold for the statement. */
 static void release(sqlipc_statement *s) {
         statement_leave_bus(s);
         if (s->run.on_channel)
@@ -164,7 +164,7 @@ void statements_on_bus_lost(sqlipc_connection *c) {
         LIST_FOREACH(s, &c->statements, link) {
                 s->number = 0;
                 if (s->state == STATEMENT_READY && !s->run.on_channel)
-                        s->state = STATEMENT_LOST; /* a cursor may still read what is in the pipe */
+                        s->state = STATEMENT_LOST; /* a cursor may still read the pipe */
         }
 }
 
@@ -266,7 +266,7 @@ int statement_report(sqlipc_statement *s, int r) {
         return r;
 }
 
-/* Not ready: the program's loop wakes when there is news. */
+/* Not ready: arranges that the program's loop wakes when there is news. */
 static int statement_wait(sqlipc_statement *s) {
         struct pollfd data = statement_pollfd(s);
         int r;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One compiled SELECT: what the daemon told of it, what is bound, its pipe. Library.
+ * One compiled SELECT: the daemon's description of it, its bindings, its pipe. Library.
  *
  *      PREPARING --reply--> READY --worker, daemon or bus lost--> LOST --execute--> PREPARING
  *          \--error reply--> FAILED --execute--> PREPARING
  *
- * It is compiled either by the daemon, which then holds a pipe for it (`number`), or on the database's channel
- * (`channel_number`); each execution may change sides (transport.h). What was compiled before is compiled again on a channel
- * in one go with the run: READY and LOST are the same there. With rows in replies (rows.h) each run compiles it itself.
+ * A statement is compiled either by the daemon, which then holds a pipe for it (`number`), or on the database's channel
+ * (`channel_number`); each execution may change from one to the other (transport.h). A statement that was compiled before is
+ * compiled again on a channel together with the run, so READY and LOST make no difference there. With rows in replies
+ * (rows.h) each run compiles it itself.
  *
- * A statement has at most one cursor that is current; executing again ends the earlier one.
+ * A statement has at most one current cursor; executing again ends the earlier one.
  */
 #ifndef SQLIPC_STATEMENT_H
 #define SQLIPC_STATEMENT_H
@@ -33,7 +34,7 @@ typedef struct Column {
         char *declared_type; /* NULL: none */
 } Column;
 
-/* What a Prepare or Query reply tells beside its numbers. */
+/* The part of a Prepare or Query reply that describes the statement. */
 typedef struct Description {
         unsigned n_columns, n_parameters;
         Column *columns;
@@ -48,11 +49,11 @@ struct sqlipc_statement {
         StatementState state;
         char *sql;
         uint64_t number;        /* the daemon's, 0: none */
-        uint64_t channel_number, channel_generation; /* the channel's, as long as that is open; 0: none */
+        uint64_t channel_number, channel_generation; /* valid while that channel is open; 0: none */
         Call *prepare;          /* PREPARING over the bus */
         bool described;         /* it was compiled before: parameters and columns are known */
-        bool bus_only, opened;  /* PREPARING: not on a channel any more; a channel was opened for it */
-        unsigned retries_left;  /* PREPARING: on other channels, where the bus is not wanted */
+        bool bus_only, opened;  /* PREPARING: must not use a channel any more; a channel was opened for it */
+        unsigned retries_left;  /* PREPARING: on other channels, if the program does not want the bus */
         unsigned n_interrupts;  /* PREPARING: of the connection, when it began */
         Habit habit;
         Description description;
@@ -61,49 +62,52 @@ struct sqlipc_statement {
         Waiting waiting;
         sqlipc_statement_callback on_ready; /* NULL: none */
         void *on_ready_userdata;
-        sqlipc_cursor *cursor;  /* the current one; the caller's to close */
+        sqlipc_cursor *cursor;  /* the current one; the caller closes it */
         Error error;            /* FAILED */
         Error reported;         /* of the last call on it that failed */
 };
 
-/* Asks the daemon to compile it (again), giving back what it had before. Negative: it could not be asked, nothing is under
- * way. */
+/* Asks the daemon to compile the statement (again), and gives back what the daemon held for it. Negative: the request
+ * could not be sent, and nothing is in progress. */
 int statement_prepare(sqlipc_statement *s);
 
-/* Has it compiled on the channel, or over the bus, as transport.h says. As above. */
+/* Has the statement compiled on the channel or over the bus, as transport.h decides. Returns as statement_prepare(). */
 int statement_prepare_anywhere(sqlipc_statement *s);
 
-/* PREPARING on a channel, or until one is open: goes on as far as that goes without waiting. */
+/* If the statement is PREPARING on a channel, or waits until one is open: continues as far as possible without waiting. */
 void statement_advance(sqlipc_statement *s);
 
-/* PREPARING, and nobody is to wait for it any more: it fails as cancelled. */
+/* PREPARING: gives up; the statement fails as cancelled. */
 void statement_interrupt(sqlipc_statement *s);
 
-/* PREPARING: what to wait for beside the bus. */
+/* PREPARING: the descriptor to wait for beside the bus. */
 struct pollfd statement_pollfd(const sqlipc_statement *s);
 
-/* Asks the channel, which is open, to compile it, without waiting: run_enter_channel() came before. -ENOMEM. */
+/* Asks the channel, which must be open, to compile the statement, without waiting. Call run_enter_channel() first.
+ * -ENOMEM. */
 int statement_send_prepare(sqlipc_statement *s);
 
-/* It is compiled on the channel as that is open now. */
+/* True if the statement is compiled on the channel, in its current opening. */
 bool statement_is_on_channel(const sqlipc_statement *s);
 
-/* Gives back what the daemon holds for it over the bus: its number and pipe. */
+/* Gives back what the daemon holds for the statement over the bus: its number and pipe. */
 void statement_leave_bus(sqlipc_statement *s);
 
-/* What a public function returns: if it failed, the statement has the details too, which the connection has. Returns `r`. */
+/* For the result `r` of a public function: if it failed, copies the details from the connection to the statement. Returns
+ * `r`. */
 int statement_report(sqlipc_statement *s, int r);
 
-/* STATEMENT was read. -ENOMEM. */
+/* Takes the description from the STATEMENT frame that was read. -ENOMEM. */
 int statement_read_description(sqlipc_statement *s);
 
-/* What the daemon knew of it is gone, or of no use: the next execution compiles it again. */
+/* Gives back the compiled statement, which is gone or useless: the next execution compiles it again. */
 void statement_lose(sqlipc_statement *s);
 
-/* The connection is being closed: the statement gives back what the service holds for it, and fails with -ENOTCONN. */
+/* For a connection that is being closed: gives back what the service holds for the statement, which then fails with
+ * -ENOTCONN. */
 void statement_close_connection(sqlipc_statement *s);
 
-/* Every statement of a bus that is gone. */
+/* Marks every statement of a lost bus. */
 void statements_on_bus_lost(sqlipc_connection *c);
 
 /* The index of a name, with or without its prefix; 0: none, or several. For bindings_resolve(). */
@@ -111,16 +115,16 @@ unsigned statement_look_up(void *statement, const char *name);
 
 /* Reads (a(ssa{sv}) columns, a{sv} info). */
 int description_read(Description *ret, sd_bus_message *reply);
-/* Reads a variant of columns into `d`, which has none yet. 1, or what is wrong with it. */
+/* Reads a variant of columns into `d`, which must have none yet. 1, or a negative errno. */
 int description_read_columns(Description *d, sd_bus_message *reply);
-/* Copies what stands in the STATEMENT under `decoder`. */
+/* Copies the description from the decoder's STATEMENT frame. */
 int description_copy(Description *ret, const PageDecoder *decoder);
 void description_done(Description *d);
 
-/* Whether `sql` can travel. 0, or a failure in `e` that points at the offending byte. */
+/* Checks that `sql` can be sent. 0, or a failure in `e` with the offset of the invalid byte. */
 int check_sql(Error *e, const char *sql);
 
-/* The object of `database`; the caller frees it. */
+/* Gets the object path of `database`; the caller frees it. */
 int database_path(const char *database, char **ret);
 
 #endif

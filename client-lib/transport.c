@@ -1,37 +1,39 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Bus, channel or replies (transport.h). Library. */
+/* Choice between pipe, channel and replies (transport.h). Library. */
 #include "connection.h"
 #include "parameters.h"
 #include "transport.h"
 
-/* What a channel is opened for: so many results, each at most so large and slow, and so soon behind the one before. */
+/* When a channel is opened: after this many results, each at most this large and slow, and each at most this long after
+ * the one before. */
 #define N_SMALL_MIN 4u
 #define SMALL_SIZE_MAX ((uint64_t) 256 * 1024)
 #define SMALL_USEC_MAX 20000u
 #define SUCCESSION_USEC USEC_PER_SEC
 
-/* A channel whose answers do not move on for so long is busy. */
+/* A channel whose answers have not advanced for this long is busy. */
 #define BUSY_USEC 10000u
 
-/* What the service takes of parameters over the bus, as a row; larger ones need a channel. */
+/* Limit of the service for parameters over the bus, measured as a row; larger ones need a channel. */
 #define BUS_PARAMETERS_SIZE_MAX ((size_t) 1024 * 1024)
 
 #define BACKOFF_MIN_USEC (USEC_PER_SEC / 10)
 #define BACKOFF_MAX_USEC (30 * USEC_PER_SEC)
 
-/* Something stands before a new request that may take long: in a blocking program a result that it has not read; else an
- * answer that is late. What was cancelled and forgotten ends soon, and is passed over. */
+/* True if a new request would wait for another that may take long: in a blocking program, a result that it has not read;
+ * otherwise, an answer that is late. Requests that were cancelled and forgotten do not count, because they end soon. */
 static bool is_busy(const Channel *ch) {
         if (!channel_has_reader(ch))
                 return false;
         return ch->connection->blocking || now_usec() - ch->moved_usec > BUSY_USEC;
 }
 
-/* Opens it for those to come, where enough came. */
+/* Opens the channel for later queries, if enough small results came. */
 static void open_ahead(Channel *ch) {
         if (ch->state != CHANNEL_CLOSED || ch->n_small < N_SMALL_MIN || ch->unsupported || now_usec() < ch->not_before_usec)
                 return;
-        if (!channels_make_room(ch->connection, SUCCESSION_USEC)) /* the others are in use: to take turns would cost more */
+        if (!channels_make_room(ch->connection, SUCCESSION_USEC)) /* the others are in use: taking turns would cost more
+                                                                   * than it saves */
                 return;
         if (channel_open(ch) < 0)
                 transport_on_channel_failed(ch);
@@ -91,7 +93,7 @@ Way transport_choose(Channel *ch, bool large, bool bus_only, bool *opened, size_
         }
         if (!*opened) {
                 *opened = true;
-                (void) channels_make_room(ch->connection, 0); /* if all have requests under way, it is one more */
+                (void) channels_make_room(ch->connection, 0); /* if all have requests in progress, there is one more */
                 r = channel_open(ch);
                 if (r >= 0)
                         return WAY_WAIT;
@@ -105,7 +107,7 @@ uint32_t transport_sql_sum(const char *sql) {
 
         while (*sql)
                 sum = (sum ^ (uint8_t) *sql++) * 0x01000193;
-        return sum ? sum : 1; /* 0 stands for none */
+        return sum ? sum : 1; /* 0 means none */
 }
 
 static uint32_t *find_large_query(Channel *ch, uint32_t sum) {
@@ -132,7 +134,7 @@ static void note_query(Channel *ch, uint32_t sum, bool small) {
         }
 }
 
-/* A statement that gives large results now and then stays with its pipe: to change costs more than it saves. */
+/* A statement that gives large results now and then stays with its pipe, because changing costs more than it saves. */
 static void note_statement(Habit *habit, bool small) {
         habit->n_small = small ? habit->n_small + 1 : 0;
         if (!small)

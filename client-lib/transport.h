@@ -1,50 +1,52 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which way a run goes: over the bus and down a pipe, over the database's channel, or all of it over the bus. Library.
+ * Chooses how a run travels: over the bus and through a pipe, over the database's channel, or completely over the bus.
+ * Library.
  *
- * A channel saves a small, quick query most of its time, and is nothing for others: a large result goes faster down a
- * pipe, and what comes behind a slow one waits for it. So with SQLIPC_TRANSPORT_AUTO a database's channel is opened once
- * small, quick results come in quick succession, and from then on carries all runs but those of statements and queries
- * whose last result was large or slow, and those that would have to wait there for another. Nothing waits until a channel
- * is open, but parameters that no bus carries.
+ * A channel saves a small, quick query most of its time, but suits no others: a large result is faster through a pipe, and
+ * other requests on the channel have to wait for a slow one. So with SQLIPC_TRANSPORT_AUTO a database's channel is opened
+ * once small, quick results come in quick succession. From then on it carries all runs, except those of statements and
+ * queries whose last result was large or slow, and those that would have to wait for another run on it. Only parameters that
+ * are too large for the bus wait until a channel is open.
  *
- * Where the bus passes no descriptors there are neither pipes nor channels, and rows come in replies.
+ * If the bus passes no descriptors, there are neither pipes nor channels, and rows come in replies.
  */
 #ifndef SQLIPC_TRANSPORT_H
 #define SQLIPC_TRANSPORT_H
 
 #include "channel.h"
 
-/* What a statement or a query is known for. */
+/* The kind of results that a statement gives, as far as it is known. */
 typedef struct Habit {
-        bool large;      /* its last results were, or slow */
-        unsigned n_small; /* in a row since */
+        bool large;      /* its last results were large or slow */
+        unsigned n_small; /* small results in a row since then */
 } Habit;
 
 typedef enum Way {
         WAY_BUS,
         WAY_CHANNEL,
         WAY_ROWS,   /* over the bus, with the rows in replies */
-        WAY_WAIT,   /* for the channel to open, or the bus to be ready */
-        WAY_NONE,   /* the channel does not open, or no descriptor comes through: its error */
+        WAY_WAIT,   /* wait for the channel to open, or the bus to be ready */
+        WAY_NONE,   /* the channel does not open, or the bus passes no descriptors: see its error */
 } Way;
 
-/* `bus_only`: the run was on the channel, and may not be again; `opened`: it has had a channel opened for it, kept by
- * the run; `parameters_size`: of their row. */
+/* Chooses the way of a run. `bus_only`: the run was on the channel, and must not be again; `*opened`: kept with the run,
+ * true once a channel was opened for it; `parameters_size`: of the row of parameters. */
 Way transport_choose(Channel *ch, bool large, bool bus_only, bool *opened, size_t parameters_size);
 
-/* Only a channel carries them, or is wanted to. */
+/* True if only a channel can carry the parameters, or the program wants only channels. */
 bool transport_needs_channel(const Channel *ch, size_t parameters_size);
 
-/* The result of a run was `n_bytes` long and took `usec`. `habit` NULL: a query, `sql_sum` is its. */
+/* Notes the result of a run: `n_bytes` long, after `usec`. `habit` is NULL for a query, which `sql_sum` identifies. */
 void transport_on_result(Channel *ch, Habit *habit, uint32_t sql_sum, uint64_t n_bytes, uint64_t usec);
 
 bool transport_is_large(const Channel *ch, const Habit *habit, uint32_t sql_sum);
 
-/* Stands for a query's SQL. Two of the same sum only share what is known of them. */
+/* A hash of a query's SQL. If two queries have the same hash, they only share what is known of them. */
 uint32_t transport_sql_sum(const char *sql);
 
-/* It did not open, or closed before it answered: not again for a while. It answered: no reason to wait the next time. */
+/* The first: the channel did not open, or closed before it answered; it is not tried again for a while. The second: it
+ * answered, so the next attempt after a loss need not wait. */
 void transport_on_channel_failed(Channel *ch);
 void transport_on_channel_answered(Channel *ch);
 

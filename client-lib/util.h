@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What every file of the library needs: visibility, cleanup attributes, the clock. Library.
+ * Basics for every file of the library: visibility, cleanup attributes, the clock. Library.
  */
 #ifndef SQLIPC_UTIL_H
 #define SQLIPC_UTIL_H
@@ -24,7 +24,7 @@ static inline void freep(void *p) {
         free(*(void **) p);
 }
 
-/* The pointer, which the variable then no longer owns. */
+/* Returns the pointer, and sets the variable, which no longer owns it, to NULL. */
 #define steal(variable)                                                                                               \
         __extension__({                                                                                               \
                 __typeof__(variable) stolen_ = (variable);                                                            \
