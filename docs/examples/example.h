@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the examples share, beside the point of each: their arguments, and how they print a row.
+ * Code that all examples share: their arguments, and the printing of a row.
  *
  *      EXAMPLE [--address=ADDRESS] DATABASE SQL
  */
@@ -60,7 +60,7 @@ static inline void print_value(sqlipc_cursor *cursor, unsigned column) {
         case SQLIPC_REAL:
                 printf("%.17g", sqlipc_column_double(cursor, column));
                 break;
-        case SQLIPC_TEXT: /* by its size: it may hold NULs */
+        case SQLIPC_TEXT: /* by its size, because it may contain NULs */
                 bytes = sqlipc_column_text(cursor, column, &size);
                 fwrite(bytes, 1, size, stdout);
                 break;
@@ -71,7 +71,7 @@ static inline void print_value(sqlipc_cursor *cursor, unsigned column) {
         case SQLIPC_NULL:
                 printf("NULL");
                 break;
-        default: /* a kind of value that came after this program */
+        default: /* a type of a later version of the library */
                 printf("?");
                 break;
         }

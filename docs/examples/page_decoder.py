@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Reads page streams: the second decoder, written from docs/man/sqlipc-page.5.rst alone.
+"""Reads page streams: a second decoder, written only from docs/man/sqlipc-page.5.rst.
 
-It shares no line with dbus-interfaces/page-decoder.c and does everything the plain way, so that what the two agree on is
-what the man page says. Tests that look into pipes use it, too. Import it:
+It shares no code with dbus-interfaces/page-decoder.c and does everything in the simplest way. If the two agree, both follow
+the man page. Tests that inspect pipes use it, too. Import it:
 
     for event in read_run(fd): ...   # one run, from the pipe of a statement or query
 
@@ -13,7 +13,7 @@ what the man page says. Tests that look into pipes use it, too. Import it:
 
     runs = decode(stream)            # all at once
 
-Values are None, int, float, str (TEXT) and bytes (BLOB). Bytes of a TEXT that are no UTF-8 are lone surrogates, as
+Values are None, int, float, str (TEXT) and bytes (BLOB). Bytes of a TEXT that are not UTF-8 are lone surrogates, as
 os.fsdecode() makes them: text.encode("utf-8", "surrogateescape") gives them back.
 """
 
@@ -33,7 +33,7 @@ N_COLUMNS_MAX = 32767
 MESSAGE_SIZE_MAX = 2048
 HEADER_SIZE = 16
 
-# columns: [(name, declared type or None)]; extension: [(tag, bytes)], which this program does not interpret
+# columns: [(name, declared type or None)]; extension: [(tag, bytes)], which this module does not interpret
 Columns = namedtuple("Columns", "run page_size columns extension")
 Row = namedtuple("Row", "run values")
 End = namedtuple("End", "run n_rows n_bytes usec vm_steps fullscan_steps sorts autoindexes")
@@ -42,7 +42,7 @@ Frame = namedtuple("Frame", "kind more run payload size")
 
 
 class BrokenStream(Exception):
-    """The stream is not what sqlipc-page(5) describes."""
+    """The stream does not follow sqlipc-page(5)."""
 
 
 def require(condition, what):
@@ -110,7 +110,7 @@ def read_value(kind, data):
 
 
 def read_row(payload, offset, count):
-    """One row at `offset`: its values, and the offset behind it."""
+    """One row at `offset`: its values, and the offset after it."""
     types = payload[offset:offset + count]
     ends = read_ends(payload, offset + count, count)
     data = offset + 5 * count
@@ -145,27 +145,27 @@ def read_error(run, payload):
 
 
 class PageDecoder:
-    """A stream as it comes, in pieces of any size."""
+    """Decodes a stream in pieces of any size."""
 
     def __init__(self, page_size_max=PAGE_SIZE_MAX, row_size_max=ROW_SIZE_MAX):
         self.page_size_max = page_size_max
         self.row_size_max = row_size_max
         self.buffer = b""
-        self.run = None         # of the run under way, None between runs
-        self.n_columns = None   # of the run under way, None before COLUMNS
+        self.run = None         # of the current run, None between runs
+        self.n_columns = None   # of the current run, None before COLUMNS
         self.page_size = page_size_max
-        self.series = None      # kind of the continued payload under way
+        self.series = None      # kind of the payload that is being continued
         self.joined = b""
-        self.n_rows = self.n_bytes = 0  # of the run under way, as END counts them
+        self.n_rows = self.n_bytes = 0  # of the current run, as END counts them
 
     def feed(self, data):
-        """Yields Columns, Row, End and Error for whatever `data` completes."""
+        """Yields the events (Columns, Row, End and Error) that `data` completes."""
         self.buffer += data
         while (frame := self.next_frame()) is not None:
             yield from self.take(frame)
 
     def close(self):
-        """The stream ended."""
+        """Checks that the stream ended between runs."""
         require(self.run is None and not self.buffer, "end-of-file before END or ERROR")
 
     def next_frame(self):
@@ -220,7 +220,7 @@ class PageDecoder:
             yield Row(self.run, values)
 
     def take_last(self, frame):
-        """END or ERROR."""
+        """Takes END or ERROR, and returns its event."""
         if frame.kind == ERROR:
             event = read_error(frame.run, frame.payload)
         else:
@@ -234,7 +234,7 @@ class PageDecoder:
 
 
 def read_run(fd):
-    """The events of one run, as they come from the pipe `fd`, which blocks. The last one is End or Error."""
+    """Yields the events of one run from the blocking pipe `fd`. The last one is End or Error."""
     decoder, event = PageDecoder(), None
     while not isinstance(event, (End, Error)):
         data = os.read(fd, 65536)
@@ -244,7 +244,7 @@ def read_run(fd):
 
 
 def decode(stream, **limits):
-    """A whole stream: a dict a run, with run, rows, end or error, and columns and page_size unless it failed before."""
+    """Decodes a whole stream: a dict per run, with run, rows, end or error, and columns and page_size if COLUMNS came."""
     decoder, runs, current = PageDecoder(**limits), [], None
     for event in decoder.feed(stream):
         if current is None:

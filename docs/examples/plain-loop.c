@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Rows in a plain loop: each call waits for what it needs. The statement is compiled once and could be executed again with
+ * Rows in a plain loop: each call waits for its result. The statement is compiled once and could be executed again with
  * other values; if the daemon is restarted in between, the library compiles it again.
  */
 #include "example.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Rows in a loop of poll(): the library never waits, so this program can wait for anything else beside it; here for
- * standard input, where any line cancels the query. Compare plain-loop.c.
+ * Rows in a loop of poll(): the library never waits, so this program can wait for other events at the same time; here for
+ * standard input, on which any line cancels the query. Compare plain-loop.c.
  */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime(), which -std=c99 hides */
 
@@ -13,7 +13,7 @@
 
 #include "example.h"
 
-/* Milliseconds until `until` (CLOCK_MONOTONIC, microseconds), as poll() takes them; rounded up, not to wake too early. */
+/* Milliseconds until `until` (CLOCK_MONOTONIC, microseconds) for poll(); rounded up so that it does not wake too early. */
 static int milliseconds_left(uint64_t until) {
         struct timespec now;
         uint64_t usec;
@@ -37,20 +37,20 @@ static int run(sqlipc_connection *connection, sqlipc_cursor *cursor) {
                 };
                 uint64_t until;
 
-                /* 1. Take what is there. */
+                /* 1. Take the rows that have arrived. */
                 while ((r = sqlipc_cursor_next(cursor)) > 0)
                         print_row(cursor);
                 if (r != -EAGAIN)
                         return r;
 
-                /* 2. Wait, for the library and for whatever else. */
+                /* 2. Wait for the library and for other events. */
                 r = sqlipc_get_timeout(connection, &until);
                 if (r < 0)
                         return r;
                 if (poll(fds, 2, milliseconds_left(until)) < 0 && errno != EINTR)
                         return -errno;
 
-                /* 3. Have the library do its part. */
+                /* 3. Let the library process its events. */
                 r = sqlipc_process(connection);
                 if (r < 0)
                         return r;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Rows in an sd_event loop. An I/O source holds the library's descriptor, a timer its deadline; both lead to step(). A GLib
- * or libuv loop looks the same: one descriptor, one timer, one function.
+ * Rows in an sd_event loop. An I/O source has the library's descriptor, a timer its deadline; both call step(). A GLib or
+ * libuv loop looks the same: one descriptor, one timer, one function.
  *
- * Cursors that have much to give must not starve the rest of the loop: step() takes a few rows, and comes back.
+ * A cursor with many rows must not block the rest of the loop, so step() takes a limited number of rows and is called again.
  */
 #define _POSIX_C_SOURCE 200809L /* CLOCK_MONOTONIC, which -std=c99 hides */
 
@@ -21,7 +21,7 @@ typedef struct Reader {
         sd_event_source *timer, *again;
 } Reader;
 
-/* Runs after each round of the loop: the library may want to be woken at another time now. */
+/* Sets the timer before each wait, because the deadline of the library may have changed. */
 static int arm(Reader *reader) {
         uint64_t until;
         int r;

@@ -12,7 +12,7 @@
 
 #include <QtDBus/QtDBus>
 
-/* The name of each struct tells its D-Bus type: members in this order, then `more`. */
+/* Each struct corresponds to a D-Bus struct: its members have the same order, and the a{sv} at the end is `more`. */
 struct SqlipcColumn {
         QString name, declaredType;
         QVariantMap more;
