@@ -210,8 +210,7 @@ static void on_error_frame(sqlipc_cursor *c) {
                 return;
         }
         (void) error_set_frame(&c->error, &c->run->decoder);
-        /* Only this client may end its runs, so the daemon ended the run because the bus told it that the client has
-         * left. */
+        /* The daemon cancels the runs of a client that has left the bus, so report the lost connection instead. */
         if (number == ERROR_CANCELLED && !connection_is_open(c->connection))
                 (void) error_set(&c->error, ERROR_DAEMON_LOST, "The connection to the bus was lost, and the run with it.");
         finish(c);

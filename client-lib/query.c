@@ -24,7 +24,7 @@ static int read_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         r = sd_bus_message_read(reply, "th", &number, &fd);
         if (r < 0)
                 return r;
-        r = description_read(&description, reply); /* this checks the reply; the run's own columns come through the pipe */
+        r = description_read(&description, reply); /* the run's own columns come again through the pipe */
         if (r < 0)
                 return r;
         r = run_open_pipe(c->run, reply, fd, description.page_size);

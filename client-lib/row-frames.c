@@ -239,7 +239,7 @@ static int append_rows(Buffer *frames, sd_bus_message *m, unsigned n_columns) {
 
 typedef struct Info {
         Description description;
-        bool has_columns; /* a result may have columns, but none to describe */
+        bool has_columns; /* the reply described the columns; there may be none */
         EndCounters end;
 } Info;
 

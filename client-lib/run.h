@@ -25,7 +25,7 @@ typedef struct Waiting {
 
 struct Run {
         sqlipc_connection *connection;
-        Channel *channel;      /* the database's, which may be closed; not owned; NULL: detached from any database */
+        Channel *channel;      /* the database's, which may be closed; not owned; NULL in an unused run */
         bool on_channel;       /* the current or last run uses the channel, not the pipe */
         bool channel_lost;     /* the channel closed before the answer was complete, */
         bool never_sent;       /* and before all of the request was sent */

@@ -45,8 +45,8 @@ bool transport_is_large(const Channel *ch, const Habit *habit, uint32_t sql_sum)
 /* A hash of a query's SQL. If two queries have the same hash, they only share what is known of them. */
 uint32_t transport_sql_sum(const char *sql);
 
-/* The first: the channel did not open, or closed before it answered; it is not tried again for a while. The second: it
- * answered, so the next attempt after a loss need not wait. */
+/* transport_on_channel_failed(): the channel did not open, or closed before it answered, so it is not opened again for a
+ * while. transport_on_channel_answered(): it answered, so the next attempt after a loss need not wait. */
 void transport_on_channel_failed(Channel *ch);
 void transport_on_channel_answered(Channel *ch);
 
