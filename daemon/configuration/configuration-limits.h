@@ -7,18 +7,19 @@
 
 #include "configuration-source.h"
 
-/* What holds where nothing is said. */
+/* The values for everything that the files do not set. */
 ServiceConfig service_config_default(void);
 Limits limits_default(void);
 DatabaseLimits database_limits_default(void);
 
-/* WorkersTotalMax= where the files do not give it: as many workers as fit half of the machine's memory if all use
- * HeapMax=; at least 2, at most 32. */
+/* The default of WorkersTotalMax=: as many workers as fit into half of the machine's memory if all use HeapMax=; at least
+ * 2, at most 32. */
 uint64_t limits_workers_total(uint64_t memory_size, uint64_t heap_max);
 
 bool database_limits_equal(const DatabaseLimits *a, const DatabaseLimits *b);
 
-/* For SectionRow.set: [Service] into a Config, [Limits] into a Config, [Limits] of a database into its DatabaseConfig. */
+/* For SectionRow.set: [Service] into a Config, [Limits] into a Config, and [Limits] of a database into its
+ * DatabaseConfig. */
 KeyKind service_config_set(Place *p, void *config, const char *key, char *value);
 KeyKind limits_set(Place *p, void *config, const char *key, char *value);
 KeyKind database_limits_set(Place *p, void *database, const char *key, char *value);

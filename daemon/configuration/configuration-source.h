@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One text of the configuration, walked: each assignment goes to who knows its key, and what is wrong or odd about the
- * text itself is told here: lines that are none, sections and keys that nobody knows, and those that stand there twice.
- * Pure.
+ * Parses one text of the configuration. Each assignment goes to the function for its section. Errors of the text itself are
+ * reported here: lines that are no assignments, unknown sections and keys, and duplicates. Pure.
  */
 #ifndef SQLIPC_CONFIGURATION_SOURCE_H
 #define SQLIPC_CONFIGURATION_SOURCE_H
 
 #include "configuration.h"
 
-/* Where we are, and under which name it is told. */
+/* The current place in the configuration, and the name under which messages about it are filed. */
 typedef struct Place {
         Config *config;
         const char *name; /* a database, or "sqlipcd.conf" */
         const char *file;
         unsigned line;
-        unsigned n_told;  /* broken and odd lines of this text */
-        bool broken;      /* something was: set, never cleared */
+        unsigned n_told;  /* messages about this text so far */
+        bool broken;      /* an error was found; set, never cleared */
 } Place;
 
-/* "FILE:LINE: " and the sentence, to c->broken or c->warnings. A text of nothing but mistakes gets the first few told. */
+/* Adds "FILE:LINE: " and the sentence to c->broken or c->warnings. Only the first few messages about a text are kept. */
 void place_broken(Place *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void place_warn(Place *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -29,14 +28,14 @@ typedef enum KeyKind {
         KEY_LIST,   /* they add up */
 } KeyKind;
 
-/* A section, and who knows its keys: `set` may change `value`, and tells by itself what is wrong with it. */
+/* A section, and the function that sets its keys: `set` may change `value`, and reports errors in it. */
 typedef struct SectionRow {
         const char *section;
         KeyKind (*set)(Place *p, void *target, const char *key, char *value);
-        unsigned *ret_line; /* where it begins, if that matters and it is there */
+        unsigned *ret_line; /* the line at which the section begins; NULL: not needed */
 } SectionRow;
 
-/* Walks `text`; returns whether anything in it was broken. `sections` ends with a row of NULLs. */
+/* Parses `text`; returns true if it has an error. `sections` ends with a row of NULLs. */
 bool config_walk(Config *c, const char *name, const ConfigText *text, const SectionRow *sections, void *target);
 
 #endif

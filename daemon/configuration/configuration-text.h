@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The text of a configuration file, line by line, and what stands behind a "=". Pure.
+ * Splits the text of a configuration file into lines, and parses values. Pure.
  *
- * The syntax is systemd's: sections, KEY=VALUE, comments behind # or ; at the start of a line; blanks around keys and
- * values do not count. GKeyFile reads it as well, but knows no line numbers, joins sections and drops all but the last of
- * equal keys: of those things our messages speak, and lists add up by equal keys.
+ * The syntax is systemd's: sections, KEY=VALUE, comments after # or ; at the start of a line; blanks around keys and values
+ * are ignored. GKeyFile reads it as well, but has no line numbers, joins sections and keeps only the last of several equal
+ * keys. Our messages need these facts, and lists add up by equal keys.
  */
 #ifndef SQLIPC_CONFIGURATION_TEXT_H
 #define SQLIPC_CONFIGURATION_TEXT_H
@@ -26,28 +26,28 @@ typedef struct ConfigReader {
         char *section, *key, *value;
 } ConfigReader;
 
-/* Reads `text`, which it changes and which must outlive it. */
+/* Starts to read `text`, which is changed and must outlive the reader. */
 void config_reader_init(ConfigReader *r, char *text);
 
-/* The next item; what it points to stays until the text goes. Blank lines and comments are no items. */
+/* Returns the next item. Its strings are valid as long as the text. Blank lines and comments are skipped. */
 ConfigItem config_reader_next(ConfigReader *r);
 
-/* A value for people (Path=, Description=): \s, \n, \t, \r and \\ become what they stand for, in place. -EINVAL: another
- * escape. */
+/* Replaces \s, \n, \t, \r and \\ in a value for people (Path=, Description=), in place. -EINVAL: another escape. */
 int config_unescape(char *value);
 
-/* The next word of a list, as systemd takes lists: "..." and '...' keep blanks together, a backslash takes the next
- * character as it is. Caller frees. 1; 0: there is no more; -EINVAL: a quote or backslash leads nowhere. */
+/* Returns the next word of a list, by systemd's rules: "..." and '...' keep blanks together, and a backslash takes the next
+ * character literally. The caller frees it. 1: `ret_word` is set; 0: there is no more; -EINVAL: a quote is not closed, or a
+ * backslash is the last character. */
 int config_next_word(const char **rest, char **ret_word);
 
-/* "600", "0.5" -> usec, "infinity" -> UINT64_MAX; "64M" -> bytes; digits; yes and no in systemd's ways. -EINVAL; -ERANGE
+/* "600", "0.5" -> usec, "infinity" -> UINT64_MAX; "64M" -> bytes; digits; booleans as systemd writes them. -EINVAL; -ERANGE
  * past 64 bit. */
 int parse_seconds(const char *text, uint64_t *ret_usec);
 int parse_size(const char *text, uint64_t *ret_size);
 int parse_count(const char *text, uint64_t *ret);
 int parse_boolean(const char *text, bool *ret);
 
-/* A uid or gid in digits. -EINVAL: it is no number, but a name; -ERANGE: one that no user has. */
+/* A uid or gid in digits. -EINVAL: it is not a number but a name; -ERANGE: no user can have this number. */
 int parse_id(const char *text, uint32_t *ret);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the configuration says. Pure: text in, structure and messages out; configuration-files.h reads the files, and
- * configuration-names.h turns names of users and groups into ids. (Named in full because config.h is the build's.)
+ * The parsed configuration. Pure: text in, structure and messages out; configuration-files.h reads the files, and
+ * configuration-names.h resolves names of users and groups to ids. (The file has its long name because config.h is the
+ * build's.)
  *
  *      configuration.c -> configuration-database.c   [Database] --------\
  *                     \-> configuration-limits.c     [Limits], [Service] -+-> configuration-source.c -> configuration-text.c
@@ -10,9 +11,9 @@
  *      sqlipcd.conf            [Service] [Limits]     sqlipcd.conf(5)
  *      databases.d/NAME.conf   [Database] [Limits]    sqlipc.databases(5)
  *
- * Each may come as several texts: the file, then its drop-ins in their order; a later one changes what it names. Each
- * message names the file and line that it is about. What is wrong in a database's texts leaves that database out, since
- * half of what was meant could let in too many; what is wrong in sqlipcd.conf leaves its key as it was.
+ * Each may come as several texts: the file, then its drop-ins in their order; a later text overrides what it sets. Each
+ * message names the file and line that it is about. An error in a database's texts leaves that database unpublished, since
+ * half of what was meant could let in too many. An error in sqlipcd.conf leaves the value of its key unchanged.
  */
 #ifndef SQLIPC_CONFIGURATION_H
 #define SQLIPC_CONFIGURATION_H
@@ -26,19 +27,19 @@
 
 /* [Service]. Times in usec; UINT64_MAX: never. */
 typedef struct ServiceConfig {
-        uint64_t idle_exit_usec;       /* IdleExitSec=, a minute where it is not given */
-        bool idle_exit_given;          /* on a bus that does not start us, only what is given counts */
+        uint64_t idle_exit_usec;       /* IdleExitSec=, a minute if it is not given */
+        bool idle_exit_given;          /* an idle service exits only if this is true, on a bus that does not start it */
         uint64_t slow_query_usec;      /* SlowQuerySec=: a run that took longer is logged */
 } ServiceConfig;
 
-/* [Limits] of sqlipcd.conf: of one uid unless said. Times in usec, sizes in bytes; a count, size or time that is absent has
- * the default of sqlipcd.conf(5). */
+/* [Limits] of sqlipcd.conf: for one uid, unless the line says otherwise. Times in usec, sizes in bytes. A value that is
+ * absent has its default from sqlipcd.conf(5). */
 typedef struct Limits {
         uint64_t statements_max;
         uint64_t runs_max;
         uint64_t channels_max;
         uint64_t workers_max;
-        uint64_t workers_total_max;    /* in all; 0: by memory */
+        uint64_t workers_total_max;    /* for all uids together; 0: by memory */
         uint64_t pipe_pages_max;
         uint64_t result_rows_max;      /* of one run */
         uint64_t result_size_max;      /* of one run */
@@ -49,7 +50,7 @@ typedef struct Limits {
         uint64_t park_timeout_usec;
         uint64_t park_timeout_rollback_usec;
         uint64_t busy_timeout_usec;
-        uint64_t statement_idle_usec;  /* a statement that did not run for so long is finalized */
+        uint64_t statement_idle_usec;  /* a statement that has not run for so long is finalized */
         uint64_t temp_size_max;        /* each worker gets an equal share: this / workers_max */
         uint64_t heap_max;             /* of one worker */
         uint64_t worker_idle_usec;
@@ -58,14 +59,15 @@ typedef struct Limits {
         uint64_t compound_selects_max;
         uint64_t vdbe_ops_max;
         uint64_t variables_max;
-        uint64_t exempt_root;          /* 0 or 1: the counts, sizes and times above do not bind uid 0 */
+        uint64_t exempt_root;          /* 0 or 1: the counts, sizes and times above do not apply to uid 0 */
 } Limits;
 
-/* [Limits] of one database. A count bounds what all uids together have on it; anything else stands in place of the value of
- * sqlipcd.conf there. WorkersTotalMax=, PipePagesMax=, WorkerIdleSec= and ExemptRoot= belong to sqlipcd.conf alone. */
+/* [Limits] of one database. A count limits what all uids together have on it; any other value replaces the one of
+ * sqlipcd.conf for this database. WorkersTotalMax=, PipePagesMax=, WorkerIdleSec= and ExemptRoot= are allowed in
+ * sqlipcd.conf only. */
 typedef struct DatabaseLimits {
         uint64_t statements_max, runs_max, channels_max, workers_max; /* UINT64_MAX: none */
-        Limits values;                 /* what `given` has; the rest is undefined */
+        Limits values;                 /* valid for the rows in `given`; the rest is undefined */
         uint64_t given;                /* bit i: row i of the table of limits */
 } DatabaseLimits;
 
@@ -78,14 +80,14 @@ typedef struct DatabaseConfig {
         bool immutable;
         char **allow_users;            /* AllowUsers=: names, ids, or "*"; NULL-terminated, never NULL */
         char **allow_groups;           /* AllowGroups= */
-        char **allow_users_at;         /* "FILE:LINE" of each, for messages about it */
+        char **allow_users_at;         /* "FILE:LINE" of each entry, for messages about it */
         char **allow_groups_at;
-        bool polkit;                   /* Polkit=: those whom neither list names are asked about there */
-        char **expose;                 /* Expose=: tables and views; empty: all that there is */
-        bool security_barrier;         /* SecurityBarrier=: nothing of a client's is searched below an exposed view */
+        bool polkit;                   /* Polkit=: polkit is asked about users that neither list names */
+        char **expose;                 /* Expose=: tables and views; empty: all */
+        bool security_barrier;         /* SecurityBarrier=: constraints of clients are not passed to an exposed view */
         DatabaseLimits limits;
 
-        /* What the lists resolved to, by configuration-names.h; sorted, so that they can be compared. */
+        /* The ids that the lists resolved to, by configuration-names.h; sorted, so that they can be compared. */
         bool allow_everybody;          /* "*" */
         uid_t *uids;
         size_t n_uids;
@@ -97,9 +99,9 @@ typedef struct Config {
         ServiceConfig service;
         Limits limits;
         GHashTable *databases; /* name -> DatabaseConfig */
-        GHashTable *broken;    /* name (or "sqlipcd.conf") -> what is wrong with it */
-        GPtrArray *warnings;   /* of char *: what is odd, but was taken; sendable as D-Bus strings */
-        int lack;              /* -EMFILE, -ENFILE, -ENOMEM: for lack of it not all files were read; 0: all were */
+        GHashTable *broken;    /* name (or "sqlipcd.conf") -> its errors */
+        GPtrArray *warnings;   /* of char *: problems that are no errors; valid as D-Bus strings */
+        int lack;              /* -EMFILE, -ENFILE, -ENOMEM: not all files could be read for lack of it; 0: all were read */
 } Config;
 
 Config *config_new(void);
@@ -108,33 +110,34 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Config, config_free)
 
 DatabaseConfig *database_config_free(DatabaseConfig *d);
 
-/* Both describe the same database in the same way: its object and workers may stay. */
+/* True if both describe the same database in the same way: its object and workers may stay. */
 bool database_config_equal(const DatabaseConfig *a, const DatabaseConfig *b);
 
-/* Whoever may use both reads the same data in both. */
+/* True if users with access to both read the same data in both. */
 bool database_config_shows_same(const DatabaseConfig *a, const DatabaseConfig *b);
 
-/* The limits that hold for runs of one uid on `d`: those of `c`, with what `d` says in their place. */
+/* The limits for runs of one uid on `d`: those of `c`, overridden by those of `d`. */
 Limits config_limits(const Config *c, const DatabaseConfig *d);
 
 /* [A-Za-z0-9_-]{1,64} */
 bool database_name_is_valid(const char *name);
 
-/* One file of a configuration, in the order in which they count. */
+/* One file of a configuration. Arrays of these are in the order in which they apply. */
 typedef struct ConfigText {
         const char *file;      /* for messages */
         const char *text;      /* NUL-terminated */
         size_t size;
 } ConfigText;
 
-/* sqlipcd.conf and its drop-ins. What is wrong goes to c->broken and keeps its default; what is unknown to c->warnings. */
+/* Adds sqlipcd.conf and its drop-ins. Errors go to c->broken, and their keys keep their defaults; unknown keys go to
+ * c->warnings. */
 void config_add_main(Config *c, const ConfigText *texts, size_t n_texts);
 
-/* databases.d/NAME.conf and its drop-ins: a database, or an entry in c->broken. */
+/* Adds databases.d/NAME.conf and its drop-ins: a database, or an entry in c->broken. */
 void config_add_database(Config *c, const char *name, const ConfigText *texts, size_t n_texts);
 
-/* `name` cannot be published, or is not taken as it is written; reasons add up. Name and reason are kept as D-Bus strings
- * can carry them; warnings likewise. */
+/* config_add_broken(): `name` cannot be published, or is not used as it is written; several reasons are joined. Name and
+ * reason are stored so that they are valid D-Bus strings; so are warnings. */
 void config_add_broken(Config *c, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void config_add_warning(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. A job's parameters -> a compiled statement's.
+ * Side: worker. Binds a job's parameters to a compiled statement.
  */
 #ifndef BIND_H
 #define BIND_H
@@ -11,8 +11,8 @@
 
 typedef struct sqlite3_stmt sqlite3_stmt;
 
-/* Binds all of the job's parameters to `stmt`, which borrows the bytes: the job must live until its bindings are cleared.
- * Each parameter gets exactly one value: ParameterCount, UnknownParameter otherwise. */
+/* Binds all parameters of the job to `stmt`, which borrows the bytes: the job must live until the bindings are cleared.
+ * Each parameter must get exactly one value; otherwise the error is ParameterCount or UnknownParameter. */
 bool bind_parameters(sqlite3 *db, sqlite3_stmt *stmt, const Job *job, SqlError *error);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. What a channel's client sends (sqlipc-channel.h): bytes -> whole requests. Pure: no I/O; owns its buffer.
- * Every byte is hostile.
+ * Side: worker. Turns the bytes that a channel's client sends (sqlipc-channel.h) into whole requests. Pure: no I/O; owns its
+ * buffer. Every byte is treated as hostile.
  *
- *      reserve -> room, the caller reads into it, commit -> 0 or more requests more are whole
- *      take    -> the next of them, in place; it stays there, whatever else arrives, until done
+ *      reserve -> room for bytes; the caller reads into it; commit -> 0 or more requests have become whole
+ *      take    -> the next whole request, in place; it stays there, whatever else arrives, until done
  *
- * Headers are checked as they arrive, so a CANCEL acts when it is read and not when its turn comes: on the request that was
- * taken (`cancelled`), or on one that waits, which take then says. The buffer grows as bytes arrive, never by an announced
- * length.
+ * Headers are checked as they arrive, so a CANCEL acts when it is read and not when its turn comes. It can name the request
+ * that was taken (then `cancelled` is set here), or one that still waits (then take reports that request as cancelled). The
+ * buffer grows as bytes arrive, never by an announced length.
  */
 #ifndef CHANNEL_INPUT_H
 #define CHANNEL_INPUT_H
@@ -20,49 +20,50 @@
 typedef struct ChannelInput {
         uint8_t *bytes;              /* owned */
         size_t capacity;
-        size_t start, scanned, fill; /* whole requests: [start, scanned), part of one: [scanned, fill) */
-        size_t payload_max;          /* of a request; the rest of a larger one is dropped as it arrives */
+        size_t start, scanned, fill; /* whole requests: [start, scanned); a partial one: [scanned, fill) */
+        size_t payload_max;          /* of one request; the rest of a larger one is dropped as it arrives */
         uint64_t scanned_number;     /* of the last PREPARE, FETCH or QUERY that is whole */
-        uint64_t taken_number;       /* of the last that was taken */
-        uint64_t discard;            /* bytes to come of a request that is too large */
-        bool lent;                   /* what was taken is in use: nothing moves */
-        bool cancelled;              /* a CANCEL of it came */
-        bool invalid;                /* behind `scanned` is no request, and so nothing to be believed */
+        uint64_t taken_number;       /* of the last request that was taken */
+        uint64_t discard;            /* bytes still to arrive of a request that is too large */
+        bool lent;                   /* the request that was taken is in use: the buffer must not move */
+        bool cancelled;              /* a CANCEL for the request that was taken has arrived */
+        bool invalid;                /* the bytes after `scanned` are not a request, so nothing after them is decoded */
 } ChannelInput;
 
 typedef struct ChannelRequest {
-        RequestKind kind;            /* any but CANCEL */
+        RequestKind kind;            /* any except CANCEL */
         uint64_t number;
         const uint8_t *payload;      /* borrowed until channel_input_done() */
         size_t size;
-        bool cancelled;              /* before its turn came */
-        bool too_large;              /* over payload_max; it has no payload */
+        bool cancelled;              /* a CANCEL arrived before the request was taken */
+        bool too_large;              /* larger than payload_max; the payload was dropped */
 } ChannelRequest;
 
-/* -ENOMEM. */
+/* Returns -ENOMEM. */
 int channel_input_init(ChannelInput *in, size_t payload_max);
 void channel_input_free(ChannelInput *in);
 
-/* Goes on where another worker's input ended: what it held, from `start` on. Once, before anything else. -EBADMSG: this is
- * nothing that one holds; -ENOMEM. */
+/* Continues with what another worker's input held, from its `start` on. Must be called once, before anything else.
+ * -EBADMSG: the bytes are not what an input holds; -ENOMEM. */
 int channel_input_restore(ChannelInput *in, const uint8_t *bytes, size_t size, uint64_t taken_number, uint64_t discard);
 
-/* Where the next bytes go. *ret_size is 0 where enough waits already, see CHANNEL_AHEAD_SIZE. -ENOMEM. */
+/* Returns where the next bytes go. *ret_size is 0 if enough bytes wait already, see CHANNEL_AHEAD_SIZE. -ENOMEM. */
 int channel_input_reserve(ChannelInput *in, uint8_t **ret_room, size_t *ret_size);
 void channel_input_commit(ChannelInput *in, size_t size);
 
-/* The next request. 1; 0: none is whole; -EBADMSG: there will be none any more; -ENOMEM. */
+/* Takes the next request. 1: `ret` has it; 0: no request is whole; -EBADMSG: the client broke the protocol, so there will
+ * be no more requests; -ENOMEM. */
 int channel_input_take(ChannelInput *in, ChannelRequest *ret);
 
-/* What was taken is no longer needed. */
+/* Releases the request that was taken. */
 void channel_input_done(ChannelInput *in);
 
-/* Something is to be done: a request, or the end of them, can be taken. */
+/* True if channel_input_take() would return a request, or -EBADMSG. */
 static inline bool channel_input_waits(const ChannelInput *in) {
         return in->start < in->scanned || in->invalid;
 }
 
-/* A request has begun to arrive, and is not whole. */
+/* True if a request has begun to arrive, but is not whole. */
 static inline bool channel_input_is_partial(const ChannelInput *in) {
         return !in->invalid && (in->scanned < in->fill || in->discard > 0);
 }

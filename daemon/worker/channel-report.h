@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. What the supervisor hears of a channel. Not each query: sums, at most twice a second, and the last when the
- * worker gives the channel away.
+ * Side: worker. What a worker reports about a channel to the supervisor. It does not report each query, but sums: at most
+ * twice a second, and a last time when it hands the channel back.
  */
 #ifndef CHANNEL_REPORT_H
 #define CHANNEL_REPORT_H
 
 #include "channel.h"
 
-/* A run of it ended. */
+/* Adds the channel's run, which has just ended, to the sums. */
 void channel_count_run(Channel *c);
 
-/* CHANNEL_PROGRESS where it is due, or news: that nothing runs any more, or whether it is parked. */
+/* Sends CHANNEL_PROGRESS if it is due, or if the supervisor believes that a run is under way and none is any more. */
 void channel_report_progress(Channel *c, uint64_t now_coarse_usec);
 
-/* When what was done and not said is due; UINT64_MAX: there is nothing. */
+/* When sums that were not reported yet are due; UINT64_MAX: there are none. */
 uint64_t channel_report_due(const Channel *c);
 
-/* CHANNEL_RESTED with its state; `waiting` as in protocol.h. -errno: it stays here. */
+/* Sends CHANNEL_RESTED with the channel's state; `waiting` as in protocol.h. -errno: the channel stays with this worker. */
 int channel_report_rested(Channel *c, bool waiting, Bytes unread);
 
 void channel_report_closed(Channel *c, Bytes unread);
 
-/* CHANNEL_CLOSED of one that could not be taken up. -errno of the socket. */
+/* Sends CHANNEL_CLOSED for a channel that could not be set up. -errno of the socket. */
 int channel_report_refused(int control_fd, uint64_t number);
 
 #endif

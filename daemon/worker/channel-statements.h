@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. The statements that are prepared on a channel: SQL by number, in bounds. What they compile to belongs to the
- * pool, so they pin nothing, and go along when the channel moves to another worker.
+ * Side: worker. The statements that are prepared on a channel: SQL by number, with limits on their number and size. The
+ * compiled statements belong to the pool. So a channel's statements pin no connection, and move with the channel to another
+ * worker.
  */
 #ifndef CHANNEL_STATEMENTS_H
 #define CHANNEL_STATEMENTS_H
@@ -10,27 +11,28 @@
 
 typedef struct ChannelStatement {
         uint64_t number;
-        char *sql;          /* owned, with a NUL behind it */
+        char *sql;          /* owned, with a NUL after it */
         size_t sql_size;
-        StatementHint hint; /* where it is compiled */
+        StatementHint hint; /* where the statement was compiled last */
 } ChannelStatement;
 
 typedef struct ChannelStatements {
-        ChannelStatement **list; /* owned, by number */
+        ChannelStatement **list; /* owned, in order of number */
         size_t n, capacity, n_max;
-        size_t sql_size;         /* of all together */
+        size_t sql_size;         /* of all statements together */
 } ChannelStatements;
 
 void channel_statements_free(ChannelStatements *s);
 
-/* Adds one with a copy of `sql`; its number is larger than any before. NULL with an error: LimitsExceeded, OutOfMemory. */
+/* Adds a statement with a copy of `sql`. Its number must be larger than any before. NULL with an error: LimitsExceeded,
+ * OutOfMemory. */
 ChannelStatement *channel_statements_add(ChannelStatements *s, uint64_t number, const void *sql, size_t sql_size,
                                          SqlError *error);
 
-/* NULL: there is none. Valid until it is removed. */
+/* NULL: there is no such statement. Valid until it is removed. */
 ChannelStatement *channel_statements_find(const ChannelStatements *s, uint64_t number);
 
-/* Does nothing where there is none. */
+/* Does nothing if there is no such statement. */
 void channel_statements_remove(ChannelStatements *s, uint64_t number);
 
 #endif

@@ -4,18 +4,20 @@
  *
  *      IDLE --request--> READY --turn: no more requests, answers are out--> IDLE --quiet for a while--> back to the
  *        ^                 |                                                        supervisor, with its state
- *        |                 +--as a run of its own does (run.h)--> PARKED, RETRY
- *        +--socket drains--+--answers do not fit the socket-----> DRAINING --drain_usec later--> supervisor
- *                          +--client left or sends no more, spoke nonsense, told to go--> OVER
+ *        |                 +--the same way as any run (run.h)----> PARKED, RETRY
+ *        +--socket drains--+--answers do not fit the socket------> DRAINING --drain_usec later--> supervisor
+ *                          +--client left, closed its end or sent an invalid request; CHANNEL_CLOSE--> OVER
  *
- * 1. Answers collect in one page, which goes out when it is full, when no request is left, or at the end of a turn.
- * 2. While a request is under way the socket is read on for CANCEL, as far as CHANNEL_AHEAD_SIZE.
- * 3. A query that was prepared costs no allocation: run, page and buffers are the channel's, its statement lies compiled in
- *    the pool.
- * 4. Requests that were there together share a connection and a read transaction: what was committed before one of them was
- *    sent, it sees. One that fails ends that transaction, and those behind it have another. Whether the file was replaced is
- *    looked at every few milliseconds (pool.c): for so long queries go on in the old one.
- * 5. Between two requests, with all answers out, it can go to another worker: channel_can_move().
+ * 1. Answers collect in one page, which is sent when it is full, when no request is left, or at the end of a turn.
+ * 2. While a request is under way, the channel goes on reading the socket, so that it sees a CANCEL, up to
+ *    CHANNEL_AHEAD_SIZE.
+ * 3. A prepared query costs no allocation: run, page and buffers belong to the channel, and the compiled statement is in the
+ *    pool.
+ * 4. Requests that had arrived together share a connection and a read transaction. It begins after they have all arrived, so
+ *    each of them sees what was committed before it was sent. A request that fails ends the transaction, and the requests
+ *    after it share another one. The pool checks only every few milliseconds whether the file was replaced (pool.c); until
+ *    then queries continue on the old file.
+ * 5. Between two requests, with all answers sent, the channel can move to another worker: channel_can_move().
  */
 #ifndef CHANNEL_H
 #define CHANNEL_H
@@ -25,84 +27,88 @@
 #include "run.h"
 
 struct Channel {
-        Run run;                  /* of the request under way; `run.state` is the channel's */
-        Channel *previous, *next; /* all that the worker has (job.h) */
-        bool queued;              /* its run is in the worker's queue (job.h) */
-        uint32_t watched;         /* events that epoll waits for (job.c) */
+        Run run;                  /* runs the request under way; `run.state` is the channel's state */
+        Channel *previous, *next; /* in the list of all channels of the worker (job.h) */
+        bool queued;              /* the channel's run is in the worker's queue (job.h) */
+        uint32_t watched;         /* events that epoll waits for (job-channels.c) */
 
-        ChannelSetup setup;       /* without a state */
+        ChannelSetup setup;       /* without the state */
         int fd;                   /* owned, non-blocking */
         ChannelInput input;
         ChannelStatements statements;
-        Job job;                  /* what `run` runs */
-        char *sql;                /* owned: the SQL of a QUERY, which lies in the input without a NUL */
+        Job job;                  /* the job of `run` */
+        char *sql;                /* owned: a copy of the SQL of a QUERY, which has no NUL after it in the input */
         size_t sql_capacity;
-        uint64_t batch;           /* number of the last request that had come when the turn's read transaction began */
+        uint64_t batch;           /* number of the last request that had arrived when the turn's read transaction began */
         bool busy;                /* a request is under way */
-        bool has_timeout;         /* its client gave it a time limit of its own */
-        bool readable;            /* the socket may hold something */
-        bool half_closed;         /* the client sends no more: there is an end to be read */
-        bool ended;               /* it was read: the channel is over when what came before is answered */
-        bool closing;             /* nothing is read any more: it is over when its answers are out */
-        bool dropped;             /* the supervisor wants it closed now: not even that is waited for */
-        bool slow;                /* its client does not read its answers: the supervisor writes them */
+        bool has_timeout;         /* the client gave the request a time limit */
+        bool readable;            /* the socket may have something to read */
+        bool half_closed;         /* the client has shut down its sending end, so an end-of-file will be read */
+        bool ended;               /* end-of-file was read: the channel is over when all earlier requests are answered */
+        bool closing;             /* no more requests are taken: the channel is over when its answers are sent */
+        bool dropped;             /* the supervisor wants the channel closed at once: unsent answers are not waited for */
+        bool slow;                /* the client does not read its answers: the supervisor must write them */
 
-        uint64_t used_usec;       /* when it last did something; coarse, as the next */
-        uint64_t progress_usec;   /* when the supervisor last heard of it */
-        ChannelProgress progress; /* its sums since then */
+        uint64_t used_usec;       /* when the channel last had a turn; coarse clock */
+        uint64_t progress_usec;   /* when the supervisor last heard of the channel; coarse clock */
+        ChannelProgress progress; /* sums since then */
         bool running_said;
 };
 
-/* Takes over the message and its descriptor. -ENOMEM; -EBADMSG: its state is none, or the socket blocks. */
+/* Takes over the message and its descriptor. -ENOMEM; -EBADMSG: the state cannot be decoded, or the socket is a blocking
+ * one. */
 int channel_new(RunContext *context, ReceivedMessage *received, Channel **ret);
 
-/* Ends what is under way without a word to the client. Returns NULL. */
+/* Ends what is under way without telling the client. Returns NULL. */
 Channel *channel_free(Channel *c);
 
-/* epoll says `events`. True: it is to have a turn, if it has none yet. */
+/* Handles `events` of epoll. True: the channel must get a turn, unless it waits for one already. */
 bool channel_on_events(Channel *c, uint32_t events);
 
-/* From inside its own step: reads on, for a CANCEL of what is under way. */
+/* Reads more from the socket, to see a CANCEL of the request under way. Can be called from inside the channel's own step. */
 void channel_look(Channel *c);
 
-/* A turn: goes on with what is under way, takes requests for about a millisecond, sends answers. */
+/* A turn: continues the request under way, takes requests for about a millisecond, sends answers. */
 RunState channel_turn(Channel *c);
 
-/* Ends the request under way, if there is one, with `error` and a sentence. Not from inside its own step. */
+/* Ends the request under way, if there is one, with `error` and a sentence. Must not be called from inside the channel's
+ * own step. */
 void channel_cancel(Channel *c, ErrorNumber error, const char *message);
 
-/* It takes no more requests: it is over when the answer to what is under way is out, which it may be now. Also from inside
- * its own step. */
+/* Takes no more requests. The channel is over as soon as the answer to the request under way is sent, which may be at once.
+ * Can also be called from inside the channel's own step. */
 void channel_drain(Channel *c);
 
-/* The supervisor wants it closed: ends what is under way, and sends what the socket takes. From inside its own step it is
- * only noted, and its turn ends so. */
+/* The supervisor wants the channel closed: ends the request under way, and sends as much as the socket takes. From inside
+ * the channel's own step it only sets a flag, with which the turn ends. */
 void channel_drop(Channel *c, bool in_step);
 
-/* Sends the answers that are in the page. RUN_DRAINING: not all; RUN_OVER; RUN_READY, RUN_IDLE: all. */
+/* Sends the answers that are in the page. Returns RUN_DRAINING if some are left, RUN_OVER if the channel is over, or
+ * RUN_READY or RUN_IDLE if all are sent. */
 RunState channel_flush(Channel *c);
 
-/* Deadlines and retries of what is under way; c->slow: it leaves this worker. */
+/* Handles deadlines and retries of the request under way. Sets c->slow if the client is slow and the channel must leave
+ * this worker. */
 void channel_on_time(Channel *c, uint64_t now_usec);
 
-/* No request is under way, and all is sent. */
+/* True if no request is under way and all answers are sent. */
 bool channel_is_answered(const Channel *c);
 
-/* The same, and another worker can go on with it. */
+/* True if that holds, and another worker can continue with the channel. */
 bool channel_can_move(const Channel *c);
 
-/* The answers that the socket did not take, which the caller frees. `*ret_can_move`: another worker can go on with the
- * channel after them. -ENOMEM. */
+/* Takes the answers that the socket did not take; the caller frees them. `*ret_can_move`: another worker can continue with
+ * the channel after them. -ENOMEM. */
 int channel_take_unread(Channel *c, uint8_t **ret, size_t *ret_size, bool *ret_can_move);
 
-/* A request waits, or bytes that nobody has looked at, or their end. */
+/* True if a request waits, or the socket may have unread bytes or an end-of-file. */
 static inline bool channel_waits(const Channel *c) {
         return c->readable || c->ended || channel_input_waits(&c->input);
 }
 
-/* When, by the coarse clock, it was quiet for so long that no worker needs to have it; or, where a part of a request came,
- * that the rest is not waited for; or, where it takes no more, that nobody reads its last answer. UINT64_MAX: it is not
- * quiet. */
+/* When the worker must act on a quiet channel, by the coarse clock. Some seconds after its last turn it must go back to the
+ * supervisor. If only a part of a request has arrived, or if a closing channel waits for its client to read the last answer,
+ * it must be closed ParkTimeoutSec= after its last turn. UINT64_MAX: the channel is not quiet. */
 uint64_t channel_quiet_until(const Channel *c);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. The one clock: CLOCK_MONOTONIC in microseconds, which the supervisor's deadlines are in too.
+ * Side: worker. The one clock: CLOCK_MONOTONIC in microseconds, which the supervisor's deadlines use, too.
  */
 #ifndef CLOCK_H
 #define CLOCK_H
@@ -22,7 +22,7 @@ static inline uint64_t now_usec(void) {
         return clock_usec(CLOCK_MONOTONIC);
 }
 
-/* Up to one tick (some ms) behind, at a fifth of the price: for a look at each row. */
+/* Up to one tick (some ms) late, at a fifth of the cost of now_usec(): cheap enough to be read for each row. */
 static inline uint64_t now_coarse_usec(void) {
         return clock_usec(CLOCK_MONOTONIC_COARSE);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. What an exposed table or view looks like: read from the database file once for each connection, so that the
- * virtual table in its place can be declared alike (exposed.h), and searched with the same result (exposed-plan.h).
+ * Side: worker. What an exposed table or view looks like. It is read from the database file once for each connection, so
+ * that the virtual table in its place can be declared alike (exposed.h), and searched with the same result (exposed-plan.h).
  *
- * "Alike" is what comparisons depend on: names, the declared type or, where that tells less than SQLite knows, the
- * affinity, and the collation of each column. A view's are those that its expressions have.
+ * "Alike" means all that comparisons depend on: the name, type and collation of each column. If the declared type tells less
+ * than SQLite knows, a type with the right affinity takes its place. The columns of a view have the affinities and
+ * collations of its expressions.
  */
 #ifndef EXPOSED_SCHEMA_H
 #define EXPOSED_SCHEMA_H
@@ -14,7 +15,8 @@
 
 typedef struct sqlite3 sqlite3;
 
-/* As far as comparisons differ by it: INTEGER, REAL and NUMERIC convert alike, BLOB and none do not. */
+/* Only the differences that matter for comparisons: INTEGER, REAL and NUMERIC convert alike, BLOB and none do not
+ * convert. */
 typedef enum Affinity {
         AFFINITY_NONE,
         AFFINITY_TEXT,
@@ -22,43 +24,44 @@ typedef enum Affinity {
 } Affinity;
 
 typedef struct ExposedColumn {
-        char *name, *type, *collation; /* owned; the type is empty where there is none */
+        char *name, *type, *collation; /* owned; an empty type: none is declared */
         Affinity affinity;
-        bool hidden;                   /* of a virtual table: not in SELECT *, and a parameter of a search */
+        bool hidden;                   /* of a virtual table: not in SELECT *, but a parameter of a search */
 } ExposedColumn;
 
 #define COLUMN_ROWID (-1)
-#define COLUMN_OTHER (-2) /* of an index: an expression, or a column by another collation than its own */
+#define COLUMN_OTHER (-2) /* of an index: an expression, or a column with another collation than its own */
 
-/* One order that rows can be found by. The rowid, and the column that is its alias, count as one each. */
+/* One order in which rows can be found. The rowid counts as one, and so does the column that is its alias. */
 typedef struct ExposedIndex {
-        int *columns;     /* owned; of the object */
+        int *columns;     /* owned; numbers of the object's columns */
         bool *descending; /* owned */
-        double *n_rows;   /* owned; [i]: with the same first i + 1 columns, as sqlite_stat1 or SQLite's own guess have it */
+        double *n_rows;   /* owned; [i]: rows with the same first i + 1 columns, by sqlite_stat1 or SQLite's own guess */
         int n_columns;
-        bool unique;      /* no two rows are equal in all columns, but for NULL */
+        bool unique;      /* no two rows are equal in all columns, except for NULL */
 } ExposedIndex;
 
 typedef struct ExposedObject {
         char *name;         /* owned, as the schema writes it */
         bool is_view, is_virtual;
-        bool is_barrier;    /* nothing is searched or sorted below it, so that the time tells nothing of hidden rows */
-        bool is_strict;     /* a STRICT table with a column of ANY: it must be declared so, too */
-        const char *rowid;  /* a name of the rowid that no column has; NULL: rows have none that could be asked for */
+        bool is_barrier;    /* no constraint or order is passed to the view: timing must not reveal hidden rows */
+        bool is_strict;     /* a STRICT table with a column of type ANY: it must be declared STRICT, too */
+        const char *rowid;  /* a name for the rowid that no column has; NULL: rows have none that can be asked for */
         ExposedColumn *columns;
         int n_columns;
         ExposedIndex *indexes;
         int n_indexes;
-        double n_rows;      /* as sqlite_stat1 has it, or a guess */
+        double n_rows;      /* by sqlite_stat1, or a guess */
 } ExposedObject;
 
-/* Reads what `name` is in the main schema of `db`. An SQLite result code; SQLITE_NOTFOUND: no table or view of that name,
- * or one that cannot be read (a view of a missing table, a damaged virtual table). To be freed with exposed_object_done() in
- * any case. */
+/* Reads the table or view `name` of the main schema of `db`. Returns an SQLite result code; SQLITE_NOTFOUND: there is no
+ * table or view of that name, or it cannot be read (a view of a missing table, a damaged virtual table). Must be freed with
+ * exposed_object_done() in any case. */
 int exposed_object_read(ExposedObject *o, sqlite3 *db, const char *name);
 void exposed_object_done(ExposedObject *o);
 
-/* Its columns as they stand between the parentheses of CREATE TABLE. To be freed with sqlite3_free(); NULL: no memory. */
+/* The columns as CREATE TABLE has them between its parentheses. The caller frees them with sqlite3_free(). NULL: no
+ * memory. */
 char *exposed_object_columns(const ExposedObject *o);
 
 #endif

@@ -23,44 +23,45 @@
 
 #include "path.h"
 
-#define FILE_NAME_SIZE 48 /* of the longest name for SQLite, with the zero */
+#define FILE_NAME_SIZE 48 /* size of the longest name for SQLite, including the NUL */
 
-/* A database's files, as long as SQLite may name them. */
+/* A database's files, while SQLite may name them. */
 typedef struct FilePlace {
         struct FilePlace *next;
         uint64_t number;
         FoundFile found;
-        bool own; /* the worker's user owns the database */
+        bool own; /* the worker's user owns the database file */
 } FilePlace;
 
-/* Why SQLite could not open a file, beyond its one code for all reasons. */
+/* Why SQLite could not open a file. SQLite has one code for all these reasons. */
 typedef enum FileTrouble {
         FILE_TROUBLE_NONE,
-        FILE_TROUBLE_IRREGULAR, /* a FIFO, a link, a directory or the like is in its place */
+        FILE_TROUBLE_IRREGULAR, /* it is not a regular file: a FIFO, a link or a directory, for example */
         FILE_TROUBLE_LEASED,    /* another program has a lease on it */
-        FILE_TROUBLE_REPLACED,  /* it is another file than the one that was checked */
+        FILE_TROUBLE_REPLACED,  /* it is not the file that was checked */
 } FileTrouble;
 
-/* Puts the calls of SQLite's VFS through this module. Once. An SQLite result code. */
+/* Replaces the system calls of SQLite's VFS with those of this module. Must be called once. Returns an SQLite result
+ * code. */
 int file_names_install(sqlite3_vfs *unix_vfs);
 
-/* Takes `found` over, and writes the name for SQLite; the place must stay where it is until file_place_remove(). */
+/* Takes `found` over, and writes the name for SQLite. The place must not move in memory until file_place_remove(). */
 void file_place_add(FilePlace *place, FoundFile found, char ret_name[static FILE_NAME_SIZE]);
 
-/* Accepts one that was never added, if it is zero. */
+/* Accepts a place that was never added, if it is zero. */
 void file_place_remove(FilePlace *place);
 
-/* The place of a name that SQLite passes on, or NULL. */
+/* Finds the place of a name that SQLite passes on. NULL: it is no such name. */
 FilePlace *file_place_find(const char *name);
 
-/* Whether the service may read the database (`suffix` "") or a file beside it ("-wal"). */
+/* True if the service may read the database (`suffix` "") or a file beside it ("-wal"). */
 bool file_place_readable(const FilePlace *place, const char *suffix);
 
-/* The descriptor that the VFS has just opened for a database, and whether it is the file that was checked. To be asked
- * right after xOpen, before SQLite takes a lock. */
+/* Returns the descriptor that the VFS has just opened for a database, and tells if it is the file that was checked. Must be
+ * called right after xOpen, before SQLite takes a lock. */
 int file_names_opened(const FilePlace *place, bool *ret_is_checked);
 
-/* The first trouble since the last call. */
+/* Returns and clears the first trouble since the last call. */
 FileTrouble file_names_trouble(void);
 
 #endif

@@ -1,46 +1,51 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. The channels of the queue (job.h): they come from the supervisor, have turns as long as there is something
- * to do, and go back to it with their state, or are closed.
+ * Side: worker. The channels of the queue (job.h): they come from the supervisor, get turns while there is something to do,
+ * and go back to the supervisor with their state, or are closed.
  */
 #ifndef JOB_CHANNELS_H
 #define JOB_CHANNELS_H
 
 #include "job.h"
 
-/* CHANNEL: takes over the message. One that cannot be taken up is reported closed. -errno of the control socket or epoll. */
+/* Handles CHANNEL: takes over the message. A channel that cannot be set up is reported as closed. -errno of the control
+ * socket or epoll. */
 int channels_add(JobQueue *q, ReceivedMessage *m);
 
-/* CHANNEL_CLOSE. At once; where it is inside its own step, at the end of its turn; to be drained: when it is. */
+/* Handles CHANNEL_CLOSE. The channel closes at once; if it is inside its own step, at the end of its turn; with `drain`, as
+ * soon as it is drained. */
 int channels_close(JobQueue *q, const ChannelClose *m);
 
-/* What its state asks for after a turn; it is not in the queue and goes back there, rests in the epoll, or is closed. */
+/* Acts on the channel's state after a turn. The channel is not in the queue: it is put there again, waits in the epoll, or
+ * goes to the supervisor. */
 int channels_settle(JobQueue *q, Channel *c);
 
-/* epoll says `events` of it: it may be due for a turn. Frees nothing. */
+/* Handles `events` of epoll for a channel, which may be due for a turn then. Frees nothing. */
 void channels_on_events(JobQueue *q, Channel *c, uint32_t events);
 
-/* From inside a step: those that something waits on go back to the supervisor, somebody else may have time for them. */
+/* Called from inside a step: gives waiting channels back to the supervisor, because another worker may have time for
+ * them. */
 void channels_give_away(JobQueue *q);
 
-/* Those that were quiet for long go back, those with half a request, or a last answer that nobody reads, are closed.
- * Returns when to look again. */
+/* Gives channels back that have been quiet for long. Closes those that have only a part of a request, or a last answer that
+ * the client does not read. Returns when to check again. */
 uint64_t channels_expire(JobQueue *q, uint64_t now_coarse_usec);
 
-/* Since when nothing has been under way, on channels or else; UINT64_MAX: something is. */
+/* Since when nothing has been under way, on channels or otherwise; UINT64_MAX: something is under way. */
 uint64_t channels_idle_since(const JobQueue *q);
 
-/* EXIT or GIVE_WAY, and the queue is leaving. Those that have answered all that they began go back to the supervisor, and on
- * elsewhere; where they cannot they are closed. Others follow in channels_settle(). */
+/* EXIT or GIVE_WAY came, and the queue is leaving. Channels that have answered all requests that they began go back to the
+ * supervisor, and from there to another worker; those that cannot move are closed. The other channels follow in
+ * channels_settle(). */
 void channels_leave(JobQueue *q);
 
-/* The supervisor hears on which of them something has been under way for a while. */
+/* Reports the channels on which a request is under way to the supervisor. */
 void channels_report_progress(JobQueue *q);
 
-/* The worker ends now: what is still under way is cut off, else as before. */
+/* The worker ends now: cuts off requests under way, then does the same as channels_leave(). */
 void channels_end(JobQueue *q);
 
-/* Without a word. The queue is empty. */
+/* Frees all channels without reporting them. The queue is empty. */
 void channels_free(JobQueue *q);
 
 #endif

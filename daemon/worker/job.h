@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. The queue of jobs, and what wakes the worker: one epoll over the job socket, the control socket, the
- * channels, the pipes of runs that wait for their readers, and a timer for what happens after seconds of quiet.
+ * Side: worker. The queue of jobs, and the events that wake the worker: one epoll over the job socket, the control socket,
+ * the channels, the pipes of runs that wait for their readers, and a timer for things that are due after seconds of quiet.
  *
- * Order: a new job goes before continued ones, runs that can go on take turns page by page, channels with requests a
- * millisecond each. Between two slices the sockets are looked at, so a job waits for one page at most, unless SQLite sits in
- * one long step: then a sibling of this worker takes it, and channels with requests are given back for another to take.
+ * Order: a new job goes before continued ones; runs that can continue take turns page by page; channels with requests get a
+ * millisecond each. Between two slices the worker reads its sockets, so a job waits for one page at most, unless SQLite is
+ * inside one long step. In that case another worker of the group takes the job, and channels with requests are given back so
+ * that another worker can take them.
  *
- * RETIRE: the job socket is left to others. EXIT: nothing is begun any more. Channels go back as soon as all that was begun
- * is answered; then the worker ends. After some seconds EXIT ends what is left.
+ * RETIRE: the worker leaves the job socket to the others. EXIT: it begins nothing more. Channels go back as soon as
+ * everything that was begun is answered; then the worker ends. Some seconds after EXIT, whatever is left is ended.
  *
- * GIVE_WAY: the same, once nothing is under way and nothing came for as long as it takes to start another worker
- * (PAUSE_USEC). A worker that is asked for more all the time has WORKER_TURN_USEC before: else workers of busy clients
- * would replace each other for every request. What is under way some seconds later lasts: the worker stays for it, and for
- * all that comes.
+ * GIVE_WAY: the same as EXIT, but only once nothing is under way, and nothing has come for as long as it takes to start
+ * another worker (PAUSE_USEC). A worker that is in constant use has WORKER_TURN_USEC before that: otherwise the workers of
+ * busy clients would replace each other for every request. If something is still under way some seconds later, it is
+ * expected to last: the worker stays for it, and takes new work again.
  */
 #ifndef JOB_H
 #define JOB_H
@@ -27,34 +28,34 @@
 
 typedef struct JobQueue {
         int job_fd, control_fd, epoll_fd, timer_fd;
-        ReceivedMessage setup; /* owned; what `context.setup` points into */
+        ReceivedMessage setup; /* owned; `context.setup` points into it */
         RunContext context;
         Pool pool;
         Run *first, **last;    /* all runs, and channels that are not idle; those that are ready take turns from the front */
         unsigned n_runs;
-        Channel *channels;     /* all */
-        Run *current;          /* inside sqlite3_step, for the progress handler */
+        Channel *channels;     /* all channels */
+        Run *current;          /* the run inside sqlite3_step(), for the progress handler */
         uint64_t looked_usec;  /* when the progress handler last made system calls */
-        uint64_t armed_usec;   /* when the timer fires, UINT64_MAX: it does not */
+        uint64_t armed_usec;   /* when the timer fires, UINT64_MAX: it is off */
         Looking looking;
-        uint64_t leave_usec;   /* EXIT, GIVE_WAY: when what is under way then has had its time; UINT64_MAX: none came */
-        bool may_stay;         /* GIVE_WAY, not EXIT */
+        uint64_t leave_usec;   /* EXIT, GIVE_WAY: until when runs under way may continue; UINT64_MAX: neither came */
+        bool may_stay;         /* it was GIVE_WAY, not EXIT */
         uint64_t started_usec;
-        uint64_t turn_usec;    /* GIVE_WAY, and it is in use: when it gives way all the same; else UINT64_MAX */
+        uint64_t turn_usec;    /* GIVE_WAY came: when the worker leaves even if it is in use; otherwise UINT64_MAX */
         bool retired;          /* RETIRE came */
-        bool exiting;          /* that is over, or the supervisor is gone */
+        bool exiting;          /* the time after EXIT is over, or the supervisor is gone */
 } JobQueue;
 
-/* Takes over `setup`, borrows the sockets. SQLite must be set up. -errno of epoll. */
+/* Takes over `setup`, borrows the sockets. SQLite must be set up. -errno of epoll or the timer. */
 int job_queue_init(JobQueue *q, int job_fd, int control_fd, ReceivedMessage *setup);
 
-/* Runs jobs until EXIT or the end of the control socket: 0. -EBADMSG: the supervisor says what we do not know; other
- * -errno. */
+/* Runs jobs until EXIT or the end of the control socket; then returns 0. -EBADMSG: the supervisor sent an unknown message;
+ * other -errno. */
 int job_queue_run(JobQueue *q);
 
 void job_queue_done(JobQueue *q);
 
-/* For job-channels.c: turns, and the timer, which fires at `usec`. */
+/* For job-channels.c: appends to the queue, removes from it, and sets the timer to fire at `usec`. */
 void job_queue_append(JobQueue *q, Run *run);
 void job_queue_take_out(JobQueue *q, Run *run);
 void job_queue_arm(JobQueue *q, uint64_t usec);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. Bytes -> a non-blocking pipe or socket: partial, full, closed. The last of them may be elsewhere, where
- * SQLite has them: the *tail*, for which there is room behind the others, should it have to move there.
+ * Side: worker. Writes bytes to a non-blocking pipe or socket, which may take a part of them, be full, or be closed. The
+ * last bytes may be elsewhere, in SQLite's memory: this is the *tail*. The buffer has room for the tail after the other
+ * bytes, in case it must move there.
  *
- * The last bytes of a run are special: the supervisor must know that the pipe is free before the reader can (else a reader
- * that asks for the next run at once is told Busy). So they go in one piece of at most PIPE_BUF, which a pipe that polls
- * writable takes whole: the writer first answers PAGE_WRITER_LAST, the caller reports, and the next call writes them.
+ * The last bytes of a run are special: the supervisor must know that the pipe is free before the reader can know it
+ * (otherwise a reader that asks for the next run at once gets Busy). So they are written in one piece of at most PIPE_BUF,
+ * which a pipe that polls writable takes whole. The writer first answers PAGE_WRITER_LAST, the caller reports, and the next
+ * call writes them.
  */
 #ifndef PAGE_WRITER_H
 #define PAGE_WRITER_H
@@ -14,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What page_writer_flush() says beside -EPIPE (the reader is gone) and other errors. */
+/* Results of page_writer_flush() beside -EPIPE (the reader is gone) and other errors. */
 enum {
         PAGE_WRITER_FULL = 0, /* the pipe takes no more now */
         PAGE_WRITER_DONE = 1, /* all is written */
@@ -24,11 +26,11 @@ enum {
 typedef struct PageWriter {
         int fd;               /* borrowed */
         uint8_t *bytes;       /* borrowed; NULL: nothing to write */
-        size_t size, sent;    /* the tail included */
+        size_t size, sent;    /* of all bytes, including the tail */
         const uint8_t *tail;  /* borrowed; NULL: none */
         size_t tail_size;
         size_t last;          /* offset of the last piece of the run, SIZE_MAX: it is not in these bytes */
-        bool announced;       /* PAGE_WRITER_LAST was said */
+        bool announced;       /* PAGE_WRITER_LAST was returned */
         uint64_t total;       /* bytes written since init */
 } PageWriter;
 
@@ -36,16 +38,18 @@ static inline bool page_writer_is_idle(const PageWriter *w) {
         return !w->bytes;
 }
 
-/* Starts with `size` bytes at `bytes`, which stay until DONE. */
+/* Starts with `size` bytes at `bytes`, which must stay valid until DONE. */
 void page_writer_begin(PageWriter *w, uint8_t *bytes, size_t size);
 
-/* The same, where the last `tail_size` of them are at `tail`, and stay there until DONE or page_writer_keep_tail(). */
+/* Does the same if the last `tail_size` of these bytes are at `tail`. They must stay valid until DONE or
+ * page_writer_keep_tail(). */
 void page_writer_begin_with(PageWriter *w, uint8_t *bytes, size_t size, const uint8_t *tail, size_t tail_size);
 
-/* The tail's memory is about to go: what was not sent of it is copied. */
+/* Copies the unsent part of the tail, whose memory is about to become invalid. */
 void page_writer_keep_tail(PageWriter *w);
 
-/* The same with the end of the run in them, whose frame starts at `end_offset` and is at most PIPE_BUF long. */
+/* Does the same as page_writer_begin() if the bytes contain the end of the run, whose frame starts at `end_offset` and has
+ * at most PIPE_BUF bytes. */
 void page_writer_begin_last(PageWriter *w, uint8_t *bytes, size_t size, size_t end_offset);
 
 int page_writer_flush(PageWriter *w);

@@ -28,16 +28,17 @@ typedef struct FoundFile {
 
 #define FOUND_FILE_INIT ((FoundFile) { .folder_fd = -1 })
 
-/* The regular file at `path`, for found_file_done(). On failure *ret is unchanged, and the error is FileMissing or
- * CannotOpen; the latter also for a file that is not regular, or is the kernel's own (/proc and the like). */
+/* Finds the regular file at `path`; the caller frees it with found_file_done(). On failure *ret is unchanged, and the error
+ * is FileMissing or CannotOpen. The latter is also for a file that is not regular, or that the kernel generates (/proc and
+ * the like). */
 bool path_resolve(const char *path, FoundFile *ret, SqlError *error);
 
 void found_file_done(FoundFile *file);
 
-/* Sets the error that tells why a database's file cannot be reached, by errno. Always false. */
+/* Sets the error that says why a database's file cannot be reached, by errno. Always returns false. */
 bool path_fail(int error_number, SqlError *error);
 
-/* CannotOpen unless it is a regular file. */
+/* CannotOpen unless `st` is a regular file. */
 bool path_check_kind(const struct stat *st, SqlError *error);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: worker. Idle connections, each with the statements that were compiled on it lately. A run takes a connection for
- * itself and gives it back; an idle statement of a client pins none. All belong to one database and one set of rights, so
- * any will do.
+ * itself and gives it back; a client's idle statement pins none. All connections are to one database with one set of rights,
+ * so a run can use any of them.
  */
 #ifndef POOL_H
 #define POOL_H
@@ -18,25 +18,26 @@ typedef struct sqlite3_stmt sqlite3_stmt;
 typedef struct Connection Connection;
 
 typedef struct CachedStatement {
-        char *sql;            /* owned, sql_size bytes; NULL: free */
+        char *sql;            /* owned, sql_size bytes; NULL: the slot is free */
         size_t sql_size;
-        sqlite3_stmt *stmt;   /* the run's that uses the connection, or nobody's */
+        sqlite3_stmt *stmt;   /* in use by the run that has the connection; otherwise idle */
         uint64_t id;          /* never used before in this worker */
         uint64_t used;        /* larger is later */
-        uint8_t *columns;     /* owned: its COLUMNS as it was last compiled; NULL: not made yet */
+        uint8_t *columns;     /* owned: the COLUMNS payload of the last compile; NULL: not made yet */
         size_t columns_size;
 } CachedStatement;
 
-/* Where a statement was compiled last, for one that is run again and again: found there without a look at its SQL. */
+/* Remembers where a statement was compiled last, so that a statement that runs again and again is found without comparing
+ * its SQL. */
 typedef struct StatementHint {
-        uint64_t id;          /* 0: nowhere */
+        uint64_t id;          /* 0: not known */
         unsigned slot;
 } StatementHint;
 
 struct Connection {
         Database database;
         CachedStatement cached[CONNECTION_N_CACHED];
-        uint64_t idle_usec; /* since when, CLOCK_MONOTONIC */
+        uint64_t idle_usec; /* since when it has been idle, CLOCK_MONOTONIC */
         Connection *next;   /* in the pool */
 };
 
@@ -46,34 +47,36 @@ typedef struct Pool {
         void *userdata;
         Connection *idle;
         unsigned n_idle;
-        uint64_t identified_usec; /* when it was last looked whether the file is still the one that is open; coarse */
+        uint64_t identified_usec; /* when the file at the path was last checked; coarse clock */
 } Pool;
 
-/* A connection for one run: an idle one, best one that has `sql` compiled, or a fresh one. With a `hint` (NULL: none) it is
- * one of very many: then whether the file was replaced is looked at no oftener than every few milliseconds. */
+/* Takes a connection for one run: preferably an idle one that has `sql` compiled, else any idle one, else a new one. With a
+ * `hint` (NULL: none) the run may be one of very many, so the pool checks at most every few milliseconds if the file was
+ * replaced. */
 bool pool_take(Pool *pool, const char *sql, size_t sql_size, const StatementHint *hint, Connection **ret, SqlError *error);
 
-/* Back to the pool; none of its statements is running. Past a few idle ones it is closed. NULL is allowed. */
+/* Gives a connection back to the pool. None of its statements may be running. Closes it if the pool has enough idle ones.
+ * NULL is allowed. */
 void pool_give(Pool *pool, Connection *connection);
 
-/* Closes what has been idle for long. Returns when to look again (CLOCK_MONOTONIC usec), UINT64_MAX: never. */
+/* Closes connections that have been idle for long. Returns when to check again (CLOCK_MONOTONIC usec), UINT64_MAX: never. */
 uint64_t pool_expire(Pool *pool, uint64_t now_usec);
 
 /* Closes all idle connections. */
 void pool_done(Pool *pool);
 
-/* Forgets compiled statements if another program changed the schema. Before a statement is described: one that only runs is
- * compiled again by SQLite itself. The database is held (database_schema_changed). */
+/* Forgets compiled statements if another program has changed the schema. Must be called before a statement is described;
+ * SQLite itself recompiles a statement that is only run. The database is held afterwards (database_schema_changed()). */
 void connection_refresh(Connection *connection);
 
-/* Compiles `sql`, behind whose sql_size bytes a NUL must stand, or hands out the cached statement; the caller owns it until
- * connection_keep(). `hint` (NULL: none) is brought up to date. Refuses all but one reading statement: EmptyStatement,
- * SeveralStatements, ReadOnly, NotAllowed, and SQLite's own. */
+/* Compiles `sql`, which must have a NUL after its sql_size bytes, or returns the cached statement. The caller owns it until
+ * connection_keep(). `hint` (NULL: none) is updated. Accepts exactly one statement, which must only read: EmptyStatement,
+ * SeveralStatements, ReadOnly, NotAllowed, and SQLite's own errors. */
 bool connection_compile(Connection *connection, const Setup *setup, const char *sql, size_t sql_size, StatementHint *hint,
                         sqlite3_stmt **ret, SqlError *error);
 
-/* The payload of COLUMNS of a statement that was stepped, out of the cache unless it was compiled again since. False with
- * neither error nor payload: it is not in the cache. Borrowed until connection_keep(). */
+/* Returns the COLUMNS payload of a statement that was stepped. It comes from the cache unless the statement was recompiled.
+ * False with neither error nor payload: the statement is not in the cache. Borrowed until connection_keep(). */
 bool connection_columns(Connection *connection, sqlite3_stmt *stmt, uint32_t page_size, const uint8_t **ret_payload,
                         size_t *ret_size, SqlError *error);
 
@@ -81,7 +84,7 @@ bool connection_columns(Connection *connection, sqlite3_stmt *stmt, uint32_t pag
  * allowed. */
 void connection_keep(Connection *connection, sqlite3_stmt *stmt);
 
-/* Whether SQL of so many bytes may be compiled: LimitsExceeded. */
+/* Checks that SQL of this size may be compiled: LimitsExceeded. */
 bool pool_check_sql_size(const Setup *setup, size_t sql_size, SqlError *error);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. What is said to the supervisor, over the control socket: nothing may be left out, so it waits for room.
+ * Side: worker. Sends messages to the supervisor over the control socket. No message may be lost, so it waits for room.
  */
 #ifndef REPORT_H
 #define REPORT_H
 
 #include "protocol.h"
 
-/* Sends `m`. The supervisor always reads, so only a burst can fill the socket, for a moment. -EPIPE, -ECONNRESET: it is
- * gone; other -errno: it does not know, and will not. */
+/* Sends `m`. The supervisor always reads, so only a burst can fill the socket, and only for a moment. -EPIPE, -ECONNRESET:
+ * the supervisor is gone; other -errno: the message was not sent, and will not be. */
 int report_send(int control_fd, const Message *m);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whether this build has sanitizers in it: they reserve terabytes of address space and make system calls of their own, so
- * limits and filter are left out with them. Pure.
+ * Tells if this build has sanitizers. They reserve terabytes of address space and make system calls of their own, so the
+ * address space limit and the filter are left out with them. Pure.
  */
 #ifndef SANITIZED_H
 #define SANITIZED_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. SQLite's failure, or our own refusal, in the terms of the one error table. A function of the worker that can
- * fail on account of SQL or of the database returns false and fills an SqlError; -errno is kept for what is our own trouble.
+ * Side: worker. A failure of SQLite, or a refusal of ours, in terms of the one error table. A function of the worker that
+ * can fail because of the SQL or the database returns false and fills in an SqlError; -errno is used only for failures of
+ * the worker itself.
  */
 #ifndef SQL_ERROR_H
 #define SQL_ERROR_H
@@ -16,25 +17,26 @@ typedef struct sqlite3 sqlite3;
 
 typedef struct SqlError {
         ErrorNumber error;      /* ERROR_NONE: none */
-        int32_t extended_code;  /* SQLite's, 0: ours */
-        int32_t sql_offset;     /* bytes into the SQL of the job, -1: none */
-        char *message;          /* owned; NULL only where memory was out */
+        int32_t extended_code;  /* SQLite's, 0: the error is not SQLite's */
+        int32_t sql_offset;     /* in bytes, into the SQL of the job; -1: none */
+        char *message;          /* owned; NULL only if there was no memory for it */
 } SqlError;
 
 #define SQL_ERROR_INIT ((SqlError) { .sql_offset = -1 })
 
-/* Frees what is owned and is SQL_ERROR_INIT again. */
+/* Frees what is owned and resets it to SQL_ERROR_INIT. */
 void sql_error_done(SqlError *e);
 
-/* Ours: `error` with a sentence. Replaces what was there. Always returns false, so that callers can return it. */
+/* Sets an error of ours: `error` with a sentence. Replaces an earlier error. Always returns false, so that callers can
+ * return it. */
 bool sql_error_set(SqlError *e, ErrorNumber error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* SQLite's: copies code, message and offset while `db` still owns them. `rc` is what the failed call returned; `offset_base`
- * is where the SQL that was handed to SQLite starts within the job's. SQLITE_INTERRUPT leaves an error that is there
- * already. Always returns false. */
+/* Sets an error of SQLite's: copies code, message and offset while `db` still owns them. `rc` is what the failed call
+ * returned. `offset_base` is where the SQL that was given to SQLite starts in the job's SQL. On SQLITE_INTERRUPT an error
+ * that is already set is kept. Always returns false. */
 bool sql_error_take(SqlError *e, sqlite3 *db, int rc, size_t offset_base);
 
-/* Borrowed view for messages and frames; never without a message where there is an error. */
+/* Returns a borrowed view for messages and frames. If there is an error, it always has a message. */
 Failure sql_error_as_failure(const SqlError *e);
 
 #endif
