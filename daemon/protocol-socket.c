@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Messages on their socket (protocol.h), a datagram each, with the fds that belong to them. Supervisor and worker. One of
- * more than MESSAGE_SIZE_MAX lies in a sealed memfd; in its place travels a stub: u32 STUB_KIND, u64 size, u64 number, the
- * last being what follows the kind in the message itself.
+ * Messages on their socket (protocol.h): a datagram each, with the descriptors that belong to them. Used by supervisor and
+ * worker. A message of more than MESSAGE_SIZE_MAX is in a sealed memfd. In its place a *stub* is sent: u32 STUB_KIND, u64
+ * size, u64 number. The number is the one that follows the kind in the message itself.
  */
 #include "protocol.h"
 
@@ -17,7 +17,7 @@
 
 #include "sqlipc-page.h"
 
-#define STUB_KIND UINT32_MAX /* what stands in place of a kind */
+#define STUB_KIND UINT32_MAX /* in place of a message's kind */
 #define STUB_SIZE ((size_t) 20)
 #define STUB_NUMBER_OFFSET ((size_t) 12)
 #define NUMBER_OFFSET ((size_t) 4) /* of a job, after its kind */
@@ -48,7 +48,7 @@ static int send_bytes(int socket_fd, const uint8_t *bytes, size_t size, const in
         return n < 0 ? -errno : 0;
 }
 
-/* A memfd of `bytes`, sealed: nobody can change it any more. */
+/* Makes a memfd with `bytes`, and seals it, so that no process can change it any more. */
 static int memfd_sealed(const uint8_t *bytes, size_t size) {
         int fd = memfd_create("sqlipc-message", MFD_CLOEXEC | MFD_ALLOW_SEALING), r = 0;
 
@@ -101,7 +101,8 @@ int message_send(int fd, const Message *m, int pipe_fd) {
         return r;
 }
 
-/* The content of a sealed memfd of `size` bytes. Unsealed it could shrink under our read, or change after our checks. */
+/* Reads a sealed memfd of `size` bytes. If it were not sealed, it could shrink while we read it, or change after our
+ * checks. */
 static int read_memfd(int fd, uint64_t size, uint8_t **ret) {
         const int needed = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
         int seals = fcntl(fd, F_GET_SEALS);
@@ -129,7 +130,7 @@ static int read_memfd(int fd, uint64_t size, uint8_t **ret) {
         return 0;
 }
 
-/* The fds that came with a message, all of them: more than we can use must still be closed. */
+/* Takes all descriptors that came with a message: those that do not fit must still be closed. */
 static size_t take_fds(struct msghdr *h, int *fds, size_t n_max) {
         size_t n_fds = 0;
 
@@ -152,7 +153,7 @@ static size_t take_fds(struct msghdr *h, int *fds, size_t n_max) {
         return n_fds;
 }
 
-/* The bytes of the message itself, out of the datagram or out of its memfd. */
+/* Returns the bytes of the message itself, from the datagram or from its memfd. */
 static int take_bytes(const uint8_t *datagram, size_t size, int memfd, uint8_t **ret_bytes, size_t *ret_size) {
         uint8_t *bytes;
 
@@ -169,8 +170,9 @@ static int take_bytes(const uint8_t *datagram, size_t size, int memfd, uint8_t *
         return 0;
 }
 
-/* If the other side closed its socket with something unread, the kernel reports that first, once, and then what the other
- * side sent before: a worker's last report must not be lost. The size, 0 at the end of file, or a negative errno. */
+/* Receives one datagram. If the other side closed its socket while it had unread data, the kernel reports ECONNRESET first,
+ * once, and then what the other side sent before: a worker's last report must not be lost. Returns the size, 0 at the end
+ * of file, or a negative errno. */
 static ssize_t receive_datagram(int fd, struct msghdr *h) {
         bool reset = false;
         ssize_t n;
@@ -199,7 +201,7 @@ int message_receive(int fd, ReceivedMessage *ret) {
                 return n == -ECONNRESET ? 0 : (int) n;
 
         n_fds = take_fds(&h, fds, N_FDS_MAX);
-        if (n == 0) { /* or an empty message, which may bring descriptors all the same */
+        if (n == 0) { /* end of file, or an empty message, which may have descriptors all the same */
                 for (size_t k = 0; k < n_fds; k++)
                         close(fds[k]);
                 return 0;

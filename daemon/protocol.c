@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Messages between supervisor and worker: protocol.h says which there are. Pure. Here is how they look as bytes: a u32
- * kind, then the fields of the struct in their order, little-endian; a string is a u32 size (STRING_ABSENT: NULL), its
- * bytes and a NUL. Both ends are the same build, so there is no version; they differ in trust, so all is checked.
+ * Encodes and decodes the messages between supervisor and worker, which protocol.h describes. Pure. A message is a u32 kind,
+ * then the fields of its struct in their order, little-endian. A string is a u32 size (STRING_ABSENT: NULL), its bytes and a
+ * NUL. Both ends are from the same build, so there is no version; but they do not trust each other, so everything is
+ * checked.
  *
- * The writer grows a buffer and remembers its first failure; the reader never goes past `end` and does likewise.
+ * The writer grows a buffer and remembers its first failure. The reader never reads past `end`, and remembers its first
+ * failure, too.
  */
 #include "protocol.h"
 
@@ -110,7 +112,7 @@ static void put_setup(Writer *w, const Setup *s) {
 
 static void put_job(Writer *w, const Job *j) {
         put_u64(w, j->number);
-        /* Empty SQL is not absent SQL, but a GBytes of no bytes has no data. */
+        /* Empty SQL must not become absent SQL, but an empty GBytes has no data. */
         put_bytes(w, j->sql_size > 0 ? j->sql : "", j->sql_size);
         put_u32(w, j->describe);
         put_u32(w, j->page_size);
@@ -298,7 +300,7 @@ static Bytes get_bytes(Reader *r) {
         return at ? (Bytes) { .data = (const char *) at, .size = size } : (Bytes) {};
 }
 
-/* A C string; NULL where absent. */
+/* A C string; NULL if it is absent. */
 static const char *get_string(Reader *r) {
         Bytes b = get_bytes(r);
 
@@ -307,8 +309,8 @@ static const char *get_string(Reader *r) {
         return b.data;
 }
 
-/* A list of `n`, which the caller frees; NULL on failure. Each takes the four bytes of its size at least, so no array is
- * larger than the message can fill. */
+/* Reads a list of `n` strings, which the caller frees; NULL on failure. Each string takes at least the four bytes of its
+ * size, so no array is larger than the message can fill. */
 static Bytes *get_list(Reader *r, size_t n) {
         Bytes *list;
 
@@ -324,7 +326,7 @@ static Bytes *get_list(Reader *r, size_t n) {
         return list;
 }
 
-/* Its list is what the caller frees. */
+/* Returns the list of strings, which the caller frees. */
 static Bytes *get_setup(Reader *r, Setup *s) {
         s->path = get_string(r);
         s->immutable = get_bool(r);
@@ -402,7 +404,7 @@ size_t started_size(const Started *s) {
         return size;
 }
 
-/* Columns and parameters share one array, which the caller frees. */
+/* Returns the array that columns and parameters share; the caller frees it. */
 static Bytes *get_started(Reader *r, Started *s) {
         const uint8_t *before;
         Bytes *list;
@@ -412,7 +414,7 @@ static Bytes *get_started(Reader *r, Started *s) {
         s->described = get_bool(r);
         s->read_only = get_bool(r);
         s->n_columns = get_u32(r);
-        if (s->n_columns > SQLIPC_N_COLUMNS_MAX) { /* twice as many must be a size_t, of 32 bits too */
+        if (s->n_columns > SQLIPC_N_COLUMNS_MAX) { /* twice as many must fit a size_t, even one of 32 bits */
                 r->error = -EBADMSG;
                 return NULL;
         }
@@ -422,7 +424,7 @@ static Bytes *get_started(Reader *r, Started *s) {
                 (void) get_bytes(r);
         s->n_parameters = get_u32(r);
         n = (size_t) 2 * s->n_columns + s->n_parameters;
-        /* each takes the four bytes of its size at least: no larger array than the message can fill */
+        /* each string takes at least the four bytes of its size, so no array is larger than the message can fill */
         if (r->error < 0 || s->n_parameters > PARAMETERS_MAX || s->n_parameters > (size_t) (r->end - r->at) / 4) {
                 r->error = r->error < 0 ? r->error : -EBADMSG;
                 return NULL;
@@ -499,7 +501,7 @@ static void get_channel_end(Reader *r, ChannelEnd *e) {
                 r->error = -EBADMSG;
 }
 
-/* Bytes that a message of a kind may have. */
+/* The largest size of a message of this kind. */
 static size_t size_max_of(MessageKind kind) {
         switch (kind) {
         case MESSAGE_SETUP:

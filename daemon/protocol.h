@@ -90,7 +90,7 @@ typedef enum MessageKind {
         MESSAGE_STAY,
 } MessageKind;
 
-/* How long a worker keeps its place while its channels are in constant use and another group needs the place. */
+/* How long after its start a worker keeps its place if its channels are in constant use and another group needs it. */
 #define WORKER_TURN_USEC UINT64_C(1000000)
 
 /* A string that may contain NULs, or is absent (NULL). */

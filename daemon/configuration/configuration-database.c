@@ -6,10 +6,11 @@
 #include "configuration-limits.h"
 #include "configuration-text.h"
 
-/* Of one list; a group is for more. Looking at each beside each other one stays short. */
+/* Limit for one list; a group is better for more names. The list is searched for each new name, which stays fast at this
+ * length. */
 #define LIST_LENGTH_MAX 1024
 
-/* SQLite's own limit is higher, and nobody names a table so. */
+/* SQLite's own limit is higher, but no real name is this long. */
 #define EXPOSED_NAME_SIZE_MAX 1024
 
 bool database_name_is_valid(const char *name) {
@@ -33,7 +34,8 @@ static void strv_reset(char ***strv) {
         *strv = g_new0(char *, 1);
 }
 
-/* Adds the words of `value` that `check` likes to `list`, an empty value empties it. `places` (or NULL) goes along. */
+/* Adds the words of `value` that `check` accepts to `list`; an empty value empties it. `places` (or NULL) gets the place of
+ * each word. */
 static void add_words(Place *p, const char *key, const char *value, char ***list, char ***places,
                       bool (*check)(Place *p, char **list, const char *key, const char *word)) {
         const char *rest = value;
@@ -87,7 +89,7 @@ static bool check_exposed(Place *p, char **list, const char *key, const char *wo
                 place_broken(p, "%s=%s: what begins with sqlite_ is SQLite's own and is never exposed", key, word);
         else {
                 for (char **i = list; *i; i++)
-                        if (g_ascii_strcasecmp(*i, word) == 0) { /* as SQLite compares names */
+                        if (g_ascii_strcasecmp(*i, word) == 0) { /* SQLite compares names this way */
                                 place_warn(p, "%s=%s stands there already", key, word);
                                 return false;
                         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Where the configuration lies. Supervisor and sqlipcctl. */
+/* Finds and reads the configuration files. Used by supervisor and sqlipcctl. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 /* ---- One file ---- */
 
-/* Where the answer is 1: the file masks those of its name. */
+/* Checks the kind of file. 1: the file masks others of its name. */
 static int check_kind(int fd) {
         struct stat st;
 
@@ -41,7 +41,7 @@ static int read_all(int fd, char *buffer, size_t size, size_t *ret_fill) {
         return 0;
 }
 
-/* Reads `file`, NUL-terminated; 1: it masks. O_NONBLOCK: a FIFO that somebody put there does not stop us. */
+/* Reads `file`, NUL-terminated. 1: it masks others. O_NONBLOCK keeps a FIFO from blocking us. */
 static int read_text(const char *file, char **ret_text, size_t *ret_size) {
         int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         size_t size = 0;
@@ -72,12 +72,12 @@ static const char *why(int r) {
 
 /* ---- A file with its drop-ins ---- */
 
-/* Texts under one name, in their order; file names and texts are owned. */
+/* The texts under one name, in their order; file names and texts are owned. */
 typedef struct Texts {
         Config *config;
         const char *name;
         GArray *texts; /* of ConfigText */
-        bool broken;   /* one cannot be read */
+        bool broken;   /* one of them cannot be read */
 } Texts;
 
 static void text_clear(void *data) {
@@ -100,13 +100,13 @@ static void texts_done(Texts *t) {
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Texts, texts_done)
 
-/* Not what the files say, but what we lack: another time they may be read. */
+/* Remembers that resources were lacking, which is no fault of the files: another attempt may succeed. */
 static void note_lack(Config *c, int r) {
         if (r == -EMFILE || r == -ENFILE || r == -ENOMEM)
                 c->lack = r;
 }
 
-/* Whether `file` says something, or would if it could be read. */
+/* True if `file` has a text, or would have if it could be read. */
 static bool texts_add(Texts *t, const char *file) {
         struct stat st;
         size_t size = 0;
@@ -117,7 +117,7 @@ static bool texts_add(Texts *t, const char *file) {
                 g_array_append_val(t->texts, ((ConfigText) { g_strdup(file), text, size }));
         if (r >= 0)
                 return r == 0;
-        if (r == -ENOENT && lstat(file, &st) < 0) /* removed since we saw it */
+        if (r == -ENOENT && lstat(file, &st) < 0) /* it was removed after it was listed */
                 return false;
         note_lack(t->config, r);
         config_add_broken(t->config, t->name, "%s cannot be read: %s", file, why(r));
@@ -127,7 +127,7 @@ static bool texts_add(Texts *t, const char *file) {
 
 /* ---- Directories ---- */
 
-/* Nothing there, or nothing where it would be. */
+/* True if the directory does not exist, or its parent is not a directory. */
 static bool is_absent(const char *directory, const GError *error) {
         struct stat st;
 
@@ -142,8 +142,8 @@ static int lack_of(const GError *error) {
                                                                           : 0;
 }
 
-/* Adds what stands in `directory` and ends in `suffix`, name -> full path, where no directory before had the name.
- * `problem` gets why it cannot be read, unless another problem stands there. */
+/* Adds the files of `directory` that end in `suffix`, name -> full path, except names that are in `files` already. If it
+ * cannot be read, `problem` gets the reason, unless it has one. */
 static void list_directory(Config *c, const char *directory, const char *suffix, GTree *files, char **problem) {
         g_autoptr(GError) error = NULL;
         const char *name;
@@ -163,8 +163,8 @@ static int compare_names(const void *a, const void *b, void *userdata) {
         return strcmp(a, b);
 }
 
-/* What stands in `subdirectory` of any of `directories`, sorted by name, of each name the first directory's. `ret_problem`:
- * why one of them cannot be read, or NULL. */
+/* Lists the files in `subdirectory` of all `directories`, sorted by name; for each name the first directory wins.
+ * `ret_problem`: why one of them cannot be read, or NULL. */
 static GTree *list_all(Config *c, const char *const *directories, const char *subdirectory, const char *suffix,
                        char **ret_problem) {
         GTree *files = g_tree_new_full(compare_names, NULL, g_free, g_free);
@@ -232,7 +232,7 @@ static gboolean load_database(void *file_name, void *file, void *userdata) {
         return FALSE;
 }
 
-/* Drop-ins alone publish nothing: whoever wrote them expects a database, or misspelled its name. */
+/* Drop-ins without a database's file publish nothing, so they are reported: perhaps the name is misspelled. */
 static gboolean check_drop_in_directory(void *directory_name, void *directory, void *userdata) {
         const Loading *l = userdata;
         g_autofree char *file_name = g_strndup(directory_name, strlen(directory_name) - strlen(".d"));
@@ -259,8 +259,8 @@ Config *config_load(const char *const *directories) {
         return c;
 }
 
-/* A directory below what the environment names, where it does. GLib would ask NSS for a home directory, and make one in
- * place of a runtime directory. */
+/* Adds a directory below the one in an environment variable, if that is set. GLib is not used for this: it would ask NSS
+ * for a home directory, and make one in place of a runtime directory. */
 static bool add_directory(GStrvBuilder *directories, const char *variable, const char *below) {
         const char *base = getenv(variable);
 

@@ -17,19 +17,19 @@
 
 typedef enum NumberType { NUMBER_COUNT, NUMBER_SIZE, NUMBER_TIME, NUMBER_BOOLEAN } NumberType;
 
-/* What a limit means in NAME.conf. */
+/* The effect of a limit in NAME.conf. */
 typedef enum AtDatabase {
-        AT_DATABASE_NEVER,    /* it belongs to sqlipcd.conf */
-        AT_DATABASE_REPLACES, /* the value of sqlipcd.conf */
-        AT_DATABASE_SHARED,   /* it bounds all uids together, beside that */
+        AT_DATABASE_NEVER,    /* it is allowed in sqlipcd.conf only */
+        AT_DATABASE_REPLACES, /* it replaces the value of sqlipcd.conf */
+        AT_DATABASE_SHARED,   /* it limits all uids together, in addition to that value */
 } AtDatabase;
 
 typedef struct NumberRow {
         const char *key;
         NumberType type;
-        size_t offset;        /* in ServiceConfig, or in Limits */
+        size_t offset;        /* in ServiceConfig or in Limits */
         uint64_t initial, min, max;
-        bool infinity;        /* "infinity" may be given: UINT64_MAX */
+        bool infinity;        /* "infinity" is allowed: UINT64_MAX */
         AtDatabase at_database;
         size_t shared_offset; /* AT_DATABASE_SHARED: in DatabaseLimits */
 } NumberRow;
@@ -123,7 +123,7 @@ static bool number_parse(const NumberRow *row, const char *value, uint64_t *ret)
         return r >= 0 && *ret >= row->min && *ret <= row->max;
 }
 
-/* As one would write it. */
+/* Formats the number as it would be written in a file. */
 static char *number_format(const NumberRow *row, uint64_t n) {
         static const char suffixes[] = "KMGT";
         unsigned unit = 0;
@@ -201,7 +201,7 @@ KeyKind limits_set(Place *p, void *config, const char *key, char *value) {
 
         if (!row)
                 return KEY_UNKNOWN;
-        (void) number_set(p, row, value, number_at(&c->limits, row->offset)); /* it says itself what is wrong */
+        (void) number_set(p, row, value, number_at(&c->limits, row->offset)); /* it reports errors itself */
         return KEY_SINGLE;
 }
 

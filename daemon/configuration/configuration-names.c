@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Names of users and groups -> ids. Whoever may wait; names_question() and names_apply() never do. */
+/* Names of users and groups -> ids. Only names_resolve() may block. */
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
@@ -9,7 +9,7 @@
 #include "configuration-names.h"
 #include "configuration-text.h"
 
-/* Longer ones no system has; utmp holds 32, useradd takes 32, a directory on the network may have more. */
+/* Longer than any name in use: utmp and useradd allow 32 bytes, a directory on the network may allow more. */
 #define NAME_SIZE_MAX 256
 
 /* ---- The question ---- */
@@ -79,7 +79,7 @@ char *names_resolve(const char *question) {
         return g_string_free(answer, FALSE);
 }
 
-/* "u NAME" -> id + 1; a line of another shape is passed over. */
+/* "u NAME" -> id + 1; lines in another format are skipped. */
 static GHashTable *read_answer(const char *answer) {
         GHashTable *ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
         g_auto(GStrv) lines = g_strsplit(answer ?: "", "\n", -1);
@@ -94,7 +94,7 @@ static GHashTable *read_answer(const char *answer) {
         return ids;
 }
 
-/* ---- What it means ---- */
+/* ---- Use of the answer ---- */
 
 static int compare_ids(const void *a, const void *b) {
         uint32_t x = *(const uint32_t *) a, y = *(const uint32_t *) b;
@@ -114,7 +114,7 @@ static bool find_id(GHashTable *ids, char kind, const char *word, uint32_t *ret)
         return true;
 }
 
-/* The ids of `words`, sorted, each once. A name without one is told by its place. */
+/* Returns the ids of `words`, sorted, without duplicates. Warns of each name without an id, by its place in the file. */
 static uint32_t *apply(Config *c, const DatabaseConfig *d, GHashTable *ids, char kind, char **words, char **places,
                        const char *problem, size_t *ret_n) {
         uint32_t *found = g_new(uint32_t, g_strv_length(words) + 1);

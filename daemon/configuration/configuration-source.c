@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One text of the configuration, walked. Pure. */
+/* Parses one text of the configuration. Pure. */
 #include <string.h>
 
 #include "configuration-source.h"
 #include "configuration-text.h"
 #include "dbus-text.h"
 
-/* Of this length a line is still recognised, and a sentence about a value. */
+/* Maximum lengths in messages: enough to recognise a line, and for a sentence about a value. */
 #define LINE_SHOWN 80
 #define SENTENCE_SHOWN 400
 
-#define TOLD_MAX 20 /* of one text */
+#define TOLD_MAX 20 /* messages about one text */
 
 static bool may_tell(Place *p) {
         if (p->n_told == TOLD_MAX)
@@ -48,7 +48,7 @@ static const SectionRow *find_section(const SectionRow *sections, const char *na
         return NULL;
 }
 
-/* The line where `name` stood before; 0: it did not. From now on it stands on `line`. Takes `name`. */
+/* Returns the line on which `name` was before, 0: on none. Remembers `line` for it. Takes `name`. */
 static unsigned remember(GHashTable *lines, char *name, unsigned line) {
         unsigned before = GPOINTER_TO_UINT(g_hash_table_lookup(lines, name));
 
@@ -90,7 +90,7 @@ bool config_walk(Config *c, const char *name, const ConfigText *text, const Sect
                 config_add_broken(c, name, "%s: the file holds NUL bytes", text->file);
                 return true;
         }
-        if (!dbus_text_is_valid(text->text, text->size)) { /* a description goes out as it is */
+        if (!dbus_text_is_valid(text->text, text->size)) { /* a description is sent over D-Bus unchanged */
                 config_add_broken(c, name, "%s: the file is no UTF-8, or holds noncharacters such as U+FFFE", text->file);
                 return true;
         }

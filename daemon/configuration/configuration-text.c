@@ -15,7 +15,7 @@ void config_reader_init(ConfigReader *r, char *text) {
         *r = (ConfigReader) { .rest = text };
 }
 
-/* "[Limits]" -> "Limits"; NULL: it is no head of a section. */
+/* "[Limits]" -> "Limits"; NULL: it is not the head of a section. */
 static char *section_name(char *line) {
         size_t n = strlen(line);
 
@@ -103,7 +103,7 @@ int config_next_word(const char **rest, char **ret_word) {
         return 1;
 }
 
-/* Digits up to the first other character. */
+/* Parses digits up to the first other character. */
 static int parse_digits(const char *text, uint64_t *ret, const char **ret_rest) {
         const char *end = text;
 
@@ -154,7 +154,7 @@ int parse_seconds(const char *text, uint64_t *ret_usec) {
 
                 if (!g_ascii_isdigit(*++rest))
                         return -EINVAL;
-                for (; g_ascii_isdigit(*rest); rest++, unit /= 10) /* below a microsecond: cut */
+                for (; g_ascii_isdigit(*rest); rest++, unit /= 10) /* digits below a microsecond are dropped */
                         fraction += unit * (uint64_t) (*rest - '0');
         }
         if (*rest)
@@ -198,7 +198,7 @@ int parse_id(const char *text, uint32_t *ret) {
 
         if (r == -EINVAL || *rest)
                 return -EINVAL;
-        if (r < 0 || n >= UINT32_MAX) /* the last is "no user" to the kernel */
+        if (r < 0 || n >= UINT32_MAX) /* the kernel uses the largest id for "no user" */
                 return -ERANGE;
         *ret = (uint32_t) n;
         return 0;

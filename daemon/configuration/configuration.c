@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the configuration says, in all. Pure. */
+/* The parsed configuration as a whole. Pure. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "configuration-limits.h"
 #include "dbus-text.h"
 
-/* Each goes into the log, and all of them into one message. A directory that cannot be reached makes one of each name. */
+/* Limits the number of warnings, because each is logged and all are sent in one message. A directory of users that cannot
+ * be reached makes one for each name. */
 #define WARNINGS_MAX 1000
 
 static void database_config_destroy(void *d) {
@@ -47,7 +48,7 @@ void config_add_main(Config *c, const ConfigText *texts, size_t n_texts) {
                 (void) config_walk(c, "sqlipcd.conf", &texts[i], sections, c);
 }
 
-/* What is broken or odd goes out on the bus, and names files, whose names may hold any bytes. */
+/* Replaces invalid bytes, because these texts are sent over D-Bus, and contain file names, which may have any bytes. */
 static char *make_sendable(const char *text) {
         char *clean = dbus_text_replace(text, strlen(text)), *copy = g_strdup(clean ?: "(out of memory)");
 

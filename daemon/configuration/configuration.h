@@ -13,7 +13,7 @@
  *
  * Each may come as several texts: the file, then its drop-ins in their order; a later text overrides what it sets. Each
  * message names the file and line that it is about. An error in a database's texts leaves that database unpublished, since
- * half of what was meant could let in too many. An error in sqlipcd.conf leaves the value of its key unchanged.
+ * half of a configuration could let in too many. An error in sqlipcd.conf leaves the value of its key unchanged.
  */
 #ifndef SQLIPC_CONFIGURATION_H
 #define SQLIPC_CONFIGURATION_H

@@ -6,7 +6,7 @@
 
 #include "dbus-text.h"
 
-/* How many bytes the character at `s` takes, or would take: at most `n`, at least 1. */
+/* Returns how many bytes the character at `s` has, or would have: at most `n`, at least 1. */
 static size_t character_size(const unsigned char *s, size_t n, uint32_t *ret_code, bool *ret_whole) {
         static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
         size_t size = s[0] < 0x80             ? 1
@@ -33,7 +33,7 @@ static bool code_is_valid(uint32_t code) {
                (code & 0xfffeu) != 0xfffeu;
 }
 
-/* Size of the valid character at `s`; 0: none, and `*ret_skip` bytes are bad. */
+/* Returns the size of the valid character at `s`; 0: there is none, and `*ret_skip` bytes are invalid. */
 static size_t valid_size(const char *s, size_t n, size_t *ret_skip) {
         uint32_t code = 0;
         bool whole;
@@ -43,7 +43,7 @@ static size_t valid_size(const char *s, size_t n, size_t *ret_skip) {
         return whole && code_is_valid(code) ? size : 0;
 }
 
-/* Bytes at the start of `s` that are ASCII and no NUL, as far as eight of them tell at once. */
+/* Returns how many bytes at the start of `s` are certainly ASCII without NUL; tests eight at a time. */
 static size_t plain_size(const char *s, size_t n) {
         const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
         size_t at = 0;
@@ -71,7 +71,7 @@ char *dbus_text_replace(const char *text, size_t size) {
 
         if (size > (SIZE_MAX - 1) / 3)
                 return NULL;
-        char *copy = malloc(3 * size + 1); /* a bad byte becomes three */
+        char *copy = malloc(3 * size + 1); /* an invalid byte becomes three */
         if (!copy)
                 return NULL;
         for (size_t at = 0; at < size; at += skip) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See access.h. Statements that write are *not* refused here but by access_only_reads() afterwards:
- * virtual tables (rtree) compile their own INSERTs when they connect, and the caller gets the clearer ReadOnly. The
- * connection itself is opened read-only, so nothing hangs on this file alone.
+ * Side: worker. See access.h. The authorizer does *not* refuse statements that write; access_only_reads() does so after the
+ * compile. Virtual tables (rtree) compile their own INSERTs when they connect, and the caller gets the clearer error
+ * ReadOnly. The connection itself is opened read-only, so safety does not depend on this file alone.
  */
 #include "access.h"
 
@@ -11,8 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* PRAGMAs that only look. Some take an argument that names what to look at; of the others an argument would set
- * something. */
+/* PRAGMAs that only read. For some of them the argument names an object; for the others an argument would set a value. */
 static const struct {
         const char *name;
         bool argument;
@@ -59,7 +58,7 @@ static int authorize_pragma(Access *access, const char *name, const char *argume
         return refuse(access, "PRAGMA", name);
 }
 
-/* Any other request means that the statement is more than the PRAGMA. */
+/* Any other request means that the statement is not only the PRAGMA. */
 static void note_request(Access *access, int action, const char *a, const char *b) {
         access->reads_journal_mode = !access->asked && action == SQLITE_PRAGMA && !b && strcasecmp(a, "journal_mode") == 0;
         access->asked = true;
@@ -83,7 +82,7 @@ static int authorize(void *userdata, int action, const char *a, const char *b, c
         case SQLITE_SAVEPOINT:
                 return refuse(access, a, NULL);
         case SQLITE_FUNCTION:
-                /* off in any case; named here so that turning it on elsewhere opens nothing */
+                /* both are off in any case, and are refused here in case another setting enables them */
                 if (strcasecmp(b, "load_extension") == 0 || strcasecmp(b, "fts3_tokenizer") == 0)
                         return refuse(access, "function", b);
                 return SQLITE_OK;
@@ -124,15 +123,15 @@ int access_install(sqlite3 *db, const Setup *setup, Access *access) {
                 { SQLITE_DBCONFIG_WRITABLE_SCHEMA, 0 },
                 { SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1 },
         };
-        /* No SQLITE_LIMIT_LENGTH: it would bound what is stored as well, down to the schema that SQLite reads in its own
-         * time, while RowSizeMax= is about what goes out (run.c); memory has a bound of its own. */
+        /* No SQLITE_LIMIT_LENGTH: it would also limit what is stored, down to the schema that SQLite reads for itself,
+         * while RowSizeMax= limits what is sent (run.c). Memory has its own limit. */
         const struct {
                 int limit, value;
         } limits[] = {
                 { SQLITE_LIMIT_ATTACHED, 0 },
                 { SQLITE_LIMIT_WORKER_THREADS, 0 },
-                /* A program of a million steps takes 24 MB; nested CTEs that double at each level pass it within
-                 * milliseconds, where the default lets them compile for many seconds. */
+                /* A program of a million steps takes 24 MB. Nested CTEs that double at each level pass this limit within
+                 * milliseconds; with the default they would compile for many seconds. */
                 { SQLITE_LIMIT_VDBE_OP, (int) setup->vdbe_ops_max },
                 { SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50000 },
         };
@@ -146,7 +145,7 @@ int access_install(sqlite3 *db, const Setup *setup, Access *access) {
                 (void) sqlite3_limit(db, limits[i].limit, limits[i].value);
         access_widen(db);
         access_forget(access);
-        /* the statements of this connection, those of other sessions among them, with their SQL */
+        /* this module shows the statements of the connection with their SQL, including those of other sessions */
         (void) sqlite3_create_module_v2(db, "sqlite_stmt", NULL, NULL, NULL);
         return sqlite3_set_authorizer(db, authorize, access);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. What SQL may do: SQLite's authorizer for reading, and limits. The authorizer keeps statements from doing
- * anything except reading. It does not separate tables from each other (see I11 in docs/ARCHITECTURE.md).
+ * Side: worker. Restricts what SQL may do: SQLite's authorizer for reading, and limits. The authorizer keeps statements from
+ * doing anything except reading. It does not separate tables from each other (see I11 in docs/ARCHITECTURE.md).
  */
 #ifndef ACCESS_H
 #define ACCESS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See bind.h. The parameters travel as one row in the page format, so the decoder's accessors read them.
+ * Side: worker. See bind.h. The parameters arrive as one row in the page format, so the decoder's functions read them.
  */
 #include "bind.h"
 
@@ -11,7 +11,7 @@
 
 #include "page-decoder.h"
 
-/* The job's parameters seen as a decoded row; only what page_decoder_value() looks at is set. */
+/* The job's parameters as a decoded row. Only the fields that page_decoder_value() uses are set. */
 static PageDecoder as_row(const Job *job, unsigned n) {
         return (PageDecoder) {
                 .types = job->parameters,
@@ -36,9 +36,9 @@ static int bind_value(sqlite3_stmt *stmt, int index, const PageValue *v) {
         return SQLITE_MISUSE;
 }
 
-#define N_FEW 64 /* names and parameters of no more than this take no allocation */
+#define N_FEW 64 /* shorter names and fewer parameters than this take no allocation */
 
-/* What index_of() says beside an index. */
+/* Results of index_of() other than an index. */
 enum { INDEX_NONE = 0, INDEX_SEVERAL = -1, INDEX_NO_MEMORY = -2 };
 
 static int try_name(sqlite3_stmt *stmt, char prefix, const char *name) {
@@ -56,7 +56,8 @@ static int try_name(sqlite3_stmt *stmt, char prefix, const char *name) {
         return index;
 }
 
-/* The index of `name`, with its prefix or without; INDEX_SEVERAL: of those that it names without its prefix. */
+/* Finds the index of `name`, with or without its prefix. INDEX_SEVERAL: without a prefix the name fits several
+ * parameters. */
 static int index_of(sqlite3_stmt *stmt, const char *name) {
         static const char prefixes[] = { ':', '@', '$', '?' };
         int found = sqlite3_bind_parameter_index(stmt, name);
@@ -76,8 +77,8 @@ static int index_of(sqlite3_stmt *stmt, const char *name) {
         return found;
 }
 
-/* Nameless and without a value: a forgotten "?", or a number that "?NNN" skipped. SQLite does not tell them apart; where a
- * numbered one follows it is taken for skipped, and stays NULL as in SQLite itself. */
+/* A parameter without a name and a value is a forgotten "?", or a number that "?NNN" skipped. SQLite does not tell them
+ * apart. If a numbered parameter follows, it counts as skipped and stays NULL, as in SQLite itself. */
 static bool may_be_skipped(sqlite3_stmt *stmt, int index, int count) {
         if (sqlite3_bind_parameter_name(stmt, index))
                 return false;

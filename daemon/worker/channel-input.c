@@ -2,15 +2,15 @@
 /*
  * Side: worker. See channel-input.h.
  *
- * What is known of a request before its turn is kept in the flags of its header, which are zero in all that a client may
- * send: so there is no second list beside the buffer, and it goes along when the channel moves.
+ * Facts about a request that waits for its turn are stored in the flags of its header, which must be zero in everything that
+ * a client sends. So there is no second list beside the buffer, and the marks move with the channel.
  */
 #include "channel-input.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define CAPACITY (2 * CHANNEL_AHEAD_SIZE) /* to begin with; none of it is touched before bytes arrive */
+#define CAPACITY (2 * CHANNEL_AHEAD_SIZE) /* initial; the kernel provides its memory only when bytes arrive */
 
 enum {
         MARK_CANCELLED = 1 << 15,
@@ -52,9 +52,9 @@ void channel_input_free(ChannelInput *in) {
         *in = (ChannelInput) {};
 }
 
-/* ---- as it arrives ---- */
+/* ---- bytes that arrive ---- */
 
-/* `marks`: flags that it may have. */
+/* `marks`: flags that the header may have. */
 static bool header_is_valid(const ChannelInput *in, const Header *h, unsigned marks) {
         if (h->version != SQLIPC_PAGE_VERSION || (h->flags & ~marks) != 0)
                 return false;
@@ -87,7 +87,7 @@ static void cancel(ChannelInput *in, uint64_t number) {
         }
 }
 
-/* Of the request at `scanned` only the header is kept, without a size. */
+/* Keeps only the header of the request at `scanned`, with a size of 0. */
 static void discard(ChannelInput *in, const Header *h) {
         uint8_t *header = in->bytes + in->scanned;
         size_t have = in->fill - in->scanned - FRAME_HEADER_SIZE, all = frame_padded(h->size);
@@ -122,7 +122,7 @@ static void scan(ChannelInput *in, unsigned marks) {
         }
 }
 
-/* At least `size` bytes behind `fill`. */
+/* Makes room for at least `size` bytes after `fill`. */
 static int make_room(ChannelInput *in, size_t size) {
         size_t capacity = in->capacity;
         uint8_t *bytes;
@@ -147,7 +147,7 @@ static int make_room(ChannelInput *in, size_t size) {
         return 0;
 }
 
-/* Nothing is in it: what a large request took is given back. */
+/* Resets the empty buffer, and frees the memory that a large request took. */
 static void start_over(ChannelInput *in) {
         in->start = in->scanned = in->fill = 0;
         if (in->capacity > CAPACITY) {
@@ -205,22 +205,22 @@ int channel_input_restore(ChannelInput *in, const uint8_t *bytes, size_t size, u
         in->fill = size;
         in->taken_number = in->scanned_number = taken_number;
         scan(in, MARK_CANCELLED | MARK_TOO_LARGE);
-        in->discard += left; /* of the last in it, so nothing was begun behind */
+        in->discard += left; /* they belong to the last request, so none has begun after it */
         return 0;
 }
 
-/* ---- as it is taken ---- */
+/* ---- requests that are taken ---- */
 
 int channel_input_take(ChannelInput *in, ChannelRequest *ret) {
         while (in->start < in->scanned) {
                 Header h = load_header(in->bytes + in->start);
                 int r;
 
-                if (h.kind == REQUEST_CANCEL) { /* it has acted */
+                if (h.kind == REQUEST_CANCEL) { /* it has already acted */
                         in->start += frame_size(&h);
                         continue;
                 }
-                /* room for what follows, that a CANCEL among it can be read while this cannot move */
+                /* makes room for later bytes, so that a CANCEL can be read while this request must not move */
                 if (in->fill - in->start - frame_size(&h) < CHANNEL_AHEAD_SIZE) {
                         r = make_room(in, CHANNEL_AHEAD_SIZE - (in->fill - in->start - frame_size(&h)));
                         if (r < 0)

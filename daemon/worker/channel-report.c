@@ -35,7 +35,7 @@ static ChannelProgress progress_now(const Channel *c) {
         const Run *run = &c->run;
 
         p.n_statements = (uint32_t) c->statements.n;
-        p.running = c->busy; /* also one that has ended, and was counted, as long as its end waits to be read */
+        p.running = c->busy; /* true also after a run has ended and was counted, while its end waits to be read */
         if (!p.running)
                 return p;
         p.parked = run->parked_said;

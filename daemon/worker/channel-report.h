@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. What a worker reports about a channel to the supervisor. It does not report each query, but sums: at most
- * twice a second, and a last time when it hands the channel back.
+ * Side: worker. Reports a channel to the supervisor. It does not report each query, but sums: at most twice a second, and a
+ * last time when it hands the channel back.
  */
 #ifndef CHANNEL_REPORT_H
 #define CHANNEL_REPORT_H

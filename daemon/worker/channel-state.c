@@ -43,7 +43,7 @@ int channel_state_pack(const ChannelInput *in, const ChannelStatements *statemen
         return 0;
 }
 
-/* One statement; returns what is behind it, NULL where it is none. */
+/* Unpacks one statement. Returns the address after it; NULL: it is invalid. */
 static const uint8_t *unpack_statement(const uint8_t *at, const uint8_t *end, uint64_t above, uint64_t last,
                                        ChannelStatements *statements) {
         SqlError error = SQL_ERROR_INIT;

@@ -77,7 +77,7 @@ ChannelStatement *channel_statements_add(ChannelStatements *s, uint64_t number, 
         return statement;
 }
 
-/* The place of the first whose number is not smaller. */
+/* The position of the first statement whose number is not smaller. */
 static size_t place(const ChannelStatements *s, uint64_t number) {
         size_t low = 0, high = s->n;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See channel.h. From top to bottom: birth and death, what comes in, the requests, the turn.
+ * Side: worker. See channel.h. From top to bottom: creation and destruction, input, requests, turns.
  */
 #include "channel.h"
 
@@ -17,15 +17,15 @@
 #include "clock.h"
 #include "compile-limit.h"
 
-#define TURN_USEC USEC_PER_MSEC          /* requests are taken in a row for so long */
-#define QUIET_USEC (10 * USEC_PER_SEC)   /* then it goes back to the supervisor */
+#define TURN_USEC USEC_PER_MSEC          /* one turn takes requests for so long */
+#define QUIET_USEC (10 * USEC_PER_SEC)   /* after this time without requests the channel goes back to the supervisor */
 #define SQL_KEPT_SIZE ((size_t) 64 * 1024)
 
 #define DROPPED "the service closed this channel: open another, and ask again"
 
-/* ---- birth and death ---- */
+/* ---- creation and destruction ---- */
 
-/* The largest payload of a request: SQL, a row, and the larger of the heads. */
+/* The largest payload of a request: SQL, a row, and the largest head. */
 static size_t payload_max(const RunContext *context, const ChannelSetup *setup) {
         uint64_t row = setup->row_size_max < CHANNEL_REQUEST_SIZE_MAX ? setup->row_size_max : CHANNEL_REQUEST_SIZE_MAX;
 
@@ -42,7 +42,7 @@ static int set_up(Channel *c, RunContext *context, const ReceivedMessage *receiv
         if (r == 0 && setup->state.size > 0)
                 r = channel_state_unpack(setup->state, &c->input, &c->statements);
         if (r == 0 && !(fcntl(received->pipe_fd, F_GETFL) & O_NONBLOCK))
-                r = -EBADMSG; /* it would block the worker */
+                r = -EBADMSG; /* a blocking socket would block the worker */
         return r;
 }
 
@@ -57,7 +57,7 @@ int channel_new(RunContext *context, ReceivedMessage *received, Channel **ret) {
         c->statements.n_max = c->setup.statements_max;
         c->progress.number = c->setup.number;
         c->used_usec = now_coarse_usec();
-        c->readable = true; /* that is why it comes */
+        c->readable = true; /* the supervisor hands a channel over when its socket is readable */
         r = set_up(c, context, received);
         c->setup.state = (Bytes) {};
         if (r < 0) {
@@ -85,10 +85,11 @@ Channel *channel_free(Channel *c) {
         return NULL;
 }
 
-/* ---- what comes in ---- */
+/* ---- input ---- */
 
-/* Like read(). *ret_more: more may lie behind, of which no other event tells. What comes with descriptors, which nobody
- * asked for, is read by itself; so is the end of a half-closed socket. */
+/* Works like read(). *ret_more: more bytes may be left, without another event for them. This is so after a message with
+ * descriptors, which are not expected and dropped: the kernel does not join it with other bytes. It is also so for the
+ * end-of-file of a half-closed socket. */
 static ssize_t read_some(Channel *c, uint8_t *room, size_t size, bool *ret_more) {
         struct iovec part = { .iov_base = room, .iov_len = size };
         struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
@@ -98,7 +99,7 @@ static ssize_t read_some(Channel *c, uint8_t *room, size_t size, bool *ret_more)
         return n;
 }
 
-/* What there is, as far as there is room. False: nothing came. */
+/* Reads as much as there is room for. False: nothing came. */
 static bool read_more(Channel *c) {
         while (c->readable && !c->run.reader_left) {
                 uint8_t *room;
@@ -107,7 +108,7 @@ static bool read_more(Channel *c) {
                 bool more;
 
                 if (channel_input_reserve(&c->input, &room, &size) < 0) {
-                        c->run.reader_left = true; /* nobody can be served without memory: the client opens another */
+                        c->run.reader_left = true; /* without memory no request is served: the client opens another */
                         return false;
                 }
                 if (size == 0)
@@ -115,7 +116,7 @@ static bool read_more(Channel *c) {
                 n = read_some(c, room, size, &more);
                 if (n < 0 && errno == EINTR)
                         continue;
-                c->readable = more; /* else it is empty, and epoll says when it is not */
+                c->readable = more; /* otherwise the socket is empty, and epoll reports new bytes */
                 if (n > 0) {
                         channel_input_commit(&c->input, (size_t) n);
                         return true;
@@ -154,9 +155,9 @@ bool channel_on_events(Channel *c, uint32_t events) {
         }
 }
 
-/* ---- the requests ---- */
+/* ---- requests ---- */
 
-/* The answer will be an error, which goes where this says. */
+/* The answer will be an error. Returns where it must be stored. */
 static SqlError *refuse(Channel *c) {
         return run_refuse(&c->run, &c->job);
 }
@@ -175,10 +176,10 @@ static void begin_prepare(Channel *c, const ChannelRequest *q) {
         c->job.sql_size = s->sql_size;
         run_begin(&c->run, &c->job, true, &s->hint);
         c->has_timeout = false;
-        c->job.deadline_usec = UINT64_MAX; /* compiling cannot be interrupted: the supervisor watches it */
+        c->job.deadline_usec = UINT64_MAX; /* a compile cannot be interrupted, and has its own limit (compile-limit.h) */
 }
 
-/* `timeout` as the client said it. */
+/* `timeout` is the client's. */
 static void begin_run(Channel *c, uint64_t timeout, StatementHint *hint) {
         uint64_t usec = timeout > 0 && timeout < c->setup.run_timeout_usec ? timeout : c->setup.run_timeout_usec, taken;
 
@@ -221,7 +222,7 @@ static void begin_fetch(Channel *c, const ChannelRequest *q) {
         begin_run(c, load_le64(p + 8), &s->hint);
 }
 
-/* A copy with a NUL behind it, which is where SQLite wants one. */
+/* Copies the SQL and adds a NUL, which SQLite needs. */
 static bool copy_sql(Channel *c, const uint8_t *sql, size_t size) {
         if (size >= c->sql_capacity) {
                 char *bytes = realloc(c->sql, size + 1);
@@ -274,7 +275,7 @@ static void begin_job(Channel *c, uint64_t number) {
         };
 }
 
-/* Whether its transaction goes on for the next, or has to begin anew. */
+/* Decides if the request continues the read transaction of the one before, or begins a new one. */
 static void join_batch(Channel *c, uint64_t number) {
         if (number > c->batch) {
                 run_let_go(&c->run);
@@ -304,14 +305,14 @@ static void begin(Channel *c, const ChannelRequest *q) {
                 begin_query(c, q);
 }
 
-/* The last answer. */
+/* Makes the last answer of the channel. */
 static void begin_invalid(Channel *c) {
         begin_job(c, load_le64(c->input.bytes + c->input.scanned + 8));
         c->closing = true;
         (void) sql_error_set(refuse(c), ERROR_INVALID_REQUEST, "this is no request, so the channel is closed");
 }
 
-/* False: there is none now. */
+/* False: there is no request now. */
 static bool begin_next(Channel *c) {
         ChannelRequest q;
         int r;
@@ -349,7 +350,7 @@ static void end_request(Channel *c) {
         c->busy = false;
 }
 
-/* ---- the turn ---- */
+/* ---- turns ---- */
 
 RunState channel_flush(Channel *c) {
         Run *run = &c->run;
@@ -376,7 +377,7 @@ void channel_cancel(Channel *c, ErrorNumber error, const char *message) {
         if (c->run.state != RUN_OVER)
                 return;
         end_request(c);
-        c->run.state = RUN_READY; /* its turn sends the error */
+        c->run.state = RUN_READY; /* the next turn sends the error */
 }
 
 void channel_on_time(Channel *c, uint64_t now) {
@@ -412,7 +413,7 @@ void channel_drop(Channel *c, bool in_step) {
                 (void) channel_flush(c);
 }
 
-/* The supervisor does not know how long the client wants to wait, and one function of SQLite may compute for minutes. */
+/* The supervisor does not know the client's time limit, and one SQL function may compute for minutes. */
 static void run_within_limit(Channel *c) {
         if (c->has_timeout)
                 compile_limit_run_begin(c->job.deadline_usec);
@@ -421,7 +422,7 @@ static void run_within_limit(Channel *c) {
                 compile_limit_run_end();
 }
 
-/* Goes on with the request under way. RUN_OVER: it is answered. */
+/* Continues the request under way. RUN_OVER: it is answered. */
 static RunState slice(Channel *c) {
         RunState state;
 
@@ -451,10 +452,10 @@ static RunState take_turn(Channel *c) {
 
                 if (state == RUN_RETRY && channel_flush(c) == RUN_OVER)
                         break;
-                /* what could be read before it began tells nobody again */
+                /* epoll does not report again what was already readable when the request began */
                 if (state != RUN_OVER && read_more(c) && c->input.cancelled)
                         continue;
-                if (state == RUN_RETRY) /* a lock may last, and nothing else tells of it */
+                if (state == RUN_RETRY) /* a lock may last, and nothing else reports it */
                         channel_report_progress(c, c->used_usec);
                 if (state != RUN_OVER)
                         return run->state = state;
@@ -464,7 +465,7 @@ static RunState take_turn(Channel *c) {
                         break;
         }
         channel_report_progress(c, c->used_usec);
-        end_batch(c); /* first: who reads an answer finds the database unlocked */
+        end_batch(c); /* first of all: a client that reads an answer must find the database unlocked */
         return run->reader_left ? (run->state = RUN_OVER) : channel_flush(c);
 }
 

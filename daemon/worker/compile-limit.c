@@ -11,18 +11,18 @@
 
 #include "clock.h"
 
-/* As the supervisor leaves, by grace.h. */
+/* The same grace period as the supervisor's (grace.h). */
 #define GRACE_USEC USEC_PER_SEC
 #define ENOUGH_USEC (USEC_PER_SEC / 4)
 #define N_SPARED_MAX 4u
 
 static uint64_t limit_usec, until_usec;
 
-/* Read between any two instructions, when the alarm goes off. */
-static volatile uint64_t due_usec = UINT64_MAX; /* when the limit will have passed; UINT64_MAX: there is none */
-static volatile unsigned n_alarms;              /* of this limit */
+/* The alarm's handler reads these, between any two instructions. */
+static volatile uint64_t due_usec = UINT64_MAX; /* when the limit passes; UINT64_MAX: there is none */
+static volatile unsigned n_alarms;              /* since this limit was set */
 
-/* No longer than 31 bits of seconds, a lifetime: where time_t has no more than 32, what is cut off could be anything. */
+/* Limits seconds to 31 bits, a lifetime: a time_t of 32 bits would cut larger numbers off to arbitrary values. */
 static void set_timer(uint64_t usec) {
         uint64_t seconds = usec / USEC_PER_SEC < INT32_MAX ? usec / USEC_PER_SEC : INT32_MAX;
         const struct itimerval alarm = {
@@ -32,27 +32,27 @@ static void set_timer(uint64_t usec) {
         (void) setitimer(ITIMER_REAL, &alarm, NULL);
 }
 
-/* First the limit has passed, then a second. Who did not get the CPU in it to look around goes on for another, but not for
- * ever. */
+/* The first alarm means that the limit has passed, the next that a second more has. If the process did not get enough CPU
+ * time in that second to react, it gets another one, but only a few times. */
 static void on_alarm(int number) {
-        static uint64_t enough_usec; /* CPU time by which it has */
+        static uint64_t enough_usec; /* CPU time at which it has had enough */
         uint64_t cpu_usec = clock_usec(CLOCK_PROCESS_CPUTIME_ID);
         unsigned n = n_alarms;
 
-        if (now_usec() < due_usec) /* of a limit before this one */
+        if (now_usec() < due_usec) /* the alarm is for an earlier limit */
                 return;
         n_alarms = n + 1;
         if (n == 0)
                 enough_usec = cpu_usec + ENOUGH_USEC;
         else if (n > N_SPARED_MAX || cpu_usec >= enough_usec) {
                 (void) signal(number, SIG_DFL);
-                (void) raise(number); /* when this returns */
+                (void) raise(number); /* takes effect when this handler returns */
                 return;
         }
         set_timer(GRACE_USEC);
 }
 
-/* Whatever the signal did before. */
+/* Replaces an earlier handler of the signal. */
 static void watch_alarm(void) {
         static bool watched;
         const struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
@@ -82,7 +82,7 @@ void compile_limit_begin(void) {
                 set_limit(limit_usec);
 }
 
-/* What holds outside a compile. */
+/* Sets the alarm that applies outside a compile. */
 static void set_run_alarm(void) {
         uint64_t now = until_usec > 0 ? now_usec() : 0;
 

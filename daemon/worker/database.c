@@ -15,12 +15,12 @@
 #include "vfs.h"
 
 #define PROGRESS_OPCODES 1000
-/* Bounds one stalled reader: with the default of 2 MiB, 200 of them held 412 MiB. */
+/* Limits the memory of one stalled reader: with the default of 2 MiB, 200 of them took 412 MiB. */
 #define CACHE_SETTINGS "PRAGMA cache_size = -256; PRAGMA mmap_size = 0"
 #define PROBE "SELECT 1 FROM sqlite_schema LIMIT 1"
-/* Pages (1 MiB) that a sorter fills before it goes to a temporary file. It merges these pieces with a buffer of a page
- * and a row for each, as long as it lives: 200 MB of rows take 1.1 MiB so, and the half of the pages would take twice
- * that. */
+/* Pages (1 MiB) that a sorter fills before it uses a temporary file. When it merges these pieces, it keeps a buffer of a
+ * page and a row for each piece as long as it lives: for 200 MB of rows 1.1 MiB. With half as many pages the buffers would
+ * take twice that. */
 #define SORTER_PAGES 256
 
 int database_setup_sqlite(const Setup *setup) {
@@ -33,7 +33,7 @@ int database_setup_sqlite(const Setup *setup) {
                 rc = heap_limit(setup->heap_size_max);
         if (rc == SQLITE_OK)
                 rc = sqlite3_config(SQLITE_CONFIG_PMASZ, SORTER_PAGES);
-        if (rc == SQLITE_OK) /* row by row: a sorter's one large block would stay with it after its rows went to the file */
+        if (rc == SQLITE_OK) /* allocates row by row: one large block would outlive its rows, which go to a file */
                 rc = sqlite3_config(SQLITE_CONFIG_SMALL_MALLOC, 1);
         if (rc == SQLITE_OK)
                 rc = sqlite3_config(SQLITE_CONFIG_MMAP_SIZE, (sqlite3_int64) 0, (sqlite3_int64) 0);
@@ -61,7 +61,7 @@ static bool readable(const Database *d, const char *suffix) {
         return file_place_readable(&d->place, suffix);
 }
 
-/* A database in WAL mode that cannot be read with what lies beside it. */
+/* The database is in WAL mode, and cannot be read with the files beside it. */
 static void set_needs_owner(const Database *d, SqlError *error) {
         if (d->place.own)
                 (void) sql_error_set(
@@ -81,7 +81,7 @@ static void set_needs_owner(const Database *d, SqlError *error) {
                         readable(d, "-wal") ? "\"-shm\" file" : "\"-wal\" file");
 }
 
-/* What open() met that SQLite has no code of its own for. */
+/* Sets the error for trouble of open() for which SQLite has no code. */
 static bool set_trouble(FileTrouble trouble, SqlError *error) {
         switch (trouble) {
         case FILE_TROUBLE_IRREGULAR:
@@ -101,7 +101,7 @@ static bool set_trouble(FileTrouble trouble, SqlError *error) {
         return false;
 }
 
-/* SQLite says CANTOPEN for the database, for any file beside it, and for temporary ones alike. */
+/* SQLite returns CANTOPEN for the database, for files beside it, and for temporary files alike. */
 static void explain_cannot_open(const Database *d, const Setup *setup, bool temporary, SqlError *error) {
         FileIdentity now;
 
@@ -115,26 +115,26 @@ static void explain_cannot_open(const Database *d, const Setup *setup, bool temp
         else if (!readable(d, ""))
                 (void) sql_error_set(error, ERROR_CANNOT_OPEN,
                                      "the service may not read the file of this database: give its user read access");
-        else if (d->opened) /* what else SQLite opens */
+        else if (d->opened) /* it was another file that SQLite could not open */
                 set_needs_owner(d, error);
         else
                 (void) sql_error_set(error, ERROR_CANNOT_OPEN, "the file of this database cannot be opened: %s",
                                      strerror(sqlite3_system_errno(d->file) ?: EIO));
 }
 
-/* SQLite takes a journal that it cannot open for a hot one. */
+/* SQLite takes a journal that it cannot open for a hot one, so all of these may be about files. */
 static bool is_about_files(ErrorNumber error) {
         return error == ERROR_NEEDS_RECOVERY || error == ERROR_NEEDS_OWNER || error == ERROR_CANNOT_OPEN;
 }
 
-/* The failure `rc` of the connection `db`. */
+/* Sets the error for the failure `rc` of the connection `db`. */
 static bool fail_on(Database *d, sqlite3 *db, const Setup *setup, int rc, size_t offset_base, SqlError *error) {
-        /* all asked in any case: what they tell is about this failure, not about the next */
+        /* all three are called in any case, because each call clears the state for the next failure */
         bool limit_hit = vfs_temp_limit_was_hit(), no_temporary = vfs_temp_open_failed();
         FileTrouble trouble = file_names_trouble();
         int32_t code;
 
-        /* what the file's own connection says may name what is not exposed: its code alone counts */
+        /* a message of the file's own connection may name objects that are not exposed, so only its code is used */
         (void) sql_error_take(error, setup->n_exposed > 0 && db == d->file ? NULL : db, rc, offset_base);
         code = error->extended_code;
         d->doubtful = d->doubtful || error->error == ERROR_CORRUPT || error->error == ERROR_INPUT_OUTPUT;
@@ -181,13 +181,13 @@ static int run_silently(sqlite3 *db, const char *sql) {
         return sqlite3_exec(db, sql, NULL, NULL, NULL);
 }
 
-/* Reads the schema's number and the files beside the database. An SQLite result code. */
+/* Makes SQLite check the schema's number and the files beside the database. Returns an SQLite result code. */
 static int probe(Database *d) {
         (void) sqlite3_step(d->probe);
         return sqlite3_reset(d->probe);
 }
 
-/* What clients' SQL is compiled on, behind which the file is out of reach. */
+/* Opens the connection for clients' SQL, from which the file is out of reach. */
 static int put_before(Database *d, const Setup *setup) {
         int rc = exposed_open(&d->exposed, d->file, setup, &d->db);
 
@@ -212,7 +212,7 @@ static int set_up(Database *d, const Setup *setup) {
         return rc;
 }
 
-/* An SQLite result code. */
+/* Returns an SQLite result code. */
 static int open_file(Database *d, const char *name, const Setup *setup) {
         char uri[FILE_NAME_SIZE + sizeof "file:?readonly_shm=1&immutable=1"];
         sqlite3_file *file;
@@ -230,7 +230,8 @@ static int open_file(Database *d, const char *name, const Setup *setup) {
         return rc;
 }
 
-/* The database and the files beside it were opened one by one: they belong together only if it is still at the path. */
+/* The database and the files beside it were opened one after the other. They belong together only if the same file is still
+ * at the path. */
 static bool check_not_replaced(const Database *d, const Setup *setup, SqlError *error) {
         FileIdentity now;
 
@@ -259,7 +260,7 @@ bool database_open(Database *d, const Setup *setup, ProgressHandler progress, vo
         }
         sqlite3_progress_handler(d->file, PROGRESS_OPCODES, progress, userdata);
         sqlite3_progress_handler(d->db, PROGRESS_OPCODES, progress, userdata);
-        (void) file_names_trouble(); /* if there was any, SQLite found a way around it */
+        (void) file_names_trouble(); /* if there was trouble, SQLite has recovered from it */
         if (!check_not_replaced(d, setup, error)) {
                 database_close(d);
                 return false;
@@ -287,7 +288,7 @@ DatabaseBegin database_begin(Database *d, const Setup *setup, SqlError *error) {
 }
 
 void database_hold(Database *d) {
-        if (d->exposed || d->held) /* exposed: it has one */
+        if (d->exposed || d->held) /* an exposed connection has a transaction already */
                 return;
         d->held = sqlite3_step(d->probe) == SQLITE_ROW;
         if (!d->held)
@@ -307,7 +308,7 @@ void database_end(Database *d) {
 }
 
 bool database_schema_changed(Database *d) {
-        if (d->exposed) /* seen when it began */
+        if (d->exposed) /* database_begin() has checked it */
                 return false;
         database_hold(d);
         return sqlite3_stmt_status(d->probe, SQLITE_STMTSTATUS_REPREPARE, 1) > 0;

@@ -114,7 +114,7 @@ bool describe_prepared(sqlite3_stmt *stmt, uint8_t **ret_payload, size_t *ret_si
 
         if (!describe_statement(stmt, &s, error))
                 return false;
-        n = (size_t) 2 * s.n_columns + s.n_parameters; /* one array */
+        n = (size_t) 2 * s.n_columns + s.n_parameters; /* columns and parameters are one array */
         head = size = CHANNEL_STATEMENT_HEAD_SIZE + 4 * n;
         for (size_t i = 0; i < n; i++)
                 size += string_size(&s.columns[i]);
@@ -125,11 +125,11 @@ bool describe_prepared(sqlite3_stmt *stmt, uint8_t **ret_payload, size_t *ret_si
         }
         store_le32(payload, s.n_columns);
         store_le32(payload + 4, s.n_parameters);
-        store_le32(payload + 8, STATEMENT_READ_ONLY); /* what writes is refused */
+        store_le32(payload + 8, STATEMENT_READ_ONLY); /* statements that write are refused */
         at = head;
         for (size_t i = 0; i < n; i++) {
                 if (s.columns[i].data)
-                        memcpy(payload + at, s.columns[i].data, s.columns[i].size); /* the NUL is there */
+                        memcpy(payload + at, s.columns[i].data, s.columns[i].size); /* the NUL comes from calloc() */
                 at += string_size(&s.columns[i]);
                 store_le32(payload + CHANNEL_STATEMENT_HEAD_SIZE + 4 * i, (uint32_t) (at - head));
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See exposed-collation.h. The virtual table is eponymous, has no row, and is never read: compiling suffices.
+ * Side: worker. See exposed-collation.h. The virtual table is eponymous, has no rows, and is never read: to compile a
+ * statement is enough.
  */
 #include "exposed-collation.h"
 
@@ -10,7 +11,7 @@
 
 #define MODULE "exposed_collation"
 
-/* What the compile under way found. A worker has one thread, and the question is asked and answered in one call. */
+/* Result of the compile under way. A worker has one thread, and exposed_collation() sets and reads it within one call. */
 static char answer[256];
 
 static int see_constraints(sqlite3_vtab *table, sqlite3_index_info *info) {

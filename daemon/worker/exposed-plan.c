@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See exposed-plan.h. From top to bottom: what can be pushed, what it costs, the plan as text, as SQL.
+ * Side: worker. See exposed-plan.h. From top to bottom: constraints that can be pushed, cost, order, the plan as text, SQL.
  */
 #include "exposed-plan.h"
 
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
-#define COST_START 10.0 /* of one search, whatever it finds: a statement is bound and reset */
-#define USED_REST 63    /* the bit of a plan that stands for all columns from here on */
+#define COST_START 10.0 /* of each search, whatever it finds: a statement is bound and reset */
+#define USED_REST 63    /* the bit of a plan for all columns from this one on */
 
 static const struct {
         unsigned char op;
@@ -20,8 +20,8 @@ static const struct {
         const char *sql; /* between column and value */
         bool value;
 } operators[] = {
-        /* IS NOT NULL and what else excludes little stay out. Not for their cost alone: of an outer join's ON SQLite 3.40
-         * hands them to the table on the wrong side. */
+        /* IS NOT NULL and other constraints that exclude little are left out, and not only because of their cost: from the
+         * ON of an outer join SQLite 3.40 passes them to the table on the wrong side. */
         { SQLITE_INDEX_CONSTRAINT_EQ, 'e', "=", true },
         { SQLITE_INDEX_CONSTRAINT_IS, 'i', "IS", true },
         { SQLITE_INDEX_CONSTRAINT_GT, 'g', ">", true },
@@ -33,7 +33,7 @@ static const struct {
 };
 #define N_OPERATORS (sizeof operators / sizeof *operators)
 
-/* ---- what can be pushed ---- */
+/* ---- constraints that can be pushed ---- */
 
 static bool is_known(sqlite3_index_info *info, int i) {
         sqlite3_value *value;
@@ -41,13 +41,13 @@ static bool is_known(sqlite3_index_info *info, int i) {
         return sqlite3_vtab_rhs_value(info, i, &value) == SQLITE_OK;
 }
 
-/* Whether it is IN. Of "(a, b) IN ..." SQLite does not say so. */
+/* True if the constraint is, or may be, IN. SQLite does not tell it for "(a, b) IN ...". */
 static bool may_be_in(PlanHints hints, sqlite3_index_info *info, int i) {
         return sqlite3_vtab_in(info, i, -1) ||
                (hints.row_in && info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_EQ && !is_known(info, i));
 }
 
-/* The row of operators[], or N_OPERATORS. */
+/* Index into operators[], or N_OPERATORS. */
 static size_t operator_of(const ExposedObject *o, PlanHints hints, sqlite3_index_info *info, int i) {
         const struct sqlite3_index_constraint *c = &info->aConstraint[i];
         size_t k = 0;
@@ -58,7 +58,7 @@ static size_t operator_of(const ExposedObject *o, PlanHints hints, sqlite3_index
                 return N_OPERATORS;
         if (c->op == SQLITE_INDEX_CONSTRAINT_MATCH)
                 return o->is_virtual ? k : N_OPERATORS;
-        /* SQLite hands over one value of IN after the other, and compares it by other rules afterwards: numbers as
+        /* SQLite passes the values of IN one after the other, and then compares them by different rules: numbers as
          * numbers */
         if (c->iColumn >= 0 && o->columns[c->iColumn].affinity != AFFINITY_NUMERIC && may_be_in(hints, info, i))
                 return N_OPERATORS;
@@ -68,7 +68,7 @@ static size_t operator_of(const ExposedObject *o, PlanHints hints, sqlite3_index
         return k;
 }
 
-/* A parameter of a search, which the object's own module must see: SQLite cannot check it. */
+/* True for a parameter of a search, which the object's own module must get because SQLite cannot check it. */
 static bool is_parameter(const ExposedObject *o, const struct sqlite3_index_constraint *c) {
         return o->is_virtual && (c->op == SQLITE_INDEX_CONSTRAINT_MATCH ||
                                  (c->op == SQLITE_INDEX_CONSTRAINT_EQ && c->iColumn >= 0 && o->columns[c->iColumn].hidden));
@@ -80,9 +80,9 @@ static bool is_certain_text(sqlite3_index_info *info, int i) {
         return sqlite3_vtab_rhs_value(info, i, &value) == SQLITE_OK && sqlite3_value_type(value) == SQLITE_TEXT;
 }
 
-/* ---- what it costs ---- */
+/* ---- cost ---- */
 
-/* Of the constraints of a plan, which are there for a column. */
+/* The strongest constraint of a plan on a column. */
 typedef enum Found {
         FOUND_NONE,
         FOUND_RANGE,
@@ -122,8 +122,8 @@ static Estimate estimate_index(const ExposedObject *o, const Plan *plan, const E
         return e;
 }
 
-/* A view's, or of a table without an index that fits. A view is searched by the indexes below it, as a rule: what else
- * would it be asked for one row for. */
+/* For views, and tables without a suitable index. Constraints on a view are assumed to be served by indexes below it,
+ * because that is the usual reason to ask a view for one row. */
 static Estimate estimate_scan(const ExposedObject *o, const Plan *plan) {
         Estimate e = { .n_rows = o->n_rows, .cost = COST_START + 2 * o->n_rows };
         bool search = o->is_view || o->is_virtual;
@@ -152,8 +152,8 @@ static Estimate estimate(const ExposedObject *o, const Plan *plan) {
 
 /* ---- order ---- */
 
-/* Whether an index has the rows in that order, or backwards: only then is it cheaper there than in SQLite's own sorter,
- * which may need no more than the first few. */
+/* True if an index has the rows in the requested order, or in reverse. Otherwise SQLite's own sorter is cheaper, which may
+ * need only the first few rows. */
 static bool has_order(const ExposedIndex *x, const sqlite3_index_info *info) {
         bool backwards;
 
@@ -197,7 +197,7 @@ static char *plan_text(const Plan *plan) {
         return sqlite3_str_finish(s);
 }
 
-/* Whether "=" is there for a column of which every value is pushed as it is. */
+/* True if there is a "=" on the column, and every value is pushed to the column as it is. */
 static bool is_found_by(const ExposedObject *o, PlanHints hints, sqlite3_index_info *info, int column) {
         if (column != COLUMN_ROWID && (column < 0 || o->columns[column].affinity != AFFINITY_NUMERIC))
                 return false;
@@ -210,7 +210,7 @@ static bool is_found_by(const ExposedObject *o, PlanHints hints, sqlite3_index_i
         return false;
 }
 
-/* A unique index that finds the one row by itself; NULL. */
+/* Finds a unique index by which the constraints find a single row. NULL: there is none. */
 static const ExposedIndex *find_key(const ExposedObject *o, PlanHints hints, sqlite3_index_info *info) {
         for (int i = 0; i < o->n_indexes; i++) {
                 const ExposedIndex *x = &o->indexes[i];
@@ -233,7 +233,8 @@ static bool has_column(const ExposedIndex *x, int column) {
 
 /* SQLITE_CONSTRAINT: a search that only the module can do would be left to SQLite. */
 static int choose_constraints(const ExposedObject *o, PlanHints hints, Plan *plan, sqlite3_index_info *info) {
-        /* of one row SQLite checks the rest for less than it takes to hand the values over */
+        /* if a unique index finds the row, SQLite checks the other constraints for less than it costs to pass their
+         * values */
         const ExposedIndex *key = find_key(o, hints, info);
 
         for (int i = 0; i < info->nConstraint; i++) {
@@ -248,7 +249,7 @@ static int choose_constraints(const ExposedObject *o, PlanHints hints, Plan *pla
                 plan->constraints[plan->n_constraints].operator = operators[k].letter;
                 plan->constraints[plan->n_constraints].column = c->iColumn;
                 plan->constraints[plan->n_constraints].text = operators[k].value && is_certain_text(info, i);
-                /* IS NULL takes one, too: that tells SQLite that it is used, and so when it may not be */
+                /* IS NULL takes a value, too: this tells SQLite that the constraint is used, and so when it must not be */
                 info->aConstraintUsage[i].argvIndex = ++plan->n_constraints;
                 info->aConstraintUsage[i].omit = is_parameter(o, c);
         }
@@ -269,8 +270,8 @@ int exposed_plan_choose(const ExposedObject *o, PlanHints hints, sqlite3_index_i
         e = estimate(o, &plan);
         info->estimatedCost = e.cost;
         info->estimatedRows = (sqlite3_int64) e.n_rows;
-        /* Never SQLITE_INDEX_SCAN_UNIQUE, of which SQLite makes little: text by which a number is searched may be there as
-         * '1' and as '01'. */
+        /* Never SQLITE_INDEX_SCAN_UNIQUE, which gains SQLite little, and would be wrong: a search for a number among texts
+         * may find both '1' and '01'. */
         info->idxStr = plan_text(&plan);
         info->needToFreeIdxStr = 1;
         return info->idxStr ? SQLITE_OK : SQLITE_NOMEM;
@@ -305,7 +306,7 @@ ValueUse exposed_plan_value_use(const ExposedObject *o, const Plan *plan, int i,
         if (affinity == AFFINITY_NUMERIC || type == SQLITE_BLOB)
                 return VALUE_PUSHED;
         if (type == SQLITE_TEXT)
-                /* a parameter is text that no column converted: a cast to a number would have made it one */
+                /* a parameter is text that no column converted: a cast to a number would have made it a number */
                 return !strchr("lm", operator) || plan->constraints[i].text || sqlite3_value_frombind(value) ? VALUE_PUSHED
                                                                                                              : VALUE_LEFT;
         if (affinity == AFFINITY_TEXT)
@@ -365,7 +366,7 @@ static void append_constraint(sqlite3_str *s, const ExposedObject *o, const Plan
                 sqlite3_str_appendf(s, " ?%d", i + 1);
         if (use != VALUE_WIDENED)
                 return;
-        /* two ranges that an index serves, and empty where there is no text */
+        /* two ranges that an index serves; they are empty if the column has no text */
         sqlite3_str_appendall(s, " OR (");
         append_column(s, o, column);
         sqlite3_str_appendall(s, " >= '' AND ");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See exposed-schema.h. All by SQL: SQLite is asked what it knows, nothing of its schema is parsed here.
+ * Side: worker. See exposed-schema.h. Everything is read by SQL: SQLite reports what it knows, and no part of the schema is
+ * parsed here.
  */
 #include "exposed-schema.h"
 
@@ -14,14 +15,14 @@
 #include "exposed-collation.h"
 
 #define N_ROWS_UNKNOWN 1e6 /* SQLite's own guess is 2^20 */
-#define N_ROWS_MAX 1e15    /* of sqlite_stat1, which may say anything: must fit into an sqlite3_int64 */
+#define N_ROWS_MAX 1e15    /* limit for sqlite_stat1, which may have any number; must fit into an sqlite3_int64 */
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
-/* Called for each row; an SQLite result code. */
+/* Called for each row. Returns an SQLite result code. */
 typedef int (*SeeRow)(ExposedObject *o, sqlite3_stmt *row, void *userdata);
 
-/* Runs `sql` with ?1 bound to `argument`. An SQLite result code. */
+/* Runs `sql` with ?1 bound to `argument`. Returns an SQLite result code. */
 static int ask(ExposedObject *o, sqlite3 *db, const char *sql, const char *argument, SeeRow see, void *userdata) {
         sqlite3_stmt *stmt = NULL;
         int rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), rc_end;
@@ -42,11 +43,11 @@ static char *column_dup(sqlite3_stmt *row, int i) {
         return strdup(text ? (const char *) text : "");
 }
 
-/* ---- what it is ---- */
+/* ---- the object ---- */
 
 static int see_object(ExposedObject *o, sqlite3_stmt *row, void *userdata) {
         (void) userdata;
-        if (o->name) /* cannot be: names differ in more than case */
+        if (o->name) /* impossible: names differ in more than case */
                 return SQLITE_CORRUPT;
         o->name = column_dup(row, 0);
         o->is_view = sqlite3_column_int(row, 1);
@@ -79,7 +80,7 @@ static int see_column(ExposedObject *o, sqlite3_stmt *row, void *userdata) {
                 .name = column_dup(row, 0),
                 .type = column_dup(row, 1),
                 .collation = strdup("BINARY"),
-                .hidden = sqlite3_column_int(row, 2) == 1, /* 2 and 3: generated, and as visible as others */
+                .hidden = sqlite3_column_int(row, 2) == 1, /* 2 and 3 are generated columns: as visible as others */
         };
         if (!c->name || !c->type || !c->collation)
                 return SQLITE_NOMEM;
@@ -87,13 +88,13 @@ static int see_column(ExposedObject *o, sqlite3_stmt *row, void *userdata) {
         return SQLITE_OK;
 }
 
-/* ANY, which means no affinity in a STRICT table alone. */
+/* True for the type ANY, which means "no affinity" only in a STRICT table. */
 static bool is_strict_any(const ExposedObject *o, const ExposedColumn *c) {
         return !o->is_view && !o->is_virtual && c->affinity == AFFINITY_NUMERIC && strcasecmp(c->type, "ANY") == 0;
 }
 
-/* The type that says what affinity the column has, where its own does not: a cast in a view, ANY of a STRICT table that a
- * view shows. And in place of one that SQLite would take for the mark of a hidden column. */
+/* Replaces a column's type if it does not say which affinity the column has (a cast in a view, ANY of a STRICT table that a
+ * view shows), and a type that SQLite would take for the mark of a hidden column. */
 static int see_affinity(ExposedObject *o, sqlite3_stmt *row, void *userdata) {
         const char *type = (const char *) sqlite3_column_text(row, 0);
         int *at = userdata;
@@ -117,7 +118,7 @@ static int see_affinity(ExposedObject *o, sqlite3_stmt *row, void *userdata) {
         return c->type ? SQLITE_OK : SQLITE_NOMEM;
 }
 
-/* SQLite says the affinity of an expression nowhere but in the columns of a table that is created from it. */
+/* SQLite tells the affinity of an expression only through the columns of a table that is created from it. */
 static int read_affinities(ExposedObject *o, sqlite3 *db) {
         char *sql = sqlite3_mprintf("CREATE TEMP TABLE \"exposed affinities\" AS SELECT * FROM main.\"%w\" LIMIT 0",
                                     o->name);
@@ -130,7 +131,7 @@ static int read_affinities(ExposedObject *o, sqlite3 *db) {
         if (rc != SQLITE_OK)
                 return rc;
         rc = ask(o, db, "SELECT type FROM pragma_table_info(?1, 'temp')", "exposed affinities", see_affinity, &at);
-        /* one that stays would be in the next object's way, which would seem to be at fault */
+        /* a table that is left would make the next object fail, which would then seem to be the cause */
         rc_drop = sqlite3_exec(db, "DROP TABLE temp.\"exposed affinities\"", NULL, NULL, NULL);
         return rc == SQLITE_OK ? rc_drop : rc;
 }
@@ -167,8 +168,8 @@ static int find_column(const ExposedObject *o, const char *name) {
         return COLUMN_OTHER;
 }
 
-/* Which name leads to the rowid, if there is one: SQLite compiles it, or not. A table of as many columns as SQLite allows
- * goes without: no row could hold both. */
+/* Finds a name for the rowid, if there is one, by compiling a statement with it. A table with as many columns as SQLite
+ * allows gets none, because no row could have all columns and the rowid. */
 static int read_rowid(ExposedObject *o, sqlite3 *db) {
         static const char *const names[] = { "rowid", "_rowid_", "oid" };
 
@@ -256,7 +257,7 @@ static int see_stat(ExposedObject *o, sqlite3_stmt *row, void *userdata) {
 
 typedef struct IndexReader {
         sqlite3 *db;
-        bool own_key; /* the primary key is an index of its own, no alias of the rowid */
+        bool own_key; /* the primary key is an index, and not an alias of the rowid */
 } IndexReader;
 
 static int see_index(ExposedObject *o, sqlite3_stmt *row, void *userdata) {
@@ -267,7 +268,7 @@ static int see_index(ExposedObject *o, sqlite3_stmt *row, void *userdata) {
         int rc;
 
         reader->own_key = reader->own_key || sqlite3_column_int(row, 3);
-        if (!name || sqlite3_column_int(row, 2)) /* partial: of no use for all rows */
+        if (!name || sqlite3_column_int(row, 2)) /* a partial index does not find all rows */
                 return SQLITE_OK;
         x = add_index(o);
         if (!x)
@@ -278,7 +279,7 @@ static int see_index(ExposedObject *o, sqlite3_stmt *row, void *userdata) {
         x->unique = unique;
         if (rc == SQLITE_OK && unique && x->n_columns > 0)
                 x->n_rows[x->n_columns - 1] = 1;
-        /* there may be no sqlite_stat1: then guesses stay */
+        /* if there is no sqlite_stat1, the guesses stay */
         (void) ask(o, reader->db, "SELECT stat FROM main.sqlite_stat1 WHERE idx = ?1", name, see_stat, x);
         return rc;
 }
@@ -297,7 +298,7 @@ static int add_key(ExposedObject *o, int column) {
 static int see_alias(ExposedObject *o, sqlite3_stmt *row, void *userdata) {
         int *alias = userdata;
 
-        /* of several key columns none is an alias */
+        /* if there are several key columns, none of them is an alias */
         *alias = *alias == COLUMN_OTHER ? find_column(o, (const char *) sqlite3_column_text(row, 0)) : COLUMN_ROWID;
         return SQLITE_OK;
 }
@@ -320,9 +321,9 @@ static int read_indexes(ExposedObject *o, sqlite3 *db) {
         return rc == SQLITE_OK && alias >= 0 ? add_key(o, alias) : rc;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole object ---- */
 
-/* An error of one object alone, once the schema could be read: a table, function, collation or module is missing
+/* True for an error of this object alone, once the schema could be read: a table, function, collation or module is missing
  * (SQLITE_ERROR), a virtual table is damaged (SQLITE_CORRUPT), or an FTS4 table is its own content (SQLITE_LOCKED). */
 static bool is_own_error(int rc) {
         rc &= 0xff;
@@ -370,7 +371,7 @@ void exposed_object_done(ExposedObject *o) {
         *o = (ExposedObject) {};
 }
 
-/* Quoted only where it must be: clients read this in sqlite_schema. */
+/* Quotes a name only if it must be quoted, because clients read it in sqlite_schema. */
 static void append_name(sqlite3_str *s, const char *name) {
         bool plain = name[0] != 0 && !(name[0] >= '0' && name[0] <= '9') &&
                      !sqlite3_keyword_check(name, (int) strlen(name));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. What an exposed table or view looks like. It is read from the database file once for each connection, so
+ * Side: worker. The shape of an exposed table or view. It is read from the database file once for each connection, so
  * that the virtual table in its place can be declared alike (exposed.h), and searched with the same result (exposed-plan.h).
  *
  * "Alike" means all that comparisons depend on: the name, type and collation of each column. If the declared type tells less

@@ -13,14 +13,14 @@
 /* A compiled SELECT of the file. */
 typedef struct ExposedSearch ExposedSearch;
 struct ExposedSearch {
-        ExposedSearch *next;                      /* while it is kept */
+        ExposedSearch *next;                      /* only while it is kept */
         const ExposedObject *object;
-        char *text;                        /* owned; the plan's */
+        char *text;                        /* owned; the text of the plan */
         Plan plan;
         char uses[PLAN_N_CONSTRAINTS + 1]; /* a ValueUse for each constraint */
         sqlite3_stmt *stmt;
-        bool single;                       /* there is one row at most */
-        int at[];                          /* for each column where it is in the row, -1: not read */
+        bool single;                       /* it has one row at most */
+        int at[];                          /* position of each column in the row, -1: the column is not read */
 };
 
 typedef struct Table {
@@ -31,10 +31,10 @@ typedef struct Table {
 
 typedef struct Cursor {
         sqlite3_vtab_cursor base;
-        const char *text; /* borrowed; idxStr that `search` is for, the same while the statement runs */
+        const char *text; /* borrowed; the idxStr for `search`, unchanged while the statement runs */
         ExposedSearch *search;  /* owned; NULL: none yet */
         bool ended;
-        sqlite3_int64 row; /* its number, where there is no rowid */
+        sqlite3_int64 row; /* number of the row, if there is no rowid */
 } Cursor;
 
 /* ---- searches ---- */
@@ -73,7 +73,7 @@ static bool search_is(const ExposedSearch *s, const ExposedObject *o, const char
         return s->object == o && strcmp(s->text, text) == 0 && strcmp(s->uses, uses) == 0;
 }
 
-/* Keeps it for the next cursor; the one that was not used for longest goes. */
+/* Keeps a search for the next cursor. The one that was unused for the longest time is freed. */
 static void keep(ExposedTables *e, ExposedSearch *s) {
         ExposedSearch **link = &e->kept;
 
@@ -102,7 +102,7 @@ static ExposedSearch *take(ExposedTables *e, const ExposedObject *o, const char 
 
 /* ---- the virtual table ---- */
 
-/* SQLite's words for `rc` alone; where they say nothing, whose trouble it is. */
+/* Makes SQLite use its own sentence for `rc`. If that would say nothing, the message names the object. */
 static int fail(sqlite3_vtab *table, int rc) {
         const ExposedObject *o = ((Table *) table)->object;
 
@@ -131,7 +131,7 @@ static int declare(sqlite3 *db, const ExposedObject *o) {
         return rc;
 }
 
-/* argv: the module, the schema, the table; then what the columns are, which is there for those who read sqlite_schema. */
+/* argv has the module, the schema and the table. The columns after them are only for readers of sqlite_schema. */
 static int connect_table(sqlite3 *db, void *userdata, int argc, const char *const *argv, sqlite3_vtab **ret, char **error) {
         ExposedTables *e = userdata;
         const ExposedObject *o = argc > 2 ? find_object(e, argv[2]) : NULL;
@@ -152,7 +152,7 @@ static int connect_table(sqlite3 *db, void *userdata, int argc, const char *cons
         return SQLITE_OK;
 }
 
-/* Not the same as connect_table: then the module would be a table by its own name. */
+/* Must differ from connect_table: otherwise the module itself would be a table of its own name. */
 static int create_table(sqlite3 *db, void *userdata, int argc, const char *const *argv, sqlite3_vtab **ret, char **error) {
         return connect_table(db, userdata, argc, argv, ret, error);
 }
@@ -191,7 +191,7 @@ static int next_row(sqlite3_vtab_cursor *cursor) {
         Cursor *c = (Cursor *) cursor;
         int rc;
 
-        if (c->row > 0 && c->search->single) { /* as a step would say, for more: most searches of a join end here */
+        if (c->row > 0 && c->search->single) { /* a step costs more, and would find no row; frequent in joins */
                 c->ended = true;
                 return SQLITE_OK;
         }
@@ -201,7 +201,7 @@ static int next_row(sqlite3_vtab_cursor *cursor) {
         return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : fail(cursor->pVtab, rc);
 }
 
-/* How each value of a search goes into it. False: there is one that nothing matches. */
+/* Decides how each value is used in the search. False: no row can match. */
 static bool see_values(const ExposedObject *o, const Plan *plan, sqlite3_value **values, char *ret_uses) {
         for (int i = 0; i < plan->n_constraints; i++) {
                 ret_uses[i] = (char) exposed_plan_value_use(o, plan, i, values[i]);
@@ -211,8 +211,9 @@ static bool see_values(const ExposedObject *o, const Plan *plan, sqlite3_value *
         return true;
 }
 
-/* SQLite takes a byte order mark off text of UTF-16 that is bound, and whatever else begins with its bytes; in a table
- * U+FEFF is a character like any other. With one more before it, it loses that one. */
+/* SQLite removes a byte order mark from text in UTF-16 that is bound. In a table U+FEFF is a character like any other. So
+ * another mark is put before the text, and SQLite removes that one. The same goes for text that begins with the mark's
+ * bytes in the other order. */
 static int bind_marked(sqlite3_stmt *stmt, int index, sqlite3_value *value) {
         static const uint16_t mark = 0xfeff;
         const void *text = sqlite3_value_text16(value);
@@ -240,7 +241,8 @@ static int bind_value(sqlite3_stmt *stmt, int index, sqlite3_value *value) {
         return begins_with_mark(value) ? bind_marked(stmt, index, value) : sqlite3_bind_value(stmt, index, value);
 }
 
-/* What the SQL names: parameters of what was left out, and of IS NULL, may be past the last one. */
+/* Binds the values that the SQL uses. Parameters of constraints that were left out, and of IS NULL, may be after the last
+ * one. */
 static int bind_values(sqlite3_stmt *stmt, const Plan *plan, sqlite3_value **values) {
         int rc = SQLITE_OK, n = sqlite3_bind_parameter_count(stmt);
 
@@ -261,7 +263,7 @@ static int filter(sqlite3_vtab_cursor *cursor, int number, const char *text, int
         (void) n_values;
         c->ended = true;
         c->row = 0;
-        /* the same as before, as a rule: in a join, for each row of another table */
+        /* usually the same plan as before: in a join, for each row of the other table */
         if (c->search && c->text == text)
                 plan = &c->search->plan;
         else
@@ -286,8 +288,8 @@ static int has_ended(sqlite3_vtab_cursor *cursor) {
         return ((Cursor *) cursor)->ended;
 }
 
-/* Text as sqlite3_result_value() gives it, but into the memory that the result has from the row before, where that takes
- * new memory for each. */
+/* Returns text as sqlite3_result_value() would. But that call allocates memory for each row, and this one reuses the memory
+ * that the result has from the row before. */
 static void give_text(sqlite3_context *context, sqlite3_value *value) {
         const char *text = (const char *) sqlite3_value_text(value);
 
@@ -303,7 +305,7 @@ static int give_column(sqlite3_vtab_cursor *cursor, sqlite3_context *context, in
         const ExposedSearch *s = ((Cursor *) cursor)->search;
         sqlite3_value *value;
 
-        if (s->at[i] < 0) /* SQLite said that it would not read it */
+        if (s->at[i] < 0) /* SQLite had said that it would not read this column */
                 return SQLITE_INTERNAL;
         value = sqlite3_column_value(s->stmt, s->at[i]);
         if (e->utf8 && sqlite3_value_type(value) == SQLITE_TEXT && sqlite3_value_subtype(value) == 0)
@@ -326,7 +328,8 @@ static int give_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *ret) {
         return SQLITE_OK;
 }
 
-/* Never called, as no statement that writes is ever stepped: with it SQLite says of such a statement what it is. */
+/* Never called, because no statement that writes is ever stepped. With it SQLite compiles such a statement, which is then
+ * refused because it writes. */
 static int refuse_update(sqlite3_vtab *table, int argc, sqlite3_value **argv, sqlite3_int64 *ret_rowid) {
         (void) table;
         (void) argc;
@@ -356,7 +359,7 @@ int exposed_tables_register(ExposedTables *tables, sqlite3 *db) {
 }
 
 int exposed_tables_create(sqlite3 *db, const ExposedObject *o) {
-        /* arguments are bounded like columns, and there are some more */
+        /* the number of arguments has the same limit as that of columns, and there are a few more arguments */
         bool all = o->n_columns < sqlite3_limit(db, SQLITE_LIMIT_COLUMN, -1) - 5;
         char *columns = all ? exposed_object_columns(o) : sqlite3_mprintf("%d columns", o->n_columns), *sql = NULL;
         int rc = SQLITE_NOMEM;

@@ -19,14 +19,14 @@
 struct Exposed {
         sqlite3 *db;           /* in memory */
         ExposedTables tables;
-        /* A transaction by its name, and not only what a statement holds that stands at its row: else each search, as it
-         * ends, would look for a transaction to end. */
+        /* A named transaction. If only an unfinished statement kept the transaction, each search would check at its end if
+         * there is a transaction to end. */
         sqlite3_stmt *begin, *commit;
-        sqlite3_stmt *version; /* reads the schema's */
+        sqlite3_stmt *version; /* reads the schema's version */
         int schema_version;
 };
 
-/* One text for the whole life of a worker, which opens many connections. */
+/* Written once in the life of a worker, which opens many connections. */
 static void complain(const Setup *setup, const char *name) {
         static bool said;
 
@@ -38,18 +38,18 @@ static void complain(const Setup *setup, const char *name) {
         said = true;
 }
 
-/* Reads and declares one. What is wrong with it alone leaves it out: *ret_left_out is the first such name. */
+/* Reads and declares one object. An error that is its own leaves it out; *ret_left_out is the first such name. */
 static int expose(Exposed *e, const char *name, bool security_barrier, const char **ret_left_out) {
         ExposedObject *o = &e->tables.objects[e->tables.n_objects];
         int rc;
 
         for (uint32_t i = 0; i < e->tables.n_objects; i++)
-                if (sqlite3_stricmp(e->tables.objects[i].name, name) == 0) /* named twice */
+                if (sqlite3_stricmp(e->tables.objects[i].name, name) == 0) /* the name is given twice */
                         return SQLITE_OK;
         rc = exposed_object_read(o, e->tables.file, name);
         if (rc == SQLITE_OK) {
                 o->is_barrier = security_barrier && o->is_view;
-                e->tables.n_objects++; /* where it is looked for */
+                e->tables.n_objects++; /* connect_table() looks for it there */
                 rc = exposed_tables_create(e->db, o);
                 if (rc != SQLITE_OK)
                         e->tables.n_objects--;
@@ -63,7 +63,7 @@ static int expose(Exposed *e, const char *name, bool security_barrier, const cha
 }
 
 typedef struct Encoding {
-        char *sql; /* that sets the same */
+        char *sql; /* statements that set the same encoding */
         bool utf8;
 } Encoding;
 
@@ -78,7 +78,7 @@ static int see_encoding(void *userdata, int n, char **values, char **names) {
         return 0;
 }
 
-/* A connection in memory, with the encoding of the file: text passes as it is. */
+/* Opens a connection in memory, with the encoding of the file, so that text needs no conversion. */
 static int open_memory(Exposed *e) {
         Encoding encoding = {};
         int rc = sqlite3_open_v2(":memory:", &e->db,
@@ -110,7 +110,7 @@ static int run_once(sqlite3_stmt *stmt) {
         return sqlite3_reset(stmt);
 }
 
-/* The schema's version, and with it the lock of a reader, until the transaction ends. */
+/* Reads the schema's version, which also takes the lock of a reader until the transaction ends. */
 static int read_version(Exposed *e, int *ret) {
         int rc = sqlite3_step(e->version);
 
@@ -119,8 +119,9 @@ static int read_version(Exposed *e, int *ret) {
         return sqlite3_reset(e->version) ?: rc == SQLITE_ROW ? SQLITE_OK : SQLITE_CORRUPT;
 }
 
-/* All that is exposed. Not in one transaction, since a table cannot be dropped while another statement reads (the
- * affinities of exposed-schema.c): if another program changes the schema meanwhile, it is Busy, whatever came of it. */
+/* Reads all exposed objects. They are not read in one transaction, because a table cannot be dropped while another
+ * statement reads (see read_affinities() in exposed-schema.c). If another program changes the schema in between, the result
+ * is SQLITE_BUSY, whatever was read. */
 static int read_schema(Exposed *e, const Setup *setup) {
         const char *left_out = NULL;
         int rc = compile_own(e), rc_again;
@@ -163,7 +164,7 @@ int exposed_open(Exposed **ret, sqlite3 *file, const Setup *setup, sqlite3 **ret
 }
 
 int exposed_seal(Exposed *e) {
-        /* json_each and json_tree walk their argument, and nothing else */
+        /* json_each and json_tree read only their argument */
         static const char *kept[] = { EXPOSED_MODULE, "json_each", "json_tree", NULL };
 
         return sqlite3_drop_modules(e->db, kept);
@@ -194,8 +195,8 @@ int exposed_begin(Exposed *e) {
 }
 
 void exposed_end(Exposed *e) {
-        /* After some errors SQLite has ended it already. The progress handler of a run that has failed stops the COMMIT,
-         * too, where its thousandth step falls into it; the next is far off then. */
+        /* After some errors SQLite has ended the transaction already. The progress handler of a run that has failed would
+         * also interrupt the COMMIT if it is called in it; it is not called again in a second attempt. */
         for (int i = 0; i < 2 && !sqlite3_get_autocommit(e->tables.file); i++)
                 (void) run_once(e->commit);
 }
@@ -213,7 +214,7 @@ static bool is_one_of(const char *word, size_t size, const char *const *words) {
         return false;
 }
 
-/* To SQLite's tokenizer a byte order mark is space, anywhere; here it would look like a letter. */
+/* SQLite's tokenizer treats a byte order mark as white space anywhere; here it would look like a letter. */
 static bool has_odd_space(const char *sql, size_t sql_size) {
         return memmem(sql, sql_size, "\xef\xbb\xbf", 3);
 }
@@ -222,9 +223,9 @@ void exposed_expect(Exposed *e, const char *sql, size_t sql_size) {
         static const char *const rowids[] = { "or", "right", "full", NULL }, *const in[] = { "in", NULL };
         PlanHints *hints = &e->tables.hints;
         bool doubt = has_odd_space(sql, sql_size);
-        char last = 0; /* before the word, but space */
+        char last = 0; /* the last character before the word that is not white space */
 
-        /* more than is needed, in strings and comments: such a statement only takes longer */
+        /* words in strings and comments are found, too: such a statement only takes longer */
         *hints = (PlanHints) { .rowids = doubt, .row_in = doubt };
         for (size_t i = 0; i < sql_size;) {
                 size_t n = 0;
@@ -234,7 +235,7 @@ void exposed_expect(Exposed *e, const char *sql, size_t sql_size) {
                 hints->rowids = hints->rowids || is_one_of(sql + i, n, rowids);
                 hints->row_in = hints->row_in || ((doubt || last == ')' || last == '/') && is_one_of(sql + i, n, in));
                 i += n > 0 ? n : 1;
-                doubt = doubt || (last == '-' && sql[i - 1] == '-'); /* a comment, whose end is not looked for */
+                doubt = doubt || (last == '-' && sql[i - 1] == '-'); /* a comment begins, and its end is not looked for */
                 if (!strchr(" \t\n\f\r", sql[i - 1]))
                         last = sql[i - 1];
         }

@@ -21,7 +21,7 @@ typedef int (*FstatCall)(int fd, struct stat *ret);
 
 static FilePlace *places;
 static FileTrouble trouble;
-static int last_fd = -1; /* the last one that SQLite looked at */
+static int last_fd = -1; /* of the last fstat() by SQLite */
 static OpenCall real_open;
 static StatCall real_stat;
 static AccessCall real_access;
@@ -57,7 +57,7 @@ static int name_beside(const FilePlace *place, const char *suffix, char ret[stat
         return n < 0 || n >= NAME_MAX + SUFFIX_SIZE_MAX ? -ENAMETOOLONG : 0;
 }
 
-/* Where a name of ours leads; NULL with errno if nowhere. */
+/* Translates a name of ours to the name in the checked directory; NULL with errno if there is no such place. */
 static const FilePlace *translate(const char *name, char ret[static NAME_MAX + SUFFIX_SIZE_MAX]) {
         const char *suffix;
         const FilePlace *place = find(name, &suffix);
@@ -68,14 +68,14 @@ static const FilePlace *translate(const char *name, char ret[static NAME_MAX + S
         return NULL;
 }
 
-/* ---- in place of SQLite's system calls ---- */
+/* ---- replacements for SQLite's system calls ---- */
 
 static void note(FileTrouble what) {
         if (trouble == FILE_TROUBLE_NONE)
                 trouble = what;
 }
 
-/* -1, as open() says it. The errno is one for which SQLite does not try again with other flags. */
+/* Returns -1, like open(), with an errno for which SQLite does not try again with other flags. */
 static int refuse(int fd, FileTrouble why) {
         if (fd >= 0)
                 (void) close(fd);
@@ -84,7 +84,7 @@ static int refuse(int fd, FileTrouble why) {
         return -1;
 }
 
-/* A descriptor that is closed here is none of a regular file, so this drops no lock (I12). */
+/* A descriptor that is closed here is not one of a regular file, so this drops no lock (I12). */
 static int open_file(const char *name, int flags, int mode) {
         char file[NAME_MAX + SUFFIX_SIZE_MAX];
         const FilePlace *place;
@@ -126,8 +126,8 @@ static int access_file(const char *name, int mode) {
         return place ? faccessat(place->found.folder_fd, file, mode, 0) : -1;
 }
 
-/* SQLite tells no descriptor of a file, but looks at each that it opens for a database, by the inode of which it knows the
- * locks. */
+/* SQLite reveals no file's descriptor. But it calls fstat() for each database file that it opens, to find the locks by
+ * inode. */
 static int fstat_file(int fd, struct stat *ret) {
         last_fd = fd;
         return real_fstat(fd, ret);

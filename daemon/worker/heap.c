@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Of each block: SQLite's allocator keeps its size in 8 bytes, glibc's in 8 more, and rounds the sum up to 16. */
+/* Overhead of each block: SQLite's allocator keeps the size in 8 bytes, glibc in 8 more, and rounds the sum up to 16. */
 #define BLOCK_OVERHEAD 24
 
-/* One for the whole process, as SQLite's own allocator is. No lock: SQLITE_CONFIG_SINGLETHREAD. */
+/* One for the whole process, like SQLite's own allocator. It needs no lock because of SQLITE_CONFIG_SINGLETHREAD. */
 static struct {
         sqlite3_mem_methods below;
         uint64_t size, size_max;
@@ -21,7 +21,8 @@ static uint64_t cost_of(void *block) {
         return block ? (uint64_t) heap.below.xSize(block) + BLOCK_OVERHEAD : 0;
 }
 
-/* Whether a block of `size` bytes may come to all others. SQLite rounds up, so a few bytes past the limit may be in use. */
+/* True if a block of `size` bytes fits beside all others. SQLite rounds sizes up, so a few bytes past the limit may be
+ * used. */
 static bool has_room(int size, uint64_t others_size) {
         return others_size + (uint64_t) size + BLOCK_OVERHEAD <= heap.size_max;
 }

@@ -13,8 +13,8 @@
 #include "compile-limit.h"
 #include "report.h"
 
-/* By edges: a request that cannot be read yet must not wake us again and again. Room is asked for only while it is waited
- * for, since each answer that the client reads makes some. */
+/* Uses edge-triggered events: a request that cannot be read yet must not wake the worker again and again. EPOLLOUT is set
+ * only while the channel waits for room, because each answer that the client reads makes room. */
 static int watch_channel(JobQueue *q, Channel *c, bool for_room) {
         struct epoll_event e = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET | (for_room ? EPOLLOUT : 0), .data.ptr = &c->run };
 
@@ -26,7 +26,7 @@ static int watch_channel(JobQueue *q, Channel *c, bool for_room) {
         return 0;
 }
 
-/* It is not in the queue. */
+/* The channel must not be in the queue. */
 static void forget_channel(JobQueue *q, Channel *c) {
         if (c->watched)
                 (void) epoll_ctl(q->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
@@ -41,7 +41,7 @@ static void close_channel(JobQueue *q, Channel *c) {
         forget_channel(q, c);
 }
 
-/* Where there is no memory for its state it stays. */
+/* Gives the channel back. If there is no memory for its state, it stays. */
 static void rest_channel(JobQueue *q, Channel *c, bool waiting) {
         if (c->queued)
                 job_queue_take_out(q, &c->run);
@@ -51,14 +51,14 @@ static void rest_channel(JobQueue *q, Channel *c, bool waiting) {
                 job_queue_append(q, &c->run);
 }
 
-/* When there is something to do for it though nothing comes. */
+/* When the channel needs attention even if nothing comes. */
 static uint64_t look_again_usec(const Channel *c) {
         uint64_t quiet = channel_quiet_until(c), due = channel_report_due(c);
 
         return quiet < due ? quiet : due;
 }
 
-/* EXIT: it goes on elsewhere; where it cannot, it ends. */
+/* EXIT or GIVE_WAY: the channel moves to another worker; if it cannot, it is closed. */
 static void leave(JobQueue *q, Channel *c) {
         if (c->queued)
                 job_queue_take_out(q, &c->run);
@@ -67,7 +67,8 @@ static void leave(JobQueue *q, Channel *c) {
         forget_channel(q, c);
 }
 
-/* The supervisor writes the answers, and another worker goes on after them. The channel is not in the queue. */
+/* The supervisor writes the answers that are left, and then another worker continues. The channel must not be in the
+ * queue. */
 static void hand_over(JobQueue *q, Channel *c) {
         bool can_move;
         uint8_t *bytes;
@@ -86,11 +87,11 @@ static void hand_over(JobQueue *q, Channel *c) {
         forget_channel(q, c);
 }
 
-/* A channel after its turn. */
+/* Acts on a channel after its turn. */
 int channels_settle(JobQueue *q, Channel *c) {
         RunState state = c->run.state;
 
-        if (c->dropped && state != RUN_OVER) /* inside its step, which is over */
+        if (c->dropped && state != RUN_OVER) /* it was dropped inside its step, which is over now */
                 channel_drop(c, false);
         if (c->slow && !c->dropped) {
                 hand_over(q, c);
@@ -120,7 +121,7 @@ static Channel *find_channel(JobQueue *q, uint64_t number) {
         return NULL;
 }
 
-/* Its first turn is when epoll says that there is something to read, which it is unless it moved with its input. */
+/* The channel gets a turn at once: it came because its socket is readable, or because requests moved with it. */
 int channels_add(JobQueue *q, ReceivedMessage *m) {
         uint64_t number = m->message.channel.number;
         Channel *c;
@@ -139,7 +140,7 @@ int channels_add(JobQueue *q, ReceivedMessage *m) {
 int channels_close(JobQueue *q, const ChannelClose *m) {
         Channel *c = find_channel(q, m->number);
 
-        if (!c) /* it has just gone */
+        if (!c) /* it has just ended */
                 return 0;
         if (m->drain)
                 channel_drain(c);
@@ -155,7 +156,7 @@ int channels_close(JobQueue *q, const ChannelClose *m) {
         return 0;
 }
 
-/* ---- from epoll, and in time ---- */
+/* ---- events and times ---- */
 
 void channels_on_events(JobQueue *q, Channel *c, uint32_t events) {
         if (!channel_on_events(c, events) || &c->run == q->current)
@@ -165,7 +166,8 @@ void channels_on_events(JobQueue *q, Channel *c, uint32_t events) {
                 job_queue_append(q, &c->run);
 }
 
-/* Channels that wait while we sit in the step of another: somebody else may have time for them. */
+/* Gives channels away that wait while the worker is inside the step of another run: another worker may have time for
+ * them. */
 void channels_give_away(JobQueue *q) {
         for (Channel *c = q->channels, *next; c; c = next) {
                 next = c->next;
@@ -174,8 +176,8 @@ void channels_give_away(JobQueue *q) {
         }
 }
 
-/* Channels that were quiet for long go back, or end where half a request is all that came, or nobody reads the last
- * answer. Returns when to look again. */
+/* Gives channels back that were quiet for long. Closes those that have only a part of a request, or a last answer that is
+ * not read. Returns when to check again. */
 uint64_t channels_expire(JobQueue *q, uint64_t now) {
         uint64_t first = UINT64_MAX;
 

@@ -16,12 +16,12 @@
 #include "job-channels.h"
 #include "report.h"
 
-#define LOOK_USEC (5 * USEC_PER_MSEC) /* between two looks of the progress handler at the world outside */
-#define LEAVE_USEC (4 * USEC_PER_SEC) /* what is under way has so long; at EXIT the supervisor kills soon after */
+#define LOOK_USEC (5 * USEC_PER_MSEC) /* between two checks of the sockets by the progress handler */
+#define LEAVE_USEC (4 * USEC_PER_SEC) /* the time for work under way; after EXIT the supervisor kills soon after */
 #define PAUSE_USEC (2 * USEC_PER_MSEC) /* about what it costs to start a worker */
 #define N_EVENTS 32
 
-/* epoll's user data: a run, or one of these. */
+/* User data of the epoll: a run, or the address of one of these. */
 static const char job_event, control_event, timer_event;
 
 /* ---- the queue ---- */
@@ -55,7 +55,7 @@ static void unlink_run(JobQueue *q, Run **link) {
                 run->channel->queued = false;
 }
 
-/* The timer fires at `usec`: for what is looked at after seconds, so that no query sets it. */
+/* Sets the timer to fire at `usec`. It is for things that are due after seconds, so that no query needs to set it. */
 void job_queue_arm(JobQueue *q, uint64_t usec) {
         struct itimerspec when = {
                 .it_value = { .tv_sec = (time_t) (usec / USEC_PER_SEC), .tv_nsec = (long) (usec % USEC_PER_SEC) * 1000 },
@@ -65,7 +65,7 @@ void job_queue_arm(JobQueue *q, uint64_t usec) {
                 q->armed_usec = usec;
 }
 
-/* Waits for room in the pipe; an error of the pipe is told in any case. */
+/* Waits for room in the pipe; epoll reports errors of the pipe in any case. */
 static int watch(JobQueue *q, Run *run) {
         struct epoll_event e = { .events = EPOLLOUT | EPOLLONESHOT, .data.ptr = run };
 
@@ -75,14 +75,14 @@ static int watch(JobQueue *q, Run *run) {
         return 0;
 }
 
-/* The pipe is open in the supervisor too, so closing our descriptor would leave it in the epoll. */
+/* The pipe is also open in the supervisor, so closing our descriptor would not remove it from the epoll. */
 static void unwatch(JobQueue *q, Run *run) {
         if (run->watched)
                 (void) epoll_ctl(q->epoll_fd, EPOLL_CTL_DEL, run->received.pipe_fd, NULL);
         run->watched = false;
 }
 
-/* What a run's new state asks for; the run is not in the queue and goes back there, or is freed. */
+/* Acts on a run's new state. The run is not in the queue; it is put there again, or is freed. */
 static int settle(JobQueue *q, Run *run) {
         int r = 0;
 
@@ -108,7 +108,7 @@ static int settle(JobQueue *q, Run *run) {
 
 /* ---- messages ---- */
 
-/* The number by which the supervisor knows it. */
+/* The number by which the supervisor knows the run. */
 static uint64_t number_of(const Run *run) {
         return run->channel ? run->channel->setup.number : run->job->number;
 }
@@ -132,7 +132,7 @@ static int cancel(JobQueue *q, const Cancel *c) {
         Run **link, *run;
 
         if (q->current && number_of(q->current) == c->number) {
-                /* inside its step: the progress handler interrupts it with this error */
+                /* it is inside its step: the progress handler interrupts it with this error */
                 if (q->current->error.error == ERROR_NONE)
                         (void) sql_error_set(&q->current->error, c->error, "%s", c->message);
                 return 0;
@@ -149,7 +149,7 @@ static int cancel(JobQueue *q, const Cancel *c) {
         return settle(q, run);
 }
 
-/* A job that there is no memory for fails alone: other runs go on. */
+/* Without memory only the job itself fails; other runs continue. */
 static int refuse_job(JobQueue *q, uint64_t number) {
         return report_send(q->control_fd, &(Message) {
                 .kind = MESSAGE_ENDED,
@@ -165,7 +165,7 @@ static int refuse_job(JobQueue *q, uint64_t number) {
         });
 }
 
-/* It is ours; a run takes over what it needs of `m`. */
+/* Begins a job, which is ours now; the run takes over what it needs of `m`. */
 static int begin_job(JobQueue *q, ReceivedMessage *m) {
         uint64_t number = m->message.job.number;
         Run *run;
@@ -183,7 +183,7 @@ static int add(JobQueue *q, int fd, uint32_t events, const void *what) {
 }
 
 static int watch_jobs(JobQueue *q) {
-        /* siblings wait on the same socket: one of them is enough */
+        /* siblings wait on the same socket, and only one of them must wake up */
         return add(q, q->job_fd, EPOLLIN | EPOLLEXCLUSIVE, &job_event);
 }
 
@@ -211,7 +211,8 @@ static int leave(JobQueue *q, bool may_stay) {
         return q->retired ? 0 : unwatch_jobs(q);
 }
 
-/* What is under way lasts. The supervisor hears what it is, so as not to ask again. */
+/* The work under way takes long, so the worker stays. It reports this work, so that the supervisor does not ask again at
+ * once. */
 static int stay(JobQueue *q) {
         int r;
 
@@ -222,14 +223,14 @@ static int stay(JobQueue *q) {
         return r < 0 ? r : report_send(q->control_fd, &(Message) { .kind = MESSAGE_STAY });
 }
 
-/* When a worker that is to give way does so. */
+/* When a worker that was asked to give up its place does so. */
 static uint64_t give_way_usec(const JobQueue *q) {
         uint64_t idle = channels_idle_since(q);
 
         return idle < q->turn_usec - PAUSE_USEC ? idle + PAUSE_USEC : q->turn_usec;
 }
 
-/* A request that came with its channel just now is answered in any case, unless there is no time for it. */
+/* A request that has just come with its channel is still answered, unless `turn_usec` is 0. */
 static int begin_giving_way(JobQueue *q, uint64_t turn_usec) {
         uint64_t soon = now_usec() + PAUSE_USEC, turn = q->started_usec + turn_usec;
 
@@ -244,7 +245,7 @@ static int check_giving_way(JobQueue *q, uint64_t now) {
         return q->turn_usec != UINT64_MAX && now >= give_way_usec(q) ? leave(q, true) : 0;
 }
 
-/* Whether what is under way has had its time. */
+/* Checks if the time for work under way has passed. */
 static void check_leaving(JobQueue *q, uint64_t now) {
         if (now < q->leave_usec)
                 return;
@@ -278,7 +279,7 @@ static int handle_control(JobQueue *q, ReceivedMessage *m) {
         }
 }
 
-/* All that waits on the control socket. */
+/* Reads all messages that wait on the control socket. */
 static int read_control(JobQueue *q) {
         for (;;) {
                 ReceivedMessage m = RECEIVED_MESSAGE_INIT;
@@ -297,7 +298,7 @@ static int read_control(JobQueue *q) {
         }
 }
 
-/* One job, if nobody else of the group was faster. */
+/* Takes one job, unless another worker of the group was faster. */
 static int take_job(JobQueue *q) {
         ReceivedMessage m = RECEIVED_MESSAGE_INIT;
         int r = message_receive(q->job_fd, &m);
@@ -312,27 +313,27 @@ static int take_job(JobQueue *q) {
                 received_message_done(&m);
                 return -EBADMSG;
         }
-        /* first of all: whatever happens to us from here on, the supervisor knows whose job was lost */
+        /* first of all: whatever happens to this process now, the supervisor knows whose job was lost */
         r = report_send(q->control_fd, &(Message) { .kind = MESSAGE_TAKEN, .number = m.message.job.number });
         if (r == 0)
                 r = begin_job(q, &m);
-        received_message_done(&m); /* what a run took over is no longer in it */
+        received_message_done(&m); /* without what the run took over */
         return r;
 }
 
-/* ---- what epoll says ---- */
+/* ---- epoll ---- */
 
 typedef struct Woken {
         bool job, control, timer;
 } Woken;
 
 static void on_pipe(Run *run) {
-        /* room, or the reader left: its slice will find out which */
+        /* there is room, or the reader has left: the run's slice will find out */
         if (run->state == RUN_PARKED || run->state == RUN_DRAINING)
                 run->state = RUN_READY;
 }
 
-/* Waits for `msec` at most: how much woke us, negative for -errno. Marks what can go on; frees nothing. */
+/* Waits for at most `msec`. Returns the number of events, or -errno. Marks runs that can continue; frees nothing. */
 static int wait_events(JobQueue *q, int msec, Woken *ret) {
         struct epoll_event events[N_EVENTS];
         int n = epoll_wait(q->epoll_fd, events, N_EVENTS, msec);
@@ -359,7 +360,7 @@ static int wait_events(JobQueue *q, int msec, Woken *ret) {
 
 /* ---- time ---- */
 
-/* From inside a step, now and then. */
+/* Called from inside a step, every few milliseconds. */
 static void look_around(JobQueue *q) {
         Channel *c = q->current->channel;
         Woken woken;
@@ -418,7 +419,7 @@ static int handle_times(JobQueue *q, uint64_t now) {
         return 0;
 }
 
-/* Milliseconds for epoll_wait(): 0 if a run can go on. */
+/* Milliseconds for epoll_wait(): 0 if a run can continue. */
 static int wait_msec(const JobQueue *q) {
         uint64_t next = q->turn_usec == UINT64_MAX ? q->leave_usec : give_way_usec(q), now;
 
@@ -438,7 +439,7 @@ static int wait_msec(const JobQueue *q) {
         return next - now > 60 * USEC_PER_SEC ? 60000 : (int) ((next - now) / 1000) + 1;
 }
 
-/* Gives back what is kept for work that does not come; where nothing is left of it, memory too. */
+/* Frees what was kept for work that did not come; if nothing is left to do, returns memory to the kernel, too. */
 static void on_timer(JobQueue *q) {
         uint64_t now = now_coarse_usec(), next, channels;
         uint64_t n;
@@ -459,7 +460,7 @@ static void on_timer(JobQueue *q) {
 
 /* ---- the loop ---- */
 
-/* The first run that can go on gets a slice, and goes to the end of the queue. */
+/* Gives a slice to the first run that can continue, and puts it at the end of the queue. */
 static int run_one(JobQueue *q, uint64_t now) {
         for (Run **link = &q->first; *link; link = &(*link)->next) {
                 Run *run = *link;
@@ -482,7 +483,7 @@ static int run_one(JobQueue *q, uint64_t now) {
         return 0;
 }
 
-/* How much came within a moment; negative for -errno. */
+/* Polls for a moment. Returns the number of events, or -errno. */
 static int look_for_events(JobQueue *q, Woken *ret) {
         uint64_t until = now_usec() + LOOKING_USEC;
         int n;
@@ -495,7 +496,7 @@ static int look_for_events(JobQueue *q, Woken *ret) {
         return n;
 }
 
-/* Until there is something to do. */
+/* Waits until there is something to do. */
 static int wait_for_work(JobQueue *q, Woken *ret) {
         int msec = wait_msec(q), n = 0;
 

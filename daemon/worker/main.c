@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. sqlipc-worker: one uid's queries on one database, for the supervisor that started it with the job socket on
- * WORKER_JOB_FD and its own control socket on WORKER_CONTROL_FD. It knows no bus, no policy, no other user.
+ * Side: worker. sqlipc-worker runs the queries of one uid on one database, for the supervisor that started it with the job
+ * socket on WORKER_JOB_FD and its own control socket on WORKER_CONTROL_FD. It knows no bus, no policy, no other user.
  *
- * Exit status: 0 told to go, or the supervisor is gone; 1 it could not set itself up, or the supervisor spoke nonsense; 2
- * started by hand.
+ * Exit status: 0 the supervisor told it to end, or is gone; 1 it could not set itself up, or the supervisor sent an invalid
+ * message; 2 it was started by hand.
  */
 #include <errno.h>
 #include <poll.h>
@@ -32,7 +32,7 @@ static bool is_socket(int fd) {
         return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-/* The first message, which says what this worker is. 0: the supervisor is gone already. */
+/* Receives the first message, which sets the worker up. 0: the supervisor is gone already. */
 static int receive_setup(ReceivedMessage *ret) {
         int r;
 
@@ -70,9 +70,9 @@ int main(int argc, char **argv) {
                 (void) fprintf(stderr, "%s " SQLIPC_VERSION ": started by sqlipcd, not by hand: see sqlipcd(8)\n", argv[0]);
                 return 2;
         }
-        (void) prctl(PR_SET_DUMPABLE, 0); /* else other users' workers could open its memory: /proc is files, too */
-        (void) prctl(PR_SET_NAME, "sqlipc-worker"); /* else that of the descriptor which it was started by */
-        (void) signal(SIGPIPE, SIG_IGN); /* a reader that left is EPIPE, and no more */
+        (void) prctl(PR_SET_DUMPABLE, 0); /* otherwise other users' workers could open its memory through files in /proc */
+        (void) prctl(PR_SET_NAME, "sqlipc-worker"); /* otherwise it has the name of the descriptor by which it was started */
+        (void) signal(SIGPIPE, SIG_IGN); /* a reader that has left is only EPIPE */
         r = set_up(&setup);
         if (r <= 0) {
                 received_message_done(&setup);

@@ -39,7 +39,7 @@ void page_writer_begin_last(PageWriter *w, uint8_t *bytes, size_t size, size_t e
         w->last = size <= PIPE_BUF ? 0 : end_offset;
 }
 
-/* One write of what comes next, up to `limit`, which is the end where there is a tail. */
+/* Makes one write of the next bytes, up to `limit`. With a tail `limit` must be the end. */
 static ssize_t write_some(const PageWriter *w, size_t limit) {
         size_t start = w->size - w->tail_size;
         struct iovec parts[2];
@@ -67,7 +67,7 @@ static int write_until(PageWriter *w, size_t limit) {
         return PAGE_WRITER_DONE;
 }
 
-/* A pipe that polls writable has a free slot, and so takes PIPE_BUF bytes in one piece (pipe(7)). */
+/* A pipe that polls writable has a free slot, so it takes PIPE_BUF bytes in one piece (pipe(7)). */
 static int announce(PageWriter *w) {
         struct pollfd p = { .fd = w->fd, .events = POLLOUT };
 

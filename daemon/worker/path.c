@@ -17,12 +17,12 @@
 #define N_LINKS_MAX 40 /* as the kernel's */
 #define AS_IT_IS (O_PATH | O_NOFOLLOW | O_CLOEXEC)
 
-/* How far it has come. Errors are kept until the end. */
+/* State of the walk. */
 typedef struct Walk {
-        int fd;              /* what was reached; O_PATH, so it is not opened (I12) */
-        int folder_fd;       /* what it was reached from, by `name`; -1: not by a name */
+        int fd;              /* the file or directory that was reached; O_PATH, so it is not opened (I12) */
+        int folder_fd;       /* the directory from which it was reached, by `name`; -1: not by a name */
         char name[NAME_MAX + 1];
-        char *rest;          /* what is still to go */
+        char *rest;          /* the rest of the path */
         unsigned n_links;
 } Walk;
 
@@ -74,7 +74,7 @@ bool path_check_kind(const struct stat *st, SqlError *error) {
                              "Path= of this database names no regular file: correct it and reload");
 }
 
-/* The kernel's word on itself: what is read there changes, or does something. */
+/* Refuses file systems that the kernel generates: their contents change, or have effects when they are read. */
 static bool check_file_system(int fd, SqlError *error) {
         static const long kernels[] = { PROC_SUPER_MAGIC, SYSFS_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC, SECURITYFS_MAGIC,
                                         CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC };
@@ -95,7 +95,7 @@ static bool is_trusted(uid_t uid) {
         return uid == 0 || uid == geteuid();
 }
 
-/* The sentence names no directory: clients read it, and Path= is not theirs to know. */
+/* The error's sentence names no directory, because clients read it, and must not learn Path=. */
 static bool check_link(const Walk *w, const struct stat *link, SqlError *error) {
         struct stat folder;
 
@@ -125,7 +125,7 @@ static int open_root(Walk *w) {
         return 0;
 }
 
-/* The target goes before what is still to go. */
+/* Puts the target of a link before the rest of the path. */
 static int follow(Walk *w, int link_fd) {
         char target[PATH_MAX], *rest;
         ssize_t size = readlinkat(link_fd, "", target, sizeof target - 1);
@@ -144,7 +144,7 @@ static int follow(Walk *w, int link_fd) {
 
 /* ---- the walk ---- */
 
-/* Takes `fd`, which `name` leads to. */
+/* Takes `fd`, to which `name` leads. */
 static void reach(Walk *w, int fd, const char *name) {
         close_fd(&w->folder_fd);
         w->folder_fd = w->fd;
@@ -154,7 +154,7 @@ static void reach(Walk *w, int fd, const char *name) {
 
 static bool step(Walk *w, const char *name, SqlError *error) {
         struct stat st;
-        /* as a directory first: an automounted file system is mounted only then */
+        /* tried as a directory first, because only that mounts an automounted file system */
         int r, fd = openat(w->fd, name, AS_IT_IS | O_DIRECTORY);
 
         if (fd < 0 && errno == ENOTDIR)

@@ -15,9 +15,9 @@
 
 #define N_IDLE_MAX 4
 #define IDLE_USEC (5 * USEC_PER_SEC)
-#define IDENTIFY_USEC (5 * USEC_PER_MSEC) /* between two looks at the file, where queries follow each other on a channel */
+#define IDENTIFY_USEC (5 * USEC_PER_MSEC) /* between two checks of the file, for a channel in constant use */
 
-/* SQL longer than this is compiled each time: a cache of it would be the larger part of a worker. */
+/* Longer SQL is compiled each time: a cache of it would take most of a worker's memory. */
 #define CACHED_SQL_SIZE_MAX ((size_t) 16384)
 
 static CachedStatement *find_cached(Connection *c, const char *sql, size_t sql_size) {
@@ -64,7 +64,7 @@ static Connection *unlink_idle(Pool *pool, Connection **link) {
         return c;
 }
 
-/* Idle connections to a file that is no longer the one at the path would read what nobody writes any more. */
+/* Closes idle connections to a file that is no longer at the path: they would read data that no program updates any more. */
 static void drop_stale(Pool *pool, const FileIdentity *now) {
         for (Connection **link = &pool->idle; *link;) {
                 const FileIdentity *its = &(*link)->database.identity;
@@ -76,7 +76,7 @@ static void drop_stale(Pool *pool, const FileIdentity *now) {
         }
 }
 
-/* An idle connection, best one that has `sql` compiled. NULL: there is none. */
+/* Takes an idle connection, preferably one that has `sql` compiled. NULL: there is none. */
 static Connection *take_idle(Pool *pool, const char *sql, size_t sql_size, const StatementHint *hint) {
         Connection **best = &pool->idle;
 
@@ -118,7 +118,7 @@ static bool look_at_file(Pool *pool, const StatementHint *hint, SqlError *error)
 bool pool_take(Pool *pool, const char *sql, size_t sql_size, const StatementHint *hint, Connection **ret, SqlError *error) {
         if (!look_at_file(pool, hint, error))
                 return false;
-        /* at most one more than there are: a fresh one that is stale at once meets a schema that keeps changing */
+        /* tries each idle connection, and then a new one; if that is stale at once, too, the schema keeps changing */
         for (unsigned n = 0; n <= N_IDLE_MAX + 1; n++) {
                 Connection *c = take_idle(pool, sql, sql_size, hint) ?: open_fresh(pool, error);
                 DatabaseBegin begun;
@@ -147,7 +147,7 @@ void pool_give(Pool *pool, Connection *c) {
                 (void) connection_free(c);
                 return;
         }
-        /* I4: what is idle pins nothing, neither here nor behind the exposed tables */
+        /* I4: an idle connection pins nothing, neither itself nor through exposed tables */
         assert(sqlite3_txn_state(c->database.file, NULL) == SQLITE_TXN_NONE);
         c->idle_usec = now_coarse_usec();
         c->next = pool->idle;
@@ -182,9 +182,10 @@ void connection_refresh(Connection *c) {
                 forget_cached(&c->cached[i]);
 }
 
-/* In what follows the size given to SQLite includes the NUL behind the SQL: then it compiles in place, without a copy. */
+/* In the following, the size that SQLite is given includes the NUL after the SQL: then it compiles in place, without a
+ * copy. */
 
-/* Whether anything but white space, comments and semicolons follows: what SQLite finds a statement in, or stumbles over. */
+/* True if anything except white space, comments and semicolons follows: SQLite finds a statement or an error in it. */
 static bool has_more(sqlite3 *db, const char *sql, const char *end) {
         while (sql < end) {
                 sqlite3_stmt *stmt = NULL;
@@ -221,8 +222,8 @@ static bool check_compiled(Connection *c, sqlite3_stmt *stmt, const char *tail, 
         return true;
 }
 
-/* A program of too many steps is an SQLITE_NOMEM like any other. But memory that ran out was in use before: the last request
- * was for twice of what the largest block had, at most. */
+/* SQLite returns SQLITE_NOMEM for a program of too many steps as well. But if memory really ran out, much of it was in use:
+ * the last allocation asked for at most twice the size of the largest block. */
 static bool too_many_steps(const Setup *setup, const SqlError *error) {
         return error->error == ERROR_OUT_OF_MEMORY && (uint64_t) sqlite3_memory_highwater(0) < setup->heap_size_max / 4;
 }
@@ -233,7 +234,7 @@ static bool compile(Connection *c, const Setup *setup, const char *sql, size_t s
         sqlite3_stmt *stmt = NULL;
 
         (void) sqlite3_memory_highwater(1);
-        while (!stmt && tail < end) { /* SQLite gives no statement for a lone ";" or comment: go on behind it */
+        while (!stmt && tail < end) { /* SQLite gives no statement for a lone ";" or comment: continue after it */
                 int rc;
 
                 start = tail;
@@ -258,7 +259,8 @@ static bool compile(Connection *c, const Setup *setup, const char *sql, size_t s
         return true;
 }
 
-/* The statement that was used longest ago makes room. NULL: too long to be kept, or no memory for a copy. */
+/* Caches a statement in place of the one that was unused for the longest time. NULL: it is too long to be kept, or there is
+ * no memory for a copy. */
 static CachedStatement *cache(Connection *c, const char *sql, size_t sql_size, sqlite3_stmt *stmt) {
         static uint64_t id;
         CachedStatement *slot = &c->cached[0];
@@ -305,8 +307,8 @@ bool connection_compile(Connection *c, const Setup *setup, const char *sql, size
                 return sql_error_set(error, ERROR_SQL, "there is a NUL in this SQL");
         if (!pool_check_sql_size(setup, sql_size, error))
                 return false;
-        connection_refresh(c); /* reads the schema, where another program changed it, by SQLite's own limits */
-        database_let_go(&c->database); /* compiling may take seconds, in which nobody is to be kept from writing */
+        connection_refresh(c); /* if another program has changed the schema, this reads it under SQLite's own limits */
+        database_let_go(&c->database); /* a compile may take seconds, and must not keep writers out meanwhile */
         access_narrow(c->database.db, setup);
         compile_limit_begin();
         ok = compile(c, setup, sql, sql_size, ret, error);
@@ -346,7 +348,7 @@ void connection_keep(Connection *c, sqlite3_stmt *stmt) {
                 (void) sqlite3_finalize(stmt);
                 return;
         }
-        (void) sqlite3_reset(stmt); /* repeats the error of the last step, which was dealt with */
+        (void) sqlite3_reset(stmt); /* returns the error of the last step again, which has been handled */
         (void) sqlite3_clear_bindings(stmt);
         cached->used = ++use;
 }

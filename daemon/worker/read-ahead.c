@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See read-ahead.h. The file stays the real VFS's own; only its table of methods is exchanged for a copy in
- * which a few are ours.
+ * Side: worker. See read-ahead.h. The file remains the real VFS's own; only its table of methods is replaced by a copy in
+ * which a few methods are ours.
  */
 #include "read-ahead.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#define AMOUNT_MIN 512 /* SQLite's smallest page: what is less is a look at the header, which must be fresh */
-#define GAP_MAX 65536  /* a series may leave out so much: pages of other tables and indexes */
+#define AMOUNT_MIN 512 /* SQLite's smallest page; a smaller read is of the header, and must be fresh */
+#define GAP_MAX 65536  /* a sequence may skip this much: pages of other tables and indexes */
 
 static int state_offset;
 
 static struct {
-        const ReadAhead *owner; /* NULL: nothing is in it */
+        const ReadAhead *owner; /* NULL: the buffer is empty */
         sqlite3_int64 start, end;
         char bytes[READ_AHEAD_SIZE_MAX];
 } buffer;
@@ -33,8 +33,8 @@ static bool holds(const ReadAhead *state, sqlite3_int64 start, sqlite3_int64 end
         return buffer.owner == state && start >= buffer.start && end <= buffer.end;
 }
 
-/* Reads the next piece of a series, which begins with what is asked for. False: there is not so much, or it cannot be read;
- * nobody has to know, as what was asked for is read alone then. */
+/* Reads the next piece of a sequence, beginning with the requested bytes. False: the file ends before, or cannot be read.
+ * This is no error, because then only the requested bytes are read. */
 static bool read_piece(sqlite3_file *file, ReadAhead *state, int amount, sqlite3_int64 offset) {
         int size = state->piece < READ_AHEAD_SIZE_MAX / 2 ? 2 * state->piece : READ_AHEAD_SIZE_MAX;
 
@@ -50,9 +50,9 @@ static bool read_piece(sqlite3_file *file, ReadAhead *state, int amount, sqlite3
         return true;
 }
 
-/* By the file's header. 0: it has none of SQLite's, which says so better than we could. */
+/* Returns the page size from the file's header. 0: the header is not SQLite's, and SQLite will report that better. */
 static int page_size(const unsigned char *first_page) {
-        static const char magic[] = "SQLite format 3"; /* and a zero */
+        static const char magic[] = "SQLite format 3"; /* with its NUL */
         int size = first_page[16] << 8 | first_page[17];
 
         if (memcmp(first_page, magic, sizeof magic) != 0)
@@ -60,9 +60,9 @@ static int page_size(const unsigned char *first_page) {
         return size == 1 ? 65536 : size;
 }
 
-/* A page that the file has not whole is an error. SQLite would take zeros for what is missing, even in rows: it asks for
- * the file's size when a transaction begins, and trusts that nobody truncates it before the end. Only its first look at
- * the first page is by a guess of how long pages are. */
+/* A page that is not completely in the file is an error. SQLite would take zeros for the missing part, even in rows: it
+ * asks for the file's size when a transaction begins, and trusts that the file is not truncated before it ends. But SQLite
+ * first reads the first page before it knows the page size, so that read may go past the end of the file. */
 static int read_page(sqlite3_file *file, const ReadAhead *state, void *bytes, int amount, sqlite3_int64 offset) {
         int rc = state->real->xRead(file, bytes, amount, offset);
 

@@ -26,7 +26,7 @@ static void set_held(ReaderLock *lock, bool held) {
         lock->held = held;
 }
 
-/* The kernel is asked for a lock like that of a reader, with which that of a writer alone is in conflict. */
+/* Asks the kernel about a lock like that of a reader, which conflicts only with a writer's. */
 bool reader_lock_writer_waits(const ReaderLock *lock) {
         struct flock pending = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = PENDING_BYTE, .l_len = 1 };
 
@@ -53,7 +53,7 @@ static int give_back(sqlite3_file *file, int level) {
         return lock->below->xUnlock(file, level);
 }
 
-/* The database is in WAL mode: SHARED is kept as long as the connection, and is in no writer's way. */
+/* The database is in WAL mode: SHARED is held as long as the connection, and keeps no writer out. */
 static int lock_log(sqlite3_file *file, int first, int n, int flags) {
         ReaderLock *lock = state_of(file);
 

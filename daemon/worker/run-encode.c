@@ -16,8 +16,8 @@ int run_encode_row(Run *run) {
         if (!page_encoder_begin_row(e, run->n_columns))
                 return 0;
         for (int i = 0; i < n; i++) {
-                /* One look-up a column: sqlite3_column_type/text/bytes would each make it again. The value is "unprotected",
-                 * which only matters where threads share the connection (sqlite3.h at sqlite3_value). */
+                /* One lookup for each column: sqlite3_column_type/text/bytes would each repeat it. The value is
+                 * "unprotected", which only matters if threads share the connection (see sqlite3_value in sqlite3.h). */
                 sqlite3_value *v = sqlite3_column_value(run->stmt, i);
                 const void *bytes;
                 uint8_t *at;
@@ -39,7 +39,7 @@ int run_encode_row(Run *run) {
                         page_encoder_add_text(e, bytes, (size_t) sqlite3_value_bytes(v));
                         break;
                 case SQLITE_BLOB:
-                        /* bytes before blob: zeroblob() need not be made if it does not fit anyway */
+                        /* the size before the blob: zeroblob() need not be expanded if it does not fit anyway */
                         size = (size_t) sqlite3_value_bytes(v);
                         at = page_encoder_add(e, VALUE_BLOB, size);
                         if (!at || size == 0)
@@ -63,8 +63,8 @@ int run_encode_row(Run *run) {
         return page_encoder_end_row(e);
 }
 
-/* Type of value `i`, and how many bytes it takes in a row: without making those of a zeroblob(), which may be over the
- * limit. -ENOMEM: TEXT that could not be converted to UTF-8. */
+/* Tells the type of value `i`, and its size in a row. It does not expand a zeroblob(), which may be over the limit.
+ * -ENOMEM: TEXT that could not be converted to UTF-8. */
 static int measure_value(Run *run, unsigned i, ValueType *ret_type, uint64_t *ret_size) {
         sqlite3_value *v = sqlite3_column_value(run->stmt, (int) i);
 
@@ -78,7 +78,7 @@ static int measure_value(Run *run, unsigned i, ValueType *ret_type, uint64_t *re
         case VALUE_TEXT:
                 if (!sqlite3_value_text(v))
                         return -ENOMEM;
-                *ret_size = (uint64_t) sqlite3_value_bytes(v) + 1; /* SQLite puts a NUL behind it */
+                *ret_size = (uint64_t) sqlite3_value_bytes(v) + 1; /* SQLite puts a NUL after it */
                 break;
         case VALUE_BLOB:
                 *ret_size = (uint64_t) sqlite3_value_bytes(v);
@@ -89,7 +89,7 @@ static int measure_value(Run *run, unsigned i, ValueType *ret_type, uint64_t *re
         return 0;
 }
 
-/* The bytes of value `i`, which has some; numbers come out of `number`. NULL: no memory. */
+/* Returns the bytes of value `i`, which must have some; numbers are stored in `number`. NULL: no memory. */
 static const void *value_bytes(Run *run, unsigned i, uint8_t number[static 8]) {
         sqlite3_value *v = sqlite3_column_value(run->stmt, (int) i);
 
@@ -140,7 +140,7 @@ int run_begin_big_row(Run *run, uint64_t *ret_size) {
                         return -ENOMEM;
                 data += size;
                 run->payload[i] = (uint8_t) type;
-                /* what overflows here is over every limit, and refused below */
+                /* if this overflows, the row is over every limit, and is refused below */
                 store_le32(run->payload + run->n_columns + 4 * (size_t) i, (uint32_t) data);
         }
         *ret_size = head + data;
@@ -162,8 +162,8 @@ static void end_payload(Run *run) {
         run->n_rows++;
 }
 
-/* Appends from the data of the big row, value by value, until the part is full or the row is out. 1: the part is closed
- * already, since its last bytes go out from where SQLite has them; -ENOMEM. */
+/* Appends data of the big row, value by value, until the part is full or the row is complete. 1: the part is already
+ * closed, because its last bytes are sent from SQLite's memory; -ENOMEM. */
 static int append_data(Run *run) {
         while (run->payload_done < run->big_size && page_encoder_part_room(&run->encoder) > 0) {
                 const uint8_t *ends = run->payload + run->n_columns;
@@ -199,7 +199,7 @@ int run_encode_payload(Run *run) {
         if (run->payload_done >= run->payload_size && run->big_row)
                 r = append_data(run);
         if (r < 0)
-                return r; /* the part under way is void: an empty one would be no frame */
+                return r; /* the part under way is dropped: an empty part would not be a frame */
         if (r == 0)
                 page_encoder_end_part(e, run->payload_done < total);
         if (run->payload_done < total)

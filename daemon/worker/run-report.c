@@ -11,7 +11,7 @@
 #include "describe.h"
 #include "report.h"
 
-#define PROGRESS_USEC (500 * USEC_PER_MSEC)   /* between two reports of it */
+#define PROGRESS_USEC (500 * USEC_PER_MSEC)   /* between two reports of progress */
 
 static void report(Run *run, const Message *m) {
         int r = report_send(run->context->control_fd, m);
@@ -24,7 +24,7 @@ static void report_number(Run *run, MessageKind kind) {
         report(run, &(Message) { .kind = kind, .number = run->job->number });
 }
 
-/* It is news, so it is due. */
+/* Reports a change of the channel's state at once, without the pause between two reports. */
 static void report_channel_now(Channel *c) {
         c->progress_usec = 0;
         channel_report_progress(c, now_coarse_usec());
@@ -63,7 +63,7 @@ void run_report_unread(Run *run, Bytes unread) {
 
 void run_report_end(Run *run, bool drained) {
         if (run->ended_said) {
-                /* once: the reader may leave between what was said and the last byte */
+                /* only once: the reader may leave between the report and the last byte */
                 if (drained && !run->drained_said && !run->channel)
                         run_report_unread(run, (Bytes) {});
                 run->drained_said = run->drained_said || drained;
@@ -73,7 +73,7 @@ void run_report_end(Run *run, bool drained) {
         run->drained_said = drained;
         if (run->channel) {
                 channel_count_run(run->channel);
-                if (run->parked_said || !drained) { /* nothing is pinned any more, whether its end can be written or not */
+                if (run->parked_said || !drained) { /* nothing is pinned now, even if the end cannot be written yet */
                         run->parked_said = false;
                         report_channel_now(run->channel);
                 }
@@ -93,7 +93,7 @@ void run_report_end(Run *run, bool drained) {
 }
 
 void run_report_filling(Run *run) {
-        if (!run->channel) /* a socket is as large as it was made */
+        if (!run->channel) /* the size of a socket is fixed */
                 report_number(run, MESSAGE_FILLING);
 }
 

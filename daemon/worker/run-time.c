@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. What time does to a run that waits (run.h): one that is parked gives memory back, and ends; one that met a
- * lock tries again; a deadline ends both; one that drains goes to the supervisor.
+ * Side: worker. The effects of time on a run that waits (run.h): a parked run frees memory, and ends after a while; a run
+ * that met a lock tries again; a deadline ends both; a run that drains goes to the supervisor.
  */
 #include <malloc.h>
 #include <sqlite3.h>
@@ -12,11 +12,12 @@
 #include "run-report.h"
 #include "run.h"
 
-#define SETTLE_USEC (20 * USEC_PER_MSEC) /* parked so long: the reader is slow, not just behind */
-#define ASK_USEC (50 * USEC_PER_MSEC)    /* between two questions for writers that wait */
+#define SETTLE_USEC (20 * USEC_PER_MSEC) /* parked for so long: the reader is slow, and not just a little late */
+#define ASK_USEC (50 * USEC_PER_MSEC)    /* between two checks for waiting writers */
 #define KERNEL_PAGE ((uintptr_t) 4096)
 
-/* Gives the kernel back what of the page was sent, SQLite's cache, and what a sorter freed when its rows went to a file. */
+/* Returns memory to the kernel: the part of the page that was sent, SQLite's cache, and memory that a sorter freed when its
+ * rows went to a file. */
 static void trim(Run *run) {
         uintptr_t start = (uintptr_t) run->page, end = (start + run->writer.sent) & ~(KERNEL_PAGE - 1);
 
@@ -36,7 +37,7 @@ static uint64_t park_usec(const Run *run) {
         return rollback ? setup->park_rollback_usec : setup->park_usec;
 }
 
-/* Parked for a while now: gives back what memory it can, tells the supervisor. */
+/* Called once the run has been parked for a while: frees memory, and tells the supervisor. */
 static void settle(Run *run) {
         if (run->parked_said)
                 return;
@@ -50,7 +51,7 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
 }
 
 void run_set_busy(Run *run, int code) {
-        if (code == SQLITE_PROTOCOL) /* what cannot be made out for so long was left so by a writer that died */
+        if (code == SQLITE_PROTOCOL) /* a log that cannot be read for so long was left so by a writer that died */
                 (void) sql_error_set(&run->error, ERROR_NEEDS_OWNER,
                                      "the \"-wal\" and \"-shm\" files of this WAL database are in a state that only a "
                                      "writer can repair. Open the database once with a program that may write to it.");
@@ -60,7 +61,7 @@ void run_set_busy(Run *run, int code) {
         run->error.extended_code = code == SQLITE_PROTOCOL ? SQLITE_PROTOCOL : SQLITE_BUSY;
 }
 
-/* A writer that has given up and another one that came since look alike. Both wait for this run. */
+/* A writer that has given up and another one that has come since look the same. Both wait for this run. */
 bool run_is_in_writers_way(Run *run, uint64_t now) {
         const uint64_t patience_usec = run->context->setup->park_rollback_usec;
         uint64_t pause_usec = patience_usec < ASK_USEC ? patience_usec : ASK_USEC;
@@ -102,13 +103,13 @@ uint64_t run_next_usec(const Run *run) {
         return UINT64_MAX;
 }
 
-/* Its reader is slow: the supervisor writes the rest, so that a run that only drains keeps no worker. */
+/* The reader is slow, so the supervisor writes the rest: a run that only drains must not keep a worker. */
 static void hand_over(Run *run) {
         uint8_t *bytes;
         size_t size;
 
         if (run_take_unread(run, &bytes, &size) < 0) {
-                run->drain_until_usec = 0; /* no memory now */
+                run->drain_until_usec = 0; /* there is no memory now: try again later */
                 (void) run_drain(run);
                 return;
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See run.h for the states. From top to bottom: birth and death, the end, the start, the slice, and what comes
- * from outside (progress, cancel; time: run-time.c). What goes into a page: run-encode.h; what the supervisor hears:
- * run-report.h.
+ * Side: worker. See run.h for the states. From top to bottom: creation and destruction, the end, the start, the slice, and
+ * events from outside (progress, cancel; for time see run-time.c). Encoding into the page is in run-encode.h, reports to the
+ * supervisor are in run-report.h.
  */
 #include "run.h"
 
@@ -20,14 +20,14 @@
 #include "run-report.h"
 #include "sqlipc-channel.h"
 
-#define ROW_WAITS_USEC (2 * USEC_PER_MSEC)    /* a row waits no longer for its page to fill */
-#define FIRST_PAGE_SIZE ((size_t) 16 * 1024)  /* goes out so early: the reader has rows while the next page fills */
-#define RETRY_FIRST_USEC (2 * USEC_PER_MSEC)  /* SQLITE_BUSY: doubles up to the next */
+#define ROW_WAITS_USEC (2 * USEC_PER_MSEC)    /* a row waits at most so long for its page to fill */
+#define FIRST_PAGE_SIZE ((size_t) 16 * 1024)  /* sent at this size: the reader has rows while the next page fills */
+#define RETRY_FIRST_USEC (2 * USEC_PER_MSEC)  /* after SQLITE_BUSY; doubles up to RETRY_MAX_USEC */
 #define RETRY_MAX_USEC (50 * USEC_PER_MSEC)
 #define N_FULL_BEFORE_FILLING 2
-#define LACK_USEC (10 * USEC_PER_MSEC) /* until the kernel may have memory for a pipe again */
+#define LACK_USEC (10 * USEC_PER_MSEC) /* until the next attempt if the kernel has no memory for a pipe */
 
-/* ---- birth and death ---- */
+/* ---- creation and destruction ---- */
 
 static int page_new(RunContext *context, size_t size, uint8_t **ret) {
         void *page;
@@ -37,7 +37,7 @@ static int page_new(RunContext *context, size_t size, uint8_t **ret) {
                 context->spare_page = NULL;
                 return 0;
         }
-        /* by mmap: memory comes page by page as it fills, and goes back the same way */
+        /* by mmap: the kernel provides memory as the page fills, and gets it back piece by piece */
         page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (page == MAP_FAILED)
                 return -ENOMEM;
@@ -92,7 +92,7 @@ int run_new(RunContext *context, ReceivedMessage *received, Run **ret) {
         return 0;
 }
 
-/* SQLite is done with: the statement goes to the cache, the connection to the pool, the transaction ends. */
+/* Releases SQLite: the statement goes to the cache, the connection to the pool, and the transaction ends. */
 static void give_back(Run *run) {
         if (!run->connection)
                 return;
@@ -152,7 +152,7 @@ void run_done_channel(Run *run) {
         sql_error_done(&run->error);
 }
 
-/* Where the next byte of the page goes in what the writer writes. */
+/* The position of the page's next byte in the stream that the writer writes. */
 static uint64_t position(const Run *run) {
         return run->writer.total + (run->writer.bytes ? run->writer.size - run->writer.sent : run->encoder.fill);
 }
@@ -204,8 +204,8 @@ static void take_counters(Run *run) {
         run->counters.autoindexes = (uint64_t) sqlite3_stmt_status(run->stmt, SQLITE_STMTSTATUS_AUTOINDEX, 1);
 }
 
-/* The END or ERROR frame goes into the page, which is then what is left to write; that of a channel is written when it has
- * no more requests. False: no room, write first. */
+/* Puts the END or ERROR frame into the page and starts to write it. A channel writes it later, when it has no more
+ * requests. False: there was no room; the page must be written first. */
 static bool encode_end(Run *run) {
         size_t offset = page_encoder_finish(&run->encoder), size;
         int fits = 1;
@@ -229,7 +229,7 @@ static bool encode_end(Run *run) {
         return fits;
 }
 
-/* The reader is gone: nobody is there to be told anything, but the supervisor. */
+/* The reader is gone, so only the supervisor is told. */
 static RunState close_down(Run *run) {
         (void) sql_error_set(&run->error, ERROR_PIPE_CLOSED, "the reader closed the pipe");
         release(run);
@@ -237,12 +237,12 @@ static RunState close_down(Run *run) {
         return run->state = RUN_OVER;
 }
 
-/* A pipe for which the kernel has no memory is full for now: its reader must not wait for what nobody writes. It polls
- * writable all the same, so time says when to try again. */
+/* Writes the page. If the kernel has no memory for the pipe, the pipe counts as full for now, so that its reader gets the
+ * rest later. Such a pipe polls writable all the same, so a timer starts the next attempt. */
 static int write_page(Run *run) {
         int r = page_writer_flush(&run->writer);
 
-        if (r != -ENOMEM || run->channel) { /* a socket has a queue of its own size, and no lack that lasts */
+        if (r != -ENOMEM || run->channel) { /* a socket has a queue of fixed size, and lacks memory only for a moment */
                 run->lacking_usec = run->again_usec = 0;
                 return r == -ENOMEM ? PAGE_WRITER_FULL : r;
         }
@@ -255,17 +255,17 @@ static int write_page(Run *run) {
 RunState run_drain(Run *run) {
         uint64_t now = now_usec(), drain_usec = run->context->setup->drain_usec;
 
-        if (!run->channel && run->drained_said) /* once: the last piece only waits for the kernel's memory */
+        if (!run->channel && run->drained_said) /* DRAINED was sent; the last piece only waits for the kernel's memory */
                 run->drain_until_usec = UINT64_MAX;
         else if (run->drain_until_usec == 0)
                 run->drain_until_usec = drain_usec < UINT64_MAX - now ? now + drain_usec : UINT64_MAX;
         return run->state = RUN_DRAINING;
 }
 
-/* The end in a page of its own: the bytes before it are elsewhere, and count as written. */
+/* Puts the end into a page of its own. The bytes before it were copied elsewhere, and count as written. */
 static size_t encode_end_alone(Run *run) {
         page_encoder_clear(&run->encoder);
-        (void) encode_end(run); /* fits an empty page */
+        (void) encode_end(run); /* it fits an empty page */
         return page_encoder_finish(&run->encoder);
 }
 
@@ -293,7 +293,7 @@ int run_take_unread(Run *run, uint8_t **ret, size_t *ret_size) {
         return 0;
 }
 
-/* Writes what is left, then the end. SQLite is reset already. */
+/* Writes the rest, then the end. SQLite is reset already. */
 static RunState finish(Run *run) {
         for (;;) {
                 int r;
@@ -318,7 +318,8 @@ static RunState finish(Run *run) {
         }
 }
 
-/* It ends, with run->error or without. Before STARTED the error is the method's reply and nothing goes down the pipe. */
+/* Ends the run, with run->error or without. Before STARTED the error becomes the method's reply, and nothing is written to
+ * the pipe. */
 static RunState run_end(Run *run) {
         take_counters(run);
         release(run);
@@ -330,17 +331,17 @@ static RunState run_end(Run *run) {
         return finish(run);
 }
 
-/* SQLite's failure ends it. What the progress handler said is the reason, whatever came of the interrupt on its way out:
- * a virtual table may make another error of it. */
+/* Ends the run with SQLite's failure. If the progress handler has set an error, that is the reason, whatever SQLite made of
+ * the interrupt: a virtual table may turn it into another error. */
 static RunState fail(Run *run, int rc) {
         if (run->error.error == ERROR_NONE)
                 (void) database_fail(&run->connection->database, run->context->setup, rc, 0, &run->error);
         if (run->error.error == ERROR_LIMITS_EXCEEDED && (rc & 0xff) == SQLITE_TOOBIG)
-                run->error.error = ERROR_ROW_TOO_LARGE; /* one value is, already */
+                run->error.error = ERROR_ROW_TOO_LARGE; /* already one value is too large */
         return run_end(run);
 }
 
-/* Called with a page that is still to be sent: what it holds goes nowhere if it is too much. */
+/* Called with a page that is not sent yet: if the result is too large, the page is dropped. */
 static bool over_result_size(Run *run) {
         (void) page_encoder_finish(&run->encoder);
         return run_bytes(run) > run->job->result_size_max;
@@ -349,7 +350,7 @@ static bool over_result_size(Run *run) {
 static RunState result_too_large(Run *run) {
         uint64_t sent = run->writer.total;
 
-        /* answers to earlier requests of a channel stay */
+        /* keeps the answers to earlier requests of a channel */
         page_encoder_cut(&run->encoder, run->start_bytes > sent ? (size_t) (run->start_bytes - sent) : 0);
         (void) sql_error_set(&run->error, ERROR_LIMITS_EXCEEDED,
                              "the result is over ResultSizeMax= (%llu bytes): ask for less at a time",
@@ -357,7 +358,7 @@ static RunState result_too_large(Run *run) {
         return run_end(run);
 }
 
-/* The rows before it are on their way, or still in the page: they go out before the ERROR. */
+/* Earlier rows are already sent, or still in the page: they go out before the ERROR. */
 static RunState too_many_rows(Run *run) {
         (void) sql_error_set(&run->error, ERROR_LIMITS_EXCEEDED,
                              "the result has more than the %llu rows of ResultRowsMax=: ask for less at a time",
@@ -383,7 +384,7 @@ static bool reader_is_gone(const Run *run) {
         return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP));
 }
 
-/* `code`: SQLite's, of what was in the way. */
+/* `code` is SQLite's result for the obstacle. */
 static RunState retry(Run *run, int code) {
         uint64_t now = now_usec(), until = run->taken_usec + run->context->setup->busy_usec;
 
@@ -401,11 +402,11 @@ static RunState retry(Run *run, int code) {
         if (run->stmt)
                 (void) sqlite3_reset(run->stmt);
         if (run->connection)
-                database_let_go(&run->connection->database); /* who waits for a lock keeps none */
+                database_let_go(&run->connection->database); /* a run that waits for a lock must hold none */
         return run->state = RUN_RETRY;
 }
 
-/* A statement of a channel was compiled: its description is the answer, and is all there is to send. */
+/* A statement of a channel was compiled: its description is the whole answer. */
 static bool begin_prepared(Run *run) {
         if (!describe_prepared(run->stmt, &run->payload, &run->payload_size, &run->error))
                 return false;
@@ -414,7 +415,8 @@ static bool begin_prepared(Run *run) {
         return run->started = run->rows_ended = true;
 }
 
-/* Connection, statement, parameters. False with run->error, which may be Busy: then try again. */
+/* Gets a connection and a statement, and binds the parameters. False with run->error; if that is Busy, the caller must try
+ * again. */
 static bool start(Run *run) {
         if (!run->connection) {
                 run->connection = run->kept;
@@ -454,7 +456,7 @@ static RunState park(Run *run) {
         return run->state = RUN_PARKED;
 }
 
-/* Writes the page. READY: it is out; PARKED; OVER. */
+/* Writes the page. READY: it is written; PARKED; OVER. */
 static RunState flush(Run *run) {
         int r;
 
@@ -474,8 +476,8 @@ static RunState flush(Run *run) {
         return run->state = RUN_READY;
 }
 
-/* All of COLUMNS into the page, without a copy, where it is in the cache and the page has room. Not behind what the progress
- * handler began to send: that must be out first. */
+/* Puts the whole COLUMNS frame into the page without a copy, if it is in the cache and the page has room. But not if the
+ * progress handler has begun to send the page: that must be finished first. */
 static bool encode_cached_columns(Run *run) {
         PageEncoder *e = &run->encoder;
         const uint8_t *payload;
@@ -490,10 +492,10 @@ static bool encode_cached_columns(Run *run) {
         return true;
 }
 
-/* The count of columns may have changed between compiling and the first step: another program changed the schema. */
+/* The number of columns may have changed between the compile and the first step, if another program changed the schema. */
 static bool begin_columns(Run *run) {
         if (page_encoder_is_empty(&run->encoder))
-                run->first_row_usec = now_coarse_usec(); /* until there is one */
+                run->first_row_usec = now_coarse_usec(); /* valid until there is a row */
         if (!encode_cached_columns(run)) {
                 if (run->error.error != ERROR_NONE || !describe_columns(run->stmt, run->job->page_size, &run->payload,
                                                                          &run->payload_size, &run->error))
@@ -504,17 +506,17 @@ static bool begin_columns(Run *run) {
         return true;
 }
 
-/* Another program is in the way for a moment: a lock, a log that is being recovered, a schema that changes again and
- * again. */
+/* True if another program is in the way for a moment: a lock, a log that is being recovered, a schema that keeps
+ * changing. */
 static bool is_transient(int rc) {
         return (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_PROTOCOL || (rc & 0xff) == SQLITE_SCHEMA;
 }
 
-/* One step; says what it brought in the run's flags. READY: go on. */
+/* Makes one step, and stores its result in the run's flags. READY: continue. */
 static RunState step(Run *run) {
         int rc = sqlite3_step(run->stmt);
 
-        if (rc != SQLITE_ROW && rc != SQLITE_DONE) { /* and the connection says why, until something else is done with it */
+        if (rc != SQLITE_ROW && rc != SQLITE_DONE) { /* the connection has the reason until it is used again */
                 if (is_transient(rc) && run->n_columns == 0 && run->error.error == ERROR_NONE)
                         return retry(run, rc);
                 return fail(run, rc);
@@ -541,7 +543,7 @@ static void row_is_in(Run *run) {
         run->n_rows++;
 }
 
-/* The waiting row into the page, or the page out first. *ret_full: the page must go out. */
+/* Puts the waiting row into the page. *ret_full: the page must be sent, either with the row or to make room for it. */
 static RunState place_row(Run *run, bool *ret_full) {
         uint64_t size;
         int r = run_encode_row(run);
@@ -566,7 +568,7 @@ static RunState place_row(Run *run, bool *ret_full) {
         return r > 0 ? RUN_READY : row_too_large(run, size);
 }
 
-/* Steps and encodes until a page is to go out (READY with *ret_full) or the run changes its state. */
+/* Steps and encodes until a page must be sent (READY with *ret_full) or the run changes its state. */
 static RunState fill_page(Run *run, bool *ret_full) {
         *ret_full = false;
         while (!*ret_full) {
@@ -577,14 +579,15 @@ static RunState fill_page(Run *run, bool *ret_full) {
 
                         if (r < 0)
                                 return out_of_memory(run);
-                        *ret_full = r == 0 || run->encoder.tail; /* which is gone with the next step */
+                        *ret_full = r == 0 || run->encoder.tail; /* the tail is invalid after the next step */
                 } else if (run->row_waits)
                         state = place_row(run, ret_full);
                 else if (run->rows_ended)
                         return over_result_size(run) ? result_too_large(run) : run_end(run);
                 else {
                         state = step(run);
-                        /* what the progress handler began to send must be out before the page is touched again */
+                        /* if the progress handler has begun to send the page, that must be finished before the page
+                         * changes */
                         *ret_full = state == RUN_READY && !page_writer_is_idle(&run->writer);
                 }
                 if (state != RUN_READY || run->ending)
@@ -609,7 +612,7 @@ RunState run_slice(Run *run) {
                 }
         }
         if (page_writer_is_idle(&run->writer)) {
-                /* here, too: the progress handler hardly looks while a run goes from page to page */
+                /* checked here, too, because the progress handler is hardly called while a run goes from page to page */
                 if (run_is_in_writers_way(run, now_usec()))
                         return run_end(run);
                 state = fill_page(run, &full);
@@ -622,7 +625,7 @@ RunState run_slice(Run *run) {
 /* ---- from outside ---- */
 
 void run_cancel(Run *run, ErrorNumber error, const char *message) {
-        if (run->ending) { /* the first reason counts; but where nobody will read it, neither is written */
+        if (run->ending) { /* the first reason counts; but without a reader the end is not written at all */
                 if (error == ERROR_PIPE_CLOSED && run->state == RUN_DRAINING)
                         (void) close_down(run);
                 return;
@@ -644,13 +647,14 @@ int run_on_progress(Run *run, uint64_t now, bool look) {
         if (look && reader_is_gone(run))
                 return !sql_error_set(&run->error, ERROR_PIPE_CLOSED, "the reader closed the pipe");
         if (page_writer_is_idle(&run->writer)) {
-                /* first_row_usec is by the coarse clock: by the other one a row seems to wait since the last tick */
+                /* first_row_usec is from the coarse clock: by the precise clock a row would seem to wait since the last
+                 * tick */
                 if (page_encoder_is_empty(&run->encoder) || now_coarse_usec() < run->first_row_usec + ROW_WAITS_USEC)
                         return 0;
                 begin_flush(run);
         } else if (!look)
                 return 0;
-        /* full or broken: the slice will see it again, and has the place to deal with it */
+        /* if the pipe is full or broken, the slice will find that again, and can handle it */
         if (page_writer_flush(&run->writer) == PAGE_WRITER_DONE) {
                 run_report_progress(run);
                 page_encoder_clear(&run->encoder);

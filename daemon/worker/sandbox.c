@@ -18,7 +18,7 @@
 
 #define N_ELEMENTS(array) (sizeof(array) / sizeof *(array))
 
-/* Code, libraries, pages, a message of the largest size: all that is not SQLite's heap. */
+/* Address space for everything except SQLite's heap: code, libraries, pages, a message of the largest size. */
 #define SPACE_BESIDE_HEAP ((rlim_t) 512 * 1024 * 1024)
 
 int sandbox_limit(const Setup *setup) {
@@ -29,7 +29,7 @@ int sandbox_limit(const Setup *setup) {
                 return -errno;
         if (setrlimit(RLIMIT_CORE, &none) < 0)
                 return -errno;
-        /* a run takes a pipe, a database, a log and its temporary files: hundreds may be parked */
+        /* a run takes a pipe, a database, a log and its temporary files, and hundreds of runs may be parked */
         if (getrlimit(RLIMIT_NOFILE, &files) < 0)
                 return -errno;
         files.rlim_cur = files.rlim_max;
@@ -37,7 +37,7 @@ int sandbox_limit(const Setup *setup) {
                 return -errno;
         if (getrlimit(RLIMIT_AS, &space) < 0)
                 return -errno;
-        if (space.rlim_max > size) /* LimitAS= of the unit may be less */
+        if (space.rlim_max > size) /* LimitAS= of the unit may be lower */
                 space.rlim_max = size;
         space.rlim_cur = space.rlim_max;
         if (!SANITIZED && setrlimit(RLIMIT_AS, &space) < 0)
@@ -45,9 +45,9 @@ int sandbox_limit(const Setup *setup) {
         return 0;
 }
 
-/* Grouped by who calls them. */
+/* Grouped by caller. */
 static const int allowed[] = {
-        /* the loop: sockets that are open already, pipes, time */
+        /* the loop: sockets that are already open, pipes, time */
         SCMP_SYS(epoll_wait), SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_ctl), SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(recvmsg),
         SCMP_SYS(sendmsg), SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(close), SCMP_SYS(memfd_create),
         SCMP_SYS(timerfd_settime), SCMP_SYS(timerfd_settime64), SCMP_SYS(setitimer),
@@ -62,26 +62,26 @@ static const int allowed[] = {
         SCMP_SYS(unlinkat), SCMP_SYS(fchmod), SCMP_SYS(fchown), SCMP_SYS(geteuid), SCMP_SYS(getuid), SCMP_SYS(getegid),
         SCMP_SYS(getgid), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getrandom), SCMP_SYS(fchown32),
         SCMP_SYS(geteuid32), SCMP_SYS(getuid32), SCMP_SYS(getegid32), SCMP_SYS(getgid32),
-        /* the way to the database (path.c) */
+        /* the walk to the database (path.c) */
         SCMP_SYS(fstatfs), SCMP_SYS(fstatfs64),
-        /* libc: memory, the end, signals that it raises on itself */
+        /* libc: memory, exit, signals that it raises for its own process */
         SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(futex),
         SCMP_SYS(futex_time64), SCMP_SYS(exit), SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn), SCMP_SYS(sigreturn),
         SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction), SCMP_SYS(restart_syscall),
 };
 
-/* Calls that have uses for a reader and others: by the argument that tells them apart (mmap2, fcntl64: 32-bit). */
+/* Calls that a reader needs only with some arguments, which are checked (mmap2, fcntl64: 32-bit). */
 static const int mapping[] = { SCMP_SYS(mmap), SCMP_SYS(mmap2), SCMP_SYS(mprotect) };
 static const int file_control[] = { SCMP_SYS(fcntl), SCMP_SYS(fcntl64) };
-/* SQLite's locks, and seals of large messages; F_SETOWN would have the kernel send signals to others */
+/* SQLite's locks, and seals of large messages; with F_SETOWN the kernel would send signals to other processes */
 static const uint64_t file_commands[] = {
         F_GETFD, F_SETFD, F_GETFL, F_GETLK, F_SETLK, F_ADD_SEALS, F_GET_SEALS,
 #if SQLIPC_COVERAGE
-        F_SETLKW, /* processes take turns at the file that counts lines; without the lock they spoil it */
+        F_SETLKW, /* processes take turns at the file that counts lines; without the lock they would damage it */
 #endif
 };
 
-/* Allows a call, with `n_arguments` being one where `argument` says so. */
+/* Allows a call. If `n_arguments` is 1, only with the argument that `argument` describes. */
 static int allow(scmp_filter_ctx filter, int call, unsigned n_arguments, struct scmp_arg_cmp argument) {
         if (call < 0) /* this architecture has no such call */
                 return 0;
@@ -99,7 +99,7 @@ static int add_rules(scmp_filter_ctx filter) {
         for (size_t i = 0; i < N_ELEMENTS(file_control); i++)
                 for (size_t j = 0; r == 0 && j < N_ELEMENTS(file_commands); j++)
                         r = allow(filter, file_control[i], 1, SCMP_A1(SCMP_CMP_EQ, file_commands[j]));
-        /* abort() ends this process and no other */
+        /* abort() may end this process, and no other */
         return r < 0 ? r : allow(filter, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t) getpid()));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. SQLite failure -> SqlError, by the table in sqlipc-errors.h; a few primary codes hide several causes that a
- * user treats differently, so those are looked at more closely here.
+ * Side: worker. Turns SQLite's failures into an SqlError, by the table in sqlipc-errors.h. A few primary codes have several
+ * causes that need different actions of a user, so this file distinguishes them.
  */
 #include "sql-error.h"
 
@@ -37,8 +37,8 @@ static bool starts_with(const char *s, const char *prefix) {
         return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* For limits on what it compiles SQLite has sentences but no code of its own (parse.y, expr.c, resolve.c, select.c, func.c
- * of 3.40). The key that sets it, "" where none does; NULL: this is about something else. */
+/* SQLite has sentences but no codes for its compile limits (parse.y, expr.c, resolve.c, select.c, func.c of 3.40). Returns
+ * the key that sets the limit, "" if there is no key; NULL: the message is about something else. */
 static const char *limit_key(const char *message) {
         static const struct {
                 const char *prefix, *key;
@@ -60,8 +60,8 @@ static const char *limit_key(const char *message) {
 }
 
 static ErrorNumber number_of(int extended_code, const char *message) {
-        /* SQLite has one code for "the SQL is wrong", and no extended code for two of the causes that the SQL's author
-         * cannot mend: the sentence is all there is to tell them by (resolve.c, build.c of 3.40). */
+        /* SQLite has one code for "the SQL is wrong". Some causes cannot be fixed by the author of the SQL, and two of them
+         * have no extended code, so only the sentence tells them apart (resolve.c, build.c of 3.40). */
         if (extended_code == SQLITE_ERROR_MISSING_COLLSEQ)
                 return ERROR_MISSING_COLLATION;
         if ((extended_code & 0xff) == SQLITE_ERROR) {
@@ -97,7 +97,7 @@ bool sql_error_take(SqlError *e, sqlite3 *db, int rc, size_t offset_base) {
         int extended_code = own ? sqlite3_extended_errcode(db) : rc, offset = own ? sqlite3_error_offset(db) : -1;
         const char *key = (rc & 0xff) == SQLITE_ERROR ? limit_key(message) : NULL;
 
-        /* an interrupt is ours, and who asked for it has said why */
+        /* an interrupt is ours, and its reason has already been set */
         if ((rc & 0xff) == SQLITE_INTERRUPT && e->error != ERROR_NONE)
                 return false;
         if (key)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See vfs.h. SQLite's VFS is a global registry, so the counters are the one global state of the worker.
+ * Side: worker. See vfs.h. SQLite's registry of VFSs is global, so the counters here are global, too.
  *
- * A temporary file is wrapped: TempFile, and behind it in the same allocation the file of the real VFS. Any other file is
- * the real VFS's own from its first byte, so that SQLite calls it directly; behind a database there is a DatabaseFile.
- * Temporary files need no xShmMap, xFetch or sector tricks; what SQLite asks of them is passed on.
+ * A temporary file is wrapped: a TempFile, followed in the same allocation by the file of the real VFS. Any other file is
+ * the real VFS's own from its first byte, so that SQLite calls it directly; a database is followed by a DatabaseFile.
+ * Temporary files need no xShmMap, xFetch or sector tricks; other calls are passed on.
  */
 #include "vfs.h"
 
@@ -26,7 +26,7 @@ typedef struct DatabaseFile {
         ReaderLock lock;
 } DatabaseFile;
 
-/* What stands beside a file of the real VFS. */
+/* Space that is allocated beside a file of the real VFS. */
 #define BESIDE_SIZE (sizeof(TempFile) > sizeof(DatabaseFile) ? sizeof(TempFile) : sizeof(DatabaseFile))
 
 static sqlite3_vfs *real_vfs;
@@ -99,7 +99,7 @@ static int temp_check_reserved(sqlite3_file *file, int *ret) {
         return real(file)->pMethods->xCheckReservedLock(real(file), ret);
 }
 
-/* The size hint would make the real VFS grow the file behind our count. */
+/* Ignores the size hint: the real VFS would grow the file, and our count would not include that. */
 static int temp_file_control(sqlite3_file *file, int op, void *arg) {
         if (op == SQLITE_FCNTL_SIZE_HINT || op == SQLITE_FCNTL_CHUNK_SIZE)
                 return SQLITE_OK;
@@ -137,7 +137,7 @@ static int open_temp(const char *name, sqlite3_file *file, int flags, int *ret_f
         *t = (TempFile) {};
         memset(real(file), 0, (size_t) real_vfs->szOsFile);
         rc = real_vfs->xOpen(real_vfs, name, real(file), flags, ret_flags);
-        /* a file that failed to open must have no methods, or SQLite closes it */
+        /* a file that failed to open must have no methods, otherwise SQLite closes it */
         if (rc == SQLITE_OK)
                 t->base.pMethods = &temp_methods;
         else
@@ -145,8 +145,8 @@ static int open_temp(const char *name, sqlite3_file *file, int flags, int *ret_f
         return rc;
 }
 
-/* No lock was taken yet. SQLite itself closes a file that is not the one that was checked: it keeps a descriptor open as
- * long as closing it would drop locks of other connections to the same file (I12). */
+/* Called before a lock is taken. If the file is not the one that was checked, SQLite's own xClose closes it, which keeps
+ * the descriptor open as long as closing it would drop locks of other connections to the same file (I12). */
 static int begin_database(const FilePlace *place, sqlite3_file *file) {
         bool is_checked;
         int fd = file_names_opened(place, &is_checked);
@@ -179,9 +179,9 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
         return rc == SQLITE_OK && (flags & SQLITE_OPEN_MAIN_DB) ? begin_database(place, file) : rc;
 }
 
-/* A reader deletes nothing: the only thing that SQLite would have it delete, a log or journal beside an empty database,
- * is the owner's business. SQLite goes on as if it were gone, which reads the same. (Temporary files are not deleted by
- * name.) */
+/* Deletes nothing. The only file that SQLite would have a reader delete is a log or journal beside an empty database, which
+ * is its owner's business. SQLite continues as if the file were gone, with the same result. (Temporary files are not
+ * deleted by name.) */
 static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_directory) {
         (void) vfs;
         (void) name;
@@ -189,8 +189,8 @@ static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_directory) {
         return SQLITE_OK;
 }
 
-/* SQLite sleeps, for ten seconds in all, where it cannot make out how a log begins, and nothing could interrupt it. Without
- * that its hundred attempts are over at once, and the run is tried again by its timer, like one that meets a lock (I7). */
+/* Does not sleep. SQLite sleeps, for ten seconds in total, if it cannot decode the start of a log, and nothing could
+ * interrupt that. Without sleep its hundred attempts end at once, and a timer starts the run again, as after a lock (I7). */
 static int vfs_sleep(sqlite3_vfs *vfs, int usec) {
         (void) vfs;
         return usec;
@@ -206,7 +206,7 @@ int vfs_register(uint64_t max) {
         if (rc != SQLITE_OK)
                 return rc;
         temp_size_max = max;
-        our_vfs = *real_vfs; /* everything else is the real one's, which looks at no field of ours but pAppData */
+        our_vfs = *real_vfs; /* all other methods are the real ones, which use no field of our_vfs except pAppData */
         our_vfs.zName = VFS_NAME;
         our_vfs.pNext = NULL;
         our_vfs.szOsFile = real_vfs->szOsFile + (int) BESIDE_SIZE;
