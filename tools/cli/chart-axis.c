@@ -14,8 +14,7 @@ double chart_round_up(double step) {
         double power = pow(10, floor(log10(step)));
 
         for (size_t i = 0; i < G_N_ELEMENTS(factors); i++)
-                if (factors[i] * power >= step * (1 - 1e-9)) /* the tolerance lets 0.1 and the like, which are not exact in
-                                                              * binary, round to themselves */
+                if (factors[i] * power >= step * (1 - 1e-9)) /* 0.1 and the like are not exact in binary */
                         return factors[i] * power;
         return 10 * power;
 }

@@ -27,8 +27,7 @@ typedef enum ChartX {
 typedef struct ChartPlot {
         ChartForm form;         /* CHART_PNG or CHART_SVG */
         size_t width, height;   /* in pixels */
-        bool bars;              /* a block of "value, place, label" lines for each series; else lines: "label, x, time, y, y,
-                                 * ..." */
+        bool bars;              /* a block of "value, place, label" lines per series; else lines: "label, x, time, y, ..." */
         size_t n_series;
         size_t n_places;        /* bars: places on the axis of labels */
         double minimum, maximum; /* bars: of the values and 0; lines: of all y */

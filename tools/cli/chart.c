@@ -32,8 +32,7 @@ typedef struct Chart {
         ChartKind kind;
         ChartForm form;
         FILE *data;             /* owned; gnuplot's input */
-        FILE *points;           /* owned; doubles: hist: the values, until classes are known; lines in text: place, time,
-                                 * each y */
+        FILE *points;           /* owned; doubles: of hist, until classes are known; of lines in text: place, time, each y */
         char **names;           /* owned; names of columns, as labels */
         Value *values;          /* owned; the current row */
         size_t n_columns, n_labels, n_series; /* columns in all, before the numbers, and with numbers */

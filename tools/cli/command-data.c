@@ -158,8 +158,7 @@ static int append_fake_columns(Shell *shell, GString *sql, const char *name) {
         query.parameters = &parameter;
         query.n_parameters = 1;
         r = query_execute(&query);
-        if (r < 0 && r != -EINVAL && r != -EPERM) /* a view may refer to objects that do not exist, or that we may not read:
-                                                   * no columns then */
+        if (r < 0 && r != -EINVAL && r != -EPERM) /* a view may refer to missing or forbidden objects */
                 return query_settle(&query, r);
         if (r < 0 || columns->len == 0)
                 return 0;

@@ -32,8 +32,7 @@ struct Command {
         const char *details;        /* more text for `.help NAME`; NULL: none */
         bool preferred;             /* wins if a prefix is ambiguous */
         int n_min, n_max;           /* number of arguments, without the name; n_max -1: no limit */
-        bool takes_pending;         /* the command consumes the unfinished statement; else that statement continues after
-                                     * it */
+        bool takes_pending;         /* the command uses up the unfinished statement; else that continues after it */
         bool takes_rest;            /* not split: arguments[1] is the rest of the line verbatim, "" if there is none */
         ArgumentKind kinds[3];      /* of the first arguments; the last one also applies to all that follow */
         const char *const *words;   /* ARGUMENT_WORDS */

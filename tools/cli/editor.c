@@ -395,8 +395,7 @@ static void set_up_readline(FILE *stream) {
         rl_getc_function = read_key;
         rl_prep_term_function = prepare_terminal;
         (void) rl_initialize();
-        rl_redisplay_function = on_redisplay; /* only now: with another redisplay function, rl_initialize() assumes that
-                                               * there is no terminal */
+        rl_redisplay_function = on_redisplay; /* rl_initialize() would take it for a lack of a terminal */
         (void) rl_bind_key_in_map('Z' & 0x1f, on_suspend, emacs_standard_keymap);
         (void) rl_bind_key_in_map('Z' & 0x1f, on_suspend, vi_insertion_keymap);
         (void) rl_bind_key_in_map('Z' & 0x1f, on_suspend, vi_movement_keymap);

@@ -17,8 +17,7 @@ int feed_start(const char *command, Feed *ret) {
         if (pipe2(fds, O_CLOEXEC) < 0)
                 return -errno;
         files.input = fds[0];
-        r = fcntl(fds[1], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0; /* affects only our end: the reader's end is another open
-                                                                  * file */
+        r = fcntl(fds[1], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0; /* only our end becomes non-blocking */
         if (r >= 0)
                 r = child_start(argv, &files, &pid);
         (void) close(fds[0]);

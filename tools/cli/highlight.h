@@ -14,8 +14,7 @@
 typedef struct HighlightText {
         const char *text;
         size_t size, cursor;  /* bytes */
-        const char *open;     /* the start of the string, name or comment that is open after the lines before: "'"; NULL:
-                               * none */
+        const char *open;     /* start of the string, name or comment that earlier lines left open: "'"; NULL: none */
         bool started;         /* a statement has begun, so that "." begins no command */
         size_t prompt_width;
         size_t columns, rows; /* of the screen */

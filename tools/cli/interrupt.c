@@ -71,8 +71,7 @@ unsigned interrupt_take(void) {
 
         sigemptyset(&interrupt);
         sigaddset(&interrupt, SIGINT);
-        (void) sigprocmask(SIG_BLOCK, &interrupt, &before); /* no SIGINT may come between emptying the pipe and reading the
-                                                             * counter */
+        (void) sigprocmask(SIG_BLOCK, &interrupt, &before); /* no SIGINT between emptying and counting */
         empty_pipe(interrupt_pipe[0]);
         n = (unsigned) n_interrupts;
         n_interrupts = 0;

@@ -131,8 +131,7 @@ int pager_pump(Pager *pager) {
         if (pager->error < 0)
                 return pager->error;
         r = hand_on(pager);
-        if (r > 0 && poll(&fd, 1, 0) > 0 && fd.revents & POLLERR) /* without a write, only poll() tells that the reader is
-                                                                   * gone */
+        if (r > 0 && poll(&fd, 1, 0) > 0 && fd.revents & POLLERR) /* without a write, poll() shows that it left */
                 r = -EPIPE;
         if (r >= 0)
                 return 0;

@@ -15,8 +15,7 @@
 /* Classes of bytes within a value. */
 enum {
         ZERO = 1 << 0,
-        CSV_QUOTES = 1 << 1, /* needCsvQuote[] of SQLite's shell: controls, blank, quotes, all non-ASCII bytes; and the
-                              * separator */
+        CSV_QUOTES = 1 << 1, /* needCsvQuote[] of SQLite's shell: controls, blank, quotes, non-ASCII bytes; the separator */
         TSV_QUOTES = 1 << 2, /* bytes that end a value or a row; and CR, which .import strips */
 };
 

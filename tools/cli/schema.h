@@ -32,8 +32,7 @@ typedef struct SchemaObject {
         char *sql;                 /* owned; NULL: an index of a constraint */
         bool wanted;               /* the pattern matches it, its table, or the virtual table that it belongs to */
         bool is_stored;            /* a table with its own pages: not a view, not a virtual table */
-        const char *rowid;         /* a name for its rowid, if the rowid is not a column; NULL: no rowid, or no name for
-                                    * it */
+        const char *rowid;         /* a name of its rowid, if that is not a column; NULL: it has none, or no free name */
         GArray *columns;           /* of SchemaColumn; of stored tables */
 } SchemaObject;
 

@@ -31,8 +31,7 @@ struct Script {
         bool begun;       /* of .file: its first line was read */
         bool was_typing;
         char *name;       /* owned */
-        GString *read;    /* bytes of .file, read with read(): with poll(), no signal can be missed between the check for one
-                           * and the wait */
+        GString *read;    /* bytes of .file, read after a poll(): a blocking read could miss a signal */
         size_t read_begin; /* start of the bytes that no line was made of */
         GString *buffer;
         size_t begin;     /* start of the text that is not done */

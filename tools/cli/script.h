@@ -22,8 +22,7 @@ typedef enum UnitType {
 typedef struct Unit {
         UnitType type;
         const char *text;    /* borrowed until the next script_next() */
-        const char *pending; /* UNIT_COMMAND: the unfinished SQL before it (\g, \e), "" if none; dropped with the command
-                              * unless it is put back */
+        const char *pending; /* UNIT_COMMAND: unfinished SQL before it (\g, \e), "" if none; dropped unless it is put back */
         const char *file;    /* borrowed from the script; NULL: typed, or from the command line */
         unsigned line;       /* the line on which it begins, from 1 */
 } Unit;
