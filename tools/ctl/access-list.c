@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Who may read a database, see access-list.h. */
+/* The users who may read a database, see access-list.h. */
 #include "access-list.h"
 
 #include <grp.h>
@@ -34,7 +34,8 @@ static void add_unique(GPtrArray *names, const char *name) {
         g_ptr_array_add(names, g_strdup(name));
 }
 
-/* Those whom the group lists, and those whose own group it is. A directory on the network may list none of the latter. */
+/* The users that the group lists, and the users whose primary group it is. A directory on the network may not enumerate the
+ * latter. */
 static GVariant *members_of(const struct group *group, gid_t gid) {
         g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
         const struct passwd *user;

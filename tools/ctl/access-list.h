@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Who may read a database, by names: the ids of its configuration, resolved, with the members of the groups. */
+/* The users who may read a database: names for the ids of its configuration, and the members of its groups. */
 #ifndef CTL_ACCESS_LIST_H
 #define CTL_ACCESS_LIST_H
 
 #include "configuration.h"
 
-/** Adds to a dictionary that is being built: "everybody" (b), "users" (aa{sv}: "uid", "name"), "groups" (aa{sv}: "gid",
- * "name", "members" as) and "polkit" (b). `config` was resolved. */
+/** Adds these entries to a dictionary that is being built: "everybody" (b), "users" (aa{sv}: "uid", "name"), "groups"
+ * (aa{sv}: "gid", "name", "members" as) and "polkit" (b). The names in `config` must have been resolved. */
 void access_list(const DatabaseConfig *config, GVariantBuilder *document);
 
 #endif

@@ -9,7 +9,7 @@
 #include "listing.h"
 #include "sqlipc-names.h"
 
-/* Never on the bus: what take_reply() tells bus_failed(). */
+/* Never sent on the bus: take_reply() reports this error to bus_failed(). */
 #define ERROR_REPLY_TYPE "org.sqlipc1.ctl.ReplyType"
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(sd_bus, sd_bus_unref)
@@ -56,7 +56,7 @@ int bus_open(Context *c) {
         return r;
 }
 
-/* A reply of another type is from a program that is not sqlipcd, or from another version of it. */
+/* A reply of another type comes from a program that is not sqlipcd, or from another version of it. */
 static int take_reply(sd_bus_message *reply, const char *type, sd_bus_error *error, GVariant **ret) {
         g_autoptr(GVariant) body = NULL;
         int r = variant_from_message(reply, &body);
@@ -72,7 +72,7 @@ static int take_reply(sd_bus_message *reply, const char *type, sd_bus_error *err
         return 0;
 }
 
-/* A user who authenticates gets 12 times as long as the service, which makes 5 minutes. 0 is libsystemd's own limit. */
+/* A user who authenticates gets 12 times the service's time limit, which is 5 minutes. 0 is libsystemd's own limit. */
 static uint64_t time_limit(const Context *c, Start start) {
         uint64_t usec = 0;
 
@@ -162,7 +162,7 @@ int bus_failed(Context *c, const sd_bus_error *error, int r) {
         return CTL_FAILED;
 }
 
-/* ---- Who, and where ----------------------------------------------------------------------------------------------- */
+/* ---- Owner of the name -------------------------------------------------------------------------------------------- */
 
 int bus_get_service(Context *c, uid_t *ret_uid, pid_t *ret_pid) {
         g_autoptr(sd_bus_creds) creds = NULL;

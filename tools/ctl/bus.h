@@ -8,39 +8,40 @@
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(sd_bus_error, sd_bus_error_free)
 
-/* What a call may cause: the bus starts the service; nothing, since an absent service is an answer, too; or that polkit asks
- * the user to authenticate, which may take minutes. */
+/* The effects that a call may have: the bus starts the service; none, since the absence of the service is a valid answer; or
+ * the bus starts the service and polkit asks the user to authenticate, which may take minutes. */
 typedef enum Start { START_SERVICE, START_NOTHING, START_AUTHENTICATION } Start;
 
-/** Opens the bus that the options name; says why it cannot. 0 or negative. */
+/** Opens the bus that the options name. Prints an error if it cannot. Returns 0 or a negative error. */
 int bus_open(Context *c);
 
-/** Types of the replies that several verbs ask for. */
+/** Types of the replies that several verbs use. */
 #define REPLY_DATABASES "(a(soa{sv})a{sv})"
 #define REPLY_WORK "(a(tosa{sv})a{sv})"
 #define REPLY_CLIENTS "(a(sa{sv})a{sv})"
 #define REPLY_DICTIONARY "(a{sv})"
 
-/** Calls a method of the service with the arguments that `types` says (as sd_bus_message_append() does), and gives the
- * reply's body, a tuple of the type `reply_type`; caller unrefs. Negative: nothing was said yet, see bus_failed(); `error`
- * says why. A reply of another type is -EBADMSG, so a caller may take it apart without further checks. */
+/** Calls a method of the service with arguments of `types` (as sd_bus_message_append() does), and returns the body of the
+ * reply, a tuple of the type `reply_type`; the caller unrefs it. On a negative result nothing has been printed yet, see
+ * bus_failed(); `error` has the reason. A reply of another type is -EBADMSG, so the caller needs no further checks of it. */
 int bus_call(Context *c, Start start, const char *path, const char *interface, const char *method, const char *reply_type,
              sd_bus_error *error, GVariant **ret, const char *types, ...);
-/** bus_call() of the manager, with no options; says why it fails. */
+/** bus_call() of a method of the manager, without options. Prints an error if it fails. */
 int bus_call_manager(Context *c, const char *method, const char *reply_type, GVariant **ret);
 
-/** Says why a call failed, and what to do about it. Returns CTL_FAILED. */
+/** Prints why a call failed, and what to do about it. Returns CTL_FAILED. */
 int bus_failed(Context *c, const sd_bus_error *error, int r);
 
-/** The call found no service. */
+/** True if the call failed because the service does not run. */
 bool bus_is_absent(const sd_bus_error *error);
-/** The bus would start the service for a call that may start it. */
+/** True if the bus would start the service for a call with START_SERVICE. */
 bool bus_can_start(Context *c);
 
-/** Who runs the service; negative where it does not run. */
+/** The user and process of the service; negative if it does not run. */
 int bus_get_service(Context *c, uid_t *ret_uid, pid_t *ret_pid);
 
-/** The part of an object's path that is a database's name, always UTF-8; caller frees. The path itself if it is none. */
+/** The database's name in an object's path, always UTF-8. Returns the path itself if it is not that of a database. The
+ * caller frees it. */
 char *database_of(const char *object);
 
 #endif

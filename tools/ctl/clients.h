@@ -5,8 +5,9 @@
 
 #include "process-name.h"
 
-/** a(sa{sv}): bus name and what the service says of each; none if the service does not run, but could be started or
- * `must_be_there` is false. Says why it fails; returns an exit code. Caller unrefs. */
+/** a(sa{sv}): the bus name and the service's data of each client. The list is empty if the service does not run, provided
+ * that the bus could start it or `must_be_there` is false. Prints an error if it fails. Returns an exit code. The caller
+ * unrefs. */
 int clients_list(Context *c, bool must_be_there, GVariant **ret);
 
 #endif

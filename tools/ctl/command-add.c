@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* sqlipcctl add: publishes a database by writing databases.d/NAME.conf, after looking at what the service would meet. */
+/* sqlipcctl add: checks that the service could use a database, and publishes it by writing databases.d/NAME.conf. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static const GOptionEntry options[] = {
         {},
 };
 
-/* ---- What to write ------------------------------------------------------------------------------------------------ */
+/* ---- The text ----------------------------------------------------------------------------------------------------- */
 
 static char *make_text(const char *path) {
         const DatabaseFile file = {
@@ -44,7 +44,7 @@ static char *make_text(const char *path) {
         return database_file_text(&file);
 }
 
-/* Reads the text as the service will; its findings. `*ret_taken`: it would take it as it is. */
+/* Reads the text as the service will, and returns the findings. `*ret_taken`: the service would accept it as it is. */
 static GPtrArray *check(const Context *c, const char *name, const char *file, const char *text, const ServiceUser *user,
                         const ServiceUnit *unit, bool *ret_taken) {
         const ConfigText texts[] = { { file, text, strlen(text) } };
@@ -114,7 +114,7 @@ static int run(Context *c, char **words) {
         g_auto(ServiceUser) user = {};
         bool taken;
 
-        if (!database_name_is_valid(words[0])) /* it becomes part of a path */
+        if (!database_name_is_valid(words[0])) /* the name becomes part of a path */
                 return complain_usage("\"%s\" is no name for a database: use up to 64 of A-Z a-z 0-9 _ -", words[0]);
         if (service_user_find(arg_service_user, context_is_system(c), unit, &user) < 0)
                 return CTL_FAILED;

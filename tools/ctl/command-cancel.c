@@ -13,7 +13,7 @@ static int parse_number(const char *word, guint64 *ret) {
         return errno == 0 && g_ascii_isdigit(word[0]) && *end == 0 ? 0 : -EINVAL;
 }
 
-/* The run of a statement; `number` itself where it is no statement's, or that does nothing. */
+/* The run of the statement `number`; `number` itself if it is not a statement, or if the statement has no run. */
 static guint64 run_of(GVariant *statements, guint64 number) {
         gsize n = g_variant_n_children(statements);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* sqlipcctl cat: the files that say what a database is, in the order in which they count. */
+/* sqlipcctl cat: prints the configuration files of a database, in the order in which they apply. */
 #include <stdio.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static int compare(const void *a, const void *b, void *userdata) {
         return strcmp(a, b);
 }
 
-/* Name -> path, sorted by name; of each name the first directory's counts. */
+/* Name -> path, sorted by name. If several directories have a file of the same name, the first directory's is used. */
 static GTree *find_drop_ins(char **directories, const char *name) {
         g_autofree char *folder_name = g_strconcat(name, ".conf.d", NULL);
         GTree *found = g_tree_new_full(compare, NULL, g_free, g_free);

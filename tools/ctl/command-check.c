@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* sqlipcctl check: what is wrong with the configuration, before the service reads it. */
+/* sqlipcctl check: prints the errors of the configuration, before the service reads it. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* sqlipcctl clients: the programs that use the service, for the caller's uid, for root for all. */
+/* sqlipcctl clients: the programs that use the service: those of the caller's uid; for root, all. */
 #include "clients.h"
 #include "listing.h"
 #include "rates.h"

@@ -2,8 +2,8 @@
 /*
  * sqlipcctl edit: changes a database's drop-in, or its whole file, in an editor.
  *
- * The editor gets a copy in a directory of its own. The configuration is then read with that directory as the first one,
- * where its file counts instead of the old one, and the copy is put in place only if the database is not broken by it.
+ * The editor gets a copy in a temporary directory. The configuration is then read with that directory as the first one, so
+ * that the copy replaces the old file. The copy is moved to its place only if the database has no errors with it.
  */
 #include <glib/gstdio.h>
 #include <stdio.h>
@@ -28,8 +28,8 @@ static const GOptionEntry options[] = {
 typedef struct Edit {
         const char *name;      /* of the database */
         char *folder, *file;   /* below a directory of the configuration: databases.d/..., the file's own name */
-        char *directory;       /* temporary, as a directory of the configuration */
-        char *copy;            /* what is edited, there */
+        char *directory;       /* temporary; it is laid out like a directory of the configuration */
+        char *copy;            /* the edited file, in `directory` */
         char *before, *after;  /* its text */
 } Edit;
 
@@ -44,7 +44,7 @@ static void edit_done(Edit *e) {
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Edit, edit_done)
 
-/* The text to begin with. */
+/* The text that the editor starts with. */
 static char *text_of(const Edit *e, char **directories, const char *main_file) {
         g_autofree char *file = g_build_filename(directories[0], e->folder, e->file, NULL);
         char *text = NULL;
@@ -93,7 +93,7 @@ static bool run_editor(const Edit *e) {
         return system(command) == 0;
 }
 
-/* Whether the service would take the database with the new text; says why not, and what is odd in it. */
+/* True if the service would publish the database with the new text. Prints its errors and warnings. */
 static bool is_taken(const Edit *e, char **directories) {
         g_autoptr(GPtrArray) all = g_ptr_array_new();
         g_autoptr(Config) config = NULL;

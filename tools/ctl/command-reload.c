@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* sqlipcctl reload: the service reads its configuration again. */
+/* sqlipcctl reload: makes the service read its configuration again. */
 #include "reload.h"
 
 static int run(Context *c, char **words) {

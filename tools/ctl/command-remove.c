@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* sqlipcctl remove: takes away what add and edit wrote about a database. */
+/* sqlipcctl remove: removes the files that add and edit wrote for a database. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ static const GOptionEntry options[] = {
         {},
 };
 
-/* 1: it was there. Notes the name. */
+/* Returns 1 if the file existed, and adds its name to `removed`. */
 static int remove_file(const char *file, GVariantBuilder *removed) {
         g_autofree char *name = g_utf8_make_valid(file, -1);
 
@@ -61,7 +61,7 @@ static int print_outcome(const Context *c, GVariant *removed, GVariant *reload) 
         return reload ? reload_complain(reload) : CTL_OK;
 }
 
-/* What is left after it, and counts. */
+/* Names the remaining files that still apply to the database. */
 static void complain_of_rest(char **directories, const char *name, const char *folder) {
         g_autofree char *other = configuration_find(directories, name);
 
@@ -81,7 +81,7 @@ static int run(Context *c, char **words) {
         g_auto(GVariantBuilder) files = {};
         int r;
 
-        if (!database_name_is_valid(words[0])) /* it becomes part of a path */
+        if (!database_name_is_valid(words[0])) /* the name becomes part of a path */
                 return complain_usage("\"%s\" is no name of a database.", words[0]);
         g_variant_builder_init(&files, G_VARIANT_TYPE_STRING_ARRAY);
         r = remove_file(file, &files);

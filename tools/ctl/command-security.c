@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * sqlipcctl security: who may read what. Who, as the files of the configuration say, whether the service has read them yet
- * or not; what, as the service tells whoever asks.
+ * sqlipcctl security: shows which users may read which data. The users come from the configuration files, even if the
+ * service has not read these yet. The tables and columns come from the running service, as it shows them to the caller.
  */
 #include <stdio.h>
 
@@ -121,7 +121,7 @@ static int run(Context *c, char **words) {
                         complain("The configuration in %s has no database \"%s\".", directories[0], words[0]);
                 return CTL_FAILED;
         }
-        ask = can_ask(c); /* it said why not; who may read is known all the same */
+        ask = can_ask(c); /* it has printed the reason if not; the users who may read are known in any case */
         g_variant_builder_init(&documents, G_VARIANT_TYPE("aa{sv}"));
         for (GList *i = names; i; i = i->next)
                 if (!words[0] || g_str_equal(words[0], i->data))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* sqlipcctl statements, runs, channels: what the service holds, and what it does, for the caller's uid, for root for all. */
+/* sqlipcctl statements, runs, channels: lists those of the caller's uid; for root, all. */
 #include "process-name.h"
 #include "work.h"
 

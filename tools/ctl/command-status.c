@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* sqlipcctl status: how the service is, or one database. */
+/* sqlipcctl status: shows the state of the service, or of one database. */
 #include <stdio.h>
 
 #include "listing.h"
@@ -66,7 +66,7 @@ static void print_service(GVariant *document) {
 
 /* ---- One database ------------------------------------------------------------------------------------------------- */
 
-/* A list of the configuration; nothing where it is empty. */
+/* Prints a list of the configuration; prints nothing if it is empty. */
 static void print_list(GVariant *document, const char *key, const char *title) {
         g_autofree const char **words = NULL;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * sqlipcctl top: what each client does, again and again. On a terminal it is drawn over, elsewhere one table or JSON line
- * follows the other. A rate is the difference of two looks over the time that was between them, measured.
+ * sqlipcctl top: shows the activity of each client, and updates it regularly. On a terminal it redraws the screen, otherwise
+ * it writes one table or JSON line after the other. A rate is the difference of two samples divided by the measured time
+ * between them.
  */
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +52,7 @@ typedef struct Top {
         Context *context;
         const char *sort_key;
         Screen screen;
-        GVariant *clients;   /* at the last look; NULL: there was none, or no service */
+        GVariant *clients;   /* of the last sample; NULL: there was none, or no service */
         gint64 looked_usec;
         GVariant *rows;
         guint64 elapsed_usec;
@@ -65,7 +66,7 @@ static void top_done(Top *top) {
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Top, top_done)
 
-/* ---- Looking ------------------------------------------------------------------------------------------------------ */
+/* ---- Samples ------------------------------------------------------------------------------------------------------ */
 
 static int look(Top *top) {
         g_autoptr(GVariant) before = g_steal_pointer(&top->clients), rows = NULL;
@@ -83,7 +84,7 @@ static int look(Top *top) {
         return CTL_OK;
 }
 
-/* ---- Showing ------------------------------------------------------------------------------------------------------ */
+/* ---- Display ------------------------------------------------------------------------------------------------------ */
 
 static void append_summary(GString *text, GVariant *rows) {
         g_autoptr(GVariant) bytes = g_variant_ref_sink(g_variant_new_uint64(rates_sum(rows, "bytes-per-second")));
@@ -136,7 +137,7 @@ static void show(Top *top) {
 
 /* ---- The verb ----------------------------------------------------------------------------------------------------- */
 
-/* Until it is time to look again; false: it is time to go. */
+/* Waits for the time of the next sample. False: the program must end. */
 static bool wait_for_time(Top *top, gint64 until_usec) {
         for (;;) {
                 char key = 0;
@@ -187,7 +188,7 @@ static int run(Context *c, char **words) {
                 return complain_usage("--sort=%s is not known: 'sqlipcctl top --help' shows what is.", arg_sort);
         if (!(arg_delay >= 0.1 && arg_delay <= 86400) || arg_count < 0)
                 return complain_usage("--delay= is 0.1 to 86400 seconds, --count= no less than 0.");
-        c->no_pager = true; /* it draws by itself */
+        c->no_pager = true; /* top draws the screen itself */
         if (bus_open(c) < 0)
                 return CTL_FAILED;
         r = screen_init(&top.screen, !c->json);

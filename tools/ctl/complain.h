@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Failures: a sentence each on stderr, and what the program ends with. */
+/* Failures: prints a message for each on stderr; and the exit codes of the program. */
 #ifndef CTL_COMPLAIN_H
 #define CTL_COMPLAIN_H
 
@@ -7,9 +7,9 @@
 
 enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2 };
 
-/** Says a sentence on stderr, so that no byte of it can act on the terminal. */
+/** Prints a message on stderr, escaped so that no byte of it can control the terminal. */
 void complain(const char *format, ...) G_GNUC_PRINTF(1, 2);
-/** The same, with where help is. Returns CTL_USAGE. */
+/** The same, with a hint at --help. Returns CTL_USAGE. */
 int complain_usage(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What is wrong with a configuration, see configuration-check.h. */
+/* Errors and warnings of a configuration, see configuration-check.h. */
 #include "configuration-check.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ GList *configuration_names(const Config *config) {
         return g_list_sort(g_hash_table_get_keys(config->databases), compare);
 }
 
-/* The system's service stands in a sandbox, where other folders than ours may lie. */
+/* The system's service runs in a sandbox, in which folders may differ from those that this program sees. */
 static void check_sandbox(const DatabaseConfig *d, const ServiceUnit *unit, GPtrArray *findings) {
         const char *setting = service_unit_hides(unit, d->path);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What is wrong with a configuration that was read, for the verbs check and add. */
+/* Finds the errors and warnings of a configuration that was read, for the verbs check and add. */
 #ifndef CTL_CONFIGURATION_CHECK_H
 #define CTL_CONFIGURATION_CHECK_H
 
@@ -9,14 +9,14 @@
 #include "service-unit.h"
 #include "service-user.h"
 
-/** Turns the names of users and groups into ids; may ask the network. */
+/** Resolves the names of users and groups to ids; this may use the network. */
 void configuration_resolve(Config *config);
 
-/** The names of its databases, sorted; caller frees the list, the names are the configuration's. */
+/** The names of its databases, sorted. The caller frees the list; the names are borrowed from the configuration. */
 GList *configuration_names(const Config *config);
 
-/** Adds to `findings` what is broken, what is odd, and what the files of the databases are like for `user` in `unit` (NULL:
- * there is none). */
+/** Adds to `findings` the errors and warnings of the configuration, and whether `user` could read the files of the databases
+ * within the sandbox of `unit` (NULL: no unit). */
 void configuration_check(const Context *c, const Config *config, const ServiceUser *user, const ServiceUnit *unit,
                          GPtrArray *findings);
 

@@ -23,14 +23,15 @@ static bool read_file(const char *file, char **ret_text, size_t *ret_size) {
         return false;
 }
 
-/* What a drop-in changes: "X.conf" for "X.conf.d/NAME.conf". NULL: it is none. Caller frees. */
+/* The file that a drop-in changes: "X.conf" for "X.conf.d/NAME.conf". NULL if `file` is not a drop-in. The caller frees
+ * it. */
 static char *base_of(const char *file) {
         g_autofree char *folder = g_path_get_dirname(file);
 
         return g_str_has_suffix(folder, ".conf.d") ? g_strndup(folder, strlen(folder) - strlen(".d")) : NULL;
 }
 
-/* By its name, then by its folder, then by what stands in it. */
+/* True for sqlipcd.conf: decided by the file's name, then by its folder, then by its sections. */
 static bool is_main(const char *file, const char *text) {
         g_autofree char *name = g_path_get_basename(file), *folder = g_path_get_dirname(file);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One file of a configuration by itself, wherever it lies: what it is, is told by its name, its folder and its sections. */
+/* Reads a single file of a configuration, at any place. Its name, folder and sections tell which kind of file it is. */
 #ifndef CTL_CONFIGURATION_FILE_H
 #define CTL_CONFIGURATION_FILE_H
 
 #include "configuration.h"
 
-/** Reads `file`; a drop-in together with what it changes, which lies beside its folder. Caller frees. NULL, after saying
- * why: it cannot be read. */
+/** Reads `file`; a drop-in is read together with the file that it changes, which is beside the drop-in's folder. The caller
+ * frees the result. NULL if the file cannot be read; then it has printed the reason. */
 Config *configuration_of_file(const char *file);
 
 #endif

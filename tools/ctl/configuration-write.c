@@ -31,12 +31,12 @@ static int write_text(int folder, const char *name, const char *text) {
         return r;
 }
 
-/* Whole or not at all: written under another name, which no reader takes for a configuration, and then renamed. */
+/* A reader sees either the complete file or none: it is written under a name that no reader uses, and then renamed. */
 int configuration_write(const char *directory, const char *name, const char *text, bool replace) {
         g_autofree char *temporary = g_strdup_printf(".%s.%d.new", name, (int) getpid());
         int folder, r;
 
-        (void) umask(0022); /* the service is another user */
+        (void) umask(0022); /* the service runs as another user */
         if (g_mkdir_with_parents(directory, 0755) < 0)
                 return -errno;
         folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

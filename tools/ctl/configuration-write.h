@@ -10,11 +10,12 @@
 /* The drop-in that edit writes. */
 #define OVERRIDE "override.conf"
 
-/** Writes `name` in `directory`, which is made if it is absent; the file is there whole, or not at all. -EEXIST: it is there
- * already, and `replace` is false. */
+/** Writes the file `name` in `directory`, and makes the directory if it does not exist. A failure leaves no incomplete file.
+ * -EEXIST: the file exists already, and `replace` is false. */
 int configuration_write(const char *directory, const char *name, const char *text, bool replace);
 
-/** The file databases.d/NAME.conf that counts, of the first directory that has one; NULL: there is none. Caller frees. */
+/** The file databases.d/NAME.conf that applies: that of the first directory that has one. NULL: there is none. The caller
+ * frees it. */
 char *configuration_find(char **directories, const char *name);
 
 #endif

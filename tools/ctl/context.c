@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The command line: `sqlipcctl [OPTION...] VERB [OPTION...] [WORD...]`. Options of all verbs may stand on either side of the
- * verb, those of one verb behind it. So it is parsed twice: up to the verb, then the rest with what the verb adds.
+ * The command line: `sqlipcctl [OPTION...] VERB [OPTION...] [WORD...]`. Common options may be before or after the verb,
+ * options of one verb only after it. So it is parsed twice: first up to the verb, then the rest, with the verb's own
+ * options.
  */
 #include "context.h"
 
@@ -51,7 +52,7 @@ static char *describe_verbs(void) {
         return g_string_free(text, FALSE);
 }
 
-/* Adds the folders of options before the verb to those behind it; the parser knows of the latter alone. */
+/* Puts the folders of options before the verb together with those after it; the second parser knows only the latter. */
 static void join_directories(Context *c, char **before) {
         g_autoptr(GPtrArray) all = g_ptr_array_new();
 
@@ -89,7 +90,8 @@ static void complete_json(int argc, char **argv) {
                         argv[i] = complete;
 }
 
-/* The options up to the verb (NULL), or those behind it. -1: all is done. */
+/* Parses the options before the verb (`verb` is NULL), or those after it. Returns -1 after --version, which ends the
+ * program. */
 static int parse(Context *c, const Verb *verb, int *argc, char ***argv) {
         g_autofree char *call = verb ? g_strdup_printf("%s %s", verb->name, verb->words) : NULL;
         g_autofree char *description = verb ? g_strdup(verb->description) : describe_verbs();
@@ -159,7 +161,7 @@ static int check_bus(const Context *c, const Verb *verb) {
         return CTL_OK;
 }
 
-/* Takes the verb out of `argv`; what was before it is parsed already. */
+/* Removes the verb from `argv`; the options before it have been parsed already. */
 static const Verb *take_verb(int *argc, char **argv) {
         const Verb *verb = find_verb(argv[1]);
 
@@ -169,7 +171,7 @@ static const Verb *take_verb(int *argc, char **argv) {
         return verb;
 }
 
-/* What the parser leaves of `--`. */
+/* The words; removes the `--` that the parser leaves. */
 static char **words_of(int *argc, char **argv) {
         if (*argc < 2 || !g_str_equal(argv[1], "--"))
                 return argv + 1;

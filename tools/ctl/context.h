@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What all verbs of sqlipcctl have: the options, and the bus once it is needed.
+ * The context of all verbs of sqlipcctl: the options, and the bus, which is opened when it is needed.
  *
  *      main ──> context_parse ──> Verb.run(context, words) ──> exit code
  *
- * A verb makes a document (a GVariant), which is its JSON and what its table shows; failures are a sentence on stderr each.
+ * A verb makes a document (a GVariant), which is printed as JSON or as a table. Each failure is a message on stderr.
  */
 #ifndef CTL_CONTEXT_H
 #define CTL_CONTEXT_H
@@ -23,15 +23,15 @@ typedef struct Context {
         char *address, *host, *machine; /* owned; NULL: this machine's bus */
         char **config_directories; /* owned; NULL: the usual ones */
         sd_bus *bus;               /* owned; NULL until bus_open() */
-        GHashTable *processes;     /* owned; process-name.h; NULL: none was asked for */
+        GHashTable *processes;     /* owned; for process-name.h; NULL: no client was looked up yet */
 } Context;
 
 typedef struct Verb {
         const char *name;
-        const char *words;           /* what comes behind it, for the help */
+        const char *words;           /* the arguments after the verb, for the help */
         const char *summary;
         guint n_min, n_max;          /* words */
-        bool needs_files;            /* of the configuration: not for another machine */
+        bool needs_files;            /* it reads the configuration files, so it does not work for another machine */
         const GOptionEntry *options; /* its own; NULL */
         const char *description;     /* more for its help; NULL */
         int (*run)(Context *c, char **words); /* exit code */
@@ -43,15 +43,16 @@ extern const Verb verb_add, verb_cancel, verb_cat, verb_channels, verb_check, ve
 /** Runs the verb that the command line names. Returns the exit code. */
 int context_run(int argc, char **argv);
 
-/** The service of the system, not of a user; by --system, --user, and who asks. An address is told by them, too. */
+/** True for the system's service, false for that of a user; decided by --system, --user, the caller's uid and whether it
+ * is remote; the same with an address. */
 bool context_is_system(const Context *c);
-/** That service is a unit of the system, by what the options say: behind an address anything may be. */
+/** True if the options mean the system's unit; false with an address, which can lead to any service. */
 bool context_is_unit(const Context *c);
 
-/** That service is on another host, or in a container: neither files nor ids of processes and users are those of here. */
+/** True if the service is on another host or in a container: files and ids of processes and users differ from those here. */
 bool context_is_remote(const Context *c);
 
-/** Where the configuration is looked for, the first one wins; caller frees with g_strfreev(). */
+/** The directories of the configuration; the first has priority. The caller frees it with g_strfreev(). */
 char **context_directories(const Context *c);
 
 #endif

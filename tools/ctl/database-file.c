@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* A value for people: blanks at its ends would not count, and a newline would end it. */
+/* A value that is only for people. Blanks at its ends would be lost, and a newline would end it. */
 static void append_value(GString *text, const char *key, const char *value) {
         size_t size = strlen(value);
 

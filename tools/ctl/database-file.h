@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The text of databases.d/NAME.conf, sqlipc.databases(5), from what it shall say. Pure. */
+/* The text of databases.d/NAME.conf, sqlipc.databases(5), from its values. Pure. */
 #ifndef CTL_DATABASE_FILE_H
 #define CTL_DATABASE_FILE_H
 
@@ -12,7 +12,7 @@ typedef struct DatabaseFile {
         bool immutable, polkit;
 } DatabaseFile;
 
-/** The text; caller frees. Read by config_add_database(), it says the same again, whatever bytes the words hold. */
+/** The text; the caller frees it. config_add_database() reads the same values from it, whatever bytes these contain. */
 char *database_file_text(const DatabaseFile *file);
 
 #endif

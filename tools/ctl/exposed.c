@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a database shows, see exposed.h. */
+/* The objects that a database exposes, see exposed.h. */
 #include "exposed.h"
 
 #include <stdlib.h>
 
 #include "sqlipc-names.h"
 
-/* Behind Expose= each object is a table of the connection, whatever it is in the file: then the kind is not told. */
+/* With Expose= each object is a table of the connection, even if it is a view in the file; then the kind is left out. */
 #define OBJECTS "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' " \
                 "ESCAPE '\\' ORDER BY name"
 
 #define REPLY_ROWS "(a(ssa{sv})aava{sv})"
 
-/* The reply to QueryRows; NULL, and the reason in `*ret_problem`. */
+/* The reply to QueryRows; NULL on failure, with the reason in `*ret_problem`. */
 static GVariant *query(Context *c, const char *database, const char *sql, char **ret_problem) {
         g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
         GVariant *reply = NULL;
@@ -28,7 +28,7 @@ static GVariant *query(Context *c, const char *database, const char *sql, char *
         return r < 0 ? NULL : reply;
 }
 
-/* The names of the columns of one object, as a floating `as`; NULL where they cannot be told. */
+/* The names of the columns of one object, as a floating `as`; NULL if they cannot be read. */
 static GVariant *columns_of(Context *c, const char *database, const char *name, char **ret_problem) {
         g_auto(GStrv) parts = g_strsplit(name, "\"", -1);
         g_autofree char *quoted = g_strjoinv("\"\"", parts);
@@ -79,7 +79,7 @@ static void add_all(Context *c, const char *database, GVariantBuilder *objects, 
                         continue;
                 g_variant_get_child(row, 0, "v", &name);
                 g_variant_get_child(row, 1, "v", &kind);
-                /* a name that no D-Bus string can carry comes as something else, and no word of ours could name it */
+                /* a name that is not valid in a D-Bus string arrives as another type; no argument of ours could name it */
                 if (g_variant_is_of_type(name, G_VARIANT_TYPE_STRING) && g_variant_is_of_type(kind, G_VARIANT_TYPE_STRING))
                         add_object(c, database, g_variant_get_string(name, NULL), g_variant_get_string(kind, NULL), true,
                                    objects);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Whether the service could read a file, see file-check.h. */
+/* Checks if the service could read a file, see file-check.h. */
 #include "file-check.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ typedef struct Check {
 
 #define found(check, severity, ...) findings_add((check)->findings, severity, (check)->subject, __VA_ARGS__)
 
-/* An access control list may allow what the mode does not; what it says is not looked into. */
+/* An access control list may allow more than the mode does; its entries are not examined. */
 static bool has_acl(const char *path) {
         return getxattr(path, "system.posix_acl_access", NULL, 0) > 0;
 }
@@ -33,7 +33,7 @@ static bool may(const Check *check, const char *path, const struct stat *st, int
         return service_user_may(check->user, st, wanted) || has_acl(path);
 }
 
-/* ---- The way to the file ------------------------------------------------------------------------------------------ */
+/* ---- The path -------------------------------------------------------------------------------------------------- */
 
 static void found_errno(const Check *check, const char *path, int error) {
         if (error == EACCES)
@@ -44,7 +44,7 @@ static void found_errno(const Check *check, const char *path, int error) {
                 found(check, FINDING_ERROR, "%s: %s", path, g_strerror(error));
 }
 
-/* Only root and the service's user could have it lead elsewhere. */
+/* True if only root and the service's user could change the target of the link. */
 static bool is_trusted_link(const Check *check, const struct stat *link, const struct stat *folder) {
         bool owned = (link->st_uid == 0 || link->st_uid == check->user->uid) &&
                      (folder->st_uid == 0 || folder->st_uid == check->user->uid);
@@ -52,7 +52,7 @@ static bool is_trusted_link(const Check *check, const struct stat *link, const s
         return owned && ((folder->st_mode & (S_IWGRP | S_IWOTH)) == 0 || (folder->st_mode & S_ISVTX));
 }
 
-/* The folder `path` can be passed by the service's user. */
+/* True if the service's user can search the folder `path`. */
 static bool check_folder(const Check *check, const char *path, struct stat *ret) {
         if (stat(path, ret) < 0) {
                 found_errno(check, path, errno);
@@ -71,8 +71,8 @@ static bool check_folder(const Check *check, const char *path, struct stat *ret)
 }
 
 typedef struct Walk {
-        GString *here;    /* where we are: no link is in it */
-        char *rest;       /* what is left of the way */
+        GString *here;    /* the path walked so far, without links */
+        char *rest;       /* the rest of the path */
         unsigned n_links;
 } Walk;
 
@@ -83,7 +83,7 @@ static void walk_done(Walk *walk) {
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Walk, walk_done)
 
-/* Puts the target of the link `path` in front of what is left of the way. */
+/* Puts the target of the link `path` in front of the rest of the path. */
 static bool follow(const Check *check, Walk *walk, const char *path, const struct stat *link, const struct stat *folder) {
         g_autofree char *target = g_file_read_link(path, NULL), *behind = walk->rest;
 
@@ -105,7 +105,7 @@ static bool follow(const Check *check, Walk *walk, const char *path, const struc
         return true;
 }
 
-/* One name of the way, from the folder where we are. */
+/* Walks one component of the path, from the folder that was reached so far. */
 static bool step(const Check *check, Walk *walk, const char *name) {
         g_autofree char *next = g_build_filename(walk->here->str, name, NULL);
         struct stat folder, st;
@@ -130,7 +130,7 @@ static bool step(const Check *check, Walk *walk, const char *name) {
         return true;
 }
 
-/* The file that `path` leads to, without links; NULL after saying why not. */
+/* The file that `path` leads to, as a path without links. NULL if there is none; then it has added the reason. */
 static char *resolve(const Check *check, const char *path) {
         g_auto(Walk) walk = { .here = g_string_new("/"), .rest = g_strdup(path) };
 
@@ -150,7 +150,7 @@ static char *resolve(const Check *check, const char *path) {
 
 /* ---- The file ----------------------------------------------------------------------------------------------------- */
 
-/* -ENODATA: it is empty, -EBADMSG: no database. */
+/* -ENODATA: the file is empty. -EBADMSG: it is not a database. */
 static int read_header(const char *path, uint8_t ret_header[static HEADER_SIZE]) {
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         ssize_t n;
@@ -170,7 +170,7 @@ static bool is_beside(const char *path, const char *suffix, char **ret_path, str
         return stat(*ret_path, ret) == 0;
 }
 
-/* The service reads what lies beside a database in WAL mode, and makes it only where the database is its own. */
+/* In WAL mode the service needs the files beside a database, and makes them only if it owns the database. */
 static void check_wal(const Check *check, const char *path, const struct stat *st) {
         static const char *const suffixes[] = { "-wal", "-shm" };
         g_autofree char *folder = g_path_get_dirname(path);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whether the service could read the file of a database, by the rules of the worker: as far as owners, modes and the
- * file's header tell. SQLite is not asked, and the file is not locked: a program that has it open is not disturbed, because
- * this one holds no lock of its own that closing the file would drop.
+ * Checks if the service could read the file of a database, by the rules of the worker, as far as owners, modes and the
+ * file's header tell. It does not use SQLite and does not lock the file. So it does not disturb programs that have the file
+ * open, and it may close the file: this process holds no lock on it that would be dropped.
  */
 #ifndef CTL_FILE_CHECK_H
 #define CTL_FILE_CHECK_H
@@ -10,7 +10,7 @@
 #include "finding.h"
 #include "service-user.h"
 
-/** Adds what is wrong or odd with `path` (absolute) to `findings`, under `subject`. */
+/** Adds the errors and warnings of `path` (absolute) to `findings`, under `subject`. */
 void file_check(const char *path, bool immutable, const ServiceUser *user, GPtrArray *findings, const char *subject);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a check found, see finding.h. */
+/* The findings of a check, see finding.h. */
 #include "finding.h"
 
 #include "variant.h"

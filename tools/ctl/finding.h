@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a check found, a sentence each. */
+/* The findings of a check: a sentence each. */
 #ifndef CTL_FINDING_H
 #define CTL_FINDING_H
 
@@ -17,9 +17,9 @@ typedef struct Finding {
 /** An empty list; free with g_ptr_array_unref(). */
 GPtrArray *findings_new(void);
 void findings_add(GPtrArray *findings, Severity severity, const char *subject, const char *format, ...) G_GNUC_PRINTF(4, 5);
-/** How many are that severe. */
+/** The number of findings of this severity. */
 guint findings_count(const GPtrArray *findings, Severity severity);
-/** As a document, aa{sv}, but for those that are not worse than OK; floating. */
+/** The findings as a document, aa{sv}, without those that are only OK; floating. */
 GVariant *findings_document(const GPtrArray *findings);
 const char *severity_to_string(Severity severity);
 

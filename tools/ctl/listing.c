@@ -126,7 +126,7 @@ static GString *cell_of(GVariant *row, const Column *column) {
         return shown;
 }
 
-/* Of a column that gives way: what it must have, at least. */
+/* The least width of a column that may be cut. */
 enum { CUT_WIDTH = 12 };
 
 static size_t width_of(GVariant *rows, const Column *column) {
@@ -162,7 +162,7 @@ static size_t fit(GVariant *rows, const Column **columns, size_t n, size_t width
         return n;
 }
 
-/* Memory is all that can fail here, and GLib ends the program for it as well. */
+/* Only an allocation can fail here, and GLib also ends the program in that case. */
 static void check_allocated(bool allocated) {
         if (!allocated)
                 g_error("out of memory");
@@ -181,7 +181,7 @@ static struct libscols_table *make_table(const Column *const *columns, size_t n_
         struct libscols_table *table = scols_new_table();
 
         check_allocated(table && scols_table_set_column_separator(table, SEPARATOR) >= 0);
-        (void) scols_table_enable_noencoding(table, 1); /* the text is safe already */
+        (void) scols_table_enable_noencoding(table, 1); /* the text is escaped already */
         (void) scols_table_enable_noheadings(table, !legend);
         (void) scols_table_set_termforce(table, width > 0 ? SCOLS_TERMFORCE_ALWAYS : SCOLS_TERMFORCE_NEVER);
         if (width > 0)

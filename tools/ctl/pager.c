@@ -11,7 +11,7 @@
 
 static FILE *pager; /* its standard input; NULL: none is open */
 
-/* NULL: none is wanted, or there is none. */
+/* NULL: no pager is wanted, or none is installed. */
 static const char *find_pager(void) {
         const char *command = g_getenv("SYSTEMD_PAGER") ?: g_getenv("PAGER"), *term = g_getenv("TERM");
 
@@ -27,13 +27,13 @@ void pager_open(const Context *c) {
 
         if (!command)
                 return;
-        (void) terminal_width();                            /* which it remembers */
-        (void) g_setenv("LESS", "FRSXMK", FALSE);           /* F: end if all fits on the screen */
+        (void) terminal_width();                            /* the function remembers it */
+        (void) g_setenv("LESS", "FRSXMK", FALSE);           /* F: end if everything fits on the screen */
         (void) g_setenv("LESSSECURE", "1", FALSE);          /* root's pager starts no shell */
         pager = popen(command, "we");
         if (!pager)
                 return;
-        (void) signal(SIGINT, SIG_IGN); /* Ctrl-C is the pager's */
+        (void) signal(SIGINT, SIG_IGN); /* Ctrl-C is for the pager */
         (void) fflush(stdout);
         if (dup2(fileno(pager), STDOUT_FILENO) < 0)
                 pager_close();
@@ -44,7 +44,7 @@ void pager_close(void) {
                 return;
         (void) fflush(stdout);
         clearerr(stdout); /* a user who leaves the pager early has read enough */
-        (void) dup2(STDERR_FILENO, STDOUT_FILENO); /* the pager reads until no descriptor of the pipe is left */
+        (void) dup2(STDERR_FILENO, STDOUT_FILENO); /* the pager reads until all write ends of the pipe are closed */
         (void) pclose(pager);
         pager = NULL;
 }

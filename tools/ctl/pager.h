@@ -5,8 +5,9 @@
 
 #include "context.h"
 
-/** From here on stdout is read by $SYSTEMD_PAGER, $PAGER or less, if it is a terminal and --no-pager is not given. less ends
- * by itself if all fits on the screen. Call it when the output is ready: nothing may ask the user beside a pager. */
+/** From now on $SYSTEMD_PAGER, $PAGER or less reads stdout, if that is a terminal and --no-pager is not given. less ends by
+ * itself if everything fits on the screen. Call this when the output is ready: nothing may prompt the user beside a
+ * pager. */
 void pager_open(const Context *c);
 
 /** Waits until the user leaves the pager; does nothing without one. */

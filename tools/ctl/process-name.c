@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Which program a client is, see process-name.h. */
+/* The program of a client, see process-name.h. */
 #include "process-name.h"
 
-/* A program that claims to be the service could list any number of clients, and each costs a call of the bus. */
+/* A program that claims to be the service could list any number of clients, and each costs a call to the bus. */
 enum { NAMES_MAX = 4096 };
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(sd_bus_creds, sd_bus_creds_unref)
 
-/* Owned; "": it is not known. */
+/* The result is owned by the caller; "": unknown. */
 static char *look_up(Context *c, const char *client) {
         g_autoptr(sd_bus_creds) creds = NULL;
         const char *name;
@@ -19,7 +19,7 @@ static char *look_up(Context *c, const char *client) {
         return g_utf8_make_valid(name, -1);
 }
 
-/* Unique names are never used again, so a name that is known stays known. */
+/* The bus never reuses a unique name, so a result stays valid. */
 static const char *name_of(Context *c, const char *client) {
         const char *known;
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Which program a client is. */
+/* The program of a client. */
 #ifndef CTL_PROCESS_NAME_H
 #define CTL_PROCESS_NAME_H
 
 #include "bus.h"
 
-/** The rows (aa{sv}) with "process" added, the name of the process of each "client", if it is one of this machine that is
- * still there. Each client is looked up once for `c`. Caller unrefs. */
+/** The rows (aa{sv}) with an added "process": the name of the process of each "client", if it is on this machine and still
+ * exists. Each client is looked up once for `c`. The caller unrefs the result. */
 GVariant *process_names_add(Context *c, GVariant *rows);
 
 #endif

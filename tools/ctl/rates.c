@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What clients did between two looks at them, see rates.h. Pure. */
+/* The activity of clients between two samples, see rates.h. Pure. */
 #include "rates.h"
 
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 
 #include "variant.h"
 
-/* By name, a dictionary each. */
+/* Name -> dictionary. */
 static GHashTable *index_clients(GVariant *clients) {
         GHashTable *index = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify) g_variant_unref);
         gsize n = clients ? g_variant_n_children(clients) : 0;
@@ -25,7 +25,7 @@ static GHashTable *index_clients(GVariant *clients) {
 static guint64 rate(GVariant *before, GVariant *now, const char *key, guint64 elapsed_usec) {
         guint64 was = before ? lookup_number(before, key) : 0, is = lookup_number(now, key);
 
-        /* the daemon was started anew, and the bus with it: a name may come again then */
+        /* daemon and bus were restarted, so the name may belong to another client */
         if (is < was || elapsed_usec == 0)
                 return 0;
         return (guint64) ((double) (is - was) * G_USEC_PER_SEC / (double) elapsed_usec);

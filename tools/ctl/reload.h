@@ -5,15 +5,15 @@
 
 #include "context.h"
 
-/** Has the service read its configuration again, and waits until that is in force. `*ret_info`: what it said, a{sv}; caller
- * unrefs; {"running": false} where it does not run, for then it will read it when it starts. Returns an exit code, after a
- * sentence where that is a failure. */
+/** Makes the service read its configuration again, and waits until it is in force. `*ret_info`: the reply, a{sv}; the caller
+ * unrefs it; {"running": false} if the service does not run, because it will read the configuration when it starts. Returns
+ * an exit code, and prints a message if that is a failure. */
 int reload_service(Context *c, GVariant **ret_info);
 
-/** Says what is odd and what is broken in the configuration now in force; CTL_FAILED where anything is broken. */
+/** Prints the warnings and errors of the configuration in force. Returns CTL_FAILED if there are errors. */
 int reload_complain(GVariant *info);
 
-/** Prints the outcome, and reload_complain(). */
+/** Prints the outcome, then does the same as reload_complain(). */
 int reload_print(const Context *c, GVariant *info);
 
 #endif

@@ -16,9 +16,9 @@
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(sd_bus, sd_bus_flush_close_unref)
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(sd_bus_message, sd_bus_message_unref)
 
-/* ---- Asking the service manager ----------------------------------------------------------------------------------- */
+/* ---- From the service manager ------------------------------------------------------------------------------------- */
 
-/* The unit's object, whose properties we read. */
+/* The unit's object on the bus, to read its properties. */
 typedef struct Object {
         sd_bus *bus;
         const char *path;
@@ -34,7 +34,7 @@ static char *get_string(const Object *o, const char *interface, const char *prop
         return g_steal_pointer(&copy);
 }
 
-/* Caller frees with g_strfreev(); NULL where there is none. */
+/* The caller frees the result with g_strfreev(); NULL if there is no such property. */
 static char **get_strings(const Object *o, const char *interface, const char *property) {
         char **values = NULL, **copy;
 
@@ -83,7 +83,7 @@ static void read_bound(const Object *o, const char *property, ServiceUnit *unit)
                 g_ptr_array_add(unit->bound, g_strdup(folder));
 }
 
-/* Keeps what `text` is where there is no such property. */
+/* Does not change `text` if there is no such property. */
 static void read_string(const Object *o, const char *property, char **text) {
         char *value = get_string(o, SERVICE, property);
 
@@ -142,7 +142,7 @@ ServiceUnit *service_unit_free(ServiceUnit *unit) {
         return NULL;
 }
 
-/* ---- What is hidden ----------------------------------------------------------------------------------------------- */
+/* ---- Hidden folders ----------------------------------------------------------------------------------------------- */
 
 static bool is_below(const char *path, const char *folder) {
         size_t size = strlen(folder);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the service manager says of the system's unit, drop-ins included: whom the service runs as, in which groups, and
- * which folders are not there for it. It is what holds at the next start, whether the service runs or not.
+ * Settings of the system's unit, including drop-ins, from the service manager: the user and the groups of the service, and
+ * the folders that are hidden from it. The settings are those of the next start, even if the service runs.
  */
 #ifndef CTL_SERVICE_UNIT_H
 #define CTL_SERVICE_UNIT_H
@@ -14,16 +14,16 @@ typedef struct ServiceUnit {
         char **groups;       /* SupplementaryGroups=; NULL */
         char *protect_home;  /* ProtectHome= */
         bool private_tmp;    /* PrivateTmp= */
-        GPtrArray *bound;    /* of char *: the folders that BindPaths= and BindReadOnlyPaths= make */
-        bool is_outdated;    /* the service runs, and since before a drop-in was written */
+        GPtrArray *bound;    /* of char *: the destinations of BindPaths= and BindReadOnlyPaths= */
+        bool is_outdated;    /* the service runs, and was started before the last change of a drop-in */
 } ServiceUnit;
 
-/** The unit as it is; as it is installed where no service manager can be asked, or knows none. */
+/** The present unit. If no service manager answers or knows the unit, the settings are those of the installed unit. */
 ServiceUnit *service_unit_new(void);
 ServiceUnit *service_unit_free(ServiceUnit *unit);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ServiceUnit, service_unit_free)
 
-/** The setting that hides `path` from the service; NULL where none does. */
+/** The setting that hides `path` from the service; NULL if none does. */
 const char *service_unit_hides(const ServiceUnit *unit, const char *path);
 
 #endif

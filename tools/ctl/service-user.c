@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Whom the service runs as, see service-user.h. */
+/* The user of the service, see service-user.h. */
 #include "service-user.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What `sqlipcctl status` tells, see status-document.h. */
+/* The data of `sqlipcctl status`, see status-document.h. */
 #include "status-document.h"
 
 #include <string.h>
@@ -12,10 +12,11 @@
 
 /* ---- The service -------------------------------------------------------------------------------------------------- */
 
-/* The field of /proc/PID/stat that says so, in words behind the name; proc(5) calls it 22, the one behind the name 3. */
+/* The field "starttime" of /proc/PID/stat, counted in words after the name; in proc(5) it is 22, and the first word after
+ * the name is 3. */
 enum { STAT_START = 22 - 2 };
 
-/* When a process started, in seconds since 1970; 0: it does not say. */
+/* The start time of a process, in seconds since 1970; 0: unknown. */
 static guint64 start_of(pid_t pid) {
         g_autofree char *file = g_strdup_printf("/proc/%d/stat", (int) pid), *text = NULL;
         g_auto(GStrv) words = NULL;
@@ -44,7 +45,7 @@ static void add_process(Context *c, GVariantBuilder *document) {
         entry(document, "since", g_variant_new_uint64(context_is_remote(c) ? 0 : start_of(pid)));
 }
 
-/* A call that is known to find the service. */
+/* Calls a method of the service, which is known to run. */
 static int call(Context *c, const char *method, const char *reply_type, GVariant **ret) {
         g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;
         int r = bus_call(c, START_NOTHING, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, method, reply_type, &error,
@@ -128,7 +129,7 @@ static int add_work(Context *c, Work work, const char *key, const char *name, GV
         return CTL_OK;
 }
 
-/* What the list says of it; the caller frees both. */
+/* Finds the database `name` in the list; the caller frees both results. */
 static bool find(GVariant *databases, const char *name, char **ret_object, GVariant **ret_more) {
         GVariantIter i;
         const char *here;
@@ -143,7 +144,7 @@ static bool find(GVariant *databases, const char *name, char **ret_object, GVari
         return false;
 }
 
-/* Why the list has none of this name, as far as the list's `info` and the files tell. */
+/* Prints why the list has no database of this name, as far as the list's `info` and the files tell. */
 static void complain_of_absence(const Context *c, const char *name, GVariant *info) {
         g_autoptr(GVariant) broken = g_variant_lookup_value(info, "broken", G_VARIANT_TYPE("a{ss}"));
         g_auto(GStrv) directories = context_directories(c);
@@ -152,7 +153,7 @@ static void complain_of_absence(const Context *c, const char *name, GVariant *in
 
         if (broken && g_variant_lookup(broken, name, "&s", &problem))
                 complain("The database \"%s\" is not published, since its configuration is broken: %s", name, problem);
-        else if (broken && /* so the caller would see it */
+        else if (broken && /* so the caller would see the database */
                  !context_is_remote(c) && g_hash_table_contains(config->databases, name))
                 complain("The service has not read the file of \"%s\" yet: 'sqlipcctl reload' has it do so.", name);
         else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A terminal that is drawn over and over, see terminal-screen.h. */
+/* A terminal screen that is redrawn, see terminal-screen.h. */
 #include "terminal-screen.h"
 
 #include <errno.h>
@@ -13,7 +13,8 @@
 
 #include "keys.h"
 
-/* Home; what a line held behind its new end goes with it, and what stands below at last: no flicker. */
+/* The cursor goes home. The rest of each old line is erased with the new line, and the lines below at the end; so the screen
+ * does not flicker. */
 #define GO_HOME "\033[H"
 #define CLEAR_LINE "\033[K"
 #define CLEAR_BELOW "\033[J"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A terminal that is drawn over and over, and the keys and signals that come meanwhile.
+ * A terminal screen that is redrawn, and the keys and signals that arrive meanwhile.
  *
- * Signals are blocked and come by a descriptor, so that nothing runs in a handler and the terminal is always put back.
+ * Signals are blocked and read from a descriptor, so that no code runs in a handler and the terminal is always restored.
  */
 #ifndef CTL_TERMINAL_SCREEN_H
 #define CTL_TERMINAL_SCREEN_H
@@ -13,28 +13,28 @@
 #include <termios.h>
 
 typedef enum ScreenEvent {
-        SCREEN_TIME,   /* the time is over */
+        SCREEN_TIME,   /* the time has passed */
         SCREEN_RESIZE,
         SCREEN_KEY,
-        SCREEN_END,    /* a signal that ends programs, or the terminal went */
+        SCREEN_END,    /* a signal that ends programs, or the terminal is gone */
 } ScreenEvent;
 
 typedef struct Screen {
         int signal_fd;
-        bool draws, reads;     /* stdout, stdin are terminals */
+        bool draws, reads;     /* stdout is a terminal, stdin is a terminal */
         struct termios before; /* of stdin */
         size_t height, width;  /* 0: unknown */
 } Screen;
 
-/** Takes signals and, where `draws` is wanted and they are terminals, stdin and stdout. Negative: it cannot. */
+/** Takes over signals and, if `draws` and they are terminals, stdin and stdout. Negative on failure. */
 int screen_init(Screen *screen, bool draws);
-/** Puts the terminal back. */
+/** Restores the terminal. */
 void screen_done(Screen *screen);
 
-/** Shows `text` from the upper left corner on, as much as fits. Without a terminal just prints it. */
+/** Shows `text` from the upper left corner, as much as fits. Without a terminal it only prints the text. */
 void screen_draw(const Screen *screen, const char *text);
 
-/** Waits until `until_usec` of g_get_monotonic_time(). SCREEN_KEY: `*ret_key` is it. */
+/** Waits until `until_usec` of g_get_monotonic_time(). With SCREEN_KEY, `*ret_key` is the key. */
 ScreenEvent screen_wait(Screen *screen, gint64 until_usec, char *ret_key);
 
 #endif

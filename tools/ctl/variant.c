@@ -49,7 +49,7 @@ static int read_basic(sd_bus_message *m, char type, GVariant **ret) {
         return 1;
 }
 
-/* Everything up to the end of the container that `m` stands in, or of the body, as one of `type`. */
+/* Reads everything up to the end of the container in which `m` is positioned, or of the body, as one value of `type`. */
 static int read_container(sd_bus_message *m, const char *type, GVariant **ret) {
         g_auto(GVariantBuilder) builder = {};
         GVariant *value;
@@ -64,7 +64,7 @@ static int read_container(sd_bus_message *m, const char *type, GVariant **ret) {
         return 1;
 }
 
-/* 0: there is no further value. `*ret` is floating. */
+/* Returns 0 if there is no further value. `*ret` is floating. */
 static int read_value(sd_bus_message *m, GVariant **ret) {
         const char *contents;
         char type;

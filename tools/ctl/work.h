@@ -8,11 +8,11 @@
 
 typedef enum Work { WORK_STATEMENTS, WORK_RUNS, WORK_CHANNELS } Work;
 
-/** A dictionary for each: statement, run or channel (t), database, client, and what the service says beside. None where it
- * does not run but could be started. Says why it fails; returns an exit code. Caller unrefs. */
+/** A dictionary for each: statement, run or channel (t), database, client, and the service's other data. The list is empty
+ * if the service does not run but could be started. Prints an error if it fails. Returns an exit code. The caller unrefs. */
 int work_list(Context *c, Work work, GVariant **ret);
 
-/** Those of `database` alone; caller unrefs. */
+/** Only the rows of `database`; the caller unrefs the result. */
 GVariant *work_on_database(GVariant *rows, const char *database);
 
 #endif
