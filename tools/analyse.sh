@@ -3,28 +3,28 @@
 #
 # tools/analyse.sh [CHECK]...
 #
-# Looks at the code by other means than its tests do; without arguments by all, which takes hours on two cores:
+# Checks the code by other means than its tests. Without arguments it runs all checks, which takes hours on two cores:
 #
 #   compilers    gcc and clang, at -O0, and at -O3 with link-time optimization and without assertions: no warning, and the
 #                unit and fuzz suites pass in each
-#   analyzer     gcc -fanalyzer: no finding beside those of tools/analyse-suppressions.txt, where each is argued
-#   tidy         clang-tidy, its static analyzer included: the same
-#   valgrind     the unit suite, and the supervisor under a client's calls: no memory that nobody wrote is looked at, none
-#                is lost, no descriptor is left open
-#   abi          libsqlipc against client-lib/libsqlipc.abi, what it was at the last release: nothing is gone or changed
-#   coverage     lines and branches that the suites unit, fuzz, bus and reliability run, by file; then what no test runs
-#   32-bit       as root: the suites unit, fuzz, bus and cli in a Debian of 32 bits, which is installed into build-analyse
+#   analyzer     gcc -fanalyzer: no finding except those of tools/analyse-suppressions.txt, which has their reasons
+#   tidy         clang-tidy, including its static analyzer: the same
+#   valgrind     the unit suite, and the supervisor under a client's calls: no uninitialised memory is read, no
+#                memory is lost, no descriptor is left open
+#   abi          libsqlipc against client-lib/libsqlipc.abi, its ABI at the last release: nothing was removed or changed
+#   coverage     lines and branches that the suites unit, fuzz, bus and reliability run, by file; then code that is not run
+#   32-bit       as root: the suites unit, fuzz, bus and cli in a 32-bit Debian, which is installed into build-analyse
 #
-# What is built lies in build-analyse. The last line is "N passed, N failed"; exit code 0 if nothing failed.
+# All builds are in build-analyse. The last line is "N passed, N failed"; exit code 0 if nothing failed.
 #
-# tools/analyse.sh --update-abi     after a release: writes client-lib/libsqlipc.abi anew
+# tools/analyse.sh --update-abi     after a release: writes client-lib/libsqlipc.abi again
 set -u
 cd "$(dirname "$0")/.." || exit 1
 readonly checks=(compilers analyzer tidy valgrind abi coverage 32-bit)
 readonly folder=build-analyse suppressions=tools/analyse-suppressions.txt
 passed=0 failed=0
 
-# verdict NAME COMMAND...: counts what the command says by its exit code.
+# verdict NAME COMMAND...: counts the command as passed or failed, by its exit code.
 verdict() {
     local name=$1
     shift
@@ -73,7 +73,7 @@ compilers() {
     done
 }
 
-# is_suppressed FILE CLASS WORDS: whether a line of the suppressions names this finding.
+# is_suppressed FILE CLASS WORDS: true if a line of the suppressions names this finding.
 is_suppressed() {
     local file class words
 
@@ -84,7 +84,7 @@ is_suppressed() {
     return 1
 }
 
-# unsuppressed LOG: findings that are not suppressed, a line each.
+# unsuppressed LOG: prints the findings that are not suppressed, a line each.
 unsuppressed() {
     local finding file class
 
@@ -129,8 +129,8 @@ build_library() {
         ninja -C $folder/abi --quiet "client-lib/$(readlink $folder/abi/client-lib/libsqlipc.so.0)"
 }
 
-# Names of files without their folders: those are of the machine that it was made on. The public header is in a folder of
-# its own, since abidw takes all types for private if it is given the file.
+# Writes file names without their folders, which would be those of this machine. The public header is copied to a folder of
+# its own, since abidw takes all types for private if it gets the file itself.
 abi_description() {
     mkdir -p $folder/abi/public && cp client-lib/sqlipc.h $folder/abi/public/
     abidw --no-show-locs --no-corpus-path --no-comp-dir-path --drop-private-types --headers-dir $folder/abi/public \
@@ -141,9 +141,9 @@ abi() {
     build_library && SQLIPC_BUILD_ROOT=$PWD/$folder/abi SQLIPC_SOURCE_ROOT=$PWD /usr/bin/python3 tests/lint/test_abi.py
 }
 
-# Programs count on into one set of files: those of other users, too, so the files are made beforehand and open to all (a
-# umask for all of the tests would change what the file rules say), and workers, whose filter lets them lock. What a process
-# did that was killed is not counted. An assertion has a branch that nothing takes.
+# All programs add their counts to one set of files. Some are of other users, so the files are made beforehand
+# and open to all users (a umask for all tests would change the result of the file rules). Workers count,
+# too, since their filter allows locks. Counts of a killed process are lost. Each assertion has a branch that is never taken.
 coverage() {
     local build=$folder/coverage program r
 
@@ -164,7 +164,7 @@ coverage() {
     return $r
 }
 
-# coverage_table CSV: the files, least covered first, as docs/coverage.md has them.
+# coverage_table CSV: prints the files, least covered first, in the form of docs/coverage.md.
 coverage_table() {
     printf '| File | Lines | of | %% | Branches | of | %% |\n|---|---:|---:|---:|---:|---:|---:|\n'
     awk -F, 'NR > 1 && $2 > 0 { printf "%.1f,%s\n", 100 * $3 / $2, $0 }' "$1" | sort -t, -k1,1n -k2,2 |
@@ -172,7 +172,7 @@ coverage_table() {
                    ($6 > 0 ? sprintf("%.1f", 100 * $7 / $6) : "") }'
 }
 
-# A Debian of 32 bits, installed once; the checkout is seen, and not written to, there.
+# A 32-bit Debian, installed once. It can read the checkout, but cannot write to it.
 thirty_two_bits() {
     local root=$PWD/$folder/i386 packages
 

@@ -3,8 +3,9 @@
 #
 # tools/bench-exposed.sh [ROWS [ROUNDS]]
 #
-# What docs/performance.md says of Expose=, measured on this machine, where tools/bench.sh would measure everything: the
-# study's table (ROWS, 300,000) published whole and exposed, by a daemon on a private bus, in ROUNDS (5) alternating rounds.
+# Measures the figures of docs/performance.md about Expose= on this machine (tools/bench.sh measures everything): publishes
+# the study's table (ROWS, 300,000) whole and exposed, by a daemon on a private bus, and queries both in ROUNDS (5)
+# alternating rounds.
 # shellcheck disable=SC2154 # bench-setup.sh sets folder, bench and the servers
 set -eu
 cd "$(dirname "$0")/.."

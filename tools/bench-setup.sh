@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# For tools/bench.sh and tools/bench-exposed.sh to source, in the folder above: what is measured. All that it starts stands
-# in one folder, `folder`, and goes with the script, as private-bus.sh says.
+# tools/bench.sh and tools/bench-exposed.sh source this file, in the folder above. It starts the programs to measure. All
+# their files are in one folder, `folder`; both end with the script, see private-bus.sh.
 #
 #   build_release                sets `build` and `bench`, the program
-#   make_bench_folder            sets `folder`; files in it may be read by everybody
-#   publish_datasets             those in $folder/data, study also as `exposed`, with Expose=, and as `exposed-barrier`, with
-#                                SecurityBarrier= too
-#   start_daemon                 on a private bus, as another user where you are root
-#   start_postgres               sets `postgres`, how sqlipc-bench finds it; it is Debian's package
-#   start_mariadb                sets `mariadb`, the same; nothing where it is not installed
+#   make_bench_folder            sets `folder`; all users may read files in it
+#   publish_datasets             publishes those in $folder/data; study also as `exposed`, with Expose=, and as
+#                                `exposed-barrier`, with SecurityBarrier= too
+#   start_daemon                 on a private bus, as another user if you are root
+#   start_postgres               sets `postgres`, the address for sqlipc-bench; Debian's package must be installed
+#   start_mariadb                sets `mariadb`, the same; does nothing if MariaDB is not installed
 . tools/private-bus.sh
 
 servers=() postgres='' mariadb=''
@@ -22,7 +22,7 @@ build_release() {
     build=$PWD/build-bench
     # shellcheck disable=SC2034 # for those who source this
     bench=$build/tools/bench/sqlipc-bench
-    # Again, too: it may have been made when a client library of a server was not there yet.
+    # Configures an existing build again: a server's client library may have been installed since.
     [ ! -e "$build/build.ninja" ] || again=--reconfigure
     meson setup $again "$build" --buildtype=release -Db_lto=true -Dtests=false -Ddocs=false >/dev/null
     ninja -C "$build" --quiet
@@ -57,13 +57,13 @@ start_daemon() {
     start_private_bus "$folder" "$build" "$([ "$(id -u)" != 0 ] || echo nobody)"
 }
 
-# A folder of a server's own.
+# Makes a folder for a server.
 make_server_folder() {
     mkdir -m 700 "$folder/$1"
     [ ${#as_other[@]} -eq 0 ] || chown nobody: "$folder/$1"
 }
 
-# start_server NAME COMMAND...: writes to NAME.log, runs until the script ends
+# start_server NAME COMMAND...: starts a server that writes to NAME.log and runs until the script ends
 start_server() {
     local name=$1
     shift
@@ -71,7 +71,7 @@ start_server() {
     servers+=($!)
 }
 
-# wait_for_server NAME COMMAND...: until COMMAND says that it answers
+# wait_for_server NAME COMMAND...: waits until COMMAND succeeds, because the server answers
 wait_for_server() {
     local name=$1
     shift
@@ -92,7 +92,7 @@ start_postgres() {
     "${as_other[@]}" "$programs/initdb" -D "$own/data" --auth=trust --username=bench --encoding=UTF8 --no-locale \
         >"$folder/postgres.log" 2>&1 || { cat "$folder/postgres.log" >&2 && return 1; }
     start_server postgres "$programs/postgres" -D "$own/data" -k "$own" -c listen_addresses= -c fsync=off
-    # In a closed folder: only root, and the user that it belongs to, get to it.
+    # The folder is closed: only root and its owner can reach the socket in it.
     wait_for_server postgres "$programs/pg_isready" -h "$own"
     # shellcheck disable=SC2034 # for those who source this
     postgres="host=$own user=bench dbname=postgres"

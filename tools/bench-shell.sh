@@ -3,10 +3,10 @@
 #
 # tools/bench-shell.sh [--rows=300000] [--pairs=11] [--report=DIRECTORY]
 #
-# ipcq-cli beside sqlite3 on the same file: from the start to the prompt; whole processes that write a table of 31 columns
-# to /dev/null, as CSV and as JSON, in turn; and the most memory that ipcq-cli was seen with. Medians, each with the least
-# and the most; a ratio is that of a pair, below 1 ipcq-cli was faster. Builds a release, and starts a private bus with the
-# daemon on it, as another user where you are root; stops both. DIRECTORY is for tools/update-performance.py.
+# Compares ipcq-cli with sqlite3 on the same file: the time from the start to the prompt; whole processes that write a table
+# of 31 columns to /dev/null, as CSV and as JSON, in turn; and the highest memory use of ipcq-cli. Prints medians, with the
+# least and the most. A ratio is that of a pair; below 1 ipcq-cli was faster. Builds a release, and starts a private bus with
+# the daemon on it, as another user if you are root; stops both. DIRECTORY is for tools/update-performance.py.
 #
 # Exit code: 0 measured, 1 something failed, 2 wrong usage.
 # shellcheck disable=SC2154 # bench-setup.sh sets folder, bench and build

@@ -3,9 +3,9 @@
 #
 # tools/bench-syscalls.sh
 #
-# The system calls behind docs/performance.md, counted by strace in client, supervisor and worker, once all of them are warm:
+# Counts the system calls for docs/performance.md with strace, in client, supervisor and worker, after all of them are warm:
 # per point query over the bus (prepared, and by Query) and on a channel, and per MB of the study's table. Takes half a
-# minute. Needs ptrace of the service, which runs as another user where you are root.
+# minute. Needs the right to ptrace the service, which runs as another user if you are root.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/private-bus.sh
@@ -28,14 +28,14 @@ for kind in point study; do
 done
 start_private_bus "$folder" "$build" "$([ "$(id -u)" != 0 ] || echo nobody)"
 
-# Columns 4 and 6 of strace's table are the count and the name; a count of errors may stand between.
+# Columns 4 and 6 of strace's table are the count and the name; a count of errors may be between them.
 print_calls() {
     awk -v who="$1" -v unit="$2" -v n="$3" '
         $1 ~ /^[0-9.]+$/ && $NF != "total" && $4 >= n / 100 { list = list sprintf("  %s %.2f", $NF, $4 / n); sum += $4 }
         END { printf "    %-11s %6.2f per %s:%s\n", who, sum / n, unit, list }' "$4"
 }
 
-# count TITLE UNIT TIMES BYTES_PER_UNIT ASK_OPTION... : BYTES_PER_UNIT 0 counts by runs
+# count TITLE UNIT TIMES BYTES_PER_UNIT ASK_OPTION... : with BYTES_PER_UNIT 0 it counts per run
 count() {
     local title=$1 unit=$2 times=$3 per=$4 pid ended n who tracers=()
     shift 4

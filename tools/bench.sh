@@ -4,8 +4,8 @@
 # tools/bench.sh [--size=tiny|normal|full | --full] [--report=DIRECTORY]
 #
 # Measures everything on this machine and writes it as one page, DIRECTORY/index.html (build-bench/report), with report.json
-# and the charts beside it: builds a release, makes the datasets, starts a private bus and on it the daemon, as another user
-# where you are root, and beside it PostgreSQL and MariaDB, as far as they are installed; stops all of them.
+# and the charts beside it. Builds a release, makes the datasets, starts a private bus with the daemon on it (as another user
+# if you are root), and PostgreSQL and MariaDB if they are installed; stops all of them.
 #
 # Takes ten minutes and 3 GB of memory and of ${TMPDIR:-/tmp}; at the published sizes (--full) an hour and 12 GB.
 # Exit code: 0 measured, 1 something failed (the page shows what), 2 wrong usage.

@@ -3,10 +3,10 @@
 #
 # tools/demo.sh
 #
-# sqlipc from a bare checkout to rows, in a minute or two: installs what is missing (Debian), builds, makes two real
-# databases in a temporary folder, starts a private bus that starts the daemon on the first call, and queries it in the
-# ways that there are. Prints each command before it runs. On a terminal it ends in the shell, if one likes. Leaves nothing
-# but the build folder, build-demo, also after Ctrl-C.
+# Shows sqlipc from a bare checkout to rows, in a minute or two: installs missing packages (Debian), builds, makes two real
+# databases in a temporary folder, starts a private bus that starts the daemon on the first call, and queries it in each
+# possible way. Prints each command before it runs. On a terminal it offers to end in the shell. Leaves only the build
+# folder, build-demo, also after Ctrl-C.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -16,7 +16,7 @@ build=$PWD/build-demo
 
 if [ -t 1 ]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
 title() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
-# Prints a command as one would type it, then runs it.
+# Prints a command as a user would type it, then runs it.
 run() {
     local word line='$'
     for word; do

@@ -3,19 +3,19 @@
 #
 # tools/fuzz.sh [--seconds N | --hours N] [--jobs N] [--seed N] [--merge] [--coverage] [--build DIR] [TARGET...]
 #
-# Fuzzes with libFuzzer, under ASan and UBSan: every tests/fuzz/fuzz-TARGET.c, or those named. What is missing is installed
-# and built first. A target begins with its corpus (tests/fuzz/corpus/TARGET) and what it found before, and stops at the
-# first input that breaks something, which then lies in the corpus as crash-HASH: the tests replay it from there on.
-# At the end: of each target what was tried and what became of it, in lines that tests/reliability/report.py reads, and in a
-# table; both are in DIR/report, too.
+# Fuzzes with libFuzzer, under ASan and UBSan: every tests/fuzz/fuzz-TARGET.c, or the named targets. First installs missing
+# packages and builds. A target begins with its corpus (tests/fuzz/corpus/TARGET) and its earlier finds, and stops at the
+# first input that breaks something. That input is added to the corpus as crash-HASH, and the tests replay it from then on.
+# At the end prints the number of inputs and the outcome of each target, in lines that tests/reliability/report.py reads, and
+# in a table; both are in DIR/report, too.
 #
-# --seconds N    each for so long; 60 where nothing is said, 0 only replays
-# --hours N      the same
-# --jobs N       so many targets at a time; else as many as there are processors
-# --seed N       of the engine's random numbers; else one is chosen, and printed
-# --merge        at the end what was found and comes to lines that the corpus did not goes into the corpus
-# --coverage     at the end lines and branches that corpus and finds came to, of the files that the target names ("About:")
-# --build DIR    where it is built, and where finds are kept; build-fuzz where nothing is said
+# --seconds N    time for each target; default 60; 0 only replays
+# --hours N      the same in hours
+# --jobs N       number of targets at a time; default: the number of processors
+# --seed N       seed of the engine's random numbers; by default one is chosen, and printed
+# --merge        at the end, adds finds that reach new lines to the corpus
+# --coverage     at the end, prints how much of the target's files ("About:") corpus and finds reach: lines and branches
+# --build DIR    folder of the build and of the finds; default build-fuzz
 #
 # Exit code: 0 nothing broke, 1 something did, 2 wrong usage.
 set -u -o pipefail
@@ -53,7 +53,7 @@ for target in "${targets[@]}"; do
     exit 2
 done
 
-# make DIR [MESON OPTION...]: the targets that are wanted, and nothing else. (At -O1 that takes as long.)
+# make DIR [MESON OPTION...]: builds only the wanted targets. (At -O1 that takes as long.)
 make() {
     local dir=$1
     shift
@@ -65,11 +65,11 @@ make() {
     ninja -C "$dir" --quiet "${targets[@]/#/tests/fuzz/fuzz-}"
 }
 
-# The folders of a target: its corpus first, which is where the engine puts what --merge finds.
+# The folders of a target. The corpus comes first, because the engine adds the finds of --merge to the first.
 corpus() { echo "tests/fuzz/corpus/$1"; }
 finds() { echo "$build/finds/$1"; }
 
-# fuzz TARGET: runs the engine; its words go to a log.
+# fuzz TARGET: runs the engine; its output goes to a log.
 fuzz() {
     local broken=$build/broken/$1 limit=(-max_total_time="$seconds") dictionary=()
     [ "$seconds" -gt 0 ] || limit=(-runs=0)
@@ -80,10 +80,10 @@ fuzz() {
         -artifact_prefix="$broken/" "$(finds "$1")" "$(corpus "$1")" >"$build/logs/$1" 2>&1
 }
 
-# broken TARGET: the inputs that did; others lie there that only took long.
+# broken TARGET: the inputs that broke it; the folder also has inputs that only took long.
 broken() { find "$build/broken/$1" -type f ! -name 'slow-unit-*'; }
 
-# keep TARGET: each input that broke something joins the corpus.
+# keep TARGET: adds each input that broke something to the corpus.
 keep() {
     local input kept
     tail -n 60 "$build/logs/$1" >&2
@@ -95,14 +95,14 @@ keep() {
     echo "tools/fuzz.sh: $1 failed; all that it said is in $build/logs/$1" >&2
 }
 
-# What the engine's words end with: a figure of its last statistics, how many edges of the program it came to.
+# figure TARGET NAME: a figure of the statistics at the end of the engine's output. edges: the edges that it reached.
 figure() { sed -n "s/^stat::$2: *//p" "$build/logs/$1" | grep . || echo 0; }
 inputs() { figure "$1" number_of_executed_units; }
 edges() { sed -n 's/^#[0-9].*[[:space:]]cov: \([0-9]*\) .*/\1/p' "$build/logs/$1" | tail -n 1 | grep . || echo 0; }
 files() { find "$1" -type f | wc -l; }
 
-# covered TARGET: "LINES% BRANCHES%" of the files that its head names. Meson compiles in the build folder, so llvm-cov does
-# not know them by names of the checkout: what it says of all files is summed up here.
+# covered TARGET: "LINES% BRANCHES%" of the files that its first comment names. Meson compiles in the build folder, so
+# llvm-cov does not know the files by their names in the checkout: this function sums up its output for all files.
 covered() {
     local program=$build-coverage/tests/fuzz/fuzz-$1 profile=$build-coverage/$1 about
     # shellcheck disable=SC2046 # it is a list of patterns
@@ -118,7 +118,7 @@ covered() {
             END { if (lines == 0) exit 1; print share(lines, missed), share(branches, branches_missed) }'
 }
 
-# What tests/reliability/report.py reads: for each target the number of inputs, then what became of them.
+# Prints the input of tests/reliability/report.py: for each target the number of inputs, then their outcome.
 said() {
     for target in "${targets[@]}"; do
         echo "# cases: fuzz $target: $(inputs "$target"): inputs by the engine"

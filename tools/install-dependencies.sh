@@ -3,38 +3,37 @@
 #
 # tools/install-dependencies.sh GROUP...
 #
-# Installs the Debian packages that a group of work needs and that are not there: build, test, demo, package, fuzz, gate,
-# bench, screenshots (each with what it builds on). With sudo where you are not root; fetches package lists only when
-# something is missing and cannot be installed from those that are there. Says what it installs, and nothing where nothing is
-# missing.
+# Installs the missing Debian packages for a group of tasks: build, test, demo, package, fuzz, gate, bench, screenshots (each
+# with the groups that it depends on). Uses sudo if you are not root. Fetches package lists only if a package is missing and
+# cannot be installed with the present lists. Prints the packages that it installs, and nothing if none is missing.
 #
-# Exit code: 0 everything is there, 1 it is not and cannot be installed, 2 wrong usage.
+# Exit code: 0 everything is installed, 1 a package is missing and cannot be installed, 2 wrong usage.
 set -eu
 
-# dpkg-dev: by it meson knows in which folder this architecture keeps its libraries.
+# dpkg-dev: tells meson the folder of this architecture's libraries.
 build=(gcc libc6-dev dpkg-dev meson ninja-build pkgconf libsystemd-dev libglib2.0-dev libsqlite3-dev libseccomp-dev
     libgcrypt20-dev libsmartcols-dev libreadline-dev zlib1g-dev python3 python3-docutils)
 # busctl is in systemd, dbus-daemon in dbus-daemon.
 demo=("${build[@]}" systemd dbus-daemon)
-# dpkg-buildpackage is in dpkg-dev. systemd.pc, by which meson knows where units go, is in systemd.
+# dpkg-buildpackage is in dpkg-dev. systemd.pc, which tells meson the folders of units, is in systemd.
 package=("${build[@]}" build-essential debhelper lintian systemd)
-# The second compiler; C++ for the public header; sqlite3's shell, whose output ours is compared with; the container of
-# the system suite, with polkit and a bus for each user in it; the second shell that completes; what draws charts; a
-# terminal's screen for what is typed at a prompt; the pager; Qt's generator of code for D-Bus interfaces (of Qt 5, and
+# The second compiler; C++ for the public header; sqlite3's shell, to compare our output with; the container of
+# the system suite, with polkit and a bus for each user in it; the second shell with completions; the program for charts; a
+# terminal's screen for the tests of the prompt; the pager; Qt's generator of code for D-Bus interfaces (of Qt 5, and
 # without Qt's headers, which are 30 packages: the test that compiles its output is skipped without them).
 test=("${demo[@]}" "${package[@]}" clang g++ binutils git sqlite3 util-linux python3-gi dbus dbus-broker systemd-container
     systemd-sysv polkitd dbus-user-session libpam-systemd zsh gnuplot-nox python3-pyte less qtbase5-dev-tools)
-# The rivals that the benchmarks measure: MariaDB's programs without its service (PostgreSQL has no such package), and
-# my_print_defaults, which mariadb-install-db calls and which is in mariadb-client-core. strace counts system calls.
+# The other databases that the benchmarks measure: MariaDB's programs without its service (PostgreSQL has no such package),
+# and my_print_defaults, which mariadb-install-db calls and which is in mariadb-client-core. strace counts system calls.
 bench=("${demo[@]}" gnuplot-nox postgresql libpq-dev mariadb-server-core mariadb-client-core libmariadb-dev strace)
-# The engine of tools/fuzz.sh and the sanitizers under it; what counts the lines that it came to.
+# The engine of tools/fuzz.sh, its sanitizers, and the program that counts the lines that it reached.
 fuzz=("${build[@]}" clang libclang-rt-dev llvm)
-# What .ci/run does beyond the tests, and the servers that a test measures beside us, or reaches us through (ssh): elsewhere
-# it skips them, rather than have a test start services on somebody's machine.
+# Programs for the steps of .ci/run besides the tests, and the servers that a test compares with us or uses to reach us
+# (ssh). Elsewhere the test skips these, so that no test starts services on a user's machine.
 gate=("${test[@]}" "${bench[@]}" "${fuzz[@]}" shellcheck valgrind abigail-tools openssh-client openssh-server)
-# Other eyes than tests': tools/analyse.sh.
+# Programs for the checks of tools/analyse.sh.
 analyse=("${gate[@]}" clang-tidy debootstrap gcovr lld llvm)
-# A terminal on an X server without a screen, keys for it, pictures of it.
+# A terminal on an X server without a screen, a program that types keys, and one that takes pictures.
 screenshots=("${demo[@]}" sqlite3 gnuplot-nox xvfb xterm xdotool imagemagick fonts-dejavu-core)
 
 usage() {
@@ -86,7 +85,7 @@ if [ "$(id -u)" != 0 ]; then
 fi
 apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300)
 
-# Lists that are there may be old: if they do, they save a minute; if not, fetch them and try again.
+# The present package lists may be old. If they work, this saves a minute; otherwise fetch new ones and try again.
 install() { "${apt[@]}" install -qq -y --no-install-recommends "${packages[@]}"; }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# For scripts to source: a bus of their own, on which the daemon of a build tree is activated. All that belongs to it
-# stands in one folder; both go when the script ends, also by Ctrl-C.
+# Scripts source this file to get a bus of their own that activates the daemon of a build tree. All its files are in one
+# folder. Bus and folder are removed when the script ends, also by Ctrl-C.
 #
 #   make_private_folder PREFIX               sets `folder`
 #   publish_database FOLDER NAME FILE DESCRIPTION
-#   start_private_bus FOLDER BUILD [USER]    USER (root only): whom the daemon runs as; sets DBUS_SESSION_BUS_ADDRESS
-#   stop_private_bus                         the daemon follows its bus, and its workers follow it
+#   start_private_bus FOLDER BUILD [USER]    USER (root only): the daemon's user; sets DBUS_SESSION_BUS_ADDRESS
+#   stop_private_bus                         the daemon ends with its bus, and its workers with the daemon
 
 private_bus_pid='' folder=''
 
@@ -33,7 +33,7 @@ start_private_bus() {
     local folder=$1 build=$2 as=
     [ -z "${3:-}" ] || as="setpriv --reuid=$3 --regid=$(id -g "$3") --clear-groups "
     mkdir -p "$folder/services"
-    # Activation needs the file alone; an installation has it in /usr/share/dbus-1, with an Exec= line that names sqlipcd.
+    # Activation needs only this file; an installation has it in /usr/share/dbus-1, with an Exec= line that names sqlipcd.
     printf '%s\n' >"$folder/services/org.sqlipc1.service" "[D-BUS Service]" "Name=org.sqlipc1" "Exec=$folder/start-sqlipcd"
     cat >"$folder/start-sqlipcd" <<END
 #!/bin/sh
@@ -42,7 +42,7 @@ export SQLIPC_WORKER_PATH
 exec $as'$build/daemon/supervisor/sqlipcd' --user --config-dir='$folder/config'
 END
     chmod +x "$folder/start-sqlipcd"
-    # Users other than the bus's own may connect: the daemon may be one.
+    # Other users than the bus's own may connect, because the daemon may run as another user.
     cat >"$folder/bus.conf" <<END
 <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -59,7 +59,7 @@ END
   </policy>
 </busconfig>
 END
-    # In a session of its own: Ctrl-C on the terminal is for the script and what it runs, not for bus and daemon.
+    # The bus runs in a session of its own: Ctrl-C on the terminal must not reach bus and daemon.
     setsid dbus-daemon --config-file="$folder/bus.conf" --nofork --nopidfile 2>"$folder/bus.log" &
     private_bus_pid=$!
     for _ in {1..1200}; do # it is there at once, or the machine is busy

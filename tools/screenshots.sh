@@ -4,9 +4,9 @@
 # tools/screenshots.sh
 #
 # Takes the pictures of ipcq-cli in docs/screenshots: a real xterm on an X server without a screen (Xvfb), keys typed by
-# xdotool, pictures by import of ImageMagick. Installs what is missing (Debian), builds into build-demo, and asks the sample
-# database of tests/data, and a small one that changes, on a private bus. Leaves nothing but the pictures and the build
-# folder.
+# xdotool, pictures by import of ImageMagick. Installs missing packages (Debian), builds into build-demo, and queries the
+# sample database of tests/data, and a small one that changes, on a private bus. Leaves only the pictures and the
+# build folder.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -49,7 +49,7 @@ done
 DISPLAY=:$(cat "$folder/display")
 export DISPLAY
 
-# open_shell ROWS DATABASE: xterm with the shell; what it writes is kept, to be waited for.
+# open_shell ROWS DATABASE: starts xterm with the shell, and keeps its output, so that the script can wait for it.
 open_shell() {
     : >"$folder/written"
     env -u NO_COLOR HOME="$folder/home" PATH="$build/tools/cli:$PATH" LANG=C.UTF-8 TERM=xterm-256color PAGER= \
@@ -64,7 +64,7 @@ open_shell() {
     xdotool mousemove --window "$window" 20 20 # without a window manager, keys go to where the pointer is
 }
 
-# Until PATTERN was written so many times (1).
+# Waits until PATTERN was written N times (default 1).
 wait_for() {
     for _ in $(seq $((patience * 20))); do
         [ "$(grep -a -c -e "$1" "$folder/written")" -lt "${2:-1}" ] || return 0
@@ -81,7 +81,7 @@ enter() {
     press Return
 }
 
-# The picture, once two in a row are equal: then all is drawn.
+# Takes the picture when two in a row are equal: then everything is drawn.
 take() {
     local before='' now
     for _ in $(seq "$patience"); do

@@ -5,7 +5,7 @@
  * The C library knows code points one by one: it counts a family of three people, joined into one picture, as six columns.
  * GLib has no clusters either, so this file has the rules of UAX #29 that change a width:
  *
- *      GB9, GB9a    marks, joiners, variation selectors and modifiers of a picture belong to what is in front of them
+ *      GB9, GB9a    marks, joiners, variation selectors and modifiers of a picture belong to the preceding character
  *      GB11         a picture, marks, U+200D and a second picture are one picture
  *      GB12, GB13   two regional indicators are a flag
  *
@@ -71,15 +71,15 @@ static bool is_mark(gunichar c) {
         return c > 0 && (wcwidth((wchar_t) c) == 0 || g_unichar_type(c) == G_UNICODE_SPACING_MARK);
 }
 
-/* A cluster as far as it was read. */
+/* The part of a cluster that was read so far. */
 typedef struct Cluster {
         gunichar first, last;
-        bool is_picture; /* the first character is */
-        bool is_flag;    /* it is complete, but for marks */
+        bool is_picture; /* the first character is a picture */
+        bool is_flag;    /* it has both regional indicators; only marks may follow */
         size_t width;
 } Cluster;
 
-/* Takes the character behind the cluster, if it belongs to it. */
+/* Adds the character after the cluster, if it belongs to the cluster. */
 static bool cluster_take(Cluster *cluster, gunichar c) {
         if (cluster->is_picture && ((cluster->last == JOINER && is_picture(c)) || is_skin_tone(c)))
                 cluster->width = 2;

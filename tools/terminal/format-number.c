@@ -10,7 +10,7 @@
 
 /* ---- Integers ----------------------------------------------------------------------------------------------------- */
 
-/* Writes the digits of `value` so that they end before `end`; returns where they begin. */
+/* Writes the digits of `value` so that they end before `end`; returns a pointer to the first. */
 static char *put_digits(char *end, uint64_t value) {
         static const char pairs[] =
                 "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748"
@@ -39,10 +39,9 @@ size_t format_integer(char ret_buffer[static FORMAT_NUMBER_SIZE], int64_t value)
 
 /* ---- Doubles as SQLite prints them -------------------------------------------------------------------------------- */
 
-/* SQLite does not print doubles with the C library: it scales in long double and takes digit by digit, which differs from
- * correct rounding in the last place now and then (one double in 250 at 15 digits). Output that shall equal its
- * shell's byte by byte has to go the same way, so these functions follow its printf.c (etGENERIC) up to the order of
- * operations and the constants being double. */
+/* SQLite does not print doubles with the C library: it scales in long double and takes digit by digit, which sometimes
+ * differs from correct rounding in the last place (one double in 250 at 15 digits). To write the same bytes as its shell,
+ * these functions follow its printf.c (etGENERIC), including the order of operations and the constants of type double. */
 
 /* 1.0 <= result < 10.0, result * 10^ret_exponent == value. */
 static long double normalize(long double value, int *ret_exponent) {
@@ -66,7 +65,7 @@ static long double normalize(long double value, int *ret_exponent) {
         return value;
 }
 
-/* The next digit of value, which then holds the rest. After 26 digits SQLite gives zeros. */
+/* Returns the next digit of `value`, and leaves the rest there. After 26 digits SQLite writes zeros. */
 static char next_digit(long double *value, int *n_left) {
         if (*n_left <= 0)
                 return '0';
@@ -159,15 +158,15 @@ static long double scale(long double value, int exponent) {
         return exponent >= 0 ? value * power_of_ten(exponent) : value / power_of_ten(-exponent);
 }
 
-/* A decimal in the making: `digits` 15, 16 or 17 and an integer of so many, whose first stands for 10^exponent. */
+/* A decimal: `digits` is 15, 16 or 17; `number` has that many digits, the first of which counts 10^exponent. */
 typedef struct Decimal {
         int digits, exponent;
         uint64_t number;
 } Decimal;
 
-/* The fewest digits that `value`, positive and normal, needs; false where that is a matter of the last bit. A decimal
- * reads back where it is nearer than half the way to the next double, by more than the errors here and those of SQLite's
- * reader. */
+/* The fewest digits that `value`, positive and normal, needs. False if the last bit would decide. A decimal reads back as
+ * the same double if its distance is less than half the distance to the next double, by a margin of more than the errors
+ * here and those of SQLite's reader. */
 static bool fewest_digits(double value, Decimal *ret) {
         int binary, exponent;
         double fraction = frexp(value, &binary);
@@ -177,7 +176,7 @@ static bool fewest_digits(double value, Decimal *ret) {
         scaled = scale(value, 16 - exponent);
         if (scaled >= 1e17L)
                 scaled = scale(value, 16 - ++exponent);
-        if (scaled < 1e16L || scaled >= 1e17L || fraction == 0.5) /* below a power of two the next one is nearer */
+        if (scaled < 1e16L || scaled >= 1e17L || fraction == 0.5) /* the next double below a power of two is nearer */
                 return false;
         half = scaled / ((long double) fraction * 0x1p54L);
         hair = scaled * (abs(16 - exponent) <= 27 ? 0x1p-62L : 0x1p-57L);
@@ -195,7 +194,7 @@ static bool fewest_digits(double value, Decimal *ret) {
         return false;
 }
 
-/* What sqlite3AtoF() makes of it: it multiplies or divides by a power of ten, and rounds more than once. */
+/* Reads the decimal as sqlite3AtoF() does: it multiplies or divides by a power of ten, and rounds more than once. */
 static double read_as_sqlite(Decimal decimal) {
         long double power = 1, square = 10;
         int exponent = decimal.exponent - decimal.digits + 1;
@@ -208,7 +207,7 @@ static double read_as_sqlite(Decimal decimal) {
         return (double) (exponent < 0 ? (long double) decimal.number / power : (long double) decimal.number * power);
 }
 
-/* The same by trying: the C library rounds correctly. 17 digits are always enough for it. */
+/* The same by trial. The C library rounds correctly, so 17 digits are always enough for it. */
 static void fewest_digits_by_trying(double value, Decimal *ret) {
         char text[FORMAT_NUMBER_SIZE], plain[20] = "";
 
@@ -224,7 +223,7 @@ static void fewest_digits_by_trying(double value, Decimal *ret) {
         }
 }
 
-/* Digits and exponent the way SQLite lays them out. */
+/* Writes digits and exponent in SQLite's layout. */
 static size_t lay_out(char *buffer, const char *digits, int n_digits, int exponent) {
         int precision = n_digits - 1;
         bool scientific = exponent < -4 || exponent > precision;

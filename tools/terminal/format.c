@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Text and BLOBs that may be shown, see format.h. Pure. */
+/* Text and BLOBs in a form that is safe to show, see format.h. Pure. */
 #include "format.h"
 
 #include <stdbool.h>
@@ -47,7 +47,7 @@ static int escape(char ret_buffer[static 12], gunichar c) {
         return snprintf(ret_buffer, 12, c < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned) c);
 }
 
-/* Printable ASCII at the beginning of `text`. */
+/* The number of bytes of printable ASCII at the beginning of `text`. */
 static size_t plain_run(const char *text, size_t size) {
         size_t n = 0;
 
@@ -56,7 +56,7 @@ static size_t plain_run(const char *text, size_t size) {
         return n;
 }
 
-/* `layout`: controls that may stay; then a CR goes that is in front of a newline. */
+/* `layout`: controls that stay as they are; if there are any, a CR before a newline is dropped. */
 static size_t append_shown(GString *output, const char *text, size_t size, size_t max, const char *layout) {
         size_t done = 0, start = output->len;
 
@@ -134,7 +134,7 @@ void format_shown_value(GString *output, const Value *value, const char *null, s
                 g_string_append(output, null);
                 return;
         }
-        g_string_append(output, "?"); /* a type that a later library may have */
+        g_string_append(output, "?"); /* a type of a later library */
 }
 
 size_t format_plain_clusters(const char *text, size_t size) {

@@ -3,10 +3,10 @@
  * Values as text. Pure: bytes in, bytes out; the locale (LC_CTYPE, a UTF-8 one) decides widths only.
  *
  * Two families:
- *   - exact: what sqlite3's shell writes, byte for byte (numbers);
- *   - shown: what may go to a terminal. Nothing that comes out of format_shown_*() can move a cursor, change a colour,
- *     reorder a line or end one, whatever the bytes were: controls, invalid UTF-8 and bidirectional overrides leave as
- *     \n, \x1b, \u202e.
+ *   - exact: the same bytes as sqlite3's shell writes (numbers);
+ *   - shown: text that is safe on a terminal. The output of format_shown_*() cannot move a cursor, change a colour,
+ *     reorder a line or end one, whatever the bytes were: controls, invalid UTF-8 and bidirectional overrides are written
+ *     as \n, \x1b, \u202e.
  */
 #ifndef TERMINAL_FORMAT_H
 #define TERMINAL_FORMAT_H
@@ -20,13 +20,13 @@
 /* Room for any double or int64, with its NUL. */
 #define FORMAT_NUMBER_SIZE 64
 
-/* Significant digits of REAL: sqlite3 shows 15, and writes 20 into JSON, which read back as the same double. */
+/* Significant digits of REAL: sqlite3 shows 15, and writes 20 into JSON, so that they read back as the same double. */
 enum { FORMAT_DIGITS_SHORT = 15, FORMAT_DIGITS_EXACT = 20 };
 
-/* The sign that something was cut. */
+/* Marks a place where text was cut. */
 #define FORMAT_ELLIPSIS "\342\200\246"
 
-/* Bytes of a BLOB that are shown before it is cut and its length told. */
+/* A longer BLOB is cut after this number of bytes, and its length is shown. */
 enum { FORMAT_BLOB_SHOWN_MAX = 32 };
 
 /** Writes `value` as SQLite's printf("%!.*g") does, "1.0e+300", "0.3", "-Inf". Returns the length. */
@@ -35,26 +35,26 @@ size_t format_double(char ret_buffer[static FORMAT_NUMBER_SIZE], double value, i
 /** Writes an integer in decimal. Returns the length. */
 size_t format_integer(char ret_buffer[static FORMAT_NUMBER_SIZE], int64_t value);
 
-/** Writes `value` with the fewest digits, FORMAT_DIGITS_SHORT or more, that strtod() reads as the same double, and SQLite
- * too (but below 1e-290, where it has no such digits), laid out as format_double() does; an infinity as 1e999 or -1e999, and
- * nothing for NaN. Returns the length. */
+/** Writes `value` with the fewest digits, FORMAT_DIGITS_SHORT or more, that both strtod() and SQLite read as the same double
+ * (below 1e-290 only strtod(), since SQLite has no such digits there), laid out as format_double() does; an infinity as
+ * 1e999 or -1e999, and nothing for NaN. Returns the length. */
 size_t format_double_exact(char ret_buffer[static FORMAT_NUMBER_SIZE], double value);
 
 /** Writes INTEGER or REAL in decimal, REAL with FORMAT_DIGITS_SHORT. Returns the length. */
 size_t format_number(char ret_buffer[static FORMAT_NUMBER_SIZE], const Value *value);
 
-/** Appends text that may be shown. Stops before the first character that would take the output past `max` bytes
- * (SIZE_MAX: none). Returns the bytes of `text` that were shown. */
+/** Appends text in a form that is safe to show. Stops before the first character that would take the output past `max` bytes
+ * (SIZE_MAX: no limit). Returns the bytes of `text` that were shown. */
 size_t format_shown_text(GString *output, const char *text, size_t size, size_t max);
 
 /** The same, but newlines and tabs stay as they are, and CR LF is a newline. */
 size_t format_shown_lines(GString *output, const char *text, size_t size, size_t max);
 
-/** Appends x'0123', or x'0123' with an ellipsis and its length where it is longer than FORMAT_BLOB_SHOWN_MAX. */
+/** Appends x'0123', or x'0123' with an ellipsis and its length if it is longer than FORMAT_BLOB_SHOWN_MAX. */
 void format_shown_blob(GString *output, const void *blob, size_t size);
 
-/** Appends any value so that it may be shown; `null` stands for NULL. A text that takes more than `max` bytes is cut
- * and its size told. */
+/** Appends any value in a form that is safe to show; `null` is written for NULL. A text that takes more than `max` bytes is
+ * cut, and its size is shown. */
 void format_shown_value(GString *output, const Value *value, const char *null, size_t max);
 
 /** Columns that shown text takes on a terminal. */
@@ -63,14 +63,15 @@ size_t format_shown_width(const char *text, size_t size);
 /** Bytes of printable ASCII at the beginning of the text, each of which is a cluster of one column. */
 size_t format_plain_clusters(const char *text, size_t size);
 
-/** The grapheme cluster that shown text, of at least a byte, starts with: a character with its marks, a flag, an emoji with
- * all that is joined to it. Returns its bytes; `*ret_width`: its columns, 0 for a character that cannot be printed. */
+/** The first grapheme cluster of shown text, which has at least one byte: a character with its marks, a flag, an emoji with
+ * everything that is joined to it. Returns the number of its bytes; `*ret_width`: its columns, 0 for a character that cannot
+ * be printed. */
 size_t format_next_cluster(const char *text, size_t size, size_t *ret_width);
 
-/** Decodes the character that `text`, of at least a byte, starts with; false where it is none. NUL is one here. */
+/** Decodes the first character of `text`, which has at least one byte. False if it is not valid; NUL counts as valid. */
 bool format_next_character(const char *text, size_t size, gunichar *ret_character, size_t *ret_size);
 
-/** Whether it acts on a terminal, or on the order of what stands beside it, instead of being seen. */
+/** True if the character is not seen, but acts on a terminal or on the order of the characters beside it. */
 bool format_is_harmful(gunichar c);
 
 #endif

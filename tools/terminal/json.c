@@ -4,7 +4,7 @@
 
 #include "format.h"
 
-/* Bytes that stand for themselves, alone. */
+/* Bytes that are characters by themselves and are not escaped. */
 static const bool plain[256] = {
         [' ' ... '!'] = true,
         ['#' ... '['] = true,
@@ -13,7 +13,7 @@ static const bool plain[256] = {
 
 static const char hex[] = "0123456789abcdef";
 
-/* A unit of UTF-16. */
+/* Writes an escaped unit of UTF-16. */
 static void write_unit(Sink *sink, unsigned unit) {
         const char escaped[6] = { '\\', 'u', hex[unit >> 12], hex[unit >> 8 & 15], hex[unit >> 4 & 15], hex[unit & 15] };
 
@@ -36,7 +36,7 @@ static void write_escaped(Sink *sink, gunichar c) {
         }
 }
 
-/* Writes the character at `text`, which is not plain; returns its bytes. */
+/* Writes the character at `text`, which is not plain; returns the number of its bytes. */
 static size_t write_character(Sink *sink, const char *text, size_t size) {
         size_t taken;
         gunichar c;

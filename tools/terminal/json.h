@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Text as JSON writes it: always valid JSON in UTF-8, whatever the bytes were. A NUL is \u0000, a byte that is no UTF-8 is
- * U+FFFD, and what could drive a terminal or reorder a line is \u009b. Pure.
+ * Text as JSON writes it: always valid JSON in UTF-8, whatever the bytes were. A NUL is \u0000, a byte that is not UTF-8 is
+ * U+FFFD, and characters that could drive a terminal or reorder a line are escaped like \u009b. Pure.
  */
 #ifndef TERMINAL_JSON_H
 #define TERMINAL_JSON_H

@@ -12,7 +12,8 @@ static bool same(char a, char b) {
         return g_ascii_tolower(a) == g_ascii_tolower(b);
 }
 
-/* Single keys to change `a` into `b`, two that changed places counted as one. Of long words the beginnings. */
+/* The number of keystrokes that change `a` into `b`; two exchanged letters count as one. Compares only the beginnings of
+ * long words. */
 static unsigned edit_distance(const char *a, const char *b) {
         size_t n_a = MIN(strlen(a), NAME_MAX_COMPARED), n_b = MIN(strlen(b), NAME_MAX_COMPARED);
         unsigned cost[NAME_MAX_COMPARED + 1][NAME_MAX_COMPARED + 1];

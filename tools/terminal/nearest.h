@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Which of several names a misspelt word means. Pure. */
+/* Finds the name that a misspelt word probably means. Pure. */
 #ifndef TERMINAL_NEAREST_H
 #define TERMINAL_NEAREST_H
 
 typedef struct Nearest {
         const char *word;  /* borrowed; as it was typed */
-        unsigned distance; /* a candidate must be nearer */
-        char *name;        /* owned by the caller; the best so far. NULL: none is near */
+        unsigned distance; /* a candidate must have a smaller distance */
+        char *name;        /* owned by the caller; the best so far. NULL: none is near enough */
 } Nearest;
 
 Nearest nearest_begin(const char *word);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A buffer before a stream or a string, see sink.h. */
+/* A buffer in front of a stream or a string, see sink.h. */
 #include "sink.h"
 
 #include "format.h"
@@ -8,10 +8,10 @@ static void drain(Sink *sink, const char *bytes, size_t size) {
         if (sink->string)
                 g_string_append_len(sink->string, bytes, (gssize) size);
         else
-                (void) fwrite(bytes, 1, size, sink->stream); /* ferror() is asked by whom the stream belongs to */
+                (void) fwrite(bytes, 1, size, sink->stream); /* the owner of the stream checks ferror() */
 }
 
-/* Bytes at the end of `text` that begin a character of UTF-8 and do not end it. */
+/* The number of bytes at the end of `text` that begin a character of UTF-8 but do not complete it. */
 static size_t incomplete_tail(const char *text, size_t size) {
         for (size_t n = 1; n <= MIN(size, (size_t) 3); n++) {
                 unsigned char c = (unsigned char) text[size - n];

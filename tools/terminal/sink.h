@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Where bytes go that are written in small pieces: a buffer before a stream, or before a string. Memory is the buffer's:
- * what does not fit goes through it, or past it. Failures are the stream's own (ferror()).
+ * A buffer in front of a stream or a string, for bytes that are written in small pieces. It needs no further memory: bytes
+ * that do not fit are written through the buffer, or past it. The stream keeps failures (ferror()).
  *
  *      char buffer[SINK_SIZE_MIN];
  *      Sink sink = { .stream = file, .buffer = buffer, .size = sizeof buffer };
@@ -16,26 +16,26 @@
 #include <string.h>
 
 enum {
-        SINK_RESERVE_MAX = 128, /* what sink_reserve() can give */
+        SINK_RESERVE_MAX = 128, /* the most that sink_reserve() can return */
         SINK_SIZE_MIN = 256,
 };
 
 typedef struct Sink {
-        FILE *stream;    /* borrowed; this, */
-        GString *string; /* borrowed; or that */
+        FILE *stream;    /* borrowed; either this */
+        GString *string; /* borrowed; or this */
         char *buffer;    /* borrowed */
         size_t size;     /* of buffer: SINK_SIZE_MIN or more */
         size_t used;
-        bool harmless;   /* a terminal shows it: controls leave escaped, but for newline and tab */
+        bool harmless;   /* for a terminal: controls are escaped, except newline and tab */
 } Sink;
 
-/** Hands the buffer on; but not to the file, which the stream does. Of `harmless` bytes a character that is not complete yet
- * stays for what follows. */
+/** Passes the buffer to the stream or string, but does not flush the stream. With `harmless`, the bytes of an incomplete
+ * character stay in the buffer until the rest follows. */
 void sink_flush(Sink *sink);
-/** The same with what is not complete. */
+/** The same, including an incomplete character. */
 void sink_finish(Sink *sink);
 
-/** Room for `n` bytes, up to SINK_RESERVE_MAX; those that were written to it are then taken by sink_advance(). */
+/** Returns room for `n` bytes, up to SINK_RESERVE_MAX. After writing to it, call sink_advance() with the number of bytes. */
 static inline char *sink_reserve(Sink *sink, size_t n) {
         if (sink->size - sink->used < n)
                 sink_flush(sink);
@@ -46,7 +46,7 @@ static inline void sink_advance(Sink *sink, size_t n) {
         sink->used += n;
 }
 
-/** For sink_write(): more than there is room for. */
+/** For sink_write(): writes bytes that do not fit into the buffer. */
 void sink_write_large(Sink *sink, const char *bytes, size_t size);
 
 static inline void sink_write(Sink *sink, const void *bytes, size_t size) {
@@ -68,10 +68,10 @@ static inline void sink_char(Sink *sink, char c) {
         sink->used++;
 }
 
-/** `c`, `n` times. */
+/** Writes `c`, `n` times. */
 void sink_fill(Sink *sink, char c, size_t n);
 
-/** Two digits for each byte. */
+/** Writes two digits for each byte. */
 void sink_hex(Sink *sink, const void *bytes, size_t size);
 
 #endif

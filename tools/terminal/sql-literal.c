@@ -31,14 +31,14 @@ void sql_literal_cast_text(Sink *sink, const char *text, size_t size) {
 
 enum { MARKS_MAX = 100 };
 
-/* What stands for a character in `text`, so that replace() finds it nowhere else. */
+/* The text that replaces a character in `text`; it does not occur there otherwise, so replace() finds nothing else. */
 typedef struct Mark {
         char text[24];
         bool used;
 } Mark;
 
-/* The first of `choice`, `other` and "(choice0)", "(choice1)" ... that is not in `text`; as sqlite3 chooses. False where it
- * has very many of them: a text that was made for that would take hours. */
+/* Chooses the first of `choice`, `other` and "(choice0)", "(choice1)" ... that is not in `text`, as sqlite3 does. False if
+ * the first MARKS_MAX are all in it: a text that was made for this purpose could otherwise take hours. */
 static bool choose_mark(Mark *mark, const char *text, size_t size, const char *choice, const char *other) {
         g_snprintf(mark->text, sizeof mark->text, "%s", choice);
         if (!mark->used || !memmem(text, size, mark->text, strlen(mark->text)))
@@ -92,7 +92,7 @@ static void write_text(Sink *sink, const char *text, size_t size, SqlLiteralFlag
         bool newline = (flags & SQL_LITERAL_ONE_LINE) && memchr(text, '\n', size);
         bool carriage_return = memchr(text, '\r', size);
 
-        if (!g_utf8_validate_len(text, size, NULL)) /* a NUL is none of its characters */
+        if (!g_utf8_validate_len(text, size, NULL)) /* this function accepts no NUL */
                 sql_literal_cast_text(sink, text, size);
         else if (newline || carriage_return)
                 write_replaced(sink, text, size, newline, carriage_return);
@@ -100,13 +100,13 @@ static void write_text(Sink *sink, const char *text, size_t size, SqlLiteralFlag
                 sql_literal_quoted(sink, text, size, '\'');
 }
 
-/* Of smaller ones SQLite 3.40 misreads some by their last bit, however many digits they have. */
+/* SQLite 3.40 reads some smaller numbers with a wrong last bit, whatever the number of digits. */
 #define SMALLEST_THAT_IS_READ 1e-280
 
 void sql_literal_real(Sink *sink, double value) {
         char *number = sink_reserve(sink, FORMAT_NUMBER_SIZE);
 
-        if (isnan(value)) /* SQLite has none; a stream might */
+        if (isnan(value)) /* SQLite has no NaN, but a stream might */
                 sink_string(sink, "NULL");
         else if (isinf(value) || value == 0)
                 sink_advance(sink, format_double_exact(number, value));
