@@ -142,8 +142,8 @@ static void test_same_qbox(void) {
                 "SELECT * FROM empty", "SELECT * FROM doubles", "SELECT x'00ff27' AS b, x'' AS none, NULL AS n",
                 "SELECT hex(zeroblob(100)) AS a, '''' || hex(zeroblob(28)) || '''' AS b, hex(zeroblob(29)) AS c, 1 AS d",
                 "SELECT zeroblob(100) AS a, hex(zeroblob(29)) || char(10) || hex(zeroblob(31)) AS b",
-                "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n LIMIT 50)"
-                " SELECT replace(hex(zeroblob(9000)), '000', '''') AS quotes, i FROM n WHERE i % 25 = 0",
+                ("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n LIMIT 50)"
+                 " SELECT replace(hex(zeroblob(9000)), '000', '''') AS quotes, i FROM n WHERE i % 25 = 0"),
         };
         static const int widths[] = { 4, -7 };
         const char *const narrow[] = { "sqlite3", path, ".mode qbox", ".width 4 -7", "SELECT * FROM t", NULL };
