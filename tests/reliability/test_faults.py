@@ -96,6 +96,7 @@ OTHER_SIDE = "the other side decodes that"
 UNREACHED = {
     ("sd_event_source_set_enabled", "on_turn"): TIMER,
     ("sd_event_source_set_enabled", "arm"): TIMER,
+    ("sd_event_source_set_enabled", "await_turn"): TIMER,
     ("sd_event_source_set_enabled", "group_recall"): TIMER,
     ("sd_event_source_set_enabled", "group_put_back"): TIMER,
     ("sd_event_source_set_enabled", "group_staff"): TIMER,
