@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Inside the container of test_system.py, as its root: the installed service on the real system bus, for users who are
-neither it nor root. The tests stand in inside_SUBJECT.py and run in this order, in one boot.
+"""Runs inside the container of test_system.py, as its root. Tests the installed service on the real system bus, mostly with
+ordinary users. The tests are in inside_SUBJECT.py and run in the order of the imports below, in one boot.
 
 usage: inside.py broker|daemon [TEST...]
 """

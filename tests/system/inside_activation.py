@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""As it is installed: the bus starts it on a call, users get their rows and stay apart; it reloads, stops, comes back."""
+"""The service as installed: activation by the bus, queries of separate users, reload, stop and restart."""
 import os
 import pathlib
 import shutil
@@ -12,14 +12,14 @@ from machine import (
 
 @test
 def bus_is_the_one_asked_for():
-    """The system bus is the one that was asked for"""
+    """The system bus runs the bus program that the command line names"""
     driver = Client(ADDRESS).bus_call("GetConnectionUnixProcessID", "(s)", "org.freedesktop.DBus")[0]
     true({"broker": "dbus-broker", "daemon": "dbus-daemon"}[bus] in os.readlink(f"/proc/{driver}/exe"), "another bus runs")
 
 
 @test
 def users_are_made():
-    """sysusers makes the service's user, by whose name the bus then knows it"""
+    """sysusers creates the service's user, and the bus reports the service under that user"""
     done("systemd-sysusers")
     call_reload_of_bus()
     true(0 < uid("sqlipc") < 1000, "a system user")
@@ -27,7 +27,7 @@ def users_are_made():
 
 @test
 def units_are_in_order():
-    """systemd-analyze verify has nothing to say about either unit"""
+    """systemd-analyze verify reports nothing about either unit"""
     for scope in ("--system", "--user"):
         environment = os.environ | {"XDG_RUNTIME_DIR": "/run"}
         equal(command("systemd-analyze", "verify", scope, "--man=no", UNIT, env=environment).stderr, "", scope)
@@ -35,7 +35,7 @@ def units_are_in_order():
 
 @test
 def first_call_starts_it():
-    """The first call of an unprivileged user has it started, as a notifying service under its own user"""
+    """The first call of an unprivileged user starts the service, with Type=notify and under its own user"""
     equal(unit("ActiveState"), "inactive", "before the call")
     said = done(
         "busctl", "--system", "call", "org.sqlipc1", "/org/sqlipc1/database/chinook", "org.sqlipc1.Database", "QueryRows",
@@ -75,7 +75,7 @@ def rows_for_an_unprivileged_user():
 
 @test
 def pages_for_several_users():
-    """Whole tables down the pipe, for several users side by side"""
+    """Several users read whole tables over pipes at the same time"""
     expected = reference(CHINOOK, "SELECT * FROM Track")[1]
     runs = [
         Client(ADDRESS, uid(user)).query("chinook", "SELECT * FROM Track")
@@ -87,7 +87,7 @@ def pages_for_several_users():
 
 @test
 def users_are_apart():
-    """A user cannot name what another owns, and cannot administer"""
+    """A user cannot use the objects of another user, and cannot administer the service"""
     mine, other = Client(ADDRESS, uid("sqlipc-reader")), Client(ADDRESS, uid("sqlipc-other"))
     statement = mine.prepare("chinook", "SELECT 1")
     for call in (
@@ -99,7 +99,7 @@ def users_are_apart():
             call()
             raise AssertionError("allowed")
         except Failure as failure:
-            # polkit's default has an administrator authenticate before others may manage the service
+            # By polkit's default an administrator must authenticate before other users may manage the service.
             names = ("org.sqlipc1.Error.UnknownStatement", "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired")
             true(failure.name in names, str(failure))
     equal(other.manager("ListStatements")[0], [], "statements of a stranger")
@@ -109,7 +109,7 @@ def users_are_apart():
 
 @test
 def clients_that_vanish():
-    """A client that leaves the bus leaves nothing"""
+    """The service frees everything of a client that leaves the bus"""
     watcher = Client(ADDRESS)
     for _ in range(5):
         client = Client(ADDRESS, uid("sqlipc-reader"))
@@ -125,7 +125,7 @@ def clients_that_vanish():
 
 @test
 def reload_waits():
-    """systemctl reload returns when the new configuration is in force, and keeps the process"""
+    """systemctl reload returns after the new configuration takes effect, and keeps the process"""
     query("SELECT 1")
     pid = main_pid()
     for turn in range(10):
@@ -137,7 +137,7 @@ def reload_waits():
 
 @test
 def killed_and_back():
-    """After kill -9 no worker is left, and the next call starts it anew"""
+    """After kill -9 of the supervisor no worker is left, and the next call starts the service again"""
     query("SELECT 1")
     pid = main_pid()
     helpers = workers(pid)
@@ -150,7 +150,7 @@ def killed_and_back():
 
 @test
 def stops_cleanly():
-    """systemctl stop ends it, with success and nobody left"""
+    """systemctl stop ends the service with success, and no process is left"""
     query("SELECT 1")
     pid = main_pid()
     done("systemctl", "stop", UNIT)
@@ -162,7 +162,7 @@ def stops_cleanly():
 
 @test
 def upgrade():
-    """An upgrade replaces both programs while it is stopped: the next call runs the new ones"""
+    """An upgrade replaces both programs while the service is stopped, and the next call runs the new programs"""
     query("SELECT 1")
     folder = pathlib.Path(os.readlink(f"/proc/{main_pid()}/exe")).parent
     stop()
@@ -178,7 +178,7 @@ def upgrade():
 
 @test
 def unpacked_while_it_runs():
-    """Between the unpacking of a package and the restart, workers are still those of the service that runs"""
+    """After a package is unpacked and before the restart, the running service still starts its own old workers"""
     query("SELECT 1")
     folder = pathlib.Path(os.readlink(f"/proc/{main_pid()}/exe")).parent
     before = os.stat(folder / "sqlipc-worker").st_ino
@@ -195,7 +195,7 @@ def unpacked_while_it_runs():
 @test
 def stuck_loop():
     """A supervisor that does not move any more is ended by the watchdog: the next call starts it anew"""
-    with dropped("[Service]\nWatchdogSec=5s\n"):  # in which one that only waits for a processor does move
+    with dropped("[Service]\nWatchdogSec=5s\n"):  # A supervisor that only waits for a CPU still notifies in this time.
         query("SELECT 1")
         pid = main_pid()
         first = unit("WatchdogTimestampMonotonic")
@@ -203,6 +203,6 @@ def stuck_loop():
         equal((main_pid(), unit("Result")), (pid, "success"), "process that lives")
         os.kill(pid, 19)  # SIGSTOP
         wait_for(lambda: unit("Result") == "watchdog", "the watchdog ends it")
-        wait_for(lambda: main_pid() != pid, "it is gone")  # else the call may be one that it takes along
+        wait_for(lambda: main_pid() != pid, "it is gone")  # An earlier call could end with the old process.
         equal(query("SELECT count(*) FROM Genre"), "25\n", "rows")
         true(main_pid() not in (0, pid), "the same process")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What users, and workers that were taken over, try against others on a real bus and in the real unit."""
+"""Attacks of users and of compromised workers on others, on a real bus and in the real unit."""
 import subprocess
 
 from machine import ADDRESS, Client, Failure, command, equal, main_pid, test, true, uid, wait_for, workers
@@ -9,7 +9,7 @@ BUS = "org.freedesktop.DBus"
 
 
 def forge(sender, name):
-    """A NameOwnerChanged of a user's own making: `name` has left."""
+    """Sends a forged NameOwnerChanged, which says that `name` has left the bus."""
     message = Gio.DBusMessage.new_signal("/org/freedesktop/DBus", BUS, "NameOwnerChanged")
     message.set_destination(NAME)
     message.set_body(GLib.Variant("(sss)", (name, name, "")))
@@ -33,13 +33,13 @@ def forged_words_of_the_bus():
 
 
 def as_neighbour(pid, *words):
-    """A command as a process of the service's user without privileges, in the service's own user namespace."""
+    """Returns the command that runs `words` without privileges as the service's user, in the service's user namespace."""
     ids = [f"--setuid={uid('sqlipc')}", f"--setgid={uid('sqlipc')}"]
     return ["nsenter", f"--target={pid}", "--user", *ids, "--", *words]
 
 
 def readable(pid, neighbour):
-    """What of a process a neighbour of `neighbour` may read."""
+    """Returns which parts of a process another process beside `neighbour` may read."""
     files = {name: f"/proc/{pid}/{name}" for name in ("mem", "maps", "environ")}
     return [name for name, path in files.items() if command(*as_neighbour(neighbour, "head", "-c0", path)).returncode == 0]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""sqlipcctl beside the unit: what it says of a database is what the service meets, with the drop-ins of its unit."""
+"""sqlipcctl and the unit: its verdict on a database agrees with the service's, also when the unit has drop-ins."""
 import pathlib
 import shutil
 
@@ -11,14 +11,14 @@ HOME_DROP_IN = HOME / "docs/examples/home.conf"
 
 
 def found(database):
-    """What check finds about one database, and its exit code."""
+    """Returns the findings of check about one database, and its exit code."""
     result = command("sqlipcctl", "check")
     lines = [line for line in result.stdout.splitlines() if line.split(": ")[1:2] == [database]]
     return result.returncode, lines
 
 
 def agrees(database, *settings, opened):
-    """check and the service are of one mind about a database."""
+    """Fails unless check and the service agree about a database."""
     code, lines = found(database)
     if opened:
         equal((code, lines), (0, []), f"check with {settings}")
@@ -30,7 +30,7 @@ def agrees(database, *settings, opened):
 
 @test
 def check_knows_groups():
-    """check: a folder for a group is an error, until a drop-in gives the unit that group, by name or number"""
+    """check: a folder of a group is an error until a drop-in gives the unit that group, by name or number"""
     folder = pathlib.Path("/srv/accounts")
     path = copy_of_chinook(folder / "accounts.sqlite", mode=0o640)
     folder.chmod(0o750)
@@ -49,7 +49,7 @@ def check_knows_groups():
 
 @test
 def check_knows_what_is_hidden():
-    """check: home directories are hidden, until a drop-in shows them, or the one folder; so is /tmp"""
+    """check: home directories and /tmp are hidden until a drop-in shows them, or the one folder"""
     home = pathlib.Path("/home/sqlipc-reader")
     home.mkdir(mode=0o755)
     path = copy_of_chinook(home / "mine.sqlite")
@@ -72,7 +72,7 @@ def check_knows_what_is_hidden():
 
 @test
 def check_knows_of_a_restart():
-    """check: a drop-in that the running service does not have yet is told, until it is restarted"""
+    """check: reports a drop-in that the running service does not have yet, until the service is restarted"""
     stop()
     with written(DROP_IN, "[Service]\nNice=1\n", then=lambda: done("systemctl", "daemon-reload")):
         equal(found("unit"), (0, []), "where the service does not run")
@@ -88,7 +88,7 @@ def check_knows_of_a_restart():
 
 @test
 def check_of_another_user():
-    """check: whom a drop-in has the service run as"""
+    """check: names the user that the service runs as because of a drop-in"""
     path = copy_of_chinook(pathlib.Path("/srv/private.sqlite"), "sqlipc-other", mode=0o600)
     with published("private", path, "AllowUsers=*"):
         true("the user sqlipc may not read" in found("private")[1][0], "the unit as it is installed")
@@ -99,5 +99,5 @@ def check_of_another_user():
 
 @test
 def check_needs_no_service_manager():
-    """check: where no bus is there to ask, the unit counts as it is installed"""
+    """check: uses the unit as installed if there is no bus to ask"""
     done("env", "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/nonexistent", "sqlipcctl", "check")

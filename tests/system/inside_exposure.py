@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A database of which a view and two tables are published, under attack by a user of the machine, and by root."""
+"""Attacks of an ordinary user and of root on a database that publishes only a view and two tables."""
 import contextlib
 import shutil
 import sqlite3
@@ -11,8 +11,8 @@ from tap import diagnose
 
 @contextlib.contextmanager
 def target(*lines):
-    """The database of the attacks, in the service's own folder."""
-    query("SELECT 1")  # which makes the folder
+    """Creates the database of the attacks, in the service's own folder."""
+    query("SELECT 1")  # Starts the service, and systemd then creates the folder.
     path = STATE / "target.sqlite"
     database = sqlite3.connect(path)
     database.executescript(attacks.SCHEMA)
@@ -26,7 +26,7 @@ def target(*lines):
 
 
 def asker(user):
-    """What sends SQL as a user, and returns the answer as plain values."""
+    """Returns a function that sends SQL as a user and returns the answer as plain values."""
     client = Client(ADDRESS, uid(user))
 
     def ask(sql):
@@ -57,6 +57,6 @@ def nothing_hidden_is_told():
 
 @test
 def attacks_are_real():
-    """Where all is shown, the first of them brings the secret"""
+    """If everything is exposed, the first of the attacks returns the secret"""
     with target("AllowUsers=sqlipc-reader"):
         true(attacks.SECRET in attacks.text_of(asker("sqlipc-reader")("SELECT * FROM secret")), "the secret")

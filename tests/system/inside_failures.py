@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What goes wrong around the service: it does not start, or hundreds of clients come at once."""
+"""Failures around the service: it does not start, or hundreds of clients connect at once."""
 import contextlib
 import resource
 import time
@@ -19,11 +19,11 @@ def time_of_refusal():
 
 @test
 def unit_that_does_not_start():
-    """Where the unit fails to start, clients have an error: at once on dbus-broker, after its own time on dbus-daemon"""
+    """If the unit fails to start, clients get an error: at once on dbus-broker, after the bus's timeout on dbus-daemon"""
     with dropped("[Service]\nExecStart=\nExecStart=/usr/lib/sqlipc-test/no-such-program\n"):
         if bus == "broker":
             took = min(time_of_refusal() for _ in range(3))
-            true(took < 10, f"the error came after {took:.2f} s")  # the client's own patience is 25
+            true(took < 10, f"the error came after {took:.2f} s")  # The client itself waits 25 s.
         else:
             with written("/etc/dbus-1/system.d/sqlipc-test-wait.conf", SHORT_WAIT, then=call_reload_of_bus):
                 true("time" in query("SELECT 1", run=refused).lower(), "the bus says that it timed out")
@@ -32,7 +32,7 @@ def unit_that_does_not_start():
 
 @contextlib.contextmanager
 def stopped(name):
-    """A unit's processes stand still for the block."""
+    """Freezes the processes of a unit for the block."""
     done("systemctl", "kill", "--signal=STOP", name)
     try:
         yield
@@ -42,12 +42,12 @@ def stopped(name):
 
 @test
 def name_that_is_not_given():
-    """Where the bus's policy does not give it its name, the service says what to look at, also to a journal that is slow"""
+    """If the bus's policy refuses the name, the service logs what to check, even if the journal is slow"""
     rule = '<busconfig><policy user="sqlipc"><deny own="org.sqlipc1"/></policy></busconfig>'
     stop()
     with (
         written("/etc/dbus-1/system.d/sqlipc-test-deny.conf", rule, then=call_reload_of_bus),
-        stopped("systemd-journald.service"),  # it looks at the process that wrote when that has ended
+        stopped("systemd-journald.service"),  # So journald reads the message after its sender has exited.
     ):
         refused("systemctl", "start", "sqlipcd.service")
     done("journalctl", "--sync")
@@ -59,7 +59,7 @@ def name_that_is_not_given():
 
 @test
 def hundreds_of_peers():
-    """700 peers of three users, within the default limits of the bus: each is served, the service stays on the bus"""
+    """700 peers of three users stay within the default limits of the bus: all are served, the service stays on the bus"""
     stop()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
@@ -73,7 +73,7 @@ def hundreds_of_peers():
         for client in clients[::50]:
             client.point()
         equal(main_pid(), pid, "process")
-        # The bus lets go of a service by closing its connection, by which it would have lost its name.
+        # If the bus had closed the service's connection, the service would have lost its name.
         equal(Client(ADDRESS).bus_call("GetConnectionUnixProcessID", "(s)", "org.sqlipc1")[0], pid, "owner of the name")
     finally:
         for client in clients:

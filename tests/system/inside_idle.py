@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Idle exit under a service manager: it exits by itself, and clients that call at that very moment lose nothing."""
+"""Idle exit under a service manager: the service exits by itself, and calls at the moment of exit are not lost."""
 from channel import Channel
 from idle_race import race
 from machine import ADDRESS, Client, equal, main_pid, query, stop, test, true, uid, unit, wait_for, written
 from tap import diagnose
 
 CONFIG = "/etc/sqlipc/sqlipcd.conf"
-# A start in the sandbox takes some ten milliseconds, so this is seconds, and thousands of calls.
+# A start in the sandbox takes tens of milliseconds, so the rounds take seconds and make thousands of calls.
 IDLE, ROUNDS, CLIENTS = 0.005, 200, 12
 
 
@@ -16,7 +16,7 @@ def impatient(seconds):
 
 @test
 def exits_when_idle():
-    """It exits with success when nobody asked for a while, but not while a statement is open; the next call starts it"""
+    """An idle service exits with success, but not while a statement is open; the next call starts it again"""
     with impatient(0.05):
         client = Client(ADDRESS, uid("sqlipc-reader"))
         statement = client.prepare("chinook", "SELECT count(*) FROM Genre")
@@ -34,7 +34,7 @@ def exits_when_idle():
 
 @test
 def exits_when_the_channel_is_closed():
-    """Nor while a channel is open, although nothing is asked on it; closing it is all that has to be done"""
+    """The service does not exit while an unused channel is open; it exits after the channel is closed"""
     with impatient(0.05):
         client, other = Client(ADDRESS, uid("sqlipc-reader")), Client(ADDRESS, uid("sqlipc-other"))
         channel = Channel(client)

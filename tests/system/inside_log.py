@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What an administrator sees: the status line, the journal's fields, the catalog's advice, and the level of both."""
+"""The administrator's view: the status line, the journal's fields, the catalog's advice, and the log level."""
 import json
 import re
 
@@ -11,7 +11,7 @@ EVENTS = dict(re.findall(r'X\((\w+), "([0-9a-f]{32})"', (HOME / "daemon/supervis
 
 
 def journal(event, *options):
-    """Entries of an event, newest last."""
+    """Returns the journal entries of an event, the newest last."""
     lines = done("journalctl", "--sync") or done(
         "journalctl", "--no-pager", "--unit=sqlipcd.service", f"MESSAGE_ID={EVENTS[event]}", "--output=json", *options
     )
@@ -20,7 +20,7 @@ def journal(event, *options):
 
 @test
 def status_line():
-    """systemctl status says how much there is of everything"""
+    """systemctl status shows the number of each kind of object"""
     query("SELECT 1")
     said = wait_for(lambda: unit("StatusText"), "a status line")
     true(re.search(r"\bdatabases?\b", said), said)
@@ -33,7 +33,7 @@ def status_line():
 
 @test
 def log_level():
-    """systemctl service-log-level reads and sets how much is logged; SQL appears at debug alone"""
+    """systemctl service-log-level reads and sets the log level; SQL is logged only at debug"""
     query("SELECT 'never told'")
     equal(done("systemctl", "service-log-level", "sqlipcd.service").strip(), "info", "level")
     done("systemctl", "service-log-level", "sqlipcd.service", "debug")
@@ -47,7 +47,7 @@ def log_level():
 
 @test
 def every_event_has_advice():
-    """The catalog that was installed knows every event"""
+    """The installed catalog has an entry for every event"""
     done("journalctl", "--update-catalog")
     for event, number in EVENTS.items():
         said = command("journalctl", "--dump-catalog", number).stdout
@@ -56,7 +56,7 @@ def every_event_has_advice():
 
 @test
 def fields_and_advice():
-    """A corrupt file: an entry with fields for programs, and advice for people"""
+    """A corrupt file is logged with fields for programs and advice for people"""
     file = STATE / "broken.sqlite"
     file.write_bytes(b"SQLite format 3\0" + b"x" * 4080)
     with published("broken", file, "AllowUsers=*"):
@@ -76,7 +76,7 @@ def fields_and_advice():
 
 @test
 def refusal_is_logged():
-    """Who was refused what is an entry with its fields"""
+    """A refused call is logged with fields for the user and the database"""
     with published("shut", CHINOOK):
         query("SELECT 1", "shut", run=refused)
     entry = journal("ACCESS_DENIED")[-1]
@@ -85,7 +85,7 @@ def refusal_is_logged():
 
 @test
 def start_is_logged():
-    """A start is one entry"""
+    """A start of the service writes one entry"""
     stop()
     before = len(journal("STARTED"))
     query("SELECT 1")

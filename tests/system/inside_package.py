@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Inside the container of test_package.py, as its root: what dpkg installs serves, is upgraded, and goes."""
+"""Runs inside the container of test_package.py, as its root: installs, uses, upgrades and removes the packages."""
 import os
 import pathlib
 import pwd
@@ -12,19 +12,19 @@ from tap import diagnose, equal, run, test, true
 
 PUBLISHED = DATABASES / "chinook.conf"
 DATABASE = STATE / "chinook.sqlite"
-# What maintainer scripts and dpkg write is looked for where they write.
+# The tests look for leftovers in the folders that maintainer scripts and dpkg write to.
 PLACES = ["/etc", "/usr", "/var"]
 before = set()
 
 
 def files():
-    """Everything that is named after us, and what is below it, but for the tests themselves."""
+    """Returns every path that has our name in it, and all below it, except for the tests themselves."""
     found = done("find", *PLACES, "-xdev", "-path", HOME, "-prune", "-o", "-path", "*sqlipc*", "-print")
     return set(found.split())
 
 
 def left_behind():
-    """What was not there before, but for the folders that lead to it."""
+    """Returns the paths that did not exist before, without the folders that contain them."""
     left = files() - before
     return {path for path in left if not any(other.startswith(f"{path}/") for other in left)}
 
@@ -34,7 +34,7 @@ def names(folder):
 
 
 def answers(user="sqlipc-reader"):
-    """One busctl call of a user, who is nobody special, gets its row."""
+    """Fails unless a busctl call of an ordinary user gets its row."""
     said = done(
         "busctl", "--system", "call", "org.sqlipc1", "/org/sqlipc1/database/chinook", "org.sqlipc1.Database", "QueryRows",
         "sava{sv}a{sv}", "SELECT Name FROM Genre WHERE GenreId = 1", "0", "0", "0", user=user,
@@ -43,7 +43,7 @@ def answers(user="sqlipc-reader"):
 
 
 def processes():
-    """The service's processes. Their names: what the links to their programs say of a removed one depends on its sandbox."""
+    """Returns the service's processes, found by name: the link to a removed program depends on the sandbox."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*/comm"):
         try:
@@ -57,7 +57,7 @@ def processes():
 def installs():
     """dpkg --install installs every package, and starts nothing"""
     before.update(files())
-    # Images of containers forbid packages to start and stop services. This one is a system that runs.
+    # Container images forbid packages to start and stop services, but this container runs a booted system.
     pathlib.Path("/usr/sbin/policy-rc.d").unlink(missing_ok=True)
     (HOME / "sysusers.conf").write_text("u sqlipc-reader - - -\n")
     done("systemd-sysusers", HOME / "sysusers.conf")
@@ -69,7 +69,7 @@ def installs():
 
 @test
 def catalog():
-    """journalctl knows what the events of the service mean"""
+    """journalctl explains the events of the service"""
     message = re.search("^-- ([0-9a-f]{32})$", pathlib.Path("/usr/lib/systemd/catalog/sqlipc.catalog").read_text(), re.M)[1]
     true(message in done("journalctl", "--list-catalog"), message)
 
@@ -86,19 +86,19 @@ def first_call():
 
 @test
 def package_tests():
-    """What debian/tests asks of the packages holds"""
+    """The tests in debian/tests pass"""
     control = (HOME / "debian/tests/control").read_text()
     scripts = re.findall(r"^Tests: *(.*)$", control, re.M)
     true(len(scripts) > 1, "no scripts")
     for script in scripts:
         result = command(HOME / "debian/tests" / script)
-        # As autopkgtest does: a test that complains has failed.
+        # As in autopkgtest, a test that writes to stderr has failed.
         equal((result.returncode, result.stderr), (0, ""), f"{script}, which said {result.stdout}")
 
 
 @test
 def unpacked():
-    """Between the unpacking of an upgrade and the restart, the old service still starts workers, for who had none"""
+    """After an upgrade is unpacked and before the restart, the old service still starts workers for users without one"""
     answers()
     old = main_pid()
     done("dpkg", "--unpack", *(HOME / "newer").glob("sqlipcd_*.deb"))
@@ -121,7 +121,7 @@ def upgrade():
 
 @test
 def removal():
-    """dpkg --remove ends the service: no process is left, and the bus does not know its name any more"""
+    """dpkg --remove ends the service: no process is left, and the bus cannot activate its name any more"""
     answers()
     true(processes(), "no process to end")
     done("dpkg", "--remove", *names("packages"))
@@ -133,16 +133,16 @@ def removal():
 
 @test
 def purge():
-    """dpkg --purge leaves what the administrator made, and the user, and nothing else"""
+    """dpkg --purge leaves only the administrator's files and the service's user"""
     done("dpkg", "--purge", *names("packages"))
     equal(left_behind(), {str(DATABASE), str(PUBLISHED)}, "left behind")
-    # A uid that files may still carry must not be given to another: policy wants system users to stay.
+    # Files may still belong to the uid, so it must not be reused: Debian policy wants system users to stay.
     pwd.getpwnam("sqlipc")
 
 
 @test
 def purge_of_what_was_never_used():
-    """Where the administrator made nothing, a purge leaves nothing, not even a folder"""
+    """If the administrator created no files, a purge leaves no file and no folder"""
     DATABASE.unlink()
     PUBLISHED.unlink()
     done("dpkg", "--install", *(HOME / "packages").glob("*.deb"))

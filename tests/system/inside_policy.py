@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Who may read what, as the bus, the configuration and the real polkitd say it."""
+"""Access of users to databases, as decided by the bus, the configuration and the real polkitd."""
 import contextlib
 import shutil
 
@@ -14,7 +14,7 @@ INTERACTIVE = "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired"
 
 
 def denied(database, user):
-    """What a refused user hears, which must be what he hears about a database that does not exist."""
+    """Returns the error of a refused user, which must equal the error for a database that does not exist."""
     absent = "x" * len(database)
     said = {name: query("SELECT 1", name, user=user, run=refused) for name in (database, absent)}
     equal(said[database].replace(database, absent), said[absent], "refusal, and that of no database")
@@ -23,7 +23,7 @@ def denied(database, user):
 
 @test
 def denied_by_the_bus():
-    """An administrator's file for the bus shuts a user out before the service sees the call"""
+    """A bus policy file of the administrator refuses a user before the service gets the call"""
     rule = '<busconfig><policy user="sqlipc-other"><deny send_destination="org.sqlipc1"/></policy></busconfig>'
     query("SELECT 1", user="sqlipc-other")
     with written("/etc/dbus-1/system.d/sqlipc-test-deny.conf", rule, then=call_reload_of_bus):
@@ -38,7 +38,7 @@ def denied_by_the_bus():
 
 @test
 def users_by_name():
-    """AllowUsers=: the user who is named, and root"""
+    """AllowUsers= admits the named user, and root"""
     with published("named", CHINOOK, "AllowUsers=sqlipc-reader"):
         for user in ("sqlipc-reader", "root"):
             equal(query("SELECT count(*) FROM Genre", "named", user=user), "25\n", user)
@@ -47,11 +47,11 @@ def users_by_name():
 
 @test
 def members_of_a_group():
-    """AllowGroups=: users with the group among their supplementary ones, as the bus knows them"""
+    """AllowGroups= admits users with the group among the supplementary groups that the bus reports"""
     with published("grouped", CHINOOK, "AllowGroups=accounting"):
         equal(query("SELECT count(*) FROM Genre", "grouped", user="sqlipc-member"), "25\n", "rows for a member")
         denied("grouped", "sqlipc-other")
-        # The same user without the group: what counts is whom the bus saw connect.
+        # The same user without the group is refused: the credentials at the time of the connection count.
         number = str(uid("sqlipc-member"))
         refused("setpriv", f"--reuid={number}", f"--regid={number}", "--clear-groups", "--",
                 "ipcq-cli", "--system", "grouped", "SELECT 1")  # fmt: skip
@@ -66,7 +66,7 @@ def nobody_by_default():
 
 
 def call(user, database="accounts"):
-    """busctl's answer for a user: exit code and what it said."""
+    """Runs busctl as a user; returns its exit code and output."""
     result = command(
         "busctl", "--system", "call", "org.sqlipc1", f"/org/sqlipc1/database/{database}", "org.sqlipc1.Database",
         "QueryRows", "sava{sv}a{sv}", "SELECT count(*) FROM Genre", "0", "0", "0", "--allow-interactive-authorization=no",
@@ -84,7 +84,7 @@ def rules(text):
 
 @test
 def action_is_known():
-    """polkitd knows the actions, and whose they are"""
+    """polkitd knows the actions and their owner"""
     for action in ("org.sqlipc1.read", "org.sqlipc1.manage"):
         said = done("pkaction", "--verbose", "--action-id", action)
         true("org.freedesktop.policykit.owner -> unix-user:sqlipc" in said, said)
@@ -112,7 +112,7 @@ def polkit_says_who_manages():
 
 @test
 def polkit_decides():
-    """Polkit=yes with the example's rules: yes for the group, no for others, by the database's name"""
+    """Polkit=yes with the example's rules: the group is allowed and others are refused, by the database's name"""
     with rules(EXAMPLE.read_text()), published("accounts", CHINOOK, "Polkit=yes"):
         wait_for(lambda: call("sqlipc-member")[0] == 0, "polkitd has read the rules")
         true(" 25" in call("sqlipc-member")[1], call("sqlipc-member")[1])
@@ -121,7 +121,7 @@ def polkit_decides():
 
 @test
 def polkit_challenges():
-    """Polkit=yes without a rule: an administrator must authenticate, and who does not want to be asked is told"""
+    """Polkit=yes without a rule: an administrator must authenticate; a call that forbids interaction gets an error"""
     with published("accounts", CHINOOK, "Polkit=yes"):
         client = Client(ADDRESS, uid("sqlipc-member"))
         try:
@@ -133,7 +133,7 @@ def polkit_challenges():
 
 @test
 def polkit_changes_its_mind():
-    """A verdict is kept for a client until polkit says that something changed"""
+    """A polkit answer is kept for a client until polkit reports a change"""
     with published("accounts", CHINOOK, "Polkit=yes"):
         client = Client(ADDRESS, uid("sqlipc-other"))
         allow = 'polkit.addRule(function(action) { if (action.id == "org.sqlipc1.read") return polkit.Result.YES; });\n'

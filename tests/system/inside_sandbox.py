@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The sandbox by its effects: probe.py tries what must not be possible where the service runs, and where the same user has
-no sandbox, so that an attempt that could never succeed shows as such. And that databases are served from within it."""
+"""The effects of the sandbox. probe.py makes forbidden attempts in the service's sandbox, and as the same user without a
+sandbox, which shows attempts that could never succeed. Other tests show that databases are served from the sandbox."""
 import contextlib
 import json
 import os
@@ -21,13 +21,13 @@ HOME_DROP_IN = HOME / "docs/examples/home.conf"
 
 
 def exposure(unit_file, limit):
-    """Fails where systemd's verdict is above `limit`, in tenths."""
+    """Fails if systemd's exposure level is above `limit`, in tenths."""
     done("systemd-analyze", "security", "--offline=yes", "--no-pager", f"--threshold={limit}", unit_file)
 
 
 @test
 def exposure_by_systemd():
-    """systemd-analyze security says 0.3 or less, with the drop-in for home directories 0.5 or less"""
+    """systemd-analyze security rates the unit 0.3 or less, and 0.5 or less with the drop-in for home directories"""
     exposure("sqlipcd.service", 3)
     with dropped(HOME_DROP_IN.read_text()):
         exposure("sqlipcd.service", 5)
@@ -35,7 +35,7 @@ def exposure_by_systemd():
 
 @contextlib.contextmanager
 def bait():
-    """What the probe tries to reach, all of it open to every user."""
+    """Creates the targets of the probe, all of which are open to every user."""
     home, shared = pathlib.Path("/home/sqlipc-probe"), pathlib.Path("/srv/sqlipc-probe")
     program = pathlib.Path("/usr/lib/sqlipc-test/setuid-id")
     home.mkdir(mode=0o755)
@@ -56,7 +56,7 @@ def bait():
 
 
 def probe_inside():
-    """What the probe says in the service's place. Python stands in for the service, so it alone may be executed, too."""
+    """Runs the probe in the service's sandbox; returns its findings. The sandbox must allow Python to be executed, too."""
     python = os.path.realpath("/usr/bin/python3")
     with dropped(f"[Service]\nExecPaths={python}\nExecStartPre={python} -B {PROBE} {STATE}/probe.json\n"):
         done("systemctl", "start", "sqlipcd.service")
@@ -109,7 +109,7 @@ def processes_are_confined():
 
 @test
 def priorities():
-    """A worker that computes for long has a lower priority; at rest it gets it back, or where that is forbidden, ends"""
+    """A worker that computes for long runs at a lower priority; when idle it restores it, or ends if that is forbidden"""
     endless = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
     query("SELECT 1")
     pid = main_pid()
@@ -117,7 +117,7 @@ def priorities():
     def lowered():
         found = []
         for worker in workers(pid):
-            with contextlib.suppress(ProcessLookupError):  # it has just ended
+            with contextlib.suppress(ProcessLookupError):  # The worker has just ended.
                 if os.getpriority(os.PRIO_PROCESS, worker) == 10:
                     found.append(worker)
         return found
@@ -129,7 +129,7 @@ def priorities():
             limits = pathlib.Path(f"/proc/{worker}/limits").read_text()
         finally:
             computing.terminate()
-    # LimitNICE= of the unit, if whoever made this container could give it
+    # LimitNICE= of the unit, if the maker of this container had the right to grant it
     allowed = int(re.search(r"^Max nice priority +(\d+)", limits, re.M)[1]) >= 20
     wait_for(lambda: not lowered(), "none has a lower priority")
     equal(worker in workers(pid), allowed, "whether the worker went on")
@@ -137,7 +137,7 @@ def priorities():
 
 @test
 def state_directory():
-    """A database in the service's own folder, also one in WAL mode that nobody else has open"""
+    """A database in the service's own folder is served, also one in WAL mode that no other process has open"""
     query("SELECT 1")
     for mode in ("delete", "wal"):
         path = copy_of_chinook(STATE / f"{mode}.sqlite")
@@ -154,7 +154,7 @@ def state_directory():
 
 @test
 def group_by_drop_in():
-    """A database that a group may read: by a drop-in with SupplementaryGroups=, in WAL mode while its owner has it open"""
+    """A drop-in with SupplementaryGroups= serves a database of a group, in WAL mode while its owner has it open"""
     folder = pathlib.Path("/srv/staff")
     folder.mkdir()
     shutil.chown(folder, "sqlipc-member", "accounting")
@@ -177,7 +177,7 @@ def group_by_drop_in():
 
 @test
 def home_by_drop_in():
-    """A database in a home directory: shut, until a documented drop-in opens all of them or the folder"""
+    """A database in a home directory is unreachable until a documented drop-in opens all homes or its folder"""
     home = pathlib.Path("/home/sqlipc-reader")
     home.mkdir(mode=0o755)
     path = copy_of_chinook(home / "mine.sqlite", "sqlipc-reader")

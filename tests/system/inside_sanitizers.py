@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Of a build with sanitizers: what they found in the tests before. The last of all."""
+"""For builds with sanitizers: checks their reports from all tests before. This must be the last test."""
 from machine import done, equal, sanitized, stop, test
 
 
 def nothing_reported():
-    """No sanitizer has reported anything of the service or a worker"""
+    """No sanitizer has reported an error in the service or a worker"""
     stop()
     done("journalctl", "--sync")
     lines = done("journalctl", "--no-pager", "--output=cat").splitlines()

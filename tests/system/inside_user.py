@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The service of one user: on the bus of the user's own manager, with the user's own configuration and rights."""
+"""The service of a single user, on the bus of the user's own manager, with the user's configuration and rights."""
 import pathlib
 import shutil
 
@@ -20,7 +20,7 @@ def property_of(name):
 
 @test
 def users_own_service():
-    """A user's own manager starts it on the first call on the user's bus; it reads what is closed to others, and reloads"""
+    """A user's own manager starts the service on the first call; it reads files that are closed to others, and reloads"""
     home = pathlib.Path(f"/home/{USER}")
     config = home / ".config/sqlipc/databases.d"
     config.mkdir(parents=True)

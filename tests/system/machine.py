@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Inside the container: what the tests there share. Commands as real users, the unit and its drop-ins, databases.
+"""Functions that the tests in the container share: commands as real users, the unit and its drop-ins, databases.
 
-Each test leaves the unit as it is installed and the bus as it booted: dropped() takes back what it added.
+Each test leaves the unit as installed and the bus as booted; dropped() removes the drop-in that it added.
 """
 import contextlib
 import os
@@ -23,15 +23,15 @@ UNIT = "sqlipcd.service"
 DROP_IN = pathlib.Path("/run/systemd/system/sqlipcd.service.d/test.conf")
 DATABASES = pathlib.Path("/etc/sqlipc/databases.d")
 STATE = pathlib.Path("/var/lib/sqlipc")
-# Waits are for what must happen; only what never happens takes all of it.
+# Seconds until a wait fails. The event must happen in a correct run, so a long limit costs nothing.
 PATIENCE = 120
-# Which bus, and whether the programs carry sanitizers: see inside.py.
+# The bus program, and whether the programs are built with sanitizers: see inside.py.
 bus = sys.argv[1]
 sanitized = os.environ.get("SQLIPC_SANITIZED") == "1"
 
 
 def command(*words, user=None, **keywords):
-    """Runs a command, as a user with the groups of that user where one is given."""
+    """Runs a command; if a user is given, as that user with the user's groups."""
     prefix = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--"] if user else []
     return subprocess.run(
         [*prefix, *words],
@@ -45,7 +45,7 @@ def command(*words, user=None, **keywords):
 
 
 def done(*words, user=None, **keywords):
-    """The same for one that must succeed: its output."""
+    """Runs a command that must succeed; returns its output."""
     result = command(*words, user=user, **keywords)
     if result.returncode != 0:
         raise AssertionError(f"{' '.join(map(str, words))} ended with {result.returncode}: {result.stderr}")
@@ -53,7 +53,7 @@ def done(*words, user=None, **keywords):
 
 
 def refused(*words, user=None, **keywords):
-    """The same for one that must fail: what it said."""
+    """Runs a command that must fail; returns its error text."""
     result = command(*words, user=user, **keywords)
     if result.returncode == 0:
         raise AssertionError(f"{' '.join(map(str, words))} succeeded: {result.stdout}")
@@ -73,7 +73,7 @@ def uid(user):
 
 
 def unit(*properties):
-    """Properties of the unit, in the order that was asked for."""
+    """Returns properties of the unit, in the order of the arguments."""
     lines = done("systemctl", "show", *(f"--property={p}" for p in properties), UNIT).splitlines()
     values = dict(line.split("=", 1) for line in lines)
     found = [values[p] for p in properties]
@@ -89,13 +89,13 @@ def workers(pid):
 
 
 def status(pid, key):
-    """A line of /proc/PID/status."""
+    """Returns a field of /proc/PID/status."""
     text = pathlib.Path(f"/proc/{pid}/status").read_text()
     return text.split(f"\n{key}:\t", 1)[1].split("\n", 1)[0].strip()
 
 
 def query(sql, database="chinook", user="sqlipc-reader", run=done, **keywords):
-    """What ipcq-cli prints for a user, without the line of names."""
+    """Returns the output of ipcq-cli for a user, without the line of column names."""
     out = run("ipcq-cli", "--system", "--mode=csv", database, sql, user=user, **keywords)
     return out if run is not done else "".join(out.splitlines(keepends=True)[1:])
 
@@ -111,7 +111,7 @@ def stop():
 
 @contextlib.contextmanager
 def dropped(text, path=DROP_IN):
-    """A drop-in of the unit, in force at the next start; without it and stopped afterwards."""
+    """Adds a drop-in to the unit, for the next start. Afterwards the drop-in is removed and the unit is stopped."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     stop()
@@ -126,7 +126,7 @@ def dropped(text, path=DROP_IN):
 
 @contextlib.contextmanager
 def written(path, text, then=lambda: None):
-    """A file while the block runs; `then` runs when it is there, and when it is gone again."""
+    """Creates a file for the block; `then` runs after the file is created, and after it is removed."""
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -139,19 +139,19 @@ def written(path, text, then=lambda: None):
 
 
 def reload():
-    """In force when it returns; a service that does not run reads its configuration when it starts."""
+    """Puts the configuration into effect. A service that does not run reads its configuration at its next start."""
     if unit("ActiveState") == "active":
         done("systemctl", "reload", UNIT)
 
 
 def published(name, path, *lines):
-    """A database while the block runs."""
+    """Publishes a database for the block."""
     text = "\n".join(["[Database]", f"Path={path}", *lines, ""])
     return written(DATABASES / f"{name}.conf", text, then=reload)
 
 
 def copy_of_chinook(path, user=None, mode=0o644):
-    """A copy, of the service's own format: rollback journal."""
+    """Makes a copy of Chinook, which is in rollback journal mode; returns its path. `user`: the owner of the copy."""
     pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(CHINOOK, path)
     if user:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Tries what the sandbox must not allow, and prints as JSON what came of each attempt: "allowed", or why not.
+"""Makes attempts that the sandbox must refuse, and writes the outcome of each as JSON: "allowed", or the error.
 
-usage: probe.py FILE      where to write; the probe runs where the service does (ExecStartPre=), and outside for comparison
+usage: probe.py FILE      FILE: the output
+
+The probe runs in the service's sandbox (ExecStartPre=), and outside for comparison.
 """
 import ctypes
 import json
@@ -15,7 +17,7 @@ import sys
 
 libc = ctypes.CDLL(None, use_errno=True)
 # ctypes passes a Python number to a variadic function as an int, so half of a long on the stack would be garbage. Therefore
-# each argument is declared, and each call passes all of them.
+# each argument has a declared type, and each call passes all arguments.
 libc.syscall.argtypes, libc.syscall.restype = [ctypes.c_long] * 7, ctypes.c_long
 libc.ptrace.argtypes, libc.ptrace.restype = [ctypes.c_long] * 4, ctypes.c_long
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
@@ -35,7 +37,7 @@ def system_call(number, *arguments):
 
 
 def forked(function):
-    """In a child, where what it changes ends with it."""
+    """Runs the attempt in a child process, so that its changes end with the child."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -75,7 +77,7 @@ def sees(pid):
 
 
 def effective_user(program):
-    """Of a program that is root's and set-user-id."""
+    """Fails unless a set-user-id program of root runs as root."""
     user = subprocess.run([program, "-u"], capture_output=True, text=True, check=True).stdout.strip()
     if user != "0":
         raise PermissionError(1, f"it runs as {user}")
@@ -100,7 +102,7 @@ ATTEMPTS = {
     "keys of the kernel": lambda: system_call(NR_KEYCTL, 0, -3, 1),
     "devices": lambda: os.stat("/dev/sqlipc-probe"),
 }
-# Which nobody of an ordinary user may, with or without a sandbox; so outside they show nothing.
+# An ordinary user may do none of these, with or without a sandbox; so the run outside proves nothing about them.
 ANYWHERE = {
     "write to /usr": lambda: write_below("/usr"),
     "write to /etc": lambda: write_below("/etc"),
@@ -111,7 +113,7 @@ ANYWHERE = {
     "signal to PID 1": lambda: os.kill(1, 0),
     "root": lambda: forked(lambda: os.setuid(0)),
 }
-# What the service lives on.
+# Operations that the service itself needs.
 NEEDED = {
     "AF_UNIX socket": lambda: socket.socket(socket.AF_UNIX).close(),
     "state directory": lambda: write_below("/var/lib/sqlipc"),

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Builds the Debian packages from a copy of the sources, has lintian judge them, and installs them in a booted system, where
-inside_package.py goes on.
+"""Builds the Debian packages from a copy of the sources, checks them with lintian, and installs them in a booted system,
+where inside_package.py runs.
 
-What is needed to boot stands in boot-systemd.sh; where it is not there, nothing is built either, and the test says why.
+boot-systemd.sh lists the requirements for the boot. If they are not met, nothing is built, and the test says why.
 """
 import os
 import pathlib
@@ -28,7 +28,7 @@ def missing():
 
 
 def copy_sources(target):
-    """What git knows, as it is now; outside a checkout everything but build directories."""
+    """Copies the tracked files in their present state; outside a checkout, everything except build directories."""
     known = subprocess.run(["git", "-C", SOURCE, "ls-files", "-z"], capture_output=True, check=False)
     if known.returncode != 0:
         left_out = [p.name for p in SOURCE.iterdir() if p.name == ".git" or (p / "build.ninja").exists()]
@@ -56,7 +56,7 @@ def quietly(*words, cwd, **environment):
 
 
 def build(folder):
-    """Source and binary packages, without the unit tests: these run in every other build, and take longest."""
+    """Builds source and binary packages without the unit tests, which run in every other build and take longest."""
     copy_sources(folder / "sqlipc")
     options = f"nocheck parallel={len(os.sched_getaffinity(0))}"
     quietly("dpkg-buildpackage", "--no-sign", cwd=folder / "sqlipc", DEB_BUILD_OPTIONS=options)
@@ -66,7 +66,7 @@ def build(folder):
 
 
 def make_newer(package, target):
-    """The same package once more, in a higher version."""
+    """Builds the same package again with a higher version."""
     tree = target / package.stem
     quietly("dpkg-deb", "--raw-extract", package, tree, cwd=target)
     control = tree / "DEBIAN/control"

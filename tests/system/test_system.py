@@ -4,7 +4,7 @@
 
 usage: test_system.py broker|daemon [TEST...]
 
-What is needed to boot stands in boot-systemd.sh; where it is not there, the suite is skipped and says why.
+boot-systemd.sh lists the requirements for the boot. If they are not met, the suite is skipped and says why.
 """
 import os
 import pathlib
@@ -16,7 +16,7 @@ import tempfile
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("SQLIPC_BUILD_ROOT", SOURCE / "build"))
 SANITIZED = os.environ.get("SQLIPC_SANITIZED") == "1"
-# Where the tests lie inside, with the folders that they have here.
+# The place of the tests in the container, with the same folders as here.
 HOME = "usr/lib/sqlipc-test"
 COPIED = [
     "tests/bus",
@@ -27,7 +27,7 @@ COPIED = [
     "dbus-interfaces/sqlipc-errors.h",
     "daemon/supervisor/log-events.h",
 ]
-# Who is there beside the service's own user, which the installation makes.
+# The users of the container, besides the service's own user, which the installation creates.
 USERS = """u sqlipc-reader - - /home/sqlipc-reader -
 u sqlipc-other - - - -
 u sqlipc-member - - - -
@@ -39,7 +39,7 @@ BUSES = {
     "broker": {"dbus-broker": "system/dbus-broker.service"},
     "daemon": {"dbus": "system/dbus.service"},
 }
-# Sanitizers look for leaks by ptrace, which the sandbox refuses, and reserve memory by terabytes.
+# The sandbox refuses the ptrace calls of the leak check, and sanitizers reserve terabytes of address space.
 FOR_SANITIZERS = "[Service]\nEnvironment=ASAN_OPTIONS=detect_leaks=0\n"
 
 
@@ -66,11 +66,11 @@ def copy(name, target):
 
 
 def make_layer(layer, bus):
-    """What is copied over the root: an installation, the tests, and what an administrator would write."""
-    # One at a time: an installation may build what is missing.
+    """Makes the tree that is copied over the root: an installation, the tests, and an administrator's files."""
+    # One installation at a time, because it may build missing files.
     install = ["flock", BUILD / "meson-private", "meson", "install", "-C", BUILD, "--quiet", "--destdir", layer]
     subprocess.run(install, check=True, stdout=sys.stderr)
-    # Some keep units in /lib. Where that is a link to /usr/lib, a folder cannot be copied over it.
+    # Some distributions keep units in /lib. If /lib is a link to /usr/lib, no folder can be copied over it.
     if (layer / "lib").is_dir() and pathlib.Path("/lib").is_symlink():
         shutil.copytree(layer / "lib", layer / "usr/lib", dirs_exist_ok=True)
         shutil.rmtree(layer / "lib")
