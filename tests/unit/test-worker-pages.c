@@ -49,30 +49,36 @@ static void test_first_page_is_early(void) {
         rig_done(&rig);
 }
 
-/* Reads up to `size` more bytes. */
-static void read_more(int fd, GByteArray *stream, size_t size) {
+/* Reads up to `size` more bytes. False: the file has ended. */
+static bool read_more(int fd, GByteArray *stream, size_t size) {
         uint8_t bytes[4096];
         ssize_t n;
 
         wait_for(fd);
         n = read(fd, bytes, MIN(size, sizeof bytes));
-        g_assert_cmpint(n, >, 0);
+        g_assert_cmpint(n, >=, 0);
         g_byte_array_append(stream, bytes, (guint) n);
+        return n > 0;
+}
+
+/* The stream of a run has an END or ERROR frame. */
+static bool has_end(const GByteArray *stream) {
+        size_t at = 0;
+
+        while (stream->len >= at + FRAME_HEADER_SIZE) {
+                uint8_t kind = stream->data[at + 4];
+
+                at += FRAME_HEADER_SIZE + frame_padded(load_le32(stream->data + at));
+                if (stream->len >= at && (kind == FRAME_END || kind == FRAME_ERROR))
+                        return true;
+        }
+        return false;
 }
 
 /* The stream of a run, byte by byte as it came, up to its end. */
 static void read_to_end(int fd, GByteArray *stream) {
-        for (bool ended = false; !ended;) {
-                size_t at = 0;
-
-                read_more(fd, stream, SIZE_MAX);
-                while (!ended && stream->len >= at + FRAME_HEADER_SIZE) {
-                        uint8_t kind = stream->data[at + 4];
-
-                        at += FRAME_HEADER_SIZE + frame_padded(load_le32(stream->data + at));
-                        ended = stream->len >= at && (kind == FRAME_END || kind == FRAME_ERROR);
-                }
-        }
+        while (!has_end(stream))
+                g_assert_true(read_more(fd, stream, SIZE_MAX));
 }
 
 /* All of it. The caller frees it. */
@@ -326,8 +332,9 @@ static void end_in_long_value(Rig *rig, size_t behind, ErrorNumber error) {
         int fd = send_run(rig, LONG_VALUE, &number);
 
         (void) fcntl(fd, F_SETPIPE_SZ, 4096);
-        while (stream->len < behind)
-                read_more(fd, stream, behind - stream->len);
+        /* A test that is paused may itself be the slow reader before it has read so much. */
+        while (stream->len < behind && read_more(fd, stream, behind - stream->len))
+                ;
         if (error == ERROR_CANCELLED)
                 send_cancel(rig, number);
         expect_number(rig, number, MESSAGE_TAKEN);
@@ -398,8 +405,9 @@ static Outcome hand_over(Rig *rig, const char *sql, size_t behind, ErrorNumber e
         fd = fds[0];
         expect_number(rig, number, MESSAGE_TAKEN);
         expect_started(rig, number);
-        while (stream->len < behind)
-                read_more(fd, stream, behind - stream->len);
+        /* A test that is paused may itself be the slow reader before it has read so much. */
+        while (stream->len < behind && read_more(fd, stream, behind - stream->len))
+                ;
         expect_ended_undrained(rig, number, error);
         ReceivedMessage m = next_report(rig, number, MESSAGE_DRAINED);
         unread = m.message.drained.unread;
