@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""ipcq-cli on a pseudo-terminal of its own: keystrokes in, what a terminal would show out.
+"""Runs ipcq-cli on a pseudo-terminal: a test sends keystrokes and reads the screen that a terminal would show.
 
     with Shell("chinook", on=service) as shell:      waits for the first prompt
-        lines = shell.run("SELECT 1;")               types, presses Enter, waits for the next prompt; what came between
+        lines = shell.run("SELECT 1;")               types, presses Enter, waits for the next prompt; returns the lines
         shell.type("SEL"); shell.send(TAB)
-        shell.wait_for("SELECT")                     on the screen, or a function that holds; never a pause
+        shell.wait_for("SELECT")                     a text on the screen, or a function that returns true; never a pause
         shell.cell(3, 0).fg                          colours as pyte names them
 
-Every wait ends with what it waits for, or fails after harness.PATIENCE seconds with the screen as it is then. Everything the
-program wrote is in `shell.raw`. HOME is a folder of the shell's own, unless two share one (`home=`).
+Every wait ends with its event, or fails after harness.PATIENCE seconds and shows the screen. `shell.raw` holds all output of
+the program. Each shell has its own folder as HOME, unless shells share one (`home=`).
 """
 import contextlib
 import fcntl
@@ -37,28 +37,28 @@ except ImportError:
 
 ENTER, TAB, ESCAPE, BACKSPACE = "\r", "\t", "\x1b", "\x7f"
 UP, DOWN, RIGHT, LEFT = "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D"
-# A Tab waits for a service that is slow, but not for long, and those of the next seconds do not: then one asks again.
+# A Tab waits only briefly for a slow service, and Tabs of the next seconds do not wait. So the tests press Tab again.
 TAB_AGAIN = 15
-HISTORY_MAX = 200000  # lines that scrolled away and are remembered
+HISTORY_MAX = 200000  # number of lines above the screen that are kept
 
 
 def control(letter):
-    """Ctrl with a letter."""
+    """Returns the character of Ctrl with a letter."""
     return chr(ord(letter.upper()) - ord("@"))
 
 
 def paste(text):
-    """As a terminal sends it that knows of bracketed paste."""
+    """Returns pasted text as a terminal with bracketed paste sends it."""
     return f"\x1b[200~{text}\x1b[201~"
 
 
 def untimed(line):
-    """The line below a result without its times."""
+    """Returns the line below a result without its times."""
     return re.sub(r" \(server [\d.]+ m?s, transfer [\d.]+ m?s\)", "", line)
 
 
 class Terminal:
-    """A program on a terminal; ends with it."""
+    """A program on its own terminal. Leaving the block ends the program."""
 
     def __init__(self, command, environment, size=(24, 80), cwd="/"):
         self.raw = b""
@@ -75,7 +75,7 @@ class Terminal:
             env=environment,
             cwd=cwd,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C is a signal
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # With a controlling terminal, Ctrl-C sends a signal.
         )
         os.close(slave)
         os.set_blocking(self.terminal, False)
@@ -96,7 +96,7 @@ class Terminal:
     # ---- keys ----
 
     def send(self, keys):
-        """Presses keys; does not wait for what they do."""
+        """Presses keys; does not wait for their effect."""
         data = keys.encode() if isinstance(keys, str) else keys
         while data:
             try:
@@ -105,20 +105,20 @@ class Terminal:
                 self.pump(0.05)
 
     def type(self, text):
-        """Types what is shown as it is typed, and waits until it is."""
+        """Types text that the program echoes, and waits until the screen shows it."""
         self.send(text)
         seen = re.sub(r"\s", "", unicodedata.normalize("NFC", text))[-40:]
         self.wait_for(lambda: self.before_cursor().endswith(seen), f"{text!r} is shown")
 
     def resize(self, rows, columns):
-        """The window changes; the kernel tells the program."""
+        """Changes the size of the window; the kernel notifies the program."""
         self.screen.resize(rows, columns)
         self._set_size(rows, columns)
 
     # ---- screen ----
 
     def pump(self, seconds=0.0):
-        """Reads what the program wrote, waiting for it so long. False once its side is closed."""
+        """Reads output of the program; waits for it at most `seconds`. Returns False after the program's side is closed."""
         readable, _, _ = select.select([self.terminal], [], [], seconds)
         if not readable:
             return True
@@ -126,27 +126,27 @@ class Terminal:
             data = os.read(self.terminal, 65536)
         except BlockingIOError:
             return True
-        except OSError:  # nobody has the terminal open any more
+        except OSError:  # No process has the terminal open any more.
             data = b""
         self.raw += data
         self.stream.feed(data)
         return bool(data)
 
     def lines(self):
-        """The lines of the screen, without blanks at their ends."""
+        """Returns the lines of the screen, without blanks at their ends."""
         return [line.rstrip() for line in self.screen.display]
 
     def text(self):
         return "\n".join(self.lines())
 
     def all_lines(self):
-        """The same with what scrolled away."""
+        """Returns the lines of the screen, after those that scrolled away."""
         width = self.screen.columns
         gone = ["".join(line[x].data for x in range(width)).rstrip() for line in self.screen.history.top]
         return gone + self.lines()
 
     def before_cursor(self):
-        """What stands before the cursor, all blanks and line ends left out."""
+        """Returns the text before the cursor without blanks and line ends."""
         y, x = self.screen.cursor.y, self.screen.cursor.x
         last = "".join(self.screen.buffer[y][i].data for i in range(x))
         return re.sub(r"\s", "", "".join(self.screen.display[:y]) + last)
@@ -155,11 +155,11 @@ class Terminal:
         return self.screen.display[self.screen.cursor.y].rstrip()
 
     def cell(self, row, column):
-        """With .data, .fg, .bg, .bold, .reverse."""
+        """Returns a cell of the screen, with .data, .fg, .bg, .bold, .reverse."""
         return self.screen.buffer[row][column]
 
     def find(self, text):
-        """Row and column of the first place where the screen shows it."""
+        """Returns row and column of the first place where the screen shows `text`."""
         for row, line in enumerate(self.screen.display):
             if text in line:
                 return row, line.index(text)
@@ -168,7 +168,7 @@ class Terminal:
     # ---- waiting ----
 
     def wait_for(self, what, describe=None, seconds=PATIENCE):
-        """Until the screen shows this text, or this function holds; returns what it returned."""
+        """Waits until the screen shows this text, or this function returns true; returns the function's result."""
         condition = what if callable(what) else lambda: what in self.text()
         end = time.monotonic() + seconds
         while True:
@@ -183,7 +183,7 @@ class Terminal:
                 raise AssertionError(f"it ended before: {describe or what}; the screen:\n{self.text()}")
 
     def wait_exit(self, seconds=PATIENCE):
-        """Its exit code, once it left; what it wrote until then is read."""
+        """Waits for the end of the program and reads all its output; returns its exit code."""
         end = time.monotonic() + seconds
         while self.process.poll() is None:
             if time.monotonic() > end:
@@ -195,7 +195,7 @@ class Terminal:
         return self.process.returncode
 
     def foreground(self):
-        """The process group that the terminal's keys signal: the program's own, or that of a pager."""
+        """Returns the process group that keys of the terminal signal: that of the program or of a pager."""
         return os.tcgetpgrp(self.terminal)
 
     def close(self):
@@ -213,7 +213,7 @@ class Shell(Terminal):
     CONTINUATION = re.compile(r" *\.\.\.>")
 
     def __init__(self, *arguments, on, home=None, environment=None, address=True, prompt=True, size=(24, 80)):
-        """`address`: False where the arguments, or the environment, say which bus. `prompt`: wait for it."""
+        """`address`: False if the arguments or the environment name the bus. `prompt`: True to wait for the prompt."""
         self.own_home = None if home else tempfile.mkdtemp(prefix="sqlipc-home-")
         self.home = pathlib.Path(home or self.own_home)
         everything = on.environment | {
@@ -231,7 +231,7 @@ class Shell(Terminal):
             self.wait_prompt()
 
     def at_prompt(self):
-        """The cursor stands behind a prompt, nothing is typed."""
+        """Returns True if the cursor is after a prompt and nothing is typed."""
         line = self.cursor_line()
         is_prompt = self.PROMPT.fullmatch(line) and not self.CONTINUATION.fullmatch(line)
         return is_prompt and self.screen.cursor.x == len(line) + 1
@@ -243,7 +243,7 @@ class Shell(Terminal):
         self.wait_for(lambda: self.CONTINUATION.fullmatch(self.cursor_line()), "a continuation prompt")
 
     def run(self, line):
-        """Types a line, presses Enter, waits for the next prompt; the lines that were shown in between."""
+        """Types a line, presses Enter, waits for the next prompt; returns the lines in between."""
         self.type(line)
         first = len(self.screen.history.top) + self.screen.cursor.y + 1
         self.send(ENTER)
@@ -251,7 +251,7 @@ class Shell(Terminal):
         return self.all_lines()[first : len(self.screen.history.top) + self.screen.cursor.y]
 
     def tab_until(self, holds, describe, keys=TAB, untouched=lambda: True):
-        """Presses Tab, and again where the service was too slow for it and the line is `untouched`, until this holds."""
+        """Presses Tab; repeats it while the service is too slow and the line is `untouched`; waits for the condition."""
         due = 0.0
 
         def condition():
@@ -266,7 +266,7 @@ class Shell(Terminal):
         self.wait_for(condition, describe)
 
     def complete(self, typed, result):
-        """Types, and presses Tab, which makes `result` of it."""
+        """Types, presses Tab, and waits until the line is `result`."""
         self.type(typed)
         self.tab_until(
             lambda: self.cursor_line().endswith("> " + result.rstrip()), f"{typed!r} becomes {result!r}",
@@ -274,8 +274,8 @@ class Shell(Terminal):
         )  # fmt: skip
 
     def leave(self):
-        """Ctrl-D at an empty prompt; its exit code."""
-        self.wait_prompt()  # before it, the terminal itself would take the key
+        """Presses Ctrl-D at an empty prompt; returns the exit code."""
+        self.wait_prompt()  # Before the prompt appears, the terminal itself would interpret the key.
         self.send(control("D"))
         return self.wait_exit()
 
@@ -285,12 +285,12 @@ class Shell(Terminal):
             shutil.rmtree(self.own_home, ignore_errors=True)
 
 
-# What a database must not be able to do to a terminal: colours, title, another charset, cursor, keys typed back, C1 codes.
+# Sequences that must not reach a terminal from a database: colours, title, charset, cursor, keys typed back, C1 codes.
 HOSTILE = "\x1b[31mred\x1b]0;title\x07\x1b(0\x1b[2J\x1b[5n\x9b31m\x0e\x08\x7f\u202eright\u2028end"
 
 
 def generate(path):
-    """A database of odd names and values: tables odd, hostile, "two words", empty, big; view recent."""
+    """Creates a database of odd names and values: tables odd, hostile, "two words", empty, big; view recent."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.executescript(
             """

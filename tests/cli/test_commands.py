@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Commands about the shell: settings, parameters, scripts, the user's own files, named queries, the editor, charts.
+"""Commands of the shell: settings, parameters, scripts, the user's own files, named queries, the editor, charts.
 
-That each command of .help works at the prompt is for test_every_command.py; .watch has test_watch.py.
+test_every_command.py runs each command of .help at the prompt; test_watch.py tests .watch.
 """
 import contextlib
 import os
@@ -29,7 +29,7 @@ def folder():
 
 
 def ask(*commands, code=OK, home=None, mode="csv", arguments=(), environment=None):
-    """Runs the commands as a script, each by -c; what it wrote on both streams."""
+    """Runs the commands as a script, each with -c; returns the output of both streams."""
     words = [word for command in commands for word in ("-c", command)]
     variables = {"HOME": str(home or service.folder)} | (environment or {})
     line = ["env", "-u", "EDITOR", "-u", "VISUAL", *(f"{name}={value}" for name, value in variables.items())]
@@ -40,7 +40,7 @@ def ask(*commands, code=OK, home=None, mode="csv", arguments=(), environment=Non
 
 
 def says(*commands, code, message, **keywords):
-    """It fails, for this reason, and with a name in front."""
+    """Fails unless the commands fail for this reason, with the command's name in front."""
     _, err = ask(*commands, code=code, **keywords)
     true(err.startswith("ipcq-cli: "), f"{commands} said {err!r}")
     true(message in err, f"{commands} said {err!r}, and nothing of {message!r}")
@@ -51,7 +51,7 @@ def says(*commands, code, message, **keywords):
 
 @test
 def settings():
-    """A setting holds from its command on; without a value it is shown; what is no value changes nothing"""
+    """A setting applies after its command; without a value the command shows it; a wrong value changes nothing"""
     out, _ = ask(".headers off", "SELECT NULL, 2", ".nullvalue -", "SELECT NULL, 2", ".headers on", "SELECT 1 AS a")
     equal(out, ",2\n-,2\na\n1\n", "rows")
     out, _ = ask(".mode list", ".headers off", '.separator "\\t"', "SELECT 1, 2", ".separator auto", "SELECT 1, 2")
@@ -77,7 +77,7 @@ def settings():
 
 @test
 def transports():
-    """.transport: the next run goes that way; without an argument it shows which way the last one went"""
+    """.transport: selects the transport of the next run; without an argument it shows that of the last run"""
     equal(ask(".transport")[0], "transport: auto\n", "before any run")
     for transport in ("pipe", "channel", "dbus"):
         out, err = ask(f".transport {transport}", ".stats on", "SELECT 1 AS a")
@@ -88,7 +88,7 @@ def transports():
 
 @test
 def ended_as_statements_are():
-    """A semicolon behind a command, and behind the name of a table, is none of it; in text it stands for itself"""
+    """A semicolon after a command or after the name of a table is ignored; in text it is kept"""
     for plain in (".tables", ".schema Genre", ".describe 'Genre'", "\\d Genre", ".databases", ".help tables", ".help"):
         equal(ask(plain + ";"), ask(plain), f"{plain};")
     equal(ask(".schema Genre ; "), ask(".schema Genre"), ".schema Genre ;")
@@ -101,7 +101,7 @@ def ended_as_statements_are():
 
 @test
 def turned_by_a_backslash():
-    """psql's habits: \\x turns, and says so; \\timing as well; \\gx is for one result"""
+    """As in psql: \\x and \\timing toggle and report it; \\gx applies to one result"""
     with Shell("chinook", on=service, size=(40, 80)) as shell:
         equal(shell.run("\\x"), ["vertical is on."], "\\x")
         shown = "\n".join(shell.run("SELECT 40 + 2 AS x;"))
@@ -115,7 +115,7 @@ def turned_by_a_backslash():
 
 @test
 def go_again():
-    """\\g runs what was typed, or the last statement again; to a file, or a command; \\r drops what was typed"""
+    """\\g runs the typed or the last statement, also into a file or a command; \\r drops the typed text"""
     with folder() as home:
         out, _ = ask(".headers off", "SELECT 1;", "\\g", "SELECT 2\n\\g", ".go", home=home)
         equal(out, "1\n1\n2\n2\n", "rows")
@@ -130,7 +130,7 @@ def go_again():
 
 @test
 def help_for_each():
-    """.help names each command with its aliases; a topic, each by its names, has arguments and text; the nearest is told"""
+    """.help lists each command with its aliases; each topic shows arguments and text; a wrong name gets a suggestion"""
     listed, _ = ask(".help")
     lines = re.findall(r"^(\.[a-z0-9]+(?:, \\[^ ,\n]+)*)( \S[^\n]*?)??(?:\n {32}|  *) (\S[^\n]*)$", listed, re.M)
     titles = re.findall(r"^[A-Z][^\n]*:$", listed, re.M)
@@ -157,7 +157,7 @@ def help_for_each():
 
 @test
 def parameters():
-    """.parameter: each type; by name and position; what is unset is NULL; list shows what set reads"""
+    """.parameter: each type, by name and position; an unset parameter is NULL; list prints values that set reads"""
     types = "SELECT typeof(:a) AS a, typeof(:b) AS b, typeof($c) AS c, typeof(?) AS d, :e AS e, typeof(:f) AS f"
     setting = [".parameter set a 1", ".parameter set :b 1.5", ".parameter set c x'00ff'", ".parameter set 4 null"]
     out, _ = ask(*setting, ".parameter set e it's two words", ".headers off", types)
@@ -185,7 +185,7 @@ def parameters():
 
 @test
 def parameters_of_the_command_line():
-    """--param serves statements that name it; one that no statement names was misspelt"""
+    """--param applies to statements that name the parameter; a name that no statement has is an error"""
     out, _ = ask(GENRE + ":id", GENRE + "3", arguments=["--param", "id=1"])
     equal(out, "Name\nRock\nName\nMetal\n", "rows")
     says(GENRE + ":id", code=USAGE, message="parameter di", arguments=["--param", "di=1"])
@@ -200,7 +200,7 @@ def parameters_of_the_command_line():
 
 @test
 def scripts():
-    """.read: what a file has, a file in that, a command writes; relative to .cd; complaints name file and line"""
+    """.read: files, nested files, and the output of commands, relative to .cd; errors name file and line"""
     with folder() as home:
         (home / "outer file.sql").write_text(".headers off\nSELECT 1;\n.read inner.sql\nSELECT\n  4; SELECT 5")
         (home / "inner.sql").write_text("-- a comment\n\nSELECT 2;\nSELECT nosuch;\nSELECT 3;\n.nosuch\n")
@@ -223,7 +223,7 @@ def scripts():
 
 @test
 def system():
-    """.shell: the command writes where we write, in order; its failure is told; SIGPIPE is as ever in it"""
+    """.shell: the command's output appears in order; its failure is reported; SIGPIPE has its default action"""
     equal(ask(".print one", ".shell echo two", ".print three")[0], "one\ntwo\nthree\n", "order")
     says(".shell exit 3", code=QUERY, message="exit code 3")
     # A program that ignores SIGPIPE would say "Broken pipe" here.
@@ -236,7 +236,7 @@ def system():
 
 @test
 def configuration():
-    """~/.config/ipcq/config and init.sql hold at the prompt; scripts and --no-init do without; mistakes are told"""
+    """The prompt reads ~/.config/ipcq/config and init.sql and reports errors; scripts and --no-init skip them"""
     with folder() as home:
         files = home / ".config/ipcq"
         files.mkdir(parents=True)
@@ -264,7 +264,7 @@ def configuration():
 
 @test
 def named_queries():
-    """.save, .run with parameters, .queries, .forget: files for nobody else; parameters hold for one run"""
+    """.save, .run with parameters, .queries, .forget: only the owner can read the files; parameters apply to one run"""
     with folder() as home:
         again = [".run genre id=3", ".run genre", ".headers off", ".run genre :id=4"]
         out, _ = ask(GENRE + ":id", ".save genre", *again, home=home)
@@ -306,7 +306,7 @@ def named_queries():
 
 @test
 def editor():
-    """.edit: what comes back runs, and is in the history; what was typed or ran last goes there"""
+    """.edit: the editor gets the typed or the last statement; its result runs and enters the history"""
     with folder() as home:
         seen = home / "seen"
         script = home / "an editor"
@@ -346,14 +346,14 @@ def needs_gnuplot(function):
 
 
 def bars(chart):
-    """The label of each line with how long its bar is, in eighths of a character."""
+    """Returns the label of each line with the length of its bar, in eighths of a character."""
     found = re.findall("^(.*?) *│([█▏▎▍▌▋▊▉]*)(?: .*)?$", chart, re.M)
     return {label: sum(8 if block == "█" else "▏▎▍▌▋▊▉".index(block) + 1 for block in row) for label, row in found}
 
 
 @test
 def bar_chart():
-    """.chart bar: a bar for each row, as long as its number; NULL has none; wide and hostile labels are text"""
+    """.chart bar: a bar for each row, proportional to its number, none for NULL; wide and hostile labels appear as text"""
     labels = "('one', 1), ('日本', 2), (char(27) || '[31m\"`id`\\n$x', 4), ('@@', NULL)"
     chart, err = ask(f".chart SELECT column1, column2 AS n FROM (VALUES {labels})")
     equal(err, "", "complaints")
@@ -367,7 +367,7 @@ def bar_chart():
 
 @test
 def line_and_histogram():
-    """.chart line: a legend, blocks, months below; .chart hist: numbers by class"""
+    """.chart line shows a legend, blocks, and months on the axis; .chart hist shows a count for each class"""
     monthly = "SELECT strftime('%Y-%m', InvoiceDate), sum(Total) AS total, count(*) AS n FROM Invoice GROUP BY 1"
     lines = ask(f".chart line {monthly}")[0].splitlines()
     equal(lines[0], "█ total   ▒ n", "the legend")
@@ -382,7 +382,7 @@ def line_and_histogram():
 
 @test
 def charts_that_cannot_be():
-    """No rows, no numbers, text where a number belongs, too few or too many columns: said"""
+    """.chart reports missing rows, missing numbers, text instead of a number, and too few or too many columns"""
     says(".chart SELECT 1 WHERE 0", code=QUERY, message="no rows")
     says(".chart hist SELECT NULL", code=QUERY, message="no numbers")
     says(".chart hist SELECT 1, 2", code=QUERY, message="one column")
@@ -400,7 +400,7 @@ def charts_that_cannot_be():
 
 @test
 def chart_arguments():
-    """A kind that there is not is said; so is an option, and what stands twice"""
+    """.chart reports unknown kinds, unknown options, and repeated arguments"""
     says(".chart pie SELECT 1", code=USAGE, message="there is no chart pie: a chart is bar, line or hist")
     says(".chart column SELECT 1", code=USAGE, message="there is no chart column")
     says(".chart --title x SELECT 1", code=USAGE, message="no option --title")
@@ -412,7 +412,7 @@ def chart_arguments():
 
 @needs_gnuplot
 def pictures():
-    """.chart --output: a PNG or an SVG, whole, in place of what was there; the statement may be the last one"""
+    """.chart --output: a complete PNG or SVG replaces an existing file; the statement may be the last one that ran"""
     with folder() as home:
         svg, png = home / "a picture.svg", home / "p.png"
         png.write_text("old")
@@ -431,7 +431,7 @@ def pictures():
 
 @needs_gnuplot
 def labels_of_pictures():
-    """Labels below a picture neither overlap nor are clipped: times, texts, numbers, in any number"""
+    """Labels below a picture neither overlap nor are clipped, for any number of times, texts or numbers"""
     queries = {
         "times": "SELECT strftime('%Y-%m-%d %H:%M', InvoiceDate), Total FROM Invoice",
         "days": "SELECT date('2024-01-01', TrackId || ' days'), 1 FROM Track LIMIT 45",
@@ -457,7 +457,7 @@ def labels_of_pictures():
 
 @test
 def no_gnuplot():
-    """Without gnuplot .chart says which package has it, and draws in the terminal"""
+    """Without gnuplot .chart names its package, and draws in the terminal"""
     with folder() as home:
         true("│" in ask(".chart SELECT 1", environment={"PATH": str(home)})[0], "no chart")
         says(f".chart --output {home}/x.png SELECT 1", code=QUERY, message="gnuplot-nox", environment={"PATH": str(home)})
@@ -468,7 +468,7 @@ def no_gnuplot():
 
 @test
 def leaving():
-    """.quit: what follows does not run; its code is the program's"""
+    """.quit: later commands do not run; its code is the program's exit code"""
     equal(ask("SELECT 1 AS a", ".quit", "SELECT 2")[0], "a\n1\n", "rows")
     equal(ask("SELECT 1 AS a", ".q", "SELECT 2")[0], "a\n1\n", "rows before .q")
     ask("SELECT nosuch", ".quit 7", code=7)

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-""".dump, .backup and .export: what comes back is the database, of one moment; and what breaks off leaves nothing behind.
+""".dump, .backup and .export: a copy equals the database at one moment, and an interrupted copy leaves no file behind.
 
-A copy is compared object by object, row by row, by the bits of each value, by Python's own sqlite3.
+Python's own sqlite3 compares a copy object by object, row by row, and by the bits of each value.
 """
 import fcntl
 import os
@@ -78,7 +78,7 @@ ODD_TEXTS = [b"a\0b", b"\0", b"\xff\xfe", b"a\xc3", b"\xed\xa0\x80", b"one\0two\
 
 
 def make(name, script=ODD, fill=None):
-    """A database of this script; the path."""
+    """Makes a database from this script; returns its path."""
     path = HERE / name
     connection = sqlite3.connect(path)
     connection.executescript(script)
@@ -119,7 +119,7 @@ def fill_wide(connection):
 
 
 def fill_large(connection):
-    """More than all pipes and buffers between service and reader hold."""
+    """Inserts more rows than the pipes and buffers between service and reader can hold."""
     connection.execute("CREATE TABLE a(x, filler)")
     connection.executemany("INSERT INTO a VALUES ('old', ?)", [("." * 1000,)] * 20000)
 
@@ -129,7 +129,7 @@ def quoted(name):
 
 
 class Text(bytes):
-    """TEXT with its bytes, which is no BLOB of the same."""
+    """SQL TEXT as its bytes. It is not equal to a BLOB of the same bytes."""
 
     def __eq__(self, other):
         return isinstance(other, Text) and bytes(self) == bytes(other)
@@ -142,7 +142,7 @@ def exact(value):
 
 
 def content(path, rowids=False):
-    """Everything that a database holds, to be compared."""
+    """Returns the whole content of a database, for a comparison."""
     connection = sqlite3.connect(path)
     connection.text_factory = bytes
     pragmas = ("user_version", "application_id", "encoding")
@@ -177,7 +177,7 @@ def check_copy(copy, original, rowids=False):
 
 
 def fill_beyond(connection):
-    """Definitions that somebody went on with by hand, of which SQLite reads the first statement."""
+    """Appends SQL to definitions in sqlite_schema; SQLite itself reads only the first statement of a definition."""
     beyond = ";\n.shell touch ran-{0}\nATTACH 'attached-{0}' AS x; CREATE TABLE x.y(z)"
     silent = "; ATTACH 'attached-{0}' AS x; CREATE TABLE x.y(z)"
     connection.execute("PRAGMA writable_schema = ON")
@@ -219,7 +219,7 @@ def start(*arguments, on=service, **keywords):
 
 
 def ask(*arguments, code=OK, says=b"", **keywords):
-    """What it writes; it must end with `code`, and say on stderr what is given, or nothing."""
+    """Runs the shell; returns its output. It must end with `code`, with `says` on stderr, or with nothing there."""
     process = start(*arguments, **keywords)
     out, err = process.communicate(timeout=SECONDS)
     equal(process.returncode, code, f"exit code of {arguments}, which said {err!r}")
@@ -231,7 +231,7 @@ def ask(*arguments, code=OK, says=b"", **keywords):
 
 
 def load(sql, name):
-    """A database of what sqlite3 makes of a dump, which must please it."""
+    """Loads a dump by sqlite3, which must report no error; returns the path of the new database."""
     copy = HERE / name
     copy.unlink(missing_ok=True)
     done = subprocess.run(["sqlite3", "-bail", copy], input=sql, capture_output=True, timeout=SECONDS, cwd=HERE, check=False)
@@ -245,7 +245,7 @@ def original(database):
 
 @test
 def as_sqlite3():
-    """A dump of Chinook is sqlite3's by the byte, with rowids and without"""
+    """A dump of Chinook equals sqlite3's byte for byte, with and without rowids"""
     reference = subprocess.run(["sqlite3", CHINOOK, ".dump"], capture_output=True, check=True).stdout
     equal(ask("chinook", ".dump") == reference, True, "the same bytes")
     reference = subprocess.run(["sqlite3", CHINOOK, ".dump --preserve-rowids"], capture_output=True, check=True).stdout
@@ -254,14 +254,14 @@ def as_sqlite3():
 
 @test
 def round_trips():
-    """sqlite3 reads a dump back to an equal database: names, values by their bits, indexes, triggers, virtual tables"""
+    """sqlite3 restores an equal database from a dump: names, bits of values, indexes, triggers, virtual tables"""
     for database in ("chinook", "odd", "utf16", "empty", "many", "wide"):
         check_copy(load(ask(database, ".dump"), "copy.sqlite"), original(database))
 
 
 @test
 def transports():
-    """However rows travel, as D-Bus values too, a dump is the same"""
+    """A dump is the same over each transport, also with rows as D-Bus values"""
     whole = ask("odd", ".dump")
     for transport in ("pipe", "channel", "dbus"):
         equal(ask("odd", f".transport {transport}", ".dump") == whole, True, f"the same over {transport}")
@@ -269,7 +269,7 @@ def transports():
 
 @test
 def rowids():
-    """Rowids that are no column come back with --preserve-rowids, and in a backup"""
+    """Rowids that are not a column are kept by --preserve-rowids, and in a backup"""
     copy = load(ask("odd", ".dump --preserve-rowids"), "copy.sqlite")
     check_copy(copy, original("odd"), rowids=True)
     copy = load(ask("odd", ".dump"), "copy.sqlite")
@@ -278,7 +278,7 @@ def rowids():
 
 @test
 def by_name():
-    """A table by its name has its indexes and triggers; a pattern is LIKE's; a virtual table has its own tables"""
+    """A named table is dumped with its indexes and triggers; patterns work as in LIKE; a virtual table has its own tables"""
     out = ask("odd", ".dump counted")
     true(b"CREATE INDEX computed" in out and b"CREATE TRIGGER changed" in out and b"plain(" not in out, "what belongs to it")
     equal(ask("chinook", ".dump 'Playlist%'").count(b"CREATE TABLE"), 2, "tables")
@@ -289,7 +289,7 @@ def by_name():
 
 @test
 def backups():
-    """A backup is an SQLite file with the same content, rowids too"""
+    """A backup is an SQLite file with the same content and rowids"""
     for database in ("chinook", "odd", "utf16", "empty", "many", "wide"):
         copy = HERE / "copy.sqlite"
         copy.unlink(missing_ok=True)
@@ -313,7 +313,7 @@ def beyond_definitions():
 
 @test
 def small_limits():
-    """Limits that one statement fits, nested or in pieces, leave one snapshot; others are several, and that is said"""
+    """If the limits admit one statement, nested or in pieces, a dump is one snapshot; else it reports that it is several"""
     fitting = (({"CompoundSelectsMax": 2}, "many"), ({"VdbeOpsMax": 42000}, "wide"), ({"SQLSizeMax": 100000}, "wide"))
     for limits, database in fitting:
         with Service({"limited": original(database)}, limits=limits) as own:
@@ -326,13 +326,13 @@ def small_limits():
 
 @test
 def one_moment():
-    """What is committed while a dump runs is in none of its tables, or in all"""
+    """A commit while a dump runs is in all of its tables or in none"""
     path = make("moment.sqlite", "PRAGMA journal_mode = WAL;", fill_large)
     connection = sqlite3.connect(path)
     connection.executescript("CREATE TABLE z(x); INSERT INTO z VALUES ('old');")
-    with Service({"moment": path}, limits={"ParkTimeoutSec": 600}) as own:  # it stands still for as long as the writer takes
+    with Service({"moment": path}, limits={"ParkTimeoutSec": 600}) as own:  # The dump stays parked while the writer works.
         process = start("moment", ".dump", on=own)
-        begun = process.stdout.read(65536)  # and stands still in the first table
+        begun = process.stdout.read(65536)  # The dump has begun, and now waits in the first table.
         true(b"INSERT INTO a VALUES('old'" in begun, "it reads the first table")
         connection.executescript("BEGIN; UPDATE a SET x = 'new'; UPDATE z SET x = 'new'; CREATE TABLE later(x); COMMIT;")
         out, err = process.communicate(timeout=SECONDS)
@@ -346,7 +346,7 @@ def one_moment():
 
 @test
 def changing_schema():
-    """A schema that changes all the time: each dump is one that was, or says that there was none"""
+    """While the schema keeps changing, each dump is one of its states, or says that it failed"""
     script = "PRAGMA journal_mode = WAL; CREATE TABLE t(a); INSERT INTO t VALUES (0); CREATE TABLE versions(n);"
     path = make("restless.sqlite", script)
     stop, problems = threading.Event(), []
@@ -370,7 +370,7 @@ def changing_schema():
                 process = start("restless", ".dump", on=own)
                 out, err = process.communicate(timeout=SECONDS)
                 if process.returncode != OK:
-                    said = b"the schema changes" in err or b"Error.Busy" in err  # who has the locks may be paused
+                    said = b"the schema changes" in err or b"Error.Busy" in err  # The lock holder may be paused.
                     true(said and b"COMMIT" not in out, f"{err!r} for {out[-200:]!r}")
                     continue
                 copy = sqlite3.connect(":memory:")
@@ -387,7 +387,7 @@ def changing_schema():
 
 @test
 def broken_off():
-    """The daemon dies in the middle: what was written ends with ROLLBACK, and sqlite3 makes nothing of it"""
+    """If the daemon dies in the middle, the dump ends with ROLLBACK, and sqlite3 makes nothing of it"""
     with Service({"mortal": HERE / "mortal.sqlite"}, limits=PATIENT) as own:
         process = start("mortal", ".dump", on=own)
         begun = process.stdout.read(65536)
@@ -403,7 +403,7 @@ def broken_off():
 
 @test
 def interrupted():
-    """SIGINT in the middle: what was written is no whole dump, the query ends on the server, and the program with 130"""
+    """SIGINT in the middle: the dump is not complete, the query ends on the server, and the program exits with 130"""
     process = start("mortal", ".dump")
     begun = process.stdout.read(65536)
     process.send_signal(signal.SIGINT)
@@ -415,7 +415,7 @@ def interrupted():
 
 @test
 def interrupted_while_nobody_reads():
-    """The same while nobody takes what it writes"""
+    """SIGINT ends a dump whose output is not read"""
     process = start("mortal", ".dump")
     wait_for(lambda: available(process.stdout) == 65536 and waits(process), "its output is full")
     process.send_signal(signal.SIGINT)
@@ -436,7 +436,7 @@ def waits(process):
 
 @test
 def wrong_page():
-    """A damaged table: the dump says so, and ends with ROLLBACK; a backup leaves no file"""
+    """A damaged table: the dump reports it and ends with ROLLBACK; a backup leaves no file"""
     path = make("damaged.sqlite", "CREATE TABLE a(x); CREATE TABLE z(x);", lambda c: c.executemany(
         "INSERT INTO a VALUES (?)", [("." * 500,)] * 1000))  # fmt: skip
     with open(path, "r+b") as file:
@@ -452,7 +452,7 @@ def wrong_page():
 
 @test
 def exports():
-    """.export writes tables, statements and databases; a name that is taken is refused without --force"""
+    """.export writes tables, statements and databases; it refuses an existing file without --force"""
     ask("chinook", ".export csv genre.csv Genre")
     equal((HERE / "genre.csv").read_bytes(), ask("--mode=csv", "chinook", "SELECT * FROM Genre"), "csv")
     ask("chinook", ".export json genre.json SELECT count(*) AS \"n m\" FROM Genre WHERE Name <> 'Rock; '")
@@ -485,14 +485,14 @@ def current_umask():
 
 
 def small_files():
-    """In the child: no file may pass 8 KiB, as on a full disk."""
+    """Limits files to 8 KiB in the child, which acts like a full disk."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
 
 
 @test
 def no_space():
-    """A file that cannot be written whole is not there, nor is what was to become it; what it should replace stays"""
+    """A failed write leaves neither the file nor its temporary file, and keeps the old file"""
     (HERE / "kept.csv").write_bytes(b"kept")
     exports = [f".export {rest}" for rest in ("csv none.csv Track", "sql none.sql", "--force csv kept.csv Track")]
     for command in [".backup none.sqlite", *exports]:
@@ -505,7 +505,7 @@ def no_space():
 
 @test
 def no_space_for_a_chart():
-    """A chart whose rows cannot be kept says why"""
+    """A chart whose rows cannot be stored says why"""
     for kind in ("line SELECT a.TrackId, b.GenreId", "hist SELECT a.TrackId"):
         process = start("chinook", f".chart {kind} FROM Track AS a, Genre AS b", preexec_fn=small_files)
         _, err = process.communicate(timeout=SECONDS)
@@ -515,7 +515,7 @@ def no_space_for_a_chart():
 
 @test
 def exposed_parts():
-    """Where only parts are exposed a dump has these, and says so; a backup is refused"""
+    """A dump of a database that exposes only a part has this part, and says so; a backup is refused"""
     copy = load(ask("part", ".dump", says=b"only parts of part are exposed"), "copy.sqlite")
     chinook, part = sqlite3.connect(CHINOOK), sqlite3.connect(copy)
     equal(sorted(name for name, in part.execute("SELECT name FROM sqlite_schema")), ["Album", "Artist"], "tables")
@@ -529,7 +529,7 @@ def exposed_parts():
 
 @test
 def exposed_types():
-    """What stands as a column's type is one in the copy, too, whatever it looks like"""
+    """The declared type of a column is the same in the copy, whatever text it contains"""
     copy = sqlite3.connect(load(ask("typed", ".dump", says=b"only parts of typed"), "copy.sqlite"))
     ask("typed", ".export sqlite typed-copy.sqlite", says=b"only parts of typed")
     for connection in (copy, sqlite3.connect(HERE / "typed-copy.sqlite")):
@@ -541,7 +541,7 @@ def exposed_types():
 
 @test
 def reader_leaves():
-    """A reader that has enough ends the dump quietly"""
+    """A reader that closes the pipe ends the dump without a message"""
     process = start("chinook", ".dump")
     process.stdout.read(10)
     process.stdout.close()

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every command that .help lists, at the prompt: what it shows, and that the shell lives on where the daemon was killed
-before it or while it waits for an answer. A command without a row in the table below fails.
+"""Every command that .help lists, at the prompt: its output, and the shell's survival if the daemon is killed before the
+command or while the command waits for an answer. A command without a row in the table below fails.
 """
 import os
 import re
@@ -17,8 +17,8 @@ from tap import diagnose, equal, test, true
 GENRE = "SELECT Name FROM Genre WHERE GenreId = 1"
 PLAYLISTS = r"Playlist\b"
 
-# Command: lines that are typed, each with what then shows (a regular expression); "" where nothing does. Where it goes on
-# until a key ends it, that follows as a third part.
+# Command: the lines to type, each with the expected output (a regular expression), "" for none. If the command runs until a
+# key ends it, the key is the third part.
 COMMANDS = {
     "backup": [(".backup copy.sqlite", "copy.sqlite|"), (".shell sqlite3 copy.sqlite 'SELECT count(*) FROM Genre'", "^25$")],
     "bail": [(".bail on", ""), (".bail off", "")],
@@ -86,7 +86,7 @@ COMMANDS = {
     "width": [(".width 3", ""), (GENRE + ";", "R"), (".width", "")],
 }
 
-# They ask nothing of the service, and answer as ever without one.
+# These commands do not call the service, so they also work without one.
 NEEDS_NOBODY = set(
     "bail cd color echo eqp exit footer forget headers help mode nullvalue once output pager parameter print "
     "progress queries quit reset save separator shell show stats syntax system timeout timer transport verbose vertical "
@@ -95,7 +95,7 @@ NEEDS_NOBODY = set(
 
 
 def service_of():
-    """The bus starts the daemon, as on a desktop: also again."""
+    """A service whose daemon the bus starts, and starts again after its end, as on a desktop."""
     return Service({"chinook": CHINOOK, "other": CHINOOK}, activation=True)
 
 
@@ -109,7 +109,7 @@ def shell_of(service, *options):
 
 
 def names(service):
-    """All that .help lists."""
+    """Returns all commands that .help lists."""
     listed = service.run(CLI, f"--address={service.address}", "-c", ".help").stdout.decode()
     found = re.findall(r"^\.([a-z0-9]+)", listed, re.M)
     true(len(found) > 20, f".help lists {listed!r}")
@@ -122,7 +122,7 @@ def clear(shell):
 
 
 def run(shell, row):
-    """Types a row of the table; what is wrong with what it then shows, "" for nothing."""
+    """Types a row of the table; returns what is wrong with the output, or ""."""
     line, expected, *keys = row
     clear(shell)
     if keys:
@@ -141,7 +141,7 @@ def run(shell, row):
 
 
 def answers(shell, what, again=False):
-    """The next statement works, and says that it had to connect again, or does not; `again`: which, None: either."""
+    """Fails unless the next statement works. `again`: True if it must say that it connected again; None: it may."""
     clear(shell)
     shown = "\n".join(shell.run("SELECT 6 * 7 AS x;"))
     true("42" in shown, f"{what}, the next statement shows {shown!r}")
@@ -154,14 +154,14 @@ def lines_of(service, name):
 
 @test
 def all_are_here():
-    """Each command of .help has a row, each row a command"""
+    """Each command of .help has a row in the table, and each row has a command"""
     with service_of() as service:
         equal(sorted(COMMANDS), sorted(set(names(service))), "commands")
 
 
 @test
 def each_works():
-    """Each shows what it should"""
+    """Each command shows its expected output"""
     with service_of() as service, shell_of(service) as shell:
         problems = [problem for name in COMMANDS for row in lines_of(service, name) if (problem := run(shell, row))]
         equal(problems, [], "problems")
@@ -169,7 +169,7 @@ def each_works():
 
 @test
 def each_leaves():
-    """.quit and .exit, with and without a code"""
+    """.quit and .exit end the shell, with and without a code"""
     with service_of() as service:
         for line, code in ((".quit", 0), (".exit", 0), (".quit 3", 3), (".exit 4", 4), ("\\q", 0)):
             with shell_of(service) as shell:
@@ -179,7 +179,7 @@ def each_leaves():
 
 
 def owner(service):
-    """Who serves, as a process; None where nobody does."""
+    """Returns the pid of the process that owns the service's name, or None."""
     try:
         return service.pid()
     except Failure:
@@ -187,7 +187,7 @@ def owner(service):
 
 
 def kill(service):
-    """The daemon, in whatever state it is; the bus may start another at once."""
+    """Kills the daemon, if there is one. The bus may start another at once."""
     pid = owner(service)
     if pid:
         workers = service.workers()
@@ -198,7 +198,7 @@ def kill(service):
 
 @test
 def each_with_the_daemon_killed_before():
-    """Each works though the daemon was killed before it: the bus starts another, and the shell finds that"""
+    """Each command works after the daemon was killed: the bus starts another, and the shell connects to it"""
     with service_of() as service, shell_of(service) as shell:
         problems = []
         for name in COMMANDS:
@@ -212,8 +212,8 @@ def each_with_the_daemon_killed_before():
 
 @test
 def each_with_the_daemon_killed_during():
-    """Each comes back when the daemon dies while it waits for it, and the next statement works and says so"""
-    with service_of() as service, shell_of(service, "--transport=pipe") as shell:  # so that each asks over the bus
+    """Each command returns if the daemon dies during its call, and the next statement works and says so"""
+    with service_of() as service, shell_of(service, "--transport=pipe") as shell:  # so that each calls over the bus
         overheard = Overheard(service.address)
         for name in COMMANDS:
             if name in NEEDS_NOBODY:
@@ -233,15 +233,15 @@ def each_with_the_daemon_killed_during():
                 shell.wait_prompt()
                 shown = " ".join(" ".join(shell.lines()[1:-1]).split())
                 diagnose(f"{line}: {shown[:100]}")
-                # said of statements, and not of other calls; the screen's lines may end within a word
+                # Only statements report this, other calls do not. A line of the screen may end within a word.
                 again = "endedbeforeitanswered.Itisunknownwhether" in shown.replace(" ", "")
-                answers(shell, f"behind {line}", None if keys else again)  # what asks again may have connected, too
+                answers(shell, f"behind {line}", None if keys else again)  # A repeated call may have connected.
         overheard.close()
 
 
 @test
 def each_with_nobody_there():
-    """Where nobody can be started, those that need nobody work, and the others say so and leave the prompt open"""
+    """If no service can be started, commands without calls work; the others report it, and the prompt stays"""
     with Service({"chinook": CHINOOK}) as service, shell_of(service) as shell:
         service.stop()
         for name in COMMANDS:

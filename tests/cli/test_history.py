@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What was typed before: recalled, searched, kept in a file that is its owner's alone."""
+"""The history: typed lines are recalled, searched, and kept in a file that only its owner can read."""
 import pathlib
 import tempfile
 
@@ -18,7 +18,7 @@ def shell_of(home, **keywords):
 
 
 def with_home(function):
-    """A test in a home of its own."""
+    """Marks a test that gets its own home folder."""
 
     def run():
         with tempfile.TemporaryDirectory(prefix="sqlipc-home-") as folder:
@@ -48,7 +48,7 @@ def recalled(home):
 
 @with_home
 def many_lines(home):
-    """A statement of several lines is recalled as a whole, with its lines, also by the next shell"""
+    """A statement of several lines is recalled as a whole with its line ends, also by the next shell"""
     text = ["SELECT 'one' ||", "  'two' -- note", "  AS x;"]
 
     def recall(shell):
@@ -73,7 +73,7 @@ def many_lines(home):
 
 @with_home
 def searched(home):
-    """Ctrl-R finds what holds a text, again the one before; Enter runs it, Ctrl-G gives up"""
+    """Ctrl-R finds an entry with a text, and again an older one; Enter runs it, Ctrl-G cancels"""
     with shell_of(home) as shell:
         for text in ("SELECT 'needle', 1;", "SELECT 'straw';", "SELECT 'needle', 2;", "SELECT 'hay';"):
             shell.run(text)
@@ -97,7 +97,7 @@ def searched(home):
 
 @with_home
 def shared(home):
-    """Two shells at once lose nothing of each other; what begins with a blank is not kept"""
+    """Two shells at once keep each other's entries; a line that begins with a blank is not kept"""
     with shell_of(home) as one, shell_of(home) as two:
         one.run("SELECT 'of one';")
         two.run("SELECT 'of two';")
@@ -111,7 +111,7 @@ def shared(home):
 
 @with_home
 def killed(home):
-    """SIGHUP, as when a terminal closes, and SIGTERM keep what was typed"""
+    """The history is saved on SIGTERM, and on SIGHUP as from a closed terminal"""
     for name, signal in (("hup", 1), ("term", 15)):
         with shell_of(home) as shell:
             shell.run(f"SELECT 'before {name}';")
@@ -125,7 +125,7 @@ def killed(home):
 def unwritable(home):
     """A history that cannot be written is said, and the shell works; a link to somebody's file is not followed"""
     file = home / KEPT
-    file.mkdir(parents=True)  # a folder in its place
+    file.mkdir(parents=True)  # A folder takes the place of the history file.
     with shell_of(home) as shell:
         true("history" in shell.text(), f"it says nothing:\n{shell.text()}")
         true("│ 1" in "\n".join(shell.run("SELECT 1;")), "the answer")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Values that would drive a terminal, and sizes that would burst it: nothing of a value reaches it as more than text."""
+"""Values with terminal control sequences, and very large values: all of a value reaches the terminal only as text."""
 import os
 import re
 import sqlite3
@@ -13,9 +13,9 @@ from harness import PATIENCE, SOURCE_ROOT, SANITIZED, Service, main, rss_anon, w
 from tap import at_most, equal, test, true
 
 MODES = "table box qbox markdown column vertical line list csv tsv json jsonl html insert quote ascii tcl".split()
-# Of the shell itself: colours, the editor's sequences.
+# Sequences of the shell itself: colours, and those of the line editor.
 OURS = re.compile(rb"\x1b\[[0-9;?]*[mKJHABCDGhlPr@]")
-# Left alone by terminals: printable characters and line ends, tabs.
+# Characters without control functions in a terminal: printable characters, line ends and tabs.
 HARMLESS = re.compile(r"[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]*")
 
 service = Service(start=False, limits={"RowSizeMax": "256M", "HeapMax": "512M"})
@@ -30,7 +30,7 @@ def shell_of(database="odd", pager="", **keywords):
 
 
 def written(shell, line):
-    """The bytes that the shell writes for a line that runs, without its own sequences."""
+    """Runs a line; returns the bytes that the shell wrote, without its own sequences."""
     shell.type(line)
     before = len(shell.raw)
     shell.send(ENTER)
@@ -58,7 +58,7 @@ def values():
 
 @test
 def values_in_the_pager():
-    """The same in the pager, which knows of colours"""
+    """The same values in the pager, which passes colours through"""
     with shell_of(pager="cat", size=(8, 80)) as shell:
         for mode in MODES:
             shell.run(f".mode {mode}")
@@ -87,7 +87,7 @@ def names_and_complaints():
 
 
 class HostileService:
-    """Owns the service's name on a bus, and says HOSTILE wherever a string belongs."""
+    """Owns the service's name on a bus, and answers HOSTILE in place of each string."""
 
     def __init__(self, address):
         self.context = GLib.MainContext.new()
@@ -121,7 +121,7 @@ class HostileService:
             invocation.return_value(GLib.Variant("(a(soa{sv})a{sv})", ([(HOSTILE, "/", what), ("odd", "/", what)], {})))
         elif method.startswith("List"):
             invocation.return_value(GLib.Variant("(a(tosa{sv})a{sv})", (work, {})))
-        elif method == "QueryRows":  # whatever was asked for
+        elif method == "QueryRows":  # The answer is the same for every query.
             columns, row = [(HOSTILE, HOSTILE, {})] * 14, [text] * 14
             invocation.return_value(GLib.Variant("(a(ssa{sv})aava{sv})", (columns, [row], {})))
         else:
@@ -146,7 +146,7 @@ def a_hostile_service():
 
 @test
 def many_columns():
-    """A row of as many columns as SQLite allows, which are 2,000; one of 10,000 is refused with SQLite's sentence"""
+    """A row of 2,000 columns, SQLite's limit, is shown; one of 10,000 is refused with SQLite's message"""
     many = "SELECT " + ", ".join(f"{i} AS c{i}" for i in range(2000)) + ";"
     with shell_of() as shell:
         (shell.home / "many.sql").write_text(many)
@@ -161,7 +161,7 @@ def many_columns():
 
 @test
 def a_large_cell():
-    """A cell of 100 MB: cut and told where people read, whole in a file, in constant memory"""
+    """A cell of 100 MB is cut on a terminal, with a notice, and complete in a file, in constant memory"""
     sql = "SELECT replace(hex(zeroblob(50000000)), '00', 'ab') AS value;"
     size = 100000000
     with shell_of() as shell:
@@ -174,13 +174,13 @@ def a_large_cell():
             shell.run(sql)
             got = (shell.home / f"{mode}.out").stat().st_size
             true(size <= got <= size + extra, f"mode {mode} wrote {got} bytes")
-        if not SANITIZED:  # which keeps what was freed
+        if not SANITIZED:  # AddressSanitizer keeps freed memory.
             at_most(rss_anon(shell.process.pid), 16 << 20, "bytes of memory behind it")
 
 
 @test
 def nothing():
-    """An empty result in each mode: no row, the prompt again"""
+    """An empty result shows no row and then the prompt, in each mode"""
     with shell_of() as shell:
         for mode in MODES:
             shell.run(f".mode {mode}")
