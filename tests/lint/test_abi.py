@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What programs were linked against is still there: libsqlipc beside client-lib/libsqlipc.abi, which libabigail wrote of the
-last release (`tools/analyse.sh --update-abi`)."""
+"""Programs that were linked against the last release still find what they need in libsqlipc: compares it to
+client-lib/libsqlipc.abi, which libabigail wrote of that release (`tools/analyse.sh --update-abi`).
+"""
 import os
 import pathlib
 import re

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Events of the log and the journal's catalog: each has the other, and no text names a field that is not set."""
+"""Each event of the log has an entry in the journal's catalog and the reverse, and no text names a field that is not set.
+"""
 import pathlib
 import re
 import shutil

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The error table is complete: numbers and names unique, a sentence for each in the man page, a row for each SQLite code."""
+"""The error table is complete: unique numbers and names, a sentence for each in the man page, a row for each SQLite code.
+"""
 import pathlib
 import re
 import sys

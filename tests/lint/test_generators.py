@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Generators of code take dbus-interfaces/*.xml, compilers take what they make, and every example in every dialect."""
+"""Code generators accept dbus-interfaces/*.xml, compilers accept what they generate, and every example in every dialect.
+"""
 import pathlib
 import shutil
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What tries every method of the service by hand tries every method that dbus-interfaces/*.xml has, with its arguments."""
+"""The tests that call every method by hand cover every method of dbus-interfaces/*.xml, with its arguments."""
 import pathlib
 import sys
 import xml.etree.ElementTree as ElementTree

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Who may include whom, and what the programs link: the walls between the rooms (docs/ARCHITECTURE.md).
+"""Which room may include which, and what the programs link: the boundaries between rooms (docs/ARCHITECTURE.md).
 
 usage: test_rooms.py BUILD-ROOT
 """

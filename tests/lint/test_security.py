@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""docs/SECURITY.md: each promise has a test that shows it, which is there under that name; and its table is what
-tests/reliability/report.py writes.
+"""docs/SECURITY.md: each promise names a test that exists under that name and shows it; and its table is the output of
+tests/reliability/report.py.
 
-A test is named as `SUITE/NAME`: title, or, as a whole, by `SUITE/NAME` alone; several stand apart by <br>.
+A test is named as `SUITE/NAME`: title, or, as a whole, as `SUITE/NAME` alone. Several tests are separated by <br>.
 """
 import ast
 import json

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every source says its licence, every test is run by meson, and no text names what a stranger cannot reach.
+"""Every source states its licence, meson runs every test, and no text names a thing that outsiders cannot reach.
 
-Looks at the files that git knows, or at all of them outside a checkout; usage: test_sources.py BUILD-ROOT
+Checks the files that git tracks, or, outside a checkout, all files. usage: test_sources.py BUILD-ROOT
 """
 import json
 import math

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Scenarios of test_faults.py: what administrators do, and what happens to processes and to polkit.
-"""
+"""Scenarios of test_faults.py: actions of administrators, and events of processes and of polkit."""
 import contextlib
 import os
 import select

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What our programs call in libraries and is no site of faults/inject.h: each with why it needs to be none.
+"""The library functions that our programs call and that are not sites of faults/inject.h, each with the reason.
 
-A name may end in *; "64" in a name is the C library's (pread64, preadv64v2), if inject.h has it without.
+A name may end in *. "64" in a name is the C library's (pread64, preadv64v2) if inject.h has the name without it.
 """
 import pathlib
 import re

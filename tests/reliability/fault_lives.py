@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Birth and death of a service for test_faults.py: what it does once in its life fails, too."""
+"""Start and end of a service for test_faults.py: the calls that it makes once in its life fail, too."""
 import os
 import signal
 import subprocess

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The service on which the scenarios of test_faults.py play, and what their clients must never hear.
+"""The service on which the scenarios of test_faults.py run, and the errors that their clients must never get.
 
-A scenario is a function of a stage and a client. It returns when everything was right, and raises Failure or Broken
-(client.py) at the first error that it is told. A wrong value, or silence, is an AssertionError.
+A scenario is a function of a stage and a client. It returns if everything was right. It raises Failure or Broken
+(client.py) at the first error that it receives. A wrong value, or a missing answer, is an AssertionError.
 """
 import contextlib
 import functools

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A service of the test builds of which one call fails, and what must be so after that (test_faults.py)."""
+"""A service of the test builds in which one call fails, and the checks that must hold afterwards (test_faults.py)."""
 import collections
 import concurrent.futures
 import contextlib

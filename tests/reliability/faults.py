@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Sites of the test builds (faults/inject.h), armed from outside while the programs run.
 
-    faults = Faults(folder, "sqlipcd", program)     folder: what SQLIPC_FAULTS= names to the programs
-    faults.sites                                    all that the program has, in code that nothing reaches, too
+    faults = Faults(folder, "sqlipcd", program)     folder: the one that SQLIPC_FAULTS= names to the programs
+    faults.sites                                    all sites of the program, also those in code that is never reached
     faults.arm(site, error, skip); ...; faults.fired()
 """
 import errno

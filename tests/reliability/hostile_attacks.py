@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Attacks that last, each a context: entering it begins, what it gives is called again and again, and brings how many
-messages or statements it sent. Each looks at what it gets; what is no named error or right answer raises.
+"""Attacks that last. Each is a context manager: entering it starts the attack and gives a function. This function is called
+again and again and returns how many messages or statements it sent. Each attack checks the answers that it gets, and
+raises if one is neither right nor a named error.
 
-ATTACKS: name -> Attack(function of the service, whether others of the same uid are promised their answers, what it does).
+ATTACKS maps a name to Attack(function of the service, True if other clients of the same uid are promised their answers,
+description).
 """
 import contextlib
 import fcntl

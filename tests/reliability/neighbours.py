@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Those who want nothing but their point queries, while somebody else attacks: each is a process of its own, asks one query
-after the other (down a pipe, as D-Bus values, on a channel; to compare, of the bus itself), and tells how long each answer
-took, and what failed.
+"""Clients that only send point queries while another client attacks. Each is a process of its own. It sends one query after
+the other (over a pipe, as D-Bus values, on a channel; for comparison, a call to the bus itself), and reports how long each
+answer took, and what failed.
 
     with Neighbours(service, UID_B) as neighbours:
-        while neighbours.answered() < 50:         # of each way, by each neighbour: what an attack waits for
+        while neighbours.answered() < 50:         # answers of each way to each neighbour: an attack goes on until then
             attack()
         neighbours.check()                        # nothing failed
 
-As a program it is one neighbour: neighbours.py ADDRESS UID; a line "count" or "take" is answered by one of JSON.
+As a program it is one neighbour: neighbours.py ADDRESS UID. It answers each line "count" or "take" with a line of JSON.
 """
 import functools
 import json

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The table of what was tried: from meson's testlog.json files, and what tools/fuzz.sh leaves in its build's `report`, each
-class of fault and attack with the number of cases, summed over builds, and what became of them.
+"""Makes the table of what was tried, from meson's testlog.json files and from the `report` file that tools/fuzz.sh leaves in
+its build: each class of fault and attack with its number of cases, summed over builds, and the result.
 
     report.py LOG...                    prints it
     report.py --update FILE LOG...      puts it into a text, between the lines BEGIN and END below
 
-A test says what it tried by tap.cases(), a program of C by the same line: "# cases: CLASS: NUMBER: what a case is". What is
-no JSON is TAP itself, where such a line belongs to the "ok" or "not ok" that follows.
+A Python test reports its cases with tap.cases(), a C program with the same line: "# cases: CLASS: NUMBER: what a case is".
+A log that is not JSON is read as TAP; there, such a line belongs to the "ok" or "not ok" that follows it.
 """
 import argparse
 import json

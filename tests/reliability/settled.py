@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the service holds, and that it is as before: asked after every fault and attack.
+"""Checks what the service holds, and that it holds the same as before. Used after every fault and attack.
 
-Four counters: descriptors of the supervisor, processes, what clients have open (statements, runs, channels), and read
-transactions (locks on the databases that a process of the service has). They are compared when the last worker has gone,
-so services of these tests have a short WorkerIdleSec= (`QUICK`), and patience with runs that they park for long. Databases
-whose locks count are all that the service publishes, or those that a test names.
+There are four counters: descriptors of the supervisor, processes, objects that clients have open (statements, runs,
+channels), and read transactions (locks that processes of the service hold on the databases). They are compared after the
+last worker has ended. Services of these tests therefore have a short WorkerIdleSec= (`QUICK`), and a long ParkTimeoutSec=.
+Locks are counted on all databases that the service publishes, or on those that a test names.
 """
 import contextlib
 import os

@@ -1,22 +1,24 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Files in the format of SQLite's sqllogictest, with the queries asked through the service.
+"""Runs files in the format of SQLite's sqllogictest, with the queries sent through the service.
 
     SQLIPC_BUILD_ROOT=$PWD/build tests/reliability/sqllogictest.py [--transport NAME]... FILE|FOLDER...
 
-Statements change the database in process, as its owner does; queries read it through the service, by each transport that is
-named: pipe, channel, dbus (values in replies), relay (libsqlipc over a bus that passes no descriptors); by default by all.
-Each file has a database of its own. Prints what failed, and how many records there were; exit code 1 where one failed.
+Statements change the database in process, as its owner does. Queries read it through the service, by each transport that
+is named: pipe, channel, dbus (values in replies), relay (libsqlipc over a bus that passes no descriptors). The default is
+all of them. Each file has its own database. Prints each failure and the number of records; the exit code is 1 if a record
+failed.
 
-The format (https://www.sqlite.org/sqllogictest/doc/trunk/about.wiki): records with empty lines between; a line that begins
-with # is a comment, wherever it stands.
+The format (https://www.sqlite.org/sqllogictest/doc/trunk/about.wiki): records are separated by empty lines. Every line
+that begins with # is a comment.
 
-    statement ok|error                        SQL in the lines behind it; nobody looks at more words
+    statement ok|error                        The SQL is in the lines after it; further words are ignored
     query TYPES [nosort|rowsort|valuesort] [LABEL]
-                                              SQL, ---- and the values, one a line, or "N values hashing to MD5"; none, or
-                                              not even ----: there are no rows. Queries of one label bring the same, also as
-                                              the file has it of one that is skipped; with a label alone nothing else counts
-    skipif NAME, onlyif NAME                  the next record alone: we are "sqlite", or "SQLite"
+                                              SQL, ---- and the values, one a line, or "N values hashing to MD5". No values,
+                                              or no ----: the result has no rows. All queries with the same label have the
+                                              same result, and so has a skipped one as the file writes it. With a label and
+                                              nothing else, only that is compared
+    skipif NAME, onlyif NAME                  Apply to the next record alone; our name is "sqlite", or "SQLite"
     hash-threshold N                          more values than N are written as a hash
     halt                                      the file ends here
 """

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""How far a client has come when something happens: every step of the protocol, down pipes, on channels and as D-Bus values.
+"""The steps of the protocol at which a client can be when something happens, over pipes, on channels and as D-Bus values.
 
-    finish = STEPS["fetch answered"].begin(scene)      # the client is there, and holds what it has by then
-    ...                                                # somebody is killed or stopped
+    finish = STEPS["fetch answered"].begin(scene)      # the client has reached the step, and holds what it has by then
+    ...                                                # a process is killed or stopped
     outcome(finish)                                    # "right", "broken", or the name of the error
 
-A step that is `gated` ends with a message that was sent and not read: scene.gate() stops (SIGSTOP) who would read it, and
-whoever asked for the step has it go on. What a client reads then is right to the last row, an error by name, or a broken
-stream; everything else raises.
+A `gated` step ends with a message that was sent and not read: scene.gate() stops (SIGSTOP) the process that would read it,
+and the caller of the step must continue it. The client must then read right rows to the last one, a named error, or a
+broken stream; anything else raises.
 """
 import contextlib
 import multiprocessing

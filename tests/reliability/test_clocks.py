@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Clocks that jump, at every step of the protocol (steps.py), as supervisor and workers see them (clocks/clocks.c).
+"""Clocks jump at every step of the protocol (steps.py), as supervisor and workers see them (clocks/clocks.c).
 
-CLOCK_REALTIME goes forward and back by hours and years: nobody notices. CLOCK_MONOTONIC goes forward by an hour: whoever
-had a deadline within that hour may hear so by name, whoever had not is served, nobody is killed for silence and nothing
-hangs. The machine's own clocks are never touched. A jump of both while the kernel's timers go on is what this shows; that
-those timers themselves keep still in a suspend (CLOCK_MONOTONIC) is the kernel's.
+CLOCK_REALTIME goes forward and back by hours and years: this has no effect. CLOCK_MONOTONIC goes forward by an hour: a
+client with a deadline within that hour may get a named error, every other client is served, no process is killed for
+silence, and nothing hangs. The machine's own clocks are never changed. The test covers a jump of both clocks while the
+kernel's timers go on. The kernel itself ensures that those timers do not advance during a suspend (CLOCK_MONOTONIC).
 """
 import contextlib
 import mmap

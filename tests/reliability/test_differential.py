@@ -1,17 +1,19 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Random queries over random databases bring through the service what they bring in process: names, types and bits of every
-value, order of rows, error codes; by every transport and page size.
+"""Random queries over random databases give the same result through the service as in process.
+
+Compared are names, types and bits of every value, order of rows, and error codes; by every transport and page size.
 
     test_differential.py [--queries N | --minutes M] [--seed S]       more of them
-    test_differential.py --replay FILE                                one that differed, as it was written down
+    test_differential.py --replay FILE                                repeats a written one that differed
 
-Every query is asked by libsqlipc down a pipe, on a channel, by D-Bus values, and the same behind a relay that passes no
-descriptors; and by hand for a certain page size, on a pipe or a channel. A result that the smallest page cannot hold is
-asked for by every page size; another is a single frame of rows, the same bytes whatever the size, so one size is enough, and
-sizes take turns. Plain queries over tables are asked of a database with Expose= as well, and compared as a set there.
+libsqlipc sends every query over a pipe, on a channel, as D-Bus values, and again through a relay that passes no
+descriptors. The test also sends it by hand with a certain page size, over a pipe or a channel. If the smallest page cannot
+hold a result, the query is sent with every page size. Any other result is a single frame of rows with the same bytes for
+every size: there one size is enough, and the sizes take turns. Plain queries over tables are also sent to a database with
+Expose=, where the results are compared as sets.
 
-What differs is made as small as it can be, printed, and written into a file of the current folder for --replay.
+A query that differs is made as small as possible, printed, and written into a file in the current folder for --replay.
 """
 
 import argparse

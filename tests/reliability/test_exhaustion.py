@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Nothing is left for the service: no descriptor, page of a pipe, process, or address.
+"""The service has run out of something: descriptors, pages of pipes, processes, or address space.
 
-Limits of the running processes are lowered (prlimit(2)) to what they have and k more. Whoever asks then reads the right
-rows or an error by name, in time; nobody spins; and all goes on when there is some again. What is counted for a uid, which
-other tests' services have too, is taken from one of its own.
+The limits of the running processes are lowered (prlimit(2)) to what they have, plus k more. A client then reads the right
+rows or gets a named error, in time. No process spins, and the service works again as soon as the resource is available.
+Resources that the kernel counts per uid, and that services of other tests also use, are taken from a uid of this test's
+own.
 """
 import contextlib
 import fcntl

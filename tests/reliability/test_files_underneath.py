@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Somebody truncates, replaces, removes or closes the files of a database while it is read.
+"""The files of a database are truncated, replaced, removed or closed while it is read.
 
-Each deed is done while a run streams and while one is parked, over every transport. The rows that come are right, and behind
-them comes END, or an error with a name; a worker that dies of it (SIGBUS) is WorkerLost, for that client alone. The next
-query is answered, by rows or by an error that belongs to the file as it is now; once the files are in order, by the rows.
+Each of these is done while a run streams and while a run is parked, over every transport. The rows that arrive are right,
+and after them comes END or a named error. If the worker dies of it (SIGBUS), only its own client gets WorkerLost. The next
+query is answered, by rows or by an error that fits the file in its present state. After the files are repaired, it is
+answered by the rows.
 """
 import collections
 import contextlib

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""SQL against what Expose= hides: the attacks of exposure_attacks.py and more, on every hidden name, by every transport.
+"""SQL against the objects that Expose= hides: the attacks of exposure_attacks.py and more, on every hidden name, by every
+transport.
 
-An attack on a name that is there and hidden must bring what one on a name that never was brings, byte for byte.
+An attack on an existing hidden name must give the same answer, byte for byte, as one on a name that does not exist.
 """
 import os
 import sqlite3

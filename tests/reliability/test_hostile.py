@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Attacks that last, and the others meanwhile: all of their queries are answered, and the service is as before afterwards.
+"""Attacks that last, with other clients beside them: all of the others' queries are answered, and afterwards the service is
+as before.
 
-    test_hostile.py                         each attack until the neighbours had their answers; counters decide
-    test_hostile.py --latency [ATTACK]...   how long the neighbours waited, quiet, under attack and beside as many processes
-                                            that only compute, in turns: a table. The way "bus" asks the bus daemon alone.
+    test_hostile.py                         runs each attack until the neighbours have their answers; counters decide
+    test_hostile.py --latency [ATTACK]...   prints a table of the neighbours' waiting times: in quiet, under attack, and
+                                            beside as many processes that only compute, in turns. "bus" calls only the bus.
                     --answers N             answers of each way and neighbour in a turn, --turns N of these
 """
 import argparse

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The bus spoken by hand: numbers of others, calls out of order and racing each other, half messages, descriptors of every
-kind, the bus's own limits. Neighbours are answered meanwhile (neighbours.py), and afterwards the service is as before.
+"""D-Bus messages written by hand: numbers that belong to other clients, calls in the wrong order and racing each other,
+incomplete messages, descriptors of every kind, the bus's own limits. Neighbours are answered meanwhile (neighbours.py),
+and afterwards the service is as before.
 
     test_hostile_bus.py [TEST]... [--seed N] [--races N]      N rounds of races
 """

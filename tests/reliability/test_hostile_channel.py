@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Channels spoken by hand: requests cut at each byte, numbers out of order and of others, requests racing their cancel,
-descriptors, answers that nobody reads. Neighbours are answered meanwhile, and afterwards the service is as before.
+"""Channel requests written by hand: requests cut at each byte, numbers in the wrong order or of other clients, requests that
+race their cancellation, descriptors, answers that are never read. Neighbours are answered meanwhile, and afterwards the
+service is as before.
 
     test_hostile_channel.py [TEST]... [--seed N] [--races N]      N rounds of races
 """

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A database whose schema was written to do harm: who reads it gets a named error or an answer, who reads others is answered
-meanwhile, and afterwards the service is as before. Damaged bytes are in test_sqlite_faults.py and fuzz-corrupt-database.c.
+"""A database whose schema was written to do harm. Its readers get a named error or an answer, readers of other databases are
+answered meanwhile, and afterwards the service is as before. Damaged bytes: see test_sqlite_faults.py and
+fuzz-corrupt-database.c.
 """
 import contextlib
 import os

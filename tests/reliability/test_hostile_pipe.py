@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Pipes in the hands of a client that plays with its end: flags, size, splice, copies for others, an end that comes early.
+"""Clients that misuse their end of a pipe: flags, size, splice, copies for other processes, a close before the end.
 
-What a pipe brings is right or a named error; neighbours are answered meanwhile, and afterwards the service is as before.
+The pipe gives right results or a named error. Neighbours are answered meanwhile, and afterwards the service is as before.
 """
 import contextlib
 import ctypes

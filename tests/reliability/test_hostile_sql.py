@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""SQL that is there to do harm: endless, stuck where nothing interrupts it, larger than memory and disk, slow to compile,
-as deep and wide as limits allow. Each gets an answer or a named error, each way; neighbours are answered meanwhile, and
-afterwards the service is as before.
+"""SQL that is written to do harm: endless, stuck at a point that cannot be interrupted, larger than memory and disk, slow to
+compile, as deep and wide as limits allow. Each query gets an answer or a named error, over each transport. Neighbours are
+answered meanwhile, and afterwards the service is as before.
 """
 import collections
 import functools

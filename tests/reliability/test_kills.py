@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """kill -9 of the client, of its workers, of the supervisor and of the bus at every step of the protocol (steps.py).
 
-Whoever is left reads the right rows, an error by name or a broken stream: never an end that looks complete, never nothing.
-Then the service, or the next one, holds what it held before. With sanitizers every third pair of step and victim is tried,
-others with each seed (--seed=N).
+The remaining processes read the right rows, a named error or a broken stream. They never see an end that looks complete
+but is not, and they never wait in vain. Afterwards the service, or the next one, holds what it held before. With
+sanitizers only every third pair of step and victim is tried; the seed (--seed=N) selects which.
 """
 import contextlib
 import os

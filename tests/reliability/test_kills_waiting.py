@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""kill -9 of the client, of its workers, of the supervisor and of the bus while everybody waits.
+"""kill -9 of the client, of its workers, of the supervisor and of the bus while all of them wait.
 
-For a lock that another program holds on the database; for a worker, where there may be no more; and for the end of a
-service that exits for being idle. What was asked is answered right, by an error by name, or by a broken stream.
+They wait for a lock that another program holds on the database; for a worker, when no more are allowed; or for the end of
+a service that exits because it is idle. Each query is answered by the right rows, a named error, or a broken stream.
 """
 import contextlib
 import os

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Another program locks a database, writes to it all the time, changes its journal, its schema and its pages.
+"""Another program locks a database, writes to it all the time, changes its journal mode, its schema and its pages.
 
-A reader waits for a lock until its deadline, and is Busy then; what it reads is one commit; and a writer finds its locks and
-its files as it left them (I12).
+A reader waits for a lock until its deadline, and then gets Busy. It reads the state of exactly one commit. A writer finds
+its locks and its files as it left them (I12).
 
 usage: test_locks.py [--changes=N] [TEST]...
 """

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A worker that says whatever a seed has it say (lying/babbling-worker.c): all kinds of message, in all states.
+"""A worker that sends whatever a seed selects (lying/babbling-worker.c): all kinds of message, in all states.
 
-Each seed is one job or channel of one client, which is answered, whatever that is; the supervisor kills such a worker or
-ignores it, holds nothing of it afterwards, and serves an honest database meanwhile.
+Each seed is one job or channel of one client. The client gets an answer, whatever the worker sends. The supervisor kills
+such a worker or ignores its message, holds nothing of it afterwards, and serves an honest database meanwhile.
 
     test_lying_worker.py --seed=N --lies=100000      more of them, from N on
 """

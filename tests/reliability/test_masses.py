@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Masses: 1,000 runs of several users at once, most of whose readers have stopped; 10,000 statements that nobody runs.
+"""Large numbers: 1,000 runs of several users at once, most of whose readers have stopped; 10,000 statements that are never
+run.
 
-What each costs is printed, for docs/performance.md: meson test -C build reliability-masses --verbose
+The test prints what each of them costs, for docs/performance.md: meson test -C build reliability-masses --verbose
 """
 import contextlib
 import pwd

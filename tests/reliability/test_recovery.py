@@ -1,16 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A writer dies at each of its writes: what the service reads is a commit, whole, or it says who must mend the files.
+"""A writer dies at each of its writes: the service reads one complete commit, or its error says who must repair the files.
 
 usage: test_recovery.py [--all] [TEST]...
 
-sqlite-faults/crashing-writer sets a version in all rows of a table, again and again, and dies at the n-th call that changes
-a file, for each n until it lives; its last write is not done at all, or by half. Each state of the files is read as a
-database that the service owns, and as one that it does not. It gives the rows of the last version that was committed, or of
-the one that was being written, but all of the same; or NeedsRecovery, NeedsOwner, with what to do. SQLite then recovers a
-copy: the service must not have read anything else. And it reads what SQLite recovered in the place.
+sqlite-faults/crashing-writer sets a version in all rows of a table, again and again. It dies at its n-th call that changes
+a file, for each n until it survives; the last write is either not done at all, or done by half. Each state of the files is
+read both as a database that the service owns, and as one that it does not own. The service returns the rows of the last
+committed version, or of the one that was being written, but all of the same version; or it returns NeedsRecovery or
+NeedsOwner, with what to do. SQLite then recovers a copy, and the service must have read the same rows as are in it.
+Finally the service reads the original after SQLite has recovered it in place.
 
-`--all`: each n; else some are left out in the middle.
+`--all` tries each n; otherwise some in the middle are left out.
 """
 import contextlib
 import os

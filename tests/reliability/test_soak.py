@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""sqlipc-bench soak: two minutes of hundreds of clients of several users that do everything at once, and are killed.
+"""sqlipc-bench soak: for two minutes, hundreds of clients of several users do everything at once, and are killed.
 
-Nothing may be lost, wrong or left, and nothing may grow. Hours, against a private service like this one, with the report:
+Nothing may be lost, wrong or left over, and nothing may grow. For hours, against a private service like this one, with the
+report:
 
     tests/reliability/test_soak.py --time=8h --clients=400
 
-and against one that runs: sqlipc-bench(1), soak.
+For a service that already runs: sqlipc-bench(1), soak.
 """
 import argparse
 import json

@@ -4,13 +4,14 @@
 
 usage: test_sqlite_faults.py [--all] [TEST]...
 
-sqlipc-worker-vfs is the worker with a VFS under its own that fails on demand (sqlite-faults/faulty-vfs.c). For each query
-and operation the first call fails, then the second, and so on until the query ends without having come so far; once with
-this call alone, once with all that follow. The answer is right rows (SQLite did without) or the error that belongs to the
-failure, with its code; then, without faults, the same query is right, and the service holds what it held before.
+sqlipc-worker-vfs is the worker with a VFS below its own that fails on demand (sqlite-faults/faulty-vfs.c). For each query
+and operation the first call fails, then the second, and so on until the query ends before it reaches that call; once this
+call alone fails, and once all that follow fail, too. The answer is the right rows (SQLite managed without the call), or
+the error that belongs to the failure, with its code. Then, without faults, the same query gives the right rows, and the
+service holds what it held before.
 
-Each of the calls fails over one of the transports in turn, the first ones over all, and of long queries not each call does.
-`--all`: each call, over each transport.
+Each call fails over one of the transports in turn; the first calls fail over all of them. In long queries some calls are
+left out. `--all` tries each call over each transport.
 """
 import contextlib
 import mmap

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Files in the format of SQLite's sqllogictest through the service, and that what is wrong in one is seen."""
+"""Runs files in the format of SQLite's sqllogictest through the service, and checks that an error in such a file is found.
+"""
 
 import pathlib
 import tempfile

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """SIGSTOP of client, worker, supervisor, bus or all of them, at every step of the protocol (steps.py).
 
-Who goes on (SIGCONT) finds everything as it was: a stop is no answer, and no time-out. Others are served while a client or
-its worker is stopped. Nobody is killed for having been silent while the supervisor, or all of the service, was stopped.
+A process that continues (SIGCONT) finds everything as it was: a stop causes neither an answer nor a timeout. Other clients
+are served while a client or its worker is stopped. No worker is killed for its silence while the supervisor, or all of the
+service, was stopped.
 """
 import contextlib
 import os

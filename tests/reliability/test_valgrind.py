@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The supervisor under valgrind, which sees what no sanitizer of gcc does: memory that nobody wrote. Beside that nothing
-may be lost, and no descriptor be left open at its end. Its workers run as ever: their filter of system calls forbids it."""
+"""The supervisor under valgrind, which finds uses of uninitialized memory; gcc's sanitizers do not. Also, no memory may be
+lost, and no descriptor may be open at the end. The workers run without valgrind, because their filter of system calls
+forbids it.
+"""
 import contextlib
 import re
 import shutil

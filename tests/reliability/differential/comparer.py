@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The program `differential` over a service: databases are published, queries go in by groups, differences come out."""
+"""Runs the program `differential` against a service: publishes databases, sends queries in groups, returns the differences.
+"""
 
 import contextlib
 import itertools

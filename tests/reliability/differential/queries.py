@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Random SELECTs over a schema (schema.py): every kind of it, from a seed.
+"""Generates random SELECTs of every kind over a schema (schema.py) from a seed.
 
-Nothing that differs between two runs: no random(), no present time. Some are wrong on purpose, for errors are compared, too.
+The queries use nothing that differs between two runs: no random(), no current time. Some are wrong on purpose, because
+errors are compared, too.
 """
 
 import re

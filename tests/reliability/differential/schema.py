@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Random schemas and data: what a table, a column and a value may be in SQLite, from a seed.
+"""Generates random schemas and data from a seed: every kind of table, column and value that SQLite has.
 
-A schema is kept in parts, not as text, so that a shrinker can take tables, columns and rows away (shrink.py).
+A schema is kept in parts, not as text, so that the shrinker (shrink.py) can remove tables, columns and rows.
 """
 
 import contextlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A query that differs, made as small as it can be: tables, columns, rows and words of it are taken away as long as it still
+"""Makes a query that differs as small as possible. It removes tables, columns, rows and words as long as the query still
 differs on the same side.
 
     print(shrink(comparer, Case(schema, query, difference)).text())
