@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""ipcq-cli(1) says what the program says: options, commands with their aliases, modes, settings; and its examples run."""
+"""ipcq-cli(1) agrees with the program about options, commands with aliases, modes and settings; and its examples run."""
 import os
 import re
 import sqlite3
@@ -12,7 +12,7 @@ from harness import CLI, SOURCE_ROOT, Service, main
 from tap import equal, test, true
 
 SOURCE = (SOURCE_ROOT / "docs/man/ipcq-cli.1.rst").read_text()
-# Without the markup that stands within lines: *emphasis*, **strong**, escapes.
+# Removes the markup within lines: *emphasis*, **strong**, escapes.
 PAGE = re.sub(r"\\(.)", r"\1", re.sub(r"(?<!\\)\*", "", SOURCE))
 
 service = Service(start=False)
@@ -33,13 +33,13 @@ def said(*arguments):
 
 
 def section(title, line="="):
-    """Its text."""
+    """Returns the text without markup."""
     return re.search(rf"^{title}\n{line}+\n(.*?)(?=^[^\n]+\n={{3,}}$|\Z)", PAGE, re.M | re.S)[1]
 
 
 @test
 def options():
-    """Options, with the names of their values"""
+    """The manual has all options with the names of their values"""
     shown = re.findall(r"^  ((?:-[A-Za-z], )?--[a-z-]+)(?:=(\S+))?  ", said("--help"), re.M)
     true(len(shown) > 15, f"--help shows {shown}")
     wanted = sorted(re.sub(r"(-\w)(?=,)", rf"\1 {value}", names) + f"={value}" if value else names for names, value in shown)
@@ -48,7 +48,7 @@ def options():
 
 @test
 def commands():
-    """Commands as .help has them, with their arguments and aliases"""
+    """The manual has all commands of .help with their arguments and aliases"""
     shown = re.findall(r"^(\.[a-z]+.*)(?:\n    Also (.*)\.)?", said("-c", ".help --all"), re.M)
     true(len(shown) > 40, f".help --all shows {shown}")
     documented = re.findall(r"^(\.[a-z]+.*)(?:\n    Also (.*?)\.(?:\s|$))?", section("COMMANDS"), re.M)
@@ -57,7 +57,7 @@ def commands():
 
 @test
 def modes():
-    """Modes, all that --help shows"""
+    """The manual has all modes that --help shows"""
     shown = re.findall(r"^  ([a-z]+) ", said("--help").split("Modes:")[1].split("\n\n")[0], re.M)
     true(len(shown) > 10, f"--help shows {shown}")
     documented = re.findall(r"^([a-z]+(?:, [a-z]+)*)(?:, also tabs)?$", section("MODES"), re.M)
@@ -66,7 +66,7 @@ def modes():
 
 @test
 def settings():
-    """Settings, all that .show shows"""
+    """The manual has all settings that .show shows"""
     shown = re.findall(r"^ *([a-z-]+): ", said("-c", ".show"), re.M)
     documented = re.search(r"The settings are (.*?);", section("CONFIGURATION"), re.S)[1]
     documented = re.split(r",\s+|\s+and\s+", re.sub(r"\s+\(.*?\)", "", documented))
@@ -74,7 +74,7 @@ def settings():
 
 
 def examples(title):
-    """The lines of the literal block behind this."""
+    """Returns the lines of the literal block after this text."""
     block = re.search(rf"^{title}::\n\n((?:    .*\n)+)", SOURCE, re.M)
     return [line.strip() for line in block[1].splitlines()]
 
@@ -105,7 +105,7 @@ def examples_for_scripts():
 
 @test
 def examples_at_the_prompt():
-    """Each example for the prompt runs there without a complaint"""
+    """Each example for the prompt runs there without an error"""
     lines = examples("At the prompt")
     true(len(lines) > 5, f"examples {lines}")
     with Shell("--no-pager", "packages", on=service, size=(60, 120)) as shell:

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The shell does with 16 MiB of memory of its own, whatever it is asked to show: it gets no more, by RLIMIT_DATA.
+"""The shell needs at most 16 MiB of memory of its own for any result. RLIMIT_DATA enforces the limit.
 
-That counts what is reserved, whether used or not, so these tests decide by what was asked for. Results of many rows,
-sampled: test_output.py. Not over D-Bus alone, where a row is in the bus's message as a whole.
+RLIMIT_DATA counts reserved memory, whether used or not, so the tests detect each large allocation. test_output.py samples
+the memory during results of many rows. The D-Bus transport is not tested here, because a D-Bus message holds a whole row.
 """
 import contextlib
 import resource
@@ -41,7 +41,7 @@ def limited(size):
 
 
 def written(*arguments, size=MEMORY_MAX):
-    """Exit code, bytes of output, complaints."""
+    """Runs the shell within the limit; returns its exit code, the number of bytes of output, and its stderr."""
     command = [CLI, f"--address={service.address}", "--no-init", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=service.environment,
                                preexec_fn=limited(size))  # fmt: skip
@@ -53,12 +53,12 @@ def written(*arguments, size=MEMORY_MAX):
 
 
 def limit_holds():
-    """A shell that gets 256 KiB does not come far: the limit is one"""
+    """A shell with a limit of 256 KiB fails, which shows that the limit has an effect"""
     true(written("long", "SELECT 1", size=256 * 1024)[0] != 0, "it needs nothing")
 
 
 def cells():
-    """Values of 48 MiB, whole in every mode, as output is not a terminal"""
+    """Values of 48 MiB are complete in every mode, because the output is not a terminal"""
     for mode in MODES:
         code, n_bytes, err = written(f"--mode={mode}", "long", "SELECT v FROM t")
         equal((code, err), (0, b""), f"exit code and complaints in mode {mode}")
@@ -66,14 +66,14 @@ def cells():
 
 
 def cells_on_a_channel():
-    """The same on a channel"""
+    """Values of 48 MiB are complete on a channel"""
     code, n_bytes, err = written("--mode=csv", "--transport=channel", "long", "SELECT v FROM t")
     equal((code, err), (0, b""), "exit code and complaints")
     true(n_bytes > 2 * CELL, f"{n_bytes} bytes")
 
 
 def commands():
-    """.dump, .export, and .watch to elsewhere"""
+    """.dump, .export, and .watch whose output is not a terminal, stay within the limit"""
     code, n_bytes, err = written("long", ".dump")
     equal((code, err), (0, b""), "exit code and complaints of .dump")
     true(n_bytes > 2 * CELL, f"{n_bytes} bytes of .dump")
@@ -87,7 +87,7 @@ def commands():
 
 
 def backup():
-    """.backup, of rows that are not long: SQLite puts each together in memory"""
+    """.backup of short rows stays within the limit (SQLite builds each row in memory)"""
     path = service.folder / "copy.sqlite"
     code, _, err = written("many", f".backup {path}")
     equal(code, 0, f"exit code of .backup, which said {err}")
@@ -95,7 +95,7 @@ def backup():
 
 
 def terminal():
-    """A pager that reads nothing, and .watch that redraws"""
+    """A pager that does not read, and .watch that redraws, stay within the limit"""
     with Shell("long", on=service, environment={"PAGER": "sleep 1000"}) as shell:
         resource.prlimit(shell.process.pid, resource.RLIMIT_DATA, (MEMORY_MAX, MEMORY_MAX))
         shell.run(".mode line")
@@ -115,7 +115,7 @@ def runs():
     return service.counters()["NRuns"]
 
 
-if not SANITIZED:  # which reserve terabytes
+if not SANITIZED:  # Sanitizers reserve terabytes.
     for function in (limit_holds, cells, cells_on_a_channel, commands, terminal, backup):
         test(function)
 service.driver.manager("Reload")

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""ipcq-cli beside sqlite3 on the same files: the same bytes in every mode that sqlite3 has, where it loses nothing; and what
-it would lose comes back whole: into a typed table by .import, and into a database by the SQL of insert and quote.
+"""Compares ipcq-cli with sqlite3 on the same files: in every mode that sqlite3 has, the output is the same bytes, except for
+values that sqlite3 does not preserve. These survive a round trip: into a typed table by .import, and into a database by the
+SQL of the modes insert and quote.
 
-What the modes are apart from that is for tests/unit/test-cli-render*.c.
+tests/unit/test-cli-render*.c test all other properties of the modes.
 """
 import hashlib
 import math
@@ -21,7 +22,7 @@ from tap import Skip, equal, test, true  # noqa: E402
 SHELL = shutil.which("sqlite3")
 GRIDS = ("table", "box", "qbox", "markdown", "column")
 PLAIN = ("csv", "json", "line", "list", "html", "quote", "ascii")
-# How sqlite3's shell is told; ".mode table" would also wrap lines, and there are no options -tcl and -qbox.
+# The arguments for sqlite3's shell. ".mode table" would also wrap lines, and the options -tcl and -qbox do not exist.
 MODES = {mode: f"-{mode}" for mode in (*GRIDS, *PLAIN)} | {"tsv": "-tabs", "tcl": ".mode tcl", "qbox": ".mode qbox"}
 OURS = (*MODES, "insert", "jsonl", "vertical")
 
@@ -39,7 +40,7 @@ QUERIES = [
     "SELECT 'two' || char(10) || 'lines' AS \"text\", 1 AS \"n\" UNION ALL SELECT 'one', NULL",
 ]
 WHOLE = [f'SELECT * FROM "{name}"' for name in ("InvoiceLine", "PlaylistTrack", "Album")]
-WHOLE.append("""SELECT * FROM "Track" WHERE "Name" NOT LIKE '"%'""")  # a quote in front, which tsv quotes
+WHOLE.append("""SELECT * FROM "Track" WHERE "Name" NOT LIKE '"%'""")  # Mode tsv quotes values that begin with a quote.
 
 DOUBLES = [0.1, -0.0, 1 / 3, 1e300, -1.5e-7, 2.0**53, 123456789012345680.0, 1.7976931348623157e308, 2.2250738585072014e-308]
 DOUBLES += [5e-324, 2.5e-310, -1e-290, math.inf, -math.inf, 218.11, 9.999999999999999e22, 1e23]
@@ -98,17 +99,17 @@ def shell(*arguments, stdin=None):
 
 
 def squeezed(grid):
-    """Numbers are flushed right in ours: as many blanks, on the other side."""
+    """Normalizes blanks: our grids align numbers to the right, so they have as many blanks, but on the other side."""
     return len(grid), [b" ".join(line.split()) for line in grid.split(b"\n")]
 
 
 @with_shell
 def same_as_sqlite3():
-    """Chinook looks the same in every mode that both have, except that numbers are flushed right in grids"""
+    """Chinook looks the same in every mode that both have, except that our grids align numbers to the right"""
     for mode, flag in MODES.items():
         for sql in (*QUERIES, *WHOLE):
             if "char(10)" in sql and mode in ("line", "markdown", "tsv"):
-                continue  # where a newline would make a second row of it
+                continue  # In these modes a newline would make two rows of one.
             how = (flag, CHINOOK) if flag.startswith("-") else (CHINOOK, flag)
             theirs = shell(*how, ".headers on", ".nullvalue null", sql)
             ours = ask("chinook", sql, f"--mode={mode}", "--headers=on", "--null=null")
@@ -118,7 +119,7 @@ def same_as_sqlite3():
 
 @with_shell
 def same_inserts():
-    """So do INSERT statements, with names and without"""
+    """INSERT statements are the same, with names and without"""
     for sql in (*QUERIES, *WHOLE):
         for headers in ("on", "off"):
             theirs = shell(CHINOOK, f".headers {headers}", ".mode insert", sql)
@@ -127,7 +128,7 @@ def same_inserts():
 
 @test
 def empty_results():
-    """An empty result is seen as one by people and by parsers"""
+    """People and parsers can recognize an empty result"""
     shown = {"table": 4, "box": 4, "qbox": 4, "markdown": 2, "column": 2, "json": 1}
     for mode in OURS:
         out = ask("chinook", 'SELECT * FROM "Genre" WHERE 0', f"--mode={mode}")
@@ -136,7 +137,7 @@ def empty_results():
 
 @test
 def many_columns():
-    """As many columns as SQLite has, in every mode"""
+    """SQLite's maximum number of columns works in every mode"""
     sql = "SELECT " + ", ".join(f"{i} AS name{i}" for i in range(2000))
     for mode in OURS:
         true(b"1999" in ask("chinook", sql, f"--mode={mode}"), f"the last column in mode {mode}")
@@ -144,7 +145,7 @@ def many_columns():
 
 @test
 def large_value():
-    """100 MB in one value come out whole in modes for programs"""
+    """A value of 100 MB is complete in modes for programs"""
     size = 100_000_000
     with Service({"chinook": CHINOOK}, limits={"RowSizeMax": "256M"}) as large:
         for mode, sql, expected in (
@@ -165,7 +166,7 @@ def bits(value):
 
 
 def contents(path, sql):
-    """Rows with the type and the very bytes of their last column."""
+    """Returns rows with the type and the exact bytes of their last column."""
     database = sqlite3.connect(path)
     database.text_factory = bytes
     rows = [(*row[:-1], bits(row[-1])) for row in database.execute(sql)]
@@ -193,7 +194,7 @@ def inserts_come_back():
 
 @with_shell
 def literals_come_back():
-    """The rows of quote are what VALUES takes: every value, bit by bit"""
+    """The rows of mode quote are valid after VALUES: every value, bit by bit"""
     copy = service.folder / "quote.sqlite"
     script = b"CREATE TABLE odd(id INTEGER PRIMARY KEY, v);\n"
     rows = ask("odd", "SELECT id, v, '*' FROM odd", "--mode=quote")
@@ -203,7 +204,7 @@ def literals_come_back():
 
 
 def import_typed(mode, *how):
-    """Values of one type each into columns of that type; returns what then stands there, by id."""
+    """Imports values into columns of their own type; returns the stored values by id."""
     copy, rows = service.folder / f"{mode}.sqlite", service.folder / f"{mode}.rows"
     sql = (
         "SELECT id, CASE typeof(v) WHEN 'integer' THEN v END AS i, CASE typeof(v) WHEN 'real' THEN v END AS r,"
@@ -223,7 +224,7 @@ def come_back(mode, *how):
             equal(i, value, what)
         elif kind == b"real":
             double = struct.unpack("<d", value)[0]
-            # -0.0 is 0.0 in a column of type REAL, and SQLite 3.40 misreads some decimals that are so small
+            # A column of type REAL stores -0.0 as 0.0, and SQLite 3.40 misreads some decimals that are so small.
             same = r == value or double == 0 or abs(double) < 1e-280
             true(same, f"{what}: got {struct.unpack('<d', r)[0]!r}")
         elif kind == b"blob":
@@ -242,7 +243,7 @@ def csv_comes_back():
 
 @with_shell
 def tsv_comes_back():
-    """`ipcq-cli --mode=tsv` and .import in mode tabs: the same"""
+    """`ipcq-cli --mode=tsv` and .import in mode tabs: every value into a column of its type"""
     come_back("tsv", ".mode tabs")
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Where results go: files, commands, pagers, full disks; and that none of it takes memory, descriptors or the terminal.
+"""Destinations of results: files, commands, pagers, full disks; and that none of them leaks memory, descriptors or the state
+of the terminal.
 
-That a pager which is left open pins nothing, and one that is quit ends the query, is for test_interrupts.py.
+test_interrupts.py tests pagers that stay open, and pagers that the user quits during a query.
 """
 import contextlib
 import os
@@ -24,7 +25,7 @@ MEMORY_MAX = 16 * 1024 * 1024
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
 STREAM = ENDLESS + "x, 'some text' AS t FROM n"
 GENRES = "SELECT Name FROM Genre WHERE GenreId <= 2"
-# A row, and then nothing more for ever.
+# Returns one row, and then computes forever.
 SLOW = "SELECT 'first' AS t UNION ALL SELECT * FROM (" + ENDLESS + "count(*) FROM n)"
 
 service = Service({"chinook": CHINOOK})
@@ -49,18 +50,18 @@ def runs():
 
 
 def shell_of(*arguments, on=service, pager=None, **keywords):
-    """`pager`: $PAGER; the shell's own choice where it is "default"."""
+    """`pager`: the value of $PAGER; "default" leaves the choice to the shell."""
     environment = {"PAGER": None if pager == "default" else pager or "", "LESS": None} | keywords.pop("environment", {})
     return Shell(*(arguments or ["chinook"]), on=on, environment=environment, **keywords)
 
 
 def at_less(shell):
-    """Less waits for a key."""
+    """Returns True if less waits for a key."""
     return shell.cursor_line().endswith((":", "(END)"))
 
 
 def less_of(shell):
-    """Its process, below the shell's that runs it."""
+    """Returns the pid of less, which runs below the `sh` that started it."""
     (sh,) = children(shell.process.pid)
     return (children(sh) or [sh])[0]
 
@@ -70,7 +71,7 @@ def less_of(shell):
 
 @test
 def files():
-    """.output goes to a file until it is told otherwise, .once for one answer; --output from the start"""
+    """.output writes to a file until the next .output, .once for one result, --output from the start"""
     with tempfile.TemporaryDirectory() as folder:
         a, b, c = (pathlib.Path(folder, name) for name in "abc")
         out, err = ask(
@@ -85,7 +86,7 @@ def files():
 
 @test
 def wrong_files():
-    """A file that cannot be opened is told, and what follows goes where it went before"""
+    """A file that cannot be opened is reported, and later output goes to the previous destination"""
     out, err = ask("--mode=list", "chinook", ".output /nonexistent/file", "SELECT 1 AS a", code=QUERY)
     true("/nonexistent/file: No such file" in err, f"it says {err!r}")
     equal(out, "a\n1\n", "what follows")
@@ -95,7 +96,7 @@ def wrong_files():
 
 @test
 def commands():
-    """.output to a command: it gets all answers, and is waited for; one that fails is told of, one that had enough is not"""
+    """.output to a command: it gets all results, and the shell waits for it; a failure is reported, an early exit is not"""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "result")
         out, err = ask(
@@ -119,7 +120,7 @@ def commands():
 
 @test
 def full_disk():
-    """A file on a full disk is told of, and ends the query"""
+    """A full disk is reported, and ends the query"""
     _, err = ask("--mode=csv", "--output=/dev/full", "chinook", STREAM, code=OUTPUT)
     true("No space left" in err, f"it says {err!r}")
     wait_for(lambda: runs() == 0, "the run is over")
@@ -129,7 +130,7 @@ def full_disk():
 
 @test
 def standard_output_is_shared():
-    """Standard output is not made non-blocking for those that share it"""
+    """The shell does not make standard output non-blocking for processes that share it"""
     script = 'exec 3>&1; { "$@"; /usr/bin/python3 -c "import os; print(os.get_blocking(1))"; } | cat'
     done = subprocess.run(
         ["/bin/sh", "-c", script, "sh", *command("--mode=list", "--headers=off", "chinook", "SELECT 1")],
@@ -140,7 +141,7 @@ def standard_output_is_shared():
 
 @test
 def at_once():
-    """What is there shows, though the next row takes long: down a pipe, and on a terminal, first screen and all"""
+    """Rows appear although the next row takes long: in a pipe, and on a terminal also within the first screen"""
     process = subprocess.Popen(
         command("--mode=table", "chinook", SLOW), env=service.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
     )
@@ -162,7 +163,7 @@ def at_once():
 
 @test
 def only_what_is_taller():
-    """What fits the screen, with the prompt, needs no pager; a line more does, and one that wraps counts as it does"""
+    """A result that fits the screen with the prompt gets no pager; one more line does; a wrapped line counts as several"""
     with tempfile.TemporaryDirectory() as folder:
         seen = pathlib.Path(folder, "seen")
         with shell_of(pager=f"cat >{seen}", size=(10, 40)) as shell:
@@ -180,7 +181,7 @@ def only_what_is_taller():
 
 @test
 def which_pager():
-    """$PAGER by the shell, else less, with LESS as the user has it; none where that is empty or off, or the terminal dumb"""
+    """The pager is $PAGER, run by sh, or less with the user's LESS; none if $PAGER is empty or off, or on a dumb terminal"""
     tall = "SELECT Name FROM Track LIMIT 100;"
     with shell_of(pager="default") as shell:
         shell.type(tall)
@@ -206,7 +207,7 @@ def which_pager():
 
 @test
 def pager_that_is_not_there():
-    """A pager that cannot be started is told of, and the rows go to the terminal, all of them, once"""
+    """A pager that cannot be started is reported, and all rows go to the terminal once"""
     with shell_of(pager="nosuchpager -x") as shell:
         for n in (100, 3503):
             lines = shell.run(f"SELECT TrackId FROM Track LIMIT {n};")
@@ -218,7 +219,7 @@ def pager_that_is_not_there():
 
 @test
 def pager_without_room():
-    """Where the spool's disk is full that is told, and the pager shows what there was room for"""
+    """If the disk of the spool is full, the shell reports it, and the pager shows the stored rows"""
     if os.geteuid() != 0:
         raise Skip("needs root, to mount a small disk")
     with tempfile.TemporaryDirectory() as folder:
@@ -243,7 +244,7 @@ def pager_without_room():
 
 @test
 def pager_that_is_killed():
-    """A pager that is killed leaves a terminal as it was, and a shell that goes on"""
+    """After a pager is killed, the terminal is restored and the shell goes on"""
     with shell_of(pager="default") as shell:
         before = termios.tcgetattr(shell.terminal)
         shell.type("SELECT Name FROM Track;")
@@ -292,7 +293,7 @@ def wide():
 
 
 def memory_is_flat():
-    """300,000 rows of 31 columns pass in 16 MiB: down a pipe in table, CSV and JSON, and into a pager that is left open"""
+    """300,000 rows of 31 columns need at most 16 MiB: into a pipe as table, CSV and JSON, and into an open pager"""
     wide()
     for mode in ("table", "csv", "json"):
         process = subprocess.Popen(
@@ -302,7 +303,7 @@ def memory_is_flat():
         most, total = 0, 0
         for data in iter(lambda process=process: process.stdout.read(1 << 20), b""):
             total += len(data)
-            with contextlib.suppress(AssertionError):  # it has written all, and is gone
+            with contextlib.suppress(AssertionError):  # The shell has written everything and ended.
                 most = max(most, rss_anon(process.pid))
         process.stdout.close()
         equal(process.wait(), OK, "exit code")
@@ -320,7 +321,7 @@ def memory_is_flat():
         shell.wait_prompt()
 
 
-if not SANITIZED:  # which keeps what was freed
+if not SANITIZED:  # AddressSanitizer keeps freed memory.
     test(memory_is_flat)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""ipcq-cli as a program that scripts run: what it takes, its exit codes, where it points in wrong SQL, what Ctrl-C does, and
-that memory stays constant. How rows look is for test_modes.py.
+"""ipcq-cli as a program that scripts run: its arguments, exit codes, the position of errors in SQL, Ctrl-C, and constant
+memory. test_modes.py tests the format of rows.
 """
 import os
 import pathlib
@@ -28,7 +28,7 @@ def start(*arguments, on=service, **keywords):
 
 
 def ask(*arguments, code=OK, given=None, **keywords):
-    """What it prints on both streams; it must end with `code`, and has something to say where that is a failure."""
+    """Runs the shell; returns the output of both streams. It must end with `code`, and report a failure."""
     if given is not None:
         keywords["stdin"] = subprocess.PIPE
     process = start(*arguments, **keywords)
@@ -50,7 +50,7 @@ def rows_and_lists():
 
 @test
 def what_cannot_be_read():
-    """1, and the file and line: bytes that are no UTF-8, which are passed over; a folder, behind which nothing runs"""
+    """1, with file and line: bytes that are not UTF-8 are skipped; a folder in place of a script stops the rest"""
     script = service.folder / "bytes.sql"
     script.write_bytes(b"SELECT 3;\nSELECT '\xff';\nSELECT 4")
     out, err = ask("--mode=list", "--headers=off", "-f", script, "chinook", code=QUERY)
@@ -61,7 +61,7 @@ def what_cannot_be_read():
 
 @test
 def what_to_run():
-    """Words, -c, -f and standard input, in the order in which they are given; several statements, commands among them"""
+    """Arguments, -c, -f and standard input run in their order, with several statements and commands in each"""
     script = service.folder / "script.sql"
     script.write_text("SELECT 3;\n.print from the file\nSELECT 4")
     quiet = ("--mode=list", "--headers=off")
@@ -77,7 +77,7 @@ def what_to_run():
 
 @test
 def failures_of_several():
-    """A failure does not stop what follows, unless --bail says so; the code is that of the first, its place file and line"""
+    """A failure stops the rest only with --bail; the exit code is that of the first failure, reported with file and line"""
     script = service.folder / "script.sql"
     script.write_text("SELECT 1;\n\nSELECT\n  wrong;\n.nonsense\nSELECT 2;\n")
     quiet = ("--mode=list", "--headers=off", "chinook", "-f", script)
@@ -94,7 +94,7 @@ def failures_of_several():
 
 @test
 def nothing_but_data():
-    """Without a terminal there are neither colours nor footers nor progress, and no taste of the user's"""
+    """Without a terminal there are no colours, no footers, no progress line, and the user's configuration is not read"""
     home = service.folder / "home"
     (home / ".config/ipcq").mkdir(parents=True)
     (home / ".config/ipcq/config").write_text("[ipcq]\nmode=json\n")
@@ -110,7 +110,7 @@ def nothing_but_data():
 
 @test
 def parameters():
-    """-p by name, with and without prefix, and by position, in each type"""
+    """-p sets parameters by name, with and without prefix, and by position, in each type"""
     given = ["-p", "a=12", "-p", ":b=1.5", "-p", "3=x'00ff'", "-p", "d=null", "-p", "5='12'"]
     out, _ = ask("--mode=jsonl", *given, "chinook", "SELECT :a AS a, :b AS b, ?3 AS c, @d AS d, ?5 AS e")
     equal(out, '{"a":12,"b":1.5,"c":{"base64":"AP8="},"d":null,"e":"12"}\n', "row")
@@ -130,7 +130,7 @@ def wrong_queries():
 
 @test
 def the_other_bus():
-    """Who does not say which bus is told of the other where a database or the service is not there; who does, is not"""
+    """If no option names the bus, the error for a missing database or service suggests the other bus; otherwise not"""
     with Service({}, start=False) as empty:
         for address, arguments, code in (
             (service.address, ("nosuch", "SELECT 1"), QUERY),
@@ -151,14 +151,14 @@ def wrong_usage():
     """2: the command line"""
     for arguments in (
         ("--mode=xml", "chinook", "SELECT 1"),
-        ("--user", "chinook", "SELECT 1"),  # with the --address that all have here
+        ("--user", "chinook", "SELECT 1"),  # together with the --address of all tests here
         ("-p", "novalue", "chinook", "SELECT 1"),
         ("--list", "chinook"),
         ("--list", "-p", "a=1"),
         ("--frobnicate", "chinook", "SELECT 1"),
         ("--host=somewhere", "chinook", "SELECT 1"),
         ("--host=", "chinook", "SELECT 1"),
-        ("-p", "nobody=1", "chinook", "SELECT 1"),  # no statement has it
+        ("-p", "nobody=1", "chinook", "SELECT 1"),  # no statement has this parameter
         ("--timeout=soon", "chinook", "SELECT 1"),
         ("--transport=pigeon", "chinook", "SELECT 1"),
         ("-c",),
@@ -180,7 +180,7 @@ def nobody_there():
 
 @test
 def lost_in_the_middle():
-    """4: the daemon dies under a result"""
+    """4: the daemon dies during a result"""
     with Service({"chinook": CHINOOK}, limits=PATIENT) as mortal:
         process = start("--mode=csv", "chinook", STREAM, on=mortal)
         for _ in range(100):
@@ -193,7 +193,7 @@ def lost_in_the_middle():
 
 @test
 def output_that_cannot_be_written():
-    """5: a full disk is told; a closed pipe is told by the code alone, and ends the run in the service"""
+    """5: a full disk is reported; a closed pipe changes only the exit code, and ends the run in the service"""
     with open("/dev/full", "w", encoding="ascii") as full:
         true("space" in ask("--mode=csv", "chinook", "SELECT * FROM Track", code=OUTPUT, stdout=full)[1].lower(), "reason")
     process = start("--mode=csv", "chinook", STREAM)
@@ -207,7 +207,7 @@ def output_that_cannot_be_written():
 
 @test
 def closed_output():
-    """5: with its standard streams closed it writes rows nowhere else: no other file gets their numbers"""
+    """5: if its standard streams are closed, no other file gets their descriptor numbers and the rows"""
     command = [CLI, f"--address={service.address}", "--mode=csv", "chinook", "SELECT 'some text'"]
     for closed in (">&-", "<&- >&-"):
         closing = ["/bin/sh", "-c", f'exec "$@" {closed}', "sh", *map(str, command)]
@@ -229,13 +229,13 @@ def interrupted():
             process.communicate(timeout=120)
         equal(process.returncode, INTERRUPTED, f"exit code for {sql}")
         wait_for(lambda: service.counters()["NRuns"] == 0, "the run is over")
-    # It asked for the end, and waited for it: no worker had to be killed.
+    # The shell cancelled the run and waited for its end, so no worker had to be killed.
     true("killed" not in service.log_text(), "a worker was killed")
 
 
 @test
 def ended_in_a_line():
-    """143: SIGTERM in the middle of a line from a pipe; what there is of it is not run"""
+    """143: SIGTERM in the middle of a line from a pipe; the incomplete line does not run"""
     made = service.folder / "made"
     process = start("chinook", stdin=subprocess.PIPE)
     process.stdin.write(f".print ready\n.shell touch {made}")
@@ -247,7 +247,7 @@ def ended_in_a_line():
 
 
 def peak_memory(process):
-    """Bytes that it had in memory at most, up to now."""
+    """Returns the largest size of the process in memory until now, in bytes."""
     for line in pathlib.Path(f"/proc/{process.pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
@@ -255,7 +255,7 @@ def peak_memory(process):
 
 
 def constant_memory():
-    """After 10 MB of rows it has no more memory than after the first MB, in every mode"""
+    """After 10 MB of rows the shell has no more memory than after the first MB, in every mode"""
     for mode in ("table", "csv", "json", "jsonl", "line", "tabs"):
         process = start(f"--mode={mode}", "chinook", STREAM)
         process.stdout.read(1000000)
@@ -268,7 +268,7 @@ def constant_memory():
         at_most(grown, 1024 * 1024, f"bytes more in mode {mode}")
 
 
-if not SANITIZED:  # which keeps what was freed
+if not SANITIZED:  # AddressSanitizer keeps freed memory.
     test(constant_memory)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The prompt: what is a statement, what is shown while it is typed, how one leaves. Keystrokes in, screen out."""
+"""The prompt: the extent of a statement, the screen during typing, and the ways to leave."""
 import re
 
 from pty_shell import BACKSPACE, ENTER, LEFT, UP, Shell, control, paste  # finds what follows
@@ -24,12 +24,12 @@ def joined(lines):
 
 
 def colors(shell, text):
-    """The colours of each character of `text` on the screen."""
+    """Returns the colours of each character of `text` on the screen."""
     row, column = shell.find(text)
     return {shell.cell(row, column + i).fg for i in range(len(text))}
 
 
-# ---- What is a statement ----
+# ---- The extent of a statement ----
 
 
 @test
@@ -45,7 +45,7 @@ def statements_of_a_line():
 
 @test
 def statements_of_many_lines():
-    """A statement goes on until its semicolon, behind a continuation prompt that is as wide as the prompt"""
+    """A statement ends with its semicolon; until then the continuation prompt is as wide as the prompt"""
     with shell_of() as shell:
         prompt = shell.cursor_line().index(">")
         shell.type("SELECT 'one' ||")
@@ -61,7 +61,7 @@ def statements_of_many_lines():
 
 @test
 def semicolons_that_end_nothing():
-    """Semicolons in strings, names and comments end nothing; what begins with a dot within a statement is no command"""
+    """Semicolons in strings, names and comments do not end a statement; a dot in a statement does not start a command"""
     with shell_of() as shell:
         for text in ("SELECT 'a;b' AS \"c;d\";", "/* ; */ SELECT 'a;b'; -- ;", "SELECT [a;b] FROM (SELECT 'a;b' AS [a;b]);"):
             answer = joined(shell.run(text))
@@ -78,7 +78,7 @@ def semicolons_that_end_nothing():
 
 @test
 def commands_within_a_statement():
-    """A command with a backslash amid a statement leaves it to go on, but for those that take it; all of it is one entry"""
+    """A backslash command within a statement leaves it unfinished, unless the command uses it; both are one history entry"""
     with shell_of() as shell:
         shell.type("SELECT 'one' ||")
         shell.send(ENTER)
@@ -103,7 +103,7 @@ def commands_within_a_statement():
 
 @test
 def pasted():
-    """What is pasted runs at Enter alone, all of it and in order; tabs in it complete nothing"""
+    """Pasted text runs only at Enter, completely and in order; tabs in it do not complete"""
     with shell_of() as shell:
         shell.send(paste("SELECT 'first' AS a;\nSELECT\t'sec' ||\n  'ond' AS b;"))
         shell.wait_for("'ond' AS b;")
@@ -117,7 +117,7 @@ def pasted():
 
 @test
 def edited():
-    """A line is edited before it runs"""
+    """A line can be edited before it runs"""
     with shell_of() as shell:
         shell.type("SELECT 11;")
         shell.send(LEFT + BACKSPACE + BACKSPACE + "23")
@@ -128,7 +128,7 @@ def edited():
 
 @test
 def wrong():
-    """Wrong SQL is shown with a caret under its place, and the shell goes on"""
+    """Wrong SQL is shown with a caret under the error, and the shell goes on"""
     with shell_of() as shell:
         lines = shell.run("SELECT Name, sise FROM Track;")
         caret = next((line for line in lines if line.strip() == "^"), None)
@@ -143,7 +143,7 @@ def wrong():
 
 @test
 def interrupted_when_empty():
-    """Ctrl-C at an empty prompt says how to leave, a second one leaves; something typed in between begins anew"""
+    """Ctrl-C at an empty prompt tells how to leave, a second one leaves; other keys in between reset this"""
     with shell_of() as shell:
         shell.send(control("C"))
         shell.wait_for("Ctrl-C again")
@@ -157,7 +157,7 @@ def interrupted_when_empty():
 
 @test
 def interrupted_while_typing():
-    """Ctrl-C while typing drops what was typed, and a statement's lines before it; the shell stays"""
+    """Ctrl-C while typing drops the line and the earlier lines of the statement; the shell stays"""
     with shell_of() as shell:
         shell.type("SELECT broken")
         shell.send(control("C"))
@@ -170,7 +170,7 @@ def interrupted_while_typing():
         shell.send(control("C"))
         shell.wait_prompt()
         true("│ 8" in joined(shell.run("SELECT 8;")), "the next statement")
-        for _ in range(3):  # typed again each time: it never leaves
+        for _ in range(3):  # A line is typed each time, so Ctrl-C never leaves.
             shell.type("x")
             shell.send(control("C"))
             shell.wait_prompt()
@@ -181,7 +181,7 @@ def interrupted_while_typing():
 
 @test
 def left():
-    """Ctrl-D, .quit and .quit with a code leave; Ctrl-D behind something typed does not"""
+    """Ctrl-D, .quit and .quit with a code leave; Ctrl-D after typed text does not"""
     with shell_of() as shell:
         shell.type("SELECT 5")
         shell.send(control("D"))
@@ -191,7 +191,7 @@ def left():
         equal(shell.leave(), OK, "exit code of Ctrl-D")
     for line, code in ((".quit", OK), ("\\q", OK), (".quit 7", 7), (".exit", OK)):
         with shell_of() as shell:
-            shell.run("SELECT wrong;")  # a failure at the prompt is no failure of the shell
+            shell.run("SELECT wrong;")  # A failure at the prompt does not change the exit code.
             shell.type(line)
             shell.send(ENTER)
             equal(shell.wait_exit(), code, f"exit code of {line}")
@@ -199,7 +199,7 @@ def left():
 
 @test
 def terminal_is_given_back():
-    """When it has left, the terminal reads and echoes lines as before"""
+    """After the shell has left, the terminal reads and echoes lines as before"""
     with shell_of() as shell:
         true(shell.modes() != shell.first_modes, "the editor changes nothing")
         shell.leave()
@@ -212,7 +212,7 @@ def terminal_is_given_back():
 
 @test
 def highlighted():
-    """Keywords, strings, numbers and comments have colours of their own, and the prompt's text stays the same"""
+    """Keywords, strings, numbers and comments have different colours, and the text of the line is unchanged"""
     with shell_of() as shell:
         shell.type("SELECT 'text', 12 -- note")
 
@@ -230,7 +230,7 @@ def highlighted():
 
 @test
 def colorless():
-    """With NO_COLOR neither input nor results have colours, which both have without it"""
+    """Input and results have colours, except with NO_COLOR"""
     for environment, colored in (({"NO_COLOR": "1"}, False), ({}, True)):
         with shell_of(environment=environment) as shell:
             shell.run("SELECT 'text' AS a, 12 AS b, NULL AS c;")
@@ -242,7 +242,7 @@ def colorless():
 
 @test
 def dumb():
-    """TERM=dumb: lines are read and answered without one escape sequence"""
+    """TERM=dumb: lines are read and answered without escape sequences"""
     with shell_of(environment={"TERM": "dumb"}) as shell:
         lines = shell.run("SELECT 'te' || 'xt' AS a, NULL AS b;")
         true("text" in joined(lines), joined(lines))
@@ -260,7 +260,7 @@ def dumb():
 
 @test
 def resized():
-    """A window that changes: lines wrap where it ends now, results fit into it, also a result under way"""
+    """After the window changes its size, lines wrap at its new end, and results fit, also a running one"""
     with shell_of(size=(24, 120)) as shell:
         wide = "SELECT " + ", ".join(f"'column {i}' AS c{i}" for i in range(8)) + ";"
         width = max(map(len, shell.run(wide)))
@@ -292,7 +292,7 @@ def resized():
 
 @test
 def vertical_when_wide():
-    """A row that is wider than the screen is shown a value a line; .vertical off leaves it wide"""
+    """A row that is wider than the screen is shown with one value per line; .vertical off keeps it wide"""
     with shell_of(size=(40, 60)) as shell:
         columns = ", ".join(f"'a value of column {i}' AS column{i}" for i in range(8))
         lines = shell.run(f"SELECT {columns};")

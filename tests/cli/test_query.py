@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What runs a query, in scripts and before a user: plans, what stands below the rows, limits, progress, and all the ways in
-which a query ends before its end.
+"""Queries in scripts and at the prompt: plans, the lines below the rows, limits, progress, and all ways in which a query
+ends early.
 
-Ctrl-C at the prompt and in the pager is for test_interrupts.py.
+test_interrupts.py tests Ctrl-C at the prompt and in the pager.
 """
 import contextlib
 import os
@@ -21,7 +21,7 @@ OK, QUERY, USAGE, UNREACHABLE, LOST, OUTPUT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT "
 SCAN = ENDLESS + "count(*) FROM n"
 STREAM = ENDLESS + "x, 'some text' AS t FROM n"
-# A row, and then nothing more for ever.
+# Returns one row, and then computes forever.
 FIRST_ROW_ONLY = "SELECT 'first' AS t UNION ALL SELECT * FROM (" + SCAN + ")"
 
 service = Service({"chinook": CHINOOK})
@@ -81,7 +81,7 @@ def sqlite3(*arguments):
 
 @test
 def plans():
-    """EXPLAIN QUERY PLAN is the tree that sqlite3 draws, typed or by .eqp; for programs it is rows"""
+    """EXPLAIN QUERY PLAN, typed or by .eqp, is the same tree as in sqlite3; modes for programs show rows"""
     for sql in PLANNED:
         expected = sqlite3("EXPLAIN QUERY PLAN " + sql)
         true(expected.count("\n") > 1, f"sqlite3 drew {expected!r}")
@@ -98,7 +98,7 @@ def plans():
 
 @test
 def plan_with_parameters():
-    """.eqp has the plan of a statement with parameters, set or not"""
+    """.eqp shows the plan of a statement with parameters, set or unset"""
     for parameters in ((), ("--param=id=3",)):
         out, _ = ask(*parameters, "--mode=list", "chinook", ".eqp on", "SELECT Name FROM Genre WHERE GenreId = :id")
         true("SEARCH Genre USING INTEGER PRIMARY KEY" in out, f"plan: {out!r}")
@@ -107,11 +107,11 @@ def plan_with_parameters():
 
 @test
 def opcodes():
-    """EXPLAIN stands in the columns that sqlite3 has for it"""
+    """EXPLAIN is shown in the same columns as in sqlite3"""
     mine = ask("chinook", "EXPLAIN SELECT Name FROM Genre")[0].splitlines()
     theirs = sqlite3("EXPLAIN SELECT Name FROM Genre").splitlines()
     equal((mine[0].split(), mine[1]), (theirs[0].split(), theirs[1]), "names")
-    # sqlite3 indents what is in a loop; the service may have compiled another SQLite's way
+    # sqlite3 indents loops; another version of SQLite in the service may compile the statement differently.
     words = [line.split()[1] for line in mine[2:]]
     true({"Init", "OpenRead", "Column", "ResultRow", "Halt"} <= {*words}, f"opcodes: {words}")
     true(all(re.match(r" *\d+ +\w+ +-?\d+ ", line) for line in mine[2:]), f"lines: {mine}")
@@ -122,7 +122,7 @@ def opcodes():
 
 @test
 def footers():
-    """At a prompt rows and times stand below the result; elsewhere nothing does that was not asked for"""
+    """At a prompt the number of rows and times follow the result; elsewhere only if an option asks for them"""
     with shell_of() as shell:
         line = shell.run("SELECT 1;")[-1]
         true(re.fullmatch(r"1 row \(server [\d.]+ m?s, transfer [\d.]+ m?s\)", line), f"from the start: {line!r}")
@@ -148,7 +148,7 @@ def footers():
 
 @test
 def times():
-    """The server's time is what the server took"""
+    """The shown server time is the time that the server took"""
     slow = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n WHERE x < 2000000) SELECT count(*) FROM n"
     _, err = ask("--mode=csv", "chinook", ".timer on", slow)
     server, unit, transfer, _ = re.match(r"server ([\d.]+) (m?s), transfer ([\d.]+) (m?s)", err).groups()
@@ -158,7 +158,7 @@ def times():
 
 @test
 def stats():
-    """.stats has what is known of the run"""
+    """.stats shows the statistics of the run"""
     out, err = ask("--mode=csv", "chinook", ".stats on", "SELECT Name FROM Genre")
     true(out.startswith("Name\nRock\n"), f"data: {out!r}")
     for wanted in (r"25 rows, [\d.]+ k?B of pages", r"Transport: +pipe", r"First row: +after [\d.]+ m?s", r"Server: +\d"):
@@ -172,7 +172,7 @@ def stats():
 
 @test
 def timeouts():
-    """.timeout ends a run, before its first row and between rows, on the service as well, and says so"""
+    """.timeout ends a run, also on the service, before its first row and between rows, and says so"""
     for sql in (SCAN, FIRST_ROW_ONLY, STREAM):
         with open(os.devnull, "w", encoding="ascii") as nowhere:
             _, err = ask("--mode=csv", "chinook", ".timeout 0.3", sql, code=QUERY, stdout=nowhere)
@@ -183,7 +183,7 @@ def timeouts():
 
 @test
 def rows_max():
-    """.limit rows ends a result, which is said; a result of just as many rows is whole"""
+    """.limit rows cuts a result, and says so; a result of exactly as many rows is complete"""
     out, err = ask("--mode=csv", "chinook", ".limit rows 3", STREAM)
     equal(out, "x,t\n1,\"some text\"\n2,\"some text\"\n3,\"some text\"\n", "rows")
     true("first 3 rows" in err, f"it says {err!r}")
@@ -195,12 +195,12 @@ def rows_max():
     true(not out.rstrip().endswith("]"), "an array that is open: rows are missing")
 
 
-# ---- ends --------------------------------------------------------------------------------------------------------------
+# ---- early ends --------------------------------------------------------------------------------------------------------
 
 
 @test
 def interrupted_script():
-    """SIGINT: the query ends on the service, what came is written, nothing that follows runs, 130"""
+    """SIGINT: the query ends on the service, received rows are written, later statements do not run, exit code 130"""
     for sql, streams in ((SCAN, {}), (STREAM, {}), (FIRST_ROW_ONLY, {})):
         with open(os.devnull, "w", encoding="ascii") as nowhere:
             process = start("--mode=csv", "chinook", "-c", sql, "-c", ".print behind", stdout=nowhere, **streams)
@@ -218,7 +218,7 @@ def interrupted_script():
 
 @test
 def terminated():
-    """SIGTERM and SIGHUP: the query ends on the service, and the program says by its exit code why"""
+    """SIGTERM and SIGHUP: the query ends on the service, and the exit code tells the signal"""
     for number in (signal.SIGTERM, signal.SIGHUP):
         process = start("--mode=csv", "chinook", SCAN)
         wait_for(lambda: runs() == 1, "the run is under way")
@@ -230,7 +230,7 @@ def terminated():
 
 @test
 def reader_that_stands_still():
-    """SIGINT ends it while nobody takes what it writes"""
+    """SIGINT ends a query whose output is not read"""
     with Service({"chinook": CHINOOK}, limits=PATIENT) as own:
         process = start("--mode=csv", "chinook", STREAM, on=own)
         wait_for(lambda: own.counters()["NParked"] == 1, "everything is full")
@@ -242,7 +242,7 @@ def reader_that_stands_still():
 
 @test
 def reader_that_leaves():
-    """A reader that leaves while no row comes ends the query all the same"""
+    """A reader that closes the pipe ends the query, also while no row arrives"""
     process = start("--mode=csv", "chinook", FIRST_ROW_ONLY)
     equal([process.stdout.readline(), process.stdout.readline()], ["t\n", "first\n"], "what came")
     process.stdout.close()
@@ -254,7 +254,7 @@ def reader_that_leaves():
 
 @test
 def cancelled_while_polkit_is_asked():
-    """Ctrl-C while somebody is asked for a password: the question is withdrawn, the shell goes on"""
+    """Ctrl-C while polkit asks for a password: the question is withdrawn, and the shell goes on"""
     if os.geteuid() != 0:
         raise Skip("needs root, to be another user, since root is asked for none")
     asked = {"Path": CHINOOK, "AllowUsers": "root", "Polkit": "yes"}
@@ -283,7 +283,7 @@ def cancelled_while_polkit_is_asked():
 
 @test
 def daemon_lost():
-    """The daemon dies under a result: what came is written, 4, an array stays open; a prompt says so, and when it is back"""
+    """The daemon dies during a result: rows so far, exit code 4, JSON array left open; a prompt reports loss and return"""
     with Service({"chinook": CHINOOK}) as mortal:
         process = start("--mode=json", "chinook", "-c", FIRST_ROW_ONLY, on=mortal)
         equal(process.stdout.read(14), '[{"t":"first"}', "what came")
@@ -308,7 +308,7 @@ def daemon_lost():
 
 @test
 def nowhere():
-    """Without a database a statement says how to open one; without a service, which one it looked for"""
+    """Without a database a statement tells how to open one; without a service it names the missing service"""
     _, err = ask("-c", "SELECT 1", code=QUERY)
     true(".open NAME" in err, f"it says {err!r}")
     with Service({}, start=False) as empty:
@@ -327,7 +327,7 @@ def nowhere():
 
 @test
 def suggestions():
-    """Unknown tables, columns and functions have a caret and a suggestion; words of other systems, the command"""
+    """Unknown tables, columns and functions get a caret and a suggestion; commands of other systems get ours"""
     for sql, place, advice in (
         ("SELECT * FROM Gnere", "Gnere", "did you mean Genre?"),
         ("SELECT Nmae FROM Genre", "Nmae FROM Genre", "did you mean Name?"),
@@ -346,7 +346,7 @@ def suggestions():
 
 @test
 def names_of_errors():
-    """At a prompt errors are sentences; their D-Bus names come with .verbose on"""
+    """At a prompt errors are sentences; .verbose on adds their D-Bus names"""
     with shell_of() as shell:
         for line in ("SELECT nope;", ".open nosuch"):
             shown = "\n".join(shell.run(line))
@@ -358,7 +358,7 @@ def names_of_errors():
 
 @test
 def places():
-    """An error in a file has the line where it is, not where its statement begins"""
+    """An error in a file has the line of the error, not the first line of the statement"""
     path = service.folder / "script.sql"
     path.write_text("SELECT 1 AS a;\n\n-- about\nSELECT a,\n       nope\n  FROM (SELECT 1 AS a);\nSELECT 2 AS b;\n")
     out, err = ask("--mode=csv", "chinook", "-f", str(path), code=QUERY)
@@ -378,7 +378,7 @@ PROGRESS = re.compile(rb"\r[\d,]+ rows, [\d.]+ .?B, [\d.]+ .?B/s, \d+:\d\d\x1b\[
 
 @contextlib.contextmanager
 def on_terminal(*arguments, term="xterm-256color", size=(24, 80)):
-    """Errors go to a terminal, rows do not."""
+    """Runs the shell with a terminal for errors, but not for rows."""
     line = ["/bin/sh", "-c", 'exec "$@" >/dev/null', "sh", *command(*arguments)]
     with Terminal(line, service.environment | {"TERM": term, "LANG": "C.UTF-8"}, size) as terminal:
         yield terminal
@@ -386,13 +386,13 @@ def on_terminal(*arguments, term="xterm-256color", size=(24, 80)):
 
 @test
 def progress():
-    """A long fetch to elsewhere shows rows, bytes, speed and time on the terminal, in one line that goes away"""
+    """A long fetch into a file shows rows, bytes, speed and time on the terminal, in one line that is removed at the end"""
     with on_terminal("--mode=csv", "chinook", STREAM) as terminal:
         terminal.wait_for(lambda: len(PROGRESS.findall(terminal.raw)) >= 3, "three states of the line")
         equal([bool(line) for line in terminal.lines()], [True] + 23 * [False], "lines of the screen")
         terminal.send(control("C"))
         equal(terminal.wait_exit(), INTERRUPTED, "exit code")
-        # The terminal itself writes ^C once it has sent the signal, which may be when the line went already.
+        # The terminal itself writes ^C after it has sent the signal, perhaps after the line was removed.
         equal(terminal.text().strip() in ("", "^C"), True, f"whether nothing stays of {terminal.text()!r}")
     is_idle()
     with on_terminal("--mode=csv", "chinook", STREAM, size=(24, 24)) as terminal:
@@ -403,7 +403,7 @@ def progress():
 
 @test
 def no_progress():
-    """None on a dumb terminal, where it is off, beside rows on the same terminal, or where another program took that over"""
+    """No progress line on a dumb terminal, if off, beside rows on the same terminal, or if another program reads the keys"""
     with on_terminal("--mode=csv", "chinook", ".timeout 1.5", STREAM, term="dumb") as terminal:
         equal(terminal.wait_exit(), QUERY, "exit code")
         true(b"B/s" not in terminal.raw, f"on a dumb terminal: {terminal.raw!r}")
@@ -419,14 +419,14 @@ def no_progress():
     line = f'{mine} | (/usr/bin/python3 -c "{raw}" >&2; cat >/dev/null)'
     with Terminal(["/bin/sh", "-c", line], service.environment | {"TERM": "xterm"}) as terminal:
         terminal.wait_for("taken")
-        # Its ERROR may wait for room in the pipe, until the other program reads.
+        # The ERROR frame may wait for room in the pipe until the other program reads.
         terminal.wait_for(lambda: service.states() in ([], ["draining"]), "it is over")
         true(b"B/s" not in terminal.raw.split(b"taken")[1], f"in another program's screen: {terminal.raw!r}")
 
 
 @test
 def waiting():
-    """Before the first row the line shows how long it is, and gives way to it"""
+    """Before the first row the line shows the elapsed time; at the end the line is removed"""
     with shell_of() as shell:
         shell.type(FIRST_ROW_ONLY.replace("SELECT 'first' AS t UNION ALL ", "") + ";")
         shell.send(ENTER)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The shell on a bus that passes no descriptors, as over ssh: what is different there, and what is not."""
+"""The shell on a bus that passes no descriptors, as over ssh: the differences, and all that works the same."""
 import os
 import pathlib
 import shutil
@@ -17,7 +17,7 @@ service = Service({"chinook": CHINOOK})
 
 
 def relayed():
-    """The service's bus, through a relay that carries bytes alone."""
+    """Connects to the service's bus through a relay that carries only bytes."""
     bridge = shutil.which("systemd-stdio-bridge")
     if not bridge:
         raise Skip("systemd-stdio-bridge is not there")
@@ -34,7 +34,7 @@ def ask(*arguments, address, code=0):
 
 @test
 def transports():
-    """auto is dbus there; one that needs descriptors is refused, on the command line, at the prompt and by .connect"""
+    """auto selects dbus; transports with descriptors are refused on the command line, at the prompt and by .connect"""
     address = relayed()
     for transport in ("auto", "dbus"):
         out, err = ask(f"--transport={transport}", "chinook", ".stats on", "SELECT 1 AS a", address=address)
@@ -56,7 +56,7 @@ def transports():
 
 @test
 def completion():
-    """Tab knows databases, tables, columns and functions"""
+    """Tab completes databases, tables, columns and functions"""
     with Shell(f"--address={relayed()}", "chinook", on=service, address=False) as shell:
         for typed, result in (
             ("SELECT * FROM Alb", "SELECT * FROM Album"),
@@ -71,7 +71,7 @@ def completion():
 
 @test
 def commands():
-    """What asks the service in other ways than by queries"""
+    """Commands that call the service other than by queries work"""
     address = relayed()
     for command, text in (
         (".databases", "chinook"),
@@ -85,7 +85,7 @@ def commands():
 
 
 def ssh_that(home, does):
-    """A program of this name, first in PATH."""
+    """Puts a program of this name first in PATH."""
     program = home / "bin/ssh"
     program.parent.mkdir()
     program.write_text(f"#!/bin/sh\necho ssh >>{home}/log; echo asks >&2; {does}\n")
@@ -95,14 +95,14 @@ def ssh_that(home, does):
 
 @test
 def interrupted_while_ssh_asks():
-    """Ctrl-C while ssh asks, or waits: at the start it leaves, at .connect the shell stays where it was"""
+    """Ctrl-C while ssh asks or waits: at the start the shell exits; at .connect it keeps its connection"""
     with tempfile.TemporaryDirectory(prefix="sqlipc-relay-") as folder:
         home = pathlib.Path(folder)
         path = ssh_that(home, "exec sleep 1000")
         with Shell("--host=there", "chinook", on=service, address=False, environment=path, home=home, prompt=False) as shell:
             shell.wait_for("asks")
             shell.send(control("C"))
-            equal(shell.wait_exit(20), 130, "exit code")  # less than the library waits for an answer
+            equal(shell.wait_exit(20), 130, "exit code")  # The library itself waits longer for an answer.
         with Shell("chinook", on=service, environment=path, home=home) as shell:
             shell.type(".connect --host=there")
             shell.send(ENTER)
@@ -115,7 +115,7 @@ def interrupted_while_ssh_asks():
 
 @test
 def ended_ssh():
-    """Where ssh ends that is said, and it is not started again, for it may have asked for a password"""
+    """If ssh ends, the shell reports it, and does not start it again, because it may have asked for a password"""
     with tempfile.TemporaryDirectory(prefix="sqlipc-relay-") as folder:
         home = pathlib.Path(folder)
         path = ssh_that(home, "exit 255")

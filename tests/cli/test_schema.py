@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Commands that look around: .tables, .schema and .indexes as sqlite3 prints them, .describe, .databases, .open, .connect,
-.status, .limit, .explain.
+"""Commands about databases and the service: .tables, .schema and .indexes as sqlite3 prints them, .describe, .databases,
+.open, .connect, .status, .limit, .explain.
 """
 import hashlib
 import json
@@ -75,7 +75,7 @@ service = Service(
 
 
 def ask(*arguments, code=OK, says="", on=service):
-    """What it writes; it must end with `code`, and say on stderr what is given, or nothing."""
+    """Runs the shell; returns its output. It must end with `code`, with `says` on stderr, or with nothing there."""
     done = on.run(CLI, f"--address={on.address}", *arguments)
     out, err = done.stdout.decode(), done.stderr.decode()
     equal(done.returncode, code, f"exit code of {arguments}, which said {err!r}")
@@ -94,7 +94,7 @@ def as_sqlite3(database, command):
 
 @test
 def lists_of_names():
-    """.tables and .indexes are sqlite3's by the byte"""
+    """.tables and .indexes equal sqlite3's byte for byte"""
     for database in ("chinook", "empty", "many"):
         as_sqlite3(database, ".tables")
         as_sqlite3(database, ".indexes")
@@ -113,7 +113,7 @@ def lists_of_names():
 
 @test
 def schemas():
-    """.schema, whole, by name, by pattern and with --indent is sqlite3's by the byte"""
+    """.schema, whole, by name, by pattern and with --indent, equals sqlite3's byte for byte"""
     for database in ("chinook", "odd", "empty", "many"):
         for command in (".schema", ".schema --indent"):
             as_sqlite3(database, command)
@@ -128,7 +128,7 @@ def schemas():
 
 @test
 def described():
-    """.describe has columns, defaults, keys, indexes and triggers; a mode for programs has the columns alone"""
+    """.describe shows columns, defaults, keys, indexes and triggers; modes for programs show only the columns"""
     text = ask("odd", ".describe LONG")
     for wanted in (
         "Table long\n",
@@ -164,7 +164,7 @@ def described():
 
 @test
 def controls():
-    """Names that are made to drive the terminal do not: in lists they are escaped wherever they go"""
+    """Names with control sequences are escaped in lists, for a terminal and for other output"""
     for command in (".tables", r'.describe "new\nline\033[2J"'):
         out = ask("controls", command)
         true("\x1b" not in out and "\u202e" not in out and "\x07" not in out, f"{command}: {out!r}")
@@ -173,7 +173,7 @@ def controls():
 
 @test
 def databases_listed():
-    """.databases has all that are for us, with their descriptions, and marks the open one"""
+    """.databases lists all databases that we may use, with their descriptions, and marks the open one"""
     rows = json.loads(ask("--mode=json", "odd", ".databases"))
     equal([row["name"] for row in rows], sorted([*databases, "part"]), "names")
     equal([row["name"] for row in rows if row["open"] == "*"], ["odd"], "the open one")
@@ -184,7 +184,7 @@ def databases_listed():
 
 @test
 def opened():
-    """.open goes to another database; where there is none, what was open stays"""
+    """.open switches to another database; if that does not exist, the old one stays open"""
     equal(ask("chinook", ".open empty", ".tables", "\\c chinook", ".tables Genre"), "Genre\n", "tables of each")
     out = ask("chinook", ".open nosuch", ".tables Genre", code=QUERY, says="there is no database nosuch")
     equal(out, "Genre\n", "tables of what was open")
@@ -193,7 +193,7 @@ def opened():
 
 @test
 def connected():
-    """.connect goes to another bus, keeps a database that is there too, and stays where nobody answers"""
+    """.connect switches to another bus, and keeps a database that exists there; if no bus answers, it changes nothing"""
     with Service({"chinook": databases["empty"]}) as other, Service({}) as bare, Service(start=False) as dead:
         there, back = (f".connect --address={one.address}" for one in (other, service))
         out = ask("chinook", there, ".tables", back, ".tables Genre")
@@ -215,7 +215,7 @@ def status(*arguments, on=service):
 
 @test
 def own_status():
-    """.status: versions, bus, user, what may be read; statements and runs of ours, those of other programs too"""
+    """.status: versions, bus, user, readable databases; our statements and runs, also those of other programs"""
     told, _ = status("chinook", ".status")
     true(told["Client"].startswith("ipcq-cli ") and told["Service"].startswith("sqlipcd "), "versions")
     true(service.address in told["Bus"] and ", as :1." in told["Bus"], told["Bus"])
@@ -234,7 +234,7 @@ def own_status():
 
 @needs_root
 def statements_of_others():
-    """root sees everybody's, but .status shows our own"""
+    """root may see the objects of all users, but .status shows only our own"""
     client = service.client(UID_A)
     client.database("chinook", "Prepare", "(sa{sv})", "SELECT 1", {})
     equal(status("chinook", ".status")[0]["Statements"], "0", "statements")
@@ -243,7 +243,7 @@ def statements_of_others():
 
 @test
 def limits():
-    """.limit has what holds for us, sizes as in the configuration; .limit rows ends results"""
+    """.limit shows our limits, with sizes as in the configuration; .limit rows cuts results"""
     told = dict(line.split(maxsplit=1) for line in ask("chinook", ".limit").splitlines())
     equal((told["row-size-max"], told["run-timeout"], told["result-rows-max"]), ("3M", "1:30 min", "no limit"), "limits")
     out = ask("--mode=csv", "chinook", ".limit rows 2", "SELECT AlbumId FROM Album ORDER BY 1", says="first 2 rows")
@@ -258,7 +258,7 @@ def limits():
 
 @test
 def full_schemas():
-    """.fullschema writes what sqlite3's does, with the tables of ANALYZE if there are any"""
+    """.fullschema writes the same as sqlite3's, with the tables of ANALYZE if there are any"""
     path = service.folder / "analyzed.sqlite"
     with sqlite3.connect(path) as db:
         db.executescript("CREATE TABLE a(x, y); INSERT INTO a VALUES(1, 2), (3, 4); CREATE INDEX i ON a(x);"
@@ -284,7 +284,7 @@ CREATE TABLE sqlitelike(a); INSERT INTO words VALUES ('some words'); ANALYZE;
 
 @test
 def checksums():
-    """.sha3sum has the checksums of sqlite3's, by the byte: of all tables, of some, and of the schema"""
+    """.sha3sum prints the same checksums as sqlite3's: of all tables, of some, and of the schema"""
     path = make("checksummed.sqlite", CHECKSUMMED)
     wide = make("wide.sqlite", "PRAGMA encoding = 'UTF-16le';" + CHECKSUMMED)
     arguments = ["", "--sha3-256", "--sha3-384", "--sha3-512", "--sha3-224 --schema", "b", "%", "NUM%", "sqlite_%", "a%"]
@@ -351,7 +351,7 @@ def helped_as_in_psql():
 
 @test
 def explained():
-    """.explain draws the plan as a tree, as sqlite3, and does not run it"""
+    """.explain draws the plan as a tree like sqlite3, and does not run the statement"""
     sql = "SELECT * FROM Track JOIN Album USING (AlbumId) WHERE Track.Name LIKE 'A%' ORDER BY Title"
     command = ["sqlite3", CHINOOK, f"EXPLAIN QUERY PLAN {sql}"]
     reference = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -362,7 +362,7 @@ def explained():
 
 @test
 def unknown_commands():
-    """An unknown command suggests the nearest, ends with 2, and what follows is run"""
+    """An unknown command gets the nearest as a suggestion, and exit code 2; later commands run"""
     out = ask("chinook", ".tabels", ".tables Genre", code=USAGE, says="there is no command .tabels; did you mean .tables?")
     equal(out, "Genre\n", "what followed")
     ask("chinook", ".s", code=USAGE, says=".s could be any of ")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""From the start to the prompt: few calls over the bus, and how long it takes (which is said, and decides nothing)."""
+"""From the start to the prompt: the number of calls over the bus, and the time, which is only printed."""
 import statistics
 import time
 
@@ -18,7 +18,7 @@ service = Service({"chinook": CHINOOK})
 
 @test
 def calls():
-    """Before the prompt the shell asks the service three times at most, and nothing without a database"""
+    """Before the prompt the shell calls the service at most three times, and never without a database"""
     with Shell("chinook", on=service):
         pass
     for arguments, most in ((["chinook"], CALLS_MAX), ([], 0)):
@@ -31,7 +31,7 @@ def calls():
 
 @test
 def duration():
-    """How long it takes until the prompt is there, on a warm daemon; the aim is 30 ms"""
+    """Time until the prompt, with a running daemon; the aim is 30 ms"""
     times = []
     for _ in range(N_STARTS):
         start = time.perf_counter()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Tab at the prompt: what it makes of a line, and what it offers where there are several."""
+"""Tab at the prompt: the completed line, and the list of choices if there are several."""
 import os
 import signal
 import sqlite3
@@ -22,7 +22,7 @@ def shell_of(*arguments, **keywords):
 
 
 def completes(shell, typed, result):
-    """Tab behind `typed` makes the line `result`; the line is dropped."""
+    """Fails unless Tab after `typed` changes the line to `result`; drops the line."""
     shell.complete(typed, result)
     if result.endswith(" "):
         shell.wait_for(lambda: shell.screen.cursor.x == len(shell.cursor_line()) + 1, f"a blank behind {result!r}")
@@ -35,7 +35,7 @@ def drop(shell):
 
 
 def offers(shell, typed, *names):
-    """Tabs behind `typed` (the first may add what is common) list these, among others."""
+    """Fails unless Tabs after `typed` list these choices. The first Tab may only add the common prefix."""
     shell.send(control("L"))
     shell.wait_for(lambda: shell.screen.cursor.y == 0 and shell.at_prompt(), "an empty screen")
     shell.type(typed)
@@ -47,7 +47,7 @@ def offers(shell, typed, *names):
 
 @test
 def keywords():
-    """Keywords, in the case of what is typed"""
+    """Keywords are completed in the case of the typed text"""
     with shell_of() as shell:
         completes(shell, "SEL", "SELECT ")
         completes(shell, "sel", "select ")
@@ -56,7 +56,7 @@ def keywords():
 
 @test
 def options():
-    """Options of commands, as their usage shows them"""
+    """Options of commands are offered as their usage shows them"""
     with shell_of() as shell:
         completes(shell, ".watch 2 --c", ".watch 2 --count ")
         completes(shell, ".chart bar --o", ".chart bar --output ")
@@ -79,7 +79,7 @@ def before_from():
 
 @test
 def tables():
-    """Tables and views behind FROM, quoted where they need it"""
+    """Tables and views after FROM, quoted if necessary"""
     with shell_of() as shell:
         completes(shell, "SELECT * FROM Play", "SELECT * FROM Playlist")
         offers(shell, "SELECT * FROM Play", "Playlist", "PlaylistTrack")
@@ -91,7 +91,7 @@ def tables():
 
 @test
 def columns():
-    """Columns of the tables that the statement names: by alias, by table, with FROM before and behind, on other lines"""
+    """Columns of the statement's tables: by alias, by table, with FROM before or after the cursor, and on other lines"""
     with shell_of() as shell:
         completes(shell, "SELECT * FROM Track t WHERE t.Mill", "SELECT * FROM Track t WHERE t.Milliseconds ")
         completes(shell, "SELECT * FROM Track AS t WHERE t.Mill", "SELECT * FROM Track AS t WHERE t.Milliseconds ")
@@ -99,7 +99,7 @@ def columns():
         completes(shell, "SELECT * FROM Track WHERE Mill", "SELECT * FROM Track WHERE Milliseconds ")
         completes(shell, "SELECT * FROM Track WHERE com", "SELECT * FROM Track WHERE Composer ")  # not COMMIT
         shell.type("SELECT t.UnitP FROM Track t")
-        shell.send(control("A") + "\x1bf\x1bf\x1bf")  # word by word to behind UnitP
+        shell.send(control("A") + "\x1bf\x1bf\x1bf")  # moves word by word to the end of UnitP
         shell.tab_until(
             lambda: "SELECT t.UnitPrice FROM Track t" in shell.text(), "the column",
             untouched=lambda: "SELECT t.UnitP FROM" in shell.text(),
@@ -132,7 +132,7 @@ def databases():
 
 @test
 def commands():
-    """Dot-commands and backslash ones, and what they take: settings, modes, tables"""
+    """Dot and backslash commands, and their arguments: settings, modes, tables"""
     with shell_of() as shell:
         completes(shell, ".tab", ".tables ")
         completes(shell, ".mode mark", ".mode markdown ")
@@ -145,7 +145,7 @@ def commands():
 
 @test
 def files():
-    """Files, where a command reads or writes one; a folder goes on"""
+    """Files, for commands that read or write one; after a folder completion goes on"""
     with shell_of() as shell:
         (shell.home / "folder").mkdir()
         (shell.home / "folder/script.sql").write_text("SELECT 1;\n")
@@ -156,12 +156,12 @@ def files():
 
 @test
 def names_that_are_hostile():
-    """Names of a database drive no terminal when they are offered"""
+    """Names of a database cannot control the terminal when they are offered"""
     path = service.data / "names.sqlite"
     connection = sqlite3.connect(path)
     connection.execute('CREATE TABLE "zz\x1b[31mred"(x)')
     connection.execute('CREATE TABLE "zz\x1b]0;title\x07"(x)')
-    connection.execute('CREATE TABLE "yy\x9b31m\u202e"(x)')  # readline would write these as they are
+    connection.execute('CREATE TABLE "yy\x9b31m\u202e"(x)')  # readline would write these characters unescaped.
     connection.close()
     service.database("names", Path=path)
     service.driver.manager("Reload")
@@ -182,7 +182,7 @@ def names_that_are_hostile():
 
 @test
 def nobody_answers_in_time():
-    """A Tab that wants several lists waits for one, where that does not come"""
+    """A Tab that needs several lists waits for only one if the service does not answer"""
     with Service({"chinook": CHINOOK}) as stuck, Shell("chinook", on=stuck) as shell:
         overheard = Overheard(stuck.address)
         os.kill(stuck.pid(), signal.SIGSTOP)
@@ -198,7 +198,7 @@ def nobody_answers_in_time():
 
 @test
 def nobody_answers():
-    """With the daemon gone, or stopped, Tab offers what needs no answer, and the prompt lives on"""
+    """If the daemon is gone or stopped, Tab offers choices that need no call, and the prompt works"""
     with Service({"chinook": CHINOOK}) as mortal, Shell("chinook", on=mortal) as shell:
         pid = mortal.pid()
         os.kill(pid, signal.SIGSTOP)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-""".watch: a statement over and over, on a terminal and elsewhere. What is a change: tests/unit/test-cli-watch.c."""
+""".watch: repeats a statement, on a terminal and elsewhere. tests/unit/test-cli-watch.c tests the detection of changes."""
 import contextlib
 import os
 import re
@@ -39,13 +39,13 @@ def reset():
 
 
 def picture(shell):
-    """Until all of a picture is drawn."""
+    """Waits until a picture is complete."""
     shell.wait_for(lambda: shell.lines()[0].startswith("Every") and shell.raw.endswith(CLEAR_BELOW), "a picture")
 
 
 @contextlib.contextmanager
 def watching(line, on=service, **keywords):
-    """A shell that has drawn the first picture."""
+    """Returns a shell that has drawn the first picture."""
     with Shell("watched", on=on, **keywords) as shell:
         shell.type(line)
         shell.send(ENTER)
@@ -66,14 +66,14 @@ def cells(shell, text):
 
 @test
 def changes():
-    """What changed stands out for a round, and is counted; so are rows that came and went"""
+    """Changed values are highlighted for one round and counted; new and removed rows are counted"""
     reset()
     with watching(f".watch 0.2 {ROWS}") as shell:
         true("Every 0.2 s" in shell.lines()[0] and "3 rows" in shell.lines()[0], f"title {shell.lines()[0]!r}")
         true(ROWS in shell.lines()[1], f"the statement is not shown: {shell.lines()[1]!r}")
         true("\\x1b[31m3" in shell.text() and b"\x1b[31m3" not in shell.raw, "a value drives the terminal")
         true(not any(cell.reverse for cell in cells(shell, "pear")), "something stands out from the start")
-        # By what was written: a round may be over before anybody looks at the screen.
+        # Checks the written bytes: a round may be over before the test reads the screen.
         execute("UPDATE t SET n = 77 WHERE name = 'pear'")
         shell.wait_for(lambda: REVERSE % b"77" in shell.raw, "the cell that changed stands out")
         shell.wait_for(lambda: "77" in shell.text() and not cells(shell, "77")[0].reverse, "for a round only")
@@ -90,14 +90,14 @@ def changes():
 
 @test
 def ends():
-    """q and Ctrl-C end it; the last picture stays, what stood there before has moved up; keys are shown again"""
+    """q and Ctrl-C end .watch; the last picture stays, earlier lines have moved up; the terminal echoes keys again"""
     reset()
     for key in ("q", control("C")):
         with Shell("watched", on=service) as shell:
             shell.run(".print before")
             shell.type(".watch " + ROWS)
             shell.send(ENTER)
-            picture(shell)  # all of it: Ctrl-C drops what the terminal has not taken
+            picture(shell)  # Waits for the whole picture, because Ctrl-C drops output that the terminal has not read.
             shell.send(key)
             shell.wait_prompt()
             true("quince" in shell.text(), f"the picture is gone:\n{shell.text()}")
@@ -108,7 +108,7 @@ def ends():
 
 @test
 def cancelled():
-    """Ctrl-C while the statement runs ends it in the service, too"""
+    """Ctrl-C while the statement runs also ends it in the service"""
     with Shell("watched", on=service) as shell:
         shell.type(".watch " + ENDLESS)
         shell.send(ENTER)
@@ -120,7 +120,7 @@ def cancelled():
 
 @test
 def resized():
-    """A new size is drawn at once, and no line is wider"""
+    """A new size of the window is drawn at once, and no line is wider"""
     reset()
     execute("INSERT INTO t VALUES ('long', 'a value that is longer than twenty columns')")
     with watching(f".watch 3600 {ROWS}") as shell:
@@ -132,7 +132,7 @@ def resized():
 
 @test
 def last_statement():
-    """Without SQL the last statement is run again, or what is typed; .watch and \\watch; with parameters"""
+    """Without SQL .watch and \\watch repeat the typed or the last statement; with parameters"""
     reset()
     with Shell("watched", on=service) as shell:
         shell.run(".parameter set name 'pear'")
@@ -151,7 +151,7 @@ def last_statement():
 
 @test
 def failures():
-    """A statement that is wrong ends it; a daemon that was killed is waited for"""
+    """A wrong statement ends .watch; if the daemon was killed, .watch waits for it"""
     reset()
     with Shell("watched", on=service) as shell:
         shown = "\n".join(shell.run(".watch 0.2 SELECT nosuch"))
@@ -169,7 +169,7 @@ def failures():
 
 @test
 def no_colours():
-    """With NO_COLOR what changed has a * behind it"""
+    """With NO_COLOR a changed value is marked by a * after it"""
     reset()
     with watching(f".watch 0.2 {ROWS}", environment={"NO_COLOR": "1"}) as shell:
         execute("UPDATE t SET n = 77 WHERE name = 'pear'")
@@ -184,7 +184,7 @@ def script(*arguments, **keywords):
 
 @test
 def elsewhere():
-    """Not on a terminal: the rows of each round, with an empty line between; --count ends it, or Ctrl-C"""
+    """Not on a terminal: the rows of each round, with an empty line between; --count or Ctrl-C ends .watch"""
     reset()
     process = script("watched", ".watch --count 3 0.1 SELECT 1 AS a", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     out, err = process.communicate(timeout=PATIENCE)
@@ -204,7 +204,7 @@ def elsewhere():
 
 @test
 def many_rows():
-    """Of a result of any length the first rows are shown, and all counted"""
+    """Of a long result the first rows are shown, and all rows are counted"""
     many = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n WHERE x < 200000) SELECT x, 'pear' FROM n"
     with watching(f".watch 3600 {many}") as shell:
         true("200000 rows" in shell.lines()[0], f"title {shell.lines()[0]!r}")
