@@ -116,7 +116,8 @@ static void fail_and_lose(sqlipc_cursor *c) {
 
 void cursor_fail_errno(sqlipc_cursor *c, int r) {
         if (r == -EBADMSG)
-                (void) error_set_errno(&c->error, r, "What came is not what sqlipc's interface and page format describe.");
+                (void) error_set_errno(&c->error, r,
+                                       "The service sent data that sqlipc's interface and page format do not allow.");
         else
                 (void) error_set_send(&c->error, r);
         fail_and_lose(c);
@@ -324,7 +325,9 @@ static void on_crowded(sqlipc_cursor *c) {
         else if (may_restart(c))
                 cursor_restart(c, true);
         else {
-                (void) error_set_errno(&e, -ENOBUFS, "Its answer is behind one that is not read, and too large to be kept.");
+                (void) error_set_errno(&e, -ENOBUFS,
+                                       "The answer comes after one that the program has not read, and is too large to be "
+                                       "kept.");
                 error_set_outcome(&e, FATE_UNKNOWN, c->read_only);
                 cursor_fail(c, &e);
         }

@@ -74,7 +74,7 @@ static bool check_allowed(Place *p, char **list, const char *key, const char *wo
         else if (*word == 0)
                 place_broken(p, "%s=: a name is empty", key);
         else if (!users && strcmp(word, "*") == 0)
-                place_broken(p, "%s=: there is no * for groups: give AllowUsers=* for everybody", key);
+                place_broken(p, "%s=: there is no * for groups: use AllowUsers=* for all users", key);
         else
                 return true;
         return false;
@@ -90,7 +90,7 @@ static bool check_exposed(Place *p, char **list, const char *key, const char *wo
         else {
                 for (char **i = list; *i; i++)
                         if (g_ascii_strcasecmp(*i, word) == 0) { /* SQLite compares names this way */
-                                place_warn(p, "%s=%s stands there already", key, word);
+                                place_warn(p, "%s=%s is in the list already", key, word);
                                 return false;
                         }
                 return true;

@@ -126,7 +126,7 @@ static uint32_t *apply(Config *c, const DatabaseConfig *d, GHashTable *ids, char
                 else if (find_id(ids, kind, words[i], &found[n]))
                         n++;
                 else
-                        config_add_warning(c, "%s: %s %s %s; the name lets nobody use %s", places[i],
+                        config_add_warning(c, "%s: %s %s %s; the name gives no access to %s", places[i],
                                            kind == 'u' ? "user" : "group", words[i], problem, d->name);
         qsort(found, n, sizeof *found, compare_ids);
         for (size_t i = 0; i < n; i++)

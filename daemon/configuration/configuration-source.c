@@ -61,7 +61,7 @@ static const SectionRow *enter_section(Place *p, GHashTable *lines, const Sectio
         unsigned before = remember(lines, g_strdup_printf("[%s]", name), p->line);
 
         if (before > 0)
-                place_warn(p, "section [%s] begins on line %u already; what stands in both is taken", name, before);
+                place_warn(p, "section [%s] begins on line %u already; the keys of both are used", name, before);
         else if (!section)
                 place_warn(p, "section [%s] is not known and does nothing", name);
         if (section && section->ret_line && *section->ret_line == 0)
@@ -76,7 +76,7 @@ static void assign(Place *p, GHashTable *lines, const SectionRow *section, const
                 place_warn(p, "key %s= is not known and does nothing", reader->key);
         unsigned before = remember(lines, g_strdup_printf("%s %s", section->section, reader->key), p->line);
         if (kind == KEY_SINGLE && before > 0)
-                place_warn(p, "key %s= stands on line %u already; this one counts", reader->key, before);
+                place_warn(p, "key %s= is on line %u already; this one counts", reader->key, before);
 }
 
 bool config_walk(Config *c, const char *name, const ConfigText *text, const SectionRow *sections, void *target) {
@@ -104,7 +104,7 @@ bool config_walk(Config *c, const char *name, const ConfigText *text, const Sect
                         place_broken(&p, "\"%.*s\" is no [SECTION], no KEY=VALUE and no # comment", LINE_SHOWN,
                                      reader.value);
                 else if (!reader.section)
-                        place_broken(&p, "%s= stands before the first section", reader.key);
+                        place_broken(&p, "%s= is before the first section", reader.key);
                 else if (section)
                         assign(&p, lines, section, &reader, target);
         }

@@ -211,7 +211,7 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         /* The bus bounds the calls whose reply is outstanding. Calls without a reply are not bounded, so a flood of them
          * must not start queries. */
         if (sd_bus_message_get_expect_reply(m) <= 0)
-                return refuse(refusal, ERROR_CANCELLED, "No reply is wanted, so nobody would read the rows.");
+                return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would read the rows.");
         Session *session = session_get(d->manager, peer_of(d->manager, m));
         r = sql_check(session->user, d, sql, &size, refusal);
         if (r < 0)
@@ -404,7 +404,7 @@ static int open_channel(sd_bus_message *m, Database *d, Refusal *refusal) {
         if (r < 0)
                 return r;
         if (sd_bus_message_get_expect_reply(m) <= 0)
-                return refuse(refusal, ERROR_CANCELLED, "No reply is wanted, so nobody would have the channel.");
+                return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would get the channel.");
         r = channel_new(session_get(d->manager, peer_of(d->manager, m)), d, options.page_size, &fd, refusal);
         if (r < 0)
                 return r;

@@ -87,10 +87,11 @@ static void refuse_without_user(HeldCall *h) {
         int r;
 
         if (h->failed)
-                r = refuse(&refusal, ERROR_ACCESS_DENIED, "The database is for who authenticates, and nobody did.");
+                r = refuse(&refusal, ERROR_ACCESS_DENIED,
+                           "The database requires authentication, and it failed or was cancelled.");
         else
                 r = sd_bus_reply_method_errorf(h->call, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
-                                               "The database is for who authenticates%s",
+                                               "The database requires authentication%s",
                                                h->may_interact ? ", and no authentication agent was there to ask you: start "
                                                                  "one, such as pkttyagent." :
                                                                  ": allow interactive authorization with the call.");

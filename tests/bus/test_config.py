@@ -162,7 +162,7 @@ def twice():
     service.database("odd", text=f"[Database]\nPath=/x\nPath={CHINOOK}\n")
     (info,) = client.manager("Reload")
     file = service.config_dir / "databases.d/odd.conf"
-    equal(info["warnings"], [f"{file}:3: key Path= stands on line 2 already; this one counts"], "warnings")
+    equal(info["warnings"], [f"{file}:3: key Path= is on line 2 already; this one counts"], "warnings")
     true(info["warnings"][0] in service.log_text(), "nothing in the log")
     client.point("odd")
     file.unlink()

@@ -124,8 +124,8 @@ def unknown_names():
         equal(
             info["warnings"],
             [
-                f"{file}:3: user no-such-user is not known; the name lets nobody use x",
-                f"{file}:4: group no-such-group is not known; the name lets nobody use x",
+                f"{file}:3: user no-such-user is not known; the name gives no access to x",
+                f"{file}:4: group no-such-group is not known; the name gives no access to x",
             ],
             "warnings",
         )

@@ -68,7 +68,7 @@ static void test_apply(void) {
         CHECK_INT(d->n_gids, 1);
         CHECK_INT(d->gids[0], 50);
         CHECK_INT(c->warnings->len, 1);
-        CHECK_STRING(c->warnings->pdata[0], "/x.conf:4: user nobody-here is not known; the name lets nobody use x");
+        CHECK_STRING(c->warnings->pdata[0], "/x.conf:4: user nobody-here is not known; the name gives no access to x");
 }
 
 static void test_everybody(void) {
@@ -93,8 +93,8 @@ static void test_no_answer(void) {
         CHECK_INT(d->n_uids, 1);
         CHECK_INT(d->n_gids, 0);
         CHECK_INT(c->warnings->len, 2);
-        CHECK_STRING(c->warnings->pdata[0], "/x.conf:3: user alice could not be looked up; the name lets nobody use x");
-        CHECK_STRING(c->warnings->pdata[1], "/x.conf:4: group staff could not be looked up; the name lets nobody use x");
+        CHECK_STRING(c->warnings->pdata[0], "/x.conf:3: user alice could not be looked up; the name gives no access to x");
+        CHECK_STRING(c->warnings->pdata[1], "/x.conf:4: group staff could not be looked up; the name gives no access to x");
 }
 
 /* All names of a large site at a moment when nobody can look them up: the first thousand are told. */

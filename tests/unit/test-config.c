@@ -123,7 +123,7 @@ static void test_lists(void) {
         check_list("AllowUsers", "AllowUsers=\"\"", "/etc/x.conf:3: AllowUsers=: a name is empty");
         check_list("AllowGroups", "AllowGroups=staff 7", "staff|7");
         check_list("AllowGroups", "AllowGroups=*",
-                   "/etc/x.conf:3: AllowGroups=: there is no * for groups: give AllowUsers=* for everybody");
+                   "/etc/x.conf:3: AllowGroups=: there is no * for groups: use AllowUsers=* for all users");
 }
 
 static void test_exposed(void) {
@@ -182,7 +182,7 @@ static void test_exposed_twice(void) {
         g_autofree char *words = joined(d->expose);
         CHECK_STRING(words, "Track|album");
         CHECK_INT(c->warnings->len, 1);
-        CHECK_STRING(c->warnings->pdata[0], "/etc/x.conf:4: Expose=TRACK stands there already");
+        CHECK_STRING(c->warnings->pdata[0], "/etc/x.conf:4: Expose=TRACK is in the list already");
 }
 
 static void test_syntax(void) {
@@ -197,7 +197,7 @@ static void test_syntax(void) {
         check_broken("[Database]\nPath=/x\n=y\n", "/etc/x.conf:3: \"=y\" is no [SECTION], no KEY=VALUE and no # comment");
         check_broken("[Database] x\nPath=/x\n", "/etc/x.conf:1: \"[Database] x\" is no [SECTION]");
         check_broken("[]\n[Database]\nPath=/x\n", "/etc/x.conf:1: \"[]\" is no [SECTION]");
-        check_broken("Path=/x\n[Database]\nPath=/x\n", "/etc/x.conf:1: Path= stands before the first section");
+        check_broken("Path=/x\n[Database]\nPath=/x\n", "/etc/x.conf:1: Path= is before the first section");
         check_broken("[Database]\nPath=/x\nPolkit=ask\n", "/etc/x.conf:3: Polkit=ask: give yes or no");
         check_broken("[Database]\npath=/x\n", "/etc/x.conf:1: [Database] has no Path="); /* keys have one case */
         check_broken("[Database]\nPath=\n", "/etc/x.conf:2: Path= is not absolute");
@@ -212,11 +212,11 @@ static void test_twice(void) {
         CHECK_INT(d->limits.runs_max, 2);
         CHECK_INT(c->warnings->len, 4);
         CHECK_STRING(c->warnings->pdata[0],
-                     "/etc/x.conf:6: section [Database] begins on line 1 already; what stands in both is taken");
-        CHECK_STRING(c->warnings->pdata[1], "/etc/x.conf:7: key Path= stands on line 2 already; this one counts");
+                     "/etc/x.conf:6: section [Database] begins on line 1 already; the keys of both are used");
+        CHECK_STRING(c->warnings->pdata[1], "/etc/x.conf:7: key Path= is on line 2 already; this one counts");
         CHECK_STRING(c->warnings->pdata[2],
-                     "/etc/x.conf:10: section [Limits] begins on line 4 already; what stands in both is taken");
-        CHECK_STRING(c->warnings->pdata[3], "/etc/x.conf:11: key RunsMax= stands on line 5 already; this one counts");
+                     "/etc/x.conf:10: section [Limits] begins on line 4 already; the keys of both are used");
+        CHECK_STRING(c->warnings->pdata[3], "/etc/x.conf:11: key RunsMax= is on line 5 already; this one counts");
 }
 
 static void add_with_drop_in(Config *c, const char *text, const char *drop_in) {

@@ -44,7 +44,7 @@ static void add_common(GOptionContext *context, BenchOptions *options) {
 static void add_bus(GOptionContext *context, BenchOptions *options) {
         const GOptionEntry entries[] = {
                 { "system", 0, 0, G_OPTION_ARG_NONE, &options->system, "Use the system bus, root's default", NULL },
-                { "user", 0, 0, G_OPTION_ARG_NONE, &options->user, "Use the user's bus, everybody else's default", NULL },
+                { "user", 0, 0, G_OPTION_ARG_NONE, &options->user, "Use the user's bus, the default of other users", NULL },
                 { "address", 0, 0, G_OPTION_ARG_STRING, &options->address, "Use the bus at this D-Bus address", "ADDRESS" },
                 {},
         };

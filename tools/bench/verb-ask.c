@@ -44,7 +44,7 @@ static int find_transport(const char *name, sqlipc_transport *ret) {
 static int parse(Ask *ask, int argc, char **argv, sqlipc_transport *ret_transport) {
         const GOptionEntry entries[] = {
                 { "system", 0, 0, G_OPTION_ARG_NONE, &ask->options.system, "Use the system bus, root's default", NULL },
-                { "user", 0, 0, G_OPTION_ARG_NONE, &ask->options.user, "Use the user's bus, everybody else's default",
+                { "user", 0, 0, G_OPTION_ARG_NONE, &ask->options.user, "Use the user's bus, the default of other users",
                   NULL },
                 { "address", 0, 0, G_OPTION_ARG_STRING, &ask->options.address, "Use the bus at this D-Bus address",
                   "ADDRESS" },

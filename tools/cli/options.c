@@ -208,7 +208,7 @@ static int parse(int argc, char **argv, Options *o, GError **error) {
                 { "no-init", 0, 0, G_OPTION_ARG_NONE, &o->no_init, "Read neither configuration nor init.sql", NULL },
                 { "list", 'l', 0, G_OPTION_ARG_NONE, &o->list, "List the databases, with their descriptions", NULL },
                 { "system", 0, 0, G_OPTION_ARG_NONE, &system, "Use the system bus, root's default", NULL },
-                { "user", 0, 0, G_OPTION_ARG_NONE, &user, "Use the user's bus, everybody else's default", NULL },
+                { "user", 0, 0, G_OPTION_ARG_NONE, &user, "Use the user's bus, the default of other users", NULL },
                 { "host", 'H', 0, G_OPTION_ARG_STRING, &o->bus.host, "Use the bus of another machine, over ssh",
                   "USER@HOST" },
                 { "address", 0, 0, G_OPTION_ARG_STRING, &o->bus.address, "Use the bus at this D-Bus address", "ADDRESS" },

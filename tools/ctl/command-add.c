@@ -18,7 +18,7 @@ static const GOptionEntry options[] = {
         { "allow-user", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arg_users, "Let a user use it (again for more; * is all)",
           "USER" },
         { "allow-group", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arg_groups, "Let a group use it (again for more)", "GROUP" },
-        { "polkit", 0, 0, G_OPTION_ARG_NONE, &arg_polkit, "Ask polkit about everybody else", NULL },
+        { "polkit", 0, 0, G_OPTION_ARG_NONE, &arg_polkit, "Ask polkit about all other users", NULL },
         { "expose", 0, 0, G_OPTION_ARG_STRING_ARRAY, &arg_expose, "Show this table or view alone (again for more)", "NAME" },
         { "description", 0, 0, G_OPTION_ARG_STRING, &arg_description, "A line about it", "TEXT" },
         { "immutable", 0, 0, G_OPTION_ARG_NONE, &arg_immutable, "Nobody ever changes the file", NULL },

@@ -30,4 +30,4 @@ static int run(Context *c, char **words) {
         return CTL_OK;
 }
 
-const Verb verb_clients = { "clients", "", "List clients: yours, or everybody's for root", 0, 0, false, NULL, NULL, run };
+const Verb verb_clients = { "clients", "", "List clients: yours, or all for root", 0, 0, false, NULL, NULL, run };

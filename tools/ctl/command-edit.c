@@ -51,7 +51,7 @@ static char *text_of(const Edit *e, char **directories, const char *main_file) {
 
         if (g_file_get_contents(arg_full ? main_file : file, &text, NULL, NULL) || arg_full)
                 return text;
-        return g_strdup_printf("# What differs from %s: see sqlipc.databases(5).\n[Database]\n", main_file);
+        return g_strdup_printf("# Settings that differ from %s: see sqlipc.databases(5).\n[Database]\n", main_file);
 }
 
 static bool make_copy(Edit *e) {

@@ -76,7 +76,7 @@ static void print_database(GVariant *document) {
         print_names(document, "users", "User");
         print_names(document, "groups", "Group");
         if (polkit)
-                field_print("Polkit", "asked about everybody else");
+                field_print("Polkit", "asked about all other users");
         field_print("What", restricted ? "what Expose= names, and nothing else" : "all that there is");
         print_objects(document);
         if (problem)

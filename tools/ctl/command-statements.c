@@ -68,11 +68,11 @@ static int run_channels(Context *c, char **words) {
 }
 
 const Verb verb_statements = {
-        "statements", "", "List open statements: yours, or everybody's for root", 0, 0, false, NULL, NULL, run_statements,
+        "statements", "", "List open statements: yours, or all for root", 0, 0, false, NULL, NULL, run_statements,
 };
 const Verb verb_runs = {
-        "runs", "", "List runs under way: yours, or everybody's for root", 0, 0, false, NULL, NULL, run_runs,
+        "runs", "", "List runs under way: yours, or all for root", 0, 0, false, NULL, NULL, run_runs,
 };
 const Verb verb_channels = {
-        "channels", "", "List open channels: yours, or everybody's for root", 0, 0, false, NULL, NULL, run_channels,
+        "channels", "", "List open channels: yours, or all for root", 0, 0, false, NULL, NULL, run_channels,
 };

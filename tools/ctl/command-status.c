@@ -104,7 +104,7 @@ static void print_database(GVariant *document) {
         print_list(document, "allow-users", "Users");
         print_list(document, "allow-groups", "Groups");
         if (polkit)
-                field_print("Polkit", "asked about everybody else");
+                field_print("Polkit", "asked about all other users");
         print_list(document, "expose", "Exposed");
         if (barrier)
                 field_print("Barrier", "searches stay above exposed views");

@@ -17,10 +17,10 @@ static int arg_count;
 static char *arg_sort;
 
 static const GOptionEntry options[] = {
-        { "delay", 'd', 0, G_OPTION_ARG_DOUBLE, &arg_delay, "Seconds between two looks, 1 where not given", "SEC" },
+        { "delay", 'd', 0, G_OPTION_ARG_DOUBLE, &arg_delay, "Seconds between two looks (default: 1)", "SEC" },
         { "count", 'n', 0, G_OPTION_ARG_INT, &arg_count, "End after so many", "N" },
         { "sort", 's', 0, G_OPTION_ARG_STRING, &arg_sort,
-          "What decides about the order: bytes (a second), rows, runs, parked, queued, statements, channels, total", "KEY" },
+          "Sort key: bytes (a second), rows, runs, parked, queued, statements, channels, total", "KEY" },
         {},
 };
 

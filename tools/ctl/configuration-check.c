@@ -42,10 +42,10 @@ static void check_access(const Context *c, const DatabaseConfig *d, GPtrArray *f
                              "Polkit=yes");
         if (d->polkit && !system)
                 findings_add(findings, FINDING_WARNING, d->name,
-                             "Polkit=yes lets nobody else use it here: polkit is on the system bus, not on a user's");
+                             "Polkit=yes gives no other user access here: polkit is on the system bus, not on a user's");
         else if (d->polkit && !g_file_test(POLKIT_SERVICE, G_FILE_TEST_EXISTS))
                 findings_add(findings, FINDING_WARNING, d->name,
-                             "Polkit=yes lets nobody else use it: polkit is not installed on this machine");
+                             "Polkit=yes gives no other user access: polkit is not installed on this machine");
 }
 
 static void check_database(const Context *c, const DatabaseConfig *d, const ServiceUser *user, const ServiceUnit *unit,

@@ -101,7 +101,7 @@ static int parse(Context *c, const Verb *verb, int *argc, char ***argv) {
         gboolean version = FALSE;
         const GOptionEntry entries[] = {
                 { "system", 0, 0, G_OPTION_ARG_NONE, &c->system, "The service on the system bus, root's default", NULL },
-                { "user", 0, 0, G_OPTION_ARG_NONE, &c->user, "The user's own, everybody else's default", NULL },
+                { "user", 0, 0, G_OPTION_ARG_NONE, &c->user, "The user's own, the default of other users", NULL },
                 { "address", 0, 0, G_OPTION_ARG_STRING, &c->address, "The service on the bus at this address", "ADDRESS" },
                 { "config-dir", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &c->config_directories,
                   "The configuration in DIR (again for more; the first wins)", "DIR" },
@@ -193,7 +193,7 @@ static int run_verb(Context *c, int argc, char **argv) {
                 return r < 0 ? CTL_OK : r;
         words = words_of(&argc, argv);
         if ((guint) argc - 1 < verb->n_min || (guint) argc - 1 > verb->n_max)
-                return complain_usage("What is expected is: sqlipcctl %s %s", verb->name, verb->words);
+                return complain_usage("Usage: sqlipcctl %s %s", verb->name, verb->words);
         r = check_bus(c, verb);
         if (r != CTL_OK)
                 return r;

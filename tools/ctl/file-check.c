@@ -186,7 +186,7 @@ static void check_wal(const Check *check, const char *path, const struct stat *s
                         continue;
                 found(check, FINDING_WARNING,
                       "%s is in WAL mode, and its %s %s: keep a program open that writes to it and let a group of the user "
-                      "%s read it, or, if nobody ever writes to it, set Immutable=yes", path, suffixes[i],
+                      "%s read it, or, if no program ever writes to it, set Immutable=yes", path, suffixes[i],
                       there ? "cannot be read by the service" : "is not there now", check->user->name);
                 return;
         }
@@ -199,7 +199,7 @@ static void check_beside(const Check *check, const char *path, const struct stat
         if (!immutable && wal)
                 check_wal(check, path, st);
         if (immutable && is_beside(path, "-wal", &log, &beside) && beside.st_size > 0)
-                found(check, FINDING_WARNING, "Immutable=yes, but %s holds changes: somebody writes to it", log);
+                found(check, FINDING_WARNING, "Immutable=yes, but %s holds changes: a program writes to it", log);
         if (is_beside(path, "-journal", &journal, &beside) && beside.st_size > 0)
                 found(check, FINDING_WARNING,
                       "%s is there: a writer is at work, or died and left the database to be opened once by a program that "
