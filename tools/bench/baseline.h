@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* SQLite in process, the yardstick: the same query on the same file, without us. */
+/* The yardstick: the same query on the same file, with SQLite in this process and without the service. */
 #ifndef BENCH_BASELINE_H
 #define BENCH_BASELINE_H
 
@@ -7,13 +7,13 @@
 
 typedef struct Baseline Baseline;
 
-/** How values are taken out of a row. */
+/** How the values of a row are read. */
 typedef enum BaselineMethod {
-        BASELINE_USUAL,   /* as programs do: sqlite3_column_type(), then _int64(), _double(), _text() or _blob(), _bytes() */
-        BASELINE_FASTEST, /* sqlite3_column_value() once a value, sqlite3_value_*() on it; opened with SQLITE_OPEN_NOMUTEX */
+        BASELINE_USUAL,   /* the usual way: sqlite3_column_type(), then _int64(), _double(), _text() or _blob(), _bytes() */
+        BASELINE_FASTEST, /* one sqlite3_column_value() per value, sqlite3_value_*() on it; opened with SQLITE_OPEN_NOMUTEX */
 } BaselineMethod;
 
-/** Opens `path` read-only. Says on stderr what fails; so do the others. */
+/** Opens `path` read-only. This function and those below report errors on stderr. */
 int baseline_open(const char *path, Baseline **ret);
 Baseline *baseline_close(Baseline *baseline);
 void baseline_closep(Baseline **baseline);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Parts of the workload `bulk`, each with tables of its own. They say on stderr what fails; negative. */
+/* Parts of the workload `bulk`; each writes its own tables. They report errors on stderr and return a negative value. */
 #ifndef BENCH_BULK_H
 #define BENCH_BULK_H
 
@@ -7,11 +7,11 @@
 #include "report.h"
 #include "service.h"
 
-/** What sizes of pages, pipes and writes are worth, on the data plane without the rest (page-pipe.h): the query of the
- * options on their file. */
+/** Measures how the sizes of pages, pipes and writes affect the data plane alone (page-pipe.h). It runs the query of the
+ * options on the file of the options. */
 int bulk_sizes_measure(const BenchOptions *options, Report *report);
 
-/** Time and memory by the number of rows of the dataset `narrow`; a note where --folder does not have it. */
+/** Measures time and memory by the number of rows of the dataset `narrow`. Adds a note if --folder does not contain it. */
 int bulk_growth_measure(const BenchOptions *options, Service *service, Report *report);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* D-Bus between us and a child that serves there: through a bus, or straight over the socket pair of child_start(). */
+/* D-Bus between this process and a child that serves: through a bus, or directly over the socket pair of child_start(). */
 #ifndef BENCH_BUS_LINK_H
 #define BENCH_BUS_LINK_H
 
@@ -9,16 +9,16 @@
 #include "child.h"
 #include "options.h"
 
-/** Answers a message, or leaves it alone. What is negative is answered for it, as an errno. */
+/** Answers a message, or ignores it. If it returns a negative errno, the caller replies with that error. */
 typedef int (*BusLinkAnswer)(sd_bus_message *message, void *userdata);
 
-/** In the child, whose end of the socket pair is `fd`: serves until the other end, or the connection, is closed. */
+/** For the child, whose end of the socket pair is `fd`: serves until the other end or the connection is closed. */
 int bus_link_serve_on_bus(const BenchOptions *options, int fd, BusLinkAnswer answer, void *userdata);
 int bus_link_serve_direct(int fd, BusLinkAnswer answer, void *userdata);
 
-/** Here: a connection of our own to the bus that the child is on, and the child's name there, to be freed. */
+/** For the parent: opens its own connection to the child's bus. The caller frees the child's bus name, `*ret_name`. */
 int bus_link_connect_on_bus(const BenchOptions *options, Child *child, sd_bus **ret, char **ret_name);
-/** Makes a connection of the socket pair, which is the child's no more. */
+/** Makes a connection from the socket pair. The connection takes over the descriptor from `child`. */
 int bus_link_connect_direct(Child *child, sd_bus **ret);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Values of SQLite in process -> copy.h, in the two ways that are compared. Inlined, as copy.h is: what a side does with a
- * value is what is measured.
+ * Copies values of SQLite in process with copy.h, in the two ways that are compared. The functions are inlined, as those of
+ * copy.h are, because the work of a side on each value is what is measured.
  */
 #ifndef BENCH_COPY_SQLITE_H
 #define BENCH_COPY_SQLITE_H
@@ -10,7 +10,7 @@
 
 #include "copy.h"
 
-/** As fast as it goes: everything of one sqlite3_value. */
+/** The fastest way: reads type and contents from one sqlite3_value. */
 static inline void copy_sqlite_value(Copy *copy, sqlite3_value *value) {
         switch (sqlite3_value_type(value)) {
         case SQLITE_INTEGER:
@@ -36,7 +36,7 @@ static inline void copy_sqlite_value(Copy *copy, sqlite3_value *value) {
         }
 }
 
-/** As programs usually do: sqlite3_column_type(), and what belongs to it. */
+/** The usual way of programs: sqlite3_column_type(), then the accessor for that type. */
 static inline void copy_sqlite_column(Copy *copy, sqlite3_stmt *statement, int i) {
         switch (sqlite3_column_type(statement, i)) {
         case SQLITE_INTEGER:

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Where every value of a result is copied to: an arena of fresh memory that grows, as a program's own that keeps all rows.
+ * An arena of fresh memory into which every value of a result is copied. It grows like that of a program that keeps all
+ * rows.
  *
- * All sides of a comparison copy through this one code, inlined alike; what they do before it is what is measured.
- * Memory comes from mmap and goes back after each run, so that each pays the same page faults. A value is a type byte,
- * then 8 bytes of number, or 4 of size, the bytes and a NUL: two arenas of the same rows are equal, byte for byte.
+ * All sides of a comparison copy with this code, which is inlined in all of them; only the work before it differs. Memory
+ * comes from mmap and is returned after each run, so that each run pays for the same page faults. A value is stored as a
+ * type byte, followed by a number of 8 bytes, or by a size of 4 bytes, the contents and a NUL. Therefore two arenas with the
+ * same rows are equal, byte for byte.
  */
 #ifndef BENCH_COPY_H
 #define BENCH_COPY_H
@@ -17,23 +19,23 @@
 
 typedef struct CopyChunk {
         struct CopyChunk *previous;
-        size_t size; /* mapped, this header too */
-        size_t used; /* the same */
+        size_t size; /* mapped bytes, including this header */
+        size_t used; /* including this header */
 } CopyChunk;
 
 typedef struct Copy {
         CopyChunk *last;
         uint64_t n_rows;
-        uint64_t n_bytes; /* of values: 8 for a number, their own for text and blobs */
+        uint64_t n_bytes; /* of values: 8 for a number, the length for text and blobs */
 } Copy;
 
-/** Maps a chunk with room for `size` bytes; ends the program where there is no memory. */
+/** Maps a chunk with room for `size` bytes. Ends the program if there is no memory. */
 void copy_grow(Copy *copy, size_t size);
-/** Gives all memory back. */
+/** Unmaps all memory. */
 void copy_done(Copy *copy);
-/** Bytes of memory that it holds. */
+/** Returns the bytes of memory that the arena holds. */
 uint64_t copy_memory(const Copy *copy);
-/** A number that differs where any value does. */
+/** Returns a hash of all values. */
 uint64_t copy_hash(const Copy *copy);
 
 static inline uint8_t *copy_reserve(Copy *copy, size_t size) {

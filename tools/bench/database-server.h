@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Database servers that ours is compared with, behind one interface: each asked through the C library of its own project,
- * over a UNIX socket, values decoded by their types and copied through copy.h. Which are there is decided at build time
- * (libpq, libmariadb), and whether they are asked by the command line.
+ * One interface to the database servers that sqlipc is compared with. Each server is asked through its project's C library,
+ * over a UNIX socket; values are decoded by their types and copied with copy.h. The build decides which servers are
+ * supported (libpq, libmariadb), and the command line decides which of them are measured.
  *
- * What is asked there is our own dataset: a table of the name database_server_table(), made before and dropped behind.
+ * The servers hold a copy of our dataset, in the table named by database_server_table(). The benchmark creates that table
+ * before it measures and drops it afterwards.
  */
 #ifndef BENCH_DATABASE_SERVER_H
 #define BENCH_DATABASE_SERVER_H
@@ -14,33 +15,33 @@
 #include "copy.h"
 #include "options.h"
 
-/* A connection to a server: the driver's own. */
+/* A connection to a server. Each driver defines its own. */
 typedef struct ServerConnection ServerConnection;
 
-/* How to talk to one kind of server. All say on stderr what fails, and are negative then. */
+/* The driver for one kind of server. On error, all functions report on stderr and return a negative value. */
 typedef struct DatabaseServer {
         const char *name;
-        const char *placeholder;   /* the first parameter in its SQL */
-        const char *table_options; /* behind CREATE TABLE (...), may be "" */
-        const char *settle;        /* what a table wants after many rows came in, its name to follow */
-        /** `where` is what the command line says. */
+        const char *placeholder;   /* how its SQL writes the first parameter */
+        const char *table_options; /* appended to CREATE TABLE (...), may be "" */
+        const char *settle;        /* statement to run after a bulk load; the table's name is appended */
+        /** `where` comes from the command line. */
         int (*connect)(const char *where, ServerConnection **ret);
         ServerConnection *(*close)(ServerConnection *connection);
-        /** The process whose children, or itself, serve connections; 0: not on this machine, or hidden. */
+        /** Returns the process that serves connections, itself or by its children; 0: on another machine, or hidden. */
         pid_t (*get_pid)(ServerConnection *connection);
-        /** Runs one statement, and forgets its rows. */
+        /** Runs one statement and discards its rows. */
         int (*execute)(ServerConnection *connection, const char *sql);
-        /** Runs one statement that was not prepared, and adds its rows. */
+        /** Runs one unprepared statement and adds its rows to `copy`. */
         int (*copy)(ServerConnection *connection, const char *sql, Copy *copy);
-        /** Prepares the statement of the connection, which has one parameter, a BIGINT. */
+        /** Prepares the connection's one statement, which has one parameter, a BIGINT. */
         int (*prepare)(ServerConnection *connection, const char *sql);
-        /** Runs it, and adds its rows. */
+        /** Runs the prepared statement and adds its rows to `copy`. */
         int (*copy_prepared)(ServerConnection *connection, int64_t key, Copy *copy);
 } DatabaseServer;
 
 extern const DatabaseServer database_server_postgres, database_server_mariadb;
 
-/* One that the command line names. */
+/* A server that the command line names. */
 typedef struct DatabaseServerChoice {
         const DatabaseServer *server;
         const char *where; /* borrowed from the options */
@@ -48,14 +49,14 @@ typedef struct DatabaseServerChoice {
 
 enum { DATABASE_SERVERS_MAX = 2 };
 
-/** Those that the options name; returns how many. -EOPNOTSUPP: one is named that this program was built without. */
+/** Stores the servers that the options name and returns their number. -EOPNOTSUPP: this build does not support one. */
 int database_servers_get(const BenchOptions *options, DatabaseServerChoice ret[static DATABASE_SERVERS_MAX]);
 
-/** The name there of the dataset's table `table`. The caller frees it. */
+/** Returns the name that the dataset's table `table` has on a server. The caller frees it. */
 char *database_server_table(const char *table);
-/** Makes it, in place of what has that name, with the rows of `table` in the SQLite file `file`. */
+/** Creates that table with the rows of `table` in the SQLite file `file`; it replaces a table of the same name. */
 int database_server_load(const DatabaseServerChoice *choice, const char *file, const char *table);
-/** Drops it. Tells on stderr where that fails. */
+/** Drops that table. Reports errors on stderr. */
 void database_server_drop(const DatabaseServerChoice *choice, const char *table);
 
 #endif

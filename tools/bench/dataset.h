@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The datasets, each a database of one table that is called as the dataset is; one has a view as well. The same rows and
- * seed give the same values on every machine.
+ * The datasets. Each is a database with one table of the same name; one dataset also has a view. The same number of rows and
+ * the same seed give the same values on every machine.
  */
 #ifndef BENCH_DATASET_H
 #define BENCH_DATASET_H
@@ -19,23 +19,23 @@ typedef struct DatasetKind {
         const char *columns;    /* of CREATE TABLE */
         unsigned n_columns;
         gint64 n_rows[3];       /* by BenchSize */
-        /** Binds one row to a statement of n_columns parameters; what it binds lasts until the next row. An SQLite code. */
+        /** Binds one row to a statement of n_columns parameters. Bound memory is valid until the next row. SQLite result. */
         int (*bind)(sqlite3_stmt *insert, gint64 row, Random *random);
-        const char *view;       /* CREATE VIEW, NULL: the table is all there is */
+        const char *view;       /* CREATE VIEW; NULL: no view */
 } DatasetKind;
 
 typedef struct Dataset {
         const DatasetKind *kind;
         gint64 n_rows, seed;
-        bool force, wal; /* replace a file; leave it in WAL mode, otherwise it has a rollback journal */
+        bool force, wal; /* replace an existing file; use WAL mode instead of a rollback journal */
         const char *path;
 } Dataset;
 
-/* All kinds, the last without a name. */
+/* All kinds; the last element has no name. */
 extern const DatasetKind dataset_kinds[];
 
-/** Makes the file. It is made beside its name and renamed into place when it is whole: a run that fails or is killed leaves
- * what was there before. Says on stderr what fails. -EEXIST: there is one, and `force` is not set. */
+/** Creates the file. It is written under a temporary name and renamed when it is complete, so that a run that fails or is
+ * killed does not change an existing file. Reports errors on stderr. -EEXIST: the file exists and `force` is not set. */
 int dataset_make(const Dataset *dataset);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Ways of getting bytes to another process and back: who sends them there copies what it gets to memory of its own, and so
- * does who sends them back. echo-kernel.c has those that the kernel alone carries, echo-bus.c D-Bus, echo-channel.c ours.
+ * Ways of sending bytes to another process and back. Both processes copy the bytes that they receive to their own memory.
+ * echo-kernel.c contains the ways that only the kernel is part of, echo-bus.c those over D-Bus, echo-channel.c ours.
  */
 #ifndef BENCH_ECHO_H
 #define BENCH_ECHO_H
@@ -17,20 +17,20 @@ typedef struct Echo Echo;
 
 typedef struct EchoKind {
         const char *name;
-        /** Starts the other side. -EOPNOTSUPP, with `echo->why` set: it is not to be had here. */
+        /** Starts the other side. -EOPNOTSUPP, with `echo->why` set: this machine does not support it. */
         int (*open)(Echo *echo, const BenchOptions *options);
-        /** Sends `echo->payload` there, and what comes back to `echo->back`. */
+        /** Sends `echo->payload` and receives the echo into `echo->back`. */
         int (*trip)(Echo *echo, size_t size);
-        /** Also for one whose open() failed. */
+        /** Must also be called if open() failed. */
         int (*close)(Echo *echo);
 } EchoKind;
 
 struct Echo {
         const EchoKind *kind;
-        pid_t server;        /* with its children */
-        uint8_t *payload;    /* what is sent */
-        uint8_t *back;       /* what came back; the other side, which has a copy of its own, receives into it, too */
-        char *why;           /* why it is left out, or NULL */
+        pid_t server;        /* counted with its children */
+        uint8_t *payload;    /* the bytes to send */
+        uint8_t *back;       /* the bytes received; the other side receives into its own copy of this memory */
+        char *why;           /* why the way is not measured, or NULL */
 
         Child child;
         int in, out;         /* pipes */
@@ -40,8 +40,8 @@ struct Echo {
         sqlipc_statement *statement;
 };
 
-/* The bytes of all ways, of which one is in use at a time. Before each of the two lie ECHO_HEAD_SIZE bytes for a head of the
- * transport, so that message and head are one write. */
+/* Buffers that all ways share, because only one of them runs at a time. ECHO_HEAD_SIZE bytes before each buffer are reserved
+ * for a header of the transport, so that header and message need only one write. */
 typedef struct EchoBytes {
         uint8_t *payload, *back;
 } EchoBytes;
@@ -50,13 +50,13 @@ typedef struct EchoBytes {
 
 extern const EchoKind echo_pipe, echo_socket_pair, echo_memfd, echo_bus, echo_direct, echo_channel;
 
-/** Makes random bytes as payload, the same each time. */
+/** Fills the payload with random bytes, which are the same each time. */
 void echo_bytes_init(EchoBytes *ret);
 void echo_bytes_done(EchoBytes *bytes);
 
-/** Opens one of `kind`, which borrows `bytes`. -EOPNOTSUPP, with `echo->why` set: it is not to be had here. */
+/** Opens a way of `kind`, which borrows `bytes`. -EOPNOTSUPP, with `echo->why` set: this machine does not support it. */
 int echo_open(Echo *echo, const EchoKind *kind, const EchoBytes *bytes, const BenchOptions *options);
-/** Ends it; what was opened last is ended first, since its process has copies of the others' descriptors. */
+/** Closes a way. Close in reverse order of opening, because a later child has copies of the earlier ones' descriptors. */
 int echo_close(Echo *echo);
 
 #endif

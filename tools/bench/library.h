@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* libsqlipc as a side of a comparison uses it: connections of its own, opened as a program would. */
+/* libsqlipc as a side of a comparison. It opens its own connections, as a program would. */
 #ifndef BENCH_LIBRARY_H
 #define BENCH_LIBRARY_H
 
@@ -10,16 +10,16 @@
 #include "service.h"
 #include "sqlipc.h"
 
-/** Opens the bus that the options name. The caller closes it with sqlipc_close(). Says on stderr what fails. */
+/** Opens the bus that the options name. The caller closes it with sqlipc_close(). Reports errors on stderr. */
 int library_open(const BenchOptions *options, sqlipc_transport transport, sqlipc_connection **ret);
-/** Tells the connection's last error. Returns `r`. */
+/** Reports the connection's last error on stderr. Returns `r`. */
 int library_failed(sqlipc_connection *connection, int r, const char *what);
-/** Adds all rows that are still to come, each when it is there; -EAGAIN: not all are. Nothing is said. */
+/** Adds all remaining rows that are available. Returns -EAGAIN if there will be more. Prints no error. */
 int library_copy_rows(sqlipc_cursor *cursor, Copy *copy);
 
-/** Whether the service hands out channels. */
+/** Returns true if the service offers channels. */
 bool library_service_has_channels(Service *service);
-/** The process of the bus itself; 0: nobody tells. */
+/** Returns the process of the bus itself; 0 if it is unknown. */
 pid_t library_bus_pid(Service *service);
 
 #endif

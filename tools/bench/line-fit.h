@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The straight line that is nearest to some points, by least squares. Pure. */
+/* Fits a straight line to points by least squares. Pure. */
 #ifndef BENCH_LINE_FIT_H
 #define BENCH_LINE_FIT_H
 
@@ -7,11 +7,11 @@
 
 typedef struct LineFit {
         double slope, intercept;
-        double slope_error; /* its standard error; NAN of two points, through which a line always goes */
-        double r_squared; /* how much of the variation of y it explains: 1 all, 0 nothing; NAN where y does not vary */
+        double slope_error; /* standard error of the slope; NAN for two points, which any line fits exactly */
+        double r_squared; /* share of the variation of y that the line explains, 0 to 1; NAN if y does not vary */
 } LineFit;
 
-/** Of at least two points whose x differ. */
+/** Fits at least two points, whose x must not all be equal. */
 LineFit line_fit(const double *x, const double *y, size_t n);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One kibibyte from process to process, as it was measured in 2009: over a bare socket, and as a call there and back. */
+/* Repeats a measurement of 2009: one KiB between two processes, over a bare socket and as a D-Bus call and its reply. */
 #ifndef BENCH_MARSHAL_HOPS_H
 #define BENCH_MARSHAL_HOPS_H
 
 #include "bus-peer.h"
 #include "report.h"
 
-/** Measures into a table of its own, published figures beside. `bus` may be NULL. Says on stderr what fails. */
+/** Adds a table with measured and published figures. `bus` may be NULL. Reports errors on stderr. */
 int marshal_hops(const BenchOptions *options, BusPeer *direct, BusPeer *bus, double loop_usec, Report *report);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Integers into a D-Bus message and out of it, without sending it: as an array at once and one by one, by sd-bus and by
- * GDBus. Each function does it once, and is a Repeat's.
+ * Writes integers into a D-Bus message and reads them from it, without sending it: as a whole array and one by one with
+ * sd-bus, and with GDBus. Each function does this once, and is meant for a Repeat (repeat.h).
  */
 #ifndef BENCH_MARSHAL_PARTS_H
 #define BENCH_MARSHAL_PARTS_H
@@ -11,7 +11,7 @@
 #include <systemd/sd-bus.h>
 
 typedef struct MarshalParts {
-        sd_bus *bus;             /* borrowed: a message belongs to one */
+        sd_bus *bus;             /* borrowed; a message needs a bus */
         const int32_t *integers; /* borrowed */
         int32_t n;
         int32_t *copied;         /* borrowed: room for n */
@@ -20,15 +20,15 @@ typedef struct MarshalParts {
         gsize blob_size;
 } MarshalParts;
 
-/** Takes the first `n` of `integers`, and makes the messages that are taken apart. */
+/** Uses the first `n` of `integers`, and creates the messages that the unmarshal functions read. */
 int marshal_parts_init(MarshalParts *parts, sd_bus *bus, const int32_t *integers, int32_t n, int32_t *copied);
 void marshal_parts_done(MarshalParts *parts);
 
-/* They make a new message of the integers; `userdata` is MarshalParts. */
+/* They create a new message from the integers; `userdata` is a MarshalParts. */
 int marshal_array(void *userdata);
 int marshal_each(void *userdata);
 int marshal_gdbus(void *userdata);
-/* They copy the integers of the message to `copied`. -EPROTO: it has another number of them. */
+/* They copy the integers of the message to `copied`. -EPROTO: the message has another number of integers. */
 int unmarshal_array(void *userdata);
 int unmarshal_each(void *userdata);
 int unmarshal_gdbus(void *userdata);

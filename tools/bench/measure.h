@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Sides of a comparison, run in turn: one warm-up run of each, then rounds of all, every other round backwards, so that a
- * machine that slows down or speeds up favours nobody. What each run cost, on both sides of it.
+ * Runs the sides of a comparison in turn and measures what each run costs client and server. Each side first has one warm-up
+ * run. Rounds of all sides follow; every other round runs backwards, so that a machine that becomes slower or faster favours
+ * no side.
  */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
@@ -10,53 +11,53 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* One way of doing what is compared. */
+/* One of the ways that are compared. */
 typedef struct Side {
         const char *name;
-        /** Does it once. Negative: it failed, and said why on stderr. */
+        /** Does one run. On error, reports on stderr and returns a negative value. */
         int (*run)(void *userdata);
-        /** After the clock has stopped, and after a failure, too: frees the result. Returns a number that is the same on all
-         * sides where the results are. NULL: nothing to compare. */
+        /** Frees the result; called after the clock has stopped, and also after a failure. Returns a hash that is equal on
+         * all sides if their results are equal. NULL: there is nothing to compare. */
         uint64_t (*check)(void *userdata);
         void *userdata;
-        pid_t server;  /* whose processor time and memory count as the server's, with its children; 0: none */
+        pid_t server;  /* its processor time and memory, with its children's, count as the server's; 0: none */
 } Side;
 
-/* What the runs of a side cost, one element a run; warm-up not counted. GArrays of double. */
+/* The costs of a side's runs: GArrays of double with one element per run. The warm-up run is not included. */
 typedef struct Findings {
         GArray *usec;                                 /* wall clock */
         GArray *client_cpu_usec, *server_cpu_usec;    /* user and system */
         GArray *client_switches, *server_switches;    /* context switches, voluntary and not */
-        double client_peak_kib, server_peak_kib;      /* resident, at most, over all runs; NAN where /proc does not tell */
+        double client_peak_kib, server_peak_kib;      /* peak resident memory over all runs; NAN if /proc does not show it */
 } Findings;
 
-/** Runs `sides` in turn, `n_rounds` times; `ret` is an array of n_sides, each to be freed with findings_done(). Shows
- * progress on a terminal. -EBADMSG: the result of one differs from that of the first; else what a run returned. Said
- * on stderr, and nothing is to be freed then. */
+/** Runs `sides` in turn, `n_rounds` times. `ret` is an array of n_sides elements, each of which the caller frees with
+ * findings_done(). Shows progress on a terminal. On error, reports on stderr, and the caller has nothing to free. Returns
+ * -EBADMSG if the result of a side differs from that of the first, otherwise the error of the run that failed. */
 int measure_sides(const Side *sides, size_t n_sides, int n_rounds, const char *what, Findings *ret);
 
 /** Frees what measure_sides() made. */
 void findings_done(Findings *findings);
 
-/** The ratio of a's values to b's, of neighbours in the same round. The caller frees it. */
+/** Returns the ratios of a's values to b's, round by round. The caller frees them. */
 GArray *measure_ratios(const GArray *a, const GArray *b);
-/** Each value times `factor`. The caller frees it. */
+/** Returns each value times `factor`. The caller frees them. */
 GArray *measure_scaled(const GArray *values, double factor);
 
-/* Where client and server run, of the CPUs that this process may use from its start. */
+/* On which of the CPUs that this process was allowed to use at its start the client and the server run. */
 typedef enum Placement {
-        PLACEMENT_FREE,     /* as the kernel likes */
+        PLACEMENT_FREE,     /* the kernel decides */
         PLACEMENT_ONE_CPU,  /* both on the first */
         PLACEMENT_TWO_CPUS, /* this process on the first, the server on the second */
 } Placement;
 
-/** Places this process, and `server` with its children (0: none); those that they start later inherit it. -ENODEV: not
- * enough CPUs. -EPERM: the server is another user's. */
+/** Places this process and `server` (0: none) with its children; processes that they start later inherit the placement.
+ * -ENODEV: there are not enough CPUs. -EPERM: the server belongs to another user. */
 int measure_place(Placement placement, pid_t server);
 
-/** Progress on stderr, if it is a terminal: "WHAT: DONE of TOTAL". At the end, where `done` is `total`, the line goes. */
+/** Shows "WHAT: DONE of TOTAL" on stderr if that is a terminal. Erases the line when `done` equals `total`. */
 void measure_progress(const char *what, unsigned done, unsigned total);
-/** No progress from now on. */
+/** Disables progress from now on. */
 void measure_be_quiet(void);
 
 #endif
