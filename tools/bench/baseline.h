@@ -10,7 +10,7 @@ typedef struct Baseline Baseline;
 /** How the values of a row are read. */
 typedef enum BaselineMethod {
         BASELINE_USUAL,   /* the usual way: sqlite3_column_type(), then _int64(), _double(), _text() or _blob(), _bytes() */
-        BASELINE_FASTEST, /* one sqlite3_column_value() per value, sqlite3_value_*() on it; opened with SQLITE_OPEN_NOMUTEX */
+        BASELINE_FASTEST, /* one sqlite3_column_value() per value, sqlite3_value_*() on it; with SQLITE_OPEN_NOMUTEX */
 } BaselineMethod;
 
 /** Opens `path` read-only. This function and those below report errors on stderr. */

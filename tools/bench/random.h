@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Random numbers that are the same on every machine, for ever: the datasets are named by their seed. Pure.
- * The generator is xoshiro256** (Blackman, Vigna 2018), its state filled by splitmix64 from the seed, as its authors advise.
+ * Random numbers that must never change, on any machine, because a dataset is identified by its seed. Pure.
+ * The generator is xoshiro256** (Blackman, Vigna 2018). As its authors advise, splitmix64 fills its state from the seed.
  */
 #ifndef BENCH_RANDOM_H
 #define BENCH_RANDOM_H
@@ -15,7 +15,7 @@ typedef struct Random {
 
 void random_init(Random *random, uint64_t seed);
 uint64_t random_next(Random *random);
-/** Fills `ret_letters` with `n` letters a..z, each as likely as any other; no NUL. */
+/** Fills `ret_letters` with `n` uniformly distributed letters a..z, without a NUL. */
 void random_letters(Random *random, char *ret_letters, size_t n);
 
 #endif

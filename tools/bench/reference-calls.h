@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What each system call costs that the ways of reference-ways.h are made of, and what they do without one. */
+/* The cost of each system call that the ways of reference-ways.h use, and of their work without system calls. */
 #ifndef BENCH_REFERENCE_CALLS_H
 #define BENCH_REFERENCE_CALLS_H
 
 #include "report.h"
 
-/** Makes each call `n` times, `n_rounds` times, alone in this process, into a table. Says on stderr what fails. */
+/** Runs `n_rounds` rounds of `n` calls of each kind in this process, and adds a table. Reports errors on stderr. */
 int reference_calls(const char *folder, unsigned n, int n_rounds, Report *report);
 
 #endif

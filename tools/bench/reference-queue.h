@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A queue of messages in memory that two processes share, each of which locks it by fcntl() while it looks at it or copies.
- * It is made before the second process is forked, and wakes nobody: who puts has to tell who takes.
+ * A queue of messages in memory that two processes share. Each process locks it with fcntl() while it inspects it or copies
+ * messages. The queue is created before the second process is forked. It wakes no process: the sender must notify the
+ * receiver in another way.
  */
 #ifndef BENCH_REFERENCE_QUEUE_H
 #define BENCH_REFERENCE_QUEUE_H
@@ -22,19 +23,19 @@ typedef struct Queue {
 
 #define QUEUE_INIT ((Queue) { .fd = -1 })
 
-/** Makes one of `n_slots` messages of `slot_size` bytes at most. */
+/** Creates a queue for `n_slots` messages of at most `slot_size` bytes. */
 int queue_open(Queue *ret, unsigned n_slots, size_t slot_size);
 void queue_close(Queue *queue);
 
-/** Waits until no other process has it. Locks are a process's: within one they exclude nothing. */
+/** Waits for the lock. A process owns the lock, not a thread: it has no effect within one process. */
 int queue_lock(Queue *queue);
 int queue_unlock(Queue *queue);
 
-/* Between the two: */
+/* The following need the lock. */
 
-/** Copies a message in. -EAGAIN: it is full; -EMSGSIZE. */
+/** Copies a message into the queue. -EAGAIN: the queue is full; -EMSGSIZE: the message is larger than a slot. */
 int queue_put(Queue *queue, const void *bytes, size_t size);
-/** Copies the oldest message out and returns its size. -EAGAIN: there is none; -EMSGSIZE: it is larger than `size`. */
+/** Takes the oldest message out and returns its size. -EAGAIN: the queue is empty; -EMSGSIZE: it is larger than `size`. */
 ssize_t queue_take(Queue *queue, void *buffer, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Ways of sending a large message with descriptors to another process over a datagram socket: in it, or beside it, as what
- * the message refers to. Each message carries REFERENCE_N_FDS descriptors of its own, whatever the way.
+ * Ways of sending a large message with descriptors to another process over a datagram socket: in the datagram itself, or
+ * outside of it, with a reference in the datagram. In each way every message carries REFERENCE_N_FDS descriptors of its own.
  */
 #ifndef BENCH_REFERENCE_WAYS_H
 #define BENCH_REFERENCE_WAYS_H
@@ -17,16 +17,16 @@ typedef struct Reference Reference;
 
 typedef struct ReferenceWay {
         const char *name;
-        unsigned group; /* messages that `send` sends */
-        /** At the sender. */
+        unsigned group; /* number of messages that one call of `send` sends */
+        /** Runs in the sender. */
         int (*send)(Reference *reference);
-        /** At the receiver, for each message: `packet` came with `fds`, of which REFERENCE_N_FDS are the message's own.
-         * Leaves the large message at `reference->got`. */
+        /** Runs in the receiver, once per datagram, which is in `packet` and came with `fds`; REFERENCE_N_FDS of
+         * these belong to the message. Puts the large message into `reference->got`. */
         int (*receive)(Reference *reference, size_t packet_size, const int *fds, size_t n_fds);
-        unsigned divisor; /* it is so much slower that this part of the messages will do */
+        unsigned divisor; /* a slow way sends only this fraction (1 / divisor) of the messages */
 } ReferenceWay;
 
-/* One way, at both of its ends: the receiver has a copy. */
+/* The state of one way, in both processes: the receiver has a copy. */
 struct Reference {
         const ReferenceWay *way;
         Child child;
@@ -34,21 +34,21 @@ struct Reference {
         const char *folder;     /* for temporary files */
         uint8_t *payload;
         int carried[REFERENCE_N_FDS];
-        uint8_t *packet, *got;  /* as received; unpacked */
-        uint8_t *buffer;        /* room for a message */
+        uint8_t *packet, *got;  /* the datagram as received; the large message */
+        uint8_t *buffer;        /* scratch space for one message */
         Queue queue;
-        unsigned credits;       /* the sender's: messages that are sure to fit in */
-        unsigned ahead, taken;  /* the receiver's: out of the queue, but not yet told of; since it gave credits last */
+        unsigned credits;       /* of the sender: messages that are sure to fit into the queue */
+        unsigned ahead, taken;  /* of the receiver: taken before their datagram; taken since it last gave credits */
 };
 
 typedef struct CpuTimes {
         double user_usec, system_usec;
 } CpuTimes;
 
-/** Of this process, so far. */
+/** Returns the CPU times of this process so far. */
 CpuTimes reference_cpu_times(void);
 
-/* What the receiver tells at the end of a run. */
+/* What the receiver reports at the end of a run. */
 typedef struct ReferenceTotals {
         uint64_t n_messages;
         uint64_t check;               /* of the last message */
@@ -58,16 +58,16 @@ typedef struct ReferenceTotals {
 extern const ReferenceWay reference_ways[];
 extern const unsigned n_reference_ways;
 
-/** Makes the message, the same for each way, and starts the receiver. */
+/** Creates the message, which is the same for all ways, and starts the receiver. */
 int reference_open(Reference *reference, const ReferenceWay *way, const char *folder);
-/** Has the receiver end. For one that is zeroed, too. -EIO: it did not end well. */
+/** Ends the receiver. `reference` may be zeroed memory. -EIO: the receiver failed. */
 int reference_close(Reference *reference);
 /** Sends `n` messages, rounded up to whole groups, and waits until the last has been received. */
 int reference_send(Reference *reference, unsigned n, ReferenceTotals *ret);
 
-/** Makes a file without a name in `folder`, open for both. */
+/** Creates a file without a name in `folder`, open for reading and writing. */
 int reference_temporary_file(const char *folder);
-/* gzip of a message and back. Return the bytes, or -EMSGSIZE where there is no room, -EBADMSG. */
+/* Compress and decompress a message. Return the resulting size; -EMSGSIZE: the room is too small; -EBADMSG. */
 ssize_t reference_gzip(const void *bytes, size_t size, void *ret_packed, size_t room);
 ssize_t reference_gunzip(const void *packed, size_t size, void *ret_bytes, size_t room);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Something short, done again and again for a fixed time, so that a run of it tells what one costs. Its run is a Side's
- * (measure.h), which does one to warm up.
+ * Repeats a short operation for a fixed time, so that one run shows the cost of one operation. A run is meant for a Side
+ * (measure.h), which starts with a warm-up run.
  */
 #ifndef BENCH_REPEAT_H
 #define BENCH_REPEAT_H
@@ -10,21 +10,21 @@
 
 typedef struct Repeat {
         const char *name;
-        /** Does it once. Negative errno. */
+        /** Does the operation once. Returns a negative errno on error. */
         int (*once)(void *userdata);
         void *userdata;
-        double loop_usec;  /* how long a run goes on */
-        GArray *usec;      /* of double, one a run: what one took */
-        GArray *counts;    /* of double, one a run: how many there were */
+        double loop_usec;  /* duration of a run */
+        GArray *usec;      /* of double, one per run: time of one operation */
+        GArray *counts;    /* of double, one per run: number of operations */
 } Repeat;
 
 void repeat_init(Repeat *repeat, const char *name, int (*once)(void *userdata), void *userdata, double loop_usec);
 void repeat_done(Repeat *repeat);
-/** A run: once at least. Says on stderr what failed. */
+/** Does one run, with at least one operation. Reports errors on stderr. */
 int repeat_run(Repeat *repeat);
-/** Forgets the runs until now. */
+/** Removes the results of all runs so far. */
 void repeat_clear(Repeat *repeat);
-/** Forgets the first run, the one to warm up, so that runs are those of Findings. */
+/** Removes the result of the first run, the warm-up run, so that the elements correspond to those of Findings. */
 void repeat_drop_warm_up(Repeat *repeat);
 
 #endif

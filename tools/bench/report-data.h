@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a report holds, for those who write it: report-text.c, report-json.c, report-csv.c, report-plot.c, report-html.c.
- * Workloads see report.h alone.
+ * The contents of a report, for its writers: report-text.c, report-json.c, report-csv.c, report-plot.c, report-html.c.
+ * Workloads include only report.h.
  */
 #ifndef BENCH_REPORT_DATA_H
 #define BENCH_REPORT_DATA_H
@@ -15,7 +15,7 @@ typedef struct ReportFact {
         bool machine; /* the same for all workloads of a run */
 } ReportFact;
 
-/* All values that were measured; or a text; or, where both are NULL, nothing. */
+/* All measured values; or a text; or nothing if both are NULL. */
 typedef struct ReportCell {
         GArray *values; /* of double */
         char *text;
@@ -50,8 +50,8 @@ struct ReportTable {
 /* A point of a line, or a bar. */
 typedef struct ReportPoint {
         double x;
-        char *name;             /* of a bar, which has no x; otherwise NULL */
-        double y, least, most;  /* the same where there is one value */
+        char *name;             /* of a bar, which has no `x`; NULL for a point */
+        double y, least, most;  /* all three are equal if there is only one value */
 } ReportPoint;
 
 typedef struct ReportSeries {
@@ -68,7 +68,7 @@ struct ReportChart {
 
 struct Report {
         char *verb, *title;
-        char *failure;      /* why the workload ended early; NULL: it did not */
+        char *failure;      /* why the workload failed; NULL: it did not */
         GPtrArray *facts;   /* of ReportFact */
         GPtrArray *verdicts; /* of ReportVerdict */
         GPtrArray *figures; /* of ReportFigure */
@@ -77,20 +77,20 @@ struct Report {
         GPtrArray *charts;  /* of ReportChart */
 };
 
-/** Whether no series has a point. */
+/** Returns true if no series has a point. */
 bool report_chart_is_empty(const ReportChart *chart);
-/** Digits behind the point that tell something about a figure of this size. */
+/** Returns the number of decimals to print for a figure of this size. */
 int report_decimals(double value);
-/** "412 (404 ... 456)", "412" where there is one value. The caller frees it. */
+/** Returns "412 (404 ... 456)", or "412" for a single value. The caller frees it. */
 char *report_values_text(const GArray *values);
-/** What a cell shows: its values, or its text; "" for nothing. The caller frees it. */
+/** Returns a cell's values or text as text, "" for an empty cell. The caller frees it. */
 char *report_cell_text(const ReportCell *cell);
-/** FASTER or SLOWER if sqlipc was so in each round, and there was more than one; else UNCLEAR. */
+/** FASTER or SLOWER if sqlipc was faster or slower in every round, of at least two; otherwise UNCLEAR. */
 typedef enum ReportOutcome { REPORT_FASTER, REPORT_SLOWER, REPORT_UNCLEAR } ReportOutcome;
 ReportOutcome report_outcome(const ReportVerdict *verdict);
-/** "1.7 times as fast", "takes 1.2 times as long", or that the rounds do not tell. The caller frees it. */
+/** Returns "1.7 times as fast", "takes 1.2 times as long", or a text for UNCLEAR. The caller frees it. */
 char *report_verdict_text(const ReportVerdict *verdict);
-/** "NAME, UNIT", or NAME alone. The caller frees it. */
+/** Returns "NAME, UNIT", or "NAME" if there is no unit. The caller frees it. */
 char *report_label(const char *name, const char *unit);
 
 #endif

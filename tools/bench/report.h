@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a workload found, as data: facts (what was measured, on what), figures, tables and charts, published figures beside
- * the measured ones. Its forms are written elsewhere: report-text.c (for people), report-json.c, report-csv.c,
- * report-plot.c (gnuplot), report-html.c.
+ * The results of a workload, as data: facts (what was measured, and on which machine), figures, tables and charts. Published
+ * figures appear beside the measured ones. Other files write the output formats: report-text.c (for people), report-json.c,
+ * report-csv.c, report-plot.c (gnuplot), report-html.c.
  *
- * A cell, as a figure, is all values that were measured, of which the median counts; a text; or nothing.
+ * A figure consists of all values that were measured; the main value is their median. A cell contains such values, a text,
+ * or nothing.
  */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
@@ -16,32 +17,32 @@ typedef struct Report Report;
 typedef struct ReportTable ReportTable;
 typedef struct ReportChart ReportChart;
 
-/** `verb` and `title` are copied, as are all strings and values below. The machine's facts are in it from the start. */
+/** Creates a report with the machine's facts. This function and those below copy all strings and values that they get. */
 Report *report_new(const char *verb, const char *title);
 Report *report_free(Report *report);
 void report_freep(Report **report);
-/** It was not measured to the end; what is there stays. */
+/** Marks the measurement as incomplete. The report keeps its contents. */
 void report_failed(Report *report, const char *why);
 
 void report_fact(Report *report, const char *name, const char *format, ...) G_GNUC_PRINTF(3, 4);
-/** As report_fact(), for what is the same for all workloads of a run. */
+/** As report_fact(), for a fact that is the same for all workloads of a run. */
 void report_run_fact(Report *report, const char *name, const char *format, ...) G_GNUC_PRINTF(3, 4);
-/** One line of the summary: how long sqlipc takes for `task` beside `rival`. `ratios`: sqlipc's time divided by the rival's,
- * one value a round; nothing is added if one is not known. */
+/** Adds a line to the summary that compares sqlipc with `rival` for `task`. `ratios` contains sqlipc's time divided by the
+ * rival's, one value per round. Adds nothing if a ratio is not known (NAN). */
 void report_verdict(Report *report, const char *task, const char *rival, const GArray *ratios);
-/** `unit` may be "". Values are GArrays of double; where there are none, or one is NAN (not known), nothing is shown. */
+/** `unit` may be "". Values are GArrays of double; if there are none or one is NAN (not known), nothing is shown. */
 void report_figure(Report *report, const char *name, const char *unit, const GArray *values);
 void report_single(Report *report, const char *name, const char *unit, double value);
-/** A sentence about how to read the figures, or where a published one comes from. */
+/** Adds a sentence that explains how to read the figures, or names the source of a published one. */
 void report_note(Report *report, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
-/** A table, owned by the report. `id`: [a-z0-9-]+, its own among the tables, as a chart's is among the charts (file name,
- * anchor). `rows_are`: head of the first column, what each row's name is. */
+/** Adds a table, which the report owns. `id`: [a-z0-9-]+, unique among the tables; a chart's is unique among the charts. It
+ * becomes a file name and an anchor. `rows_are`: the heading of the first column, which contains the rows' names. */
 ReportTable *report_table(Report *report, const char *id, const char *title, const char *rows_are);
-/** One more column; returns its number, from 0. All columns come before the first row. */
+/** Adds a column; returns its number, from 0. Add all columns before the first row. */
 unsigned report_table_column(ReportTable *table, const char *name, const char *unit);
-/** Begins a row, whose cells hold nothing. `published`: its figures come from the literature, `name` says which, and are
- * shown as such. */
+/** Begins a row of empty cells. `published`: its figures come from the publication that `name` mentions, and are marked as
+ * published. */
 void report_table_row(ReportTable *table, const char *name, bool published);
 /** Fills a cell of the last row. */
 void report_table_values(ReportTable *table, unsigned column, const GArray *values);
@@ -52,22 +53,22 @@ typedef enum ReportAxes {
         REPORT_LINEAR = 0,
         REPORT_LOG_X = 1 << 0,
         REPORT_LOG_Y = 1 << 1,
-        REPORT_BARS = 1 << 2, /* x has names, and no order */
+        REPORT_BARS = 1 << 2, /* x values are names without an order */
 } ReportAxes;
 
 ReportChart *report_chart(Report *report, const char *id, const char *title, const char *x_label, const char *y_label,
                           ReportAxes axes);
-/** One more line or colour of bars; returns its number, from 0. `published`: dashed, or hatched. */
+/** Adds a line, or a colour of bars; returns its number, from 0. `published`: drawn dashed or hatched. */
 unsigned report_chart_series(ReportChart *chart, const char *name, bool published);
-/** `values`: whose median is drawn. */
+/** Adds a point at the median of `values`. */
 void report_chart_point(ReportChart *chart, unsigned series, double x, const GArray *values);
 void report_chart_value(ReportChart *chart, unsigned series, double x, double y);
-/** REPORT_BARS: the bar named `x`. */
+/** Adds the bar named `x`, for REPORT_BARS. */
 void report_chart_bar(ReportChart *chart, unsigned series, const char *x, double y);
 
-/** The middle of the values, or of the two in the middle. */
+/** Returns the median: the middle value, or the mean of the two middle values. */
 double report_median(const GArray *values);
-/** The value below which `fraction` of them are (0.99: p99). */
+/** Returns the value below which `fraction` of the values are (0.99: p99). */
 double report_quantile(const GArray *values, double fraction);
 
 #endif

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a run costs: wall clock, processor time, memory; of this process and of the service's, read from /proc. */
+/* Reads wall-clock time, and processor time and memory of this process and the service's processes, from /proc. */
 #ifndef BENCH_SAMPLER_H
 #define BENCH_SAMPLER_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What a process has used so far; of several, the sums. */
+/* What a process has used so far; for several processes, the sums. */
 typedef struct Usage {
         double cpu_usec;        /* user and system */
-        double switches;        /* of contexts, voluntary and not */
+        double switches;        /* context switches, voluntary and not */
         uint64_t anonymous_kib; /* RssAnon, private memory, now */
-        uint64_t peak_kib;      /* VmHWM, resident memory at most, since the start or sampler_reset_peaks() */
+        uint64_t peak_kib;      /* VmHWM, peak resident memory since the start or sampler_reset_peaks() */
 } Usage;
 
-/** CLOCK_MONOTONIC in microseconds. */
+/** Returns CLOCK_MONOTONIC in microseconds. */
 double sampler_now_usec(void);
-/** Processor time and context switches of this process so far, and its peak; costs few microseconds. */
+/** Reads processor time, context switches and peak memory of this process. Takes only a few microseconds. */
 void sampler_read_own(Usage *ret);
-/** The same of `pid` alone. */
+/** Reads the same for `pid`, without its children. */
 void sampler_read_one(pid_t pid, Usage *ret);
-/** The same of `pid` and its children, together. A process that cannot be read counts as nothing. */
+/** Reads the sums for `pid` and its children. A process that cannot be read counts as zero. */
 void sampler_read_tree(pid_t pid, Usage *ret);
-/** Forgets the peaks of resident memory of `pid` and its children. Negative errno where the kernel does not let us: the
- * processes of a daemon that is not "dumpable" are root's to touch. */
+/** Resets the peaks of resident memory of `pid` and its children. Returns a negative errno if the kernel forbids this: only
+ * root may do it for the processes of a daemon that is not "dumpable". */
 int sampler_reset_peaks(pid_t pid);
-/** Calls `act` for `pid` and each child of its main thread. The first error ends it, and is returned. */
+/** Calls `act` for `pid` and each child of its main thread. Stops at the first error and returns it. */
 int sampler_for_tree(pid_t pid, int (*act)(pid_t pid, void *userdata), void *userdata);
 
 #endif

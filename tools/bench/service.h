@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The service that is measured: the connection, and what it tells about itself. Owns its own bus connection and lends it to
- * the library, so that process id and properties are those of the daemon that the library talks to.
+ * The service that is measured: the connection to it and its properties. A Service owns its bus connection and lends it to
+ * the library, so that process id and properties belong to the same daemon that the library talks to.
  */
 #ifndef BENCH_SERVICE_H
 #define BENCH_SERVICE_H
@@ -21,20 +21,20 @@ typedef struct Service {
         char *version;
 } Service;
 
-/** Opens the bus that the service is on, for a connection of its own. */
+/** Opens another connection to the bus that the service is on. */
 int service_open_bus(const BenchOptions *options, sd_bus **ret);
-/** Connects to the bus that the options say, and has the daemon started where it does not run. Says on stderr what fails. */
+/** Connects to the bus that the options name, and starts the daemon if it is not running. Reports errors on stderr. */
 int service_open(const BenchOptions *options, Service *ret);
 void service_close(Service *service);
-/** Reads a property of the manager that counts something. */
+/** Reads a property of the manager whose value is a number. */
 int service_get_count(Service *service, const char *property, uint64_t *ret);
-/** Tells the library's last error. Returns `r`. */
+/** Reports the library's last error on stderr. Returns `r`. */
 int service_failed(Service *service, int r, const char *what);
-/** Adds the row that `cursor` is at. */
+/** Adds the current row of `cursor` to `copy`. */
 void service_copy_row(sqlipc_cursor *cursor, unsigned n_columns, Copy *copy);
-/** Runs a query and copies every value of its result. Says on stderr what fails. */
+/** Runs a query and copies every value of its result. Reports errors on stderr. */
 int service_copy(Service *service, const char *database, const char *sql, Copy *copy);
-/** Who serves, what is asked. */
+/** Adds the facts about the service and the database that is queried. */
 void service_report(const Service *service, const BenchOptions *options, Report *report);
 
 #endif

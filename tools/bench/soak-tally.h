@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * How often something was done, and how long it took, in a size that does not grow with hours: times are counted in classes
- * an eighth of an octave wide, so that a quantile is right to 10 %. Pure.
+ * Counts how often an operation was done and how long it took, in memory whose size is fixed even if the run lasts hours.
+ * Times are counted in classes that are an eighth of an octave wide, so that a quantile is accurate to 10 %. Pure.
  */
 #ifndef BENCH_SOAK_TALLY_H
 #define BENCH_SOAK_TALLY_H
@@ -19,21 +19,21 @@ typedef struct Spent {
 
 typedef struct SoakTally {
         uint64_t begun;
-        uint64_t answered; /* as it should be */
-        uint64_t failed;   /* wrong, or not answered */
-        uint64_t given_up; /* by who asked */
+        uint64_t answered; /* with the right answer */
+        uint64_t failed;   /* wrong answer, or none */
+        uint64_t given_up; /* abandoned by the client */
         Spent spent;
         double max_usec;
         uint64_t classes[TALLY_CLASSES];
 } SoakTally;
 
-/** Counts an answer. */
+/** Counts a right answer. */
 void soak_tally_answer(SoakTally *tally, double usec, Spent spent);
-/** Adds what another one counted. */
+/** Adds the counts of `other`. */
 void soak_tally_add(SoakTally *tally, const SoakTally *other);
-/** Begun, and nothing became of it yet. */
+/** Returns how many operations have begun and not ended yet. */
 uint64_t soak_tally_open(const SoakTally *tally);
-/** The time in microseconds that `fraction` of the answers took at most; NAN where there is none. */
+/** Returns the time in microseconds that `fraction` of the answers took at most; NAN if there is no answer. */
 double soak_tally_quantile(const SoakTally *tally, double fraction);
 
 #endif

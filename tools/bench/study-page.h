@@ -3,12 +3,12 @@
  * The pages of the 2010 study's protocol, as it was published: fixed-size buffers of rows. Pure.
  *
  *      a row    i32 return code (SQLITE_ROW), u32 number of columns, for each column u32 the index of its trailing NUL,
- *               counted from behind the number of columns; then the texts, one behind the other, each with its NUL
- *      the end  i32 return code alone: SQLITE_DONE, or what SQLite came upon
- *      0xFF     where a row would start: the page has room left, and nothing more in it
+ *               counted from the end of the number of columns; then the texts one after the other, each with its NUL
+ *      the end  only an i32 return code: SQLITE_DONE or SQLite's error
+ *      0xFF     in place of a row: the page ends here, although it has room left
  *
- * Little-endian; the report does not say how wide its integers are: 32 bits here. Values are text and nothing else, and a
- * row that is larger than a page cannot be sent. Neither belongs to what is measured, so neither was mended.
+ * All integers are little-endian. The report does not say how wide they are; here they have 32 bits. All values are text,
+ * and a row that is larger than a page cannot be sent. These two limits do not affect what is measured, so they were kept.
  */
 #ifndef BENCH_STUDY_PAGE_H
 #define BENCH_STUDY_PAGE_H
@@ -24,28 +24,28 @@ enum {
 };
 
 typedef struct StudyText {
-        const char *text; /* a NUL behind it */
-        uint32_t size;    /* without that NUL */
+        const char *text; /* followed by a NUL */
+        uint32_t size;    /* without the NUL */
 } StudyText;
 
-/* A page that is filled, or read: `bytes` are the caller's. */
+/* A page that is being filled or read. The caller owns `bytes`. */
 typedef struct StudyPage {
         uint8_t *bytes;
         size_t size, used;
 } StudyPage;
 
-/** 1: the row is in; 0: no room left, send the page and add it to the next; -EMSGSIZE: no page has room for it. */
+/** Returns 1 if the row was added; 0 if the page is full: send it and add the row to the next; -EMSGSIZE: too large. */
 int study_page_add_row(StudyPage *page, const StudyText *values, uint32_t n_values);
 
-/** Ends the result with what SQLite returned. 1 or 0, as above. */
+/** Ends the result with SQLite's return code. Returns 1 or 0, as study_page_add_row(). */
 int study_page_add_end(StudyPage *page, int code);
 
-/** Marks the end of a page that has room left: it may be sent. */
+/** Marks the end of a page that has room left. Call it before the page is sent. */
 void study_page_finish(StudyPage *page);
 
-/** Reads the next row of exactly `n_values`, in place. STUDY_ROW; STUDY_NO_MORE: the next page goes on; anything else is the
- * end, by its return code. The page may be another process' memory, which changes while it is read: a value lies within the
- * page all the same. -EBADMSG: it is no such page. */
+/** Reads the next row, of exactly `n_values` values, in place. Returns STUDY_ROW for a row, STUDY_NO_MORE if the result
+ * continues in the next page, otherwise the return code that ends the result. -EBADMSG: the page is not valid. Another
+ * process may share the page and change it meanwhile; every value is within the page nevertheless. */
 int study_page_next_row(StudyPage *page, StudyText *ret_values, uint32_t n_values);
 
 #endif

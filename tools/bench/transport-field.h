@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A field of ways to get a result, all open, which run in turn and have to bring the same. */
+/* A set of ways to get a result. All are open, run in turn and must produce the same result. */
 #ifndef BENCH_TRANSPORT_FIELD_H
 #define BENCH_TRANSPORT_FIELD_H
 
@@ -8,15 +8,15 @@
 
 enum { FIELD_MAX = 16 };
 
-/* One of them, as a side of a comparison. */
+/* One way, as a side of a comparison. */
 typedef struct FieldRunner {
         Transport transport;
         const char *sql;
-        Copy copy;                /* of the run under way */
+        Copy copy;                /* of the current run */
         uint64_t n_rows, n_bytes; /* of the last run */
 } FieldRunner;
 
-/* All zeros at first. It stays where it is as long as it is open: servers and sides point into it. */
+/* Zero it first. Do not move it while it is open, because servers and sides point into it. */
 typedef struct Field {
         FieldRunner runners[FIELD_MAX];
         Side sides[FIELD_MAX];
@@ -26,14 +26,14 @@ typedef struct Field {
         bool has_findings;
 } Field;
 
-/** Opens one more; `buffer_size` as of transport_open(). */
+/** Opens and adds a way. `buffer_size` is as for transport_open(). */
 int field_add(Field *field, const TransportSetup *setup, const TransportKind *kind, size_t buffer_size);
-/** Closes all of them; the field is as new. */
+/** Closes all ways. The field is empty afterwards. */
 void field_close(Field *field);
 
-/** Has all of them fetch the first `n_rows` rows, as measure_sides() does it, and keeps what it found. */
+/** Fetches the first `n_rows` rows in all ways with measure_sides(), and keeps the findings. */
 int field_measure(Field *field, int64_t n_rows, int n_rounds, const char *what);
-/** Has one of them do the same once more, without a clock. */
+/** Repeats the last fetch once in one of the ways, without measuring it. */
 int field_run_once(Field *field, size_t which);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A rival's server side of SQLite: opens the file, steps, takes texts out in the fastest way. In a child of its own. */
+/* SQLite in a rival's server, a child process: opens the file, steps, and reads values as text in the fastest way. */
 #ifndef BENCH_TRANSPORT_SOURCE_H
 #define BENCH_TRANSPORT_SOURCE_H
 
@@ -14,15 +14,15 @@ typedef struct Source {
         uint32_t n_values;
 } Source;
 
-/** Opens `file` read-only. Says on stderr what fails; -EIO. To be closed by source_close(). */
+/** Opens `file` read-only. On error, reports on stderr and returns -EIO. Close it with source_close(). */
 int source_open(const char *file, Source *ret);
 void source_close(Source *source);
 
-/** Compiles `sql` in place of what was compiled before. SQLite's primary result code. */
+/** Compiles `sql`, which replaces the previous statement. Returns SQLite's primary result code. */
 int source_prepare(Source *source, const char *sql);
 
-/** Goes to the next row. SQLite's primary result code: SQLITE_ROW, SQLITE_DONE or an error. NULL is an empty text here, as
- * sqlite3_column_text() has it for a program that does not look. */
+/** Steps to the next row. Returns SQLite's primary result code: SQLITE_ROW, SQLITE_DONE or an error. A NULL value becomes an
+ * empty text, as in a program that does not check for a NULL pointer from sqlite3_column_text(). */
 int source_next(Source *source);
 
 #endif

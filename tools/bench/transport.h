@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A way of getting a whole result out of a database into this process' memory, one file each (transport-*.c). All do the
- * whole job: prepare, step, carry, decode by type, copy through copy.h, so that the copies are equal, byte for byte.
+ * Ways of getting a whole result out of a database into the memory of this process, with one file for each way
+ * (transport-*.c). Every way does the whole job: prepare, step, transport, decode by type, and copy with copy.h, so that the
+ * copies are equal, byte for byte.
  *
- * A rival is a child that opens the file by itself and takes values out of SQLite in the fastest way (transport-source.h),
- * so that what carries them is all that differs. Those that carry text only convert by the type that the columns of the
- * query were declared with, as a program that knows its own query does.
+ * A rival is a child that opens the file itself and reads values from SQLite in the fastest way (transport-source.h), so
+ * that rivals differ only in how they transport values. For a rival that transports only text, the client converts each
+ * value to the declared type of its column, as a program does that knows its own query.
  */
 #ifndef BENCH_TRANSPORT_H
 #define BENCH_TRANSPORT_H
@@ -17,7 +18,7 @@
 #include "service.h"
 #include "study-page.h"
 
-/* What all of them share; outlives them. */
+/* What all ways share. It must outlive them. */
 typedef struct TransportSetup {
         const BenchOptions *options;
         Service *service;
@@ -31,12 +32,12 @@ typedef struct Transport Transport;
 typedef struct TransportKind {
         const char *name;
         const char *how;                     /* a sentence for the report */
-        size_t buffer_size;                  /* the one that it likes; 0: it has none to choose */
+        size_t buffer_size;                  /* the default; 0: the size cannot be chosen */
         size_t buffer_size_min;
         bool ours;                           /* the server is the service */
-        /** Starts the server. Each of these says on stderr what fails. */
+        /** Starts the server. All three functions report errors on stderr. */
         int (*open)(Transport *transport);
-        /** The whole result of `sql`. */
+        /** Fetches the whole result of `sql`. */
         int (*fetch)(Transport *transport, const char *sql, Copy *copy);
         void (*close)(Transport *transport);
 } TransportKind;
@@ -45,23 +46,23 @@ struct Transport {
         const TransportKind *kind;
         const TransportSetup *setup;
         size_t buffer_size;
-        Child child;          /* the server; CHILD_INIT where there is none of ours */
-        StudyText *values;    /* room for a row that came as text */
+        Child child;          /* the server; CHILD_INIT if the way has no child */
+        StudyText *values;    /* room for a row of texts */
         uint64_t bytes_moved; /* by the last fetch, between processes */
-        void *own;            /* the kind's */
+        void *own;            /* private data of the kind */
 };
 
-/** Opens one; `buffer_size` 0: the one that it likes. To be closed by transport_close(). */
+/** Opens a way. `buffer_size` 0: the default of the kind. Close it with transport_close(). */
 int transport_open(const TransportKind *kind, const TransportSetup *setup, size_t buffer_size, Transport *ret);
 void transport_close(Transport *transport);
 
-/** Whose processor time and memory are the server's; 0: there is none. */
+/** Returns the process whose processor time and memory count as the server's; 0: none. */
 pid_t transport_server(const Transport *transport);
 
-/** Says on stderr that it failed, and returns `r`. */
+/** Reports a failure on stderr and returns `r`. */
 int transport_failed(const Transport *transport, int r, const char *what);
 
-/** Copies transport->values, converted to the types of the setup. -EBADMSG: a number is none. */
+/** Copies transport->values, converted to the types of the setup. -EBADMSG: the text of a number is not a number. */
 int transport_copy_text(const Transport *transport, Copy *copy);
 
 extern const TransportKind transport_usual, transport_fastest, transport_function, transport_sqlipc, transport_sqlipc_blocks,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What sqlipc-bench can do: a workload is a verb, in its own file, with one row in workloads.c's table.
+ * The workloads of sqlipc-bench. A workload is a verb; it has its own file and one row in the table of workloads.c.
  *
- * A workload measures into a report, and knows nothing of its form: as a table for people, JSON, CSV, charts, or a part of
- * the page that `report` writes. Its whole command line is that of options.h, so that `report` can run all of them.
+ * A workload writes its results into a report and does not depend on the output format: tables for people, JSON, CSV,
+ * charts, or a part of the page that `report` writes. All workloads have the command line of options.h, so that `report` can
+ * run all of them.
  */
 #ifndef BENCH_WORKLOAD_H
 #define BENCH_WORKLOAD_H
@@ -13,21 +14,21 @@
 
 enum {
         BENCH_OK = 0,
-        BENCH_FAILED = 1, /* it could not be measured, or the two sides do not agree */
+        BENCH_FAILED = 1, /* the measurement failed, or the results of the sides differ */
         BENCH_USAGE = 2,
 };
 
 typedef struct Workload {
         const char *verb;
-        const char *help;     /* a line of the list of verbs */
-        const char *summary;  /* of its --help: what is measured, how, and what each side is */
-        const char *database; /* which dataset it asks (options.h), unless --database and --file say otherwise; NULL: none */
-        const char *sql;      /* what it asks there, unless --sql says otherwise; NULL: its own, there is no --sql */
-        /** Measures into `report`, saying on stderr what fails. Negative where it could not be measured; BENCH_FAILED where
-         * it was, and what was found is a failure. */
+        const char *help;     /* one line, for the list of verbs */
+        const char *summary;  /* for its --help: what is measured, how, and what the sides are */
+        const char *database; /* the dataset that it queries (options.h) by default; NULL: none */
+        const char *sql;      /* its default query; NULL: it has fixed queries and no --sql */
+        /** Measures and writes the results into `report`; reports errors on stderr. Returns a negative value if it could not
+         * measure, BENCH_FAILED if it measured but the result is a failure. */
         int (*measure)(const BenchOptions *options, Report *report);
         bool bus;             /* it uses the bus; implied by `database` */
-        bool servers;         /* it has other database servers beside, where --postgres or --mariadb give them */
+        bool servers;         /* it also measures other database servers if --postgres or --mariadb is given */
         bool in_report;       /* `report` runs it */
 } Workload;
 
@@ -35,17 +36,17 @@ extern const Workload workload_bulk, workload_exposed, workload_fetch, workload_
         workload_readers, workload_reference, workload_relay, workload_roundtrip, workload_small, workload_soak,
         workload_transports, workload_waiting, workload_wide;
 
-/** A report of `workload` with what is known before it is measured. The caller frees it. */
+/** Creates a report of `workload` with the facts that are known before it runs. The caller frees it. */
 Report *workload_report(const Workload *workload, const BenchOptions *options);
 
-/* Verbs that measure nothing: each takes the command line from its verb on (argv[0]), and returns the exit code. */
+/* Verbs that measure nothing. argv[0] is the verb; they return the exit code. */
 int verb_ask(int argc, char **argv);
 int verb_dataset(int argc, char **argv);
 int verb_report(int argc, char **argv);
-/** Not a verb of its own: measures, and writes what was found to stdout and --plot. */
+/** Runs a workload and writes its report to stdout and --plot. Common to the verbs of all workloads. */
 int workload_main(const Workload *workload, int argc, char **argv);
 
-/* All workloads, NULL-terminated, in the order of their names. */
+/* All workloads, sorted by name, NULL-terminated. */
 extern const Workload *const workloads[];
 
 #endif
