@@ -11,7 +11,7 @@
 
 struct Baseline {
         sqlite3 *db;
-        sqlite3 *alone; /* the same file, without the locks that threads would need: for the fastest way */
+        sqlite3 *alone; /* the same file without SQLite's mutexes, for BASELINE_FASTEST */
 };
 
 static int failed(sqlite3 *db, const char *what) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Time and memory by the number of rows: five parts of `narrow`, every value of which is looked at and none kept, so that
- * what this process holds is the library's.
+ * Time and memory by the number of rows, for five parts of `narrow`. The benchmark reads every value but keeps none, so that
+ * the memory of this process is that of the library.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +22,7 @@ typedef struct Part {
         uint64_t fold;       /* of the values of the last run */
 } Part;
 
-/* Every value is looked at: a compiler could leave out what nobody reads. */
+/* Uses every value, because the compiler could omit reads of unused values. */
 static void look_at_row(sqlipc_cursor *cursor, unsigned n_columns, Part *part) {
         for (unsigned i = 0; i < n_columns; i++) {
                 size_t size;
@@ -68,7 +68,7 @@ static int run(void *userdata) {
         return -EBADMSG;
 }
 
-/* How many rows the dataset has: they are numbered from 1 on. */
+/* Reads the number of rows of the dataset, whose keys start at 1. */
 static int count_rows(Service *service, uint64_t *ret) {
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
         static const char sql[] = "SELECT max(rowid) FROM " DATABASE;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What sizes are worth: the same result through bare pipes of pages (page-pipe.h), page by pipe, and write by pipe at the
- * service's page size. The service's choice is one of them: pages of 256 KiB, each one write, a pipe that grows to 1 MiB.
+ * The effect of sizes: fetches the same result through bare pipes of pages (page-pipe.h) with all combinations of page and
+ * pipe size, and of write and pipe size at the service's page size. One combination is that of the service: pages of
+ * 256 KiB, each written at once, and a pipe that grows to 1 MiB.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,7 @@ enum {
 
 typedef struct Sized {
         PagePipe pages;
-        Copy *copy; /* of the run under way; one for all */
+        Copy *copy; /* of the current run; all sides share it */
 } Sized;
 
 static int run(void *userdata) {
@@ -43,7 +44,7 @@ static uint64_t check(void *userdata) {
         return hash;
 }
 
-/* A table with a row a size and a column a pipe, and the chart of it. */
+/* Adds a table with one row per size and one column per pipe size, and its chart. */
 static void report_sizes(const Findings *findings, const size_t *sizes, size_t n_sizes, const char *id, const char *title,
                          const char *rows_are, Report *report) {
         ReportTable *table = report_table(report, id, title, rows_are);
@@ -101,7 +102,7 @@ static int measure_sizes(const BenchOptions *options, const size_t *sizes, size_
         return 0;
 }
 
-/* Whether this user may have a pipe of the largest size. */
+/* Checks that this user may have a pipe of the largest size. */
 static int try_pipe(void) {
         int fds[2], r = 0;
 

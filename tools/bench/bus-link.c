@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* D-Bus between us and a child, see bus-link.h. */
+/* D-Bus between this process and a child, see bus-link.h. */
 #include "bus-link.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 /* ---- The child ---------------------------------------------------------------------------------------------------- */
 
-/* sd_bus_wait(), until `starter` hangs up, too: then 1. */
+/* Like sd_bus_wait(), but also returns, with 1, when `starter` hangs up. */
 static int wait_for_call(sd_bus *bus, int starter) {
         int fd = sd_bus_get_fd(bus), events = sd_bus_get_events(bus);
         struct pollfd fds[] = { { .fd = fd, .events = (short) events }, { .fd = starter } };
@@ -31,7 +31,7 @@ static int answer_one(sd_bus_message *message, BusLinkAnswer answer, void *userd
         return r < 0 ? MIN(sd_bus_reply_method_errno(message, r, NULL), 0) : 0;
 }
 
-/* `starter`: -1 where the connection is all there is. */
+/* `starter`: the socket to the parent, or -1 if the connection itself is that socket. */
 static int serve(sd_bus *bus, int starter, BusLinkAnswer answer, void *userdata) {
         int r = 0;
 
@@ -48,7 +48,7 @@ static int serve(sd_bus *bus, int starter, BusLinkAnswer answer, void *userdata)
         return r == -ECONNRESET || r == -ENOTCONN ? 0 : r;
 }
 
-/* Its name is the first that we hear of it. */
+/* The child first sends its bus name to the parent. */
 int bus_link_serve_on_bus(const BenchOptions *options, int fd, BusLinkAnswer answer, void *userdata) {
         sd_bus *bus = NULL;
         const char *name;

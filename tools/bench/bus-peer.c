@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A service on D-Bus of the benchmark's own, see bus-peer.h. */
+/* The benchmark's own D-Bus service, see bus-peer.h. */
 #include "bus-peer.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static int answer_text(sd_bus_message *call, int32_t n) {
         return sd_bus_send(NULL, reply, NULL);
 }
 
-/* The reply goes first: the pipe may hold less than all. */
+/* Send the reply first, because the pipe may be too small for all integers. */
 static int answer_pipe(sd_bus_message *call, int32_t n) {
         int fds[2], r;
 
@@ -92,7 +92,7 @@ static int answer(sd_bus_message *message, void *userdata) {
         return sd_bus_message_is_method_call(message, PEER_INTERFACE, NULL) > 0 ? answer_number(message) : 0;
 }
 
-/* Made before it answers. */
+/* Called before the service answers calls. */
 static void make_integers(void) {
         integers = g_new(int32_t, BUS_PEER_INTEGERS_MAX);
         for (uint32_t i = 0; i < BUS_PEER_INTEGERS_MAX; i++)
@@ -130,7 +130,7 @@ int bus_peer_start_on_bus(const BenchOptions *options, BusPeer *ret) {
         BusPeer peer = { .child = CHILD_INIT };
         int r;
 
-        /* before we have a connection, which the child would inherit */
+        /* before this process has a connection, because the child would inherit it */
         r = child_start(SOCK_STREAM, serve_on_bus, (void *) options, &peer.child);
         if (r >= 0)
                 r = bus_link_connect_on_bus(options, &peer.child, &peer.bus, &peer.name);
@@ -194,7 +194,7 @@ int bus_peer_echo(BusPeer *peer, const void *bytes, size_t size, void *ret_bytes
         return 0;
 }
 
-/* Makes a call for `n` integers' worth. */
+/* Makes a call with the argument `n`. */
 static int call_for(BusPeer *peer, const char *member, int32_t n, sd_bus_message **ret_reply) {
         __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *call = NULL;
         int r;

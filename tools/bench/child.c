@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The other side of a rival, see child.h. */
+/* The server of a rival, see child.h. */
 #include "child.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ enum { PATIENCE_MSEC = 1000 };
 
 static _Noreturn void be_child(pid_t parent, int fd, int (*serve)(int fd, void *userdata), void *userdata) {
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent) /* it died before that */
+        if (getppid() != parent) /* the parent died before prctl() */
                 _exit(EXIT_FAILURE);
         _exit(serve(fd, userdata) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
@@ -40,7 +40,7 @@ int child_start(int type, int (*serve)(int fd, void *userdata), void *userdata, 
         return 0;
 }
 
-/* Ends a child that does not end by itself. */
+/* Waits for the child, and kills it if it does not end by itself. */
 static void wait_or_kill(pid_t pid) {
         for (int msec = 0; msec < PATIENCE_MSEC; msec++) {
                 siginfo_t info = {};

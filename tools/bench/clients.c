@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Clients that ask at the same time, see clients.h. Two pipes are the barriers: a client writes a byte when it stands
- * before one; it passes when the parent closes its own end. What a client finds, it writes into shared memory.
+ * Clients that ask at the same time, see clients.h. There are two barriers, each of which is a pipe. A client writes a byte
+ * when it reaches a barrier, and passes when the parent closes its own end. Clients write their results into shared memory.
  */
 #include "clients.h"
 
@@ -22,15 +22,15 @@
 #include "sampler.h"
 
 enum {
-        WARM_UP = 200, /* answers; also what the sides' results are compared by */
+        WARM_UP = 200, /* answers; the results of the sides are compared by these, too */
         BARRIERS = 2,  /* the start, the end */
 };
 
-/* In memory that parent and client share. */
+/* A client, in memory that the parent and the client share. */
 typedef struct Client {
         pid_t pid;                   /* 0: not started */
-        int pidfd;                   /* the parent's */
-        double start_usec, end_usec; /* of the machine's clock */
+        int pidfd;                   /* of the parent */
+        double start_usec, end_usec; /* on the clock that all processes share */
         double cpu_usec, switches;
         uint64_t check;
         double usec[]; /* of each answer */
@@ -43,7 +43,7 @@ typedef struct Clients {
         Placement placement;
         uint8_t *shared;
         size_t client_size;
-        int arrived[2];              /* each client writes into it at each barrier */
+        int arrived[2];              /* each client writes a byte at each barrier */
         int barriers[BARRIERS][2];   /* nothing is ever written */
 } Clients;
 
@@ -77,7 +77,7 @@ static int wait_at(const Clients *clients, unsigned barrier) {
         return 0;
 }
 
-/* This process with its children, which a yardstick has, and those that serve it. */
+/* Places this process with its children (a yardstick has some) and the server's processes. */
 static int place(const Clients *clients) {
         int r = measure_place(clients->placement, getpid());
 
@@ -87,7 +87,7 @@ static int place(const Clients *clients) {
         return r;
 }
 
-/* Asks, and sees that there was an answer to each. `client`: what ClientKind.open() made. */
+/* Asks, and checks that each key got an answer. `client` comes from ClientKind.open(). */
 static int ask(const Clients *clients, void *client, const int64_t *keys, unsigned n, double *ret_usec, Copy *copy) {
         int r = clients->kind->ask(client, keys, n, ret_usec, copy);
 
@@ -99,7 +99,7 @@ static int ask(const Clients *clients, void *client, const int64_t *keys, unsign
         return r;
 }
 
-/* The warm-up also starts what is to be placed with the client: a worker. */
+/* The warm-up also starts the worker, which must exist before it can be placed with the client. */
 static int warm_up(const Clients *clients, void *client, const int64_t *keys, Client *ret) {
         g_autofree double *usec = g_new(double, WARM_UP);
         Copy copy = {};
@@ -181,7 +181,7 @@ static int start(Clients *clients) {
         return 0;
 }
 
-/* Until all clients stand before a barrier, or one has ended, which has said why. */
+/* Waits until all clients have reached a barrier, or one has ended. That client has reported the reason. */
 static int wait_for_all(const Clients *clients) {
         g_autofree struct pollfd *fds = g_new0(struct pollfd, clients->n + 1);
         char byte;
@@ -255,7 +255,7 @@ static int supervise(Clients *clients, ClientsFindings *ret) {
         return r;
 }
 
-/* All clients are gone behind it, and the server is free to run where it likes. */
+/* Ends all clients, and lets the server run on any CPU again. */
 static int stop(Clients *clients) {
         int r = 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the sides of a comparison cost, see comparison.h. */
+/* A table of the costs of the sides of a comparison, see comparison.h. */
 #include "comparison.h"
 
 static void add_columns(ReportTable *table, const Side *sides, const size_t *references, size_t n_references) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The arena that results are copied to, see copy.h. */
+/* The arena into which results are copied, see copy.h. */
 #include "copy.h"
 
 #include <glib.h>
@@ -35,7 +35,7 @@ uint64_t copy_memory(const Copy *copy) {
         return sum;
 }
 
-/* Where chunks end depends on the values alone, so chunk by chunk gives the same for the same rows. */
+/* The ends of chunks depend only on the values, so hashing chunk by chunk gives equal hashes for equal rows. */
 uint64_t copy_hash(const Copy *copy) {
         uint64_t hash = copy->n_rows;
 

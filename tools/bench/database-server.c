@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The dataset in a database server, see database-server.h. SQLite itself writes the SQL: its quote() makes a literal of each
- * value that every server reads, since a dataset has numbers and letters only.
+ * The dataset in a database server, see database-server.h. SQLite's quote() makes the literals of the SQL. Every server can
+ * read them, because a dataset contains only numbers and letters.
  */
 #include "database-server.h"
 
@@ -9,12 +9,12 @@
 #include <sqlite3.h>
 #include <stdio.h>
 
-enum { ROWS_AT_ONCE = 500 }; /* in one INSERT: far below what servers take as one statement */
+enum { ROWS_AT_ONCE = 500 }; /* in one INSERT; far below the size of a statement that servers accept */
 
 int database_servers_get(const BenchOptions *options, DatabaseServerChoice ret[static DATABASE_SERVERS_MAX]) {
         const struct {
                 const char *option, *where;
-                const DatabaseServer *server; /* NULL: not built in */
+                const DatabaseServer *server; /* NULL: this build does not support it */
         } servers[DATABASE_SERVERS_MAX] = {
 #if HAVE_LIBPQ
                 { "postgres", options->postgres, &database_server_postgres },
@@ -51,7 +51,7 @@ static int failed(sqlite3 *db) {
         return -EIO;
 }
 
-/* The one text that `sql` has for `table`. The caller frees it. */
+/* Returns the only value of the query `sql` about `table`, as text. The caller frees it. */
 static int ask_text(sqlite3 *db, const char *sql, const char *table, char **ret) {
         sqlite3_stmt *statement;
         const char *text;

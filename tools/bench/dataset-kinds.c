@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What stands in the datasets, see dataset.h. */
+/* The contents of the datasets, see dataset.h. */
 #include <sqlite3.h>
 
 #include "dataset.h"
@@ -13,7 +13,7 @@ enum {
         BLOB_SIZE = 1024 * 1024,
 };
 
-/* `n` values of `length` letters each, for the parameters from `first` on. */
+/* Binds `n` values of `length` letters each to the parameters from `first` on. */
 static int bind_letters(sqlite3_stmt *insert, Random *random, int first, int n, int length, char *letters) {
         int code = SQLITE_OK;
 
@@ -30,7 +30,7 @@ static int bind_study(sqlite3_stmt *insert, gint64 row, Random *random) {
         return code != SQLITE_OK ? code : bind_letters(insert, random, 2, STUDY_COLUMNS, STUDY_LENGTH, letters);
 }
 
-/* A real number from 0 to below 1, with all bits that it can have. */
+/* Returns a real number from 0 to less than 1, with all random bits that a double can hold. */
 static double random_real(Random *random) {
         return (double) (random_next(random) >> 11) * 0x1p-53;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Makes a dataset's file, see dataset.h. One transaction, without a journal: nobody else knows of the file yet. */
+/* Creates a dataset's file, see dataset.h. One transaction without a journal: no other program knows the file yet. */
 #include "dataset.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ static int make(const Dataset *dataset, const char *path) {
         return r;
 }
 
-/* Files that belonged to the database that is replaced: SQLite would take them for the new one's. */
+/* Removes the journal files of the database that is replaced; SQLite would use them with the new one. */
 static void remove_companions(const char *path) {
         static const char *const suffixes[] = { "-journal", "-wal", "-shm" };
 

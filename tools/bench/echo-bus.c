@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Bytes to another process and back as a D-Bus message, through the bus and straight. */
+/* Sends bytes to another process and back as a D-Bus message, through the bus and directly. */
 #include <errno.h>
 
 #include "echo.h"
@@ -12,7 +12,7 @@ static int close_peer(Echo *echo) {
         return bus_peer_stop(&echo->peer);
 }
 
-/* One trip, to learn whether this bus lets strangers call each other: the usual policy of a system bus does not. */
+/* Makes one trip, because a system bus usually forbids calls between programs that its policy does not name. */
 static int open_bus(Echo *echo, const BenchOptions *options) {
         int r;
 

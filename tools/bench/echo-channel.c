@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Bytes to another process and back as the parameter and the only value of a query of ours, on a channel. */
+/* Sends bytes to a worker and back, as the parameter and the only value of a query on a channel. */
 #include <errno.h>
 #include <string.h>
 
 #include "echo.h"
 
-/* Runs the statement with the payload as its parameter, and copies the one value of its one row. */
+/* Runs the statement with the payload as its parameter, and copies the single value of its row. */
 static int trip_channel(Echo *echo, size_t size) {
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
         const void *blob;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Bytes to another process and back by what the kernel has: pipes, a socket pair, sealed memory that is passed. */
+/* Sends bytes to another process and back with the kernel alone: pipes, a socket pair, sealed memory that is passed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -11,11 +11,11 @@
 #include "passing.h"
 
 enum {
-        PIPE_SIZE = 1024 * 1024, /* as much as an unprivileged user gets */
+        PIPE_SIZE = 1024 * 1024, /* the default maximum of an unprivileged user */
         SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE,
 };
 
-/* A message in one piece: the four bytes of size before `payload`, then that many. */
+/* Writes a message in one piece: its size in the four bytes before `payload`, then the payload. */
 static int write_message(int fd, uint8_t *payload, size_t size) {
         uint32_t head = (uint32_t) size;
 
@@ -23,7 +23,7 @@ static int write_message(int fd, uint8_t *payload, size_t size) {
         return passing_write_all(fd, payload - sizeof head, sizeof head + size);
 }
 
-/* Reads what write_message() wrote, as many bytes at a time as there are. Returns its size, 0 at the end. */
+/* Reads a message of write_message(); each read takes the bytes that are available. Returns the size, 0 at the end. */
 static ssize_t read_message(int fd, uint8_t *payload) {
         uint8_t *start = payload - sizeof(uint32_t);
         size_t done = 0, wanted = sizeof(uint32_t);
@@ -70,7 +70,7 @@ static int trip_stream(Echo *echo, size_t size) {
 static int serve_pipe(int fd, void *userdata) {
         Echo *echo = userdata;
 
-        close(fd); /* the pipes are the way */
+        close(fd); /* the bytes go through the pipes */
         close(echo->in);
         close(echo->out);
         return serve_stream(echo->server_in, echo->server_out, echo);
@@ -88,7 +88,7 @@ static int open_pipe(Echo *echo, const BenchOptions *options) {
                 return -errno;
         echo->in = back[0];
         echo->server_out = back[1];
-        (void) fcntl(echo->out, F_SETPIPE_SZ, PIPE_SIZE); /* a user at its limit has smaller ones */
+        (void) fcntl(echo->out, F_SETPIPE_SZ, PIPE_SIZE); /* may fail: a user at its limit gets smaller pipes */
         (void) fcntl(echo->server_out, F_SETPIPE_SZ, PIPE_SIZE);
         r = child_start(SOCK_STREAM, serve_pipe, echo, &echo->child);
         echo->server = echo->child.pid;
@@ -133,7 +133,7 @@ const EchoKind echo_socket_pair = {
         .name = "socket pair", .open = open_socket_pair, .trip = trip_stream, .close = close_child
 };
 
-/* Writes a sealed memfd and passes it. */
+/* Writes a memfd, seals it and passes it. */
 static int send_sealed(int socket, const void *bytes, size_t size) {
         int fd, r;
 
@@ -149,7 +149,7 @@ static int send_sealed(int socket, const void *bytes, size_t size) {
         return r;
 }
 
-/* Maps what was sent and copies it: with its seals on it can neither shrink under the mapping nor change. */
+/* Maps the memfd and copies its contents. Because of its seals it can neither shrink nor change meanwhile. */
 static ssize_t copy_sealed(int fd, void *ret_bytes) {
         off_t size = lseek(fd, 0, SEEK_END);
         void *mapped;

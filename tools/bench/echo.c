@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Ways of getting bytes to another process and back, see echo.h. */
+/* Ways of sending bytes to another process and back, see echo.h. */
 #include "echo.h"
 
 #include <string.h>

@@ -19,7 +19,7 @@ LineFit line_fit(const double *x, const double *y, size_t n) {
         return (LineFit) {
                 .slope = xy / xx,
                 .intercept = mean_y - xy / xx * mean_x,
-                /* max: what rounding makes of points that lie on the line */
+                /* fmax(): if the points lie on the line, rounding can make this negative */
                 .slope_error = n > 2 ? sqrt(fmax(yy - xy * xy / xx, 0) / (double) (n - 2) / xx) : NAN,
                 .r_squared = xy * xy / (xx * yy),
         };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * sqlipc-bench: makes the data and measures, always beside SQLite in process, which is the yardstick, and beside rivals.
- * One file a workload; this one finds the verb.
+ * sqlipc-bench: creates datasets and measures the service. Every workload also measures the yardstick, SQLite in process,
+ * and rivals. Each workload has its own file; this file finds the verb.
  */
 #include <glib.h>
 #include <signal.h>
@@ -35,7 +35,7 @@ static void print_help(FILE *stream) {
 int main(int argc, char **argv) {
         const char *verb = argc > 1 ? argv[1] : NULL;
 
-        (void) signal(SIGPIPE, SIG_IGN); /* a rival that died is an error to tell */
+        (void) signal(SIGPIPE, SIG_IGN); /* a rival that died must be reported as an error */
         for (size_t i = 0; verb && i < G_N_ELEMENTS(others); i++)
                 if (g_str_equal(others[i].verb, verb))
                         return others[i].run(argc - 1, argv + 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * MariaDB by its Connector/C: whole results row by row as they come (mysql_use_result), the faster of its two ways; prepared
- * ones by its binary protocol, into buffers that are bound once.
+ * MariaDB with its Connector/C. Unprepared results are read row by row while they arrive (mysql_use_result), which is the
+ * faster of its two ways. Prepared results use the binary protocol, with buffers that are bound once.
  *
- * The command line names it as USER@SOCKET/DATABASE; there is no password.
+ * The command line names the server as USER@SOCKET/DATABASE; there is no password.
  */
 #include <errno.h>
 #include <glib.h>
@@ -16,11 +16,11 @@
 #include "database-server.h"
 
 enum {
-        TEXT_SIZE_MAX = 256, /* of one value of a prepared result: point rows are shorter */
+        TEXT_SIZE_MAX = 256, /* of one value of a prepared result; enough for the rows of `point` */
         COLUMNS_MAX = 32,
 };
 
-/* Where a column of the prepared result is put. */
+/* The buffer of a column of the prepared result. */
 typedef struct BoundValue {
         union {
                 long long integer;
@@ -72,7 +72,7 @@ static int server_connect(const char *where, ServerConnection **ret) {
 
         connection = g_new0(ServerConnection, 1);
         connection->mysql = mysql_init(NULL);
-        /* Bytes go as they are, without conversion, and quotes are SQLite's. */
+        /* No conversion of text, and double quotes around identifiers, as in SQLite. */
         (void) mysql_options(connection->mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
         (void) mysql_options(connection->mysql, MYSQL_INIT_COMMAND, "SET sql_mode = 'NO_BACKSLASH_ESCAPES'");
         if (!mysql_real_connect(connection->mysql, NULL, words, NULL, database, 0, socket, 0)) {
@@ -84,7 +84,7 @@ static int server_connect(const char *where, ServerConnection **ret) {
         return 0;
 }
 
-/* A connection has a thread; the process is whoever listens on the socket. */
+/* Threads serve the connections, so the process is the one that listens on the socket. */
 static pid_t server_get_pid(ServerConnection *connection) {
         struct ucred peer;
         socklen_t size = sizeof peer;
@@ -125,7 +125,7 @@ static int server_copy(ServerConnection *connection, const char *sql, Copy *copy
         if (mysql_query(connection->mysql, sql) != 0)
                 return failed(connection, "query");
         result = mysql_use_result(connection->mysql);
-        if (!result) /* no rows by nature */
+        if (!result) /* a statement without rows */
                 return mysql_errno(connection->mysql) != 0 ? failed(connection, "query") : 0;
         r = copy_result(connection, result, copy);
         mysql_free_result(result);
@@ -140,7 +140,7 @@ static int server_execute(ServerConnection *connection, const char *sql) {
         return r;
 }
 
-/* Every column where its type goes. */
+/* Binds every column to the buffer for its type. */
 static int bind_columns(ServerConnection *connection) {
         MYSQL_RES *columns = mysql_stmt_result_metadata(connection->statement);
         const MYSQL_FIELD *fields;

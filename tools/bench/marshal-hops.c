@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One kibibyte from process to process, see marshal-hops.h. */
+/* Sends one KiB from process to process, see marshal-hops.h. */
 #include "marshal-hops.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static int make_trip(void *userdata) {
 static int run_hop(void *userdata) {
         Hop *hop = userdata;
 
-        memset(hop->bytes->back, 0, HOP_SIZE); /* of an earlier run */
+        memset(hop->bytes->back, 0, HOP_SIZE); /* contains the bytes of an earlier run */
         return repeat_run(&hop->repeat);
 }
 
@@ -93,7 +93,7 @@ int marshal_hops(const BenchOptions *options, BusPeer *direct, BusPeer *bus, dou
         int r, q;
 
         echo_bytes_init(&bytes);
-        r = echo_open(&echo, &echo_socket_pair, &bytes, options); /* on this process's CPU, as everything here */
+        r = echo_open(&echo, &echo_socket_pair, &bytes, options); /* on the CPU of this process, as everything else here */
         if (r >= 0)
                 r = measure_hops(options, hops, n, loop_usec);
         if (r >= 0)

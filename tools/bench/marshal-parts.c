@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Integers into a D-Bus message and out of it, see marshal-parts.h. */
+/* Writes integers into a D-Bus message and reads them, see marshal-parts.h. */
 #include "marshal-parts.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ int unmarshal_each(void *userdata) {
         while (r > 0 && n < parts->n)
                 r = sd_bus_message_read_basic(parts->message, 'i', &parts->copied[n++]);
         if (r > 0)
-                r = sd_bus_message_exit_container(parts->message); /* -EBUSY: there are more */
+                r = sd_bus_message_exit_container(parts->message); /* -EBUSY: there are more integers */
         return r < 0 ? r : r > 0 ? 0 : -EPROTO;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Sides of a comparison, run in turn, see measure.h. */
+/* Runs the sides of a comparison in turn, see measure.h. */
 #include "measure.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ void findings_done(Findings *findings) {
         g_clear_pointer(&findings->server_switches, g_array_unref);
 }
 
-/* What both sides have used until now. */
+/* What client and server have used so far. */
 typedef struct Reading {
         Usage client, server;
 } Reading;
@@ -61,7 +61,7 @@ static void read_both(const Side *side, Reading *ret) {
         sampler_read_own(&ret->client);
 }
 
-/* A server's child that ended meanwhile took its share along. */
+/* If a child of the server has ended meanwhile, the sums no longer contain its share. */
 static void append_difference(GArray *values, double before, double after) {
         double difference = MAX(after - before, 0);
 
@@ -76,7 +76,7 @@ static void keep(Findings *findings, double usec, const Reading *before, const R
         append_difference(findings->server_switches, before->server.switches, after->server.switches);
 }
 
-/* fmax() would take NAN for nothing. */
+/* Not fmax(), because that ignores NAN. */
 static void keep_peak(double *peak_kib, bool is_known, uint64_t kib) {
         *peak_kib = is_known && !isnan(*peak_kib) ? fmax(*peak_kib, (double) kib) : NAN;
 }
@@ -93,7 +93,7 @@ static int run_once(const Side *side, Findings *findings, bool warm_up, uint64_t
         r = side->run(side->userdata);
         start = sampler_now_usec() - start;
         read_both(side, &after);
-        *ret_check = side->check ? side->check(side->userdata) : 0; /* frees, too */
+        *ret_check = side->check ? side->check(side->userdata) : 0; /* also frees the result */
         if (r < 0) {
                 fprintf(stderr, "sqlipc-bench: %s failed: %s\n", side->name, g_strerror(-r));
                 return r;
@@ -105,7 +105,7 @@ static int run_once(const Side *side, Findings *findings, bool warm_up, uint64_t
         return 0;
 }
 
-/* The first result is the measure for all others. */
+/* Compares a result with that of the first side. */
 static int check_result(const Side *side, uint64_t check, const Side *first, uint64_t expected) {
         if (!side->check || check == expected)
                 return 0;
@@ -116,11 +116,11 @@ static int check_result(const Side *side, uint64_t check, const Side *first, uin
 }
 
 static int run_rounds(const Side *sides, size_t n_sides, int n_rounds, const char *what, Findings *findings) {
-        const Side *first = NULL; /* that has a check */
+        const Side *first = NULL; /* the first side with a check() */
         uint64_t expected = 0, check;
         int r = 0;
 
-        for (int round = 0; r >= 0 && round <= n_rounds; round++) /* number 0 warms up */
+        for (int round = 0; r >= 0 && round <= n_rounds; round++) /* round 0 is the warm-up */
                 for (size_t i = 0; r >= 0 && i < n_sides; i++) {
                         size_t k = round % 2 == 0 ? i : n_sides - 1 - i;
 
@@ -174,7 +174,7 @@ GArray *measure_scaled(const GArray *values, double factor) {
 
 /* ---- Placement ---------------------------------------------------------------------------------------------------- */
 
-/* The CPUs that we may use: those of the start, whatever we have narrowed since. */
+/* Returns the CPUs that this process was allowed to use at its start, before any placement. */
 static int allowed_cpus(cpu_set_t *ret) {
         static cpu_set_t allowed;
         static bool is_known;
@@ -186,7 +186,7 @@ static int allowed_cpus(cpu_set_t *ret) {
         return 0;
 }
 
-/* Only the n-th CPU of `allowed`, from 0. */
+/* Returns a set with only the n-th CPU of `allowed`, counted from 0. */
 static int nth_cpu(const cpu_set_t *allowed, int n, cpu_set_t *ret) {
         CPU_ZERO(ret);
         for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
@@ -197,14 +197,14 @@ static int nth_cpu(const cpu_set_t *allowed, int n, cpu_set_t *ret) {
         return -ENODEV;
 }
 
-/* Every thread has a placement of its own: a server may have one for each connection. */
+/* Places every thread, because a server may have a thread for each connection. */
 static int place_process(pid_t pid, void *userdata) {
         g_autofree char *path = g_strdup_printf("/proc/%d/task", pid);
         g_autoptr(GDir) threads = g_dir_open(path, 0, NULL);
         const cpu_set_t *cpus = userdata;
         const char *name;
 
-        while (threads && (name = g_dir_read_name(threads))) /* else it has ended */
+        while (threads && (name = g_dir_read_name(threads))) /* NULL: the process has ended */
                 if (sched_setaffinity((pid_t) g_ascii_strtoll(name, NULL, 10), sizeof *cpus, cpus) < 0 && errno != ESRCH)
                         return -errno;
         return 0;
