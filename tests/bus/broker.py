@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""dbus-broker on a socket of its own, without the launcher that wants systemd and the journal: we are its controller.
+"""Runs dbus-broker on its own socket. The launcher needs systemd and the journal, so this module is the controller instead.
 
-A policy of one batch for every uid allows everything, as the configuration that harness.py gives dbus-daemon does.
+A policy of one batch for every uid allows everything, like the configuration that harness.py writes for dbus-daemon.
 """
 import contextlib
 import functools
@@ -49,8 +49,8 @@ def needed(function):
 
 
 def start(path, log):
-    """The process, which has a file `controller` that must stay open as long as it shall run."""
-    with contextlib.suppress(FileNotFoundError):  # of one that was killed
+    """Returns the process. Its attribute `controller` is a connection that must stay open while dbus-broker runs."""
+    with contextlib.suppress(FileNotFoundError):  # The socket file of a killed bus still exists.
         os.unlink(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     listener.bind(str(path))

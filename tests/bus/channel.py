@@ -2,7 +2,7 @@
 """The client's end of a channel (sqlipc-channel(5)) in Python, independent of libsqlipc.
 
     channel = Channel(client, "chinook")
-    number = channel.prepare("SELECT ?")         # sent; answers come in the order of requests
+    number = channel.prepare("SELECT ?")         # sends it; answers arrive in the order of requests
     run = channel.fetch(number, 1)
     channel.statement(number)                    # Described, or the Failure
     channel.read(run).rows                       # a Result, or the Failure
@@ -145,14 +145,14 @@ class Channel:
         return data
 
     def frame(self, timeout=SECONDS):
-        """The next frame whole: run, kind, flags and bytes with header and padding."""
+        """Reads the next frame; returns run, kind, flags, and the bytes with header and padding."""
         end = time.monotonic() + timeout
         header = self._exactly(16, end)
         size, kind, _, flags, run = struct.unpack("<IBBHQ", header)
         return run, kind, flags, header + self._exactly((size + 7) & ~7, end)
 
     def _frames(self, number, timeout):
-        """Those of the answer to this request, which is the next one."""
+        """Yields the frames of the answer to this request, which must be the next answer."""
         while True:
             run, kind, flags, data = self.frame(timeout)
             if run != number:
@@ -162,11 +162,11 @@ class Channel:
                 return
 
     def read(self, number, timeout=SECONDS):
-        """The answer to FETCH or QUERY."""
+        """Reads the answer to FETCH or QUERY."""
         return decode(data for _, _, data in self._frames(number, timeout))
 
     def statement(self, number, timeout=SECONDS):
-        """The answer to PREPARE."""
+        """Reads the answer to PREPARE."""
         payload = b""
         for kind, _, data in self._frames(number, timeout):
             if kind == ERROR:
@@ -175,7 +175,7 @@ class Channel:
         return read_statement(payload)
 
     def ask(self, sql, *positional, **keywords):
-        """Rows of one query."""
+        """Returns the rows of one query."""
         return self.read(self.query(sql, *positional, **keywords)).rows
 
     def is_closed(self, timeout=SECONDS):

@@ -60,11 +60,11 @@ class Failure(Exception):
 
 
 class Broken(Exception):
-    """End of file where neither END nor ERROR was."""
+    """The stream ended without END and ERROR."""
 
 
 def to_variant(value):
-    """A parameter as the interface takes it."""
+    """Returns a parameter as the variant of the interface."""
     if isinstance(value, GLib.Variant):
         return value
     if value is None:
@@ -87,7 +87,7 @@ def bytes_variant(value):
 
 
 def from_variant(value):
-    """A value of a row in a reply; what no row may hold is an error."""
+    """Converts a value of a row in a reply; raises an error for a value that no row may contain."""
     kind = value.get_type_string()
     if kind == "v":
         return from_variant(value.get_variant())
@@ -119,7 +119,7 @@ def rows_from_variant(rows):
 
 @contextlib.contextmanager
 def effective_uid(uid, groups=()):
-    """Connects as somebody else, in supplementary groups: the kernel tells the bus who connected, once."""
+    """Connects as another user with these supplementary groups. The kernel tells the bus the credentials at the connect."""
     if uid is None or uid == os.geteuid():
         yield
         return
@@ -136,7 +136,7 @@ def effective_uid(uid, groups=()):
 
 
 class Pending:
-    """A call whose reply is not waited for yet."""
+    """A call whose reply has not been read yet."""
 
     def __init__(self, client, path, interface, method, body):
         self.connection, self.task = client.connection, None
@@ -152,7 +152,7 @@ class Pending:
         return self.task is not None
 
     def result(self, seconds=SECONDS):
-        """The values of the reply as variants, or the Failure."""
+        """Returns the values of the reply as variants, or raises the Failure."""
         end = time.monotonic() + seconds
         while not self.is_done():
             if time.monotonic() > end:
@@ -183,7 +183,7 @@ class Client:
         return self.connection.get_unique_name()
 
     def close(self):
-        """Leaves the bus, with every pipe."""
+        """Leaves the bus and closes every pipe."""
         for fd in list(self.fds):
             self.drop(fd)
         with contextlib.suppress(GLib.Error):  # the bus may have closed it first
@@ -214,11 +214,11 @@ class Client:
         return values_or_failure(reply)
 
     def begin(self, path, interface, method, signature, *arguments):
-        """Sends a call and does not wait."""
+        """Sends a call and does not wait for the reply."""
         return Pending(self, path, interface, method, GLib.Variant(signature, arguments) if signature else None)
 
     def signals(self):
-        """A list that grows by what the manager sends to this client from now on, and a function that fetches it."""
+        """Collects the manager's signals to this client from now on. Returns a function that returns the list of them."""
         heard = []
         self.connection.signal_subscribe(
             None, MANAGER, None, MANAGER_PATH, None, Gio.DBusSignalFlags.NO_MATCH_RULE,
@@ -243,7 +243,7 @@ class Client:
         return reply.get_body().unpack()
 
     def raw(self, path, interface, method, signature, *arguments, timeout=SECONDS):
-        """Returns the reply's values as variants, and the descriptors that came with it."""
+        """Returns the reply's values as variants, and its descriptors."""
         reply = self.message(path, interface, method, GLib.Variant(signature, arguments) if signature else None, timeout)
         passed = reply.get_unix_fd_list()
         fds = list(passed.steal_fds()) if passed else []
@@ -260,7 +260,7 @@ class Client:
         return values[0].unpack()
 
     def databases(self):
-        """The Manager's property Databases."""
+        """Returns the Manager's property Databases."""
         values, _ = self.raw(MANAGER_PATH, "org.freedesktop.DBus.Properties", "Get", "(ss)", MANAGER, "Databases")
         return values[0].unpack()
 
@@ -315,7 +315,7 @@ class Client:
         return rows_from_variant(values[0]), values[1].get_boolean(), values[2].unpack()
 
     def all_rows(self, database, sql, positional=(), named=None, options=None, next_options=None):
-        """OpenRows and NextRows up to the end: columns and rows."""
+        """Calls OpenRows, and NextRows up to the end; returns columns and rows."""
         run, columns, _ = self.open_rows(database, sql, positional, named, options)
         rows, more = [], True
         while more:
@@ -332,14 +332,14 @@ class Client:
         return self.database(database, "Finalize", "(ta{sv})", statement, {})[0][0].unpack()
 
     def point(self, database="chinook"):
-        """A query that must always be answered."""
+        """Runs a query that must always be answered."""
         result = self.query(database, "SELECT 6 * 7").read()
         if result.rows != [[42]]:
             raise AssertionError(f"point query answered {result.rows}")
 
 
 def object_path(name):
-    """Where a database is, as sd_bus_path_encode(3) writes names."""
+    """Returns the object path of a database, with its name encoded as by sd_bus_path_encode(3)."""
     escaped = "".join(
         c if c.isascii() and c.isalnum() and not (c.isdigit() and i == 0) else f"_{ord(c):02x}" for i, c in enumerate(name)
     )
@@ -352,7 +352,7 @@ def equal_count(fds, n):
 
 
 class Statement:
-    """What Prepare made."""
+    """A statement, the result of Prepare."""
 
     def __init__(self, client, database, number, pipe, columns, info):
         self.client, self.database, self.number, self.pipe = client, database, number, pipe
@@ -378,13 +378,13 @@ class Result:
 
 
 class Run:
-    """A run whose frames come down `pipe`. Owned pipes (of Query) are closed once the run has ended."""
+    """A run whose frames arrive in `pipe`. An owned pipe (of Query) is closed after the run has ended."""
 
     def __init__(self, client, database, number, pipe, columns, info, owned=True):
         self.client, self.database, self.number, self.pipe = client, database, number, pipe
         self.columns, self.info, self.owned = columns, info, owned
         self.n_rows = self.n_bytes = 0  # of the frames that were read
-        self.head = []  # frames of COLUMNS that were read: rows behind them can be decoded without the rows before
+        self.head = []  # The COLUMNS frames read so far: with them, later rows can be decoded without the rows before.
 
     def cancel(self):
         return self.client.cancel(self.database, self.number)
@@ -408,7 +408,7 @@ class Run:
         return bytes(data)
 
     def frame(self, timeout=SECONDS):
-        """The next frame whole: kind, flags and bytes with header and padding."""
+        """Reads the next frame; returns kind, flags, and the bytes with header and padding."""
         end = time.monotonic() + timeout
         header = self._exactly(16, end)
         size, kind, _, flags, run = struct.unpack("<IBBHQ", header)
@@ -423,7 +423,7 @@ class Run:
         return kind, flags, data
 
     def frames(self, timeout=SECONDS):
-        """Frames up to END or ERROR."""
+        """Yields frames up to END or ERROR."""
         while True:
             kind, flags, data = self.frame(timeout)
             yield kind, flags, data
@@ -431,7 +431,7 @@ class Run:
                 return
 
     def counted(self, timeout=SECONDS):
-        """Reads to the end without decoding rows: the bytes and the END frame's row count, or the failure."""
+        """Reads to the end without decoding rows; returns the bytes and the END frame's row count, or the failure."""
         size, last = 0, (0, 0, b"")
         for last in self.frames(timeout):
             size += len(last[2])
@@ -441,7 +441,7 @@ class Run:
         return size, struct.unpack_from("<Q", last[2], 16)[0]
 
     def read(self, timeout=SECONDS):
-        """Reads to the end: a Result, or the Failure of its ERROR frame. Rows of frames taken before are not in it."""
+        """Reads to the end; returns a Result, or raises the Failure of its ERROR frame. Rows taken before are left out."""
         try:
             before = (self.n_rows, self.n_bytes)
             return decode(itertools.chain(list(self.head), (data for _, _, data in self.frames(timeout))), before)
@@ -450,7 +450,7 @@ class Run:
 
 
 def error_names():
-    """Number -> name, from the one table."""
+    """Returns number -> name of the errors, from the error table."""
     header = pathlib.Path(__file__).resolve().parents[2] / "dbus-interfaces/sqlipc-errors.h"
     return {int(number): name for number, name in re.findall(r"X\((\d+), [A-Z_]+, ([A-Za-z]+), ", header.read_text())}
 
@@ -459,13 +459,13 @@ ERROR_NAMES = error_names()
 
 
 def from_page(value):
-    """Decoded TEXT as the bytes that it was."""
+    """Returns decoded TEXT as its original bytes."""
     return Text(value.encode("utf-8", "surrogateescape")) if isinstance(value, str) else value
 
 
 def decode(frames, before=(0, 0)):
-    """One run, from the frames as they came: a Result, or the Failure of its ERROR frame. `before`: rows and bytes of frames
-    that are not among them."""
+    """Decodes the frames of one run into a Result, or raises the Failure of its ERROR frame. `before`: the numbers of
+    rows and bytes of earlier frames that are not passed here."""
     decoder, columns, rows = page_decoder.PageDecoder(), [], []
     decoder.n_rows, decoder.n_bytes = before
     for frame in frames:
@@ -492,7 +492,7 @@ def decode(frames, before=(0, 0)):
 
 
 def reference(path, sql, parameters=()):
-    """What SQLite itself says: column names and rows, in the values of this module."""
+    """Runs a query in SQLite itself; returns column names and rows as values of this module."""
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     try:
         connection.text_factory = Text

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Random SELECTs for a comparison with direct access, from a seed: every affinity and collation meets values of every class,
-by every comparison, in joins, subqueries and lists.
+"""Random SELECTs, made from a seed, for a comparison with direct access. They compare every affinity and collation with
+values of every class, by every operator, in joins, subqueries and lists.
 
-What SQLite leaves open is left out: the order of rows that are equal, which of several equal values a group shows; and a
-RIGHT or FULL JOIN with another join behind it, where SQLite 3.40.1 itself returns rows that count(*) of the same does not
-count.
+The queries avoid results that SQLite does not define: the order of equal rows, and which of several equal values a group
+shows. They also avoid a RIGHT or FULL JOIN before another join, because SQLite 3.40.1 itself returns rows for it that
+count(*) of the same query does not count.
 
-Another seed may meet answers of SQLite 3.40.1 itself that are wrong, and right through virtual tables: LIKE in the ON of an
-outer join, and row values IN a list where one part of them is converted and another is not. EXISTS instead of IN tells.
+Another seed may find wrong answers of SQLite 3.40.1 itself that are right through virtual tables: LIKE in the ON of an outer
+join, and row values IN a list if one part of them is converted and another is not. EXISTS in place of IN shows it.
 """
 import random
 
@@ -30,7 +30,7 @@ OBJECTS = {
 
 
 def rows_as_set(rows):
-    """Rows in an order of their own, values with their types and bits."""
+    """Returns the rows sorted, each value with its type and bits."""
     return sorted(str([exact(value) for value in row]) for row in rows)
 
 
@@ -47,7 +47,7 @@ class Queries:
         return ", ".join(self.value() for _ in range(n))
 
     def schema(self):
-        """Tables with and without a rowid, indexes of every kind, views with a join and with groups."""
+        """Makes tables with and without a rowid, indexes of every kind, and views with a join and with groups."""
         rows = [f"INSERT OR IGNORE INTO {table}({', '.join(COLUMNS)}) VALUES({self.values(7)});" for table in "ab" * 40]
         for n in range(25):
             rows.append(f"INSERT OR IGNORE INTO w VALUES(coalesce({self.value()}, 'q'), {n % 7}, {self.values(7)});")
@@ -101,7 +101,7 @@ class Queries:
         return text
 
     def query(self):
-        """SQL, and whether its first column says the order."""
+        """Returns SQL, and True if its first column gives the order of rows."""
         tables = [(alias, self.random.choice("aabvgw")) for alias in "xyz"[: self.random.choice((1, 1, 2, 2, 3))]]
         joins = ("JOIN", "LEFT JOIN", "CROSS JOIN") + (("RIGHT JOIN", "FULL JOIN") if len(tables) == 2 else ())
         source = f"{tables[0][1]} AS x"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Attacks on Expose=, as data: a database of which a part is exposed, and SQL that is after the rest.
+"""Attacks on Expose=, as data: a database that exposes only a part, and SQL that tries to read the rest.
 
-An attack has been refused if what it brings for a table that is there and hidden is what it brings for one that never was:
-error, text, code and offset, or the same rows. Beyond that no answer holds a byte of what is secret, or a name that is
-hidden and was not in the question.
+The service has refused an attack if its answer for a hidden table equals the answer for a table that never existed: the same
+error, text, code and offset, or the same rows. In addition, no answer may contain a byte of the secret, or a hidden name
+that was not in the query.
 """
 
 SECRET = "s3cret-bytes-of-the-test"
@@ -30,13 +30,13 @@ ANALYZE;
 
 EXPOSED = ("shown", "public", "pages")
 
-# What no answer may hold unless it was asked with it.
+# Words that no answer may contain, unless the query contains them.
 HIDDEN_WORDS = (
     "secret", "password", "salt", "hidden_view", "other", "note", "secret_trigger", "owner = ", "notes", "424242", "434343",
     "pages_data", "sqlite_autoindex", "sqlite_sequence", "sqlite_stat1",
 )
 
-# (what it tries, SQL with {x}, a hidden name, one of the same length that never was)
+# (the attempt, SQL with {x}, a hidden name, a name of the same length that never existed)
 TABLE = ("secret", "absent")
 VIEW = ("hidden_view", "absent_view")
 INDEX = ("secret_password", "absent_password")
@@ -144,7 +144,7 @@ NAMED_ATTACKS = [(sql, *TABLE) for sql in (
     ("SELECT body FROM pages WHERE pages MATCH '{x} : x'", "password", "passw0rd"),
 ]
 
-# What tells of things without being asked for one: whatever it brings, it must hold none of the words above.
+# Queries that list objects without naming one: their answers must contain none of the words above.
 UNNAMED_ATTACKS = (
     "SELECT * FROM sqlite_schema",
     "SELECT * FROM sqlite_master",
@@ -197,12 +197,12 @@ UNNAMED_ATTACKS = (
 
 
 def text_of(outcome):
-    """All that an answer holds, as text to search."""
+    """Returns the whole answer as text."""
     return repr(outcome)
 
 
 def check_named(ask, sql, hidden, absent):
-    """Raises AssertionError if `sql` tells the hidden name from one that never was. `ask` takes SQL and returns the answer
+    """Raises AssertionError if the answers for the hidden and the absent name differ. `ask` takes SQL and returns the answer
     as plain values: ("rows", ...) or ("error", ...)."""
     answers = [text_of(ask(sql.replace("{x}", name))).replace(name, "{x}") for name in (hidden, absent)]
     if answers[0] != answers[1]:

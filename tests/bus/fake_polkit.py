@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""polkit's authority as a real service on the private bus, which says what a test wants. It lives in a thread of its own,
-since the tests' clients block.
+"""A replacement of polkit's authority on the private bus, with answers that a test chooses. It runs in its own thread,
+because the tests' clients block.
 
-What it says is looked up in `rules` by the database's name, or by the action of a question without one: "yes", "no",
-"challenge", "error" or "hang" (until answer() or CancelCheckAuthorization); a pair is (without interaction, with
-interaction). Who is not there is "no". Like polkit it knows an open question by its sender and cancellation id, and refuses
-a second one of the same.
+`rules` has the answers by the database's name, or by the action of a question without a database: "yes", "no", "challenge",
+"error" or "hang" (until answer() or CancelCheckAuthorization); a pair is (without interaction, with interaction). The answer
+is "no" if there is no rule. Like polkit, it identifies an open question by its sender and cancellation id, and refuses a
+second question with the same ones.
 """
 import threading
 
@@ -99,7 +99,7 @@ class FakePolkit:
             raise AssertionError("the fake polkit does not answer")
 
     def answer(self, answer):
-        """Answers all that hangs."""
+        """Answers all open questions."""
 
         def call():
             while self.open:
@@ -109,7 +109,7 @@ class FakePolkit:
         self._in_thread(call)
 
     def changed(self):
-        """Says so, and returns when the bus has passed it on."""
+        """Sends the signal Changed, and returns after the bus has delivered it."""
 
         def call():
             self.connection.emit_signal(None, PATH, INTERFACE, "Changed", None)
@@ -124,12 +124,12 @@ class FakePolkit:
         self.questions, self.cancelled = [], []
 
     def asked(self):
-        """(database, whether with interaction) of each question since the last time."""
+        """Returns (database, True if with interaction) of each question since the last call."""
         questions, self.questions = self.questions, []
         return [(q.database, bool(q.flags & 1)) for q in questions]
 
     def close(self):
-        """Leaves the bus; what hangs is never answered."""
+        """Leaves the bus; open questions are never answered."""
         if self.thread.is_alive():
             self._in_thread(self.loop.quit)
             self.thread.join(SECONDS)

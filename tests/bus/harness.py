@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A private bus with sqlipcd on it, over a temporary folder; nothing of the machine's own buses is touched.
+"""A private bus with sqlipcd, in a temporary folder. The machine's own buses are not used.
 
 Service owns, and takes down in reverse order:
 
     folder       configuration, databases, bus socket, logs, sanitizer reports
     bus          dbus-daemon with a generated configuration, or dbus-broker (broker=True): everything allowed, any uid
     daemon       sqlipcd of the build tree, started by us, or by the bus on the first call (activation=True)
-    clients      the connections it handed out
+    clients      the connections that it returned
 
-Taking down is itself a test: sqlipcd must end by SIGTERM with exit code 0, no process of it may be left (this process is
-a subreaper, so orphans come to it), no file of its own beside a database, and no sanitizer may have reported.
+The teardown is itself a test: sqlipcd must end by SIGTERM with exit code 0, without leaving a process (this process is a
+subreaper, so orphans become its children) or a file beside a database, and no sanitizer may have reported an error.
 """
 import contextlib
 import ctypes
@@ -31,20 +31,20 @@ from tap import Skip, test
 SOURCE_ROOT = pathlib.Path(os.environ.get("SQLIPC_SOURCE_ROOT", pathlib.Path(__file__).resolve().parents[2]))
 BUILD_ROOT = pathlib.Path(os.environ.get("SQLIPC_BUILD_ROOT", SOURCE_ROOT / "build"))
 SANITIZED = os.environ.get("SQLIPC_SANITIZED") == "1"
-# Waits are for what must happen; only what never happens takes all of it.
+# Seconds until a wait fails. The event must happen in a correct run, so a long limit costs nothing.
 PATIENCE = 120
-# [Limits] with which a run that nobody reads stays parked, however long a test takes: by themselves they are 5 s and more.
+# [Limits] that keep an unread run parked for the whole test. The defaults are 5 s and more.
 PATIENT = {"ParkTimeoutSec": 600, "ParkTimeoutRollbackSec": 600}
 
-# What a shell starts in the background, or nohup, ignores signals, and so would all that a test starts.
+# A program that a shell starts in the background, or by nohup, ignores signals, and its children inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-# All that LeakSanitizer says of a process that is killed while it looks for leaks: nothing, if it had only opened its file.
+# The report of LeakSanitizer about a process that is killed during the leak check; empty if it had only opened its file.
 KILLED_AT_ITS_END = re.compile(r"(==\d+==Unable to get registers from thread \d+\.\n)*")
 
-# Where the checkout is closed to other users (a clone in a private folder), what others run or read is a copy; programs of
-# a test that are killed at its end use the test's, and leave none.
+# If other users cannot enter the checkout (a clone in a private folder), they run and read copies of its files. Programs of
+# a test use the copies of that test, so they leave none when they are killed at its end.
 CLOSED = os.geteuid() == 0 and any(
     not parent.stat().st_mode & 0o001 for root in (BUILD_ROOT, SOURCE_ROOT) for parent in (root / "x").parents
 )
@@ -56,18 +56,18 @@ if CLOSED and not OPEN_FOLDER:
 
 
 def reachable(path):
-    """A file of the checkout where every user can reach it; below the same folders, for programs find the library so."""
+    """Returns a path of the file that every user can reach. A copy keeps its folders, so that programs find the library."""
     if not CLOSED or path.is_relative_to(OPEN_FOLDER):
         return path
     root = BUILD_ROOT if path.is_relative_to(BUILD_ROOT) else SOURCE_ROOT
     copy = pathlib.Path(OPEN_FOLDER, path.relative_to(root))
-    if copy.exists():  # and may be running
+    if copy.exists():  # The copy may be running.
         return copy
     copy.parent.mkdir(parents=True, exist_ok=True)
     for parent in copy.relative_to(OPEN_FOLDER).parents:
         pathlib.Path(OPEN_FOLDER, parent).chmod(0o755)
     shutil.copy(path, copy)
-    copy.chmod(0o755 if os.access(path, os.X_OK) else 0o644)  # what umask the checkout was made with is nothing to them
+    copy.chmod(0o755 if os.access(path, os.X_OK) else 0o644)  # The mode must not depend on the umask of the checkout.
     return copy
 
 
@@ -80,7 +80,7 @@ CHINOOK = reachable(SOURCE_ROOT / "tests/data/chinook.sqlite")
 
 
 def needs_root(function):
-    """A test that only root can run, who can be several users."""
+    """Marks a test that needs root, because it acts as several users."""
 
     @functools.wraps(function)
     def wrapped():
@@ -91,7 +91,7 @@ def needs_root(function):
     return test(wrapped)
 
 
-# Users that every Debian has, none of whom runs anything of note: two clients, and one for the daemon.
+# Users that exist on every Debian system and run no important processes: two clients, and one for the daemon.
 UID_A, UID_B, UID_DAEMON = 1, 2, 65534
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -117,7 +117,7 @@ BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Config
 
 
 def wait_for(condition, what, seconds=PATIENCE):
-    """Polls until `condition` holds; returns what it returned."""
+    """Polls until `condition` returns a true value; returns that value."""
     end = time.monotonic() + seconds
     while True:
         result = condition()
@@ -129,7 +129,7 @@ def wait_for(condition, what, seconds=PATIENCE):
 
 
 def children(pid):
-    """Pids of the children of `pid`, all its threads'."""
+    """Returns the pids of the children of `pid`, from all its threads."""
     pids = []
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -141,7 +141,7 @@ def children(pid):
 def executable(pid):
     try:
         return os.readlink(f"/proc/{pid}/exe")
-    except PermissionError:  # the daemon's processes show it to root alone
+    except PermissionError:  # Only root may read this of the daemon's processes.
         with contextlib.suppress(OSError):
             name = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode()
             return str(WORKER) if name == WORKER.name else name
@@ -151,7 +151,7 @@ def executable(pid):
 
 
 def fds(pid):
-    """What each descriptor of `pid` leads to."""
+    """Returns the target of each descriptor of `pid`."""
     result = {}
     if os.geteuid() != 0:
         raise Skip("needs root: the daemon's descriptors are shown to nobody else")
@@ -163,7 +163,7 @@ def fds(pid):
 
 
 def rss_anon(pid):
-    """Private memory in bytes."""
+    """Returns the private memory in bytes."""
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
@@ -171,7 +171,7 @@ def rss_anon(pid):
 
 
 def locks(path):
-    """POSIX and OFD locks that any process holds on a file, as the kernel lists them."""
+    """Returns the POSIX and OFD locks of all processes on a file, as the kernel lists them."""
     file = os.stat(path)
     key = f" {os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino} "
     return [line for line in pathlib.Path("/proc/locks").read_text().splitlines() if key in line]
@@ -235,7 +235,7 @@ class Service:
             keep
             | {
                 "SQLIPC_WORKER_PATH": str(self.worker),
-                # SIGBUS is what a file does that is cut under its mapping; the log says who died of it
+                # A mapped file that is truncated causes SIGBUS; the log names the process that died of it.
                 "ASAN_OPTIONS": f"log_path={reports}/asan:detect_leaks=1:abort_on_error=0:handle_sigbus=0",
                 "UBSAN_OPTIONS": f"log_path={reports}/ubsan:print_stacktrace=1",
             }
@@ -245,7 +245,7 @@ class Service:
     # ---- configuration ----
 
     def limits(self, **keys):
-        """Writes sqlipcd.conf; takes effect with the next start or reload."""
+        """Writes sqlipcd.conf, which takes effect at the next start or reload."""
         sections = {"Service": self.service_keys, "Limits": keys}
         text = "".join(
             f"[{section}]\n" + "".join(f"{key}={value}\n" for key, value in of_it.items())
@@ -255,7 +255,7 @@ class Service:
         (self.config_dir / "sqlipcd.conf").write_text(text)
 
     def database(self, name, text=None, **keys):
-        """Writes a database's configuration and returns its file; everybody may use it unless AllowUsers= says else."""
+        """Writes a database's configuration and returns its file; all users may use it unless `keys` has AllowUsers=."""
         path = self.config_dir / "databases.d" / f"{name}.conf"
         if text is None:
             keys.setdefault("AllowUsers", "*")
@@ -292,7 +292,7 @@ class Service:
             raise AssertionError(f"dbus-daemon did not start:\n{self.log_text()}")
 
     def restart_bus(self):
-        """In place of one that a test has killed; the service ended with it, and is started again."""
+        """Starts a bus in place of one that a test has killed. The service ended with the old bus, and is started again."""
         self.log.close()
         if self.bus.stdout:
             self.bus.stdout.close()
@@ -319,12 +319,12 @@ class Service:
         return self.has_owner()
 
     def has_owner(self):
-        if self.driver.connection.is_closed():  # seen, rarely, where a test had ended the bus and started it again
+        if self.driver.connection.is_closed():  # Rarely seen after a test had ended the bus and started it again.
             self.driver = Client(self.address)
         return self.driver.bus_call("NameHasOwner", "(s)", "org.sqlipc1")[0]
 
     def pid(self):
-        """The supervisor's, whoever started it."""
+        """Returns the supervisor's pid, whether we or the bus started it."""
         if self.daemon:
             return self.daemon.pid
         return self.driver.bus_call("GetConnectionUnixProcessID", "(s)", "org.sqlipc1")[0]
@@ -333,7 +333,7 @@ class Service:
         return [pid for pid in children(self.pid()) if executable(pid) == str(self.worker)]
 
     def stop(self):
-        """Ends sqlipcd as systemd would; it must obey, and leave nobody behind."""
+        """Ends sqlipcd as systemd does; it must exit, and leave no process behind."""
         workers, pid = self.workers(), self.pid()
         os.kill(pid, signal.SIGTERM)
         if self.daemon:
@@ -347,7 +347,7 @@ class Service:
         )
 
     def kill(self):
-        """Ends sqlipcd the hard way; its workers must notice by themselves."""
+        """Ends sqlipcd by SIGKILL; its workers must notice it and end."""
         workers = self.workers()
         self.daemon.kill()
         self.daemon.wait()
@@ -365,11 +365,11 @@ class Service:
         return (client or self.driver).properties(MANAGER)
 
     def states(self):
-        """States of all runs, as root sees them."""
+        """Returns the states of all runs, as root sees them."""
         return sorted(more["state"] for _, _, _, more in self.driver.manager("ListRuns")[0])
 
     def forget(self):
-        """Closes every client, and waits until the daemon has forgotten them."""
+        """Closes every client, and waits until the daemon has freed their sessions."""
         while self.clients:
             self.clients.pop().close()
         wait_for(self.is_idle, "the daemon forgets clients that left")
@@ -412,7 +412,7 @@ class Service:
                     self.stop()
                 except (AssertionError, subprocess.TimeoutExpired) as problem:
                     problems.append(str(problem))
-            # One that was told to stop by a test has given up its name, and may still be about to end.
+            # A daemon that a test told to stop has given up its name, but its process may not have ended yet.
             with contextlib.suppress(AssertionError):
                 wait_for(lambda: not self._left_behind(), "processes end")
             problems += [f"left behind: {executable(pid)} ({pid})" for pid in self._left_behind()]
@@ -440,7 +440,7 @@ class Service:
 
 
 def expect(name, function, *arguments, **keywords):
-    """Calls, and demands the error org.sqlipc1.Error.`name` with a sentence; returns the failure."""
+    """Fails unless the call returns the error org.sqlipc1.Error.`name` with a sentence; returns the failure."""
     try:
         result = function(*arguments, **keywords)
     except Failure as failure:

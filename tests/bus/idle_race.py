@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Clients that call at the very moment when an idle service exits: no call may be lost.
+"""Clients that call at the moment when an idle service exits: no call may be lost.
 
-All clients start each round close together, about as long after the last one as the service waits before it exits. So calls
-meet every step of an exit: before it, while the bus takes the name away, while the service thinks again, after it has gone.
+All clients start each round together, about IdleExitSec= after the last round. So calls arrive at every step of an exit:
+before it, while the bus releases the name, while the service takes its name back, and after the process has ended.
 """
 import collections
 import random
@@ -21,7 +21,7 @@ Outcome = collections.namedtuple("Outcome", "calls instances taken_back errors")
 
 
 class Caller(Client):
-    """Sends what belongs to a statement or run to the service's name, or to whoever answered the call that made it."""
+    """Sends calls on a statement or run to the service's name, or to the instance that answered the call that made it."""
 
     def __init__(self, address, by_name):
         super().__init__(address)
@@ -58,22 +58,22 @@ WAYS = [Caller.rows_as_values, Caller.rows_down_a_pipe, Caller.statement, Caller
 
 
 class Owners:
-    """Who had the name, by what the bus announces."""
+    """Records the owners of the name from the bus's signals."""
 
     def __init__(self, address):
         self.client, self.owners = Client(address), []
         self.client.connection.signal_subscribe(
             "org.freedesktop.DBus", "org.freedesktop.DBus", "NameOwnerChanged", None, NAME, NO_FLAGS, self.on_signal
         )
-        self.client.bus_call("GetId", "()")  # answered: the subscription stands
+        self.client.bus_call("GetId", "()")  # The answer shows that the subscription is in place.
 
     def on_signal(self, _connection, _sender, _path, _interface, _signal, values):
         if values[2]:
             self.owners.append(values[2])
 
     def count(self):
-        """How many instances there were, and how often one took its name back."""
-        self.client.bus_call("GetId", "()")  # answered: so all signals before it are here
+        """Returns the number of instances, and how often one took its name back."""
+        self.client.bus_call("GetId", "()")  # All earlier signals have arrived before the answer.
         while GLib.MainContext.default().iteration(False):
             pass
         self.client.close()
@@ -88,15 +88,15 @@ def live(caller, database, pauses, barrier, chance, errors):
         way = WAYS[chance.randrange(len(WAYS))]
         try:
             way(caller, database)
-        except Exception as error:  # noqa: BLE001 - each is a lost call
+        except Exception as error:  # noqa: BLE001 - each exception is a lost call
             caller.destination = NAME
             errors.append(f"round {number}, {way.__name__}: {type(error).__name__}: {error}")
 
 
 def race(address, idle, rounds, clients=4, database="chinook", by_name=False, seed=None):
-    """`rounds` times each of `clients` calls `database`, `idle` seconds (IdleExitSec=) after the round before.
+    """Lets each of `clients` call `database` in `rounds` rounds, each `idle` seconds (IdleExitSec=) after the last one.
 
-    `by_name`: all calls go to the service's name, as they may where the service manager holds the next instance back.
+    `by_name`: all calls go to the service's name. This is safe only if the service manager delays the next instance.
     """
     owners, errors, chance = Owners(address), [], random.Random(seed)
     callers = [Caller(address, by_name) for _ in range(clients)]

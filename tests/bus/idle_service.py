@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A service that can be met at the very moment when it exits for being idle."""
+"""A service that tests can call at the moment of its idle exit."""
 import fcntl
 import os
 import pathlib
@@ -14,7 +14,7 @@ from tap import equal
 
 
 class Idle(Service):
-    """A service that does not exit yet, with a service manager that listens."""
+    """A service that does not exit yet, with a simulated service manager."""
 
     def __init__(self):
         self.notified = Notified()
@@ -26,7 +26,7 @@ class Idle(Service):
         self.notified.close()
 
     def make_impatient(self):
-        """From now on it exits as soon as it may."""
+        """Lets the service exit as soon as it is idle."""
         self.service_keys = {"IdleExitSec": "0.001"}
         self.limits()
         self.daemon.send_signal(signal.SIGHUP)
@@ -37,29 +37,29 @@ class Idle(Service):
         wait_for(lambda: self.daemon.poll() is not None, "the service exits")
         equal(self.daemon.returncode, 0, "exit code")
         self.daemon = None
-        if SANITIZED:  # what looks for leaks in a worker is a process of its own, and may outlive it for a moment
+        if SANITIZED:  # The leak check of a worker is a separate process, and may outlive the worker for a moment.
             wait_for(lambda: not self.left_behind(), "what looked for leaks ends")
         equal(self.left_behind(), [], "workers left behind")
 
     def left_behind(self):
-        """Workers that are no other service's."""
+        """Returns the workers that belong to no other running service."""
         others = [pid for other in Service.alive if other is not self and other.daemon for pid in other.workers()]
         return [pid for pid in processes(WORKER) if pid not in others]
 
     def stop_bus(self):
-        """While it sleeps: then it takes up what comes from now on in that order. Else whom it has just read comes first."""
+        """Stops the bus while it sleeps, so that it later reads messages in the order of arrival."""
         stat = pathlib.Path(f"/proc/{self.bus.pid}/stat")
         wait_for(lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "S", "the bus sleeps")
         os.kill(self.bus.pid, signal.SIGSTOP)
 
     def give_up_name(self, client):
-        """Once a call of the client's lies with the bus, which is stopped, the service begins to exit, and stays at that."""
+        """Waits until the stopped bus has a call of the client in its socket; then lets the service begin its exit."""
         wait_for(lambda: n_unread(client) > 0, "the call lies with the bus")
         self.make_impatient()
         self.notified.until("STOPPING", "1")
 
     def meet_exit(self, client, call):
-        """Has `call` sent to the bus before the name is given up, and routed before, too. Returns what it returned."""
+        """Lets the bus get and route `call` before the release of the name. Returns the result of `call`."""
         results = []
         self.stop_bus()
         try:
@@ -74,12 +74,12 @@ class Idle(Service):
 
 
 def processes(program, parent=os.getpid()):
-    """Our descendants that run it: orphans come to us, others are those of the service, or of the bus."""
+    """Returns our descendants that run `program`. Orphans are our children, others are below the service or the bus."""
     below = [found for pid in children(parent) for found in processes(program, pid)]
     return below + [pid for pid in children(parent) if executable(pid) == str(program)]
 
 
 def n_unread(client):
-    """Bytes that the bus has not read yet."""
+    """Returns the number of bytes that the bus has not read yet."""
     fd = client.connection.get_stream().get_socket().get_fd()
     return struct.unpack("i", fcntl.ioctl(fd, termios.TIOCOUTQ, bytes(4)))[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""libsqlipc in a process of its own, library-client.c, that is told what to do line by line."""
+"""libsqlipc in a separate process, library-client.c, which gets one command per line."""
 import struct
 import subprocess
 
@@ -11,7 +11,7 @@ PROGRAM = reachable(BUILD_ROOT / "tests/bus/library-client")
 
 
 def each_way(function):
-    """A test for each transport; it is given to the function."""
+    """Makes a test for each transport, which the function gets as its argument."""
     for transport in ("auto", "channel", "dbus"):
 
         def one(transport=transport):
@@ -24,7 +24,7 @@ def each_way(function):
 
 
 def owner_pid(service):
-    """Of who owns the service's name now, None: nobody."""
+    """Returns the pid of the owner of the service's name; None without an owner."""
     try:
         return service.pid()
     except Failure:
@@ -32,7 +32,7 @@ def owner_pid(service):
 
 
 class Library:
-    """A library-client that is told what to do."""
+    """A library-client process."""
 
     def __init__(self, service, transport=None, opening=None, environment=None, **keywords):
         """`opening`: the line that opens the connection, in place of one to the service's bus."""
@@ -59,7 +59,7 @@ class Library:
         return line.rstrip("\n")
 
     def ask(self, line):
-        """The rows that came, and the last line."""
+        """Returns the received rows, and the last line."""
         self.say(line)
         rows = []
         while (answer := self.hear()).startswith("row"):
@@ -72,14 +72,14 @@ class Library:
         return rows
 
     def failure(self, line):
-        """Errno, name behind the prefix, and message of an answer that must be an error."""
+        """Returns errno, name without the prefix, and message of an answer that must be an error."""
         _, answer = self.ask(line)
         words = answer.split(" ", 6)
         equal(words[0], "error", f"{line}: {answer}")
         return int(words[1]), words[5].removeprefix("org.sqlipc1.Error."), words[6]
 
     def via(self):
-        """What carried the run of the cursor that is open."""
+        """Returns the transport of the open cursor's run."""
         return self.ask("which")[1].removeprefix("via ")
 
     def close(self):
@@ -100,7 +100,7 @@ class Library:
 
 
 def value(word):
-    """A value as library-client prints it."""
+    """Returns a value as library-client prints it."""
     kind, _, data = word.partition(":")
     if kind == "i":
         return int(data)

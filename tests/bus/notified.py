@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The service manager's end of sd_notify(3): what the service says, message by message."""
+"""The service manager's end of sd_notify(3): reads the service's messages one by one."""
 import os
 import pathlib
 import socket
@@ -22,18 +22,18 @@ class Notified:
         self.environment = {"NOTIFY_SOCKET": str(path)}
 
     def next(self):
-        """Key -> value of the next message."""
+        """Returns key -> value of the next message."""
         return dict(line.split("=", 1) for line in self.socket.recv(4096).decode().splitlines())
 
     def until(self, key, value=None):
-        """Reads on until `key` is said (with this value); returns what was said on the way, the last one last."""
+        """Reads messages until one has `key` (with this value); returns all messages read, the last one last."""
         said = [self.next()]
         while key not in said[-1] or value not in (None, said[-1][key]):
             said.append(self.next())
         return said
 
     def is_silent(self, seconds):
-        """Nothing is said for so long."""
+        """Returns True if no message arrives within this time."""
         self.socket.settimeout(seconds)
         try:
             self.next()

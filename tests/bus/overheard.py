@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the bus routes to the service: a test that stops the service knows so what lies before its door."""
+"""Monitors the calls that the bus routes to the service, so that a test can stop the service and know its unread calls."""
 from gi.repository import GLib
 
 from client import Client
@@ -8,7 +8,7 @@ OBJECTS = "/org/sqlipc1"
 
 
 class Overheard:
-    """Members of the calls to the service's objects, by whichever of its names, in the order of the bus."""
+    """Records the members of calls to the service's objects, by its well-known or unique name, in the order of the bus."""
 
     def __init__(self, address):
         self.members, self.client = [], Client(address)
@@ -24,7 +24,7 @@ class Overheard:
     def on_message(self, _connection, message, incoming):
         if incoming and (message.get_path() or "").startswith(OBJECTS):
             self.members.append(message.get_member())
-            return None  # nothing that this client would answer
+            return None  # Drops the message, so that this client does not answer it.
         return message
 
     def close(self):

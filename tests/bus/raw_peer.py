@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A connection to the bus whose socket is ours: it reads when we read, and sends what no library would."""
+"""A connection to the bus without a library: it reads only when a test reads, and can send malformed messages."""
 import os
 import socket
 import struct
@@ -17,7 +17,7 @@ QUERY_ROWS = (object_path("chinook"), DATABASE, "QueryRows", GLib.Variant("(sava
 
 
 def begin(path, uid=None):
-    """A socket to the bus at `path`, up to where it has let `uid` in. Raises ConnectionError where it does not."""
+    """Connects to the bus at `path` and authenticates as `uid`. Raises ConnectionError if the bus refuses."""
     uid = uid if uid is not None else os.geteuid()
     raw = socket.socket(socket.AF_UNIX)
     raw.settimeout(60)
@@ -31,9 +31,9 @@ def begin(path, uid=None):
 
 class Raw:
     def __init__(self, path, uid=None, descriptors=True):
-        """`path`: the bus's socket. Raises ConnectionError where it refuses one more."""
+        """`path`: the bus's socket. Raises ConnectionError if the bus refuses another connection."""
         self.socket, self.serial, self.unread = begin(path, uid), 1, b""
-        # Without it the bus loses replies that bring one; recv() closes them.
+        # Without this negotiation the bus drops replies with descriptors; recv() closes the descriptors.
         if descriptors:
             self.socket.sendall(b"NEGOTIATE_UNIX_FD\r\n")
             equal(self.socket.recv(100), b"AGREE_UNIX_FD\r\n", "what the bus says of descriptors")
@@ -45,7 +45,7 @@ class Raw:
 
     @staticmethod
     def blob(path, interface, method, body=None, destination=NAME, flags=Gio.DBusMessageFlags.NONE, fds=()):
-        """A call as bytes; `fds`: what send_with() sends along."""
+        """Returns a call as bytes; `fds`: the number of descriptors that send_with() adds."""
         message = Gio.DBusMessage.new_method_call(destination, path, interface, method)
         message.set_serial(1)
         message.set_flags(flags)
@@ -59,7 +59,7 @@ class Raw:
         return bytes(message.to_blob(Gio.DBusCapabilityFlags.UNIX_FD_PASSING))
 
     def send(self, blob, n=1):
-        """Sends `n` copies of a message, with serials of their own."""
+        """Sends `n` copies of a message, each with its own serial."""
         for start in range(0, n, BATCH):
             copies = bytearray(blob * min(BATCH, n - start))
             for at in range(0, len(copies), len(blob)):
@@ -76,7 +76,7 @@ class Raw:
         self.socket.sendall(copy[sent:])
 
     def message(self):
-        """The next message as bytes. Raises ConnectionResetError where the bus has hung up."""
+        """Reads the next message as bytes. Raises ConnectionResetError if the bus has closed the connection."""
         while True:
             size = Gio.DBusMessage.bytes_needed(self.unread[:16]) if len(self.unread) >= 16 else 16
             if len(self.unread) >= size > 16:
@@ -88,7 +88,7 @@ class Raw:
             self.unread += piece
 
     def answer(self):
-        """The next reply: the name of its error, "" where it is none. Signals are passed over."""
+        """Reads the next reply and skips signals; returns the name of its error, or ""."""
         while True:
             blob = self.message()
             if blob[1] == METHOD_RETURN:
@@ -97,7 +97,7 @@ class Raw:
                 return Gio.DBusMessage.new_from_blob(blob, Gio.DBusCapabilityFlags.NONE).get_error_name()
 
     def replies(self, n):
-        """Reads up to `n` messages, which are replies and errors (and NameAcquired): how many came at once, at least one."""
+        """Reads up to `n` available messages (replies, errors, NameAcquired), at least one; returns their number."""
         got = 0
         while True:
             while got < n and len(self.unread) >= 16:

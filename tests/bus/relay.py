@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A bus that passes no descriptors: the service's, behind systemd-stdio-bridge, as it is at the other end of ssh."""
+"""A bus that passes no descriptors: the service's bus through systemd-stdio-bridge, as at the other end of ssh."""
 import shutil
 
 from tap import Skip
@@ -8,7 +8,7 @@ BRIDGE = shutil.which("systemd-stdio-bridge")
 
 
 def escaped(value):
-    """As a value of a D-Bus address."""
+    """Escapes a value of a D-Bus address."""
     return "".join(c if c.isalnum() or c in "-_/.*" else f"%{ord(c):02x}" for c in value)
 
 
@@ -18,6 +18,6 @@ def need_bridge():
 
 
 def relay_address(service):
-    """The address of a relay that who connects starts as a plain child."""
+    """Returns the address of a relay, which the connecting program starts as a child."""
     need_bridge()
     return f"unixexec:path={BRIDGE},argv1=--bus-path={escaped(service.address)}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Databases and queries whose results the tests compare with SQLite's own."""
+"""Databases and queries whose results the tests compare with those of SQLite."""
 import sqlite3
 
 from harness import CHINOOK
@@ -56,7 +56,7 @@ QUERIES = {
 
 
 def make_extremes(path):
-    """Values at the ends of every type."""
+    """Makes a table with the extreme values of every type."""
     db = sqlite3.connect(path)
     db.execute("CREATE TABLE extreme(id INTEGER PRIMARY KEY, kind TEXT, value)")
     values = [
@@ -86,7 +86,7 @@ def make_extremes(path):
     values += [("blob", v) for v in (b"", b"\0", bytes(range(256)), b"\xff" * 300000)]
     values += [("null", None)]
     db.executemany("INSERT INTO extreme(kind, value) VALUES(?, ?)", values)
-    # TEXT that no D-Bus string carries, and that Python would not bind.
+    # TEXT that no D-Bus string can carry, and that Python does not bind.
     for blob in (
         b"a\0b",
         b"\xff\xfe",
@@ -98,7 +98,7 @@ def make_extremes(path):
         b"ok \xe2\x82",
     ):
         db.execute("INSERT INTO extreme(kind, value) VALUES('odd text', CAST(? AS TEXT))", (blob,))
-    # -0.0 and numbers that SQLite computes; stored reals without a fraction come back as reals.
+    # -0.0 and numbers that SQLite computes. SQLite returns stored reals without a fraction as reals.
     db.execute("CREATE TABLE affinity(i INTEGER, r REAL, t TEXT, b BLOB, n NUMERIC)")
     for value in (1, 1.0, "1", "1.5", b"1", None, 2**63 - 1, 1e300):
         db.execute("INSERT INTO affinity VALUES(?1, ?1, ?1, ?1, ?1)", (value,))

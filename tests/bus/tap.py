@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""TAP for the bus tests: functions marked @test run in order, each is one line of the result.
+"""TAP for the bus tests: functions marked @test run in order, and each writes one line of the result.
 
-A test passes when it returns, fails when it raises. Skip says why it cannot run here. A file that is left out of
-its own list cannot pass silently: a run without any test fails.
+A test passes if it returns and fails if it raises; Skip tells why it cannot run. A run without any test fails, so that
+a file cannot pass without testing anything.
 """
 import sys
 import traceback
@@ -25,7 +25,7 @@ def diagnose(text):
 
 
 def cases(kind, number, what):
-    """Says how many cases of a class of attack or fault were tried, for the table of `tests/run.sh --report`."""
+    """Prints the number of tried cases of a class of attack or fault, for the table of `tests/run.sh --report`."""
     print(f"# cases: {kind}: {number}: {what}", flush=True)
 
 
@@ -50,8 +50,8 @@ def _short(value, size=600):
 
 
 def run(on_failure=None, tests=None):
-    """Runs the tests (all of the file, or those named on the command line); the process exits with the verdict."""
-    # "teardown" ends what the file started, whichever of its tests were asked for
+    """Runs the tests (all of the file, or those named on the command line); the exit code of the process is the verdict."""
+    # "teardown" ends the processes of the file, so it always runs.
     chosen = [t for t in (tests or _tests) if not sys.argv[1:] or t.__name__ in (*sys.argv[1:], "teardown")]
     failed = 0
     print(f"1..{len(chosen)}", flush=True)
@@ -62,7 +62,7 @@ def run(on_failure=None, tests=None):
             print(f"ok {number} - {title}", flush=True)
         except Skip as reason:
             print(f"ok {number} - {title} # SKIP {reason}", flush=True)
-        except Exception:  # noqa: BLE001 - whatever it was, the test failed
+        except Exception:  # noqa: BLE001 - the test failed, whatever the exception is
             failed += 1
             diagnose(traceback.format_exc())
             if on_failure:
