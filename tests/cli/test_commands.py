@@ -388,7 +388,7 @@ def charts_that_cannot_be():
     says(".chart hist SELECT 1, 2", code=QUERY, message="one column")
     says(".chart line SELECT 1", code=QUERY, message="two columns")
     text = ".chart bar SELECT 'a', 1 UNION ALL SELECT 'b', 'c\x1b[31m'"
-    says(text, code=QUERY, message="row 2 has c\\x1b[31m where a number")
+    says(text, code=QUERY, message="row 2 has c\\x1b[31m instead of a number")
     says(".chart bar SELECT 1, 1, 1, 1, 1, 1, 1, 1, 1, 1", code=QUERY, message="more than 8")
     says(".chart bar SELECT nosuch", code=QUERY, message="no such column")
     says(".chart --output x.gif SELECT 1", code=USAGE, message=".png or a .svg")

@@ -301,7 +301,7 @@ def backups():
 def beyond_definitions():
     """What stands behind a definition's statement is not run: not by sqlite3 that reads a dump or schema, not by a backup"""
     before = make("before.sqlite", BEYOND)
-    says = b"what stands behind the end of its definition is left out"
+    says = b"the text after the end of its definition is left out"
     check_copy(load(ask("beyond", ".dump", says=says), "copy.sqlite"), before)
     (HERE / "copy.sqlite").unlink()
     ask("beyond", ".backup copy.sqlite", says=says)

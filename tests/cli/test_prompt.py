@@ -97,7 +97,7 @@ def commands_within_a_statement():
         true("SELECT'one'||\\dGenre'two'\\nosuchAStext\\gx" in shell.before_cursor(), shell.text())
         shell.send(control("C"))
         shell.wait_prompt()
-        equal(joined(shell.run("SELECT 1 \\r")), "What was typed is dropped.", "\\r")
+        equal(joined(shell.run("SELECT 1 \\r")), "The typed text is dropped.", "\\r")
         true("│ 2" in joined(shell.run("SELECT 2;")), "a statement behind what was dropped")
 
 

@@ -140,7 +140,7 @@ static int take_number(Chart *chart, size_t column, double *ret) {
         if (value->type != SQLIPC_TEXT && value->type != SQLIPC_BLOB)
                 return 0;
         format_shown_value(text, value, "NULL", LABEL_WIDTH_PICTURE);
-        return give_up(chart, "row %" G_GUINT64_FORMAT " has %s where a number belongs, in column %zu", chart->n_rows,
+        return give_up(chart, "row %" G_GUINT64_FORMAT " has %s instead of a number in column %zu", chart->n_rows,
                        text->str, column + 1);
 }
 

@@ -302,29 +302,30 @@ const Command commands_export[] = {
         { .name = "backup",
           .arguments = "[--force] FILE",
           .summary = "Copy the database into an SQLite file",
-          .details = "The file holds the same tables, values and rowids, as one moment of the database saw them, in pages "
-                     "of its own. It is there once it is complete. A file that exists is replaced with --force only. A "
-                     "database of which only parts are exposed is refused.",
+          .details = "The file holds the tables, values and rowids of one moment of the database, in pages of its own. It "
+                     "appears when it is complete. An existing file is replaced with --force only. A database of which only "
+                     "parts are exposed is refused.",
           .n_min = 1, .n_max = 2, .kinds = { ARGUMENT_FILE, ARGUMENT_FILE }, .run = run_backup },
         { .name = "dump",
           .arguments = "[--preserve-rowids] [TABLE]",
           .summary = "Write the database, or a table, as SQL that sqlite3 reads back",
           .details = "TABLE may have % and _, as LIKE takes them (\\ before one that stands for itself): these tables, "
-                     "their indexes and triggers. All is of one moment: where the service's limits do not allow that, it "
-                     "is said. Every value comes back bit by bit; rowids that are no column only with --preserve-rowids. "
-                     "What breaks off ends with ROLLBACK.",
+                     "their indexes and triggers. The dump shows one moment; if the service's limits do not allow that, "
+                     "an error says so. Every value is restored bit by bit, rowids that are no column only with "
+                     "--preserve-rowids. A dump that breaks off ends with ROLLBACK.",
           .n_min = 0, .n_max = 2, .kinds = { ARGUMENT_TABLE, ARGUMENT_TABLE }, .run = run_dump },
         { .name = "export",
           .arguments = "[--force] FORMAT FILE [TABLE|SQL]",
           .summary = "Write a table or a result into a file",
           .details = "FORMAT is a mode (.help mode), sql as of .dump, or sqlite for a database of its own; these two take "
-                     "a table or, without one, everything. The others take what ran last where nothing is named. The file "
-                     "is there once it is complete. One that exists is replaced with --force only.",
+                     "a table or, without one, everything. The others write the last statement's result if neither a table "
+                     "nor SQL is given. The file appears when it is complete. An existing file is replaced with --force "
+                     "only.",
           .n_min = 1, .n_max = 1, .takes_rest = true,
           .kinds = { ARGUMENT_WORDS, ARGUMENT_FILE, ARGUMENT_TABLE_OR_SQL }, .words = formats, .run = run_export },
         { .name = "sha3sum",
           .arguments = "[--schema] [--sha3-224|256|384|512] [TABLE]",
-          .summary = "Compute a checksum of what the tables hold, as sqlite3 does",
+          .summary = "Compute a checksum of the tables' content, as sqlite3 does",
           .details = "Equal databases have equal checksums, wherever their pages are. SHA3 of 224 bits by default. TABLE is "
                      "a pattern of LIKE: a checksum for each of these tables. --schema adds the tables of SQLite itself, "
                      "with the CREATE statements. All is of one moment: if the service's limits do not allow that, it is "

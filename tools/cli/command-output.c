@@ -62,28 +62,28 @@ static int run_once(Shell *shell, const Command *command, char **arguments) {
 /* ---- The table ---------------------------------------------------------------------------------------------------- */
 
 const Command commands_output[] = {
-        { .name = "mode", .arguments = "[MODE | insert TABLE]", .summary = "How results are written",
+        { .name = "mode", .arguments = "[MODE | insert TABLE]", .summary = "Choose how results are written",
           .details = "For people: table, box, qbox, markdown, column, line, vertical. For programs: csv, tsv, json, jsonl,\n"
-                     "list, html, insert, quote, ascii, tcl. TABLE is what INSERT statements name, \"table\" where nobody\n"
-                     "said.",
+                     "list, html, insert, quote, ascii, tcl. INSERT statements name TABLE, by default \"table\".",
           .n_max = 2, .kinds = { ARGUMENT_SETTING, ARGUMENT_TABLE }, .run = run_mode },
         { .name = "headers", .arguments = "on|off|auto", .summary = "Write the names of columns",
           .details = "auto: as the mode has it.", .n_max = 1, .kinds = { ARGUMENT_SETTING }, .run = command_setting },
-        { .name = "nullvalue", .arguments = "TEXT|auto", .summary = "What stands for NULL",
-          .details = "auto: what the mode has for it. JSON and SQL have their own.", .n_max = 1, .run = command_setting },
-        { .name = "separator", .arguments = "TEXT|auto", .summary = "What stands between the values of mode list",
+        { .name = "nullvalue", .arguments = "TEXT|auto", .summary = "Set the text for NULL",
+          .details = "auto: the default of the mode. JSON and SQL have their own.", .n_max = 1, .run = command_setting },
+        { .name = "separator", .arguments = "TEXT|auto", .summary = "Set the text between the values of mode list",
           .details = "auto: |. \\t is a tab.", .takes_rest = true, .run = run_separator },
-        { .name = "width", .arguments = "[N...]", .summary = "How wide the first columns of a grid are",
+        { .name = "width", .arguments = "[N...]", .summary = "Set the widths of the first columns of a grid",
           .details = "Negative: flushed right. 0: as wide as the values. Without N each column is.",
           .n_max = -1, .run = run_width },
         { .name = "vertical", .aliases = "x", .arguments = "on|off|auto",
           .summary = "Write a line for each value instead of a grid",
           .details = "auto: if a grid cannot be shrunk to the screen. \\x turns it.", .n_max = 1,
           .kinds = { ARGUMENT_SETTING }, .run = command_setting },
-        { .name = "output", .aliases = "o", .arguments = "[FILE | \"|COMMAND\"]", .summary = "Where results go from now on",
-          .details = "Without an argument to where they went at first.",
+        { .name = "output", .aliases = "o", .arguments = "[FILE | \"|COMMAND\"]",
+          .summary = "Send results to a file or a command from now on",
+          .details = "Without an argument, results go to standard output, or to the file of --output, again.",
           .takes_rest = true, .kinds = { ARGUMENT_FILE }, .run = run_output },
-        { .name = "once", .arguments = "FILE | \"|COMMAND\"", .summary = "Where the next result goes",
+        { .name = "once", .arguments = "FILE | \"|COMMAND\"", .summary = "Send the next result to a file or a command",
           .n_min = 1, .takes_rest = true, .kinds = { ARGUMENT_FILE }, .run = run_once },
         {},
 };

@@ -74,7 +74,7 @@ static int run_go_vertical(Shell *shell, const Command *command, char **argument
 
 static int run_reset(Shell *shell, const Command *command, char **arguments) {
         (void) command, (void) arguments;
-        shell_say(shell, "What was typed is dropped.");
+        shell_say(shell, "The typed text is dropped.");
         return 0;
 }
 
@@ -458,16 +458,16 @@ const Command commands_query[] = {
           .takes_pending = true, .run = run_reset },
         { .name = "watch", .aliases = "watch", .arguments = "[SECONDS] [--count N] [SQL]",
           .summary = "Run a statement over and over, and show what changes",
-          .details = "Every 2 seconds, and the last statement, where nothing else is said. Ctrl-C or q ends it. What\n"
-                     "changed stands out. Rows are known again by their first column, or else by their position.",
+          .details = "Without arguments: the last statement, every 2 seconds. Ctrl-C or q ends it. Changed values are\n"
+                     "highlighted. Rows are identified by their first column, or else by their position.",
           .takes_rest = true, .kinds = { ARGUMENT_SQL }, .takes_pending = true, .run = run_watch },
         { .name = "chart", .arguments = "[bar|line|hist] [--output FILE] [SQL]",
           .summary = "Draw a result as a picture",
-          .details = "bar, if nothing is said: a label and numbers, a bar for each number. line: x, and a line for\n"
+          .details = "bar, the default: a label and numbers, a bar for each number. line: x, and a line for\n"
                      "each column of y; times, as 2024-05-31 12:30, are placed as such. hist: how often the numbers of\n"
                      "one column fall into which class. In the terminal, or into FILE, a .png or .svg, which needs\n"
-                     "gnuplot. --output may also stand in front, or behind the SQL. The last statement, if there is no\n"
-                     "SQL. NULL is left out.",
+                     "gnuplot. --output may also come first, or after the SQL. Without SQL, the last statement is drawn.\n"
+                     "NULL is left out.",
           .takes_rest = true, .kinds = { ARGUMENT_WORDS, ARGUMENT_SQL }, .words = chart_kinds, .run = run_chart },
         { .name = "syntax", .aliases = "h", .arguments = "[WORD]", .summary = "Show the forms of statements",
           .details = "Of all that read, or of the one that WORD names.",
@@ -479,13 +479,13 @@ const Command commands_query[] = {
           .details = "Parameters are as .parameter has them, and hold for this run. One that no statement of it has is an\n"
                      "error.",
           .n_min = 1, .takes_rest = true, .kinds = { ARGUMENT_QUERY, ARGUMENT_NONE }, .run = run_run },
-        { .name = "queries", .summary = "What was saved by .save",
+        { .name = "queries", .summary = "List the statements that .save has kept",
           .details = "A terminal shows only the beginning of a long query; a file or a pipe has all of it.",
           .run = run_queries },
         { .name = "forget", .arguments = "NAME", .summary = "Remove what was saved under a name",
           .n_min = 1, .n_max = 1, .kinds = { ARGUMENT_QUERY }, .run = run_forget },
         { .name = "edit", .aliases = "e", .summary = "Edit what was typed, or the last statement, and run it",
-          .details = "By $VISUAL, $EDITOR, or what the system has. An old statement that comes back unchanged is not run.",
+          .details = "With $VISUAL, $EDITOR, or the system's editor. An old statement that comes back unchanged is not run.",
           .takes_pending = true, .run = run_edit },
         {},
 };

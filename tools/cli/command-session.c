@@ -228,15 +228,15 @@ static const char *const limits[] = { "rows", NULL };
 const Command commands_session[] = {
         { .name = "connect", .arguments = "[--system|--user|--address=ADDRESS] [--host=USER@HOST]",
           .summary = "Go to another bus; without any, connect again",
-          .details = "As the options of the command line. Where nobody answers on the other bus the shell stays where it "
+          .details = "As the options of the command line. If no service answers on the other bus, the shell stays where it "
                      "is. The database stays open if there is one of its name.",
           .n_max = 2, .kinds = { ARGUMENT_WORDS, ARGUMENT_WORDS }, .words = buses, .run = run_connect },
         { .name = "databases", .aliases = "l",
           .summary = "List the databases of this bus that are for you", .run = run_databases },
         { .name = "limit", .arguments = "[rows N|off]",
           .summary = "Show the service's limits, or end results after N rows",
-          .details = "The service's limits are what holds for you on the open database. rows N is the shell's own: the "
-                     "query is ended after N rows, and that is said.",
+          .details = "Shows the service's limits that hold for you on the open database. rows N is the shell's own: it "
+                     "ends each query after N rows, and says so.",
           .n_max = 2, .kinds = { ARGUMENT_WORDS, ARGUMENT_NONE }, .words = limits, .run = run_limit },
         { .name = "open", .aliases = "c connect", .arguments = "NAME", .summary = "Open another database of this bus",
           .n_min = 1, .n_max = 1, .kinds = { ARGUMENT_DATABASE }, .run = run_open },

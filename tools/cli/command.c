@@ -17,7 +17,7 @@ static gint compare_commands(gconstpointer a, gconstpointer b) {
 const CommandGroup *command_groups(size_t *ret_n) {
         static const CommandGroup groups[] = {
                 { "Databases, and where you are", commands_session },
-                { "What a database holds", commands_data },
+                { "Content of a database", commands_data },
                 { "Copies", commands_export },
                 { "Statements", commands_query },
                 { "How results look, and where they go", commands_output },

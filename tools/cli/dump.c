@@ -72,7 +72,7 @@ static int create_object(Dump *dump, const SchemaObject *object) {
         if (g_ascii_strncasecmp(object->sql, "CREATE", strlen("CREATE")) != 0)
                 return -EBADMSG;
         if (object->sql[size])
-                shell_complain(dump->shell, "%s: what stands behind the end of its definition is left out", object->name);
+                shell_complain(dump->shell, "%s: the text after the end of its definition is left out", object->name);
         sql = g_strdup_printf("%s%.*s%s", quoted ? "CREATE TABLE IF NOT EXISTS " : "", (int) (size - skipped),
                               object->sql + skipped, object->sql[size] ? "" : before_semicolon(object));
         return give_statement(dump, sql);

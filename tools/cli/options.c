@@ -6,20 +6,20 @@
 #include <unistd.h>
 
 static const char description[] =
-        "Without SQL and without -c or -f: a shell on a terminal (.help lists its commands), else what\n"
-        "standard input holds is run. SQL may be a command as well: ipcq-cli DATABASE .dump\n"
+        "Without SQL and without -c or -f: a shell on a terminal (.help lists its commands), else\n"
+        "standard input is run. SQL may be a command as well: ipcq-cli DATABASE .dump\n"
         "\n"
         "Modes:\n"
-        "  table     aligned columns between lines, the default; text is cut on a terminal alone\n"
-        "  box       the same with lines of Unicode, the default of the shell where the terminal has them\n"
-        "  qbox      the same as box with literals of SQL; lines of more than 60 columns go on below\n"
+        "  table     aligned columns between lines, the default; text is cut only on a terminal\n"
+        "  box       the same with lines of Unicode, the default of the shell if the terminal has them\n"
+        "  qbox      the same as box with literals of SQL; lines of more than 60 columns are wrapped\n"
         "  markdown  the same as Markdown has it\n"
         "  column    the same without lines\n"
         "  vertical  a line for each value, with a title for each row\n"
         "  line      a line for each value\n"
         "  list      values between separators, |\n"
         "  csv       comma-separated values, with a line of names\n"
-        "  tsv       tab-separated values, with a line of names; quoted as in csv where they must be\n"
+        "  tsv       tab-separated values, with a line of names; quoted as in csv if necessary\n"
         "  json      one array of objects; a BLOB is {\"base64\": \"...\"}\n"
         "  jsonl     one object a line\n"
         "  html      rows of an HTML table\n"
@@ -197,7 +197,7 @@ static int parse(int argc, char **argv, Options *o, GError **error) {
                 { "file", 'f', F, G_OPTION_ARG_CALLBACK, on_file, "Run what the file holds, - for standard input", "FILE" },
                 { "mode", 'm', 0, G_OPTION_ARG_CALLBACK, on_setting, "How rows are written, see below", "MODE" },
                 { "headers", 0, 0, G_OPTION_ARG_CALLBACK, on_setting, "Write names of columns: on, off, auto", "WHEN" },
-                { "null", 0, F, G_OPTION_ARG_CALLBACK, on_null, "What stands for NULL, but in JSON", "TEXT" },
+                { "null", 0, F, G_OPTION_ARG_CALLBACK, on_null, "Text for NULL, except in JSON", "TEXT" },
                 { "output", 'o', 0, G_OPTION_ARG_FILENAME, &o->output, "Write results there, or to |COMMAND", "FILE" },
                 { "param", 'p', F, G_OPTION_ARG_CALLBACK, on_parameter, "Bind a parameter; may be repeated", "NAME=VALUE" },
                 { "parameter", 0, F | G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_CALLBACK, on_parameter, "The same", "NAME=VALUE" },

@@ -77,9 +77,9 @@ int output_redirect(Output *output, const char *target, bool once, char **ret_me
         }
         *(once ? &output->once : &output->redirected) = new;
         if (r == -ECHILD)
-                *ret_message = g_strdup("What was written before may not be whole");
+                *ret_message = g_strdup("The output before this may be incomplete");
         else if (r < 0)
-                *ret_message = g_strdup_printf("What was written before is not whole: %s", g_strerror(-r));
+                *ret_message = g_strdup_printf("The output before this is incomplete: %s", g_strerror(-r));
         return r;
 }
 

@@ -165,7 +165,7 @@ static int read_name(Parameter *parameter, const char *name, size_t size, char *
         guint64 position;
 
         if (size == 0) {
-                *ret_message = g_strdup("a name or a position stands in front of the =");
+                *ret_message = g_strdup("a name or a position must come before the =");
                 return -EINVAL;
         }
         if (n_digits == 0 || strspn(number, "0123456789") < n_digits) {
