@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Each kind of bad input has its own error with a sentence, and costs nobody else anything: behind every one of them
-another user's point query is answered."""
+"""Each kind of bad input has its own error with a sentence, and does not affect other users: after each, a point query of
+another user is answered."""
 import ctypes
 import os
 import sqlite3
@@ -45,7 +45,7 @@ def corrupt(path):
 
 
 def alien(path):
-    """A table whose collation and index function no one but its program has."""
+    """Makes a table whose collation and index function exist only in the program that made it."""
     db = sqlite3.connect(path)
     db.create_collation("klingon", lambda a, b: (a > b) - (a < b))
     db.execute("CREATE TABLE t(a TEXT COLLATE klingon)")
@@ -58,7 +58,7 @@ add("corrupt", corrupt)
 
 
 def modular(path):
-    """A virtual table whose module no one but its program has."""
+    """Makes a virtual table whose module exists only in the program that made it."""
     db = sqlite3.connect(path)
     db.execute("PRAGMA writable_schema = 1")
     db.execute("INSERT INTO sqlite_schema VALUES('table', 't', 't', 0, 'CREATE VIRTUAL TABLE t USING frobnicator(a)')")
@@ -77,7 +77,7 @@ other = service.client(UID_A if os.geteuid() == 0 else None)
 
 
 def refused(name, sql, database="chinook", **keywords):
-    """The error of a query, by every way to ask; the other user notices nothing."""
+    """Fails unless every method that runs a query returns this error, and the other user is served; returns the failure."""
     failure = expect(name, client.query_rows, database, sql, **keywords)
     expect(name, lambda: client.query(database, sql, **keywords).read())
     expect(name, lambda: client.all_rows(database, sql, **keywords))
@@ -109,7 +109,7 @@ def handle_of_nothing():
 
 @test
 def statement_of_another_client():
-    """Statement and run of another client, and numbers that never were"""
+    """Statements and runs of another client, and numbers that never existed"""
     statement = client.prepare("chinook", "SELECT * FROM Track")
     run = statement.fetch()
     for number in (statement.number, 1, 0, 2**53, 2**64 - 1):
@@ -125,7 +125,7 @@ def statement_of_another_client():
 
 @test
 def statement_on_another_database():
-    """A statement belongs to the object it was made on"""
+    """A statement belongs to the object that it was prepared on"""
     statement = client.prepare("chinook", "SELECT 1")
     expect("UnknownStatement", client.finalize, "extremes", statement.number)
     statement.close()
@@ -194,7 +194,7 @@ def sentence_for_glib():
 
 @test
 def invalid_sql():
-    """Invalid SQL says where"""
+    """The error for invalid SQL has the position"""
     failure = refused("Sql", "SELECT nothing FROM Track", options={"error-details": True})
     equal((failure.extended, failure.offset), (1, 7), "SQLite's code and offset")
     true("nothing" in failure.message, failure.message)
@@ -337,7 +337,7 @@ def corrupt_file():
 
 @test
 def vanished_file():
-    """A file that is not there (any more)"""
+    """A file that does not exist (any more)"""
     same_rows(client.query("vanished", "SELECT count(*) FROM sqlite_schema").read().rows, [[0]])
     vanished.unlink()
     refused("FileMissing", "SELECT count(*) FROM sqlite_schema", "vanished")
@@ -384,7 +384,7 @@ def page_sizes():
 
 @test
 def page_versions():
-    """Versions of pages: 0 and other types are refused, the service writes at most the one that it is offered"""
+    """Versions of pages: 0 and other types are refused; the service writes no later version than the client offers"""
     for value in (0, GLib.Variant("s", "1"), GLib.Variant("t", 1)):
         expect("InvalidOption", client.prepare, "chinook", "SELECT 1", {"page-version": value})
         expect("InvalidOption", client.query, "chinook", "SELECT 1", options={"page-version": value})
@@ -397,7 +397,7 @@ def page_versions():
 
 @test
 def other_options():
-    """Unknown options are refused by name, those of other people (x-) are not; known ones keep to their range"""
+    """Unknown options are refused by name, except extensions (x-); known options have a range"""
     word = GLib.Variant("s", "value")
     for call in (
         lambda o: client.prepare("chinook", "SELECT 1", o),
@@ -457,7 +457,7 @@ def sql_with_a_nul():
 
 @test
 def disk_of_temporary_files_is_full():
-    """No space left where temporary files go: NoSpace, and the next query works"""
+    """No space left for temporary files: NoSpace, and the next query works"""
     if os.geteuid() != 0 or LIBC.unshare(CLONE_NEWNS) != 0:
         raise Skip("needs root and a mount namespace, for a small file system")
     with Service({"chinook": CHINOOK}, start=False) as small:
@@ -476,7 +476,7 @@ def disk_of_temporary_files_is_full():
 
 @test
 def worker_that_cannot_start():
-    """A worker program that is not there: Internal; one that ends at once: WorkerLost. The service stays up"""
+    """A missing worker program: Internal; one that ends at once: WorkerLost. The service stays up"""
     for program, error, line in (
         ("/nonexistent/sqlipc-worker", "Internal", "Cannot start a worker"),
         ("/bin/false", "WorkerLost", "exited with status 1"),
@@ -492,7 +492,7 @@ def worker_that_cannot_start():
 
 @test
 def wrong_method_arguments():
-    """Wrong signatures and methods that are not there are refused by the bus's own errors"""
+    """Wrong signatures and unknown methods are refused by the D-Bus standard errors"""
     expect("org.freedesktop.DBus.Error.InvalidArgs", client.database, "chinook", "Prepare", "(s)", "SELECT 1")
     expect("org.freedesktop.DBus.Error.UnknownMethod", client.database, "chinook", "Nosuch", "(a{sv})", {})
     other.point()

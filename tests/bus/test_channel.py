@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Channels as a client sees them: who may open how many, what they answer, how they are listed, and when they close.
+"""Channels as a client sees them: their limits, answers, entries in lists, and the reasons for which they close.
 
-Which worker has them, and what becomes of them when one is stuck or dies: test_channel_workers.py.
+test_channel_workers.py tests their workers, and channels whose worker is stuck or dies.
 """
 import contextlib
 import os
@@ -38,7 +38,7 @@ def channels(asker=None, of=None):
 
 
 def only(of=None):
-    """The one channel that there is."""
+    """Returns the only channel."""
     (more,) = channels(of=of).values()
     return more
 
@@ -49,7 +49,7 @@ def none_left(of=None):
 
 @test
 def answers():
-    """Prepared and direct queries answer as SQLite does, with their parameters and columns"""
+    """Prepared and direct queries return the same as SQLite, with parameters and columns"""
     with opened() as channel:
         for name, (sql, positional) in QUERIES.items():
             names, rows = reference(CHINOOK, sql, positional)
@@ -84,7 +84,7 @@ def pipelined():
 
 @test
 def options():
-    """Options are those of the XML; a channel that no reply is wanted for is not opened"""
+    """The options are those of the XML; a call without a reply opens no channel"""
     failure = expect("UnknownOption", Channel, client, "chinook", {"timeout-usec": 5})
     true("timeout-usec" in failure.message, failure.message)
     expect("InvalidOption", Channel, client, "chinook", {"page-size": 5000})
@@ -143,7 +143,7 @@ def counts():
 
 @test
 def runs_are_listed_and_cancelled():
-    """A run that lasts is in the list of runs under its channel's number, and CancelRun ends it and nothing else"""
+    """A long run is in the list of runs under its channel's number, and CancelRun ends only this run"""
     with opened() as channel:
         statement = channel.prepare("SELECT 1")
         channel.statement(statement)
@@ -187,7 +187,7 @@ def ended_and_not_read():
 
 @needs_root
 def own_alone():
-    """Users see their own channels, and root all; nobody but root ends what runs on another's"""
+    """Users see their own channels, and root sees all; only root can end a run on a channel of another user"""
     one, two = service.client(UID_A), service.client(UID_B)
     with opened(one), opened(two), opened(two):
         equal([len(channels(asker)) for asker in (one, two, service.driver)], [1, 2, 3], "channels seen")
@@ -289,7 +289,7 @@ def slow_runs_are_logged():
 
 @test
 def short_runs_are_logged():
-    """A run past a short SlowQuerySec= is in the log although it was over before anybody looked"""
+    """A run past a short SlowQuerySec= is logged although it ended before the service checked the time"""
     with Service({"chinook": CHINOOK}, service={"SlowQuerySec": "0.001"}) as slow:
         with opened(slow.client()) as channel:
             equal(channel.ask(f"SELECT count(*) FROM ({ENDLESS} x FROM n LIMIT 200000)"), [[200000]], "rows")
@@ -301,7 +301,7 @@ def short_runs_are_logged():
 
 @test
 def idle():
-    """StatementIdleSec= closes a channel on which nothing came for so long, and none that is used"""
+    """StatementIdleSec= closes a channel without requests for this time, and no channel in use"""
     with Service({"chinook": CHINOOK}, limits={"StatementIdleSec": 3}) as short:
         one = short.client()
         with opened(one) as unused, opened(one) as once:
@@ -328,7 +328,7 @@ def idle():
 
 @test
 def clients_that_go():
-    """A channel closes with either: its socket, or the client's connection to the bus"""
+    """A channel closes when its socket or the client's connection to the bus closes"""
     first, second = service.client(), service.client()
     for how in ("socket", "bus"):
         for sql in (None, "SELECT 1", SCAN, STREAM):
@@ -399,7 +399,7 @@ def takes_no_more():
 
 @test
 def answers_that_nobody_reads():
-    """A channel whose database was taken away waits ParkTimeoutSec= for who does not read, and no longer"""
+    """A channel of a removed database waits at most ParkTimeoutSec= for a reader that does not read"""
     with Service({"chinook": CHINOOK}, limits={"ParkTimeoutSec": 1, "ParkTimeoutRollbackSec": 1}) as changing:
         one = changing.client()
         with opened(one) as parked, opened(one) as ended:
@@ -445,7 +445,7 @@ def reload_of_limits():
 
 @test
 def stop():
-    """The service stops with channels in every state: each reads end-of-file, and what runs is told why, or broken"""
+    """The service stops with channels in every state: each client reads end-of-file, and each run ends by ERROR or breaks"""
     with Service({"chinook": CHINOOK}, limits=PATIENT) as ending:
         one = ending.client()
         with opened(one) as resting, opened(one) as used, opened(one) as scanning, opened(one) as parked:
@@ -464,7 +464,7 @@ def stop():
 
 @test
 def idle_exit():
-    """An open channel keeps the service from exiting, and nothing does once it is closed"""
+    """An open channel prevents the idle exit, which follows after the channel is closed"""
     with Idle() as service:
         with opened(service.client()) as channel:
             service.make_impatient()
@@ -476,7 +476,7 @@ def idle_exit():
 
 @needs_root
 def polkit_takes_back():
-    """Whom polkit alone let in has to ask anew once polkit's rules changed"""
+    """A client that only polkit admitted must be authorized again after polkit's rules changed"""
     databases = {"asked": {"Path": CHINOOK, "AllowUsers": "root", "Polkit": "yes"}, "open": CHINOOK}
     with Service(databases, limits=PATIENT, uid=UID_DAEMON) as guarded:
         fake = FakePolkit(guarded.address, {"asked": "yes"})
@@ -503,7 +503,7 @@ def polkit_takes_back():
 
 @test
 def descriptors():
-    """Nothing is left of a hundred channels, however they were used"""
+    """A hundred channels in different uses leave nothing"""
     def held():
         return sorted(target.split("[")[0] for target in fds(service.pid()).values() if "socket" in target)
 

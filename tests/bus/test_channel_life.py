@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Somebody is killed at each step of a channel's life, and nothing is left of it: descriptor, process, channel, lock."""
+"""A process is killed at each step of a channel's life, and leaves no descriptor, process, channel or lock."""
 import contextlib
 import multiprocessing
 import os
@@ -99,7 +99,7 @@ class Life(Service):
         wait_for(lambda: self.state() in STEPS[step][1].split(" or "), f"{step}: its state")
 
     def check(self):
-        """Nothing is left."""
+        """Fails if anything is left."""
         wait_for(lambda: not self.driver.manager("ListChannels")[0], "no channel")
         wait_for(self.is_idle, "no statement and no run")
         equal(self.held(), self.before, "descriptors of the supervisor")
@@ -155,7 +155,7 @@ def client_killed():
 
 @test
 def socket_closed():
-    """The client closes its end, and stays"""
+    """The client closes its end of the channel, and stays on the bus"""
     with Life() as service:
         client = service.client()
         for step in STEPS:

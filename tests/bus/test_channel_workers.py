@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Which worker has a channel, what it costs while nothing comes, and what becomes of it when its worker is stuck or dies."""
+"""Channels and their workers: the choice of the worker, resting channels, and channels whose worker is stuck or dies."""
 import contextlib
 import multiprocessing
 import os
@@ -38,7 +38,7 @@ def channels(service):
 
 
 def at_workers(service):
-    """Channels of each worker."""
+    """Returns the channels of each worker."""
     found = {}
     for more in channels(service):
         if "worker-pid" in more:
@@ -52,7 +52,7 @@ def none_left(service):
 
 @test
 def resting():
-    """A channel on which nothing comes costs no worker, and goes on with its statements when something does"""
+    """A channel without requests needs no worker, and keeps its statements for the next request"""
     with Service({"chinook": CHINOOK}, limits={"WorkerIdleSec": 0}) as service:
         client = service.client()
         channel = Channel(client)
@@ -70,7 +70,7 @@ def resting():
 
 @test
 def placement():
-    """Channels that are used spread over the CPUs, and share workers past that"""
+    """Channels in use get workers up to the number of CPUs, and share workers beyond that"""
     found = []  # again, since a worker that gets no CPU for 100 ms is taken for one that is stuck
     while [2] * N_CPUS not in found and len(found) < 5:
         with Service({"chinook": CHINOOK}) as service:
@@ -86,7 +86,7 @@ def placement():
 
 @test
 def one_worker():
-    """Where WorkersMax= allows one worker, all channels are served by it, and runs over the bus beside them"""
+    """With WorkersMax=1 the only worker serves all channels, and also runs over the bus"""
     with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}) as service:
         client = service.client()
         held = [Channel(client) for _ in range(5)]
@@ -100,7 +100,7 @@ def one_worker():
 
 @test
 def beside_a_scan():
-    """What computes on one channel holds up no other, whether they shared a worker before or not"""
+    """A run that computes on one channel does not delay other channels, even if they shared its worker before"""
     with Service({"chinook": CHINOOK}) as service:
         client = service.client()
         held = [Channel(client) for _ in range(2 * N_CPUS)]
@@ -193,7 +193,7 @@ def cancel_late(service, seconds):
 
 @test
 def cancel_where_nothing_hears():
-    """CancelRun of what cannot be interrupted kills the worker, and the channel ends without an answer"""
+    """CancelRun of a run that cannot be interrupted kills the worker, and the channel ends without an answer"""
     with Service({"chinook": CHINOOK}) as service:
         true(any(cancel_late(service, seconds) for seconds in (2, 4, 8, 16)), "the stuck run answered")
         none_left(service)
@@ -268,7 +268,7 @@ def outdated():
 
 @test
 def worker_killed():
-    """A worker that dies closes its channels alone, in whatever they were"""
+    """A worker that dies closes only its own channels, whatever their state"""
     with Service({"chinook": CHINOOK}, limits=PATIENT) as service:
         client = service.client()
         rest, idle, busy, parked = (Channel(client) for _ in range(4))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Manager.ListClients, and what the lists say of runs under way: for root all, for others their own."""
+"""Manager.ListClients, and the lists of active runs: root sees all, other users see their own."""
 import contextlib
 import os
 
@@ -60,7 +60,7 @@ def sums():
 
 @test
 def progress():
-    """A run under way says how far it is, in both lists, and counts once when it ends"""
+    """An active run shows its progress in both lists, and is counted once when it ends"""
     client = service.client()
     before = service.counters()
     run = client.query("chinook", ENDLESS)
@@ -110,7 +110,7 @@ def queued():
 
 @test
 def lost():
-    """What a run had delivered when its worker died is not forgotten: sums never shrink"""
+    """The rows of a run whose worker died stay counted: sums never shrink"""
     client = service.client()
     run = client.query("chinook", ENDLESS)
     while clients()[name_of(client)]["rows"] == 0:
@@ -144,7 +144,7 @@ def excerpts():
 
 @needs_root
 def own_alone():
-    """A user sees its own clients, on all its connections, and root all"""
+    """A user sees its own clients on all its connections, and root sees all clients"""
     a, again, b = service.client(UID_A), service.client(UID_A), service.client(UID_B)
     for client in (a, again, b):
         client.prepare("chinook", "SELECT 1")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Configuration: what is broken is named with file, line and key, and alone left out; reload keeps what did not change."""
+"""Configuration: a broken file is reported with line and key, and only its database is left out; reload keeps the rest."""
 import os
 import shutil
 import signal
@@ -75,7 +75,7 @@ def unknown_keys():
 
 @test
 def broken_limits():
-    """A bad value in sqlipcd.conf is named, and its default holds"""
+    """A bad value in sqlipcd.conf is reported, and the default is used"""
     service.limits(StatementsMax="many", ParkTimeoutSec="0.5", HeapMax="-1")
     broken = reload()
     equal(len(broken), 1, "broken files")
@@ -91,7 +91,7 @@ def broken_limits():
 
 @test
 def limits_by_reload():
-    """A limit that a reload changes holds for what starts from then on, and takes nothing away"""
+    """A limit that a reload changes applies to new objects, and does not end existing ones"""
     statements = [client.prepare("chinook", "SELECT 1") for _ in range(3)]
     service.limits(StatementsMax=2)
     reload()
@@ -158,7 +158,7 @@ def directories():
 
 @test
 def twice():
-    """What stands twice is told with both lines, in the log and in the reply"""
+    """A repeated key is reported with both lines, in the log and in the reply"""
     service.database("odd", text=f"[Database]\nPath=/x\nPath={CHINOOK}\n")
     (info,) = client.manager("Reload")
     file = service.config_dir / "databases.d/odd.conf"
@@ -171,7 +171,7 @@ def twice():
 
 @test
 def not_for_files():
-    """A FIFO, a directory and a link to nowhere among the files are named, and stop nobody"""
+    """A FIFO, a directory and a dangling link among the files are reported, and other databases are published"""
     folder = service.config_dir / "databases.d"
     os.mkfifo(folder / "fifo.conf")
     (folder / "folder.conf").mkdir()
@@ -250,7 +250,7 @@ def sighup():
 
 @test
 def what_is_logged():
-    """SQL is in the log at debug alone, and what is no level is told"""
+    """SQL is logged only at debug, and an invalid level is reported"""
     for level, there in (("info", False), ("debug", True), ("7", True), ("loud", False)):
         with Service({"chinook": CHINOOK}, environment={"SQLIPC_LOG_LEVEL": level}) as logging:
             logging.client().query("chinook", "SELECT 'a secret'").read()
@@ -260,7 +260,7 @@ def what_is_logged():
 
 @test
 def command_line():
-    """--help and --version say so, what is unknown is refused with exit code 2"""
+    """--help and --version print their texts; unknown options are refused with exit code 2"""
     done = service.run(SQLIPCD, "--version")
     equal(done.returncode, 0, "exit code")
     true(
@@ -278,7 +278,7 @@ def command_line():
 
 @test
 def second_daemon():
-    """A second daemon on one bus gives up, with a sentence"""
+    """A second daemon on the same bus exits with a message"""
     done = service.run(SQLIPCD, f"--address={service.address}", f"--config-dir={service.config_dir}")
     true(done.returncode not in (0, 2), f"exit code {done.returncode}")
     true(b"org.sqlipc1" in done.stderr, f"said {done.stderr}")

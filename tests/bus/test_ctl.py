@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""sqlipcctl as a program: what each verb shows, to whom, what it says where something is wrong, and its exit codes."""
+"""sqlipcctl as a program: the output of each verb for each user, its error messages, and its exit codes."""
 import codecs
 import fcntl
 import grp
@@ -26,7 +26,7 @@ from tap import Skip, equal, test, true
 OK, FAILED, USAGE = 0, 1, 2
 ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x, 'some text to fill pages' FROM n"
 SCAN = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
-# What would clear a screen and set a title, if it came through.
+# A sequence that would clear the screen and set a title if it reached the terminal.
 HARMFUL = "A store\\n\x1b[2J\x1b]0;title\x07"
 SHOWN = "A store\\n\\x1b[2J\\x1b]0;title\\a"
 
@@ -38,7 +38,7 @@ def command(*arguments, on=service):
 
 
 def ask(*arguments, code=OK, on=service, **keywords):
-    """What it prints on both streams; it must end with `code`."""
+    """Runs sqlipcctl; returns the output of both streams. It must end with `code`."""
     done = on.run(*command(*arguments, on=on), **keywords)
     out, err = done.stdout.decode(), done.stderr.decode()
     equal(done.returncode, code, f"exit code of {arguments}, which said {err!r} and printed {out!r}")
@@ -66,7 +66,7 @@ def need_root(what):
 
 
 def as_uid(uid):
-    """Keywords that run a program as somebody else."""
+    """Returns keywords that run a program as another user."""
     need_root("can be somebody else")
     return {"user": uid, "group": uid, "extra_groups": []}
 
@@ -117,7 +117,7 @@ def status_of_the_service():
 
 @test
 def reload_says_what_is_odd():
-    """reload: what is odd is told, and no failure; what is broken is both"""
+    """reload: warnings are printed, and are no failure; errors are printed, and are a failure"""
     odd = service.database("odd", Path=CHINOOK, Frobnicate=1)
     try:
         out, err = ask("reload")
@@ -334,7 +334,7 @@ class Screen:
         return self.seen
 
     def end(self, close=True):
-        """Its exit code; the terminal must be as it was."""
+        """Waits for the end; returns the exit code. The terminal must be restored."""
         wait_for(lambda: self.read() or self.process.poll() is not None, "top ends")  # read: a full terminal would stop it
         code = self.process.returncode
         equal(termios.tcgetattr(self.slave), self.before, "settings of the terminal")
@@ -397,7 +397,7 @@ def json_for_people():
 
 @test
 def mistyped_verbs():
-    """A verb that is nearly right is suggested; one that is like none is not"""
+    """A misspelt verb gets a suggestion; an unknown word does not"""
     for wrong, right in (("staus", "status"), ("statemens", "statements"), ("relaod", "reload")):
         err = ask(wrong, code=USAGE)[1]
         true(f'did you mean "{right}"?' in err, f"no suggestion in {err!r}")
@@ -457,7 +457,7 @@ def top_on_a_terminal():
 
 @test
 def top_outlives_the_service():
-    """top goes on when the service ends and comes again"""
+    """top continues after the service ends and starts again"""
     with Service({"chinook": CHINOOK}) as mortal:
         mortal.client().point()
         process = subprocess.Popen(
@@ -631,7 +631,7 @@ def check_what_the_unit_hides():
 
 @test
 def add():
-    """add: writes what the service then publishes; not over another, not what is wrong, unless forced"""
+    """add: writes a file that the service then publishes; it replaces a file or writes an error only if forced"""
     with Service({}) as fresh:
         user = "--service-user=root"
         path = fresh.data / "a file.sqlite"
@@ -673,7 +673,7 @@ def add():
 
 @test
 def add_of_a_relative_path():
-    """add: a relative path is one from here; the umask does not close the file"""
+    """add: a relative path starts at the current folder; the umask does not close the file"""
     with Service({}) as fresh:
         done = subprocess.run(
             [CTL, f"--config-dir={fresh.folder}/fresh", "add", "--service-user=root", "x", f"./{CHINOOK.name}"],
@@ -763,7 +763,7 @@ def wrong_usage():
         ("top", "--sort=beauty"),
         ("top", "--delay=0"),
         ("list", "--force"),
-        ("--user", "list"),  # with the --address that all have here
+        ("--user", "list"),  # together with the --address of all tests here
         ("status", "a", "b"),
     ):
         err = ask(*arguments, code=USAGE)[1]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every example in dbus-interfaces/*.xml runs as it stands there."""
+"""Every example in dbus-interfaces/*.xml runs unchanged."""
 import re
 import shlex
 import sqlite3
@@ -10,7 +10,7 @@ from harness import SOURCE_ROOT, Service, main
 from tap import equal, test, true
 
 XML = [(path.name, path.read_text()) for path in sorted((SOURCE_ROOT / "dbus-interfaces").glob("*.xml"))]
-# What an example answers that names a run which nobody has.
+# The answer to an example with the number of a run that does not exist.
 FAILS = {"CancelRun": "UnknownRun"}
 PACKAGES = [(f"lib{n:04}", f"{n}.0-1") for n in range(5000)]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Expose=: what is not exposed does not exist (I11), and what is brings what direct access brings."""
+"""Expose=: hidden objects do not exist for clients (I11), and exposed objects return the same as direct access."""
 import contextlib
 import os
 import sqlite3
@@ -117,7 +117,7 @@ def ask_on_channel(channel, sql):
 
 @contextlib.contextmanager
 def ways(name):
-    """How a database may be asked."""
+    """Returns the functions that send a query to a database, one for each method."""
     channel = Channel(client, name)
     try:
         yield {"over the bus": lambda sql: ask(name, sql), "on a channel": lambda sql: ask_on_channel(channel, sql)}
@@ -163,7 +163,7 @@ def attacks_are_real():
 
 @test
 def view_reads_what_it_needs():
-    """An exposed view brings what it makes of hidden tables"""
+    """An exposed view returns its rows from hidden tables"""
     same_rows(
         client.query("target", "SELECT * FROM public ORDER BY id").read().rows,
         [[1, Text(b"one"), 1], [2, Text(b"two"), 1], [3, Text(b"three"), 0]],
@@ -472,7 +472,7 @@ def errors_in_succession():
 
 @test
 def writer_in_the_way():
-    """A writer's lock is waited for, and then the query is answered"""
+    """A query waits for a writer's lock, and is then answered"""
     rollback_db.execute("BEGIN EXCLUSIVE")
     run = subprocess.Popen(
         [CLI, f"--address={service.address}", "rollback", "SELECT count(*) FROM t WHERE a > 0"],
@@ -552,7 +552,7 @@ def cancel_and_deadline():
 
 @test
 def text_encodings():
-    """Text of a UTF-16 database comes as it is"""
+    """Text of a UTF-16 database arrives unchanged"""
     same_rows(client.query("utf16", "SELECT a FROM t WHERE a > 'g' ORDER BY a").read().rows,
               reference(utf16, "SELECT a FROM t WHERE a > 'g' ORDER BY a")[1])
 

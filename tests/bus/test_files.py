@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""File rules (I12): the service makes no file beside a database that is not its own, keeps its locks, and says what to do
-where it cannot read.
+"""File rules (I12): the service creates no file beside a database of another user, keeps its locks, and tells what to do if
+it cannot read.
 
-The daemon runs as another user than the owner of the files where this test may arrange that.
+If the test runs as root, the daemon runs as another user than the owner of the files.
 """
 import collections
 import contextlib
@@ -129,7 +129,7 @@ def unreadable():
 
 @test
 def folder_and_device():
-    """What is no regular file is refused"""
+    """A file that is not a regular file is refused"""
     fifo = service.data / "fifo"
     os.mkfifo(fifo)
     for name, path in (("folder", folder), ("fifo", fifo), ("device", "/dev/zero"), ("kernel", "/proc/version")):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A client that calls without end, reads no replies or wants none: the service keeps its memory, others are served."""
+"""Clients that call without pause, read no replies or want none: memory stays bounded, and others are served."""
 import contextlib
 import os
 import re
@@ -97,7 +97,7 @@ def replies_that_nobody_reads():
 
 @test
 def queries_that_nobody_waits_for():
-    """A query whose reply nobody wants is not begun"""
+    """A query without a reply is not started"""
     with flooder() as one:
         before = service.counters()["TotalRuns"]
         silent = Gio.DBusMessageFlags.NO_REPLY_EXPECTED

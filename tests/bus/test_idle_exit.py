@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The service exits when idle, and no call is lost to it.
+"""The service exits when idle, and no call is lost.
 
 Where the order of things matters, IdleExitSec= is long at first and made short by a reload, and the bus is stopped (SIGSTOP)
 until the service has given up its name: what a client sent meanwhile lies with the bus, which routes it first.
@@ -33,7 +33,7 @@ def race_with_activation():
 
 @test
 def exits_when_idle():
-    """It says that it stops, gives up its name, ends its workers, and exits with 0"""
+    """An idle exit notifies the service manager, releases the name, ends the workers, and returns 0"""
     with Idle() as service:
         service.client().point()
         true(service.workers(), "no worker")
@@ -45,7 +45,7 @@ def exits_when_idle():
 
 @test
 def what_is_held_keeps_it():
-    """A statement, a cursor and a running query each keep it, and nothing else does"""
+    """A statement, a cursor and a running query each prevent the idle exit; other objects do not"""
     for begin, end in (
         (lambda client: client.prepare("chinook", SQL), lambda client, statement: statement.close()),
         (lambda client: client.open_rows("chinook", SQL)[0], lambda client, run: client.cancel("chinook", run)),
@@ -81,7 +81,7 @@ def statement_meets_exit():
 
 @test
 def query_meets_exit():
-    """A query that is asked while the name goes is answered whole"""
+    """A query that arrives during the release of the name is answered completely"""
     sql = "SELECT * FROM Track"
     with Idle() as service:
         client = service.client()
@@ -92,7 +92,7 @@ def query_meets_exit():
 
 @test
 def name_goes_to_another():
-    """Where another instance has the name first, what is held is served by unique name to its end"""
+    """If another instance gets the name first, open objects are served by unique name until their end"""
     with Idle() as service:
         other, client = service.client(), Caller(service.address, by_name=False)
         service.clients.append(client)
@@ -108,7 +108,7 @@ def name_goes_to_another():
 
 @test
 def stop_while_lingering():
-    """SIGTERM ends it also where an idle exit was given up"""
+    """SIGTERM ends the service also after a cancelled idle exit"""
     with Idle() as service:
         client = service.client()
         service.meet_exit(client, lambda: client.prepare("chinook", SQL))

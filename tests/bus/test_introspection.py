@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The live objects are what dbus-interfaces/*.xml says, and they enumerate."""
+"""The live objects agree with dbus-interfaces/*.xml, and can be enumerated."""
 import xml.etree.ElementTree as ElementTree
 
 from client import DATABASE, MANAGER, MANAGER_PATH, object_path
@@ -89,7 +89,7 @@ def dbus_send():
 
 @test
 def objects_that_are_not_there():
-    """An object that is not there is UnknownObject, in calls, properties and introspection"""
+    """A missing object is UnknownObject, in calls, properties and introspection"""
     expect("org.freedesktop.DBus.Error.UnknownObject", client.query, "nosuch", "SELECT 1")
     expect("org.freedesktop.DBus.Error.UnknownObject", client.properties, DATABASE, f"{MANAGER_PATH}/database/nosuch")
     true("nosuch" not in nodes(f"{MANAGER_PATH}/database"), "a database appears by being asked for")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""libsqlipc against the real daemon: the same rows as SQLite, and what it says when daemon, worker or bus are lost."""
+"""libsqlipc with the real daemon: the same rows as SQLite, and its errors after the loss of daemon, worker or bus."""
 import os
 import pathlib
 import signal
@@ -45,7 +45,7 @@ def results(transport):
 
 
 def bus_connections(service):
-    """How many the bus has, those included that it does not know yet."""
+    """Returns the number of connections to the bus, including those that it has not accepted yet."""
     path = service.address.split("path=")[1].split(",")[0]
     lines = pathlib.Path("/proc/net/unix").read_text(encoding="utf-8").splitlines()
     return sum((words[5], words[-1]) == ("03", path) for words in map(str.split, lines))  # connected
@@ -53,7 +53,7 @@ def bus_connections(service):
 
 @test
 def opened_long_before():
-    """A connection that the bus gave up, since nobody used it for long after it was opened, is opened anew"""
+    """A connection that the bus closed, because it was unused for long after its opening, is opened again"""
     with Service({"chinook": CHINOOK}, bus_limits={"auth_timeout": 10000}) as service:
         before = bus_connections(service)
         with Library(service) as library:
@@ -217,7 +217,7 @@ def errors(transport):
 
 @each_way
 def no_service(transport):
-    """A bus without the service is an error that says so, at once"""
+    """A bus without the service is an immediate error that says so"""
     with Service(start=False) as service, Library(service, transport) as library:
         error, _, message = library.failure("prepare chinook SELECT 1")
         true(error in (112, 2, 111) and len(message.split()) > 2, f"{error} {message}")

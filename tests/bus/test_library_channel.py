@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""libsqlipc on channels: when it moves to one and back, and what it hides of one that is lost."""
+"""libsqlipc on channels: when it moves to a channel and back, and how it hides the loss of a channel."""
 import errno
 import os
 import re
@@ -20,7 +20,7 @@ LARGE = "query chinook SELECT a.Name FROM Track a, Track b LIMIT 20000"
 
 
 def move(library):
-    """Asks for small results until they come over a channel."""
+    """Runs small queries until their results arrive over a channel."""
 
     def asked():
         library.ok(SMALL)
@@ -80,7 +80,7 @@ def left_early():
 
 @test
 def unread_end():
-    """A program that never reads the end behind its one row moves, too"""
+    """A program that reads its only row but never the end also moves to a channel"""
     with Service({"chinook": CHINOOK}) as service, Library(service) as library:
 
         def asked():
@@ -161,7 +161,7 @@ def restart():
 
 @test
 def worker_killed():
-    """A worker that dies between two queries shows nowhere"""
+    """The program does not notice a worker that dies between two queries"""
     for transport in ("auto", "channel"):
         with Service({"chinook": CHINOOK}) as service, Library(service, transport) as library:
             library.ok("prepare chinook SELECT 6 * 7")
@@ -175,7 +175,7 @@ def worker_killed():
 
 @test
 def no_channel():
-    """Where no channel is to be had AUTO stays with pipes, and CHANNEL says why"""
+    """If no channel can be opened, AUTO stays with pipes, and CHANNEL reports the reason"""
     with Service({"chinook": CHINOOK}, limits={"ChannelsMax": 1}) as service, Library(service, "channel") as one:
         one.ok(SMALL)
         with Library(service) as other:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""libsqlipc over buses that pass no descriptors: behind a relay, and over ssh."""
+"""libsqlipc over buses that pass no descriptors: through a relay, and over ssh."""
 import os
 import pathlib
 import shutil

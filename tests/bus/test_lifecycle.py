@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a client owns dies with it, however it goes; what dies under a client is told from an end.
+"""The objects of a client end with it, however it leaves; a client can tell a lost service or worker from a normal end.
 
 Clients that are killed are processes of their own (fork server), so that all their descriptors close at one moment.
 """
@@ -84,7 +84,7 @@ def at_rest(service):
 
 
 def settled(service):
-    """Every worker is idle: no read transaction on the database, no pipe of a run."""
+    """Returns True if every worker is idle: no read transaction on the database, no pipe of a run."""
     return service.is_idle() and not locks(service.chinook)
 
 
@@ -200,7 +200,7 @@ def cancel():
 
 @test
 def cancel_keeps_the_worker():
-    """Cancelling a hundred scans costs no worker its life"""
+    """Cancelling a hundred scans kills no worker"""
     with make_service(WorkersMax=1) as service:
         client = service.client()
         client.point()
@@ -296,7 +296,7 @@ def worker_killed():
 
 @test
 def worker_stopped():
-    """A worker that hangs is killed past its deadline, and costs its runs alone"""
+    """A worker that hangs is killed after its deadline, and only its runs fail"""
     with make_service(RunTimeoutSec=5, WorkersMax=4, WorkerIdleSec=600) as service:  # in which another worker must start
         client = service.client()
         run = client.query("chinook", SCAN)
@@ -373,7 +373,7 @@ def calls_that_meet_a_stop():
 
 @test
 def service_manager():
-    """It says when it is up, what it does, that it is alive, when it reloads, and when it stops"""
+    """The service notifies its readiness, status, watchdog, reloads and stop"""
     with Notified() as notified:
         environment = notified.environment | {"WATCHDOG_USEC": "200000"}
         with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}, environment=environment) as service:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Limits of one database, of SQLite, of results and of idle statements; and whom they do not bind."""
+"""Limits of one database, of SQLite, of results and of idle statements; and the users that are exempt."""
 import os
 import resource
 import time
@@ -198,7 +198,7 @@ def runs_that_nobody_reads():
         service.one.point()
 
 
-# ---- whom they do not bind ----
+# ---- exemptions ----
 
 
 def address_space_of_the_unit():
@@ -220,7 +220,7 @@ if not SANITIZED:  # sanitizers reserve memory by terabytes
 
 @needs_root
 def exempt_root():
-    """ExemptRoot=yes: counts, sizes and times bind everybody but root"""
+    """ExemptRoot=yes: limits of counts, sizes and times apply to all users except root"""
     limits = {
         "StatementsMax": 1,
         "RunsMax": 1,

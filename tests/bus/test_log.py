@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the service logs, for whom, and how that is changed while it runs: org.freedesktop.LogControl1."""
+"""The service's log, and its control at run time by org.freedesktop.LogControl1."""
 import contextlib
 import os
 import signal
@@ -29,7 +29,7 @@ def lines(service, text):
 
 @test
 def properties():
-    """Level, target and identifier are there for everybody to read"""
+    """All users can read level, target and identifier"""
     with Service({"chinook": CHINOOK}) as service:
         for uid in (None, UID_A):
             equal(
@@ -125,7 +125,7 @@ def target():
 
 @test
 def nonsense():
-    """What is no level or target is refused, and changes nothing"""
+    """An invalid level or target is refused, and changes nothing"""
     invalid = "org.freedesktop.DBus.Error.InvalidArgs"
     with Service({"chinook": CHINOOK}) as service:
         client = service.client()

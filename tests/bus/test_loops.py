@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""libsqlipc in three kinds of loop (docs/examples), and on a bus that is started again."""
+"""libsqlipc in three kinds of event loop (docs/examples), and on a bus that is restarted."""
 import os
 import signal
 import subprocess
@@ -36,7 +36,7 @@ def rows():
 
 @test
 def failures():
-    """Each loop tells of a failure, and fails"""
+    """Each loop reports a failure, and fails"""
     with Service({"chinook": CHINOOK}) as service:
         for loop in LOOPS:
             done = service.run(program(loop), f"--address={service.address}", "chinook", "SELECT nothing FROM Track")

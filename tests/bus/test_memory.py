@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Memory (RssAnon of supervisor and workers): constant while a result streams, and small for each parked scan.
 
-Not run under sanitizers, whose shadows and quarantines are what would be measured.
+Not run under sanitizers, because their shadow memory and quarantines would be measured.
 """
 import sqlite3
 import threading
@@ -111,7 +111,7 @@ def parked_sorts():
 
 @test
 def large_rows():
-    """A row of 32 MiB goes through in pieces: SQLite holds it once, nobody else does"""
+    """A row of 32 MiB is passed in pieces: only SQLite holds it as a whole"""
     client.point("small")
     idle = memory()
     with Sampler() as sampler:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Parameters: every type, by position and by name; what is wrong with them has its own error."""
+"""Parameters: every type, by position and by name; each mistake has its own error."""
 import select
 
 from client import GLib, Text, same_rows
@@ -102,7 +102,7 @@ def wrong_names_and_counts():
 
 @test
 def wrong_types():
-    """Types that SQL has not are ParameterType"""
+    """Types without a counterpart in SQL are ParameterType"""
     for value in (
         V("t", 2**63),
         V("as", ["a"]),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Polkit=yes: who is asked about, how often, what waits meanwhile, and what each answer means for the client.
+"""Polkit=yes: which clients polkit is asked about, how often, which calls are held, and the effect of each answer.
 
 polkit is fake_polkit.py here; the system suite has the real one.
 """
@@ -96,7 +96,7 @@ def yes():
 
 @needs_root
 def nobody_is_asked_about_those_who_are_named():
-    """Root, the daemon's user and whom AllowUsers= names are not asked about"""
+    """polkit is not asked about root, the daemon's user and the users of AllowUsers="""
     with polkit(yes="no") as fake:
         for uid in (None, UID_DAEMON):
             with client(uid) as one:
@@ -197,7 +197,7 @@ def library_and_its_programs():
 
 @needs_root
 def terminal():
-    """ipcq-cli has a user on a terminal authenticate, and nobody else"""
+    """ipcq-cli asks a user to authenticate only on a terminal"""
     with polkit() as fake:
         for streams, arguments, interactive in (
             (("stdin", "stderr"), (), True),
@@ -402,7 +402,7 @@ def absent():
 
 @needs_root
 def vanished_polkit():
-    """polkit that goes before it answers is an absent one"""
+    """If polkit leaves the bus before it answers, it counts as absent"""
     with polkit() as fake, client() as one:
         pending = begin_query(one, "hang")
         hangs(fake, 1)
@@ -527,7 +527,7 @@ def busy_while_held():
 
 @needs_root
 def stop():
-    """Who waits for polkit when the service stops is told so"""
+    """Clients whose calls wait for polkit when the service stops get an error"""
     with polkit() as fake, client() as one:
         pending = [begin_query(one, "hang") for _ in range(3)]
         hangs(fake, 1)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Who computes for long goes on at a lower priority, so that who asks what takes a millisecond finds a processor; and gets
-it back once it rests."""
+"""A worker that computes for long continues at a lower priority, so that short queries of others get a CPU. It gets its
+priority back after a time without work."""
 import contextlib
 import os
 import signal
@@ -126,7 +126,7 @@ def told_to_end():
 
 @test
 def short_queries():
-    """Queries that are short, with pauses between, lower nothing"""
+    """Short queries with pauses between do not lower the priority"""
     with Service({"chinook": CHINOOK}, limits=LIMITS) as service:
         client = service.client()
         end = time.monotonic() + 1.5
