@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A channel into the worker of worker-rig.h, as a client and the supervisor hold its two ends: requests made by hand, right
- * or wrong, and what comes back. Tests only.
+ * A channel into the worker of worker-rig.h, with both ends held here, as a client and the supervisor hold them: requests
+ * made by hand, right or wrong, and checks of the answers. Tests only.
  */
 #ifndef SQLIPC_TEST_CHANNEL_RIG_H
 #define SQLIPC_TEST_CHANNEL_RIG_H

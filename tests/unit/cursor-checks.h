@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the tests of blocking statements and cursors have in common: how they start, and what they demand. Tests only. */
+/* Start and checks that the tests of blocking statements and of blocking cursors share. Tests only. */
 #ifndef SQLIPC_CURSOR_CHECKS_H
 #define SQLIPC_CURSOR_CHECKS_H
 

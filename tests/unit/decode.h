@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Streams through the decoder, for its tests. Tests only. */
+/* Passes streams through the decoder, for its tests. Tests only. */
 #ifndef SQLIPC_TEST_DECODE_H
 #define SQLIPC_TEST_DECODE_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A service that does what a test says, at the other end of a socketpair, in a thread of its own. Tests only.
+ * A service that behaves as a test tells it, at the other end of a socketpair, in a thread of its own. Tests only.
  *
- * What is not scripted works: Prepare and Query give a pipe, Fetch and Query send `rows` (bytes of a Stream, tagged with
- * whatever run they were made for), Cancel and Finalize answer. A test sets fields before it calls the library, and reads
- * the counters after it. There are no bus names here: see tests/bus for those.
+ * Calls that are not scripted succeed: Prepare and Query give a pipe, Fetch and Query send `rows` (bytes of a Stream,
+ * tagged with the number of the run that they were made for), Cancel and Finalize answer. A test sets fields before it
+ * calls the library, and reads the counters afterwards. There are no bus names here: see tests/bus for those.
  */
 #ifndef SQLIPC_FAKE_SERVICE_H
 #define SQLIPC_FAKE_SERVICE_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Rows for the renderers of ipcq-cli, written down or out of a database; what sqlite3's shell makes of them. Tests only. */
+/*
+ * Rows for the renderers of ipcq-cli, written by hand or read from a database, and the output of sqlite3's shell for the
+ * same rows. Tests only.
+ */
 #ifndef TEST_RENDER_RIG_H
 #define TEST_RENDER_RIG_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A page stream in memory, from pages of the encoder and from frames made by hand, right or wrong. Tests only.
- * Owns its bytes; STREAM_INIT to start with, stream_done() to free.
+ * A page stream in memory, made of pages of the encoder and of frames made by hand, right or wrong. It owns its bytes:
+ * initialize it with STREAM_INIT, free it with stream_done(). Tests only.
  */
 #ifndef SQLIPC_TEST_STREAM_H
 #define SQLIPC_TEST_STREAM_H

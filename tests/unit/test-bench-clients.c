@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Clients of the benchmark: they begin together, none leaves before all are done, and one that fails is told. */
+/* Clients of the benchmark: all start together, none leaves before all are done, and a client that fails is reported. */
 #include <errno.h>
 #include <glib.h>
 #include <stdatomic.h>

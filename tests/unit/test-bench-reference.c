@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What sqlipc-bench sends by reference with: the queue in shared memory, messages with descriptors. */
+/* The transports that sqlipc-bench uses to send by reference: the queue in shared memory, messages with descriptors. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>

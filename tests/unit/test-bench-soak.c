@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the soak's figures rest on: counts and quantiles in a bounded size, and the slope of a line with its error. */
+/* The basis of the soak's figures: counts and quantiles in a bounded size, and the slope of a line with its error. */
 #include <glib.h>
 #include <math.h>
 

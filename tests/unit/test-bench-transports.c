@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the rivals of sqlipc-bench rest on: the study's pages, the shared ring, the line through points. */
+/* The basis of the transports that sqlipc-bench compares: the study's pages, the shared ring, the line through points. */
 #include <errno.h>
 #include <math.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the benchmark's figures rest on: the same random data everywhere, comparisons that see every difference, medians. */
+/* The basis of the benchmark's figures: equal random data everywhere, comparisons that see every difference, medians. */
 #include <errno.h>
 #include <glib.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli: what stands around rows: amounts, query plans, how much of a screen is taken. */
+/* tools/cli: the output around rows: amounts, query plans, how much of the screen is used. */
 #include <glib.h>
 #include <locale.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/sql-caret, sql-mistake, nearest: where an error is, and what may have been meant. */
+/* tools/cli/sql-caret, sql-mistake, nearest: where an error is, and which name the user may have meant. */
 #include <glib.h>
 #include <locale.h>
 #include <string.h>

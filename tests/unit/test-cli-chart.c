@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/chart-text, chart-axis, chart-draw: what a chart says, which values have a label, charts of text. */
+/* tools/cli/chart-text, chart-axis, chart-draw: the texts of a chart, which values have a label, charts made of text. */
 #include <float.h>
 #include <glib.h>
 #include <locale.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/command: which command a line means, what the nearest one is, and how a line is split. On tables of its own. */
+/* tools/cli/command: which command a line means, which is the nearest one, and how a line is split. Uses its own tables. */
 #include <errno.h>
 #include <glib.h>
 #include <stdarg.h>

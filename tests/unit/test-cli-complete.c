@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/complete-sql: what a cursor in SQL asks for. "|" stands for the cursor. */
+/* tools/cli/complete-sql: which completions fit a cursor in SQL. "|" marks the cursor. */
 #include <glib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/terminal/format: numbers as SQLite prints them, and text that cannot drive a terminal. */
+/* tools/terminal/format: numbers as SQLite prints them, and text without characters that control a terminal. */
 #include <glib.h>
 #include <locale.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/highlight: colours over a line change nothing but colours. A small terminal shows what was drawn. */
+/* tools/cli/highlight: highlighting changes only the colours of a line. A small terminal emulator shows what was drawn. */
 #include <glib.h>
 #include <locale.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/history-file: entries come back as they were, from several writers, and only from a file of ours. */
+/* tools/cli/history-file: entries are read back unchanged, from several writers, and only from a file of ours. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>

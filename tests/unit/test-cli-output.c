@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/output: what becomes of an answer that was broken off while nobody reads it. */
+/* tools/cli/output: the rest of an answer that was interrupted while its output is not read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>

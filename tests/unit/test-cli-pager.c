@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/pager: what a pager gets, and what it is told of one that is quit, that is not there, or that lags behind. */
+/* tools/cli/pager: what a pager receives, and how a pager is handled that quits, does not exist, or reads slowly. */
 #include <errno.h>
 #include <glib.h>
 #include <glib/gstdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/parameter: NAME=VALUE to what a statement binds. */
+/* tools/cli/parameter: converts NAME=VALUE to the value that a statement binds. */
 #include <errno.h>
 #include <glib.h>
 #include <string.h>

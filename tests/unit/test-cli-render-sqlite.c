@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * tools/cli/render beside sqlite3's own shell: the same bytes in each mode that it has, for all values that it does not
- * lose; and what modes for programs write of the others, sqlite3 reads back as the same value.
+ * tools/cli/render compared with sqlite3's own shell: both write the same bytes in each mode that sqlite3 has, for all
+ * values that sqlite3 does not lose. For the other values, sqlite3 reads what the modes for programs write as the same
+ * value.
  */
 #include <glib/gstdio.h>
 #include <locale.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * tools/cli/render: what modes for people look like, where those for programs differ from sqlite3's (what is the same
- * stands in test-cli-render-sqlite.c), and what all of them promise: bounded memory, harmless bytes, errors of the stream.
+ * tools/cli/render: the output of modes for people, and where the modes for programs differ from sqlite3's
+ * (test-cli-render-sqlite.c checks where they are equal). All modes have bounded memory, write no bytes that control a
+ * terminal, and report errors of the stream.
  */
 #include <glib.h>
 #include <locale.h>

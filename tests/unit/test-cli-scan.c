@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/sql-scan, sql-keyword: tokens, and where a statement ends, beside SQLite. */
+/* tools/cli/sql-scan, sql-keyword: tokens, and where a statement ends, compared with SQLite. */
 #include <glib.h>
 #include <sqlite3.h>
 #include <string.h>

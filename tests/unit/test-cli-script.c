@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/script: lines to units, from texts, files and a prompt where somebody types what the test says. */
+/* tools/cli/script: splits lines into units, from texts, files and a prompt at which the test types. */
 #include <errno.h>
 #include <glib.h>
 #include <stdio.h>

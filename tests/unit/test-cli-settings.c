@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/settings: names and texts to what the shell does, and back. */
+/* tools/cli/settings: converts names and texts to settings of the shell, and back. */
 #include <errno.h>
 #include <glib.h>
 

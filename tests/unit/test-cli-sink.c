@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/terminal/sink and what is written to it: the same bytes whatever the size of the buffer and of the pieces. */
+/* tools/terminal/sink and its writers: the bytes do not depend on the size of the buffer or of the pieces. */
 #include <glib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/spool: a queue of bytes in a file without name. */
+/* tools/cli/spool: a queue of bytes in a file without a name. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/watch-table: what changed between two results, and how that is drawn. */
+/* tools/cli/watch-table: the differences between two results, and how they are drawn. */
 #include <glib.h>
 #include <locale.h>
 #include <malloc.h>

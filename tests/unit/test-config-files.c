@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Where the configuration lies: precedence, drop-ins and masking, over real directories; and what is no file of ours. */
+/* The files of the configuration: precedence, drop-ins and masking, in real directories; and files that are not read. */
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <sys/stat.h>

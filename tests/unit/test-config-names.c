@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Names of users and groups: what is asked, what NSS says here, and what an answer means. */
+/* Names of users and groups: which names are looked up, the answers of NSS here, and the meaning of an answer. */
 #include <grp.h>
 #include <pwd.h>
 

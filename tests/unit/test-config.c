@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Configuration: what is taken, what is refused, and that a message names file, line and key. */
+/* Configuration: which values are accepted or refused, and that a message names the file, line and key. */
 #include <errno.h>
 #include <inttypes.h>
 

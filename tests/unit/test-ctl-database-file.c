@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/ctl/database-file: what it writes, the configuration reads as the same again. */
+/* tools/ctl/database-file: the configuration reads the same values from a file as were written to it. */
 #include "configuration.h"
 #include "database-file.h"
 #include "test.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/ctl/file-check: what owners, modes, links and the header of a file tell about whether the service can read it. */
+/* tools/ctl/file-check: decides from owners, modes, links and the header of a file if the service can read it. */
 #include <glib/gstdio.h>
 #include <sys/stat.h>
 #include <unistd.h>

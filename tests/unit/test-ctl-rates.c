@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/ctl/rates: what clients did between two looks. */
+/* tools/ctl/rates: what clients did between two readings of the counters. */
 #include "rates.h"
 #include "test.h"
 #include "variant.h"

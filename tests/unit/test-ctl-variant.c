@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/ctl/variant: messages as documents, documents as JSON; and values as people read them. */
+/* tools/ctl/variant: converts messages to documents, documents to JSON, and values to text for people. */
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The error table: what is promised of it to other programs (numbers, names, errnos), that sqlipc.h says the same, that
- * every result code of SQLite has its row, and that the numbers which the page format borrows from SQLite are SQLite's.
+ * The error table: its promises to other programs (numbers, names, errnos), the same numbers in sqlipc.h, a row for each
+ * result code of SQLite. Also, the numbers that the page format takes from SQLite are SQLite's.
  */
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* daemon/supervisor/group: jobs in the socket come back from it, whatever the supervisor lacks; which worker gives way, and
- * when. No worker is started. */
+/*
+ * daemon/supervisor/group: jobs come back from the socket even if the supervisor runs out of resources; which worker gives
+ * up its place, and when. No worker is started.
+ */
 #include <errno.h>
 #include <glib.h>
 #include <sys/resource.h>

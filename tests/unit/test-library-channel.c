@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The library's channel against a service of which each byte is scripted: the bus is a FakeService, and the other end of the
- * channel is written and read here, while the library does not block. Library.
+ * The library's channel against a service that is scripted byte by byte. The bus is a FakeService. This test writes and
+ * reads the other end of the channel itself, while the library does not block. Library.
  */
 #include "fake-service.h"
 #include "sqlipc-channel.h"

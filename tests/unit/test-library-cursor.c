@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Cursors that block, against a scripted service: rows, ends of every kind, who died, cancellation, and what is given back
- * when a program loses interest.
+ * Blocking cursors against a scripted service: rows, all ways to end, a service or worker that dies, cancellation, and what
+ * the library releases when a program frees a cursor early.
  */
 #include "cursor-checks.h"
 #include "cursor.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Failures: every row of the table by its D-Bus name and by its number, what the bus says in place of the service,
- * details, and sentences of any length.
+ * Errors: every row of the table by its D-Bus name and by its number, errors of the bus in place of the service, details,
+ * and messages of any length.
  */
 #include <errno.h>
 #include <sys/socket.h>

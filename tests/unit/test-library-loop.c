@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The library in a program's own loop, against a scripted service: nothing waits, and one descriptor wakes for everything
- * that there is to do and for nothing else.
+ * The library in a program's own event loop, against a scripted service: no call blocks, and one descriptor becomes
+ * readable whenever there is something to do, and only then.
  */
 #include <sys/wait.h>
 #include <time.h>

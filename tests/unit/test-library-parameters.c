@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Bound values and their D-Bus form: every kind there and back, what is a string to sd-bus, and the limits.
- */
+/* Bound values and their D-Bus form: every kind in both directions, which text is a string for sd-bus, and the limits. */
 #include <errno.h>
 #include <systemd/sd-bus.h>
 

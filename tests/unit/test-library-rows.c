@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Rows in replies, against a scripted service: when they are asked for, every reply that cannot be, what ends a run, and
- * buses that pass no descriptors.
+ * Rows in replies, against a scripted service: when the library asks for them, every invalid reply, all ways in which a run
+ * ends, and buses that pass no descriptors.
  */
 #include "cursor-checks.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Statements that block, against a scripted service: what is bound, compiled again where it was lost, and the calls that
- * need no cursor.
+ * Blocking statements against a scripted service: bound values, a new compilation after the service lost the statement, and
+ * calls that need no cursor.
  */
 #include <sys/stat.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Large calls do not keep others waiting: what is put aside, and when it goes on (pacing.h). Time stands still. */
+/*
+ * Large calls do not delay other clients: which calls are put aside, and when they continue (pacing.h). The test's clock
+ * does not advance by itself.
+ */
 #include <errno.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The decoder with rows of several large parts, which it reads to where it joins them: from wherever a read ended, in memory
- * that follows what has arrived, and with an eye for what is wrong in them.
+ * The decoder with rows of several large parts, which it reads directly to where it joins them: from wherever a read ended,
+ * in memory that grows only with what has arrived, and with checks of what is wrong in them.
  */
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the decoder refuses: each thing that the format does not allow, in a stream that is right but for it, whole and byte
- * by byte; and each limit, reached and passed by one.
+ * Streams that the decoder refuses: each violation of the format, in a stream that is otherwise right, whole and byte by
+ * byte; and each limit, reached and exceeded by one.
  */
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* STATEMENT in a channel's stream: taken whole and in parts of any size, refused where anything of it is wrong. Pure. */
+/* STATEMENT in a channel's stream: accepted whole and in parts of any size, refused if any part of it is wrong. Pure. */
 #include <errno.h>
 
 #include "page-decoder.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * D-Bus values -> parameters and options: every type, every bound at itself and one past it, what is refused; and which
- * text D-Bus carries, held to what sd-bus itself takes.
+ * D-Bus values -> parameters and options: every type, every limit reached and exceeded by one, which values are refused;
+ * and which text D-Bus carries, compared with what sd-bus accepts.
  */
 #include <errno.h>
 #include <sys/socket.h>

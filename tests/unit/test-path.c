@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Where Path= leads: links of root and our own are followed, those that somebody else could turn are not. */
+/* Resolves Path=: links of root and of our own uid are followed, links that another user could change are not. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>

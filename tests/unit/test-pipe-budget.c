@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Pages of pipes: greedy users leave others theirs, and growth leaves room for the next pipe. */
+/* Pages of pipes: users who take many pages leave enough for others, and growth leaves enough for the next pipe. */
 #include "pipe-budget.h"
 #include "test.h"
 

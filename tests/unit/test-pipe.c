@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * daemon/supervisor/pipe: what a new pipe costs, counted in calls to the kernel, and how the service comes to know that
- * pipes were grown or closed. Real pipes; fcntl() and poll() are counted by wrapping them.
+ * daemon/supervisor/pipe: the cost of a new pipe, counted in system calls, and how the service notices that pipes were
+ * resized or closed. The pipes are real; fcntl() and poll() are wrapped to count them.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Messages between supervisor and worker: each kind there and back, over a real socket and through a memfd, and what a
+ * Messages between supervisor and worker: each kind in both directions, over a real socket and through a memfd, and what a
  * hostile or broken peer could send instead.
  */
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * client-lib/row-memory: bytes stay what they are as they move from memory to a file and back, the file's are not the
- * process's own memory, and where there is no file there is memory. Library.
+ * client-lib/row-memory: bytes stay unchanged when they move from memory to a file and back, bytes in the file do not count
+ * as the process's own memory, and memory is used if no file is available. Library.
  */
 #include <glib.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The streams of tests/vectors, as bytes: decoded in pieces of every size, cut at every byte, with every byte changed. What
- * they say is compared to their JSON by test_vectors.py. Argument: the folder.
+ * The streams of tests/vectors, as bytes: decoded in pieces of every size, cut at every byte, with every byte changed.
+ * test_vectors.py compares their contents with their JSON. Argument: the folder.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The worker's channels where something is in the way: a socket that is full at the wrong moment, or closed by half, a
- * request that fails among others, EXIT, a compile without end. */
+/*
+ * The worker's channels under adverse conditions: a socket that is full at the wrong moment, or half closed, a request that
+ * fails among others, EXIT, a compilation that does not end.
+ */
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The worker's channels: what cuts an answer short or has it wait, that is limits, deadlines, CANCEL, a reader that stalls,
- * a lock, its turn; and that others have theirs meanwhile. */
+/*
+ * The worker's channels: conditions that cut an answer short or delay it, namely limits, deadlines, CANCEL, a reader that
+ * stalls, a lock, and other runs; and that other channels are served meanwhile.
+ */
 #include <poll.h>
 #include <sqlite3.h>
 #include <sys/ioctl.h>

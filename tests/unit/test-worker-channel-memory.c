@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a prepared query costs a worker in allocations, counted: none of ours, and SQLite's own are shown. The worker's loop
- * runs in a child of this test, linked with a malloc() of its own; SQLite's is told by its hooks.
+ * Counts the allocations of a prepared query in a worker: our code makes none, and SQLite's are printed. The worker's loop
+ * runs in a child of this test, linked with a malloc() of its own; SQLite's hooks report SQLite's allocations.
  */
 #include <sqlite3.h>
 #include <sys/mman.h>

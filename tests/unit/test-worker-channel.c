@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The worker's channels: requests, answers, errors. What cuts them short: test-worker-channel-limits.c; how they end and
- * move: test-worker-channel-life.c. */
+/*
+ * The worker's channels: requests, answers, errors. Answers that are cut short: test-worker-channel-limits.c; ends and
+ * moves of channels: test-worker-channel-life.c.
+ */
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Expose=, below the authorizer: the plans that SQLite makes over exposed objects, the SQL that they become, and what of
- * the file's connection is held when.
+ * Expose=, below the authorizer: the plans that SQLite makes over exposed objects, the SQL that they become, and what the
+ * file's connection holds at each time.
  */
 #include <glib.h>
 #include <glib/gstdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The worker: files that change, are locked, or belong to somebody else (I12). */
+/* The worker: files that change, are locked, or belong to another user (I12). */
 #include <glib/gstdio.h>
 #include <poll.h>
 #include <signal.h>

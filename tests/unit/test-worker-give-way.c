@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * daemon/worker/job: when a worker with channels gives way to another database. The loop runs in this process, and time
- * passes only while it waits: the clock and epoll_wait() are the test's own.
+ * daemon/worker/job: when a worker with channels gives up its place to another database. The loop runs in this process, and
+ * time advances only while the loop waits: the test replaces the clock and epoll_wait().
  */
 #include <sys/epoll.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* When the worker looks for the next request, and when it does not. */
+/* When the worker reads its sockets for the next request, and when it does not. */
 #include <glib.h>
 
 #include "looking.h"

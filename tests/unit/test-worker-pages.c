@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The worker's pages: when they go out and how full they are, for readers that read, stall, cancel or leave. */
+/* The worker's pages: when they are sent and how full they are, for readers that read, stall, cancel or leave. */
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>

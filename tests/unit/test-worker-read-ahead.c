@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reading ahead: what a file is asked for, and that nothing comes out of a piece that is no longer true. The file is one in
- * memory that counts. */
+/*
+ * Reading ahead: which parts of a file are requested, and that a piece that is out of date is never used. The file is in
+ * memory, and counts the requests.
+ */
 #include <stdbool.h>
 #include <stddef.h>
 

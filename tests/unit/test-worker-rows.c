@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The worker's rows: every value as SQLite has it, and limits on rows. When they go out: test-worker-pages.c. */
+/* The worker's rows: every value as SQLite has it, and limits on rows. When they are sent: test-worker-pages.c. */
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <unistd.h>

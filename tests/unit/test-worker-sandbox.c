@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The worker's filter of system calls: what no reader needs works in a child, and no longer in one that loaded it;
- * what SQLite needs works in both. Each attempt has a process of its own. Tests only.
+ * The worker's filter of system calls: calls that no reader needs work in a child without the filter, and fail in one that
+ * loaded it; calls that SQLite needs work in both. Each attempt has a process of its own. Tests only.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A user exchanges a directory of Path=, or the file itself, at the very moment at which SQLite asks the kernel for a file:
- * before each system call in turn, and back after it. What is read is the published file, or nothing. Also: what is opened
- * beside a database is a regular file, and open() waits for nobody.
+ * before each system call in turn, and back after it. The worker reads the published file, or nothing. Also: the files that
+ * it opens beside a database are regular files, and open() never blocks.
  */
 #include <errno.h>
 #include <fcntl.h>

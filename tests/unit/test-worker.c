@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The worker: statements, limits, beginning and end. */
+/* The worker: statements, limits, start and end. */
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>

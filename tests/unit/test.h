@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a unit test is made of: functions in a table, checks that live under NDEBUG, TAP on standard output. Tests only.
+ * The parts of a unit test: functions in a table, checks that also work with NDEBUG, TAP on standard output. Tests only.
  *
  *      static void test_something(void) { CHECK(1 + 1 == 2); CHECK_INT(f(), -EINVAL); }
  *      int main(void) { static const Test tests[] = { TEST(test_something) }; return test_main(tests, N_ELEMENTS(tests)); }
  *
- * The first check that fails ends the program: what follows would only repeat it.
+ * The first check that fails ends the program, because later checks would only fail for the same reason.
  */
 #ifndef SQLIPC_TEST_H
 #define SQLIPC_TEST_H

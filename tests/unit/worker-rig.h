@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The real worker program between two sockets, as the supervisor holds it, on a real database file. What comes down a pipe
- * is read with the page decoder; what the worker reports is checked message by message. No bus. Tests only.
+ * The real worker program between two sockets, as the supervisor holds it, on a real database file. The page decoder reads
+ * what arrives in a pipe; the worker's reports are checked message by message. No bus. Tests only.
  */
 #ifndef SQLIPC_TEST_WORKER_RIG_H
 #define SQLIPC_TEST_WORKER_RIG_H

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Clocks that a test moves, of one program: preloaded (LD_PRELOAD), it adds to what clock_gettime() says the nanoseconds
- * that stand in the file $TEST_CLOCKS, mapped: first those of CLOCK_REALTIME, then those of CLOCK_MONOTONIC and
- * CLOCK_BOOTTIME.
+ * Clocks of one program that a test can move. The file is preloaded (LD_PRELOAD). It adds to the result of clock_gettime()
+ * the nanoseconds in the mapped file $TEST_CLOCKS: the first number for CLOCK_REALTIME, the second one for CLOCK_MONOTONIC
+ * and CLOCK_BOOTTIME.
  *
  * The kernel's timers are set by the program's clock (timerfd_settime(2) with TFD_TIMER_ABSTIME, all of CLOCK_MONOTONIC
- * here). One that was set before a jump rings when it would have rung: who looks at the clock before finds that it is past.
+ * here). A timer that was set before a jump still expires at its original time. A program that reads the clock earlier
+ * finds that the time has passed.
  */
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The query through libsqlipc, by one transport. Without blocking, so that many are under way at once, on all transports.
+ * Runs the query through libsqlipc, by one transport. It does not block, so many queries run at once, on all transports.
  * Tests only.
  */
 #ifndef SQLIPC_LIBRARY_SIDE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The query asked by hand, for pages of a size: Query over the bus and its pipe, or QUERY on a channel. The library always
- * asks for the same sizes, so it cannot show the others. Tests only.
+ * Runs the query with a given page size, by hand: Query over the bus with its pipe, or QUERY on a channel. The library
+ * always asks for the same sizes, so it cannot test the others. Tests only.
  */
 #ifndef SQLIPC_PAGE_SIDE_H
 #define SQLIPC_PAGE_SIDE_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A query with its parameters, and how it runs in process: what all others are compared with. Tests only.
+ * A query with its parameters, and its run in process. All other results are compared with the result of that run. Tests
+ * only.
  */
 #ifndef SQLIPC_DIFFERENTIAL_QUERY_H
 #define SQLIPC_DIFFERENTIAL_QUERY_H

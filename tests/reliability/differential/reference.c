@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The query in process. See query.h. */
+/* Runs the query in process. See query.h. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a query brought, whoever brought it, so that two of them are compared byte by byte. Tests only.
+ * The result of a query in a form that does not depend on its source, so that two results can be compared byte by byte.
+ * Tests only.
  *
- * A value is its type, its size and its bytes, integers and reals as their 8 bytes: so -0.0 is not 0.0, and 1 is not 1.0.
+ * A value is its type, its size and its bytes. Integers and reals are their 8 bytes: so -0.0 differs from 0.0, and 1 from
+ * 1.0.
  */
 #ifndef SQLIPC_RESULT_H
 #define SQLIPC_RESULT_H

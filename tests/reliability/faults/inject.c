@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Where faults are armed and counted (inject.h). Test builds alone.
+ * Arms faults and counts them (inject.h). Test builds only.
  *
- * SQLIPC_FAULTS=FOLDER: a file FOLDER/PROGRAM (sqlipcd, sqlipc-worker) is mapped, in which a test arms a site of all
- * processes of that program and sees what they reached. Without it the program's own memory takes its place.
- * SQLIPC_FAULTS_LIST=1: the program prints its sites instead of running, a line each: call, file, line, function, errors.
+ * SQLIPC_FAULTS=FOLDER: maps a file FOLDER/PROGRAM (sqlipcd, sqlipc-worker). In it a test arms a site in all processes of
+ * that program and sees which sites they reached. Without the variable, the program uses its own memory instead of the
+ * file. SQLIPC_FAULTS_LIST=1: the program prints its sites instead of running, a line each: call, file, line, function,
+ * errors.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Faults in our own calls. Test builds of supervisor, worker and library: the compiler reads this before each of their
- * files (-include), so that each call of what can fail becomes a site, which inject.c makes fail when it is told to.
+ * Faults in our own calls, for test builds of supervisor, worker and library. The compiler reads this file before each of
+ * their files (-include). Each call that can fail thereby becomes a site, and inject.c makes it fail on demand.
  *
- * A site is a place in the source. It is data in a section of the program, so the program itself lists all of its sites, in
- * code that no test reaches, too. tests/reliability/test_faults.py has what is *not* a site, and why.
+ * A site is a place in the source. It is data in a section of the program, so the program itself can list all of its sites,
+ * also those in code that no test reaches. tests/reliability/test_faults.py lists what is *not* a site, and why.
  *
- * Functions are told apart by how they fail; the list behind each has the errors, each of which is a case. The headers come
- * first: below, a name with a parenthesis behind it is a call.
+ * Functions are grouped by how they fail. The list after each has its errors, each of which is a case. The headers come
+ * first, because below, a name that is followed by a parenthesis is a call.
  */
 #ifndef FAULTS_INJECT_H
 #define FAULTS_INJECT_H

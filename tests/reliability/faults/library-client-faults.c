@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A client of a library whose calls fail one after the other: library-client-faults ADDRESS TRANSPORT. Prints the sites that
- * it tried, and how many cases that were; or what was wrong. Includes sqlipc.h alone of the library's; the sites are its own
- * program's (site.h), so it arms them itself.
+ * A client of a library whose calls fail one after the other: library-client-faults ADDRESS TRANSPORT. Prints the sites
+ * that it tried and the number of cases, or what was wrong. Of the library's headers it includes only sqlipc.h. The sites
+ * are in its own program (site.h), so it arms them itself.
  *
- * A session is a client's life over one transport. With a fault it ends with an error that says what is wrong, or with
- * the right values; the connection can be asked again, and no descriptor is left. Who hangs is ended by SIGALRM.
+ * A session is a client's life over one transport. With a fault it must end with an error that says what is wrong, or with
+ * the right values. Afterwards the connection must still work, and no descriptor may be left. SIGALRM ends a session that
+ * hangs.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * A place in the source that can be made to fail (inject.h), and how it is told to (inject.c). Test builds alone.
- */
+/* A place in the source that can be made to fail (inject.h), and the interface that arms it (inject.c). Test builds only. */
 #ifndef FAULTS_SITE_H
 #define FAULTS_SITE_H
 

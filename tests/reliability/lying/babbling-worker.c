@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * In the place of sqlipc-worker, one that says whatever a seed has it say: all kinds of message in all states, about runs
- * and channels of its own, of others and of nobody, with and without descriptors, cut, too long, forged behind a memfd,
- * several times, or none at all. The seed is the number in the SQL of a job ("12 ..."), or in the first QUERY of a channel.
+ * A replacement for sqlipc-worker that sends whatever a seed selects: all kinds of message in all states, about runs and
+ * channels of its own, of other workers and of none, with and without descriptors, cut, too long, forged in a memfd,
+ * several times, or not at all. The seed is the number in the SQL of a job ("12 ..."), or in the first QUERY of a channel.
  *
- * It ends by _exit(): the search for leaks that a sanitizer begins at an exit() would be killed halfway.
+ * It ends by _exit(), because exit() would start a sanitizer's search for leaks, which would be killed halfway.
  *
- * A worker for a database whose path has no "lies" in it is what $SQLIPC_REAL_WORKER is.
+ * For a database whose path does not contain "lies", it runs the real worker, $SQLIPC_REAL_WORKER.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,10 +2,11 @@
 /*
  * A program that writes to a database and dies in the middle: crashing-writer DATABASE JOURNAL-MODE CALL TORN
  *
- * Table t(id, version, filler) has the same version in all of its rows, and each transaction sets the next one. The CALL-th
- * call that changes a file (xWrite, xTruncate, xSync, xDelete) is the last thing that this process does: with TORN it is
- * done by half if it is a write, else not at all. Each version is said when it is being written ("begin N") and when it is
- * safe ("commit N"). Exit status: 0 it survived, 9 it died as it should, 1 anything else.
+ * Table t(id, version, filler) has the same version in all of its rows, and each transaction sets the next version. The
+ * CALL-th call that changes a file (xWrite, xTruncate, xSync, xDelete) is the last action of this process. With TORN, half
+ * of it is done if it is a write; otherwise it is not done at all. The program prints each version when it starts to write
+ * it ("begin N") and when it is committed ("commit N"). Exit status: 0 if it survived, 9 if it died as planned, 1 for
+ * anything else.
  */
 #include <sqlite3.h>
 #include <stdio.h>

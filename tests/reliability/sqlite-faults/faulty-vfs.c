@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker, in a test build of it. Below the worker's own VFS, and between SQLite and its memory: what fails when it is
- * told to. The worker asks for the VFS "unix" and gets this one, which is that of SQLite but for calls that fail.
+ * Side: worker, in a test build of it. Makes calls fail on demand, below the worker's own VFS, and between SQLite and its
+ * memory. The worker asks for the VFS "unix" and gets this one, which is SQLite's except for the calls that fail.
  *
- * What is to fail stands in the file that $SQLIPC_FAULTS names, mapped by test and worker (struct Plan, of 64-bit numbers):
- * the `first` call of one operation from when the test wrote it, and if `forever` each one after it.
+ * The file that $SQLIPC_FAULTS names says what must fail; the test and the worker map it (struct Plan, of 64-bit numbers).
+ * The `first` call of one operation fails, counted from when the test wrote the plan, and if `forever` is set, each later
+ * one.
  */
 #include <fcntl.h>
 #include <sqlite3.h>
