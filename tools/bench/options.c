@@ -27,7 +27,7 @@ static gboolean parse_size(const char *option, const char *value, gpointer data,
         return FALSE;
 }
 
-/* All workloads have these; the group's data is what parse_size() gets. */
+/* The options of all workloads. The group's data is the argument of parse_size(). */
 static void add_common(GOptionContext *context, BenchOptions *options) {
         const GOptionEntry entries[] = {
                 { "size", 0, 0, G_OPTION_ARG_CALLBACK, parse_size, "How much: tiny, normal (default), full", "SIZE" },
@@ -106,7 +106,7 @@ static void add_sql(GOptionContext *context, BenchOptions *options) {
         g_option_context_add_main_entries(context, entries, NULL);
 }
 
-/* A time: seconds, or with s, min or h behind it. */
+/* Parses a time: a number of seconds, or a number followed by s, min or h. */
 static gboolean parse_time(const char *option, const char *value, gpointer data, GError **error) {
         static const struct { const char *name; double seconds; } units[] = {
                 { "", 1 }, { "s", 1 }, { "min", 60 }, { "h", 3600 },
@@ -125,7 +125,7 @@ static gboolean parse_time(const char *option, const char *value, gpointer data,
         return FALSE;
 }
 
-/* Options of workload_soak; the group's data is what parse_time() gets. */
+/* The options of workload_soak. The group's data is the argument of parse_time(). */
 static void add_soak(GOptionContext *context, BenchOptions *options) {
         const GOptionEntry entries[] = {
                 { "clients", 0, 0, G_OPTION_ARG_INT, &options->n_clients, "How many, by default 200", "N" },
@@ -140,7 +140,7 @@ static void add_soak(GOptionContext *context, BenchOptions *options) {
         g_option_group_add_entries(group, entries);
 }
 
-/* Options that one workload alone has. */
+/* The options that only one workload has. */
 static void add_own(GOptionContext *context, BenchOptions *options, const Workload *workload) {
         const GOptionEntry exposed[] = {
                 { "exposed", 0, 0, G_OPTION_ARG_STRING, &options->exposed,
@@ -184,7 +184,7 @@ static int parse(GOptionContext *context, BenchOptions *options, int *argc, char
         return -EINVAL;
 }
 
-/* What the command line leaves open. */
+/* Sets the defaults of what the command line does not set. */
 static void complete(BenchOptions *options, const Workload *workload) {
         if (workload->database && !options->database)
                 options->database = g_strdup(workload->database);

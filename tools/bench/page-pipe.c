@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The data plane without the rest, see page-pipe.h. */
+/* The data plane alone, see page-pipe.h. */
 #include "page-pipe.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "page-encoder.h"
 #include "page-read.h"
 
-enum { RUN = 1 }; /* its number: there is one */
+enum { RUN = 1 }; /* the number of the only run */
 
 /* ---- The child ---------------------------------------------------------------------------------------------------- */
 
@@ -54,7 +54,7 @@ static int send_end(Writer *w) {
         return r < 0 ? r : send_page(w);
 }
 
-/* As the service does it. 0: no room. */
+/* Encodes a row as the service does. 0: the page has no room. */
 static int encode_row(Writer *w, unsigned n_columns) {
         PageEncoder *e = &w->encoder;
 
@@ -86,7 +86,7 @@ static int encode_row(Writer *w, unsigned n_columns) {
         return page_encoder_end_row(e);
 }
 
-/* COLUMNS with names that nobody asks for. */
+/* Encodes a COLUMNS frame with empty names, because the reader does not use them. */
 static void encode_columns(Writer *w, uint32_t n_columns) {
         g_autofree uint8_t *payload = g_malloc0(8 + (size_t) 9 * n_columns);
 

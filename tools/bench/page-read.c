@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The rows of a run out of a pipe of pages, see page-read.h. */
+/* Reads the rows of a run from a pipe, see page-read.h. */
 #include "page-read.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static void copy_row(const PageDecoder *decoder, Copy *copy) {
         copy->n_rows++;
 }
 
-/* One read() into the decoder. */
+/* Does one read() into the decoder. */
 static int fill(PageDecoder *decoder, int fd) {
         uint8_t *room;
         size_t size;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 typedef union Control {
-        struct cmsghdr header; /* for its alignment */
+        struct cmsghdr header; /* aligns the buffer */
         char bytes[CMSG_SPACE(PASSING_FDS_MAX * sizeof(int))];
 } Control;
 

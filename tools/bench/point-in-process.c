@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Point queries in process: a statement that is prepared once, see point.h. */
+/* Point queries in process with a statement that is prepared once, see point.h. */
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Point queries through libsqlipc, see point.h: over the bus with a statement that is prepared once, or as Query in one
- * call; on a channel with a prepared statement, waiting for each answer, or with POINT_IN_FLIGHT statements in turn.
+ * Point queries through libsqlipc, see point.h. Over the bus: with a statement that is prepared once, or with Query in one
+ * call. On a channel: with one prepared statement, waiting for each answer, or with POINT_IN_FLIGHT statements in turn.
  */
 #include <errno.h>
 #include <poll.h>
@@ -14,14 +14,14 @@
 
 typedef struct InFlight {
         sqlipc_statement *statement;
-        sqlipc_cursor *cursor; /* NULL: nothing asked */
+        sqlipc_cursor *cursor; /* NULL: no query is open */
         double start_usec;
 } InFlight;
 
 typedef struct LibraryClient {
         const Point *point;
         sqlipc_connection *connection;
-        InFlight in_flight[POINT_IN_FLIGHT]; /* one alone has a statement where each answer is waited for */
+        InFlight in_flight[POINT_IN_FLIGHT]; /* only the first is used if the client waits for each answer */
 } LibraryClient;
 
 static void library_close(void *userdata) {
@@ -124,7 +124,7 @@ static int ask_ahead(InFlight *one, int64_t key) {
         return r < 0 ? r : sqlipc_execute(one->statement, &one->cursor);
 }
 
-/* Until something came, as a program with a loop of its own waits. */
+/* Waits until something arrives, as a program with its own event loop does. */
 static int wait_and_process(sqlipc_connection *connection) {
         struct pollfd pollfd = { .fd = sqlipc_get_fd(connection), .events = (short) sqlipc_get_events(connection) };
         uint64_t until;
@@ -143,7 +143,7 @@ static int wait_and_process(sqlipc_connection *connection) {
         return sqlipc_process(connection);
 }
 
-/* Takes the answer of the one that was asked first. */
+/* Takes the answer to the oldest query. */
 static int take_answer(LibraryClient *client, InFlight *one, double *ret_usec, Copy *copy) {
         int r;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Point queries whose rows come as values in D-Bus messages (QueryRows), see point.h. */
+/* Point queries with rows as values in D-Bus messages (QueryRows), see point.h. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -47,7 +47,7 @@ static int messages_open(void *userdata, void **ret_client) {
         return 0;
 }
 
-/* A variant at a time; what a TEXT in the dataset can be is a D-Bus string. */
+/* Copies one variant. Every TEXT of the dataset is a valid D-Bus string. */
 static int copy_value(sd_bus_message *reply, Copy *copy) {
         const char *contents, *text;
         int64_t integer;

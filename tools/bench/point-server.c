@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Point queries of a database server: prepared once, a round trip each, see point.h. */
+/* Point queries to a database server: prepared once, one round trip per query, see point.h. */
 #include "point.h"
 
 typedef struct ServerClient {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * PostgreSQL by libpq. Values are asked for in their binary form, which needs no parsing and is the faster one; results come
- * whole, which for results of this size is faster than row by row (PQsetSingleRowMode makes an object of each row).
+ * PostgreSQL with libpq. Values are requested in binary form, which is faster because it needs no parsing. A result is
+ * fetched as a whole; for results of this size this is faster than row by row (PQsetSingleRowMode makes an object per row).
  */
 #include <endian.h>
 #include <errno.h>
@@ -15,7 +15,7 @@ struct ServerConnection {
         PGconn *connection;
 };
 
-/* Types of columns, from PostgreSQL's catalog (pg_type.h, stable since ever). */
+/* Types of columns, from PostgreSQL's catalog (pg_type.h); they have never changed. */
 enum { OID_INT8 = 20, OID_TEXT = 25, OID_FLOAT8 = 701 };
 enum { FORMAT_BINARY = 1 };
 
@@ -34,7 +34,7 @@ static ServerConnection *server_close(ServerConnection *connection) {
         return NULL;
 }
 
-/* What it says beside answers. */
+/* Ignores notices, which libpq would print. */
 static void ignore_notice(void *userdata, const PGresult *result) {
         (void) userdata;
         (void) result;
@@ -55,7 +55,7 @@ static int server_connect(const char *where, ServerConnection **ret) {
         return 0;
 }
 
-/* A connection has a process of its own, whose parent is the server. */
+/* Each connection has its own process, whose parent is the server. */
 static pid_t server_get_pid(ServerConnection *connection) {
         g_autofree char *path = g_strdup_printf("/proc/%d/status", PQbackendPID(connection->connection)), *status = NULL;
         const char *line;
@@ -96,7 +96,7 @@ static int copy_value(const PGresult *result, int row, int column, Copy *copy) {
         }
 }
 
-/* Takes `result`. */
+/* Copies `result`, which it owns and frees. */
 static int copy_result(ServerConnection *connection, PGresult *result, Copy *copy) {
         int n_rows = PQntuples(result), n_columns = PQnfields(result), r = 0;
 

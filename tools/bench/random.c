@@ -38,7 +38,7 @@ uint64_t random_next(Random *random) {
 
 void random_letters(Random *random, char *ret_letters, size_t n) {
         const uint64_t range = UINT64_C(2481152873203736576); /* 26^13 */
-        const uint64_t limit = UINT64_MAX / range * range;    /* above it some letters would come a little more often */
+        const uint64_t limit = UINT64_MAX / range * range;    /* from here on, some letters would be more likely */
 
         for (size_t i = 0; i < n;) {
                 uint64_t number = random_next(random);

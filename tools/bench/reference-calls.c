@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What each system call costs, see reference-calls.h. */
+/* The cost of each system call, see reference-calls.h. */
 #include "reference-calls.h"
 
 #include <errno.h>
@@ -46,15 +46,15 @@ static const char *const names[N_CALLS] = {
         [GUNZIP] = "(no call) gunzip to 112,192 bytes",
 };
 
-enum { GZIP_EVERY = 50 }; /* a message takes milliseconds */
+enum { GZIP_EVERY = 50 }; /* only for every 50th message, because one takes milliseconds */
 
 typedef struct Bench {
         const char *folder;
         int sockets[2];
         Queue queue;
         uint8_t *payload, *buffer, *packed;
-        double clock_nsec;         /* what looking at the clock costs */
-        double mark;               /* when the next one begins */
+        double clock_nsec;         /* cost of reading the clock */
+        double mark;               /* start of the next call */
         double nsec[N_CALLS], counts[N_CALLS];
 } Bench;
 
@@ -65,7 +65,7 @@ static double now_nsec(void) {
         return (double) now.tv_sec * 1e9 + (double) now.tv_nsec;
 }
 
-/* What went on since the last look at the clock was this. */
+/* Adds the time since the clock was last read to `call`. */
 static void lap(Bench *bench, unsigned call) {
         bench->nsec[call] += now_nsec() - bench->mark - bench->clock_nsec;
         bench->counts[call]++;
@@ -252,7 +252,7 @@ int reference_calls(const char *folder, unsigned n, int n_rounds, Report *report
         for (unsigned i = 0; i < N_CALLS; i++)
                 values[i] = g_array_new(FALSE, FALSE, sizeof(double));
         r = open_bench(&bench);
-        for (int round = 0; r >= 0 && round <= n_rounds; round++) { /* number 0 warms up */
+        for (int round = 0; r >= 0 && round <= n_rounds; round++) { /* round 0 is the warm-up */
                 measure_progress("system calls", (unsigned) round, (unsigned) n_rounds + 1);
                 r = run_round(&bench, n);
                 if (r >= 0 && round > 0)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 struct QueueHead {
-        uint64_t n_put, n_taken; /* of all time; at most n_slots apart */
+        uint64_t n_put, n_taken; /* totals; they differ by at most n_slots */
 };
 
 typedef struct Slot {

@@ -15,10 +15,10 @@
 
 #include "random.h"
 
-/* Messages without descriptors, from the sender. */
+/* Messages without descriptors that the sender sends. */
 enum { TELL_TOTALS = 't', QUIT = 'q' };
 
-enum { PATIENCE_SEC = 60 }; /* of the sender: a datagram socket does not tell that the receiver died */
+enum { PATIENCE_SEC = 60 }; /* of the sender, because a datagram socket does not show that the receiver died */
 
 /* ---- In the datagram ---------------------------------------------------------------------------------------------- */
 
@@ -26,7 +26,7 @@ static int send_datagram(Reference *reference) {
         return passing_send(reference->socket, reference->payload, REFERENCE_SIZE, reference->carried, REFERENCE_N_FDS);
 }
 
-/* The next packet goes elsewhere, so that what was got stays as it is. */
+/* Swaps the buffers, so that the next packet does not overwrite the message. */
 static int receive_datagram(Reference *reference, size_t packet_size, const int *fds, size_t n_fds) {
         (void) fds;
         reference->got = reference->packet;
@@ -82,7 +82,7 @@ static int receive_file(Reference *reference, size_t packet_size, const int *fds
 
 /* ---- In a queue --------------------------------------------------------------------------------------------------- */
 
-/* Waits until the queue has room for a group, so that nobody waits with a lock, or spins. */
+/* Waits until the queue has room for a group, so that no process waits with the lock, or spins. */
 static int wait_for_credits(Reference *reference) {
         int fds[PASSING_FDS_MAX];
         size_t n_fds;
@@ -115,7 +115,7 @@ static int send_queued(Reference *reference) {
         return r;
 }
 
-/* As many as the sender put in under one lock, if they are there. */
+/* Takes as many messages as the sender puts in under one lock, if they are there. */
 static int take_group(Reference *reference) {
         ssize_t n = 0;
         int r;
@@ -234,12 +234,12 @@ static int tell_totals(Reference *reference, uint64_t n_messages, const CpuTimes
                 },
         };
 
-        if (reference->got) /* after the times were taken */
+        if (reference->got) /* after the times were read */
                 totals.check = crc32_z(0, reference->got, REFERENCE_SIZE);
         return passing_send(reference->socket, &totals, sizeof totals, NULL, 0);
 }
 
-/* Until it is told to quit: end-of-file is nothing that a datagram socket knows. */
+/* Receives until the sender sends QUIT, because a datagram socket has no end-of-file. */
 static int receive_all(int fd, void *userdata) {
         Reference *reference = userdata;
         CpuTimes start = reference_cpu_times();

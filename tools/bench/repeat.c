@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Something short, done again and again, see repeat.h. */
+/* Repeats a short operation, see repeat.h. */
 #include "repeat.h"
 
 #include <stdio.h>

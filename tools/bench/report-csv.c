@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A report as CSV (RFC 4180): one line for each cell of a table, each figure and each point of a chart, so that every line
- * has the same fields, whatever the table's columns are. Pure.
+ * has the same fields, regardless of the table's columns. Pure.
  */
 #include "report-data.h"
 #include "report-forms.h"
@@ -63,7 +63,7 @@ static void append_table(GString *csv, const Report *report, const ReportTable *
         }
 }
 
-/* A chart may be called as the table that it shows. */
+/* A chart may have the same id as the table that it shows. */
 static void append_series(GString *csv, const Report *report, const ReportChart *chart, const ReportSeries *series) {
         g_autofree char *table = g_strdup_printf("%s (chart)", chart->id);
 

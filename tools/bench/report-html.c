@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reports as one page that needs nothing beside it: style and charts are in it, there is no script. It is well-formed XML as
- * well as HTML, so that tools of both kinds read it.
+ * Reports as one self-contained page, which includes style and charts and has no script. It is both HTML and well-formed
+ * XML, so that tools for either can read it.
  */
 #include <errno.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static const char style[] =
 static void append_escaped(GString *html, const char *text) {
         g_autofree char *valid = g_utf8_make_valid(text, -1), *escaped = NULL;
 
-        for (char *p = valid; *p; p++) /* XML has no way to write them */
+        for (char *p = valid; *p; p++) /* XML cannot represent control characters */
                 if ((unsigned char) *p < ' ')
                         *p = ' ';
         escaped = g_markup_escape_text(valid, -1);
@@ -49,7 +49,7 @@ static void append_element(GString *html, const char *element, const char *text)
         g_string_append_printf(html, "</%s>", element);
 }
 
-/* A median, and below it least and most. */
+/* Appends a median, and below it the least and the greatest value. */
 static void append_values(GString *html, const GArray *values) {
         double median = report_median(values);
         int decimals = report_decimals(median);
@@ -132,7 +132,7 @@ static void append_table(GString *html, const Report *report, const ReportTable 
         g_string_append(html, "</tbody>\n</table></div>\n");
 }
 
-/* Pictures in one page must not share ids: what gnuplot calls gpPt1 means another thing in each. */
+/* Makes the ids of a picture unique in the page, because gnuplot uses the same ids, such as gpPt1, in every picture. */
 static char *with_own_ids(const char *svg, const char *prefix) {
         g_autoptr(GRegex) regex = g_regex_new("(\\bid=['\"]|href=['\"]#|url\\(['\"]?#)", G_REGEX_DEFAULT, 0, NULL);
         g_autofree char *replacement = g_strdup_printf("\\1%s-", prefix);
@@ -152,7 +152,7 @@ static int append_chart(GString *html, const Report *report, const ReportChart *
                 fprintf(stderr, "sqlipc-bench: %s\n", error->message);
                 return -EIO;
         }
-        picture = strstr(file, "<svg"); /* past the XML declaration, which only a file of its own may have */
+        picture = strstr(file, "<svg"); /* skips the XML declaration, which may occur only at the start of a file */
         if (!picture) {
                 fprintf(stderr, "sqlipc-bench: %s is no SVG.\n", path);
                 return -EBADMSG;

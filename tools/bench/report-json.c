@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A report as one JSON object; every value that was measured is in it. Pure. */
+/* A report as one JSON object, which contains every measured value. Pure. */
 #include <math.h>
 
 #include "report-data.h"
@@ -36,7 +36,7 @@ static void append_member(GString *json, const char *name, const char *string) {
         g_string_append(json, ", ");
 }
 
-/* Members of an object that is open. */
+/* Appends members to an object that is open. */
 static void append_values(GString *json, const GArray *values) {
         g_string_append(json, "\"median\": ");
         append_number(json, report_median(values));
@@ -48,7 +48,7 @@ static void append_values(GString *json, const GArray *values) {
         g_string_append_c(json, ']');
 }
 
-/* All elements of an array, by `append`, with commas. */
+/* Appends all elements of an array with `append`, separated by commas. */
 static void append_all(GString *json, const GPtrArray *elements, void (*append)(GString *json, const void *element)) {
         for (guint i = 0; i < elements->len; i++) {
                 g_string_append(json, i > 0 ? ", " : "");

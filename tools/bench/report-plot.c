@@ -2,7 +2,7 @@
 /*
  * Charts of a report, drawn by gnuplot: a child that gets commands and data on standard input, and writes VERB-ID.svg and
  * VERB-ID.png.
- * Data stand in the commands as named blocks, so that nothing but the picture touches the disk.
+ * The commands contain the data as named blocks, so that only the pictures are written to disk.
  */
 #include <errno.h>
 #include <glib/gstdio.h>
@@ -34,7 +34,7 @@ char *report_plot_version(void) {
         return g_strstrip(version);
 }
 
-/* Okabe and Ito's colours, which colour-blind people can tell apart, without their yellow, which is invisible on white. */
+/* Okabe and Ito's colours for colour-blind people, without their yellow, which is invisible on white. */
 static void append_colours(GString *script) {
         static const char *const colours[] = { "#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                "#56b4e9", "#e69f00", "#7f3c8d", "#7f7f7f", "#8c564b" };
@@ -47,7 +47,7 @@ static void append_colours(GString *script) {
 
 /* ---- Commands ----------------------------------------------------------------------------------------------------- */
 
-/* Text that gnuplot takes as it is: in single quotes only a single quote is special, and a line must not end. */
+/* Appends literal text for gnuplot: in single quotes only a single quote is special; line breaks are not allowed. */
 static void append_quoted(GString *script, const char *text) {
         g_string_append_c(script, '\'');
         for (const char *p = text; *p; p++)
@@ -64,7 +64,7 @@ static void append_setting(GString *script, const char *setting, const char *tex
         g_string_append_c(script, '\n');
 }
 
-/* A word of a data block: it ends at a double quote, for which there is no escape. */
+/* Appends a word of a data block. A double quote would end the word and cannot be escaped. */
 static void append_word(GString *script, const char *text) {
         g_autofree char *word = g_strdelimit(g_strdup(text), "\"\\\n\r\t", '\'');
 
@@ -101,7 +101,7 @@ static const ReportPoint *find_bar(const ReportSeries *series, const char *name)
         return NULL;
 }
 
-/* Names of all bars, in the order in which they come; borrowed. */
+/* Returns the names of all bars in the order of their first use. The strings are borrowed. */
 static GPtrArray *bar_names(const ReportChart *chart) {
         GPtrArray *names = g_ptr_array_new();
 
@@ -118,7 +118,7 @@ static GPtrArray *bar_names(const ReportChart *chart) {
         return names;
 }
 
-/* One block for all series: a line for each name, a column for each series. */
+/* Appends one block for all series, with a line for each name and a column for each series. */
 static void append_bar_data(GString *script, const ReportChart *chart) {
         g_autoptr(GPtrArray) names = bar_names(chart);
 
@@ -138,13 +138,13 @@ static void append_bar_data(GString *script, const ReportChart *chart) {
         g_string_append(script, "END_OF_DATA\n");
 }
 
-/* Numbers on axes are written out: gnuplot's prefixes turn 0.8 into "800.0m" and 1024 into "1ki". */
+/* Writes numbers on axes in full, because gnuplot's prefixes turn 0.8 into "800.0m" and 1024 into "1ki". */
 static void append_y_axis(GString *script, const ReportChart *chart) {
         g_string_append(script, chart->axes & REPORT_LOG_Y ? "set logscale y 10\n" : "set yrange [0:*]\n");
         g_string_append(script, "set format y '%.10g'\n");
 }
 
-/* A series without a point is an error to gnuplot. */
+/* gnuplot rejects a series without points. */
 static bool is_drawn(const ReportSeries *series) {
         return series->points->len > 0;
 }
@@ -168,7 +168,7 @@ static void append_plot_of_bars(GString *script, const ReportChart *chart) {
         g_string_append_c(script, '\n');
 }
 
-/* Whether all points stand at powers of two, as sizes do. */
+/* Returns true if the x of all points are powers of two, as for sizes. */
 static bool is_binary(const ReportChart *chart) {
         for (guint i = 0; i < chart->series->len; i++) {
                 const ReportSeries *series = chart->series->pdata[i];
@@ -183,7 +183,7 @@ static bool is_binary(const ReportChart *chart) {
         return true;
 }
 
-/* "4 KiB" for 4096 bytes, "4096" for as many of anything else. The caller frees it. */
+/* Returns "4 KiB" for 4096 bytes, "4096" for other units. The caller frees it. */
 static char *size_label(const ReportChart *chart, double value) {
         static const char *const units[] = { "", " KiB", " MiB", " GiB" };
         size_t unit = 0;
@@ -194,7 +194,7 @@ static char *size_label(const ReportChart *chart, double value) {
         return g_strdup_printf("%.10g%s", value, units[unit]);
 }
 
-/* A label at each second power of two, from the least to the most. */
+/* Appends a label at every second power of two, from the least x to the greatest. */
 static void append_binary_tics(GString *script, const ReportChart *chart) {
         double least = INFINITY, most = 0;
         const char *separator = "set xtics (";
@@ -282,7 +282,7 @@ static void append_chart(GString *script, const ReportChart *chart, const char *
 
 /* ---- gnuplot ------------------------------------------------------------------------------------------------------ */
 
-/* Its own words go to our stderr. */
+/* gnuplot prints its errors to our stderr. */
 static int run_gnuplot(const char *script, size_t size) {
         char program[] = "gnuplot", commands_on_stdin[] = "-", *argv[] = { program, commands_on_stdin, NULL };
         g_autoptr(GError) error = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A report for people, in columns; charts are left to those forms that can show them. Pure. */
+/* A report for people, in columns and without charts. Pure. */
 #include "report-data.h"
 #include "report-forms.h"
 
@@ -25,7 +25,7 @@ static void append_verdict(GString *text, const ReportVerdict *verdict) {
         g_string_append_printf(text, "%s, beside %s: %s (time ratio %s)\n", verdict->task, verdict->rival, outcome, values);
 }
 
-/* The table as lines of strings, its heads first; all of them owned. */
+/* Returns the table as lines of strings, headings first. The caller frees all of them. */
 static GPtrArray *make_lines(const ReportTable *table) {
         GPtrArray *lines = g_ptr_array_new_with_free_func((GDestroyNotify) g_ptr_array_unref);
         GPtrArray *head = g_ptr_array_new_with_free_func(g_free);
@@ -57,7 +57,7 @@ static glong column_width(const GPtrArray *lines, guint column) {
         return width;
 }
 
-/* The length without the blanks at the end. */
+/* Returns the length without trailing blanks. */
 static gsize trimmed(const GString *text) {
         gsize length = text->len;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a workload found, see report.h. Pure but for the machine's facts. */
+/* The results of a workload, see report.h. Pure except for the machine's facts. */
 #include "report.h"
 
 #include <math.h>
@@ -194,7 +194,7 @@ Report *report_new(const char *verb, const char *title) {
 
 /* ---- Figures and tables ------------------------------------------------------------------------------------------- */
 
-/* A copy; NULL where there is nothing to show. */
+/* Returns a copy; NULL if there is nothing to show. */
 static GArray *known(const GArray *values) {
         if (!values || values->len == 0)
                 return NULL;
@@ -329,7 +329,7 @@ unsigned report_chart_series(ReportChart *chart, const char *name, bool publishe
         return chart->series->len - 1;
 }
 
-/* What is not known, or cannot be drawn on a logarithmic axis, is left out. */
+/* Omits values that are not known or that a logarithmic axis cannot show. */
 static void add_point(ReportChart *chart, unsigned series, const ReportPoint *point) {
         ReportPoint *copy;
 

@@ -20,9 +20,9 @@ enum { PIPE_SIZE = 1024 * 1024 };
 typedef struct Server {
         const Transport *transport;
         Source source;
-        int code;              /* of the row that comes next: SQLITE_ROW, or the end */
+        int code;              /* SQLite's result for the next row: SQLITE_ROW, or the end */
         size_t array_size_max;
-        int pipe;              /* the write end, -1: none */
+        int pipe;              /* the write end; -1: none */
         uint8_t *buffer;       /* for a page */
 } Server;
 
@@ -111,13 +111,13 @@ static int answer_prepare_pages(Server *server, sd_bus_message *call) {
         if (pipe2(fds, O_CLOEXEC) < 0)
                 return -errno;
         server->pipe = fds[1];
-        (void) fcntl(fds[1], F_SETPIPE_SZ, PIPE_SIZE); /* slower where that is more than the user may have */
+        (void) fcntl(fds[1], F_SETPIPE_SZ, PIPE_SIZE); /* may fail if it exceeds the user's limit; then it is slower */
         r = sd_bus_reply_method_return(call, "h", fds[0]);
         close(fds[0]);
         return r;
 }
 
-/* The reply goes first: the pipe holds less than all. */
+/* Send the reply first, because the pipe does not hold all pages. */
 static int answer_fetch_pages(Server *server, sd_bus_message *call) {
         StudyOutput output = { .buffer = server->buffer, .fd = server->pipe };
         StudySink sink = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a run costs, see sampler.h. */
+/* Reads time and memory of processes, see sampler.h. */
 #include "sampler.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ double sampler_now_usec(void) {
         return (double) now.tv_sec * 1e6 + (double) now.tv_nsec / 1e3;
 }
 
-/* A line of a status file, "VmHWM:   1234 kB". */
+/* Reads the number of a line of a status file, such as "VmHWM:   1234 kB". */
 static uint64_t status_number(const char *status, const char *field) {
         const char *line = strstr(status, field);
 
@@ -35,7 +35,7 @@ static void add_memory(pid_t pid, Usage *usage) {
                            (double) status_number(status, "\nnonvoluntary_ctxt_switches:");
 }
 
-/* Of all threads, those that have ended too, in nanoseconds; /proc has ticks of 10 ms, or (schedstat) one thread alone. */
+/* Includes all threads, also ended ones, in nanoseconds. /proc has only ticks of 10 ms, or (schedstat) a single thread. */
 static double read_cpu_usec(pid_t pid) {
         struct timespec used;
         clockid_t clock;
@@ -92,7 +92,7 @@ static int reset_peak(pid_t pid, void *userdata) {
         int fd = open(path, O_WRONLY | O_CLOEXEC), r;
 
         if (fd < 0)
-                return errno == ENOENT ? 0 : -errno; /* it has ended */
+                return errno == ENOENT ? 0 : -errno; /* the process has ended */
         r = write(fd, "5", 1) == 1 ? 0 : -errno; /* proc(5): reset VmHWM to the present size */
         close(fd);
         return r;

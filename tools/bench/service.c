@@ -27,7 +27,7 @@ int service_open_bus(const BenchOptions *options, sd_bus **ret) {
         return r;
 }
 
-/* The first call, which has the bus start the daemon; then who that is. */
+/* Makes the first call, which starts the daemon, then asks the bus for the daemon's identity. */
 static int identify(Service *service) {
         g_autofree char *version = NULL;
         sd_bus_error error = SD_BUS_ERROR_NULL;

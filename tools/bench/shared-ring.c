@@ -58,7 +58,7 @@ static void wake(_Atomic uint32_t *sleeps, int event) {
                 (void) eventfd_write(event, 1);
 }
 
-/* Until the event is there, or the peer gone. */
+/* Sleeps until the event is signalled or the peer is gone. */
 static int sleep_for(const SharedRing *ring, int event) {
         struct pollfd fds[] = { { .fd = event, .events = POLLIN }, { .fd = ring->peer, .events = POLLRDHUP } };
         eventfd_t value;
@@ -70,8 +70,8 @@ static int sleep_for(const SharedRing *ring, int event) {
         return -ECONNRESET;
 }
 
-/* Waits until at least `wanted` slots are `available`. The sleep is announced before the last look, and the other side
- * changes its count before it looks for sleepers: one of the two sees the other. */
+/* Waits until at least `wanted` slots are `available`. This side announces its sleep before it checks for the last time, and
+ * the other side changes its position before it checks for a sleeper. Thus at least one of them sees the other's change. */
 static int wait_for(SharedRing *ring, uint32_t (*available)(const SharedRing *ring), uint32_t wanted,
                     _Atomic uint32_t *sleeps, int event) {
         while (available(ring) < wanted) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Errors that a client provokes, see soak.h: an answer is right where it is this very error. */
+/* Errors that a client provokes, see soak.h. An answer is right if it is exactly the expected error. */
 #include <errno.h>
 
 #include "soak.h"
@@ -9,7 +9,7 @@ enum {
         TIMEOUT_USEC = 20000,
 };
 
-/* Asks, and is to get this error, before the first row. */
+/* Asks, and checks that the expected error comes before the first row. */
 static int provoke(SoakTurn *turn, const char *database, const char *sql, sqlipc_error expected) {
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
         sqlipc_connection *connection = turn->client->connection;
@@ -54,10 +54,10 @@ int soak_parameters(SoakTurn *turn) {
         return soak_wrong(turn, r < 0 ? r : -EBADMSG, "not the error that was provoked");
 }
 
-/* The client's own patience ends, before the run has started or after that; it drops the run. If the answer was on its way,
- * the library ends that run when it meets the answer in a later call, perhaps in none of this turn. Until then the run
- * computes, perhaps in the worker that has a slow result of another client of this process, for which the process may wait
- * next. So the connection is closed, too, which ends the run. */
+/* The client's own timeout ends its call, before or after the run has started, and the client drops the run. If the answer
+ * was already on its way, the library ends the run only when a later call reads that answer, which may be after this turn.
+ * Until then the run computes, perhaps in the worker that has a slow result of another client of this process, and the
+ * process may wait for that result next. Therefore the connection is closed, too, which ends the run. */
 int soak_our_timeout(SoakTurn *turn) {
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
         sqlipc_connection *connection = turn->client->connection;
@@ -75,7 +75,7 @@ int soak_our_timeout(SoakTurn *turn) {
         return r < 0 ? r : soak_reconnect(turn);
 }
 
-/* The option timeout-usec, which the library does not use. */
+/* Uses the option timeout-usec, which the library does not use itself. */
 int soak_their_timeout(SoakTurn *turn) {
         g_autofree char *path = NULL;
         sd_bus *bus = sqlipc_get_bus(turn->client->connection);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A process of some clients, see soak.h: it gives turns to them, at random, and has them rest when all do. */
+/* A process with several clients, see soak.h. It gives them turns at random, and lets them rest when all processes do. */
 #include <errno.h>
 #include <grp.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ typedef struct Clients {
         Random random;
 } Clients;
 
-/* Half of them read pipes; those that choose themselves come to a channel, too. */
+/* Half of the clients read pipes. Those that let the library choose also use a channel in the end. */
 static sqlipc_transport transport_of(unsigned number) {
         static const sqlipc_transport transports[] = {
                 SQLIPC_TRANSPORT_PIPE, SQLIPC_TRANSPORT_AUTO, SQLIPC_TRANSPORT_PIPE, SQLIPC_TRANSPORT_DBUS,
@@ -49,7 +49,7 @@ static SoakKind choose(Random *random) {
         }
 }
 
-/* Something new. One that failed leaves the client without a connection: what it thinks is open need not be. */
+/* Begins an operation. After a failure it closes the connection, because the client's state may then be wrong. */
 static void begin(SoakTurn *turn) {
         SoakTally *tally = &turn->process->tallies[turn->kind];
         double since = sampler_now_usec();
@@ -62,7 +62,7 @@ static void begin(SoakTurn *turn) {
         if (r < 0) {
                 tally->failed++;
                 soak_disconnect(turn);
-        } else if (turn->kind != SOAK_SLOW) /* that one is answered by and by */
+        } else if (turn->kind != SOAK_SLOW) /* a slow reader gets its answer in later turns */
                 soak_tally_answer(tally, sampler_now_usec() - since, turn->spent);
 }
 
@@ -79,7 +79,7 @@ static void take_turn(Clients *clients) {
                 begin(&turn);
 }
 
-/* Reads what is still to come and gives back what was left, but stays connected, until all have rested. */
+/* Reads all remaining rows and finalizes all statements, but stays connected. Waits until the rest is over. */
 static void rest(Clients *clients, unsigned number) {
         for (unsigned i = 0; i < clients->n; i++) {
                 SoakTurn turn = turn_of(clients, i);
@@ -87,7 +87,7 @@ static void rest(Clients *clients, unsigned number) {
                 if (turn.client->slow && soak_go_on(&turn, true) < 0)
                         soak_disconnect(&turn);
                 turn.client->left = sqlipc_finalize(turn.client->left);
-                /* of a cursor that was dropped, the end is read with the next answer */
+                /* the library reads the end of a dropped cursor with the next answer, so ask for one */
                 turn.kind = SOAK_POINT;
                 if (turn.client->connection && soak_ask_point(&turn) < 0) {
                         clients->process->tallies[SOAK_POINT].begun++;
@@ -133,7 +133,7 @@ int soak_process_run(const Soak *soak, unsigned number, uint64_t seed) {
 
         if (soak->uids->len > 0 && become(g_array_index(soak->uids, uid_t, number % soak->uids->len)) < 0)
                 return -EPERM;
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* which a change of user undoes */
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* again, because a change of user resets it */
         random_init(&clients.random, seed);
         clients.clients = g_new0(SoakClient, clients.n);
         for (unsigned i = 0; i < clients.n; i++)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a soak found, see soak.h: how often each thing was done, what the service held, and the verdict. */
+/* The results of a soak, see soak.h: how often each operation was done, what the service held, and the verdict. */
 #include <math.h>
 
 #include "line-fit.h"
 #include "soak.h"
 
 enum {
-        WARM_UP_SHARE = 4,   /* a quarter of the rounds, which the slopes leave out */
+        WARM_UP_SHARE = 4,   /* one quarter of the rounds, which the slopes do not include */
         CHART_POINTS = 500,
 };
 
@@ -45,7 +45,7 @@ static double get_supervisor(const SoakSample *sample) {
         return sample->supervisor_kib;
 }
 
-/* Of one worker, as their number goes up and down. */
+/* Returns the memory of one worker, because the number of workers varies. */
 static double get_worker(const SoakSample *sample) {
         return sample->n_workers > 0 ? sample->workers_kib / sample->n_workers : NAN;
 }
@@ -54,7 +54,7 @@ static double get_descriptors(const SoakSample *sample) {
         return sample->n_descriptors;
 }
 
-/* A line through what `y` is over `x`, after the warm-up. */
+/* Fits a line to `y` over `x`, after the warm-up. */
 static LineFit fit(const GArray *samples, double (*x)(const SoakSample *), double (*y)(const SoakSample *)) {
         g_autofree double *xs = g_new(double, samples->len), *ys = g_new(double, samples->len);
         size_t n = 0;
@@ -129,7 +129,7 @@ static void report_sample(const char *name, const SoakSample *sample, ReportTabl
                 report_table_value(table, i, cells[i]);
 }
 
-/* Of each number what it was at most, which need not have been at once. */
+/* Returns the maximum of each number; the maxima may come from different samples. */
 static SoakSample most_of(const GArray *samples) {
         SoakSample most = {};
 
@@ -185,7 +185,7 @@ static void report_memory(const SoakFindings *findings, Report *report) {
 
 /* ---- The verdict -------------------------------------------------------------------------------------------------- */
 
-/* What one of the sums is over all kinds, or over those that are errors. */
+/* Sums over all kinds, or over those that expect errors. */
 typedef struct Sums {
         uint64_t answered, provoked, failed, given_up, open;
         Spent spent;

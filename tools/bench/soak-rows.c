@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The rows of the dataset `point` as SQLite in process reads them, see soak.h: what every answer is compared with. */
+/* The rows of the dataset `point`, read by SQLite in process, see soak.h. Every answer is compared with them. */
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 static const int types[] = { SQLITE_INTEGER, SQLITE_INTEGER, SQLITE_FLOAT, SQLITE_TEXT };
 
-/* One row, whose key is the next. */
+/* Reads one row, which must have the next key. */
 static int read_row(sqlite3_stmt *statement, GArray *rows) {
         SoakRow row = {};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the service holds, see soak.h: what it says itself, and what /proc says of it. */
+/* What the service holds, see soak.h: from its own properties and from /proc. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "sampler.h"
 #include "soak.h"
 
-/* Descriptors of a process; NAN where they are not ours to see. */
+/* Returns the number of descriptors of a process; NAN if this user may not see them. */
 static double count_descriptors(pid_t pid) {
         g_autofree char *path = g_strdup_printf("/proc/%d/fd", pid);
         GDir *folder = g_dir_open(path, 0, NULL);
@@ -26,7 +26,7 @@ typedef struct Family {
         SoakSample *sample;
 } Family;
 
-/* The supervisor, or one of its workers. A worker may have ended since it was listed. */
+/* Adds the supervisor or one of its workers. A worker may have ended since it was listed. */
 static int add_process(pid_t pid, void *userdata) {
         Family *family = userdata;
         Usage usage;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How often, and how long, see soak-tally.h. Pure. */
+/* Counts and times of operations, see soak-tally.h. Pure. */
 #include "soak-tally.h"
 
 #include <math.h>
 
-/* Class i has what took up to this. */
+/* Returns the longest time in class i. */
 static double class_end(unsigned i) {
         return exp2((double) (i + 1) / TALLY_PER_OCTAVE);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a client does in its turn, see soak.h: it asks, and compares every value that comes with what it has to be. */
+/* The operations of a client's turn, see soak.h. Each one asks and compares every value with the expected one. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "soak.h"
 
 enum {
-        TOLD_MAX = 20,   /* failures that are said, of all processes */
-        SOME_ROWS = 300, /* that a slow reader reads at a time, or one that stops has read */
+        TOLD_MAX = 20,   /* failures that are reported, of all processes */
+        SOME_ROWS = 300, /* rows that a slow reader reads at a time, or that are read before a stop */
         EXECUTIONS = 3,
 };
 
@@ -27,7 +27,7 @@ int soak_wrong(SoakTurn *turn, int r, const char *what) {
 
 /* ---- Rows --------------------------------------------------------------------------------------------------------- */
 
-/* The row that the cursor is at is the one of this key, to the bit. */
+/* Checks that the cursor's current row is the row of this key, bit by bit. */
 static int check_row(SoakTurn *turn, sqlipc_cursor *cursor, int64_t key) {
         static const sqlipc_type types[] = { SQLIPC_INTEGER, SQLIPC_INTEGER, SQLIPC_REAL, SQLIPC_TEXT };
         const SoakRow *row = &turn->soak->rows[key - 1];
@@ -49,7 +49,7 @@ static int check_row(SoakTurn *turn, sqlipc_cursor *cursor, int64_t key) {
         return 0;
 }
 
-/* Rows of a whole result, up to `n` more of them; `key` is the last that came. 1: the result has ended, and was whole. */
+/* Reads up to `n` more rows of a whole result; `key` is the last key that came. 1: the result has ended and was complete. */
 static int read_rows(SoakTurn *turn, sqlipc_cursor *cursor, int64_t *key, int64_t n) {
         int r = 1;
 
@@ -68,7 +68,7 @@ static int64_t random_key(const SoakTurn *turn) {
         return 1 + (int64_t) (random_next(turn->random) % (uint64_t) turn->soak->n_rows);
 }
 
-/* The one row of a point query, then its end. */
+/* Reads the single row of a point query, then its end. */
 static int read_point(SoakTurn *turn, sqlipc_cursor *cursor, int64_t key) {
         int r = sqlipc_cursor_next(cursor);
 
@@ -122,7 +122,7 @@ static int ask_prepared(SoakTurn *turn) {
         return r;
 }
 
-/* Leaves a statement; the next time it is still there, answers, and half of the times goes. */
+/* Prepares a statement and leaves it. A later turn runs it, and in half of the cases finalizes it. */
 static int leave_statement(SoakTurn *turn) {
         int r;
 
@@ -170,15 +170,15 @@ int soak_go_on(SoakTurn *turn, bool whole) {
         r = read_rows(turn, client->slow, &client->slow_key, whole ? INT64_MAX : SOME_ROWS);
         client->slow_spent = turn->spent;
         if (r == 0)
-                return 0; /* there is more */
-        /* The service may end who reads so slowly; the others were said. */
+                return 0; /* there are more rows */
+        /* The service may end such a slow reader; other errors were reported already. */
         if (r < 0 && r != -ETIME && r != -EBADMSG && r != -ENODATA)
                 soak_wrong(turn, r, "no whole result");
         end_slow(turn, MIN(r, 0));
         return r == -ETIME ? 0 : MIN(r, 0);
 }
 
-/* Begins to read, which goes on in later turns; see soak_process_run(). */
+/* Begins to read; later turns continue, see soak_process_run(). */
 static int begin_slow(SoakTurn *turn) {
         SoakClient *client = turn->client;
 
@@ -190,7 +190,7 @@ static int begin_slow(SoakTurn *turn) {
 
 /* ---- What is not read to its end ---------------------------------------------------------------------------------- */
 
-/* Any part of a result, that is none, some, or a lot. */
+/* Reads a random part of a result: nothing, a few rows, or many. */
 static int read_some(SoakTurn *turn, sqlipc_cursor *cursor, int64_t *key) {
         int r = read_rows(turn, cursor, key, (int64_t) (random_next(turn->random) % SOME_ROWS));
 
@@ -203,7 +203,7 @@ static int cancel(SoakTurn *turn, sqlipc_cursor *cursor) {
         return r < 0 ? soak_wrong(turn, r, "cannot cancel") : 0;
 }
 
-/* Cancelled in the middle, or its end was quicker. */
+/* Cancels a run in the middle, unless it ends before that. */
 static int ask_and_cancel(SoakTurn *turn) {
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
         int64_t key = 0;
@@ -221,7 +221,7 @@ static int ask_and_cancel(SoakTurn *turn) {
         return r == -EBADMSG ? r : soak_wrong(turn, r, "neither cancelled nor at the end");
 }
 
-/* Cancelled where no row ever comes, and no end. */
+/* Cancels a run that has no row and never ends. */
 static int cancel_endless(SoakTurn *turn) {
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
         int r = query(turn, SOAK_ENDLESS_SQL, &cursor);
@@ -244,7 +244,7 @@ static int drop_cursor(SoakTurn *turn) {
         return r < 0 ? r : read_some(turn, cursor, &key);
 }
 
-/* The statement goes while its run is under way, and its cursor knows. */
+/* Finalizes a statement during its run; the cursor must then fail, unless all rows were read. */
 static int finalize_under_cursor(SoakTurn *turn) {
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
         sqlipc_statement *statement;
@@ -278,7 +278,7 @@ void soak_disconnect(SoakTurn *turn) {
         SoakClient *client = turn->client;
 
         turn->process->tallies[SOAK_SLOW].given_up += client->slow != NULL;
-        client->connection = sqlipc_close(client->connection); /* with runs under way on it */
+        client->connection = sqlipc_close(client->connection); /* while it has runs */
         client->slow = sqlipc_cursor_close(client->slow);
         client->left = sqlipc_finalize(client->left);
 }
