@@ -13,7 +13,7 @@ static void store(uint8_t *place, uint32_t value) {
         memcpy(place, &value, sizeof value);
 }
 
-/* Loads once: what is checked is what is used, even if the other side writes meanwhile. */
+/* Loads the value only once, so that the checked value is used even if the other side writes meanwhile. */
 static uint32_t load(const uint8_t *place) {
         uint32_t value;
 

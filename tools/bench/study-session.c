@@ -37,7 +37,7 @@ static int send_page(StudySink *sink, StudyPage *page) {
         return sink->send(sink, page->bytes);
 }
 
-/* What the source stands at: a row, or the end. A row that no page can hold ends the result, as SQLite's "too big". */
+/* Adds the current row, or the end. A row that no page can hold ends the result with SQLITE_TOOBIG. */
 static int add(StudyPage *page, const Source *source, int *code) {
         int r;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * No transport: SQLite in this process, as programs use it and as fast as a loop over rows goes (baseline.h); and without a
- * loop, in an SQL function that SQLite calls with each row. That one is faster still, by what entering and leaving
- * sqlite3_step() and sqlite3_column_value() cost, for a program that never wants to stop between two rows.
+ * No transport: SQLite in this process, in three ways: as programs usually use it, in the fastest loop over rows
+ * (baseline.h), and without a loop, in an SQL function that SQLite calls with each row. The last one is even faster, because
+ * it avoids the calls of sqlite3_step() and sqlite3_column_value(), but a program cannot stop between two rows with it.
  */
 #include <errno.h>
 #include <sqlite3.h>
@@ -41,7 +41,7 @@ const TransportKind transport_fastest = {
 
 typedef struct Function {
         sqlite3 *db;
-        Copy *copy; /* of the run under way */
+        Copy *copy; /* of the current run */
 } Function;
 
 static void take_row(sqlite3_context *context, int n_values, sqlite3_value **values) {
@@ -71,7 +71,7 @@ static int open_function(Transport *transport) {
         return 0;
 }
 
-/* The query's columns by names that no other has. */
+/* Wraps the query, so that its columns have unique names. */
 static char *wrap(const char *sql, unsigned n_columns) {
         g_autoptr(GString) columns = g_string_new("c0");
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Ways to get a result, run in turn, see transport-field.h. */
+/* A set of ways to get a result, which run in turn, see transport-field.h. */
 #include "transport-field.h"
 
 #include <inttypes.h>
@@ -28,8 +28,8 @@ static void field_forget(Field *field) {
         g_clear_pointer(&field->sql, g_free);
 }
 
-/* Backwards: a server also has our ends of the sockets of those that were started before it, so each sees its end only
- * once the later ones are gone. */
+/* In reverse order, because a server has copies of our ends of the sockets of earlier servers. So a server sees the end of
+ * its socket only when the later servers are gone. */
 void field_close(Field *field) {
         field_forget(field);
         while (field->n > 0)
@@ -57,7 +57,7 @@ int field_measure(Field *field, int64_t n_rows, int n_rounds, const char *what) 
         int r;
 
         field_forget(field);
-        /* The keys count from 1. LIMIT would keep SQLite from flattening a query around this one (transport-direct.c). */
+        /* Keys start at 1. LIMIT would prevent SQLite from flattening a query around this one (transport-direct.c). */
         field->sql = g_strdup_printf("SELECT * FROM study WHERE id <= %" PRId64, n_rows);
         for (size_t i = 0; i < field->n; i++) {
                 field->runners[i].sql = field->sql;

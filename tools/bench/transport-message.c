@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Rows in D-Bus messages, arrays of arrays of strings, through a bus and from peer to peer; and the study's pages down a
- * pipe that came in a message.
+ * Rows in D-Bus messages, as arrays of arrays of strings, through a bus and from peer to peer; and the study's pages through
+ * a pipe that is passed in a message.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static void close_server(Transport *transport) {
 
 /* ---- Messages ----------------------------------------------------------------------------------------------------- */
 
-/* 0: no row is left in the message. */
+/* Returns 0 if no row is left in the message. */
 static int copy_row(Transport *transport, sd_bus_message *reply, Copy *copy) {
         int r;
 
@@ -55,7 +55,7 @@ static int copy_row(Transport *transport, sd_bus_message *reply, Copy *copy) {
         return r < 0 ? r : 1;
 }
 
-/* 1: there are more rows than in this message. */
+/* Returns 1 if there are more rows after this message. */
 static int copy_rows(Transport *transport, sd_bus_message *reply, Copy *copy) {
         int r, more;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The study's requests over a socket, its pages in a ring in shared memory: built there, and copied from there. */
+/* The study's requests over a socket; its pages are built in, and copied from, a ring in shared memory. */
 #include <errno.h>
 #include <sys/socket.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Ours: libsqlipc as a program uses it; and the same pages without the library, which does not choose their size: Query with
- * `page-size`, a pipe, the contract's decoder.
+ * Our transports: libsqlipc as a program uses it; and pages without the library, because it has no choice of page size:
+ * Query with `page-size`, a pipe, the contract's decoder.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static int fetch_by_channel(Transport *transport, const char *sql, Copy *copy) {
         return fetch_library(transport, sql, copy, SQLIPC_TRANSPORT_CHANNEL, library_copy_rows);
 }
 
-/* One row after the other, as service_copy_row() takes them. */
+/* Copies the values of a block, row by row, as service_copy_row() does. */
 static void copy_block(const sqlipc_value *values, size_t n_values, Copy *copy) {
         for (size_t i = 0; i < n_values; i++) {
                 const sqlipc_value *v = &values[i];
@@ -127,7 +127,7 @@ static int open_nothing(Transport *transport) {
         return 0;
 }
 
-/* The read end, blocking, and the caller's to close. */
+/* Returns the read end, in blocking mode. The caller closes it. */
 static int query_pages(Transport *transport, const char *sql, sd_bus_message **ret_reply, int *ret_fd) {
         __attribute__((cleanup(sd_bus_message_unrefp))) sd_bus_message *call = NULL;
         const TransportSetup *setup = transport->setup;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The study's requests over a socket, its pages down a pipe by vmsplice(): the pipe refers to the server's memory instead
- * of copying it. A page that left the pipe may still be in use, by a reader that spliced it elsewhere, so the memory is a
- * ring of two halves of the pipe's size each, and a half is written again only after the reader has acknowledged it, by a
- * byte over the socket.
+ * The study's requests over a socket, its pages through a pipe with vmsplice(): the pipe refers to the server's memory
+ * instead of copying it. A reader that has spliced a page elsewhere may still use it after it has left the pipe. Therefore
+ * the memory is a ring of two halves, each as large as the pipe, and the server writes a half again only after the reader
+ * has acknowledged it with a byte over the socket.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,11 +20,11 @@ enum { PIPE_SIZE = 1024 * 1024 };
 typedef struct Splice {
         int fds[2];         /* the pipe */
         size_t half;        /* of the ring, in pages */
-        uint64_t n_pages;   /* of this result: sent, or read */
+        uint64_t n_pages;   /* of the current result, sent or read */
         uint8_t *buffer;    /* of the reader */
         /* of the server */
         uint8_t *ring;
-        uint64_t n_halves_free; /* that the reader has acknowledged */
+        uint64_t n_halves_free; /* halves that the reader has acknowledged */
         int socket;
 } Splice;
 
@@ -65,7 +65,7 @@ static int send_page(StudySink *sink, const uint8_t *bytes) {
         return 0;
 }
 
-/* Before the next result starts at the first page again, all of this one has been acknowledged. */
+/* Waits until all pages are acknowledged, because the next result starts at the first page again. */
 static int finish(StudySink *sink) {
         Splice *splice = sink->userdata;
         int r;
@@ -107,7 +107,7 @@ static int open_splice(Transport *transport) {
                 g_clear_pointer(&transport->own, g_free);
                 return transport_failed(transport, r, "cannot make a pipe");
         }
-        (void) fcntl(splice->fds[1], F_SETPIPE_SZ, PIPE_SIZE); /* more than some users may have: the next line tells */
+        (void) fcntl(splice->fds[1], F_SETPIPE_SZ, PIPE_SIZE); /* may exceed the user's limit; the next line checks that */
         size = fcntl(splice->fds[1], F_GETPIPE_SZ);
         splice->half = MAX(((size_t) size + transport->buffer_size - 1) / transport->buffer_size, 1);
         splice->buffer = g_malloc(transport->buffer_size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the ways of carrying a result have in common, see transport.h. */
+/* The common code of all transports, see transport.h. */
 #include "transport.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * ask: runs one statement a number of times, measuring nothing: for tools that look at processes from outside, as strace
- * and perf. It says its process id once it is warm, and waits for a line before it begins and before it ends, so that what
- * such a tool counts in between is what the statement costs (tools/bench-syscalls.sh).
+ * ask: runs one statement a number of times and measures nothing. It is meant for tools that observe processes, such as
+ * strace and perf. After a warm-up it prints its process id, and it waits for a line before it begins and before it ends, so
+ * that such a tool counts only what the statement costs (tools/bench-syscalls.sh).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 enum { WARM_UP = 100 };
 
 typedef struct Ask {
-        BenchOptions options; /* of the bus alone, and `database` and `sql` */
+        BenchOptions options; /* only those of the bus, `database` and `sql` */
         char *transport;
         gint64 n_times, n_keys;
         gboolean query;
@@ -74,7 +74,7 @@ static int parse(Ask *ask, int argc, char **argv, sqlipc_transport *ret_transpor
         return -EINVAL;
 }
 
-/* The next key, where there is one to be told. */
+/* Starts the next run, with the next key if the statement has a parameter. */
 static int start(Ask *ask, sqlipc_cursor **ret) {
         int r = 0;
 
@@ -87,7 +87,7 @@ static int start(Ask *ask, sqlipc_cursor **ret) {
         return r < 0 ? r : sqlipc_execute(ask->statement, ret);
 }
 
-/* Looks at each value, and keeps none: what memory a program wants for them is its own affair. */
+/* Reads each value and keeps none, because how a program stores values does not belong to the cost of a query. */
 static int run(Ask *ask, gint64 n_times, uint64_t *ret_rows, uint64_t *ret_bytes) {
         uint64_t n_rows = 0, n_bytes = 0;
         int r = 0;
@@ -113,7 +113,7 @@ static int run(Ask *ask, gint64 n_times, uint64_t *ret_rows, uint64_t *ret_bytes
         return 0;
 }
 
-/* Without stdio, which would read ahead, and whose calls a tool would count, too. */
+/* Does not use stdio, because that reads ahead, and a tool would count its system calls. */
 static void wait_for_line(void) {
         char byte = 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* dataset: makes one of the databases that are measured, or with --all each of them in a folder, under their names. */
+/* dataset: creates one of the databases to measure, or with --all every one of them, NAME.sqlite, in a folder. */
 #include <errno.h>
 #include <glib/gstdio.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 typedef struct Request {
         char *kind, *size, *folder;
-        gint64 n_rows, seed; /* n_rows BY_SIZE: as `size` says */
+        gint64 n_rows, seed; /* n_rows BY_SIZE: depends on `size` */
         gboolean force, wal, quiet;
         char *path; /* NULL with `folder` */
 } Request;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * report: all workloads, one after the other, as one page: DIRECTORY/index.html, with report.json and the charts beside it.
- * One that fails is shown as failed, and the others are not lost.
+ * report: runs all workloads one after the other and writes one page, DIRECTORY/index.html, with report.json and the charts
+ * in the same folder. A workload that fails is shown as failed; the results of the others are kept.
  */
 #include <errno.h>
 #include <glib/gstdio.h>
@@ -11,7 +11,7 @@
 #include "report-forms.h"
 #include "workload.h"
 
-/* Measures one workload and draws its charts. Negative where either failed; the report is there all the same. */
+/* Measures one workload and draws its charts. Adds the report even if one of the two fails and it returns an error. */
 static int add_report(const Workload *workload, const BenchOptions *common, const char *folder, GPtrArray *reports) {
         __attribute__((cleanup(bench_options_done))) BenchOptions options = {};
         Report *report = workload_report(workload, common);
@@ -67,7 +67,7 @@ static int make_report(const BenchOptions *options, const char *folder) {
 
         if (report_plot_available() < 0)
                 return BENCH_FAILED;
-        if (g_mkdir_with_parents(folder, 0777) < 0) { /* before minutes are spent */
+        if (g_mkdir_with_parents(folder, 0777) < 0) { /* fail before measuring for minutes */
                 fprintf(stderr, "sqlipc-bench: cannot make %s: %s\n", folder, g_strerror(errno));
                 return BENCH_FAILED;
         }

@@ -37,12 +37,12 @@ static int failed(const char *what, int r) {
 
 /* ---- In the child ------------------------------------------------------------------------------------------------- */
 
-/* What a way is to its two sides. */
+/* The state of a way, for both sides. */
 typedef struct Way {
         const WideSource *source;
-        int (*send)(struct Way *way, const void *bytes, uint64_t size); /* a value; `bytes` NULL: there are no more */
+        int (*send)(struct Way *way, const void *bytes, uint64_t size); /* sends a value; `bytes` NULL: the end */
         int pipe[2];
-        int socket; /* of the side that runs */
+        int socket; /* of the current process */
         SharedRing ring;
 } Way;
 
@@ -107,7 +107,7 @@ static int send_by_pipe(Way *way, const void *bytes, uint64_t size) {
         return r < 0 ? r : write_chunks(way->pipe[1], bytes, size);
 }
 
-/* A value in its memory, which is kept for the next. */
+/* Reads a value into `room`, which is reused for the next value. */
 static int read_value(int fd, uint64_t size, GByteArray *room, WideValues *values) {
         int r;
 
@@ -158,7 +158,7 @@ static int run_child(Way *way, int (*serve)(int fd, void *userdata), int (*recei
         way->socket = way->ring.peer = child.fd;
         r = receive(way, ret);
         if (way->pipe[0] >= 0)
-                close(way->pipe[0]); /* before the child is waited for: it may be writing */
+                close(way->pipe[0]); /* before waiting for the child, which may be blocked in a write */
         stopped = child_stop(&child);
         return r < 0 ? r : stopped;
 }
@@ -191,7 +191,7 @@ int wide_by_pipe(const WideSource *source, WideValues *ret) {
 
 /* ---- Ring --------------------------------------------------------------------------------------------------------- */
 
-#define SLOT_HEAD ((size_t) 8) /* how much of a value is still to come, from this slot on; 0: there are no more values */
+#define SLOT_HEAD ((size_t) 8) /* rest of the value from this slot on, in bytes; 0: no more values */
 
 static int send_by_ring(Way *way, const void *bytes, uint64_t size) {
         const uint8_t *from = bytes;
@@ -213,8 +213,8 @@ static int send_by_ring(Way *way, const void *bytes, uint64_t size) {
         return 0;
 }
 
-/* A value in memory of one's own: in the ring it is in pieces, and the other side may change it while somebody looks at it.
- * 0: there are no more. */
+/* Copies a value to memory of this process, because in the ring it is in pieces, and the other side may change it at any
+ * time. Returns 0 if there are no more values. */
 static int read_ring_value(SharedRing *ring, GByteArray *room, WideValues *values) {
         size_t size = 0, n;
         uint64_t left;

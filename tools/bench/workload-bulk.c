@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * bulk: a whole result, every value copied into this process' memory: through libsqlipc, in process as programs usually do
- * it, and in process as fast as it goes; on two CPUs and on one. Then what sizes are worth (bulk-sizes.c), and whether time
- * grows with the rows and memory does not (bulk-growth.c).
+ * bulk: copies every value of a whole result into this process's memory: through libsqlipc, in process in the usual way,
+ * and in process in the fastest way; on two CPUs and on one. Then measures the effect of sizes (bulk-sizes.c), and checks
+ * that time grows in proportion to the rows and memory does not grow (bulk-growth.c).
  *
- * All have to copy the same bytes, or the measurement fails; hashes are taken after the clock has stopped.
+ * All sides must copy the same bytes, or the measurement fails. Hashes are computed after the clock has stopped.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,7 +21,7 @@ typedef struct Bulk {
         const BenchOptions *options;
         Service service;
         Baseline *baseline;
-        Copy copy;                /* of the run under way */
+        Copy copy;                /* of the current run */
         uint64_t n_rows, n_bytes; /* of the last run */
 } Bulk;
 
@@ -55,7 +55,7 @@ static uint64_t check(void *userdata) {
 
 /* ---- Beside SQLite in process ------------------------------------------------------------------------------------- */
 
-/* What both sides burn together, against the one process that does it all. */
+/* Compares the processor time of client and server together with that of SQLite in process. */
 static void report_cpu(const Findings *findings, const char *where, Report *report) {
         g_autofree char *name = g_strdup_printf("CPU of both sides / fastest, %s", where);
         g_autoptr(GArray) both = g_array_new(FALSE, FALSE, sizeof(double));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * exposed: what Expose= costs. The same file is published twice, whole and with its tables exposed, and asked the same: a
- * scan, point look-ups, a join. Both go through the service, so that the ratio is of what stands between a client's SQL
- * and the file alone; SQLite in process is beside them.
+ * exposed: the cost of Expose=. The same file is published twice, as a whole and with its tables exposed, and gets the same
+ * queries: a scan, point look-ups, a join. Both go through the service, so that their ratio shows only the cost of Expose=.
+ * SQLite in process is measured for comparison.
  *
- * All sides have to bring the same bytes, or the measurement fails.
+ * All sides must return the same bytes, or the measurement fails.
  */
 #include "baseline.h"
 #include "measure.h"
@@ -18,7 +18,7 @@ typedef enum BarrierSide { BARRIER_YES, BARRIER_NO, _BARRIER_MAX } BarrierSide;
 #define BARRIER_SUFFIX "-barrier"
 #define ROW_OF_VIEW "SELECT c02 FROM study_shown WHERE id = 11"
 
-/* On the table of the study. CROSS JOIN keeps the order of the tables, so that both sides do the same look-ups. */
+/* Queries on the study's table. CROSS JOIN fixes the order of the tables, so that all sides do the same look-ups. */
 static const struct {
         const char *name, *sql;
 } queries[] = {
@@ -34,8 +34,8 @@ typedef struct Exposed {
         const BenchOptions *options;
         Service service;
         Baseline *baseline;
-        const char *sql; /* that is asked now */
-        Copy copy;       /* of the run under way */
+        const char *sql; /* the current query */
+        Copy copy;       /* of the current run */
 } Exposed;
 
 static int run_exposed(void *userdata) {

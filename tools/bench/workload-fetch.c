@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * fetch: a whole result, every value copied into this process' memory: through libsqlipc, in process as programs usually do
- * it, and in process as fast as it goes. All three have to copy the same bytes, or the measurement fails; hashes are taken
+ * fetch: copies every value of a whole result into the memory of this process: through libsqlipc, in process in the usual
+ * way, and in process in the fastest way. All three must copy the same bytes, or the measurement fails. Hashes are computed
  * after the clock has stopped.
  */
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "service.h"
 #include "workload.h"
 
-enum { SAMPLE_USEC = 5000 }; /* how often the service's memory is looked at */
+enum { SAMPLE_USEC = 5000 }; /* interval at which the service's memory is read */
 
 typedef enum SideNumber { SIDE_SQLIPC, SIDE_USUAL, SIDE_FASTEST, _SIDE_MAX } SideNumber;
 
@@ -20,7 +20,7 @@ typedef struct Fetch {
         const BenchOptions *options;
         Service service;
         Baseline *baseline;
-        Copy copy;                /* of the run under way */
+        Copy copy;                /* of the current run */
         uint64_t n_rows, n_bytes; /* of the last run */
 } Fetch;
 
@@ -52,7 +52,7 @@ static uint64_t check(void *userdata) {
         return hash;
 }
 
-/* A run of its own, without a clock: what the service's processes hold while rows flow, beyond what they held before. */
+/* Does an extra run, not timed, to measure by how much the memory of the service's processes grows meanwhile. */
 static int measure_service_memory(Fetch *fetch, Report *report) {
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
         uint64_t most_kib;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * first-row: how long from the call until the first row is there. The rest of the result is not read. Three cases:
+ * first-row: the time from the call until the first row arrives. The rest of the result is not read. Three cases:
  *
- *      warm worker       as the next query of a program finds it
- *      before a scan     a row that is found just before a scan without end, which never fills a page
- *      no worker         with --cold: a worker has to be started. Each run waits until the service has none left, which
- *                        takes its WorkerIdleSec=
+ *      warm worker       an idle worker exists, as for a second query of a program
+ *      before a scan     one row, followed by an endless scan that never fills a page
+ *      no worker         with --cold: a worker must be started. Each run first waits until the service has no worker, which
+ *                        takes WorkerIdleSec=
  *
- * In process beside it: on an open connection, and where there is no worker on one that is opened for the run.
+ * SQLite in process is measured, too: on an open connection; for "no worker", on one that is opened for each run.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,11 +19,11 @@
 #include "service.h"
 #include "workload.h"
 
-/* How long a service may keep idle workers before we give up, and how often it is asked. */
+/* The longest time to wait for idle workers to end, and the interval of the checks. */
 enum {
         IDLE_WAIT_USEC = 120 * 1000 * 1000,
         IDLE_POLL_USEC = 50 * 1000,
-        PAUSE_USEC = 10 * 1000, /* after a run, so that what its end costs is not the next one's */
+        PAUSE_USEC = 10 * 1000, /* after a run, so that its end does not disturb the next one */
 };
 
 static const char scan_without_end[] =
@@ -33,9 +33,9 @@ typedef struct FirstRow {
         const BenchOptions *options;
         Service service;
         Baseline *baseline;
-        const char *sql;       /* of the case under way */
-        bool cold;             /* the same: without a worker */
-        GArray *ours, *theirs; /* of double, usec; the same */
+        const char *sql;       /* of the current case */
+        bool cold;             /* of the current case: without a worker */
+        GArray *ours, *theirs; /* of double, usec; of the current case */
 } FirstRow;
 
 static int wait_until_idle(FirstRow *first_row) {

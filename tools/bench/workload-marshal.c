@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * marshal: GetInteger(N) -> ai, as D-Bus was measured on an embedded board in 2009: through the bus, peer to peer, and with
- * the integers down a pipe that is passed; and where the time goes, by what can be measured without sending anything.
- * All on one CPU, as that board had: a wake-up across CPUs costs as much as all that is told apart here.
+ * the integers in a pipe that is passed. The parts that need no sending are also measured alone, to show where the time
+ * goes. All run on one CPU, as that board had only one, and a wake-up across CPUs costs as much as the differences here.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -132,7 +132,7 @@ typedef struct Forms {
         ReportTable *calls, *parts, *where;
         ReportChart *chart;
         unsigned columns[N_WAYS], series[N_CALLS];
-        double fixed_routing; /* what the bus adds to a call for one integer */
+        double fixed_routing; /* the cost that the bus adds to a call for one integer */
 } Forms;
 
 static bool is_there(const Marshal *marshal, const Kind *kind) {
@@ -319,7 +319,7 @@ static int measure(const BenchOptions *options, Report *report) {
         r = start_peers(&marshal);
         if (r >= 0)
                 r = measure_placed(&marshal);
-        (void) place(&marshal, PLACEMENT_FREE); /* for who measures next in this process */
+        (void) place(&marshal, PLACEMENT_FREE); /* for the next workload in this process */
         r = MIN(r, MIN(bus_peer_stop(&marshal.bus), 0));
         r = MIN(r, MIN(bus_peer_stop(&marshal.direct), 0));
         g_free(marshal.integers);

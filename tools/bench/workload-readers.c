@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * readers: many clients that fetch the same whole result at once, again and again until time is up, beside one that does it
- * alone; and meanwhile a client that asks for single rows. Each is a process with a connection of its own, and looks at the
- * size of each value. All are of one user on one database, so that they share the service's workers.
+ * readers: many clients fetch the same whole result concurrently and repeatedly for a fixed time, compared with one client
+ * alone; meanwhile another client asks for single rows. Each client is a process with its own connection, and reads the size
+ * of each value. All clients belong to one user and query one database, so that they share the service's workers.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,13 +21,13 @@
 #include "workload.h"
 
 enum {
-        POINTS_MAX = 100000,    /* single rows in a run; what is asked beyond is not counted */
-        POINT_REST_USEC = 1000, /* between two: somebody who waits for one, not a load */
+        POINTS_MAX = 100000,    /* single rows that are counted in a run */
+        POINT_REST_USEC = 1000, /* pause between two single rows, so that they are no load */
 };
 
 #define POINT_SQL "SELECT * FROM study WHERE rowid = ?"
 
-/* What a client found, in memory that all share. */
+/* The results of a client, in memory that all processes share. */
 typedef struct Reader {
         pid_t pid;
         uint64_t n_bytes;
@@ -88,7 +88,7 @@ static int read_result(const Readers *readers, sqlipc_connection *connection, Re
 static int run_reader(const Readers *readers, sqlipc_connection *connection, Reader *reader) {
         int r;
 
-        do /* a row at least, however late it is */
+        do /* at least one row, even if the time is over */
                 r = read_result(readers, connection, reader);
         while (r >= 0 && !is_time_up(readers));
         return r;
@@ -182,7 +182,7 @@ static int wait_for(const Reader *reader) {
         return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ECHILD;
 }
 
-/* A run of `n` readers; what they found is in readers->shared. */
+/* Does a run of `n` readers. The results are in readers->shared. */
 static int run_readers(Readers *readers, unsigned n, bool with_point) {
         int r, waited;
 
@@ -241,7 +241,7 @@ static void append(GArray *values, double value) {
         g_array_append_val(values, value);
 }
 
-/* What each reader got. The caller frees it. */
+/* Returns the rate of each reader. The caller frees it. */
 static GArray *reader_rates(const Readers *readers) {
         GArray *rates = g_array_new(FALSE, FALSE, sizeof(double));
 
@@ -318,7 +318,7 @@ static int measure_rounds(Readers *readers, unsigned n, Report *report) {
         return r;
 }
 
-/* The result is that of SQLite in process; this also warms the cache. */
+/* Checks that the result equals that of SQLite in process. This also warms the cache. */
 static int check_result(Readers *readers) {
         __attribute__((cleanup(baseline_closep))) Baseline *baseline = NULL;
         const BenchOptions *options = readers->options;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * reference: a message of 112,192 bytes with descriptors, sent to another process in a datagram or by reference, as sockets
- * were measured against files in 2015: user and system time of a million of them, and what each system call costs.
+ * reference: sends a message of 112,192 bytes with descriptors to another process, in a datagram or by reference, as in a
+ * comparison of sockets and files of 2015: user and system time of a million messages, and the cost of each system call.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 enum { N_WAYS_MAX = 8 };
 
-/* One way, and what its runs cost by message; the warm-up first. */
+/* One way and the cost per message of its runs, of which the first is the warm-up. */
 typedef struct Sending {
         Reference reference;
         unsigned n_messages;
@@ -178,7 +178,7 @@ static int open_all(Sending *sendings, unsigned n) {
         return r;
 }
 
-/* The last first: its process has copies of the others' descriptors. */
+/* In reverse order, because a later process has copies of the earlier ones' descriptors. */
 static int close_all(Sending *sendings) {
         int result = 0;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * relay: queries per second against queries per connection, connect and disconnect counted, as SQL Relay's sqlr-bench drew
- * it in 2016: what a program pays that asks a few times and leaves. The result is 256 rows of 16 strings of 32 bytes, and
- * every value is copied.
+ * relay: queries per second by queries per connection, including connect and disconnect, as SQL Relay's sqlr-bench showed
+ * them in 2016: the cost for a program that sends a few queries and disconnects. The result has 256 rows of 16 strings of 32
+ * bytes, and every value is copied.
  *
- * A run of a side opens and closes connections until it has asked about as often as every other run. Each query is compiled
- * anew, as by a program that has just started.
+ * In a run, a side opens and closes connections until it has sent about as many queries as in every other run. Each query is
+ * compiled again, as by a program that has just started.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static const unsigned queries_per_connection[STEPS_MAX] = { 1, 2, 3, 5, 10, 15, 
 
 typedef struct RelaySide RelaySide;
 
-/* Connects, asks `n_queries` times, copies each result in place of the one before, disconnects. */
+/* Connects, asks `n_queries` times, copies each result over the previous one, and disconnects. */
 typedef int (*RelayAsk)(RelaySide *side, unsigned n_queries);
 
 struct RelaySide {
@@ -57,7 +57,7 @@ typedef struct Relay {
 
 /* ---- Sides -------------------------------------------------------------------------------------------------------- */
 
-/* Makes room for the next result where the last one was. */
+/* Empties the arena, so that the next result reuses its memory. */
 static void forget_rows(RelaySide *side) {
         side->n_rows += side->copy.n_rows;
         if (side->copy.last)
@@ -115,7 +115,7 @@ static int run_side(void *userdata) {
         return r;
 }
 
-/* How many rows there were in all, and the values of the last result. */
+/* Returns a hash of the total number of rows and the values of the last result. */
 static uint64_t check_side(void *userdata) {
         RelaySide *side = userdata;
         uint64_t check = copy_hash(&side->copy);
@@ -129,7 +129,7 @@ static uint64_t check_side(void *userdata) {
 
 /* ---- Measuring ---------------------------------------------------------------------------------------------------- */
 
-/* How often a run connects. */
+/* Returns how often a run connects. */
 static unsigned connections_of(const Relay *relay, unsigned n_queries) {
         return MAX((unsigned) bench_amount(relay->options, 4, 60, 600) / n_queries, 1);
 }

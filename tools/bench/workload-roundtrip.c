@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * roundtrip: round trips per second of 1 byte to 4 MiB by powers of two, on one CPU and on two, as kdbus was measured
- * against pipes in 2014. Each way makes trips for a fixed time, a run; the bytes that came back last are compared.
+ * roundtrip: round trips per second for 1 byte to 4 MiB in powers of two, on one CPU and on two, as in a comparison of kdbus
+ * and pipes of 2014. In a run, each way makes trips for a fixed time; the bytes that came back last are compared.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,10 +19,10 @@ static const EchoKind *const kinds[N_ECHOS] = {
         &echo_pipe, &echo_socket_pair, &echo_memfd, &echo_direct, &echo_bus, &echo_channel
 };
 
-/* Where the costs of a trip are told apart: a small message, and one that has to be copied. */
+/* Sizes for which the costs of a trip are shown in detail: a small message, and one whose copying takes time. */
 static const size_t cost_sizes[] = { 64, 64 * 1024 };
 
-/* One way, at the size that is its turn. */
+/* One way, at the current size. */
 typedef struct Trips {
         Echo echo;
         bool is_open;
@@ -37,7 +37,7 @@ typedef struct Roundtrip {
         Trips trips[N_ECHOS];
 } Roundtrip;
 
-/* One CPU or two, and where its figures go. */
+/* The rounds on one CPU or on two, and where their figures go. */
 typedef struct Round {
         Placement placement;
         const char *id, *title;
@@ -89,7 +89,7 @@ static int make_trip(void *userdata) {
 static int run_trips(void *userdata) {
         Trips *trips = userdata;
 
-        memset(trips->echo.back, 0, trips->size); /* what an earlier run left does not count */
+        memset(trips->echo.back, 0, trips->size); /* clears the bytes of an earlier run */
         return repeat_run(&trips->repeat);
 }
 
@@ -99,7 +99,7 @@ static uint64_t check_trips(void *userdata) {
         return crc32_z(0, trips->echo.back, trips->size);
 }
 
-/* A bus has a limit, and may end the connection of who exceeds it. */
+/* A bus has a size limit, and may disconnect a client that exceeds it. */
 static bool bus_takes(Roundtrip *roundtrip, Trips *trips, size_t size) {
         int r;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * small: point queries, by each way there is to ask for a row, from one client and from eight at once, left to the kernel's
- * placement and with client and server on one CPU; and the bare round trips that are their yardsticks, in the same run.
+ * small: point queries in each way to ask for a row, from one client and from eight concurrent ones, with free placement and
+ * with client and server on one CPU. The same run measures the bare round trips that are their yardsticks.
  *
- * Every client is a process of its own (clients.h). What ours is held to is a table of its own: bound, measured, held.
+ * Every client is a process (clients.h). A separate table shows the goals of sqlipc: bound, measured, held.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static const struct Setting {
 };
 enum { ONE, ONE_CPU, EIGHT, N_SETTINGS };
 
-/* What was found for a way in a setting; one element a round where nothing else is said. */
+/* The results of a way in a setting; one element per round unless noted. */
 typedef struct WayFindings {
         GArray *per_second, *p50, *p99;
         GArray *client_cpu, *server_cpu, *switches; /* per answer */
@@ -50,14 +50,14 @@ typedef struct Small {
         Service service;
         int64_t n_keys;
         Point point, server_points[DATABASE_SERVERS_MAX];
-        ClientKind kinds[_WAY_MAX]; /* without a name: it is not there */
+        ClientKind kinds[_WAY_MAX]; /* without a name: not available */
         WayFindings found[N_SETTINGS][_WAY_MAX];
         bool has_channels;
 } Small;
 
 /* ---- Measuring ---------------------------------------------------------------------------------------------------- */
 
-/* As many answers as take about as long whatever the way. */
+/* Returns the number of answers, such that all ways take about the same time. */
 static unsigned answers_of(const Small *small, Way way, unsigned n_clients) {
         bool is_slow = way == WAY_BUS_FETCH || way == WAY_BUS_QUERY || way == WAY_MESSAGES || way == WAY_FD_CALL;
         int64_t n = is_slow ? bench_amount(small->options, 40, 1000, 20000)
@@ -88,7 +88,7 @@ static void keep(WayFindings *found, const ClientsFindings *findings) {
         g_array_append_vals(found->usec, findings->usec->data, findings->usec->len);
 }
 
-/* `expected`: what in process answered to the same keys, which comes first; 0 before. */
+/* `expected`: the check of SQLite in process, which runs first, for the same keys; 0 before that. */
 static int measure_way(Small *small, Way way, unsigned setting, uint64_t *expected) {
         unsigned n_clients = settings[setting].n_clients;
         const ClientKind *kind = &small->kinds[way];
@@ -111,7 +111,7 @@ static int measure_way(Small *small, Way way, unsigned setting, uint64_t *expect
         return r;
 }
 
-/* All ways in turn, every other round backwards. */
+/* Measures all ways in turn, every other round backwards. */
 static int measure_setting(Small *small, unsigned setting) {
         unsigned n_rounds = (unsigned) bench_rounds(small->options);
         uint64_t expected = 0;
@@ -131,7 +131,7 @@ static int measure_setting(Small *small, unsigned setting) {
 
 /* ---- What ours is held to ----------------------------------------------------------------------------------------- */
 
-/* The median of a figure; 0: it was not measured. */
+/* Returns the median of a figure; 0 if it was not measured. */
 static double middle(const GArray *values) {
         return values->len > 0 ? report_median(values) : 0;
 }
@@ -144,7 +144,7 @@ static double rate(const Small *small, unsigned setting, Way way) {
         return middle(small->found[setting][way].per_second);
 }
 
-/* What is not measured is not held, and has no row. */
+/* Adds a row for a goal, unless it was not measured. */
 static void bound_row(ReportTable *table, const char *name, double bound, double measured, bool is_most) {
         if (bound <= 0 || measured <= 0)
                 return;
@@ -155,7 +155,7 @@ static void bound_row(ReportTable *table, const char *name, double bound, double
         report_table_text(table, 3, "%s", (is_most ? measured <= bound : measured >= bound) ? "yes" : "no");
 }
 
-/* A round trip and a half: none of the parts may be missing. */
+/* Returns the sum; 0 (not known) if one of the parts is not known. */
 static double sum_of_known(double a, double b) {
         return a > 0 && b > 0 ? a + b : 0;
 }
@@ -257,7 +257,7 @@ static void report_way(const Small *small, Way way, unsigned setting, ReportTabl
         report_table_values(table, COLUMN_SWITCHES, found->switches);
 }
 
-/* What was measured by others, or before, on a machine of this class. */
+/* Adds figures that others measured, or earlier ones, on a machine of this class. */
 static void report_published(unsigned setting, ReportTable *table) {
         static const struct {
                 unsigned setting;
