@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * soak: hundreds of clients that ask for single rows and for all, read slowly, cancel, leave things, go and come back,
- * provoke errors, and are killed, for as long as is asked; and what the service holds meanwhile, at rests in between, and
- * behind it.
+ * soak: for a chosen time, hundreds of clients ask for single rows and for all rows, read slowly, cancel, leave statements,
+ * reconnect, provoke errors, and are killed. Measures what the service holds under load, at rests, and at the end.
  *
- * A round is load, then a rest: all clients read what is still to come, give back what they left, and wait. What the
- * service holds then is comparable from round to round, which it is not under load. See soak.h.
+ * A round is load, then a rest: all clients read their remaining rows, finalize their statements, and wait. What the service
+ * holds at a rest can be compared between rounds, unlike under load. See soak.h.
  */
 #include <errno.h>
 #include <signal.h>
@@ -26,7 +25,7 @@ enum {
         TICK_USEC = 20 * 1000,
         SAMPLE_EVERY_USEC = 1000 * 1000,
         KILL_EVERY_USEC = 700 * 1000,
-        REST_PATIENCE_USEC = 180 * 1000 * 1000, /* for what has to happen at all */
+        REST_PATIENCE_USEC = 180 * 1000 * 1000, /* time limit for what must happen */
         REST_SETTLE_USEC = 60 * 1000 * 1000,
 };
 
@@ -71,7 +70,7 @@ static SoakProcess *find_process(Trial *trial, pid_t pid) {
         return NULL;
 }
 
-/* A process has ended. What it had asked for and not got is nobody's fault if we killed it, otherwise never answered. */
+/* Handles the end of a process. Its open operations count as given up if we killed it, otherwise as not answered. */
 static void bury(SoakProcess *process, int status, SoakFindings *findings) {
         process->pid = 0;
         atomic_store(&process->at_rest, 0);
@@ -85,7 +84,7 @@ static void bury(SoakProcess *process, int status, SoakFindings *findings) {
         }
 }
 
-/* Buries who has ended, without waiting. Returns how many are left. */
+/* Buries the processes that have ended, without waiting. Returns the number of the others. */
 static unsigned bury_all(Trial *trial) {
         unsigned n = 0;
         pid_t pid;
@@ -130,7 +129,7 @@ static int take_sample(Trial *trial, double loaded_usec, GArray *samples) {
         return 0;
 }
 
-/* What is due: somebody killed, a sample. */
+/* Does what is due: kills a process, takes a sample. */
 static int act_under_load(Trial *trial, double since) {
         double now = sampler_now_usec();
 
@@ -163,7 +162,7 @@ static bool is_held(const SoakSample *sample, bool channels) {
         return sample->n_statements > 0 || sample->n_runs > 0 || (channels && sample->n_channels > 0);
 }
 
-/* Until the service holds nothing more, but for `channels` and `workers` where they may stay. -ETIMEDOUT: it still does. */
+/* Waits until the service holds nothing, except channels and workers if these may stay. -ETIMEDOUT: it still holds more. */
 static int wait_settled(Trial *trial, bool channels, bool workers, SoakSample *ret) {
         double until = sampler_now_usec() + REST_SETTLE_USEC;
 
@@ -224,7 +223,7 @@ static int rest(Trial *trial, unsigned number) {
         return r;
 }
 
-/* All processes end by themselves, or at last by force. */
+/* Waits until all processes end by themselves, and finally kills them. */
 static int stop(Trial *trial) {
         double until = sampler_now_usec() + REST_PATIENCE_USEC;
 
@@ -264,7 +263,7 @@ typedef struct Need {
         uint64_t n;
 } Need;
 
-/* What the service grants a user has to suffice, or errors come that nobody provoked. */
+/* Checks that the user's limits suffice; otherwise there would be errors that no client provoked. */
 static int check_limit(sd_bus_message *limits, const Need *needs, size_t n_needs) {
         const char *name;
         uint64_t value;
@@ -359,7 +358,7 @@ static void trial_init(Trial *trial, BenchOptions *options) {
         unsigned n_clients = (unsigned) n;
         unsigned n_processes = (n_clients + CLIENTS_OF_A_PROCESS - 1) / CLIENTS_OF_A_PROCESS;
 
-        /* Another user's default would be another bus. */
+        /* The clients of other users would have another default bus. */
         options->system = options->system || (!options->user && !options->address && geteuid() == 0);
         if (options->n_rounds <= 0)
                 options->n_rounds = (int) bench_amount(options, 3, 12, 60);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * transports: the 2010 study again, with all that it compared and what came since: its table, 300,000 rows of 31 columns,
- * from a server into the client's memory (transport.h). All sides have to copy the same bytes, or the measurement fails.
+ * transports: repeats the 2010 study with its transports and newer ones: its table, 300,000 rows of 31 columns, goes from a
+ * server into the client's memory (transport.h). All sides must copy the same bytes, or the measurement fails.
  *
  * Time and memory of each at the full number of rows; time by number of rows (is it linear?), by the size of the buffers,
  * and on one CPU.
@@ -42,7 +42,7 @@ static const TransportKind *const kinds[] = {
         &transport_peer,
 };
 
-/* Those that are measured by the size of their buffers. */
+/* The kinds that are measured by the size of their buffers. */
 static const TransportKind *const buffered[] = {
         &transport_sqlipc_pages, &transport_socket, &transport_pipe, &transport_vmsplice, &transport_ring,
 };
@@ -58,7 +58,7 @@ typedef struct Study {
         double rows[POINTS], msec[FIELD_MAX][POINTS]; /* medians, of each of the field */
 } Study;
 
-/* How many rounds a point of a chart gets: it is one of many. */
+/* Returns the number of rounds for a point of a chart: few, because a chart has many points. */
 static int rounds_of_point(const Study *study) {
         return MIN(bench_rounds(study->options), 3);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * waiting: what to do while the other side has the word. Where a sleeper has to be woken on another CPU, that costs more
- * than a point query; so ways of not sleeping, and of not being on another CPU, are measured against each other with one
+ * waiting: ways to wait for the other side. To wake a sleeping process on another CPU costs more than a point query.
+ * Therefore ways to avoid sleeping, and to avoid another CPU, are compared with each other, with one
  * server process for all clients, which does what a worker does: epoll, a request of a channel's size, a point query by
  * SQLite, an answer of a channel's size.
  */
@@ -19,7 +19,7 @@
 #include "sampler.h"
 #include "workload.h"
 
-#define LOOK_USEC 30 /* no longer than this: what is not there by then is slept for */
+#define LOOK_USEC 30 /* how long to poll before sleeping */
 #define N_CLIENTS_MAX 8
 
 typedef struct Policy {
@@ -144,7 +144,7 @@ static int serve_all(Server *server, int quit_fd) {
                 if (event.data.fd == quit_fd)
                         return 0;
                 r = answer(server, event.data.fd);
-                if (r == -ENODATA) /* all clients are gone */
+                if (r == -ENODATA) /* all clients have closed */
                         return 0;
         }
         return r < 0 ? r : -errno;
@@ -277,7 +277,7 @@ static int measure_setting(Waiting *waiting, unsigned setting, int64_t n_keys) {
 
 enum { COLUMN_RATE, COLUMN_P50, COLUMN_P99, COLUMN_CLIENT_CPU, COLUMN_SERVER_CPU, COLUMN_WINS };
 
-/* In how many rounds nothing answered more. */
+/* Returns in how many rounds no policy had more answers. */
 static unsigned count_wins(const Waiting *waiting, unsigned setting, unsigned policy) {
         GArray *const *rates = waiting->per_second[setting];
         unsigned n = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * wide: long values through libsqlipc, one row at a time and none kept, beside a bare pipe of the same size, which is the
- * bound for whatever a pipe carries, and other ways that start at SQLite, too (wide-ways.h). Every side has each value as a
- * whole and looks at every word of it.
+ * wide: long values through libsqlipc, one row at a time and none kept, compared with a bare pipe of the same size, which is
+ * the upper bound for a pipe, and with other ways that also read from SQLite (wide-ways.h). Every side gets each value as a
+ * whole and reads every word of it.
  */
 #include <inttypes.h>
 

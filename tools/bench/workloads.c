@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The table of workloads, and what is the same for all: options, measuring, writing. */
+/* The table of workloads, and their common code: options, measuring, writing. */
 #include <errno.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Bare round trips between two processes, see point.h: what any way of asking another process has to pay. */
+/* Bare round trips between two processes, see point.h: the least cost of any way to ask another process. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
