@@ -302,17 +302,22 @@ static bool may_use_by_name(const Manager *m, const Peer *p, const char *name) {
         return d && policy_verdict(m, p, d) == POLICY_YES;
 }
 
-static bool take_released(Manager *m, const Peer *p, sd_bus_message *message) {
-        for (GList *i = p->held.head; i; i = i->next) {
-                HeldCall *h = i->data;
+/* The held call of the peer whose copy is `message`; NULL: none. */
+static HeldCall *find_by_copy(const Peer *p, const sd_bus_message *message) {
+        for (const GList *i = p->held.head; i; i = i->next)
+                if (((const HeldCall *) i->data)->call == message)
+                        return i->data;
+        return NULL;
+}
 
-                if (h->call == message) {
-                        m->released_call = message;
-                        held_call_free(h);
-                        return true;
-                }
-        }
-        return false;
+static bool take_released(Manager *m, const Peer *p, sd_bus_message *message) {
+        HeldCall *h = find_by_copy(p, message);
+
+        if (!h)
+                return false;
+        m->released_call = message;
+        held_call_free(h);
+        return true;
 }
 
 static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error) {
@@ -344,10 +349,7 @@ static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error)
 /* ---- Other events ---- */
 
 bool held_call_is_released(const Peer *p, sd_bus_message *message) {
-        for (const GList *i = p->held.head; i; i = i->next)
-                if (((const HeldCall *) i->data)->call == message)
-                        return true;
-        return false;
+        return find_by_copy(p, message) != NULL;
 }
 
 bool held_call_was_held(const Manager *m, sd_bus_message *message) {
