@@ -2,9 +2,10 @@
 /*
  * Chooses and opens the bus, and finds out if it passes descriptors (connection.h). Library.
  *
- * A bus behind a program (unixexec:), as over ssh, passes no descriptors, whatever both ends negotiate: each end talks to a
- * socket on its own machine, and the path between them carries only bytes. sd-bus may believe that descriptors pass, but a
- * call that returns a descriptor never gets its reply there. So the library decides by the address instead of asking sd-bus.
+ * A bus that is reached through a program (unixexec:), such as ssh, passes no descriptors, even if both ends negotiate
+ * them: each end talks to a socket on its own machine, and the path between them carries only bytes. sd-bus may believe that
+ * descriptors pass, but a call that returns a descriptor never gets its reply there. So the library decides by the address
+ * instead of asking sd-bus.
  */
 #include <stdio.h>
 #include <string.h>

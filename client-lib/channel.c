@@ -498,13 +498,13 @@ ssize_t channel_read(Channel *ch, Run *run, uint8_t *room, size_t size) {
 
 /* Reads and drops the answers that no run needs any more, as far as they have come. */
 static void pass_over_forgotten(Channel *ch) {
-        Run nobody; /* only its address is used: it matches no request */
+        Run placeholder; /* only its address is used: no request has this run */
         unsigned reads_left = READS_MAX;
         ssize_t n = 0;
 
         ch->connection->patient = false;
         while (n >= 0 && reads_left-- > 0 && ch->n_requests > 0 && !request_at(ch, 0)->run) {
-                n = distribute(ch, &nobody, NULL, 0);
+                n = distribute(ch, &placeholder, NULL, 0);
                 if (n == 0 && ch->n_requests > 0 && !request_at(ch, 0)->run)
                         n = receive(ch);
         }

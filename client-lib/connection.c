@@ -316,7 +316,7 @@ int connection_ensure_bus(sqlipc_connection *c) {
         (void) dispatch_bus(c, UINT_MAX); /* the bus is closed: no more messages come */
         r = c->open_bus(&bus, c->address);
         if (r < 0)
-                return -ENOTCONN; /* whatever the reason, there is no bus */
+                return -ENOTCONN; /* there is no bus, for one reason or another */
         statements_on_bus_lost(c);
         sd_bus_close_unref(c->bus);
         c->bus = bus;

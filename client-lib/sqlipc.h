@@ -152,9 +152,10 @@ int sqlipc_set_allow_interactive_authorization(sqlipc_connection *connection, in
 
 /**
  * Sets the size in bytes above which a row is not kept in memory, but in a mapped file without a name in $TMPDIR (else
- * /tmp), so that the kernel can write its pages out and free the memory. This is for programs that must stay small whatever
- * a database contains. The default, SIZE_MAX, means never, so that no value is written to a disk. If the file cannot be
- * created, or the disk is full, the row is kept in memory anyway. Applies to runs that start after the call. Data from D-Bus
+ * /tmp), so that the kernel can write its pages out and free the memory. This is for programs that must stay small even if
+ * a database contains large rows. The default, SIZE_MAX, means never, so that no value is written to a disk. If the file
+ * cannot be created, or the disk is full, the row is kept in memory anyway. Applies to runs that start after the call.
+ * Data from D-Bus
  * replies (SQLIPC_TRANSPORT_DBUS) is held in memory in addition. Since: 0.1
  */
 int sqlipc_set_row_memory_max(sqlipc_connection *connection, size_t size);

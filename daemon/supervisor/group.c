@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "channel.h"
-#include "group.h"
 #include "clock.h"
+#include "group.h"
 #include "high-descriptor.h"
 #include "log.h"
 #include "manager.h"

@@ -69,7 +69,7 @@ PipeVerdict pipe_budget_admits_new(const PipeBudget *b, const PipeAccount *a, ui
 bool pipe_budget_admits_first_run(const PipeBudget *b, const PipeAccount *a, uint64_t account_max, uint64_t grow);
 bool pipe_budget_admits_filling(const PipeBudget *b, const PipeAccount *a, uint64_t account_max, uint64_t grow);
 
-/* A pipe of the account changed. All zeros stand for a pipe that did not exist before, or does not exist after. */
+/* A pipe of the account changed. A share of zeros means that the pipe did not exist before, or no longer exists. */
 void pipe_budget_change(PipeBudget *b, PipeAccount *a, const PipeShare *before, const PipeShare *after);
 
 #endif

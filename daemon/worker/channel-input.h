@@ -4,7 +4,7 @@
  * buffer. Every byte is treated as hostile.
  *
  *      reserve -> room for bytes; the caller reads into it; commit -> 0 or more requests have become whole
- *      take    -> the next whole request, in place; it stays there, whatever else arrives, until done
+ *      take    -> the next whole request, in place; it stays there until done, even if more bytes arrive
  *
  * Headers are checked as they arrive, so a CANCEL acts when it is read and not when its turn comes. It can name the request
  * that was taken (then `cancelled` is set here), or one that still waits (then take reports that request as cancelled). The
