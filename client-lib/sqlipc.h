@@ -155,8 +155,7 @@ int sqlipc_set_allow_interactive_authorization(sqlipc_connection *connection, in
  * /tmp), so that the kernel can write its pages out and free the memory. This is for programs that must stay small even if
  * a database contains large rows. The default, SIZE_MAX, means never, so that no value is written to a disk. If the file
  * cannot be created, or the disk is full, the row is kept in memory anyway. Applies to runs that start after the call.
- * Data from D-Bus
- * replies (SQLIPC_TRANSPORT_DBUS) is held in memory in addition. Since: 0.1
+ * Data from D-Bus replies (SQLIPC_TRANSPORT_DBUS) is held in memory in addition. Since: 0.1
  */
 int sqlipc_set_row_memory_max(sqlipc_connection *connection, size_t size);
 
