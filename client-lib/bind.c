@@ -7,8 +7,8 @@
  */
 #include <string.h>
 
-#include "connection.h"
-#include "statement.h"
+#include "client-lib/connection.h"
+#include "client-lib/statement.h"
 
 static bool is_described(const sqlipc_statement *s) {
         return s->state == STATEMENT_READY || s->state == STATEMENT_LOST;

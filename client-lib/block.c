@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "block.h"
+#include "client-lib/block.h"
 
 void block_done(Block *b) {
         free(b->values);

@@ -5,11 +5,11 @@
  * A block holds rows of one frame only. They stay in place while the decoder goes through that frame, so text and blobs are
  * lent in place, as those of a single row are.
  */
-#ifndef SQLIPC_BLOCK_H
-#define SQLIPC_BLOCK_H
+#ifndef SQLIPC_CLIENT_LIB_BLOCK_H
+#define SQLIPC_CLIENT_LIB_BLOCK_H
 
-#include "page-decoder.h"
-#include "sqlipc.h"
+#include "client-lib/sqlipc.h"
+#include "dbus-interfaces/wire/page-decoder.h"
 
 /* Limit of values in a block, unless a single row has more. They take 64 KiB, which fits into a CPU cache beside the
  * rows. */

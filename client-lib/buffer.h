@@ -3,12 +3,12 @@
  * A byte queue in one contiguous piece of memory, for bytes that were received but not read, or written but not sent.
  * Library.
  */
-#ifndef SQLIPC_BUFFER_H
-#define SQLIPC_BUFFER_H
+#ifndef SQLIPC_CLIENT_LIB_BUFFER_H
+#define SQLIPC_CLIENT_LIB_BUFFER_H
 
 #include <string.h>
 
-#include "util.h"
+#include "client-lib/util.h"
 
 /* An empty buffer keeps at most this much memory. */
 #define BUFFER_SIZE_KEPT ((size_t) 64 * 1024)

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "connection.h"
-#include "cursor.h"
+#include "client-lib/connection.h"
+#include "client-lib/cursor.h"
 
 /* Prefixes of address entries whose transport carries only bytes. */
 static const char *const relays[] = { "unixexec:", "tcp:" };

@@ -2,11 +2,11 @@
 /* Method calls in progress, also after their owner has gone (call.h). Library. */
 #include <string.h>
 
-#include "call.h"
-#include "connection.h"
-#include "sqlipc-errors.h"
-#include "sqlipc-names.h"
-#include "sqlipc-page.h"
+#include "client-lib/call.h"
+#include "client-lib/connection.h"
+#include "dbus-interfaces/sqlipc-errors.h"
+#include "dbus-interfaces/sqlipc-names.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
 
 struct Call {
         sqlipc_connection *connection; /* NULL: abandoned */

@@ -9,10 +9,10 @@
  * If a call to the service's name meets an instance that is shutting down, the call is sent again automatically, once, so
  * that a restart of the service is not a failure.
  */
-#ifndef SQLIPC_CALL_H
-#define SQLIPC_CALL_H
+#ifndef SQLIPC_CLIENT_LIB_CALL_H
+#define SQLIPC_CLIENT_LIB_CALL_H
 
-#include "util.h"
+#include "client-lib/util.h"
 
 typedef struct Call Call;
 typedef struct sqlipc_connection sqlipc_connection;

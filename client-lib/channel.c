@@ -5,12 +5,12 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "call.h"
-#include "channel.h"
-#include "connection.h"
-#include "dictionary.h"
-#include "run.h"
-#include "transport.h"
+#include "client-lib/call.h"
+#include "client-lib/channel.h"
+#include "client-lib/connection.h"
+#include "client-lib/dictionary.h"
+#include "client-lib/run.h"
+#include "client-lib/transport.h"
 
 /* How long a blocking call waits for the socket alone, before it also waits for cancellation and the bus. Most answers
  * come within this time. A signal ends the wait at once. */

@@ -12,16 +12,16 @@
  * When the channel closes, every run that waits for an answer is marked as lost, and its cursor or statement asks again on
  * another way.
  */
-#ifndef SQLIPC_CHANNEL_OBJECT_H
-#define SQLIPC_CHANNEL_OBJECT_H
+#ifndef SQLIPC_CLIENT_LIB_CHANNEL_H
+#define SQLIPC_CLIENT_LIB_CHANNEL_H
 
 #include <poll.h>
 #include <sys/queue.h>
 
-#include "buffer.h"
-#include "call.h"
-#include "error.h"
-#include "sqlipc-channel.h"
+#include "client-lib/buffer.h"
+#include "client-lib/call.h"
+#include "client-lib/error.h"
+#include "dbus-interfaces/wire/sqlipc-channel.h"
 
 /* Upper limit of one read(), and of one frame. A small result comes in one read; large results go through pipes. */
 #define CHANNEL_READ_SIZE ((size_t) 64 * 1024)

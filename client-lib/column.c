@@ -4,7 +4,7 @@
  *
  * The decoder has checked the whole row before it returned it, so only the index is checked here.
  */
-#include "cursor.h"
+#include "client-lib/cursor.h"
 
 static bool has_columns(const sqlipc_cursor *c, unsigned column) {
         return c && c->run && column < c->run->decoder.n_columns;

@@ -17,12 +17,12 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-#include "channel.h"
+#include "client-lib/channel.h"
+#include "client-lib/connection.h"
+#include "client-lib/cursor.h"
+#include "client-lib/statement.h"
 #include "config.h"
-#include "connection.h"
-#include "cursor.h"
-#include "sqlipc-names.h"
-#include "statement.h"
+#include "dbus-interfaces/sqlipc-names.h"
 
 #define TIMEOUT_DEFAULT_USEC (25 * USEC_PER_SEC)
 

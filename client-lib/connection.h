@@ -6,14 +6,14 @@
  * The rest of the library never waits: it returns -EAGAIN. Only the loops of the blocking calls go through
  * connection_wait(), and the program's own loop through sqlipc_process().
  */
-#ifndef SQLIPC_CONNECTION_H
-#define SQLIPC_CONNECTION_H
+#ifndef SQLIPC_CLIENT_LIB_CONNECTION_H
+#define SQLIPC_CLIENT_LIB_CONNECTION_H
 
 #include <poll.h>
 #include <stdatomic.h>
 #include <sys/queue.h>
 
-#include "error.h"
+#include "client-lib/error.h"
 
 /* Tells if the bus passes descriptors. */
 typedef enum Descriptors {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Sending a run, over the bus or a channel (cursor.h, transport.h). Library. */
-#include "connection.h"
-#include "cursor.h"
-#include "parameters-row.h"
-#include "repeat.h"
-#include "statement.h"
+#include "client-lib/connection.h"
+#include "client-lib/cursor.h"
+#include "client-lib/parameters-row.h"
+#include "client-lib/repeat.h"
+#include "client-lib/statement.h"
 
 static void on_fetch_reply(sd_bus_message *reply, void *userdata) {
         Run *run = userdata;

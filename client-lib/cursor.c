@@ -7,10 +7,10 @@
  */
 #include <string.h>
 
-#include "connection.h"
-#include "cursor.h"
-#include "repeat.h"
-#include "statement.h"
+#include "client-lib/connection.h"
+#include "client-lib/cursor.h"
+#include "client-lib/repeat.h"
+#include "client-lib/statement.h"
 
 /* How long a living daemon may take to answer that it lives. */
 #define ASK_TIMEOUT_USEC USEC_PER_SEC

@@ -12,15 +12,15 @@
  *
  * DONE keeps its answer. The current row is in the run's decoder; n_values is 0 if there is none.
  */
-#ifndef SQLIPC_CURSOR_H
-#define SQLIPC_CURSOR_H
+#ifndef SQLIPC_CLIENT_LIB_CURSOR_H
+#define SQLIPC_CLIENT_LIB_CURSOR_H
 
 #include <stdatomic.h>
 #include <sys/queue.h>
 
-#include "error.h"
-#include "parameters.h"
-#include "run.h"
+#include "client-lib/error.h"
+#include "client-lib/parameters.h"
+#include "client-lib/run.h"
 
 typedef enum CursorState {
         CURSOR_WAITING,

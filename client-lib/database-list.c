@@ -2,10 +2,10 @@
 /* The list of databases that the service publishes. Library. */
 #include <string.h>
 
-#include "call.h"
-#include "connection.h"
-#include "dictionary.h"
-#include "sqlipc-names.h"
+#include "client-lib/call.h"
+#include "client-lib/connection.h"
+#include "client-lib/dictionary.h"
+#include "dbus-interfaces/sqlipc-names.h"
 
 static void on_list_reply(sd_bus_message *reply, void *userdata) {
         *(sd_bus_message **) userdata = sd_bus_message_ref(reply);

@@ -2,9 +2,9 @@
 /* Columns and parameters as Prepare and Query describe them. Library. */
 #include <string.h>
 
-#include "call.h"
-#include "dictionary.h"
-#include "statement.h"
+#include "client-lib/call.h"
+#include "client-lib/dictionary.h"
+#include "client-lib/statement.h"
 
 void description_done(Description *d) {
         for (unsigned i = 0; i < d->n_columns; i++) {

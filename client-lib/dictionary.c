@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Entries of an a{sv} (dictionary.h). Library. */
-#include "dictionary.h"
+#include "client-lib/dictionary.h"
 
 static int read_entry(sd_bus_message *m, DictionaryEntry entry, void *userdata) {
         const char *key, *type;

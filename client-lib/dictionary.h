@@ -3,8 +3,8 @@
  * Reads an a{sv}, entry by entry: the details of the service's results, of which the library reads those that it knows.
  * Library.
  */
-#ifndef SQLIPC_DICTIONARY_H
-#define SQLIPC_DICTIONARY_H
+#ifndef SQLIPC_CLIENT_LIB_DICTIONARY_H
+#define SQLIPC_CLIENT_LIB_DICTIONARY_H
 
 #include <stdbool.h>
 #include <systemd/sd-bus.h>

@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "connection.h"
-#include "cursor.h"
-#include "error.h"
-#include "sqlipc-names.h"
-#include "statement.h"
+#include "client-lib/connection.h"
+#include "client-lib/cursor.h"
+#include "client-lib/error.h"
+#include "client-lib/statement.h"
+#include "dbus-interfaces/sqlipc-names.h"
 
 /* The numbers in sqlipc.h must equal those in the table that daemon and library share. */
 #define X(number, symbol, name, error) _Static_assert((int) SQLIPC_ERROR_##symbol == (number), #symbol);

@@ -5,13 +5,13 @@
  * Statements and cursors keep their failures and repeat them; public functions copy them to the connection when they return
  * them. The strings are arrays, because reporting a failure must not fail for lack of memory.
  */
-#ifndef SQLIPC_LIBRARY_ERROR_H
-#define SQLIPC_LIBRARY_ERROR_H
+#ifndef SQLIPC_CLIENT_LIB_ERROR_H
+#define SQLIPC_CLIENT_LIB_ERROR_H
 
-#include "page-decoder.h"
-#include "sqlipc-errors.h"
-#include "sqlipc.h"
-#include "util.h"
+#include "client-lib/sqlipc.h"
+#include "client-lib/util.h"
+#include "dbus-interfaces/sqlipc-errors.h"
+#include "dbus-interfaces/wire/page-decoder.h"
 
 typedef struct Error {
         int result;             /* negative errno that the public function returns; 0: no failure */

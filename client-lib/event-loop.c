@@ -9,10 +9,10 @@
 #include <poll.h>
 #include <sys/epoll.h>
 
-#include "channel.h"
-#include "connection.h"
-#include "cursor.h"
-#include "statement.h"
+#include "client-lib/channel.h"
+#include "client-lib/connection.h"
+#include "client-lib/cursor.h"
+#include "client-lib/statement.h"
 
 enum { TAG_BUS, TAG_WAKE, TAG_MAX }; /* higher values: the address of the run or channel that waits */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Parameters as one row in the page format (parameters-row.h). Library. */
-#include "parameters-row.h"
-#include "sqlipc-channel.h"
+#include "client-lib/parameters-row.h"
+#include "dbus-interfaces/wire/sqlipc-channel.h"
 
 _Static_assert(CHANNEL_FETCH_HEAD_SIZE == CHANNEL_QUERY_HEAD_SIZE, "a row has the same room in both requests");
 

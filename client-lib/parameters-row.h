@@ -3,11 +3,11 @@
  * Parameters as a channel carries them (sqlipc-channel.h): one row with the positional values, followed by name and value of
  * each named parameter. Library.
  */
-#ifndef SQLIPC_PARAMETERS_ROW_H
-#define SQLIPC_PARAMETERS_ROW_H
+#ifndef SQLIPC_CLIENT_LIB_PARAMETERS_ROW_H
+#define SQLIPC_CLIENT_LIB_PARAMETERS_ROW_H
 
-#include "sqlipc-page.h"
-#include "parameters.h"
+#include "client-lib/parameters.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
 
 typedef struct ParametersRow {
         const Parameter *parameters; /* borrowed */

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "parameters.h"
+#include "client-lib/parameters.h"
 
 /* ---- What programs pass in ---------------------------------------------------------------------------------------- */
 

@@ -5,11 +5,11 @@
  * A statement shares its set of bindings with the cursor that waits to be sent with it. Binding again while such a cursor
  * waits changes a copy, so a run has the values that were bound when it was requested.
  */
-#ifndef SQLIPC_PARAMETERS_H
-#define SQLIPC_PARAMETERS_H
+#ifndef SQLIPC_CLIENT_LIB_PARAMETERS_H
+#define SQLIPC_CLIENT_LIB_PARAMETERS_H
 
-#include "sqlipc.h"
-#include "util.h"
+#include "client-lib/sqlipc.h"
+#include "client-lib/util.h"
 
 /* SQLite's own limit (SQLITE_MAX_VARIABLE_NUMBER). */
 #define N_PARAMETERS_MAX 32766u

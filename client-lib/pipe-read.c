@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#include "pipe-read.h"
-#include "util.h"
+#include "client-lib/pipe-read.h"
+#include "client-lib/util.h"
 
 int pipe_copy(int fd) {
         struct stat st;

@@ -12,8 +12,8 @@
  *
  * Opening /proc/self/fd/N would give a separate file description, but fails if another user created the pipe.
  */
-#ifndef SQLIPC_PIPE_READ_H
-#define SQLIPC_PIPE_READ_H
+#ifndef SQLIPC_CLIENT_LIB_PIPE_READ_H
+#define SQLIPC_CLIENT_LIB_PIPE_READ_H
 
 #include <stddef.h>
 #include <stdint.h>

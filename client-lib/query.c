@@ -3,10 +3,10 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "connection.h"
-#include "cursor.h"
-#include "parameters-row.h"
-#include "statement.h"
+#include "client-lib/connection.h"
+#include "client-lib/cursor.h"
+#include "client-lib/parameters-row.h"
+#include "client-lib/statement.h"
 
 /* Closing the reply also closes a pipe in it. The worker would notice that when it writes; Cancel tells it earlier. */
 void query_undo(sd_bus_message *reply, const char *path) {

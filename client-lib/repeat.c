@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "repeat.h"
+#include "client-lib/repeat.h"
 
 /* True if the bus driver refused the call, because the instance of the service gave up its name. The service itself never
  * returns such an error for a run. */

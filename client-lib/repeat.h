@@ -10,10 +10,10 @@
  * The service says if a compiled statement (`readonly`, STATEMENT_READ_ONLY) or all requests on a channel change nothing.
  * Nothing is concluded from the SQL.
  */
-#ifndef SQLIPC_REPEAT_H
-#define SQLIPC_REPEAT_H
+#ifndef SQLIPC_CLIENT_LIB_REPEAT_H
+#define SQLIPC_CLIENT_LIB_REPEAT_H
 
-#include "error.h"
+#include "client-lib/error.h"
 
 /* The fate of a request that brought no result, as far as it is known. */
 typedef enum Fate {

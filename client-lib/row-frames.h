@@ -5,12 +5,12 @@
  *
  * Each row becomes a BIG_ROW of its own, which a decoder accepts in any size, and returns in place.
  */
-#ifndef SQLIPC_ROW_FRAMES_H
-#define SQLIPC_ROW_FRAMES_H
+#ifndef SQLIPC_CLIENT_LIB_ROW_FRAMES_H
+#define SQLIPC_CLIENT_LIB_ROW_FRAMES_H
 
 #include <systemd/sd-bus.h>
 
-#include "buffer.h"
+#include "client-lib/buffer.h"
 
 /* Appends the content of `reply`: COLUMNS if `*n_columns` is 0, which is then set; the rows; END if this is the last
  * reply, otherwise `*ret_more` is set. Returns a negative errno if the reply does not match the interface, or if there is

@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "row-memory.h"
-#include "util.h"
+#include "client-lib/row-memory.h"
+#include "client-lib/util.h"
 
 static int open_file(void) {
         const char *folder = secure_getenv("TMPDIR");

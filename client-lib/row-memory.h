@@ -3,8 +3,8 @@
  * The memory in which a decoder joins a row that came in pieces. Rows above a size that the program chose are joined in a
  * mapped file without a name, whose pages the kernel writes out and drops when it needs the memory. Library.
  */
-#ifndef SQLIPC_ROW_MEMORY_H
-#define SQLIPC_ROW_MEMORY_H
+#ifndef SQLIPC_CLIENT_LIB_ROW_MEMORY_H
+#define SQLIPC_CLIENT_LIB_ROW_MEMORY_H
 
 #include <stddef.h>
 #include <stdint.h>

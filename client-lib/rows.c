@@ -2,11 +2,11 @@
 /* OpenRows and NextRows (rows.h). Library. */
 #include <string.h>
 
-#include "connection.h"
-#include "cursor.h"
-#include "dictionary.h"
-#include "row-frames.h"
-#include "rows.h"
+#include "client-lib/connection.h"
+#include "client-lib/cursor.h"
+#include "client-lib/dictionary.h"
+#include "client-lib/row-frames.h"
+#include "client-lib/rows.h"
 
 /* The first rows must come soon even over a slow connection, so blocks start small. Large results must not need many
  * round trips, so blocks grow. */

@@ -7,11 +7,11 @@
  * One NextRows is in progress at a time. It is sent as soon as the decoder has taken the previous block, so that the next
  * block is on its way while the program reads; at most one block waits in `backlog`. Blocks grow with the result.
  */
-#ifndef SQLIPC_CLIENT_ROWS_H
-#define SQLIPC_CLIENT_ROWS_H
+#ifndef SQLIPC_CLIENT_LIB_ROWS_H
+#define SQLIPC_CLIENT_LIB_ROWS_H
 
-#include "call.h"
-#include "parameters.h"
+#include "client-lib/call.h"
+#include "client-lib/parameters.h"
 
 typedef struct Run Run;
 

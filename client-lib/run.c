@@ -2,9 +2,9 @@
 /* Reading of pipes, channels and replies with rows (run.h). Library. */
 #include <string.h>
 
-#include "connection.h"
-#include "pipe-read.h"
-#include "run.h"
+#include "client-lib/connection.h"
+#include "client-lib/pipe-read.h"
+#include "client-lib/run.h"
 
 /* A call returns after this many reads even if more could be read. Otherwise a service that sends forever, but never a
  * row, could keep its client from its deadline or its loop. */

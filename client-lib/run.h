@@ -7,15 +7,15 @@
  * to END or ERROR, so that the next run starts at its own COLUMNS. On a channel it is cancelled and forgotten: the channel
  * drops the rest of its frames.
  */
-#ifndef SQLIPC_RUN_H
-#define SQLIPC_RUN_H
+#ifndef SQLIPC_CLIENT_LIB_RUN_H
+#define SQLIPC_CLIENT_LIB_RUN_H
 
-#include "block.h"
-#include "channel.h"
-#include "page-decoder.h"
-#include "row-memory.h"
-#include "rows.h"
-#include "sqlipc.h"
+#include "client-lib/block.h"
+#include "client-lib/channel.h"
+#include "client-lib/row-memory.h"
+#include "client-lib/rows.h"
+#include "client-lib/sqlipc.h"
+#include "dbus-interfaces/wire/page-decoder.h"
 
 /* The state of an object on which a program waits because of -EAGAIN (a row) or 0 (a statement that is being compiled). */
 typedef struct Waiting {

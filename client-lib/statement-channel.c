@@ -2,8 +2,8 @@
 /* Statements that are compiled on a channel (statement.h). Library. */
 #include <string.h>
 
-#include "connection.h"
-#include "statement.h"
+#include "client-lib/connection.h"
+#include "client-lib/statement.h"
 
 int statement_send_prepare(sqlipc_statement *s) {
         Channel *ch = s->run.channel;

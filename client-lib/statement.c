@@ -2,10 +2,10 @@
 /* Statements (statement.h): compiled by the daemon, and compiled again if the daemon lost them. Library. */
 #include <string.h>
 
-#include "connection.h"
-#include "cursor.h"
-#include "sqlipc-names.h"
-#include "statement.h"
+#include "client-lib/connection.h"
+#include "client-lib/cursor.h"
+#include "client-lib/statement.h"
+#include "dbus-interfaces/sqlipc-names.h"
 
 int database_path(const char *database, char **ret) {
         return sd_bus_path_encode(SQLIPC_DATABASE_PATH, database, ret);

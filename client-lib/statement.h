@@ -12,15 +12,15 @@
  *
  * A statement has at most one current cursor; executing again ends the earlier one.
  */
-#ifndef SQLIPC_STATEMENT_H
-#define SQLIPC_STATEMENT_H
+#ifndef SQLIPC_CLIENT_LIB_STATEMENT_H
+#define SQLIPC_CLIENT_LIB_STATEMENT_H
 
 #include <sys/queue.h>
 
-#include "error.h"
-#include "parameters.h"
-#include "run.h"
-#include "transport.h"
+#include "client-lib/error.h"
+#include "client-lib/parameters.h"
+#include "client-lib/run.h"
+#include "client-lib/transport.h"
 
 typedef enum StatementState {
         STATEMENT_PREPARING,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Choice between pipe, channel and replies (transport.h). Library. */
-#include "connection.h"
-#include "parameters.h"
-#include "transport.h"
+#include "client-lib/connection.h"
+#include "client-lib/parameters.h"
+#include "client-lib/transport.h"
 
 /* When a channel is opened: after this many results, each at most this large and slow, and each at most this long after
  * the one before. */

@@ -11,10 +11,10 @@
  *
  * If the bus passes no descriptors, there are neither pipes nor channels, and rows come in replies.
  */
-#ifndef SQLIPC_TRANSPORT_H
-#define SQLIPC_TRANSPORT_H
+#ifndef SQLIPC_CLIENT_LIB_TRANSPORT_H
+#define SQLIPC_CLIENT_LIB_TRANSPORT_H
 
-#include "channel.h"
+#include "client-lib/channel.h"
 
 /* The kind of results that a statement gives, as far as it is known. */
 typedef struct Habit {

@@ -2,8 +2,8 @@
 /*
  * Basics for every file of the library: visibility, cleanup attributes, the clock. Library.
  */
-#ifndef SQLIPC_UTIL_H
-#define SQLIPC_UTIL_H
+#ifndef SQLIPC_CLIENT_LIB_UTIL_H
+#define SQLIPC_CLIENT_LIB_UTIL_H
 
 #include <errno.h>
 #include <stdbool.h>

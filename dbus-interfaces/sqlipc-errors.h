@@ -7,8 +7,8 @@
  * never changes. A new error is one more row at the end, its sentence in docs/man/org.sqlipc1.5.rst, and its name in `enum
  * sqlipc_error_code` of sqlipc.h (the compiler refuses to build the library while that is missing).
  */
-#ifndef SQLIPC_ERRORS_H
-#define SQLIPC_ERRORS_H
+#ifndef SQLIPC_DBUS_INTERFACES_SQLIPC_ERRORS_H
+#define SQLIPC_DBUS_INTERFACES_SQLIPC_ERRORS_H
 
 /* X(number, SYMBOL, Name, errno): SYMBOL is the C name after SQLIPC_ERROR_, Name the D-Bus name after SQLIPC_ERROR_PREFIX,
  * errno the value that the library returns, negated. */

@@ -5,8 +5,8 @@
  * A name here never changes its meaning. Additions to an interface are announced in `org.sqlipc1.Manager.Features`; a change
  * that would break callers needs a new number after `org.sqlipc`.
  */
-#ifndef SQLIPC_NAMES_H
-#define SQLIPC_NAMES_H
+#ifndef SQLIPC_DBUS_INTERFACES_SQLIPC_NAMES_H
+#define SQLIPC_DBUS_INTERFACES_SQLIPC_NAMES_H
 
 #define SQLIPC_BUS_NAME "org.sqlipc1"
 

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "configuration-limits.h"
-#include "configuration-text.h"
+#include "daemon/configuration/configuration-limits.h"
+#include "daemon/configuration/configuration-text.h"
 
 /* Limit for one list; a group is better for more names. The list is searched for each new name, which stays fast at this
  * length. */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "configuration-files.h"
+#include "daemon/configuration/configuration-files.h"
 
 #define FILE_SIZE_MAX ((size_t) 65536)
 

@@ -10,10 +10,10 @@
  * A file that is empty, or a link to /dev/null, masks the files of its name in later directories: a database that is masked
  * is not published, a drop-in that is masked says nothing.
  */
-#ifndef SQLIPC_CONFIGURATION_FILES_H
-#define SQLIPC_CONFIGURATION_FILES_H
+#ifndef SQLIPC_DAEMON_CONFIGURATION_CONFIGURATION_FILES_H
+#define SQLIPC_DAEMON_CONFIGURATION_CONFIGURATION_FILES_H
 
-#include "configuration.h"
+#include "daemon/configuration/configuration.h"
 
 /* Reads all files in `directories` (NULL-terminated, the first one wins); any may be absent. Never fails: errors are in
  * `broken`. Names of users are not resolved. */

@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "configuration-limits.h"
-#include "configuration-text.h"
-#include "sqlipc-page.h"
+#include "daemon/configuration/configuration-limits.h"
+#include "daemon/configuration/configuration-text.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
 
 #define MSEC UINT64_C(1000)
 #define SEC (1000 * MSEC)

@@ -2,10 +2,10 @@
 /*
  * Numbers of the configuration: the table of limits with defaults and ranges, and [Service]'s. Pure.
  */
-#ifndef SQLIPC_CONFIGURATION_LIMITS_H
-#define SQLIPC_CONFIGURATION_LIMITS_H
+#ifndef SQLIPC_DAEMON_CONFIGURATION_CONFIGURATION_LIMITS_H
+#define SQLIPC_DAEMON_CONFIGURATION_CONFIGURATION_LIMITS_H
 
-#include "configuration-source.h"
+#include "daemon/configuration/configuration-source.h"
 
 /* The values for everything that the files do not set. */
 ServiceConfig service_config_default(void);

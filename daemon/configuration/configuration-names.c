@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "configuration-names.h"
-#include "configuration-text.h"
+#include "daemon/configuration/configuration-names.h"
+#include "daemon/configuration/configuration-text.h"
 
 /* Longer than any name in use: utmp and useradd allow 32 bytes, a directory on the network may allow more. */
 #define NAME_SIZE_MAX 256

@@ -7,10 +7,10 @@
  * Question and answer are lines of text: "u NAME" or "g NAME", and "u NAME ID". A name may contain spaces, as groups of a
  * Windows domain do. A name with control characters is not asked for, and has no id.
  */
-#ifndef SQLIPC_CONFIGURATION_NAMES_H
-#define SQLIPC_CONFIGURATION_NAMES_H
+#ifndef SQLIPC_DAEMON_CONFIGURATION_CONFIGURATION_NAMES_H
+#define SQLIPC_DAEMON_CONFIGURATION_CONFIGURATION_NAMES_H
 
-#include "configuration.h"
+#include "daemon/configuration/configuration.h"
 
 /* Returns what must be asked about `c`: one line for each name, without duplicates; "" if there is none. The caller frees
  * it. Numbers and "*" need no lookup. */

@@ -2,9 +2,9 @@
 /* Parses one text of the configuration. Pure. */
 #include <string.h>
 
-#include "configuration-source.h"
-#include "configuration-text.h"
-#include "dbus-text.h"
+#include "daemon/configuration/configuration-source.h"
+#include "daemon/configuration/configuration-text.h"
+#include "daemon/configuration/dbus-text.h"
 
 /* Maximum lengths in messages: enough to recognise a line, and for a sentence about a value. */
 #define LINE_SHOWN 80

@@ -3,10 +3,10 @@
  * Parses one text of the configuration. Each assignment goes to the function for its section. Errors of the text itself are
  * reported here: lines that are no assignments, unknown sections and keys, and duplicates. Pure.
  */
-#ifndef SQLIPC_CONFIGURATION_SOURCE_H
-#define SQLIPC_CONFIGURATION_SOURCE_H
+#ifndef SQLIPC_DAEMON_CONFIGURATION_CONFIGURATION_SOURCE_H
+#define SQLIPC_DAEMON_CONFIGURATION_CONFIGURATION_SOURCE_H
 
-#include "configuration.h"
+#include "daemon/configuration/configuration.h"
 
 /* The current place in the configuration, and the name under which messages about it are filed. */
 typedef struct Place {

@@ -4,7 +4,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "configuration-text.h"
+#include "daemon/configuration/configuration-text.h"
 
 #define USEC_PER_SEC UINT64_C(1000000)
 #define BLANKS " \t\r\v\f"

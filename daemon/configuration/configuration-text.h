@@ -6,8 +6,8 @@
  * are ignored. GKeyFile reads it as well, but has no line numbers, joins sections and keeps only the last of several equal
  * keys. Our messages need these facts, and lists add up by equal keys.
  */
-#ifndef SQLIPC_CONFIGURATION_TEXT_H
-#define SQLIPC_CONFIGURATION_TEXT_H
+#ifndef SQLIPC_DAEMON_CONFIGURATION_CONFIGURATION_TEXT_H
+#define SQLIPC_DAEMON_CONFIGURATION_CONFIGURATION_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "configuration-limits.h"
-#include "dbus-text.h"
+#include "daemon/configuration/configuration-limits.h"
+#include "daemon/configuration/dbus-text.h"
 
 /* Limits the number of warnings, because each is logged and all are sent in one message. A directory of users that cannot
  * be reached makes one for each name. */

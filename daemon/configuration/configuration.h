@@ -15,8 +15,8 @@
  * message names the file and line that it is about. An error in a database's texts leaves that database unpublished, since
  * half of a configuration could let in too many. An error in sqlipcd.conf leaves the value of its key unchanged.
  */
-#ifndef SQLIPC_CONFIGURATION_H
-#define SQLIPC_CONFIGURATION_H
+#ifndef SQLIPC_DAEMON_CONFIGURATION_CONFIGURATION_H
+#define SQLIPC_DAEMON_CONFIGURATION_CONFIGURATION_H
 
 #include <glib.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dbus-text.h"
+#include "daemon/configuration/dbus-text.h"
 
 /* Returns how many bytes the character at `s` has, or would have: at most `n`, at least 1. */
 static size_t character_size(const unsigned char *s, size_t n, uint32_t *ret_code, bool *ret_whole) {

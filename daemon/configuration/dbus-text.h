@@ -5,8 +5,8 @@
  * sd-bus accepts UTF-8 without NUL, without surrogates, and (stricter than D-Bus itself) without the noncharacters
  * U+FDD0..U+FDEF and U+xxFFFE/U+xxFFFF. A message with anything else cannot be built, so we check first.
  */
-#ifndef SQLIPC_DBUS_TEXT_H
-#define SQLIPC_DBUS_TEXT_H
+#ifndef SQLIPC_DAEMON_CONFIGURATION_DBUS_TEXT_H
+#define SQLIPC_DAEMON_CONFIGURATION_DBUS_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,10 +2,10 @@
 /* Tells each peer what a reload changed. Supervisor. */
 #include <string.h>
 
-#include "announcement.h"
-#include "log.h"
-#include "manager.h"
-#include "policy.h"
+#include "daemon/supervisor/announcement.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/policy.h"
 
 #define QUEUED_MAX 1024               /* messages that the bus has not taken yet */
 #define PAUSE_USEC UINT64_C(10000)    /* until the queue is checked again */

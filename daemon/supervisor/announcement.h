@@ -7,8 +7,8 @@
  * all these messages, and memory would hold them. The changes of a second reload are announced only after those of the
  * first, so each peer gets them in order.
  */
-#ifndef SQLIPC_ANNOUNCEMENT_H
-#define SQLIPC_ANNOUNCEMENT_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_ANNOUNCEMENT_H
+#define SQLIPC_DAEMON_SUPERVISOR_ANNOUNCEMENT_H
 
 #include <glib.h>
 #include <stdbool.h>

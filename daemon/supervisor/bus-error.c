@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bus-error.h"
-#include "dbus-text.h"
-#include "log.h"
-#include "reply.h"
-#include "sd-autoptr.h"
+#include "daemon/configuration/dbus-text.h"
+#include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/reply.h"
+#include "daemon/supervisor/sd-autoptr.h"
 
 static int reply_with(sd_bus_message *call, const Failure *failure, bool details) {
         g_autoptr(sd_bus_message) reply = NULL;

@@ -5,13 +5,13 @@
  * The body is the sentence, as in any D-Bus error. If the caller asked for "error-details", SQLite's extended code and the
  * byte offset follow it: (sii). This is not the default, because GLib's clients show no sentence for such a body.
  */
-#ifndef SQLIPC_BUS_ERROR_H
-#define SQLIPC_BUS_ERROR_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_BUS_ERROR_H
+#define SQLIPC_DAEMON_SUPERVISOR_BUS_ERROR_H
 
 #include <glib.h>
 #include <systemd/sd-bus.h>
 
-#include "refusal.h"
+#include "daemon/supervisor/refusal.h"
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Refusal, refusal_done)
 

@@ -3,13 +3,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "channel-run.h"
-#include "clock.h"
-#include "dbus-text.h"
-#include "log.h"
-#include "manager.h"
-#include "statement.h"
-#include "worker.h"
+#include "daemon/configuration/dbus-text.h"
+#include "daemon/supervisor/channel-run.h"
+#include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/statement.h"
+#include "daemon/supervisor/worker.h"
 
 /* The largest number of bytes that SQL_EXCERPT_LENGTH characters can have. */
 #define EXCERPT_SIZE_MAX ((size_t) SQL_EXCERPT_LENGTH * 4)

@@ -5,10 +5,10 @@
  * The worker reports at most twice a second, and this is the only source. Sums are exact. Which run is under way, since
  * when, and if it was slow, is known only for runs that last.
  */
-#ifndef SQLIPC_CHANNEL_RUN_H
-#define SQLIPC_CHANNEL_RUN_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_CHANNEL_RUN_H
+#define SQLIPC_DAEMON_SUPERVISOR_CHANNEL_RUN_H
 
-#include "channel.h"
+#include "daemon/supervisor/channel.h"
 
 /* Adds the work that was done to the sums of channel, session and service, and logs a slow run that ended (one a minute for
  * each uid and database). A channel that did something counts as used now and as not waiting. Returns false if the run that

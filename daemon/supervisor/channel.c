@@ -7,19 +7,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "bus-error.h"
-#include "channel.h"
-#include "channel-run.h"
-#include "clock.h"
-#include "group.h"
-#include "log.h"
-#include "manager.h"
-#include "policy.h"
-#include "quota.h"
-#include "try-bytes.h"
-#include "unread.h"
-#include "worker.h"
-#include "worker-channels.h"
+#include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/channel-run.h"
+#include "daemon/supervisor/channel.h"
+#include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/group.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/policy.h"
+#include "daemon/supervisor/quota.h"
+#include "daemon/supervisor/try-bytes.h"
+#include "daemon/supervisor/unread.h"
+#include "daemon/supervisor/worker-channels.h"
+#include "daemon/supervisor/worker.h"
 
 #define ACCURACY_USEC UINT64_C(1000)
 

@@ -25,15 +25,15 @@
  * 6. The requests of a channel are not Runs. A request that lasts is listed under the channel's number, and CANCEL uses that
  *    number for it.
  */
-#ifndef SQLIPC_CHANNEL_H_SUPERVISOR
-#define SQLIPC_CHANNEL_H_SUPERVISOR
+#ifndef SQLIPC_DAEMON_SUPERVISOR_CHANNEL_H
+#define SQLIPC_DAEMON_SUPERVISOR_CHANNEL_H
 
 #include <systemd/sd-event.h>
 
-#include "database.h"
-#include "grace.h"
-#include "protocol.h"
-#include "session.h"
+#include "daemon/protocol/protocol.h"
+#include "daemon/supervisor/database.h"
+#include "daemon/supervisor/grace.h"
+#include "daemon/supervisor/session.h"
 
 typedef struct Group Group;
 typedef struct Worker Worker;

@@ -6,7 +6,7 @@
  */
 #include <sys/wait.h>
 
-#include "child-source.h"
+#include "daemon/supervisor/child-source.h"
 
 int child_source_add(sd_event *event, sd_event_source **ret, pid_t pid, sd_event_child_handler_t handler, void *userdata) {
         sd_event_source *source = NULL;

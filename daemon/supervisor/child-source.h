@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Event sources for the exit of a child process. Supervisor. */
-#ifndef SQLIPC_CHILD_SOURCE_H
-#define SQLIPC_CHILD_SOURCE_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_CHILD_SOURCE_H
+#define SQLIPC_DAEMON_SUPERVISOR_CHILD_SOURCE_H
 
 #include <systemd/sd-event.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Manager.ListClients. Supervisor. */
-#include "channel.h"
-#include "clients-bus.h"
-#include "clock.h"
-#include "manager.h"
-#include "run.h"
-#include "session.h"
+#include "daemon/supervisor/channel.h"
+#include "daemon/supervisor/clients-bus.h"
+#include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/session.h"
 
 typedef struct Sums {
         uint32_t n_runs, n_parked, n_queued;

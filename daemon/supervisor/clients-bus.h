@@ -2,10 +2,10 @@
 /*
  * Manager.ListClients: what each client holds now and has done so far. Supervisor.
  */
-#ifndef SQLIPC_CLIENTS_BUS_H
-#define SQLIPC_CLIENTS_BUS_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_CLIENTS_BUS_H
+#define SQLIPC_DAEMON_SUPERVISOR_CLIENTS_BUS_H
 
-#include "reply.h"
+#include "daemon/supervisor/reply.h"
 
 typedef struct Manager Manager;
 typedef struct Peer Peer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The clock of timers and deadlines. Supervisor. */
-#include "clock.h"
+#include "daemon/supervisor/clock.h"
 
 #include <time.h>
 

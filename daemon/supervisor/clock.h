@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The time of timers and deadlines. Supervisor. */
-#ifndef SQLIPC_CLOCK_H
-#define SQLIPC_CLOCK_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_CLOCK_H
+#define SQLIPC_DAEMON_SUPERVISOR_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>

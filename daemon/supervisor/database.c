@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <systemd/sd-bus.h>
 
-#include "database.h"
-#include "sqlipc-names.h"
+#include "daemon/supervisor/database.h"
+#include "dbus-interfaces/sqlipc-names.h"
 
 int database_new(Manager *m, DatabaseConfig *config, Database **ret) {
         char *path;

@@ -5,10 +5,10 @@
  * A reload that changes the configuration makes a new Database of the same name. The old one is unpublished and is freed
  * when nothing runs on it any more.
  */
-#ifndef SQLIPC_DATABASE_H
-#define SQLIPC_DATABASE_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_DATABASE_H
+#define SQLIPC_DAEMON_SUPERVISOR_DATABASE_H
 
-#include "configuration.h"
+#include "daemon/configuration/configuration.h"
 
 typedef struct Manager Manager;
 

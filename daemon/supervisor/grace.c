@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Tells a worker that is stuck from one that got no CPU. Supervisor. */
-#include "grace.h"
-#include "worker.h"
+#include "daemon/supervisor/grace.h"
+#include "daemon/supervisor/worker.h"
 
 #define ENOUGH_USEC UINT64_C(250000) /* CPU time in which any worker looks at its orders */
 #define N_SPARED_MAX 4

@@ -7,8 +7,8 @@
  * milliseconds of CPU in that second. In the second case killing it would lose all its runs for nothing. Its CPU time tells
  * the two apart. A worker that is stopped, or waits for a disk, uses no CPU either, so the time that is granted has an end.
  */
-#ifndef SQLIPC_GRACE_H
-#define SQLIPC_GRACE_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_GRACE_H
+#define SQLIPC_DAEMON_SUPERVISOR_GRACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

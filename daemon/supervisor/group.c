@@ -5,16 +5,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "channel.h"
-#include "clock.h"
-#include "group.h"
-#include "high-descriptor.h"
-#include "log.h"
-#include "manager.h"
-#include "placement.h"
-#include "quota.h"
-#include "run.h"
-#include "worker.h"
+#include "daemon/supervisor/channel.h"
+#include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/group.h"
+#include "daemon/supervisor/high-descriptor.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/placement.h"
+#include "daemon/supervisor/quota.h"
+#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/worker.h"
 
 #define SIBLING_USEC UINT64_C(20000)         /* a job that was not taken for so long needs another worker */
 #define STARVED_USEC UINT64_C(250000)        /* then another worker is asked for its place */

@@ -12,13 +12,13 @@
  * for a place are served in the order in which they began to wait. If all workers are occupied, one is asked as soon as it
  * has nothing to do.
  */
-#ifndef SQLIPC_GROUP_H
-#define SQLIPC_GROUP_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_GROUP_H
+#define SQLIPC_DAEMON_SUPERVISOR_GROUP_H
 
 #include <systemd/sd-event.h>
 
-#include "database.h"
-#include "user.h"
+#include "daemon/supervisor/database.h"
+#include "daemon/supervisor/user.h"
 
 typedef struct Run Run;
 typedef struct Worker Worker;

@@ -3,17 +3,17 @@
 #include <errno.h>
 #include <string.h>
 
-#include "bus-error.h"
-#include "held-call.h"
-#include "listing.h"
-#include "manage.h"
-#include "manager.h"
-#include "policy.h"
-#include "polkit.h"
-#include "sd-autoptr.h"
-#include "sqlipc-names.h"
-#include "user.h"
-#include "waiting-call.h"
+#include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/held-call.h"
+#include "daemon/supervisor/listing.h"
+#include "daemon/supervisor/manage.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/policy.h"
+#include "daemon/supervisor/polkit.h"
+#include "daemon/supervisor/sd-autoptr.h"
+#include "daemon/supervisor/user.h"
+#include "daemon/supervisor/waiting-call.h"
+#include "dbus-interfaces/sqlipc-names.h"
 
 /* SQL and parameters at their largest, as measured by waiting_call_copy(). */
 #define HELD_CALL_SIZE_MAX ((size_t) 5 * 1024 * 1024)

@@ -13,14 +13,14 @@
  * 4. A held call is kept as a copy without descriptors, within the uid's budget of SQL and parameters. A call that cannot be
  *    copied is held without its body, and refused only if its sender may know that the database exists.
  */
-#ifndef SQLIPC_HELD_CALL_H
-#define SQLIPC_HELD_CALL_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_HELD_CALL_H
+#define SQLIPC_DAEMON_SUPERVISOR_HELD_CALL_H
 
 #include <stdbool.h>
 #include <systemd/sd-bus.h>
 
-#include "peer.h"
-#include "refusal.h"
+#include "daemon/supervisor/peer.h"
+#include "daemon/supervisor/refusal.h"
 
 /* How many calls of one uid can be held at a time, over all its clients. */
 #define HELD_CALLS_MAX 16u

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "high-descriptor.h"
+#include "daemon/supervisor/high-descriptor.h"
 
 #define FD_MIN 10
 

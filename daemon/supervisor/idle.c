@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "idle.h"
-#include "clock.h"
-#include "log.h"
-#include "manager.h"
-#include "service.h"
-#include "sqlipc-names.h"
+#include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/idle.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/service.h"
+#include "dbus-interfaces/sqlipc-names.h"
 
 #define PATIENCE_USEC UINT64_C(30000000) /* the extension that the service manager is asked for at a time */
 

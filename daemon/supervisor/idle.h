@@ -19,8 +19,8 @@
  * 4. Without a service manager that holds the next instance back, that instance may take the name first. Then this one
  *    serves the clients that it has under its unique name.
  */
-#ifndef SQLIPC_IDLE_H
-#define SQLIPC_IDLE_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_IDLE_H
+#define SQLIPC_DAEMON_SUPERVISOR_IDLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <systemd/sd-event.h>
 
-#include "channel.h"
 #include "config.h"
-#include "group.h"
-#include "invariants.h"
-#include "manager.h"
-#include "run.h"
-#include "unread.h"
-#include "worker.h"
+#include "daemon/supervisor/channel.h"
+#include "daemon/supervisor/group.h"
+#include "daemon/supervisor/invariants.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/unread.h"
+#include "daemon/supervisor/worker.h"
 
 #define NUMBER_END (UINT64_C(1) << 53)
 #define N_EACH_TURN 256 /* if there are more objects than this, they are checked only once in several turns */

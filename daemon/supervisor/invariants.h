@@ -9,8 +9,8 @@
  *     longer
  * I6  every parked run has a deadline
  */
-#ifndef SQLIPC_INVARIANTS_H
-#define SQLIPC_INVARIANTS_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_INVARIANTS_H
+#define SQLIPC_DAEMON_SUPERVISOR_INVARIANTS_H
 
 typedef struct Manager Manager;
 

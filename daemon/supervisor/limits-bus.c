@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Limits as D-Bus values (limits-bus.h). Supervisor. */
-#include "limits-bus.h"
+#include "daemon/supervisor/limits-bus.h"
 
 typedef struct LimitName {
         const char *key; /* the name in sqlipcd.conf(5), in the spelling of the bus */

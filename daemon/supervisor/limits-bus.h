@@ -3,12 +3,12 @@
  * org.sqlipc1.Database.Limits: the limits of the caller on a database, so that a client can know them before it meets them.
  * Supervisor.
  */
-#ifndef SQLIPC_LIMITS_BUS_H
-#define SQLIPC_LIMITS_BUS_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_LIMITS_BUS_H
+#define SQLIPC_DAEMON_SUPERVISOR_LIMITS_BUS_H
 
 #include <systemd/sd-bus.h>
 
-#include "quota.h"
+#include "daemon/supervisor/quota.h"
 
 /* Appends a{st} with the limits of `user` on `d`. */
 int limits_append(sd_bus_message *m, const User *user, const Database *d);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Replies that name all databases, built in pieces. Supervisor. */
-#include "listing.h"
+#include "daemon/supervisor/listing.h"
 
 #include <string.h>
 
-#include "bus-error.h"
-#include "held-call.h"
-#include "manager.h"
-#include "sqlipc-names.h"
-#include "user.h"
-#include "waiting-call.h"
+#include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/held-call.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/user.h"
+#include "daemon/supervisor/waiting-call.h"
+#include "dbus-interfaces/sqlipc-names.h"
 
 static int compare_names(const void *a, const void *b) {
         return strcmp(*(const char *const *) a, *(const char *const *) b);

@@ -8,15 +8,15 @@
  * of one uid are answered one after the other. The sorted names are the same for all callers, so they are kept until a
  * reload.
  */
-#ifndef SQLIPC_LISTING_H
-#define SQLIPC_LISTING_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_LISTING_H
+#define SQLIPC_DAEMON_SUPERVISOR_LISTING_H
 
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
-#include "policy.h"
-#include "reply.h"
-#include "user.h"
+#include "daemon/supervisor/policy.h"
+#include "daemon/supervisor/reply.h"
+#include "daemon/supervisor/user.h"
 
 /* A piece ends when either of these is reached. */
 #define LISTING_PIECE_LENGTH 64u

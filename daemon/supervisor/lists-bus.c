@@ -2,14 +2,14 @@
 /* Manager.ListStatements, ListRuns, ListChannels. Supervisor. */
 #include <string.h>
 
-#include "channel-run.h"
-#include "lists-bus.h"
-#include "clock.h"
-#include "manager.h"
-#include "run.h"
-#include "session.h"
-#include "statement.h"
-#include "worker.h"
+#include "daemon/supervisor/channel-run.h"
+#include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/lists-bus.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/session.h"
+#include "daemon/supervisor/statement.h"
+#include "daemon/supervisor/worker.h"
 
 /* An entry has 2.5 KiB at most. With this many, the loop is not held up for long and the reply stays below
  * REPLY_SIZE_MAX. */

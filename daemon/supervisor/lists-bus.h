@@ -2,12 +2,12 @@
 /*
  * Manager.ListStatements, ListRuns, ListChannels: what the peer's uid holds; for root, what all uids hold. Supervisor.
  */
-#ifndef SQLIPC_LISTS_BUS_H
-#define SQLIPC_LISTS_BUS_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_LISTS_BUS_H
+#define SQLIPC_DAEMON_SUPERVISOR_LISTS_BUS_H
 
 #include <stdbool.h>
 
-#include "reply.h"
+#include "daemon/supervisor/reply.h"
 
 typedef struct Manager Manager;
 typedef struct Peer Peer;

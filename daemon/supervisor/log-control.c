@@ -4,9 +4,9 @@
  *
  * `systemctl service-log-level sqlipcd debug` calls it. All users may read the properties, administrators may write them.
  */
-#include "bus-error.h"
-#include "log.h"
-#include "manager.h"
+#include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
 
 #define LOG_CONTROL_PATH "/org/freedesktop/LogControl1"
 #define LOG_CONTROL_INTERFACE "org.freedesktop.LogControl1"

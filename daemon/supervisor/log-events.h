@@ -5,8 +5,8 @@
  * systemd-units/sqlipc.catalog explains each event and what to do. An id never changes and is never used for another event:
  * administrators have these ids in the rules by which they watch the journal.
  */
-#ifndef SQLIPC_LOG_EVENTS_H
-#define SQLIPC_LOG_EVENTS_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_LOG_EVENTS_H
+#define SQLIPC_DAEMON_SUPERVISOR_LOG_EVENTS_H
 
 #include <syslog.h>
 

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "log.h"
+#include "daemon/supervisor/log.h"
 
 #define LIMIT_USEC UINT64_C(60000000)
 #define LIMITED_MAX 1024u /* if a minute has more kinds of lines than this, the rest is not logged */

@@ -10,14 +10,14 @@
  * Something that an administrator acts on is an event of log-events.h. It is logged once, where it is decided. A client's
  * mistake is reported in its reply, and as a debug line here.
  */
-#ifndef SQLIPC_LOG_H
-#define SQLIPC_LOG_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_LOG_H
+#define SQLIPC_DAEMON_SUPERVISOR_LOG_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "log-events.h"
+#include "daemon/supervisor/log-events.h"
 
 #define LOG_IDENTIFIER "sqlipcd" /* SYSLOG_IDENTIFIER=, and the start of each line on standard error */
 

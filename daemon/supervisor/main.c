@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "log.h"
-#include "manager.h"
-#include "resolve.h"
-#include "service.h"
-#include "sqlipc-names.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/resolve.h"
+#include "daemon/supervisor/service.h"
+#include "dbus-interfaces/sqlipc-names.h"
 
 enum { EXIT_USAGE = 2 };
 

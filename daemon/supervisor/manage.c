@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Calls that change the service or the work of another user. Supervisor. */
-#include "manage.h"
+#include "daemon/supervisor/manage.h"
 
-#include "bus-error.h"
-#include "held-call.h"
-#include "manager.h"
-#include "sd-autoptr.h"
-#include "user.h"
-#include "waiting-call.h"
+#include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/held-call.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/sd-autoptr.h"
+#include "daemon/supervisor/user.h"
+#include "daemon/supervisor/waiting-call.h"
 
 /* A call that waits for polkit, in its peer's `managed`. */
 typedef struct ManagedCall {

@@ -7,15 +7,15 @@
  * authorization. The answers are not kept, because such calls are rare. A call that waits counts as a held call of its uid
  * (held-call.h).
  */
-#ifndef SQLIPC_MANAGE_H
-#define SQLIPC_MANAGE_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_MANAGE_H
+#define SQLIPC_DAEMON_SUPERVISOR_MANAGE_H
 
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
-#include "peer.h"
-#include "polkit.h"
-#include "refusal.h"
+#include "daemon/supervisor/peer.h"
+#include "daemon/supervisor/polkit.h"
+#include "daemon/supervisor/refusal.h"
 
 /* Does the work of the call and replies. `number` is the call's argument. If the result is negative, `refusal` or the errno
  * says why. */

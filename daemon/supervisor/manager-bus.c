@@ -3,20 +3,20 @@
 #include <errno.h>
 #include <string.h>
 
-#include "bus-error.h"
-#include "channel.h"
-#include "clients-bus.h"
 #include "config.h"
-#include "listing.h"
-#include "lists-bus.h"
-#include "manage.h"
-#include "manager.h"
-#include "options.h"
-#include "policy.h"
-#include "run.h"
-#include "sd-autoptr.h"
-#include "sqlipc-names.h"
-#include "waiting-call.h"
+#include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/channel.h"
+#include "daemon/supervisor/clients-bus.h"
+#include "daemon/supervisor/listing.h"
+#include "daemon/supervisor/lists-bus.h"
+#include "daemon/supervisor/manage.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/options.h"
+#include "daemon/supervisor/policy.h"
+#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/sd-autoptr.h"
+#include "daemon/supervisor/waiting-call.h"
+#include "dbus-interfaces/sqlipc-names.h"
 
 /* ---- Databases ---- */
 

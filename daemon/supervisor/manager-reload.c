@@ -3,15 +3,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "channel.h"
-#include "configuration-files.h"
-#include "configuration-names.h"
-#include "log.h"
-#include "manager.h"
-#include "run.h"
-#include "service.h"
-#include "statement.h"
-#include "worker.h"
+#include "daemon/configuration/configuration-files.h"
+#include "daemon/configuration/configuration-names.h"
+#include "daemon/supervisor/channel.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/service.h"
+#include "daemon/supervisor/statement.h"
+#include "daemon/supervisor/worker.h"
 
 typedef struct Caller {
         ReloadHandler handler;

@@ -10,14 +10,14 @@
  * such callers share that one load. Runs under way are not touched: a database that is removed ends after its runs. A reload
  * that fails because the service lacks descriptors, memory or a process changes nothing.
  */
-#ifndef SQLIPC_MANAGER_RELOAD_H
-#define SQLIPC_MANAGER_RELOAD_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_MANAGER_RELOAD_H
+#define SQLIPC_DAEMON_SUPERVISOR_MANAGER_RELOAD_H
 
 #include <glib.h>
 #include <stdbool.h>
 
-#include "configuration.h"
-#include "resolve.h"
+#include "daemon/configuration/configuration.h"
+#include "daemon/supervisor/resolve.h"
 
 typedef struct Manager Manager;
 

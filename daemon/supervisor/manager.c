@@ -10,22 +10,22 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bus-error.h"
-#include "channel.h"
-#include "clock.h"
 #include "config.h"
-#include "configuration-files.h"
-#include "group.h"
-#include "invariants.h"
-#include "log.h"
-#include "manager.h"
-#include "policy.h"
-#include "run.h"
-#include "sd-autoptr.h"
-#include "session.h"
-#include "sqlipc-names.h"
-#include "statement.h"
-#include "worker.h"
+#include "daemon/configuration/configuration-files.h"
+#include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/channel.h"
+#include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/group.h"
+#include "daemon/supervisor/invariants.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/policy.h"
+#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/sd-autoptr.h"
+#include "daemon/supervisor/session.h"
+#include "daemon/supervisor/statement.h"
+#include "daemon/supervisor/worker.h"
+#include "dbus-interfaces/sqlipc-names.h"
 
 static const char stopping_sentence[] = "The service is stopping; call again to start it anew.";
 

@@ -6,29 +6,29 @@
  *              --> Database
  *              --> User --> Pipe, Group --> Worker
  */
-#ifndef SQLIPC_MANAGER_H
-#define SQLIPC_MANAGER_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_MANAGER_H
+#define SQLIPC_DAEMON_SUPERVISOR_MANAGER_H
 
 #include <stdbool.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
-#include "announcement.h"
-#include "configuration.h"
-#include "database.h"
-#include "idle.h"
-#include "listing.h"
-#include "manager-reload.h"
-#include "pacing.h"
-#include "peer.h"
-#include "pipe-budget.h"
-#include "polkit.h"
-#include "refusal.h"
-#include "run-timer.h"
-#include "statement-expiry.h"
-#include "status.h"
-#include "worker-priority.h"
-#include "worker-program.h"
+#include "daemon/configuration/configuration.h"
+#include "daemon/supervisor/announcement.h"
+#include "daemon/supervisor/database.h"
+#include "daemon/supervisor/idle.h"
+#include "daemon/supervisor/listing.h"
+#include "daemon/supervisor/manager-reload.h"
+#include "daemon/supervisor/pacing.h"
+#include "daemon/supervisor/peer.h"
+#include "daemon/supervisor/pipe-budget.h"
+#include "daemon/supervisor/polkit.h"
+#include "daemon/supervisor/refusal.h"
+#include "daemon/supervisor/run-timer.h"
+#include "daemon/supervisor/statement-expiry.h"
+#include "daemon/supervisor/status.h"
+#include "daemon/supervisor/worker-priority.h"
+#include "daemon/supervisor/worker-program.h"
 
 typedef enum BusType { BUS_SYSTEM, BUS_USER, BUS_ADDRESS } BusType;
 

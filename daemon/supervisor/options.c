@@ -4,8 +4,8 @@
 #include <glib.h>
 #include <string.h>
 
-#include "options.h"
-#include "sqlipc-page.h"
+#include "daemon/supervisor/options.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
 
 typedef struct OptionRow {
         const char *name;

@@ -5,12 +5,12 @@
  * Each method states which keys it accepts. Any other key is refused by name, unless it starts with "x-", so a caller learns
  * of a misspelt key.
  */
-#ifndef SQLIPC_OPTIONS_H
-#define SQLIPC_OPTIONS_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_OPTIONS_H
+#define SQLIPC_DAEMON_SUPERVISOR_OPTIONS_H
 
 #include <systemd/sd-bus.h>
 
-#include "refusal.h"
+#include "daemon/supervisor/refusal.h"
 
 typedef enum OptionKey {
         OPTION_PAGE_SIZE = 1 << 0,

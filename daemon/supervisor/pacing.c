@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Keeps large calls from delaying other users. Supervisor. */
-#include "pacing.h"
+#include "daemon/supervisor/pacing.h"
 
 #include <string.h>
 
-#include "bus-error.h"
-#include "clock.h"
-#include "held-call.h"
-#include "manager.h"
-#include "sqlipc-names.h"
-#include "user.h"
-#include "waiting-call.h"
+#include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/held-call.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/user.h"
+#include "daemon/supervisor/waiting-call.h"
+#include "dbus-interfaces/sqlipc-names.h"
 
 /* After everything else that the loop has to do now, and before idle.c checks if there is nothing to do. */
 #define WHEN_IDLE (SD_EVENT_PRIORITY_NORMAL + 10)

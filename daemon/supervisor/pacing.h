@@ -13,8 +13,8 @@
  * Users whose calls were put aside take turns, no matter how many calls each has made. Only calls with SQL, parameters or
  * rows are put aside. Cancel and Finalize end work, so they are never delayed.
  */
-#ifndef SQLIPC_PACING_H
-#define SQLIPC_PACING_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_PACING_H
+#define SQLIPC_DAEMON_SUPERVISOR_PACING_H
 
 #include <glib.h>
 #include <stdbool.h>

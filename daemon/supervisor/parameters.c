@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parameters.h"
-#include "sqlipc-page.h"
+#include "daemon/supervisor/parameters.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
 
 /* A row under construction. Heads and data grow separately and are joined at the end, since the head's size depends on the
  * number of values. */

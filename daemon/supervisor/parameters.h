@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Parameters of a run: turns D-Bus av and a{sv} into the bytes of one row, as daemon/protocol.h carries them. Supervisor.
+ * Parameters of a run: turns D-Bus av and a{sv} into the bytes of one row (daemon/protocol/protocol.h). Supervisor.
  *
  * Unpacking stops at the first value past PARAMETERS_MAX or PARAMETERS_SIZE_MAX, so a client cannot make us hold more.
  */
-#ifndef SQLIPC_PARAMETERS_H
-#define SQLIPC_PARAMETERS_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_PARAMETERS_H
+#define SQLIPC_DAEMON_SUPERVISOR_PARAMETERS_H
 
 #include <systemd/sd-bus.h>
 
-#include "refusal.h"
+#include "daemon/supervisor/refusal.h"
 
 #define PARAMETERS_SIZE_MAX ((size_t) 1024 * 1024)     /* size of the row in bytes, including its heads */
 

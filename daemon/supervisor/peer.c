@@ -3,14 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
-#include "bus-error.h"
-#include "log.h"
-#include "manager.h"
-#include "pacing.h"
-#include "peer.h"
-#include "policy.h"
-#include "sd-autoptr.h"
-#include "session.h"
+#include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/pacing.h"
+#include "daemon/supervisor/peer.h"
+#include "daemon/supervisor/policy.h"
+#include "daemon/supervisor/sd-autoptr.h"
+#include "daemon/supervisor/session.h"
 
 void peer_free(void *peer) {
         Peer *p = peer;

@@ -7,8 +7,8 @@
  * connection that has too many. The question to the driver is the only call that the supervisor waits for: about 100 us, and
  * at most PEER_CREDENTIALS_USEC. A flooded bus on a busy machine may need more than a second.
  */
-#ifndef SQLIPC_PEER_H
-#define SQLIPC_PEER_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_PEER_H
+#define SQLIPC_DAEMON_SUPERVISOR_PEER_H
 
 #include <glib.h>
 #include <stdbool.h>

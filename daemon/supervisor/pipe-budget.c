@@ -2,7 +2,7 @@
 /* How the kernel's pipe pages are shared among uids. Pure. */
 #include <assert.h>
 
-#include "pipe-budget.h"
+#include "daemon/supervisor/pipe-budget.h"
 
 #define N_LITTLE 64u /* the number of uids that the reserve is enough for */
 

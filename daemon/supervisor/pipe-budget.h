@@ -19,8 +19,8 @@
  * Pages that a client took by making a pipe larger count against its uid alone. The kernel still counts them against the
  * service; pipe.h says how they are returned.
  */
-#ifndef SQLIPC_PIPE_BUDGET_H
-#define SQLIPC_PIPE_BUDGET_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_PIPE_BUDGET_H
+#define SQLIPC_DAEMON_SUPERVISOR_PIPE_BUDGET_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,11 +6,11 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "log.h"
-#include "manager.h"
-#include "pipe.h"
-#include "quota.h"
-#include "run.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/pipe.h"
+#include "daemon/supervisor/quota.h"
+#include "daemon/supervisor/run.h"
 
 #define REST_USEC UINT64_C(100000) /* until a retired pipe is watched, or all pipes are checked */
 

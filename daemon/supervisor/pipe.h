@@ -13,12 +13,12 @@
  *    Pipes are checked when their run parks, a few of a uid, in turns, when the uid gets a new pipe, and those of all uids
  *    when the kernel has fewer pages left than it should.
  */
-#ifndef SQLIPC_PIPE_H
-#define SQLIPC_PIPE_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_PIPE_H
+#define SQLIPC_DAEMON_SUPERVISOR_PIPE_H
 
 #include <systemd/sd-event.h>
 
-#include "user.h"
+#include "daemon/supervisor/user.h"
 
 typedef struct Pipe {
         User *user;              /* reference */

@@ -2,12 +2,12 @@
 /* Chooses the worker for a channel. Supervisor. */
 #include <errno.h>
 
-#include "channel.h"
-#include "manager.h"
-#include "placement.h"
-#include "quota.h"
-#include "worker.h"
-#include "worker-channels.h"
+#include "daemon/supervisor/channel.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/placement.h"
+#include "daemon/supervisor/quota.h"
+#include "daemon/supervisor/worker-channels.h"
+#include "daemon/supervisor/worker.h"
 
 static bool is_better(const Worker *a, const Worker *b) {
         bool a_runs = worker_n_runnable(a) > 0, b_runs = worker_n_runnable(b) > 0;

@@ -7,10 +7,10 @@
  * occupied, it is started even without a free CPU, because a request must not wait for another's run. If a bound forbids a
  * sibling, the least occupied worker gets the channel. If all are stuck, the channel waits.
  */
-#ifndef SQLIPC_PLACEMENT_H
-#define SQLIPC_PLACEMENT_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_PLACEMENT_H
+#define SQLIPC_DAEMON_SUPERVISOR_PLACEMENT_H
 
-#include "group.h"
+#include "daemon/supervisor/group.h"
 
 /* Hands the waiting channels of the group to workers, as far as there are workers for them. */
 void placement_run(Group *g);

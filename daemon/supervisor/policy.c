@@ -2,17 +2,17 @@
 /* Decides who may use which database. Supervisor. */
 #include <string.h>
 
-#include "bus-error.h"
-#include "channel.h"
-#include "held-call.h"
-#include "listing.h"
-#include "log.h"
-#include "manage.h"
-#include "manager.h"
-#include "policy.h"
-#include "run.h"
-#include "sd-autoptr.h"
-#include "sqlipc-names.h"
+#include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/channel.h"
+#include "daemon/supervisor/held-call.h"
+#include "daemon/supervisor/listing.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manage.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/policy.h"
+#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/sd-autoptr.h"
+#include "dbus-interfaces/sqlipc-names.h"
 
 /* Values of Peer's `answers`: a PolkitAnswer, with this flag while it still holds. */
 #define ANSWER_KEPT 0x100u

@@ -11,15 +11,15 @@
  * not kept. An answer takes time, so calls are held meanwhile (held-call.h). The last answer is remembered even when it is
  * no longer kept, to know which peers have seen a database that is removed.
  */
-#ifndef SQLIPC_POLICY_H
-#define SQLIPC_POLICY_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_POLICY_H
+#define SQLIPC_DAEMON_SUPERVISOR_POLICY_H
 
 #include <stdbool.h>
 
-#include "database.h"
-#include "peer.h"
-#include "polkit.h"
-#include "refusal.h"
+#include "daemon/supervisor/database.h"
+#include "daemon/supervisor/peer.h"
+#include "daemon/supervisor/polkit.h"
+#include "daemon/supervisor/refusal.h"
 
 typedef enum PolicyVerdict {
         POLICY_NO,

@@ -4,12 +4,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "log.h"
-#include "manager.h"
-#include "policy.h"
-#include "polkit.h"
-#include "sd-autoptr.h"
-#include "user.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/policy.h"
+#include "daemon/supervisor/polkit.h"
+#include "daemon/supervisor/sd-autoptr.h"
+#include "daemon/supervisor/user.h"
 
 #define AUTHORITY_PATH "/org/freedesktop/PolicyKit1/Authority"
 #define AUTHORITY_INTERFACE "org.freedesktop.PolicyKit1.Authority"

@@ -13,16 +13,16 @@
  * user likes: a uid may have POLKIT_INTERACTIVE_UID_MAX of them, all uids together POLKIT_INTERACTIVE_MAX, and further ones
  * are refused.
  */
-#ifndef SQLIPC_POLKIT_H
-#define SQLIPC_POLKIT_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_POLKIT_H
+#define SQLIPC_DAEMON_SUPERVISOR_POLKIT_H
 
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-#include "peer.h"
-#include "refusal.h"
+#include "daemon/supervisor/peer.h"
+#include "daemon/supervisor/refusal.h"
 
 #define POLKIT_BUS_NAME "org.freedesktop.PolicyKit1"
 #define POLKIT_ACTION_READ "org.sqlipc1.read"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The quotas of a uid on a database. Supervisor. */
-#include "configuration-limits.h"
-#include "group.h"
-#include "log.h"
-#include "manager.h"
-#include "quota.h"
-#include "sqlipc-page.h"
-#include "statement.h"
+#include "daemon/configuration/configuration-limits.h"
+#include "daemon/supervisor/group.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/quota.h"
+#include "daemon/supervisor/statement.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
 
 #define NEVER_USEC (UINT64_C(366) * 86400 * 1000000) /* practically never */
 #define TIB (UINT64_C(1) << 40)

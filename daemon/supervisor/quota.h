@@ -9,11 +9,11 @@
  * pipe pages that the kernel grants, WorkersTotalMax=, the memory that the service keeps for a user (user.h), and the time
  * to wait for a lock or a free worker.
  */
-#ifndef SQLIPC_QUOTA_H
-#define SQLIPC_QUOTA_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_QUOTA_H
+#define SQLIPC_DAEMON_SUPERVISOR_QUOTA_H
 
-#include "database.h"
-#include "user.h"
+#include "daemon/supervisor/database.h"
+#include "daemon/supervisor/user.h"
 
 /* The limits that hold now for work of the user on `d`. Its times can be added to and subtracted from a clock without
  * overflow, except that statement_idle_usec may be UINT64_MAX: never. */

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <glib.h>
 
-#include "refusal.h"
+#include "daemon/supervisor/refusal.h"
 
 int error_to_errno(uint32_t number) {
         switch (number) {

@@ -9,11 +9,11 @@
  * which is the row's errno, negated. A negative result without a refusal is an unexpected errno. bus-error.h turns either
  * into a reply.
  */
-#ifndef SQLIPC_REFUSAL_H
-#define SQLIPC_REFUSAL_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_REFUSAL_H
+#define SQLIPC_DAEMON_SUPERVISOR_REFUSAL_H
 
-#include "protocol.h"
-#include "sqlipc-errors.h"
+#include "daemon/protocol/protocol.h"
+#include "dbus-interfaces/sqlipc-errors.h"
 
 typedef struct Refusal {
         ErrorNumber error;     /* ERROR_NONE: nothing is refused */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A reply that is built from data of any size. Supervisor. */
-#include "reply.h"
+#include "daemon/supervisor/reply.h"
 
 #include <errno.h>
 #include <string.h>

@@ -7,8 +7,8 @@
  * data of another party announces its size first, and gets -EMSGSIZE when the reply is full. bus_error_reply_refusal() turns
  * that into an error for the caller. sd-bus cannot tell the size of a message; the count is an upper bound of it.
  */
-#ifndef SQLIPC_REPLY_H
-#define SQLIPC_REPLY_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_REPLY_H
+#define SQLIPC_DAEMON_SUPERVISOR_REPLY_H
 
 #include <glib.h>
 #include <stddef.h>

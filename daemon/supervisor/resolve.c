@@ -12,10 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "child-source.h"
-#include "configuration-names.h"
-#include "log.h"
-#include "resolve.h"
+#include "daemon/configuration/configuration-names.h"
+#include "daemon/supervisor/child-source.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/resolve.h"
 
 /* Bound for question and answer. A name has at most 256 bytes, so this is enough for thousands of the longest. */
 #define TEXT_SIZE_MAX ((size_t) 1048576)

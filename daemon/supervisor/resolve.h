@@ -6,8 +6,8 @@
  * the question is its standard input, and the answer comes through a pipe that the loop watches. A child that takes longer
  * than RESOLVE_USEC is killed, and the handler gets no answer.
  */
-#ifndef SQLIPC_RESOLVE_H
-#define SQLIPC_RESOLVE_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_RESOLVE_H
+#define SQLIPC_DAEMON_SUPERVISOR_RESOLVE_H
 
 #include <systemd/sd-event.h>
 

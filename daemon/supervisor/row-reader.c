@@ -6,15 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bus-error.h"
-#include "log.h"
-#include "manager.h"
-#include "row-reader.h"
-#include "rows.h"
-#include "run.h"
-#include "sd-autoptr.h"
-#include "waiting-call.h"
-#include "worker.h"
+#include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/row-reader.h"
+#include "daemon/supervisor/rows.h"
+#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/sd-autoptr.h"
+#include "daemon/supervisor/waiting-call.h"
+#include "daemon/supervisor/worker.h"
 
 /* Bytes that are read in one turn of the loop (I1). */
 #define READ_SIZE_MAX ((size_t) 256 * 1024)

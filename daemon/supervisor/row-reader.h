@@ -8,15 +8,15 @@
  * 2. A reply is sent when it is full, at the end, or (NextRows) if it holds rows and no more rows can be read at the moment.
  * 3. The bytes in the pipe are from a worker: hostile.
  */
-#ifndef SQLIPC_ROW_READER_H
-#define SQLIPC_ROW_READER_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_ROW_READER_H
+#define SQLIPC_DAEMON_SUPERVISOR_ROW_READER_H
 
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
-#include "page-decoder.h"
-#include "refusal.h"
-#include "reply.h"
+#include "daemon/supervisor/refusal.h"
+#include "daemon/supervisor/reply.h"
+#include "dbus-interfaces/wire/page-decoder.h"
 
 typedef struct Run Run;
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dbus-text.h"
-#include "rows.h"
+#include "daemon/configuration/dbus-text.h"
+#include "daemon/supervisor/rows.h"
 
 /* Upper bounds for the bytes that marshalling adds to a value: signature, alignment, lengths. */
 #define ROW_OVERHEAD ((size_t) 8)

@@ -6,12 +6,12 @@
  * org.sqlipc1.Database.xml describes the types: x, d, s, ay, and a{sv} for NULL ({}) and for TEXT that a D-Bus string cannot
  * hold.
  */
-#ifndef SQLIPC_ROWS_H
-#define SQLIPC_ROWS_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_ROWS_H
+#define SQLIPC_DAEMON_SUPERVISOR_ROWS_H
 
-#include "page-decoder.h"
-#include "protocol.h"
-#include "reply.h"
+#include "daemon/protocol/protocol.h"
+#include "daemon/supervisor/reply.h"
+#include "dbus-interfaces/wire/page-decoder.h"
 
 /* Each appends a(ssa{sv}): from a worker's description of a compiled statement, and from the COLUMNS of a run. */
 int rows_append_columns_of_statement(Reply *reply, const Started *started);

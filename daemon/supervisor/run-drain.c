@@ -4,11 +4,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "log.h"
-#include "manager.h"
-#include "run.h"
-#include "run-drain.h"
-#include "unread.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/run-drain.h"
+#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/unread.h"
 
 void run_drain_done(Run *run) {
         if (run->unread)

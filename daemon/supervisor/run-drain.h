@@ -7,11 +7,11 @@
  * the bus. After that time, or if the administrator cancels the run, they are dropped and the reader finds the end of the
  * file. A service that stops waits a second for such readers.
  */
-#ifndef SQLIPC_RUN_DRAIN_H
-#define SQLIPC_RUN_DRAIN_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_RUN_DRAIN_H
+#define SQLIPC_DAEMON_SUPERVISOR_RUN_DRAIN_H
 
-#include "protocol.h"
-#include "sqlipc-errors.h"
+#include "daemon/protocol/protocol.h"
+#include "dbus-interfaces/sqlipc-errors.h"
 
 typedef struct Run Run;
 

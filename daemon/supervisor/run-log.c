@@ -2,11 +2,11 @@
 /* Logs what an administrator must know about the end of a run. Supervisor. */
 #include <inttypes.h>
 
-#include "clock.h"
-#include "log.h"
-#include "manager.h"
-#include "run-log.h"
-#include "worker.h"
+#include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/run-log.h"
+#include "daemon/supervisor/worker.h"
 
 static LogFields fields_of(const Run *run) {
         return (LogFields) {

@@ -5,11 +5,11 @@
  *
  * A client's mistakes are not logged here, and its SQL never is: the debug log has it under the number of the run.
  */
-#ifndef SQLIPC_RUN_LOG_H
-#define SQLIPC_RUN_LOG_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_RUN_LOG_H
+#define SQLIPC_DAEMON_SUPERVISOR_RUN_LOG_H
 
-#include "protocol.h"
-#include "run.h"
+#include "daemon/protocol/protocol.h"
+#include "daemon/supervisor/run.h"
 
 /* The worker reported the end of `run`, which may also be a PREPARE. */
 void run_log_end(const Run *run, const Ended *ended);

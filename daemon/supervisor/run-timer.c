@@ -2,12 +2,12 @@
 /* The deadlines of all runs, on one timer. Supervisor. */
 #include <string.h>
 
-#include "clock.h"
-#include "log.h"
-#include "manager.h"
-#include "run.h"
-#include "run-timer.h"
-#include "worker.h"
+#include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/run-timer.h"
+#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/worker.h"
 
 #define ACCURACY_USEC 1000
 #define SPARED_USEC UINT64_C(1000000)

@@ -6,8 +6,8 @@
  * deadline has passed, and is set to the earliest one left. So a query that is over soon, whose deadlines change with its
  * state, costs no system call. While queries come all the time, the timer fires once in ten seconds.
  */
-#ifndef SQLIPC_RUN_TIMER_H
-#define SQLIPC_RUN_TIMER_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_RUN_TIMER_H
+#define SQLIPC_DAEMON_SUPERVISOR_RUN_TIMER_H
 
 #include <stdint.h>
 #include <systemd/sd-event.h>

@@ -4,19 +4,19 @@
 #include <errno.h>
 #include <string.h>
 
-#include "bus-error.h"
-#include "clock.h"
-#include "group.h"
-#include "log.h"
-#include "manager.h"
-#include "policy.h"
-#include "quota.h"
-#include "run.h"
-#include "run-drain.h"
-#include "run-log.h"
-#include "sd-autoptr.h"
-#include "waiting-call.h"
-#include "worker.h"
+#include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/group.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/policy.h"
+#include "daemon/supervisor/quota.h"
+#include "daemon/supervisor/run-drain.h"
+#include "daemon/supervisor/run-log.h"
+#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/sd-autoptr.h"
+#include "daemon/supervisor/waiting-call.h"
+#include "daemon/supervisor/worker.h"
 
 #define RETELL_USEC UINT64_C(50000)  /* until a CANCEL that could not be sent is tried again */
 #define CANCELS_UNSENT_MAX 20

@@ -17,16 +17,16 @@
  * 4. A run has one deadline, the one that matters in its state. When the run's own deadline passes, the worker is told by a
  *    CANCEL, as for any other cancellation. A second after a CANCEL the worker is killed (grace.h).
  */
-#ifndef SQLIPC_RUN_H
-#define SQLIPC_RUN_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_RUN_H
+#define SQLIPC_DAEMON_SUPERVISOR_RUN_H
 
-#include "database.h"
-#include "grace.h"
-#include "parameters.h"
-#include "pipe.h"
-#include "row-reader.h"
-#include "session.h"
-#include "statement.h"
+#include "daemon/supervisor/database.h"
+#include "daemon/supervisor/grace.h"
+#include "daemon/supervisor/parameters.h"
+#include "daemon/supervisor/pipe.h"
+#include "daemon/supervisor/row-reader.h"
+#include "daemon/supervisor/session.h"
+#include "daemon/supervisor/statement.h"
 
 typedef struct Group Group;
 typedef struct Worker Worker;

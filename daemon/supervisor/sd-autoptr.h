@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Cleanup attributes for libsystemd's types: g_autoptr(sd_bus_message) m = NULL. Supervisor. */
-#ifndef SQLIPC_SD_AUTOPTR_H
-#define SQLIPC_SD_AUTOPTR_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_SD_AUTOPTR_H
+#define SQLIPC_DAEMON_SUPERVISOR_SD_AUTOPTR_H
 
 #include <glib.h>
 #include <systemd/sd-bus.h>

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <systemd/sd-daemon.h>
 
-#include "clock.h"
-#include "log.h"
-#include "manager.h"
-#include "service.h"
+#include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/service.h"
 
 void service_notify(const char *line) {
         (void) sd_notify(0, line);

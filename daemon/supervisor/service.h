@@ -2,8 +2,8 @@
 /*
  * The supervisor as a service: signals, and messages to the service manager. Supervisor.
  */
-#ifndef SQLIPC_SERVICE_H
-#define SQLIPC_SERVICE_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_SERVICE_H
+#define SQLIPC_DAEMON_SUPERVISOR_SERVICE_H
 
 #include <stdint.h>
 

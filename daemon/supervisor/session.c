@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* One client. Supervisor. */
-#include "channel.h"
-#include "clock.h"
-#include "manager.h"
-#include "run.h"
-#include "session.h"
-#include "statement.h"
+#include "daemon/supervisor/channel.h"
+#include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/session.h"
+#include "daemon/supervisor/statement.h"
 
 Session *session_get(Manager *m, const Peer *p) {
         Session *s = g_hash_table_lookup(m->sessions, p->name);

@@ -6,11 +6,11 @@
  * vanished or the service stops: runs and channels are told to end (they exist without a session until their worker confirms
  * it), and statements are freed.
  */
-#ifndef SQLIPC_SESSION_H
-#define SQLIPC_SESSION_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_SESSION_H
+#define SQLIPC_DAEMON_SUPERVISOR_SESSION_H
 
-#include "peer.h"
-#include "user.h"
+#include "daemon/supervisor/peer.h"
+#include "daemon/supervisor/user.h"
 
 typedef struct Session {
         Manager *manager;  /* not owned */

@@ -2,11 +2,11 @@
 /* Statements that do not run. Supervisor. */
 #include <string.h>
 
-#include "clock.h"
-#include "log.h"
-#include "manager.h"
-#include "quota.h"
-#include "statement.h"
+#include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/quota.h"
+#include "daemon/supervisor/statement.h"
 
 #define EXPIRED_AT_ONCE 64 /* how many expire in one turn of the loop (I1) */
 

@@ -3,8 +3,8 @@
  * Statements that do not run, in the order in which StatementIdleSec= ends them. One timer serves thousands of them.
  * Supervisor.
  */
-#ifndef SQLIPC_STATEMENT_EXPIRY_H
-#define SQLIPC_STATEMENT_EXPIRY_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_STATEMENT_EXPIRY_H
+#define SQLIPC_DAEMON_SUPERVISOR_STATEMENT_EXPIRY_H
 
 #include <glib.h>
 #include <systemd/sd-event.h>

@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "manager.h"
-#include "quota.h"
-#include "run.h"
-#include "statement.h"
-#include "try-bytes.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/quota.h"
+#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/statement.h"
+#include "daemon/supervisor/try-bytes.h"
 
 int sql_check(User *u, const Database *d, const char *sql, size_t *ret_size, Refusal *refusal) {
         size_t size = strlen(sql), max = (size_t) quota_limits(u, d).sql_size_max;

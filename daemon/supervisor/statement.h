@@ -6,12 +6,12 @@
  *      PREPARING --STARTED--> READY --worker lost in a run--> LOST --Finalize--> gone
  *          \--error--> gone     \--Finalize, its client or its database is gone--> gone
  */
-#ifndef SQLIPC_STATEMENT_H
-#define SQLIPC_STATEMENT_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_STATEMENT_H
+#define SQLIPC_DAEMON_SUPERVISOR_STATEMENT_H
 
-#include "database.h"
-#include "pipe.h"
-#include "session.h"
+#include "daemon/supervisor/database.h"
+#include "daemon/supervisor/pipe.h"
+#include "daemon/supervisor/session.h"
 
 typedef struct Run Run;
 

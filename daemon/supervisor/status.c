@@ -3,10 +3,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "clock.h"
-#include "manager.h"
-#include "service.h"
-#include "status.h"
+#include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/service.h"
+#include "daemon/supervisor/status.h"
 
 #define INTERVAL_USEC UINT64_C(1000000)
 

@@ -5,8 +5,8 @@
  * It is sent when it has changed, at most once a second. Only an event of the loop can change it, so it is compared after
  * each event. A timer runs only if the last line was sent too recently, so an idle service sleeps.
  */
-#ifndef SQLIPC_STATUS_H
-#define SQLIPC_STATUS_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_STATUS_H
+#define SQLIPC_DAEMON_SUPERVISOR_STATUS_H
 
 #include <stdint.h>
 #include <systemd/sd-event.h>

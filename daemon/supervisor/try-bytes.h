@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Copies data of a size that a client chooses: g_bytes_new() would abort the service if memory runs out. Supervisor. */
-#ifndef SQLIPC_TRY_BYTES_H
-#define SQLIPC_TRY_BYTES_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_TRY_BYTES_H
+#define SQLIPC_DAEMON_SUPERVISOR_TRY_BYTES_H
 
 #include <glib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "try-bytes.h"
-#include "unread.h"
+#include "daemon/supervisor/try-bytes.h"
+#include "daemon/supervisor/unread.h"
 
 struct Unread {
         User *user; /* reference */

@@ -6,11 +6,11 @@
  * ERROR frame after it (unread_size_max()). They count for the uid. Past UNREAD_OF_USER_MAX the stream is cut off instead,
  * and its reader finds the end of the file without END or ERROR (I8).
  */
-#ifndef SQLIPC_UNREAD_H
-#define SQLIPC_UNREAD_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_UNREAD_H
+#define SQLIPC_DAEMON_SUPERVISOR_UNREAD_H
 
-#include "protocol.h"
-#include "user.h"
+#include "daemon/protocol/protocol.h"
+#include "daemon/supervisor/user.h"
 
 typedef struct Unread Unread;
 

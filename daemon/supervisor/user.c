@@ -2,9 +2,9 @@
 /* One uid and its sums. Supervisor. */
 #include <assert.h>
 
-#include "log.h"
-#include "manager.h"
-#include "user.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/user.h"
 
 User *user_get(Manager *m, uid_t uid) {
         User *u = g_hash_table_lookup(m->users, GUINT_TO_POINTER(uid));

@@ -6,16 +6,16 @@
  * Each session, run, channel, pipe, group, waiting call and polkit question of the uid has a reference, because any of them
  * may outlive the others.
  */
-#ifndef SQLIPC_USER_H
-#define SQLIPC_USER_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_USER_H
+#define SQLIPC_DAEMON_SUPERVISOR_USER_H
 
 #include <glib.h>
 #include <sys/types.h>
 
-#include "pacing.h"
-#include "pipe-budget.h"
-#include "polkit.h"
-#include "refusal.h"
+#include "daemon/supervisor/pacing.h"
+#include "daemon/supervisor/pipe-budget.h"
+#include "daemon/supervisor/polkit.h"
+#include "daemon/supervisor/refusal.h"
 
 typedef struct Manager Manager;
 

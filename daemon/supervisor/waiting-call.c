@@ -2,8 +2,8 @@
 /* Stand-ins for calls, without the data that came with them. Supervisor. */
 #include <string.h>
 
-#include "sd-autoptr.h"
-#include "waiting-call.h"
+#include "daemon/supervisor/sd-autoptr.h"
+#include "daemon/supervisor/waiting-call.h"
 
 /* The size of a value in a message without the bytes of a string: at most 8 bytes, 8 more for alignment, and a variant's
  * signature. */

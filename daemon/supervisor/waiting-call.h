@@ -6,12 +6,12 @@
  * megabytes in an "x-" option. No quota counts those, and past the limit of descriptors sd-bus closes the bus connection. So
  * a stand-in waits instead. It holds only what a reply needs: sender, cookie, and if a reply is wanted.
  */
-#ifndef SQLIPC_WAITING_CALL_H
-#define SQLIPC_WAITING_CALL_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_WAITING_CALL_H
+#define SQLIPC_DAEMON_SUPERVISOR_WAITING_CALL_H
 
 #include <systemd/sd-bus.h>
 
-#include "refusal.h"
+#include "daemon/supervisor/refusal.h"
 
 /* Makes a stand-in for `call` (borrowed), to which replies and errors can be made. The caller owns it. -ENOMEM. */
 int waiting_call_new(sd_bus_message *call, sd_bus_message **ret);

@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "clock.h"
-#include "log.h"
-#include "manager.h"
-#include "quota.h"
-#include "worker-channels.h"
+#include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/quota.h"
+#include "daemon/supervisor/worker-channels.h"
 
 #define WATCH_USEC UINT64_C(1000000)
 #define WATCH_ACCURACY_USEC UINT64_C(100000)

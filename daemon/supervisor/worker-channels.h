@@ -13,11 +13,11 @@
  *
  * The last two are delayed while the worker had no CPU to answer with; that delay is bounded (grace.h).
  */
-#ifndef SQLIPC_WORKER_CHANNELS_H
-#define SQLIPC_WORKER_CHANNELS_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_WORKER_CHANNELS_H
+#define SQLIPC_DAEMON_SUPERVISOR_WORKER_CHANNELS_H
 
-#include "channel.h"
-#include "worker.h"
+#include "daemon/supervisor/channel.h"
+#include "daemon/supervisor/worker.h"
 
 /* worker_add_channel(): the worker has the channel from now on. worker_remove_channel(): it no longer has it. */
 void worker_add_channel(Worker *w, Channel *c);

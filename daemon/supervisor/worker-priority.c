@@ -5,11 +5,11 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "clock.h"
-#include "log.h"
-#include "manager.h"
-#include "worker.h"
-#include "worker-priority.h"
+#include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/worker-priority.h"
+#include "daemon/supervisor/worker.h"
 
 #define LOOK_USEC UINT64_C(250000)
 #define LOOK_ACCURACY_USEC UINT64_C(50000)

@@ -13,8 +13,8 @@
  *
  * One timer serves all workers. It runs only while a worker must be watched, so an idle service sleeps.
  */
-#ifndef SQLIPC_WORKER_PRIORITY_H
-#define SQLIPC_WORKER_PRIORITY_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_WORKER_PRIORITY_H
+#define SQLIPC_DAEMON_SUPERVISOR_WORKER_PRIORITY_H
 
 #include <stdbool.h>
 #include <stdint.h>

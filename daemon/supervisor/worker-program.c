@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "high-descriptor.h"
-#include "log.h"
-#include "worker-program.h"
+#include "daemon/supervisor/high-descriptor.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/worker-program.h"
 
 static int open_program(const char *path) {
         int fd = open(path, O_PATH | O_CLOEXEC);

@@ -6,8 +6,8 @@
  * in between must still be of the supervisor's version, since another version may speak another protocol. (If the service's
  * sandbox allows only files to be executed that existed at its start, a new one could not even be started.)
  */
-#ifndef SQLIPC_WORKER_PROGRAM_H
-#define SQLIPC_WORKER_PROGRAM_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_WORKER_PROGRAM_H
+#define SQLIPC_DAEMON_SUPERVISOR_WORKER_PROGRAM_H
 
 typedef struct WorkerProgram {
         const char *path; /* for posix_spawn() */

@@ -9,15 +9,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "child-source.h"
-#include "clock.h"
-#include "high-descriptor.h"
-#include "log.h"
-#include "manager.h"
-#include "quota.h"
-#include "statement.h"
-#include "worker.h"
-#include "worker-channels.h"
+#include "daemon/supervisor/child-source.h"
+#include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/high-descriptor.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/quota.h"
+#include "daemon/supervisor/statement.h"
+#include "daemon/supervisor/worker-channels.h"
+#include "daemon/supervisor/worker.h"
 
 /* How much is read from one worker in a turn of the loop, and from a worker that died: a large message costs milliseconds
  * (I1). */

@@ -14,15 +14,15 @@
  * Messages from a worker are decoded as hostile: a message that protocol.h does not define, or about a job that the worker
  * does not have, ends the worker. Only runs of its own user end with it.
  */
-#ifndef SQLIPC_WORKER_H
-#define SQLIPC_WORKER_H
+#ifndef SQLIPC_DAEMON_SUPERVISOR_WORKER_H
+#define SQLIPC_DAEMON_SUPERVISOR_WORKER_H
 
 #include <systemd/sd-event.h>
 
-#include "grace.h"
-#include "group.h"
-#include "run.h"
-#include "worker-priority.h"
+#include "daemon/supervisor/grace.h"
+#include "daemon/supervisor/group.h"
+#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/worker-priority.h"
 
 struct Worker {
         Manager *manager;         /* not owned */

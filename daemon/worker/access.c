@@ -4,7 +4,7 @@
  * compile. Virtual tables (rtree) compile their own INSERTs when they connect, and the caller gets the clearer error
  * ReadOnly. The connection itself is opened read-only, so safety does not depend on this file alone.
  */
-#include "access.h"
+#include "daemon/worker/access.h"
 
 #include <sqlite3.h>
 #include <stddef.h>

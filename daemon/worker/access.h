@@ -3,12 +3,12 @@
  * Side: worker. Restricts what SQL may do: SQLite's authorizer for reading, and limits. The authorizer keeps statements from
  * doing anything except reading. It does not separate tables from each other (see I11 in docs/ARCHITECTURE.md).
  */
-#ifndef ACCESS_H
-#define ACCESS_H
+#ifndef SQLIPC_DAEMON_WORKER_ACCESS_H
+#define SQLIPC_DAEMON_WORKER_ACCESS_H
 
 #include <stdbool.h>
 
-#include "protocol.h"
+#include "daemon/protocol/protocol.h"
 
 typedef struct sqlite3 sqlite3;
 typedef struct sqlite3_stmt sqlite3_stmt;

@@ -2,14 +2,14 @@
 /*
  * Side: worker. See bind.h. The parameters arrive as one row in the page format, so the decoder's functions read them.
  */
-#include "bind.h"
+#include "daemon/worker/bind.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "page-decoder.h"
+#include "dbus-interfaces/wire/page-decoder.h"
 
 /* The job's parameters as a decoded row. Only the fields that page_decoder_value() uses are set. */
 static PageDecoder as_row(const Job *job, unsigned n) {

@@ -2,12 +2,12 @@
 /*
  * Side: worker. Binds a job's parameters to a compiled statement.
  */
-#ifndef BIND_H
-#define BIND_H
+#ifndef SQLIPC_DAEMON_WORKER_BIND_H
+#define SQLIPC_DAEMON_WORKER_BIND_H
 
 #include <stdbool.h>
 
-#include "sql-error.h"
+#include "daemon/worker/sql-error.h"
 
 typedef struct sqlite3_stmt sqlite3_stmt;
 

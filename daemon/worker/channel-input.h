@@ -10,12 +10,12 @@
  * that was taken (then `cancelled` is set here), or one that still waits (then take reports that request as cancelled). The
  * buffer grows as bytes arrive, never by an announced length.
  */
-#ifndef CHANNEL_INPUT_H
-#define CHANNEL_INPUT_H
+#ifndef SQLIPC_DAEMON_WORKER_CHANNEL_INPUT_H
+#define SQLIPC_DAEMON_WORKER_CHANNEL_INPUT_H
 
 #include <stdbool.h>
 
-#include "sqlipc-channel.h"
+#include "dbus-interfaces/wire/sqlipc-channel.h"
 
 typedef struct ChannelInput {
         uint8_t *bytes;              /* owned */

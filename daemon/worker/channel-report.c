@@ -2,13 +2,13 @@
 /*
  * Side: worker. See channel-report.h.
  */
-#include "channel-report.h"
+#include "daemon/worker/channel-report.h"
 
 #include <stdlib.h>
 
-#include "channel-state.h"
-#include "clock.h"
-#include "report.h"
+#include "daemon/worker/channel-state.h"
+#include "daemon/worker/clock.h"
+#include "daemon/worker/report.h"
 
 #define PROGRESS_USEC (500 * USEC_PER_MSEC)
 #define SQL_SAID_MAX ((size_t) 1024)

@@ -3,10 +3,10 @@
  * Side: worker. Reports a channel to the supervisor. It does not report each query, but sums: at most twice a second, and a
  * last time when it hands the channel back.
  */
-#ifndef CHANNEL_REPORT_H
-#define CHANNEL_REPORT_H
+#ifndef SQLIPC_DAEMON_WORKER_CHANNEL_REPORT_H
+#define SQLIPC_DAEMON_WORKER_CHANNEL_REPORT_H
 
-#include "channel.h"
+#include "daemon/worker/channel.h"
 
 /* Adds the channel's run, which has just ended, to the sums. */
 void channel_count_run(Channel *c);

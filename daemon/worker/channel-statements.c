@@ -2,12 +2,12 @@
 /*
  * Side: worker. See channel-statements.h.
  */
-#include "channel-statements.h"
+#include "daemon/worker/channel-statements.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "sqlipc-channel.h"
+#include "dbus-interfaces/wire/sqlipc-channel.h"
 
 static void statement_free(ChannelStatement *s) {
         free(s->sql);

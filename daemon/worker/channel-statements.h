@@ -4,10 +4,10 @@
  * compiled statements belong to the pool. So a channel's statements pin no connection, and move with the channel to another
  * worker.
  */
-#ifndef CHANNEL_STATEMENTS_H
-#define CHANNEL_STATEMENTS_H
+#ifndef SQLIPC_DAEMON_WORKER_CHANNEL_STATEMENTS_H
+#define SQLIPC_DAEMON_WORKER_CHANNEL_STATEMENTS_H
 
-#include "pool.h"
+#include "daemon/worker/pool.h"
 
 typedef struct ChannelStatement {
         uint64_t number;

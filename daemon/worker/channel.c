@@ -2,7 +2,7 @@
 /*
  * Side: worker. See channel.h. From top to bottom: creation and destruction, input, requests, turns.
  */
-#include "channel.h"
+#include "daemon/worker/channel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,10 +12,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "channel-report.h"
-#include "channel-state.h"
-#include "clock.h"
-#include "compile-limit.h"
+#include "daemon/worker/channel-report.h"
+#include "daemon/worker/channel-state.h"
+#include "daemon/worker/clock.h"
+#include "daemon/worker/compile-limit.h"
 
 #define TURN_USEC USEC_PER_MSEC          /* one turn takes requests for so long */
 #define QUIET_USEC (10 * USEC_PER_SEC)   /* after this time without requests the channel goes back to the supervisor */

@@ -19,12 +19,12 @@
  *    then queries continue on the old file.
  * 5. Between two requests, with all answers sent, the channel can move to another worker: channel_can_move().
  */
-#ifndef CHANNEL_H
-#define CHANNEL_H
+#ifndef SQLIPC_DAEMON_WORKER_CHANNEL_H
+#define SQLIPC_DAEMON_WORKER_CHANNEL_H
 
-#include "channel-input.h"
-#include "channel-statements.h"
-#include "run.h"
+#include "daemon/worker/channel-input.h"
+#include "daemon/worker/channel-statements.h"
+#include "daemon/worker/run.h"
 
 struct Channel {
         Run run;                  /* runs the request under way; `run.state` is the channel's state */

@@ -2,14 +2,14 @@
 /*
  * Side: worker. See compile-limit.h.
  */
-#include "compile-limit.h"
+#include "daemon/worker/compile-limit.h"
 
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/time.h>
 
-#include "clock.h"
+#include "daemon/worker/clock.h"
 
 /* The same grace period as the supervisor's (grace.h). */
 #define GRACE_USEC USEC_PER_SEC

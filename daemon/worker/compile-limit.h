@@ -9,8 +9,8 @@
  * The worker ends a second after such a limit. If it had no CPU in that second, because it was stopped or the machine is
  * overloaded, it gets up to four more: otherwise its other runs would be lost for nothing.
  */
-#ifndef COMPILE_LIMIT_H
-#define COMPILE_LIMIT_H
+#ifndef SQLIPC_DAEMON_WORKER_COMPILE_LIMIT_H
+#define SQLIPC_DAEMON_WORKER_COMPILE_LIMIT_H
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 /*
  * Side: worker. See database.h.
  */
-#include "database.h"
+#include "daemon/worker/database.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "heap.h"
-#include "vfs.h"
+#include "daemon/worker/heap.h"
+#include "daemon/worker/vfs.h"
 
 #define PROGRESS_OPCODES 1000
 /* Limits the memory of one stalled reader: with the default of 2 MiB, 200 of them took 412 MiB. */

@@ -6,17 +6,17 @@
  * process and inode), and a foreign write could then land under an open cursor. What must be known before it is opened comes
  * from fstat() of an O_PATH descriptor (path.h), and SQLite opens that file and no other (file-names.h).
  */
-#ifndef DATABASE_H
-#define DATABASE_H
+#ifndef SQLIPC_DAEMON_WORKER_DATABASE_H
+#define SQLIPC_DAEMON_WORKER_DATABASE_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "access.h"
-#include "exposed.h"
-#include "file-names.h"
-#include "reader-lock.h"
-#include "sql-error.h"
+#include "daemon/worker/access.h"
+#include "daemon/worker/exposed.h"
+#include "daemon/worker/file-names.h"
+#include "daemon/worker/reader-lock.h"
+#include "daemon/worker/sql-error.h"
 
 typedef struct sqlite3_stmt sqlite3_stmt;
 

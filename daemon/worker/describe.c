@@ -2,13 +2,13 @@
 /*
  * Side: worker. See describe.h.
  */
-#include "describe.h"
+#include "daemon/worker/describe.h"
 
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sqlipc-channel.h"
+#include "dbus-interfaces/wire/sqlipc-channel.h"
 
 static bool out_of_memory(SqlError *error) {
         return sql_error_set(error, ERROR_OUT_OF_MEMORY, "out of memory");

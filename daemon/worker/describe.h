@@ -2,12 +2,12 @@
 /*
  * Side: worker. Describes a compiled statement: for the STARTED message, the COLUMNS frame and the STATEMENT frame.
  */
-#ifndef DESCRIBE_H
-#define DESCRIBE_H
+#ifndef SQLIPC_DAEMON_WORKER_DESCRIBE_H
+#define SQLIPC_DAEMON_WORKER_DESCRIBE_H
 
 #include <stdbool.h>
 
-#include "sql-error.h"
+#include "daemon/worker/sql-error.h"
 
 typedef struct sqlite3_stmt sqlite3_stmt;
 

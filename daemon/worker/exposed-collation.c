@@ -3,7 +3,7 @@
  * Side: worker. See exposed-collation.h. The virtual table is eponymous, has no rows, and is never read: to compile a
  * statement is enough.
  */
-#include "exposed-collation.h"
+#include "daemon/worker/exposed-collation.h"
 
 #include <sqlite3.h>
 #include <stdlib.h>

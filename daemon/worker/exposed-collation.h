@@ -5,8 +5,8 @@
  * SQLite tells it in one place only: to a virtual table with which such a column is compared. So this module has a virtual
  * table for that purpose.
  */
-#ifndef EXPOSED_COLLATION_H
-#define EXPOSED_COLLATION_H
+#ifndef SQLIPC_DAEMON_WORKER_EXPOSED_COLLATION_H
+#define SQLIPC_DAEMON_WORKER_EXPOSED_COLLATION_H
 
 typedef struct sqlite3 sqlite3;
 

@@ -2,7 +2,7 @@
 /*
  * Side: worker. See exposed-plan.h. From top to bottom: constraints that can be pushed, cost, order, the plan as text, SQL.
  */
-#include "exposed-plan.h"
+#include "daemon/worker/exposed-plan.h"
 
 #include <ctype.h>
 #include <math.h>

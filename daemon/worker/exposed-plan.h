@@ -20,12 +20,12 @@
  * hexadecimal. CONSTRAINT: the letter of an operator and a column. The letter is upper case if the value is certainly text
  * that no column converted.
  */
-#ifndef EXPOSED_PLAN_H
-#define EXPOSED_PLAN_H
+#ifndef SQLIPC_DAEMON_WORKER_EXPOSED_PLAN_H
+#define SQLIPC_DAEMON_WORKER_EXPOSED_PLAN_H
 
 #include <stdint.h>
 
-#include "exposed-schema.h"
+#include "daemon/worker/exposed-schema.h"
 
 typedef struct sqlite3_index_info sqlite3_index_info;
 typedef struct sqlite3_value sqlite3_value;

@@ -3,7 +3,7 @@
  * Side: worker. See exposed-schema.h. Everything is read by SQL: SQLite reports what it knows, and no part of the schema is
  * parsed here.
  */
-#include "exposed-schema.h"
+#include "daemon/worker/exposed-schema.h"
 
 #include <math.h>
 #include <sqlite3.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "exposed-collation.h"
+#include "daemon/worker/exposed-collation.h"
 
 #define N_ROWS_UNKNOWN 1e6 /* SQLite's own guess is 2^20 */
 #define N_ROWS_MAX 1e15    /* limit for sqlite_stat1, which may have any number; must fit into an sqlite3_int64 */

@@ -7,8 +7,8 @@
  * than SQLite knows, a type with the right affinity takes its place. The columns of a view have the affinities and
  * collations of its expressions.
  */
-#ifndef EXPOSED_SCHEMA_H
-#define EXPOSED_SCHEMA_H
+#ifndef SQLIPC_DAEMON_WORKER_EXPOSED_SCHEMA_H
+#define SQLIPC_DAEMON_WORKER_EXPOSED_SCHEMA_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 /*
  * Side: worker. See exposed-table.h.
  */
-#include "exposed-table.h"
+#include "daemon/worker/exposed-table.h"
 
 #include <sqlite3.h>
 #include <stdlib.h>

@@ -7,12 +7,12 @@
  * another way: terms joined by OR, and RIGHT or FULL JOIN. If a statement has one of these words, such an object is read
  * whole and by the same SQL each time, so that each row keeps its number. In any other statement these rows have no numbers.
  */
-#ifndef EXPOSED_TABLE_H
-#define EXPOSED_TABLE_H
+#ifndef SQLIPC_DAEMON_WORKER_EXPOSED_TABLE_H
+#define SQLIPC_DAEMON_WORKER_EXPOSED_TABLE_H
 
 #include <stdint.h>
 
-#include "exposed-plan.h"
+#include "daemon/worker/exposed-plan.h"
 
 #define EXPOSED_MODULE "exposed"
 

@@ -2,7 +2,7 @@
 /*
  * Side: worker. See exposed.h.
  */
-#include "exposed.h"
+#include "daemon/worker/exposed.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "exposed-collation.h"
-#include "exposed-table.h"
-#include "vfs.h"
+#include "daemon/worker/exposed-collation.h"
+#include "daemon/worker/exposed-table.h"
+#include "daemon/worker/vfs.h"
 
 #define SCHEMA_VERSION "PRAGMA main.schema_version"
 

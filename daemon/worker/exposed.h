@@ -12,13 +12,13 @@
  *    between, the schema is the one by which the virtual tables were declared.
  * 4. Compiled searches are kept for the next cursor. They are reset, so they hold no lock.
  */
-#ifndef EXPOSED_H
-#define EXPOSED_H
+#ifndef SQLIPC_DAEMON_WORKER_EXPOSED_H
+#define SQLIPC_DAEMON_WORKER_EXPOSED_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "protocol.h"
+#include "daemon/protocol/protocol.h"
 
 typedef struct sqlite3 sqlite3;
 typedef struct Exposed Exposed;

@@ -2,7 +2,7 @@
 /*
  * Side: worker. See file-names.h.
  */
-#include "file-names.h"
+#include "daemon/worker/file-names.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,14 +14,14 @@
  * SQLite's "unix" VFS asks for these system calls through a table that xSetSystemCall() changes. That table belongs to the
  * process, and so does the state here.
  */
-#ifndef FILE_NAMES_H
-#define FILE_NAMES_H
+#ifndef SQLIPC_DAEMON_WORKER_FILE_NAMES_H
+#define SQLIPC_DAEMON_WORKER_FILE_NAMES_H
 
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "path.h"
+#include "daemon/worker/path.h"
 
 #define FILE_NAME_SIZE 48 /* size of the longest name for SQLite, including the NUL */
 

@@ -2,7 +2,7 @@
 /*
  * Side: worker. See heap.h.
  */
-#include "heap.h"
+#include "daemon/worker/heap.h"
 
 #include <sqlite3.h>
 #include <stdbool.h>

@@ -6,8 +6,8 @@
  * statement that compiles into millions of small blocks took a third more than HeapMax= (679 MiB instead of 512). Here each
  * block counts with its overhead.
  */
-#ifndef SQLIPC_WORKER_HEAP_H
-#define SQLIPC_WORKER_HEAP_H
+#ifndef SQLIPC_DAEMON_WORKER_HEAP_H
+#define SQLIPC_DAEMON_WORKER_HEAP_H
 
 #include <stdint.h>
 

@@ -2,16 +2,16 @@
 /*
  * Side: worker. See job-channels.h.
  */
-#include "job-channels.h"
+#include "daemon/worker/job-channels.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-#include "channel-report.h"
-#include "clock.h"
-#include "compile-limit.h"
-#include "report.h"
+#include "daemon/worker/channel-report.h"
+#include "daemon/worker/clock.h"
+#include "daemon/worker/compile-limit.h"
+#include "daemon/worker/report.h"
 
 /* Uses edge-triggered events: a request that cannot be read yet must not wake the worker again and again. EPOLLOUT is set
  * only while the channel waits for room, because each answer that the client reads makes room. */

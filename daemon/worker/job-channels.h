@@ -3,10 +3,10 @@
  * Side: worker. The channels of the queue (job.h): they come from the supervisor, get turns while there is something to do,
  * and go back to the supervisor with their state, or are closed.
  */
-#ifndef JOB_CHANNELS_H
-#define JOB_CHANNELS_H
+#ifndef SQLIPC_DAEMON_WORKER_JOB_CHANNELS_H
+#define SQLIPC_DAEMON_WORKER_JOB_CHANNELS_H
 
-#include "job.h"
+#include "daemon/worker/job.h"
 
 /* Handles CHANNEL: takes over the message. A channel that cannot be set up is reported as closed. -errno of the control
  * socket or epoll. */

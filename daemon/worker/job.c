@@ -2,7 +2,7 @@
 /*
  * Side: worker. See job.h.
  */
-#include "job.h"
+#include "daemon/worker/job.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -11,10 +11,10 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "channel-report.h"
-#include "clock.h"
-#include "job-channels.h"
-#include "report.h"
+#include "daemon/worker/channel-report.h"
+#include "daemon/worker/clock.h"
+#include "daemon/worker/job-channels.h"
+#include "daemon/worker/report.h"
 
 #define LOOK_USEC (5 * USEC_PER_MSEC) /* between two checks of the sockets by the progress handler */
 #define LEAVE_USEC (4 * USEC_PER_SEC) /* the time for work under way; after EXIT the supervisor kills soon after */

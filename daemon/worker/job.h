@@ -16,15 +16,15 @@
  * busy clients would replace each other for every request. If something is still under way some seconds later, it is
  * expected to last: the worker stays for it, and takes new work again.
  */
-#ifndef JOB_H
-#define JOB_H
+#ifndef SQLIPC_DAEMON_WORKER_JOB_H
+#define SQLIPC_DAEMON_WORKER_JOB_H
 
 #include <stdbool.h>
 
-#include "channel.h"
-#include "looking.h"
-#include "pool.h"
-#include "run.h"
+#include "daemon/worker/channel.h"
+#include "daemon/worker/looking.h"
+#include "daemon/worker/pool.h"
+#include "daemon/worker/run.h"
 
 typedef struct JobQueue {
         int job_fd, control_fd, epoll_fd, timer_fd;

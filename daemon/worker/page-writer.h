@@ -9,8 +9,8 @@
  * which a pipe that polls writable takes whole. The writer first answers PAGE_WRITER_LAST, the caller reports, and the next
  * call writes them.
  */
-#ifndef PAGE_WRITER_H
-#define PAGE_WRITER_H
+#ifndef SQLIPC_DAEMON_WORKER_PAGE_WRITER_H
+#define SQLIPC_DAEMON_WORKER_PAGE_WRITER_H
 
 #include <stdbool.h>
 #include <stddef.h>

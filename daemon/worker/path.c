@@ -2,7 +2,7 @@
 /*
  * Side: worker. See path.h.
  */
-#include "path.h"
+#include "daemon/worker/path.h"
 
 #include <errno.h>
 #include <fcntl.h>

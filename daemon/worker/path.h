@@ -11,14 +11,14 @@
  * moment later, if a user who owns a directory on the way exchanges it. The walk opens each component relative to the one
  * before and never lets the kernel follow a link, so it needs no openat2() and works on every kernel.
  */
-#ifndef PATH_H
-#define PATH_H
+#ifndef SQLIPC_DAEMON_WORKER_PATH_H
+#define SQLIPC_DAEMON_WORKER_PATH_H
 
 #include <limits.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "sql-error.h"
+#include "daemon/worker/sql-error.h"
 
 typedef struct FoundFile {
         int folder_fd;           /* owned; O_PATH; -1: none */

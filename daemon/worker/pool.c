@@ -2,16 +2,16 @@
 /*
  * Side: worker. See pool.h.
  */
-#include "pool.h"
+#include "daemon/worker/pool.h"
 
 #include <assert.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
-#include "compile-limit.h"
-#include "describe.h"
+#include "daemon/worker/clock.h"
+#include "daemon/worker/compile-limit.h"
+#include "daemon/worker/describe.h"
 
 #define N_IDLE_MAX 4
 #define IDLE_USEC (5 * USEC_PER_SEC)

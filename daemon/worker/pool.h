@@ -4,13 +4,13 @@
  * itself and gives it back; a client's idle statement pins none. All connections are to one database with one set of rights,
  * so a run can use any of them.
  */
-#ifndef POOL_H
-#define POOL_H
+#ifndef SQLIPC_DAEMON_WORKER_POOL_H
+#define SQLIPC_DAEMON_WORKER_POOL_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "database.h"
+#include "daemon/worker/database.h"
 
 #define CONNECTION_N_CACHED 16
 

@@ -3,7 +3,7 @@
  * Side: worker. See read-ahead.h. The file remains the real VFS's own; only its table of methods is replaced by a copy in
  * which a few methods are ours.
  */
-#include "read-ahead.h"
+#include "daemon/worker/read-ahead.h"
 
 #include <stdbool.h>
 #include <string.h>

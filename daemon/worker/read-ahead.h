@@ -12,8 +12,8 @@
  * There is one buffer for all files of the worker. Runs take turns by pages of their results, so to lose the buffer costs
  * little, and memory does not grow with the number of connections.
  */
-#ifndef READ_AHEAD_H
-#define READ_AHEAD_H
+#ifndef SQLIPC_DAEMON_WORKER_READ_AHEAD_H
+#define SQLIPC_DAEMON_WORKER_READ_AHEAD_H
 
 #include <sqlite3.h>
 

@@ -2,7 +2,7 @@
 /*
  * Side: worker. See reader-lock.h.
  */
-#include "reader-lock.h"
+#include "daemon/worker/reader-lock.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -10,8 +10,8 @@
  *
  * In WAL mode a reader keeps no writer out, and this module does nothing.
  */
-#ifndef READER_LOCK_H
-#define READER_LOCK_H
+#ifndef SQLIPC_DAEMON_WORKER_READER_LOCK_H
+#define SQLIPC_DAEMON_WORKER_READER_LOCK_H
 
 #include <sqlite3.h>
 #include <stdbool.h>

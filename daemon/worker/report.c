@@ -2,7 +2,7 @@
 /*
  * Side: worker. See report.h.
  */
-#include "report.h"
+#include "daemon/worker/report.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -2,10 +2,10 @@
 /*
  * Side: worker. Sends messages to the supervisor over the control socket. No message may be lost, so it waits for room.
  */
-#ifndef REPORT_H
-#define REPORT_H
+#ifndef SQLIPC_DAEMON_WORKER_REPORT_H
+#define SQLIPC_DAEMON_WORKER_REPORT_H
 
-#include "protocol.h"
+#include "daemon/protocol/protocol.h"
 
 /* Sends `m`. The supervisor always reads, so only a burst can fill the socket, and only for a moment. -EPIPE, -ECONNRESET:
  * the supervisor is gone; other -errno: the message was not sent, and will not be. */

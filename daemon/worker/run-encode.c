@@ -2,7 +2,7 @@
 /*
  * Side: worker. See run-encode.h.
  */
-#include "run-encode.h"
+#include "daemon/worker/run-encode.h"
 
 #include <errno.h>
 #include <sqlite3.h>

@@ -3,10 +3,10 @@
  * Side: worker. Encodes data of a run into its page: rows from SQLite's memory, and payloads that are sent in parts. These
  * functions do not step, write or end the run; run.c acts on their results.
  */
-#ifndef RUN_ENCODE_H
-#define RUN_ENCODE_H
+#ifndef SQLIPC_DAEMON_WORKER_RUN_ENCODE_H
+#define SQLIPC_DAEMON_WORKER_RUN_ENCODE_H
 
-#include "run.h"
+#include "daemon/worker/run.h"
 
 /* Encodes the row that SQLite holds into the page. 1: done; 0: no room; -EMSGSIZE: run->row_size is over the limit;
  * -ENOMEM: SQLite could not convert a value. */

@@ -2,14 +2,14 @@
 /*
  * Side: worker. See run-report.h.
  */
-#include "run-report.h"
+#include "daemon/worker/run-report.h"
 
 #include <stdlib.h>
 
-#include "channel-report.h"
-#include "clock.h"
-#include "describe.h"
-#include "report.h"
+#include "daemon/worker/channel-report.h"
+#include "daemon/worker/clock.h"
+#include "daemon/worker/describe.h"
+#include "daemon/worker/report.h"
 
 #define PROGRESS_USEC (500 * USEC_PER_MSEC)   /* between two reports of progress */
 

@@ -4,10 +4,10 @@
  * is stored in context->report_error, and the worker ends because of it. For runs of a channel sums are reported instead
  * (channel-report.h).
  */
-#ifndef RUN_REPORT_H
-#define RUN_REPORT_H
+#ifndef SQLIPC_DAEMON_WORKER_RUN_REPORT_H
+#define SQLIPC_DAEMON_WORKER_RUN_REPORT_H
 
-#include "run.h"
+#include "daemon/worker/run.h"
 
 /* Sends STARTED, with a description if the job asks for one. False: the statement cannot be described, LimitsExceeded or
  * OutOfMemory. */

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "clock.h"
-#include "run-report.h"
-#include "run.h"
+#include "daemon/worker/clock.h"
+#include "daemon/worker/run-report.h"
+#include "daemon/worker/run.h"
 
 #define SETTLE_USEC (20 * USEC_PER_MSEC) /* parked for so long: the reader is slow, and not just a little late */
 #define ASK_USEC (50 * USEC_PER_MSEC)    /* between two checks for waiting writers */

@@ -4,7 +4,7 @@
  * events from outside (progress, cancel; for time see run-time.c). Encoding into the page is in run-encode.h, reports to the
  * supervisor are in run-report.h.
  */
-#include "run.h"
+#include "daemon/worker/run.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,12 +13,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "bind.h"
-#include "clock.h"
-#include "describe.h"
-#include "run-encode.h"
-#include "run-report.h"
-#include "sqlipc-channel.h"
+#include "daemon/worker/bind.h"
+#include "daemon/worker/clock.h"
+#include "daemon/worker/describe.h"
+#include "daemon/worker/run-encode.h"
+#include "daemon/worker/run-report.h"
+#include "dbus-interfaces/wire/sqlipc-channel.h"
 
 #define ROW_WAITS_USEC (2 * USEC_PER_MSEC)    /* a row waits at most so long for its page to fill */
 #define FIRST_PAGE_SIZE ((size_t) 16 * 1024)  /* sent at this size: the reader has rows while the next page fills */

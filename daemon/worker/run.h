@@ -21,13 +21,13 @@
  * the page, in place of rows, and a PREPARE gives its connection back before its description is sent. Code that depends on
  * this tests run->channel.
  */
-#ifndef RUN_H
-#define RUN_H
+#ifndef SQLIPC_DAEMON_WORKER_RUN_H
+#define SQLIPC_DAEMON_WORKER_RUN_H
 
-#include "page-encoder.h"
-#include "page-writer.h"
-#include "pool.h"
-#include "protocol.h"
+#include "daemon/protocol/protocol.h"
+#include "daemon/worker/page-writer.h"
+#include "daemon/worker/pool.h"
+#include "dbus-interfaces/wire/page-encoder.h"
 
 typedef enum RunState {
         RUN_READY,

@@ -2,7 +2,7 @@
 /*
  * Side: worker. See sandbox.h.
  */
-#include "sandbox.h"
+#include "daemon/worker/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "sanitized.h"
+#include "daemon/worker/sanitized.h"
 
 #define N_ELEMENTS(array) (sizeof(array) / sizeof *(array))
 

@@ -3,10 +3,10 @@
  * Side: worker. Restricts what the process can do, even if SQLite is subverted: resource limits of the kernel and a filter
  * of system calls.
  */
-#ifndef SANDBOX_H
-#define SANDBOX_H
+#ifndef SQLIPC_DAEMON_WORKER_SANDBOX_H
+#define SQLIPC_DAEMON_WORKER_SANDBOX_H
 
-#include "protocol.h"
+#include "daemon/protocol/protocol.h"
 
 /* Makes the process die with the supervisor, dump no core, gain no privileges, and take no more address space than the heap
  * and 512 MiB. -errno. */

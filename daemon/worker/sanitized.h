@@ -3,8 +3,8 @@
  * Tells if this build has sanitizers. They reserve terabytes of address space and make system calls of their own, so the
  * address space limit and the filter are left out with them. Pure.
  */
-#ifndef SANITIZED_H
-#define SANITIZED_H
+#ifndef SQLIPC_DAEMON_WORKER_SANITIZED_H
+#define SQLIPC_DAEMON_WORKER_SANITIZED_H
 
 #include <stdbool.h>
 

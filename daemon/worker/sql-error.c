@@ -3,7 +3,7 @@
  * Side: worker. Turns SQLite's failures into an SqlError, by the table in sqlipc-errors.h. A few primary codes have several
  * causes that need different actions of a user, so this file distinguishes them.
  */
-#include "sql-error.h"
+#include "daemon/worker/sql-error.h"
 
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "page-encoder.h"
+#include "dbus-interfaces/wire/page-encoder.h"
 
 void sql_error_done(SqlError *e) {
         free(e->message);

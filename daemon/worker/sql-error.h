@@ -4,14 +4,14 @@
  * can fail because of the SQL or the database returns false and fills in an SqlError; -errno is used only for failures of
  * the worker itself.
  */
-#ifndef SQL_ERROR_H
-#define SQL_ERROR_H
+#ifndef SQLIPC_DAEMON_WORKER_SQL_ERROR_H
+#define SQLIPC_DAEMON_WORKER_SQL_ERROR_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "protocol.h"
-#include "sqlipc-errors.h"
+#include "daemon/protocol/protocol.h"
+#include "dbus-interfaces/sqlipc-errors.h"
 
 typedef struct sqlite3 sqlite3;
 

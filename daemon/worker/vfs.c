@@ -6,15 +6,15 @@
  * the real VFS's own from its first byte, so that SQLite calls it directly; a database is followed by a DatabaseFile.
  * Temporary files need no xShmMap, xFetch or sector tricks; other calls are passed on.
  */
-#include "vfs.h"
+#include "daemon/worker/vfs.h"
 
 #include <sqlite3.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "file-names.h"
-#include "read-ahead.h"
-#include "reader-lock.h"
+#include "daemon/worker/file-names.h"
+#include "daemon/worker/read-ahead.h"
+#include "daemon/worker/reader-lock.h"
 
 typedef struct TempFile {
         sqlite3_file base;

@@ -12,8 +12,8 @@
  *   - Sequential reads of a database are made in larger pieces (read-ahead.h).
  *   - The lock of a database is watched for waiting writers (reader-lock.h).
  */
-#ifndef VFS_H
-#define VFS_H
+#ifndef SQLIPC_DAEMON_WORKER_VFS_H
+#define SQLIPC_DAEMON_WORKER_VFS_H
 
 #include <stdbool.h>
 #include <stdint.h>

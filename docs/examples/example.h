@@ -4,8 +4,8 @@
  *
  *      EXAMPLE [--address=ADDRESS] DATABASE SQL
  */
-#ifndef EXAMPLE_H
-#define EXAMPLE_H
+#ifndef SQLIPC_DOCS_EXAMPLES_EXAMPLE_H
+#define SQLIPC_DOCS_EXAMPLES_EXAMPLE_H
 
 #include <inttypes.h>
 #include <sqlipc.h>

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Reads page streams: a second decoder, written only from docs/man/sqlipc-page.5.rst.
 
-It shares no code with dbus-interfaces/page-decoder.c and does everything in the simplest way. If the two agree, both follow
-the man page. Tests that inspect pipes use it, too. Import it:
+It shares no code with dbus-interfaces/wire/page-decoder.c and does everything in the simplest way. If the two agree, both
+follow the man page. Tests that inspect pipes use it, too. Import it:
 
     for event in read_run(fd): ...   # one run, from the pipe of a statement or query
 

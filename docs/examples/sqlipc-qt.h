@@ -7,8 +7,8 @@
  *
  * Call sqlipc_qt_register() once before the first use of a proxy.
  */
-#ifndef SQLIPC_QT_H
-#define SQLIPC_QT_H
+#ifndef SQLIPC_DOCS_EXAMPLES_SQLIPC_QT_H
+#define SQLIPC_DOCS_EXAMPLES_SQLIPC_QT_H
 
 #include <QtDBus/QtDBus>
 

@@ -26,7 +26,7 @@
 #include <systemd/sd-bus.h>
 #include <unistd.h>
 
-#include "sqlipc.h"
+#include "client-lib/sqlipc.h"
 
 static sqlipc_connection *connection;
 static sqlipc_statement *statement;

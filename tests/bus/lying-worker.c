@@ -30,10 +30,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "page-encoder.h"
-#include "protocol.h"
-#include "sqlipc-channel.h"
-#include "sqlipc-errors.h"
+#include "daemon/protocol/protocol.h"
+#include "dbus-interfaces/sqlipc-errors.h"
+#include "dbus-interfaces/wire/page-encoder.h"
+#include "dbus-interfaces/wire/sqlipc-channel.h"
 
 #define N_COLUMNS 32767
 #define N_FLOOD 200

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "replay.h"
-#include "sqlipc-channel.h"
+#include "dbus-interfaces/wire/sqlipc-channel.h"
+#include "tests/fuzz/replay.h"
 
 enum { N_FRAMES_MAX = 64 };
 #define PAYLOAD_MAX ((size_t) 2048)

@@ -2,8 +2,8 @@
 /*
  * What a fuzz target is sure of. Where it is wrong the program ends, also without assert(). Tests only.
  */
-#ifndef SQLIPC_DEMAND_H
-#define SQLIPC_DEMAND_H
+#ifndef SQLIPC_TESTS_FUZZ_DEMAND_H
+#define SQLIPC_TESTS_FUZZ_DEMAND_H
 
 #include <stdio.h>
 #include <stdlib.h>

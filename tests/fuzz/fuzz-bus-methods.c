@@ -27,10 +27,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "bus-rig.h"
-#include "replay.h"
-#include "sqlipc-names.h"
-#include "stub-worker.h"
+#include "dbus-interfaces/sqlipc-names.h"
+#include "tests/fuzz/replay.h"
+#include "tests/rigs/bus-rig.h"
+#include "tests/rigs/stub-worker.h"
 
 #define N_ACTS_MAX 100u
 #define DEPTH_MAX 4u

@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "channel-state.h"
-#include "replay.h"
+#include "daemon/worker/channel-state.h"
+#include "tests/fuzz/replay.h"
 
 #define PAYLOAD_MAX ((size_t) 4096)
 

@@ -19,10 +19,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "channel-report.h"
-#include "page-decoder.h"
-#include "replay.h"
-#include "worker-side.h"
+#include "daemon/worker/channel-report.h"
+#include "dbus-interfaces/wire/page-decoder.h"
+#include "tests/fuzz/replay.h"
+#include "tests/rigs/worker-side.h"
 
 enum { PROGRESS_MAX = 20, RETRIES_MAX = 3, TURNS_MAX = 100000, N_ANSWERS_MAX = 4096 };
 #define HOUR UINT64_C(3600000000)

@@ -20,11 +20,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "configuration-files.h"
-#include "configuration-names.h"
-#include "dbus-text.h"
-#include "replay.h"
-#include "sqlipc-page.h"
+#include "daemon/configuration/configuration-files.h"
+#include "daemon/configuration/configuration-names.h"
+#include "daemon/configuration/dbus-text.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
+#include "tests/fuzz/replay.h"
 
 enum { WARNINGS_MAX = 1000 }; /* of configuration.c */
 

@@ -23,10 +23,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "input.h"
-#include "replay.h"
-#include "sqlipc-page.h"
-#include "worker-side.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/replay.h"
+#include "tests/rigs/worker-side.h"
 
 #define N_ELEMENTS(array) (sizeof(array) / sizeof *(array))
 #define FILE_MAX ((size_t) 512 * 1024)

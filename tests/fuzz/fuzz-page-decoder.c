@@ -11,9 +11,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "page-decoder.h"
-#include "page-payload.h"
-#include "replay.h"
+#include "dbus-interfaces/wire/page-decoder.h"
+#include "dbus-interfaces/wire/page-payload.h"
+#include "tests/fuzz/replay.h"
 
 #define ROW_SIZE_LIMIT ((size_t) 1048576)
 #define JOINED_SIZE_LIMIT ((size_t) 4 * 1048576) /* of a statement's description */

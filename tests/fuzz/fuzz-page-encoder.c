@@ -13,9 +13,9 @@
  */
 #include <string.h>
 
-#include "page-decoder.h"
-#include "page-encoder.h"
-#include "replay.h"
+#include "dbus-interfaces/wire/page-decoder.h"
+#include "dbus-interfaces/wire/page-encoder.h"
+#include "tests/fuzz/replay.h"
 
 enum { N_COLUMNS_MAX = 2000, N_VALUES_MAX = 64 * 1024, N_ROWS_MAX = 4096, N_RUNS_MAX = 8 };
 #define LONG_SIZE ((size_t) 1024 * 1024)

@@ -18,18 +18,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "catalog.h"
-#include "command.h"
-#include "complete.h"
-#include "complete-sql.h"
-#include "editor.h"
-#include "highlight.h"
-#include "options.h"
-#include "plan.h"
-#include "replay.h"
-#include "saved.h"
-#include "sql-caret.h"
-#include "sql-scan.h"
+#include "tests/fuzz/replay.h"
+#include "tools/cli/catalog.h"
+#include "tools/cli/command.h"
+#include "tools/cli/complete-sql.h"
+#include "tools/cli/complete.h"
+#include "tools/cli/editor.h"
+#include "tools/cli/highlight.h"
+#include "tools/cli/options.h"
+#include "tools/cli/plan.h"
+#include "tools/cli/saved.h"
+#include "tools/cli/sql-caret.h"
+#include "tools/cli/sql-scan.h"
 
 /* ---- what the shell stands on ---- */
 

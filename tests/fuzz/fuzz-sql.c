@@ -16,10 +16,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "input.h"
-#include "replay.h"
-#include "sqlipc-page.h"
-#include "worker-side.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/replay.h"
+#include "tests/rigs/worker-side.h"
 
 #define BOUND_MAX 12u
 

@@ -2,8 +2,8 @@
 /*
  * The bytes of an input as decisions: taken one after the other; past the end they are zeros. Pure. Tests only.
  */
-#ifndef SQLIPC_INPUT_H
-#define SQLIPC_INPUT_H
+#ifndef SQLIPC_TESTS_FUZZ_INPUT_H
+#define SQLIPC_TESTS_FUZZ_INPUT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,15 +3,15 @@
  * What a fuzz target is without an engine: a program that replays its corpus, in TAP; its argument is the folder. Tests
  * only. With libFuzzer (tools/fuzz.sh) the engine brings main() along.
  */
-#ifndef SQLIPC_REPLAY_H
-#define SQLIPC_REPLAY_H
+#ifndef SQLIPC_TESTS_FUZZ_REPLAY_H
+#define SQLIPC_TESTS_FUZZ_REPLAY_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "demand.h"
+#include "tests/fuzz/demand.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Which room may include which, and what the programs link: the boundaries between rooms (docs/ARCHITECTURE.md).
+"""The boundaries between rooms (docs/ARCHITECTURE.md): includes, circles, names, and the libraries that programs link.
 
 usage: test_rooms.py BUILD-ROOT
 """
@@ -8,6 +8,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/bus"))
@@ -17,59 +18,160 @@ BUILD = pathlib.Path(sys.argv.pop(1))
 SQLIPCD, WORKER, LIBRARY = (
     BUILD / path for path in ("daemon/supervisor/sqlipcd", "daemon/worker/sqlipc-worker", "client-lib/libsqlipc.so")
 )
-
-CONTRACT = {p.name for p in (ROOT / "dbus-interfaces").glob("*.h")}
-LIBC = re.compile(r"^(?!sqlite3|glib|gio|sqlipc|systemd/|seccomp|libsmartcols)[a-z0-9_/-]+\.h$")
+RULES = tomllib.loads((ROOT / "tests/lint/rooms.toml").read_text())
+PARTS = ["dbus-interfaces", "daemon/protocol", "daemon/configuration", "daemon/supervisor", "daemon/worker", "client-lib"]
+PARTS += ["tools/terminal", "tools/cli", "tools/ctl", "tools/bench"]
+LIBRARIES = {
+    "glib": r"(glib|gio|glib-unix)[/.]",
+    "systemd": r"systemd/",
+    "sqlite": r"sqlite3",
+    "seccomp": r"seccomp",
+    "smartcols": r"libsmartcols",
+    "readline": r"readline/",
+    "gcrypt": r"gcrypt",
+    "pq": r"libpq|pg_",
+    "mariadb": r"mysql|mariadb",
+    "zlib": r"zlib",
+}
 
 
 def sources(*rooms):
     for room in rooms:
-        for path in sorted((ROOT / room).rglob("*.[ch]")):
-            yield path
+        yield from sorted((ROOT / room).rglob("*.[ch]"))
 
 
 def includes(path):
     return re.findall(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', path.read_text(), re.M)
 
 
-def own(room):
-    return {p.name for p in sources(room)}
+def room_of(name):
+    """The innermost room that a path from the root is in."""
+    return max((room for room in RULES["rooms"] if name.startswith(room + "/")), key=len, default=None)
 
 
-def violations(paths, allowed):
-    return [f"{p.relative_to(ROOT)} includes {name}" for p in paths for kind, name in includes(p) if not allowed(kind, name)]
+def may_include(room, name):
+    """True if files of the room may include that file of ours."""
+    return name == "config.h" or room_of(name) == room or bool({name, room_of(name)} & set(RULES["rooms"][room]["includes"]))
 
 
-def headers(*rooms):
-    """Names of the headers in those rooms."""
-    return {p.name for room in rooms for p in (ROOT / room).rglob("*.h")}
+def library_of(name):
+    """The library that a header in angle brackets belongs to; None is libc."""
+    return next((library for library, pattern in LIBRARIES.items() if re.match(pattern, name)), None)
+
+
+def may_use(path, name):
+    """True if the file may include that header of a library."""
+    room, library = room_of(path), library_of(name)
+    if library is None:
+        return bool(re.match(r"[a-z0-9_/-]+\.h$", name))
+    files = RULES["only"].get(room, {}).get(library)
+    return library in RULES["rooms"][room]["libraries"] and (files is None or path in files)
+
+
+def violations(paths):
+    found = []
+    for path in paths:
+        relative = str(path.relative_to(ROOT))
+        for kind, name in includes(path):
+            if not (may_include(room_of(relative), name) if kind == '"' else may_use(relative, name)):
+                found.append(f"{relative} includes {name}")
+    return found
+
+
+def modules(part):
+    """The modules of a part, each with the modules of it that it includes. A module is a .c file, its header, or both."""
+    graph = {}
+    for path in sources(part):
+        module = str(path.relative_to(ROOT).with_suffix(""))
+        theirs = {name.removesuffix(".h") for kind, name in includes(path) if kind == '"' and name.startswith(part + "/")}
+        graph.setdefault(module, set()).update(theirs - {module})
+    return graph
+
+
+def circles(graph):
+    """Groups of modules that include each other in a circle, the largest first (Tarjan's algorithm)."""
+    number, lowest, stack, found = {}, {}, [], []
+
+    def visit(module):
+        number[module] = lowest[module] = len(number)
+        stack.append(module)
+        for other in sorted(graph.get(module, ())):
+            if other not in number:
+                visit(other)
+            if other in stack:
+                lowest[module] = min(lowest[module], lowest[other])
+        if lowest[module] == number[module]:
+            start = stack.index(module)
+            found.append(sorted(stack[start:]))
+            del stack[start:]
+
+    for module in sorted(graph):
+        if module not in number:
+            visit(module)
+    return sorted((group for group in found if len(group) > 1), key=len, reverse=True)
 
 
 @test
-def contract_includes_libc_alone():
-    """The contract includes libc and itself"""
-    equal(
-        violations(sources("dbus-interfaces"), lambda kind, name: name in CONTRACT if kind == '"' else LIBC.match(name)),
-        [],
-        "violations",
-    )
+def rooms_include_what_they_may():
+    """Every file includes only what rooms.toml allows its room"""
+    paths = list(sources(*PARTS))
+    true(len(paths) > 500, f"only {len(paths)} files found")
+    equal([str(path) for path in paths if room_of(str(path.relative_to(ROOT))) is None], [], "files without a room")
+    equal(violations(paths), [], "violations")
 
 
 @test
-def worker_knows_no_bus():
-    """Worker files include neither sd-bus nor anything of the supervisor or the library"""
-    foreign = headers("daemon/supervisor", "client-lib") - own("daemon/worker")
+def rules_are_in_use():
+    """rooms.toml allows nothing that no file uses"""
+    used = {(room_of(str(p.relative_to(ROOT))), name if kind == '"' else library_of(name))
+            for p in sources(*PARTS) for kind, name in includes(p)}
+    used |= {(room, room_of(name)) for room, name in used if name}
+    unused = [f"{room}: {name}" for room, rule in RULES["rooms"].items() for name in rule["includes"] + rule["libraries"]
+              if (room, name) not in used]
+    equal(unused, [], "unused rules")
 
-    def allowed(kind, name):
-        return (
-            not name.startswith(("systemd/", "gio/", "glib"))
-            and not (kind == '"' and name in foreign)
-            and "supervisor" not in name
-        )
 
-    paths = list(sources("daemon/worker"))
-    true(paths, "no file found")
-    equal(violations(paths, allowed), [], "violations")
+@test
+def paths_from_the_root():
+    """Quoted includes name paths from the root, and the guard of a header is its path"""
+    wrong = []
+    for path in sources(*PARTS, "tests"):
+        name = str(path.relative_to(ROOT))
+        wrong += [f"{name} includes {other}" for kind, other in includes(path)
+                  if kind == '"' and other != "config.h" and not (ROOT / other).is_file()]
+        guard = re.sub(r"\W", "_", name.upper())
+        guarded = f"#ifndef SQLIPC_{guard}\n#define SQLIPC_{guard}\n" in path.read_text()
+        if path.suffix == ".h" and name != "client-lib/sqlipc.h" and not guarded:
+            wrong.append(f"{name} has another guard")
+    equal(wrong, [], "violations")
+
+
+def more_than_once(names):
+    return sorted({name for name in names if names.count(name) > 1})
+
+
+@test
+def one_name_for_one_thing():
+    """In the service and the library no two headers, and no two structs, have the same name"""
+    product = list(sources("dbus-interfaces", "daemon", "client-lib"))
+    structs = [name for path in product
+               for name in set(re.findall(r"^(?:typedef )?struct ([A-Z]\w+) \{", path.read_text(), re.M))]
+    equal(more_than_once([path.name for path in product if path.suffix == ".h"]), RULES["twice"]["headers"], "headers")
+    equal(more_than_once(structs), RULES["twice"]["structs"], "structs")
+
+
+@test
+def circles_only_shrink():
+    """No part has a larger circle of modules that include each other than rooms.toml says"""
+    largest = {part: len(found[0]) for part in PARTS if (found := circles(modules(part))) and len(found[0]) > 2}
+    equal(largest, RULES["circles"], "largest circles (if one is smaller now, lower its number)")
+
+
+@test
+def circles_are_found():
+    """The test of circles finds a circle, and none in a chain"""
+    equal(circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}), [["a", "b", "c"]], "circles")
+    equal(circles({"a": {"b"}, "b": {"c"}, "c": set()}), [], "circles of a chain")
 
 
 @test
@@ -80,64 +182,6 @@ def shell_knows_the_pragmas():
     names = re.findall(r'"(\w+)"', allowed)
     true(len(names) > 20, f"only {names} are found")
     equal(re.findall(r'"(\w+)"', completed), names, "PRAGMAs of the shell")
-
-
-@test
-def supervisor_knows_no_sqlite():
-    """Supervisor files include neither SQLite nor anything of the worker or the library"""
-    foreign = headers("daemon/worker", "client-lib") - own("daemon/supervisor")
-
-    def allowed(kind, name):
-        return name != "sqlite3.h" and not (kind == '"' and name in foreign) and "worker/" not in name
-
-    paths = list(sources("daemon/supervisor"))
-    true(paths, "no file found")
-    equal(violations(paths, allowed), [], "violations")
-
-
-@test
-def library_and_daemon_apart():
-    """The library includes the contract, libsystemd, libc and itself"""
-    mine = own("client-lib") | CONTRACT | {"config.h"}
-    paths = list(sources("client-lib"))
-    true(paths, "no file found")
-    equal(
-        violations(
-            paths,
-            lambda kind, name: name in mine
-            if kind == '"'
-            else LIBC.match(name) or name.startswith("systemd/sd-") or name == "sqlipc.h",
-        ),
-        [],
-        "violations",
-    )
-
-
-@test
-def tools_use_the_public_header():
-    """Of ours, the tools include sqlipc.h and their own files; sqlipcctl the configuration and names, sqlipc-bench pages"""
-    mine = own("tools") | {"config.h", "sqlipc.h"}
-    others = headers("daemon", "client-lib", "dbus-interfaces") - mine
-    more = {
-        "ctl": headers("daemon/configuration") | {"sqlipc-names.h"},
-        "bench": {"page-encoder.h", "page-decoder.h", "sqlipc-page.h"},  # to measure sizes that the library does not choose
-    }
-    for room in {path.parent for path in sources("tools")}:
-        theirs = others - more.get(room.name, set())
-        equal(violations(sources(room), lambda kind, name, theirs=theirs: name not in theirs), [], f"violations in {room}")
-
-
-@test
-def configuration_stands_alone():
-    """The configuration's files know neither bus nor worker, for supervisor and sqlipcctl both read by them"""
-    mine = own("daemon/configuration") | CONTRACT | {"config.h"}
-    paths = list(sources("daemon/configuration"))
-    true(paths, "no file found")
-    equal(
-        violations(paths, lambda kind, name: name in mine if kind == '"' else not name.startswith(("systemd/", "sqlite3"))),
-        [],
-        "violations",
-    )
 
 
 @test
@@ -164,17 +208,6 @@ def nss_in_a_child():
     true("names_resolve(" in body[0], "names_resolve() is called elsewhere in resolve.c")
 
 
-@test
-def sqlite_in_worker_and_bench():
-    """sqlite3.h appears in the worker, in bench's in-process baseline, and where ipcq-cli makes a file alone"""
-    paths = [
-        p
-        for p in sources("dbus-interfaces", "daemon", "client-lib", "tools")
-        if not any(p.is_relative_to(ROOT / place) for place in ("daemon/worker", "tools/bench", "tools/cli/backup.c"))
-    ]
-    equal(violations(paths, lambda kind, name: name != "sqlite3.h"), [], "violations")
-
-
 def is_pure(path):
     """The model comment of the file, or of its header, says so."""
     header = path.with_suffix(".h")
@@ -199,7 +232,8 @@ def pure_modules_do_no_io():
     named = [p for p in sources("dbus-interfaces", "daemon", "client-lib", "tools") if is_pure(p)]
     stems = {p.stem for p in named}
     true({"page-encoder", "page-decoder", "configuration"} <= stems, f"only {sorted(stems)} call themselves pure")
-    equal(violations(named, lambda kind, name: name not in dirty), [], "violations")
+    found = [f"{path.name} includes {name}" for path in named for _, name in includes(path) if name in dirty]
+    equal(found, [], "violations")
 
 
 def needed(path):

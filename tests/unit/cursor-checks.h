@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Start and checks that the tests of blocking statements and of blocking cursors share. Tests only. */
-#ifndef SQLIPC_CURSOR_CHECKS_H
-#define SQLIPC_CURSOR_CHECKS_H
+#ifndef SQLIPC_TESTS_UNIT_CURSOR_CHECKS_H
+#define SQLIPC_TESTS_UNIT_CURSOR_CHECKS_H
 
-#include "fake-service.h"
+#include "tests/rigs/fake-service.h"
 
 static inline sqlipc_statement *prepare(FakeService *f) {
         sqlipc_statement *s;

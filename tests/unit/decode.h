@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Passes streams through the decoder, for its tests. Tests only. */
-#ifndef SQLIPC_TEST_DECODE_H
-#define SQLIPC_TEST_DECODE_H
+#ifndef SQLIPC_TESTS_UNIT_DECODE_H
+#define SQLIPC_TESTS_UNIT_DECODE_H
 
-#include "page-text.h"
-#include "stream.h"
-#include "test.h"
+#include "tests/unit/stream.h"
+#include "tests/unit/test.h"
+#include "tests/vectors/page-text.h"
 
 /* A stream that is right until `bytes`. */
 static inline Stream in_run(unsigned n_columns) {

@@ -3,12 +3,12 @@
  * A page stream in memory, made of pages of the encoder and of frames made by hand, right or wrong. It owns its bytes:
  * initialize it with STREAM_INIT, free it with stream_done(). Tests only.
  */
-#ifndef SQLIPC_TEST_STREAM_H
-#define SQLIPC_TEST_STREAM_H
+#ifndef SQLIPC_TESTS_UNIT_STREAM_H
+#define SQLIPC_TESTS_UNIT_STREAM_H
 
-#include "page-encoder.h"
-#include "sqlipc-channel.h"
-#include "test.h"
+#include "dbus-interfaces/wire/page-encoder.h"
+#include "dbus-interfaces/wire/sqlipc-channel.h"
+#include "tests/unit/test.h"
 
 typedef struct Stream {
         uint8_t *bytes;

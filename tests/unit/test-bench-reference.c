@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "passing.h"
-#include "reference-queue.h"
-#include "test.h"
+#include "tests/unit/test.h"
+#include "tools/bench/passing.h"
+#include "tools/bench/reference-queue.h"
 
 enum { N_SLOTS = 3, SLOT_SIZE = 13 };
 

@@ -6,10 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "line-fit.h"
-#include "shared-ring.h"
-#include "study-page.h"
-#include "test.h"
+#include "tests/unit/test.h"
+#include "tools/bench/line-fit.h"
+#include "tools/bench/shared-ring.h"
+#include "tools/bench/study-page.h"
 
 #define TEXT(string) { .text = (string), .size = sizeof(string) - 1 }
 

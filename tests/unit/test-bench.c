@@ -8,13 +8,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "baseline.h"
-#include "child.h"
-#include "copy.h"
-#include "measure.h"
-#include "random.h"
-#include "report-data.h"
-#include "report-forms.h"
+#include "tools/bench/baseline.h"
+#include "tools/bench/child.h"
+#include "tools/bench/copy.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/random.h"
+#include "tools/bench/report-data.h"
+#include "tools/bench/report-forms.h"
 
 /* Numbers from another implementation (in Python) of the published algorithms. */
 static void test_random(void) {

@@ -4,10 +4,10 @@
 #include <locale.h>
 #include <string.h>
 
-#include "format.h"
-#include "nearest.h"
-#include "sql-caret.h"
-#include "sql-mistake.h"
+#include "tools/cli/sql-caret.h"
+#include "tools/cli/sql-mistake.h"
+#include "tools/terminal/format.h"
+#include "tools/terminal/nearest.h"
 
 static void check(const char *sql, const char *place, size_t width, const char *expected) {
         const char *found = strstr(sql, place);

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "chart-draw.h"
-#include "chart-text.h"
-#include "format.h"
+#include "tools/cli/chart-draw.h"
+#include "tools/cli/chart-text.h"
+#include "tools/terminal/format.h"
 
 static void check_label(const char *text, size_t width, const char *expected) {
         const Value value = { .type = SQLIPC_TEXT, .bytes = text, .size = strlen(text) };

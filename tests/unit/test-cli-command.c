@@ -5,9 +5,9 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "command.h"
-#include "options.h"
-#include "test.h"
+#include "tests/unit/test.h"
+#include "tools/cli/command.h"
+#include "tools/cli/options.h"
 
 /* What the last command got, and what was last complained about. */
 static char **got;

@@ -3,7 +3,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "complete-sql.h"
+#include "tools/cli/complete-sql.h"
 
 static char *joined(GPtrArray *names) {
         GString *all = g_string_new(NULL);

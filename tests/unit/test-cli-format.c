@@ -6,7 +6,7 @@
 #include <sqlite3.h>
 #include <string.h>
 
-#include "format.h"
+#include "tools/terminal/format.h"
 
 static void check_double(double value) {
         static const int digits[] = { FORMAT_DIGITS_SHORT, FORMAT_DIGITS_EXACT };

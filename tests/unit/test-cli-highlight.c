@@ -6,7 +6,7 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "highlight.h"
+#include "tools/cli/highlight.h"
 
 enum { ROWS = 12, COLUMNS_MAX = 60 };
 

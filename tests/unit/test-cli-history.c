@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "history-file.h"
+#include "tools/cli/history-file.h"
 
 static char *folder;
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "output.h"
+#include "tools/cli/output.h"
 
 enum { PIPE_SIZE = 4096, ANSWER_SIZE = 5 * PIPE_SIZE };
 

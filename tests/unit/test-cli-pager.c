@@ -7,8 +7,8 @@
 #include <signal.h>
 #include <string.h>
 
-#include "interrupt.h"
-#include "pager.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/pager.h"
 
 #define BLOCK ((size_t) 65536)
 

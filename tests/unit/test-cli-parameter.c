@@ -4,7 +4,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "parameter.h"
+#include "tools/cli/parameter.h"
 
 #define _cleanup_list_ __attribute__((cleanup(parameter_list_freep)))
 

@@ -8,7 +8,7 @@
 #include <locale.h>
 #include <string.h>
 
-#include "render-rig.h"
+#include "tests/rigs/render-rig.h"
 
 static char *directory, *path;
 

@@ -8,9 +8,9 @@
 #include <locale.h>
 #include <string.h>
 
-#include "../../daemon/worker/sanitized.h"
-#include "format.h"
-#include "render-rig.h"
+#include "daemon/worker/sanitized.h"
+#include "tests/rigs/render-rig.h"
+#include "tools/terminal/format.h"
 
 /* ---- For programs ------------------------------------------------------------------------------------------------- */
 

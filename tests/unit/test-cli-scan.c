@@ -4,8 +4,8 @@
 #include <sqlite3.h>
 #include <string.h>
 
-#include "sql-keyword.h"
-#include "sql-scan.h"
+#include "tools/cli/sql-keyword.h"
+#include "tools/cli/sql-scan.h"
 
 static void test_keywords(void) {
         const char *const *mine = sql_keywords();

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "editor.h"
-#include "script.h"
+#include "tools/cli/editor.h"
+#include "tools/cli/script.h"
 
 /* ---- Somebody who types ------------------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <glib.h>
 
-#include "settings.h"
+#include "tools/cli/settings.h"
 
 #define _cleanup_settings_ __attribute__((cleanup(settings_done)))
 

@@ -3,11 +3,11 @@
 #include <glib.h>
 #include <string.h>
 
-#include "format.h"
-#include "json.h"
-#include "sink.h"
-#include "sql-literal.h"
-#include "sql-name.h"
+#include "tools/cli/sql-name.h"
+#include "tools/terminal/format.h"
+#include "tools/terminal/json.h"
+#include "tools/terminal/sink.h"
+#include "tools/terminal/sql-literal.h"
 
 /* Characters of one to four bytes, controls, and bytes that are none. */
 static GString *mixture(size_t size) {

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "spool.h"
+#include "tools/cli/spool.h"
 
 static void opened(Spool *spool, uint64_t max) {
         g_assert_cmpint(spool_open(spool, max), ==, 0);

@@ -4,7 +4,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "unreachable.h"
+#include "tools/cli/unreachable.h"
 
 #define BUS "the user's bus"
 

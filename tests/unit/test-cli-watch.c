@@ -5,9 +5,9 @@
 #include <malloc.h>
 #include <string.h>
 
-#include "../../daemon/worker/sanitized.h"
-#include "format.h"
-#include "watch-table.h"
+#include "daemon/worker/sanitized.h"
+#include "tools/cli/watch-table.h"
+#include "tools/terminal/format.h"
 
 #define _cleanup_table_ __attribute__((cleanup(watch_table_freep)))
 

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "configuration-files.h"
-#include "test.h"
+#include "daemon/configuration/configuration-files.h"
+#include "tests/unit/test.h"
 
 /* ---- Three directories, the first wins ---- */
 

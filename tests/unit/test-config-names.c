@@ -3,8 +3,8 @@
 #include <grp.h>
 #include <pwd.h>
 
-#include "configuration-names.h"
-#include "test.h"
+#include "daemon/configuration/configuration-names.h"
+#include "tests/unit/test.h"
 
 static DatabaseConfig *add(Config *c, const char *name, const char *text) {
         config_add_database(c, name, &(ConfigText) { "/x.conf", text, strlen(text) }, 1);

@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "configuration-limits.h"
-#include "configuration-names.h"
-#include "configuration-text.h"
-#include "configuration.h"
-#include "test.h"
+#include "daemon/configuration/configuration-limits.h"
+#include "daemon/configuration/configuration-names.h"
+#include "daemon/configuration/configuration-text.h"
+#include "daemon/configuration/configuration.h"
+#include "tests/unit/test.h"
 
 static const char *broken(Config *c, const char *name) {
         return g_hash_table_lookup(c->broken, name);

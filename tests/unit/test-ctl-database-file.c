@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* tools/ctl/database-file: the configuration reads the same values from a file as were written to it. */
-#include "configuration.h"
-#include "database-file.h"
-#include "test.h"
+#include "daemon/configuration/configuration.h"
+#include "tests/unit/test.h"
+#include "tools/ctl/database-file.h"
 
 static Config *read_back(const DatabaseFile *file) {
         g_autofree char *text = database_file_text(file);

@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "file-check.h"
-#include "test.h"
+#include "tests/unit/test.h"
+#include "tools/ctl/file-check.h"
 
 enum { SERVICE = 4123, OTHER = 4124, GROUP = 4125 }; /* nobody has these: they stand for the service's user and another */
 

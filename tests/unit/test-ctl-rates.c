@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* tools/ctl/rates: what clients did between two readings of the counters. */
-#include "rates.h"
-#include "test.h"
-#include "variant.h"
+#include "tests/unit/test.h"
+#include "tools/ctl/rates.h"
+#include "tools/ctl/variant.h"
 
 #define SECOND UINT64_C(1000000)
 

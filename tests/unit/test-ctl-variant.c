@@ -4,9 +4,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "listing.h"
-#include "test.h"
-#include "variant.h"
+#include "tests/unit/test.h"
+#include "tools/ctl/listing.h"
+#include "tools/ctl/variant.h"
 
 static sd_bus *bus; /* its peer says nothing: messages are made, sealed and read here */
 

@@ -9,10 +9,10 @@
 #include <stdbool.h>
 
 #include "client-lib/sqlipc.h"
-#include "sqlipc-errors.h"
-#include "sqlipc-names.h"
-#include "sqlipc-page.h"
-#include "test.h"
+#include "dbus-interfaces/sqlipc-errors.h"
+#include "dbus-interfaces/sqlipc-names.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
+#include "tests/unit/test.h"
 
 typedef struct Row {
         int number, public_number, error;

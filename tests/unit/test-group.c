@@ -9,16 +9,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "channel.h"
-#include "channel-run.h"
-#include "group.h"
-#include "manager.h"
-#include "pipe.h"
-#include "protocol.h"
-#include "run.h"
-#include "statement.h"
-#include "test.h"
-#include "worker.h"
+#include "daemon/protocol/protocol.h"
+#include "daemon/supervisor/channel-run.h"
+#include "daemon/supervisor/channel.h"
+#include "daemon/supervisor/group.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/pipe.h"
+#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/statement.h"
+#include "daemon/supervisor/worker.h"
+#include "tests/unit/test.h"
 
 #define N_JOBS 4u
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include "config.h"
-#include "configuration.h"
-#include "invariants.h"
-#include "manager.h"
-#include "statement.h"
+#include "daemon/configuration/configuration.h"
+#include "daemon/supervisor/invariants.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/statement.h"
 
 typedef struct Rig {
         Manager *manager;

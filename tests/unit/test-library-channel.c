@@ -3,9 +3,9 @@
  * The library's channel against a service that is scripted byte by byte. The bus is a FakeService. This test writes and
  * reads the other end of the channel itself, while the library does not block. Library.
  */
-#include "fake-service.h"
-#include "sqlipc-channel.h"
-#include "sqlipc-errors.h"
+#include "dbus-interfaces/sqlipc-errors.h"
+#include "dbus-interfaces/wire/sqlipc-channel.h"
+#include "tests/rigs/fake-service.h"
 
 static FakeService f;
 static int channels[2]; /* the library's end until it is passed, ours */

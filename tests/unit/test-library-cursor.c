@@ -3,8 +3,8 @@
  * Blocking cursors against a scripted service: rows, all ways to end, a service or worker that dies, cancellation, and what
  * the library releases when a program frees a cursor early.
  */
-#include "cursor-checks.h"
-#include "cursor.h"
+#include "client-lib/cursor.h"
+#include "tests/unit/cursor-checks.h"
 
 /* ---- rows and values ---------------------------------------------------------------------------------------------- */
 

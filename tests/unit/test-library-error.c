@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "client-lib/error.h"
+#include "client-lib/sqlipc.h"
 #include "config.h"
-#include "error.h"
-#include "sqlipc.h"
-#include "test.h"
+#include "tests/unit/test.h"
 
 typedef struct Row {
         uint32_t number;

@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#include "fake-service.h"
-#include "sqlipc-channel.h"
-#include "sqlipc-errors.h"
+#include "dbus-interfaces/sqlipc-errors.h"
+#include "dbus-interfaces/wire/sqlipc-channel.h"
+#include "tests/rigs/fake-service.h"
 
 /* A blocking call waits so long for a service that says nothing. */
 #define SILENCE_USEC 5000

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "fake-service.h"
+#include "tests/rigs/fake-service.h"
 
 static uint64_t now_usec(void) {
         struct timespec now;

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <systemd/sd-bus.h>
 
-#include "parameters.h"
-#include "test.h"
+#include "client-lib/parameters.h"
+#include "tests/unit/test.h"
 
 static sd_bus *bus;
 

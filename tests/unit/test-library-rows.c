@@ -3,7 +3,7 @@
  * Rows in replies, against a scripted service: when the library asks for them, every invalid reply, all ways in which a run
  * ends, and buses that pass no descriptors.
  */
-#include "cursor-checks.h"
+#include "tests/unit/cursor-checks.h"
 
 #define RUN 11
 

@@ -5,7 +5,7 @@
  */
 #include <sys/stat.h>
 
-#include "cursor-checks.h"
+#include "tests/unit/cursor-checks.h"
 
 /* ---- statements that got lost ------------------------------------------------------------------------------------- */
 

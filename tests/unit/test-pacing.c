@@ -6,11 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "bus-rig.h"
-#include "run.h"
-#include "sqlipc-names.h"
-#include "stub-worker.h"
-#include "test.h"
+#include "daemon/supervisor/run.h"
+#include "dbus-interfaces/sqlipc-names.h"
+#include "tests/rigs/bus-rig.h"
+#include "tests/rigs/stub-worker.h"
+#include "tests/unit/test.h"
 
 #define LARGE ((size_t) 500 * 1000)
 #define OPEN SQLIPC_DATABASE_PATH "/open"

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "decode.h"
+#include "tests/unit/decode.h"
 
 #define PAGE SQLIPC_PAGE_SIZE_MIN
 #define ROW_SIZE_LIMIT ((size_t) 64 * 1024 * 1024)

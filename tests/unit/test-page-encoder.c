@@ -5,9 +5,9 @@
  */
 #include <stdbool.h>
 
-#include "page-encoder.h"
-#include "stream.h"
-#include "test.h"
+#include "dbus-interfaces/wire/page-encoder.h"
+#include "tests/unit/stream.h"
+#include "tests/unit/test.h"
 
 #define PAGE SQLIPC_PAGE_SIZE_MIN
 #define ROWS_SIZE (FRAME_HEADER_SIZE + 4) /* what stands before the first row of a page */

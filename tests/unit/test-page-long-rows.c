@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "decode.h"
+#include "tests/unit/decode.h"
 
 #define ROW_SIZE_LIMIT ((size_t) 64 * 1024 * 1024)
 #define READ_SIZE ((size_t) 65536)

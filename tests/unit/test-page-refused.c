@@ -5,8 +5,8 @@
  */
 #include <errno.h>
 
-#include "decode.h"
-#include "page-payload.h"
+#include "dbus-interfaces/wire/page-payload.h"
+#include "tests/unit/decode.h"
 
 #define PAGE SQLIPC_PAGE_SIZE_MIN
 #define ROW_SIZE_LIMIT ((size_t) 64 * 1024 * 1024)
@@ -359,7 +359,7 @@ static void test_rows_without_columns(void) {
         check_refused("BIG_ROW without columns", &s, -EBADMSG);
 }
 
-/* Parameters travel as a row (daemon/protocol.h): there may be none. */
+/* Parameters travel as a row (daemon/protocol/protocol.h): there may be none. */
 static void test_check_row(void) {
         size_t size = 99;
 

@@ -2,8 +2,8 @@
 /* STATEMENT in a channel's stream: accepted whole and in parts of any size, refused if any part of it is wrong. Pure. */
 #include <errno.h>
 
-#include "page-decoder.h"
-#include "stream.h"
+#include "dbus-interfaces/wire/page-decoder.h"
+#include "tests/unit/stream.h"
 
 #define PAGE SQLIPC_PAGE_SIZE_MIN
 

@@ -8,13 +8,13 @@
 #include <systemd/sd-bus.h>
 #include <unistd.h>
 
-#include "dbus-text.h"
-#include "options.h"
-#include "page-decoder.h"
-#include "page-payload.h"
-#include "parameters.h"
-#include "sd-autoptr.h"
-#include "test.h"
+#include "daemon/configuration/dbus-text.h"
+#include "daemon/supervisor/options.h"
+#include "daemon/supervisor/parameters.h"
+#include "daemon/supervisor/sd-autoptr.h"
+#include "dbus-interfaces/wire/page-decoder.h"
+#include "dbus-interfaces/wire/page-payload.h"
+#include "tests/unit/test.h"
 
 /* A connection that messages can be built for; nothing is ever sent. */
 static sd_bus *bus;

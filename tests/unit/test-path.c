@@ -6,7 +6,7 @@
 #include <glib/gstdio.h>
 #include <unistd.h>
 
-#include "path.h"
+#include "daemon/worker/path.h"
 
 #define STRANGER ((uid_t) 65533)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Pages of pipes: users who take many pages leave enough for others, and growth leaves enough for the next pipe. */
-#include "pipe-budget.h"
-#include "test.h"
+#include "daemon/supervisor/pipe-budget.h"
+#include "tests/unit/test.h"
 
 #define NO_LIMIT UINT64_MAX
 

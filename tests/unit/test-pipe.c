@@ -11,10 +11,10 @@
 #include <stdarg.h>
 #include <unistd.h>
 
-#include "manager.h"
-#include "pipe.h"
-#include "bus-error.h"
-#include "test.h"
+#include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/pipe.h"
+#include "tests/unit/test.h"
 
 #define N_PIPES_MAX 4200u
 #define CALLS_PER_PIPE (PIPE_CHECKS_PER_CALL + 3) /* checks, F_SETFL, F_SETPIPE_SZ or F_GETPIPE_SZ */

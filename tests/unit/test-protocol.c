@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "protocol.h"
-#include "sqlipc-errors.h"
-#include "sqlipc-page.h"
+#include "daemon/protocol/protocol.h"
+#include "dbus-interfaces/sqlipc-errors.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
 
 /* One row: INTEGER 7; "a" (TEXT) and NULL. As parameters: one positional value, one named. */
 static const uint8_t row[] = {

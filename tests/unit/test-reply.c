@@ -8,11 +8,11 @@
 #include <systemd/sd-bus.h>
 #include <unistd.h>
 
-#include "reply.h"
-#include "rows.h"
-#include "sd-autoptr.h"
-#include "sqlipc-page.h"
-#include "test.h"
+#include "daemon/supervisor/reply.h"
+#include "daemon/supervisor/rows.h"
+#include "daemon/supervisor/sd-autoptr.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
+#include "tests/unit/test.h"
 
 /* A connection of ours, and the bytes that come out of it. */
 static sd_bus *bus;

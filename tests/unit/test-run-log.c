@@ -4,10 +4,10 @@
 #include <glib.h>
 #include <unistd.h>
 
-#include "log.h"
-#include "manager.h"
-#include "run-log.h"
-#include "test.h"
+#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/run-log.h"
+#include "tests/unit/test.h"
 
 #define N_RUNS 500u
 

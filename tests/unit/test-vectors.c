@@ -6,9 +6,9 @@
 #include <dirent.h>
 #include <errno.h>
 
-#include "page-text.h"
-#include "stream.h"
-#include "test.h"
+#include "tests/unit/stream.h"
+#include "tests/unit/test.h"
+#include "tests/vectors/page-text.h"
 
 #define N_VECTORS_MIN 10
 

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "channel-rig.h"
+#include "tests/rigs/channel-rig.h"
 
 /* It begins to be sent while what follows is computed, and does not fit a narrow socket. */
 #define BLOB "SELECT zeroblob(12000)"

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "channel-rig.h"
+#include "tests/rigs/channel-rig.h"
 
 /* Longer than the progress handler looks away. */
 #define IN_STEP_USEC 30000

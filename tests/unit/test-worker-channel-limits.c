@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "channel-rig.h"
+#include "tests/rigs/channel-rig.h"
 
 static void test_limits(void) {
         Client c;

@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "channel-rig.h"
-#include "database.h"
-#include "job.h"
+#include "daemon/worker/database.h"
+#include "daemon/worker/job.h"
+#include "tests/rigs/channel-rig.h"
 
 typedef struct Counts {
         unsigned ours, sqlite;

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "channel-rig.h"
+#include "tests/rigs/channel-rig.h"
 
 static void test_requests(void) {
         static const int64_t value = 7;

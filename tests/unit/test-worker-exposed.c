@@ -7,8 +7,8 @@
 #include <glib/gstdio.h>
 #include <sqlite3.h>
 
-#include "database.h"
-#include "exposed-plan.h"
+#include "daemon/worker/database.h"
+#include "daemon/worker/exposed-plan.h"
 
 typedef struct Fixture {
         char *folder, *path;

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "worker-rig.h"
+#include "tests/rigs/worker-rig.h"
 
 /* Another program changes the schema between two runs of a compiled statement, and its column count. */
 static void test_schema_change(void) {

@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "channel-rig.h"
-#include "database.h"
-#include "job.h"
+#include "daemon/worker/database.h"
+#include "daemon/worker/job.h"
+#include "tests/rigs/channel-rig.h"
 
 #define NEVER_USEC UINT64_MAX
 #define PAUSE_USEC UINT64_C(2000)  /* that of job.c */

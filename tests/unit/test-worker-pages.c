@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "worker-rig.h"
+#include "tests/rigs/worker-rig.h"
 
 /* A row that is found before a long step arrives before that step ends: it never ends here. */
 static void test_row_before_long_step(void) {

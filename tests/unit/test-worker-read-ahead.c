@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "read-ahead.h"
-#include "test.h"
+#include "daemon/worker/read-ahead.h"
+#include "tests/unit/test.h"
 
 #define PAGE 4096
 #define N_PAGES 256

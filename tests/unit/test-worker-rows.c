@@ -4,7 +4,7 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
-#include "worker-rig.h"
+#include "tests/rigs/worker-rig.h"
 
 static void test_values(void) {
         Rig rig;

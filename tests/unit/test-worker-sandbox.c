@@ -22,8 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sandbox.h"
-#include "test.h"
+#include "daemon/worker/sandbox.h"
+#include "tests/unit/test.h"
 
 /* Us, for the children: a filtered one cannot ask. */
 static pid_t parent;

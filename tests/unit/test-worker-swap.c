@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "database.h"
+#include "daemon/worker/database.h"
 
 #define ANY_CALL (-1)
 

@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sanitized.h"
-#include "worker-rig.h"
+#include "daemon/worker/sanitized.h"
+#include "tests/rigs/worker-rig.h"
 
 static void test_prepare(void) {
         static const char sql[] = "SELECT i AS one, s, i + :a FROM t WHERE s = @b AND i > ?7 ";

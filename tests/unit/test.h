@@ -7,8 +7,8 @@
  *
  * The first check that fails ends the program, because later checks would only fail for the same reason.
  */
-#ifndef SQLIPC_TEST_H
-#define SQLIPC_TEST_H
+#ifndef SQLIPC_TESTS_UNIT_TEST_H
+#define SQLIPC_TESTS_UNIT_TEST_H
 
 #include <stdint.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "page-text.h"
+#include "tests/vectors/page-text.h"
 
 /* The decoder's buffer has room behind what arrived: to AddressSanitizer that is fair game unless it is told otherwise. */
 #if defined(__has_feature)

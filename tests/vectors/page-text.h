@@ -12,12 +12,12 @@
  *
  * A STRING is x and its bytes in hex, so that no byte needs quoting.
  */
-#ifndef SQLIPC_TEST_PAGE_TEXT_H
-#define SQLIPC_TEST_PAGE_TEXT_H
+#ifndef SQLIPC_TESTS_VECTORS_PAGE_TEXT_H
+#define SQLIPC_TESTS_VECTORS_PAGE_TEXT_H
 
 #include <stdio.h>
 
-#include "page-decoder.h"
+#include "dbus-interfaces/wire/page-decoder.h"
 
 /* Prints `event`, which page_decoder_next() just answered. `*in_run`: whether "run" was printed for the run under way; false
  * before the first event. */

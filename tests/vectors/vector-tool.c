@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "page-encoder.h"
-#include "page-text.h"
+#include "dbus-interfaces/wire/page-encoder.h"
+#include "tests/vectors/page-text.h"
 
 static _Noreturn void die(const char *what) {
         fprintf(stderr, "vector-tool: %s\n", what);

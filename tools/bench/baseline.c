@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* SQLite in process, see baseline.h. */
-#include "baseline.h"
+#include "tools/bench/baseline.h"
 
 #include <errno.h>
 #include <glib.h>
 #include <sqlite3.h>
 #include <stdio.h>
 
-#include "copy-sqlite.h"
+#include "tools/bench/copy-sqlite.h"
 
 struct Baseline {
         sqlite3 *db;

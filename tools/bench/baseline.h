@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The yardstick: the same query on the same file, with SQLite in this process and without the service. */
-#ifndef BENCH_BASELINE_H
-#define BENCH_BASELINE_H
+#ifndef SQLIPC_TOOLS_BENCH_BASELINE_H
+#define SQLIPC_TOOLS_BENCH_BASELINE_H
 
-#include "copy.h"
+#include "tools/bench/copy.h"
 
 typedef struct Baseline Baseline;
 

@@ -7,9 +7,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "bulk.h"
-#include "line-fit.h"
-#include "measure.h"
+#include "tools/bench/bulk.h"
+#include "tools/bench/line-fit.h"
+#include "tools/bench/measure.h"
 
 #define DATABASE "narrow"
 

@@ -8,9 +8,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "bulk.h"
-#include "measure.h"
-#include "page-pipe.h"
+#include "tools/bench/bulk.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/page-pipe.h"
 
 #define KIB ((size_t) 1024)
 #define SERVICE_PAGE_SIZE (256 * KIB)

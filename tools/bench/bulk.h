@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Parts of the workload `bulk`; each writes its own tables. They report errors on stderr and return a negative value. */
-#ifndef BENCH_BULK_H
-#define BENCH_BULK_H
+#ifndef SQLIPC_TOOLS_BENCH_BULK_H
+#define SQLIPC_TOOLS_BENCH_BULK_H
 
-#include "options.h"
-#include "report.h"
-#include "service.h"
+#include "tools/bench/options.h"
+#include "tools/bench/report.h"
+#include "tools/bench/service.h"
 
 /** Measures how the sizes of pages, pipes and writes affect the data plane alone (page-pipe.h). It runs the query of the
  * options on the file of the options. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* D-Bus between this process and a child, see bus-link.h. */
-#include "bus-link.h"
+#include "tools/bench/bus-link.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -8,8 +8,8 @@
 #include <systemd/sd-id128.h>
 #include <unistd.h>
 
-#include "passing.h"
-#include "service.h"
+#include "tools/bench/passing.h"
+#include "tools/bench/service.h"
 
 /* ---- The child ---------------------------------------------------------------------------------------------------- */
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* D-Bus between this process and a child that serves: through a bus, or directly over the socket pair of child_start(). */
-#ifndef BENCH_BUS_LINK_H
-#define BENCH_BUS_LINK_H
+#ifndef SQLIPC_TOOLS_BENCH_BUS_LINK_H
+#define SQLIPC_TOOLS_BENCH_BUS_LINK_H
 
 #include <stdbool.h>
 #include <systemd/sd-bus.h>
 
-#include "child.h"
-#include "options.h"
+#include "tools/bench/child.h"
+#include "tools/bench/options.h"
 
 /** Answers a message, or ignores it. If it returns a negative errno, the caller replies with that error. */
 typedef int (*BusLinkAnswer)(sd_bus_message *message, void *userdata);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The benchmark's own D-Bus service, see bus-peer.h. */
-#include "bus-peer.h"
+#include "tools/bench/bus-peer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "bus-link.h"
-#include "passing.h"
+#include "tools/bench/bus-link.h"
+#include "tools/bench/passing.h"
 
 #define PEER_INTERFACE "org.sqlipc1.BenchmarkPeer"
 

@@ -7,15 +7,15 @@
  *      GetText(i n) -> (s text)             as many bytes as n integers, all BUS_PEER_LETTER; a bus checks each byte
  *      PassInteger(i n) -> (h pipe)         the same integers through a pipe, in the machine's byte order
  */
-#ifndef BENCH_BUS_PEER_H
-#define BENCH_BUS_PEER_H
+#ifndef SQLIPC_TOOLS_BENCH_BUS_PEER_H
+#define SQLIPC_TOOLS_BENCH_BUS_PEER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
-#include "child.h"
-#include "options.h"
+#include "tools/bench/child.h"
+#include "tools/bench/options.h"
 
 enum { BUS_PEER_INTEGERS_MAX = 1000000, BUS_PEER_LETTER = 'x' };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The server of a rival, see child.h. */
-#include "child.h"
+#include "tools/bench/child.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The server of a rival: a child process that serves on one end of a socket pair. */
-#ifndef BENCH_CHILD_H
-#define BENCH_CHILD_H
+#ifndef SQLIPC_TOOLS_BENCH_CHILD_H
+#define SQLIPC_TOOLS_BENCH_CHILD_H
 
 #include <sys/types.h>
 

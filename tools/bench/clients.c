@@ -3,7 +3,7 @@
  * Clients that ask at the same time, see clients.h. There are two barriers, each of which is a pipe. A client writes a byte
  * when it reaches a barrier, and passes when the parent closes its own end. Clients write their results into shared memory.
  */
-#include "clients.h"
+#include "tools/bench/clients.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "random.h"
-#include "sampler.h"
+#include "tools/bench/random.h"
+#include "tools/bench/sampler.h"
 
 enum {
         WARM_UP = 200, /* answers; the results of the sides are compared by these, too */

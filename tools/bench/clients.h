@@ -4,15 +4,15 @@
  * clients begin together, and each sends a fixed number of requests. No client closes its connection before the last one has
  * finished, so that the resource use of the server's processes can be read while they still exist.
  */
-#ifndef BENCH_CLIENTS_H
-#define BENCH_CLIENTS_H
+#ifndef SQLIPC_TOOLS_BENCH_CLIENTS_H
+#define SQLIPC_TOOLS_BENCH_CLIENTS_H
 
 #include <glib.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "copy.h"
-#include "measure.h"
+#include "tools/bench/copy.h"
+#include "tools/bench/measure.h"
 
 /* How a kind of client works. On error, all functions except `close` report on stderr and return a negative value. */
 typedef struct ClientKind {

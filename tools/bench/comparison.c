@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A table of the costs of the sides of a comparison, see comparison.h. */
-#include "comparison.h"
+#include "tools/bench/comparison.h"
 
 static void add_columns(ReportTable *table, const Side *sides, const size_t *references, size_t n_references) {
         report_table_column(table, "time", "ms");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A table of a report that shows the costs of the sides of a comparison. */
-#ifndef BENCH_COMPARISON_H
-#define BENCH_COMPARISON_H
+#ifndef SQLIPC_TOOLS_BENCH_COMPARISON_H
+#define SQLIPC_TOOLS_BENCH_COMPARISON_H
 
-#include "measure.h"
-#include "report.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/report.h"
 
 /* Columns of the table. The ratios to the references follow COMPARISON_TIME and begin at COMPARISON_RATIO. */
 enum { COMPARISON_TIME = 0, COMPARISON_RATIO = 1 };

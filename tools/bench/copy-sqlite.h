@@ -3,12 +3,12 @@
  * Copies values of SQLite in process with copy.h, in the two ways that are compared. The functions are inlined, as those of
  * copy.h are, because the work of a side on each value is what is measured.
  */
-#ifndef BENCH_COPY_SQLITE_H
-#define BENCH_COPY_SQLITE_H
+#ifndef SQLIPC_TOOLS_BENCH_COPY_SQLITE_H
+#define SQLIPC_TOOLS_BENCH_COPY_SQLITE_H
 
 #include <sqlite3.h>
 
-#include "copy.h"
+#include "tools/bench/copy.h"
 
 /** The fastest way: reads type and contents from one sqlite3_value. */
 static inline void copy_sqlite_value(Copy *copy, sqlite3_value *value) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The arena into which results are copied, see copy.h. */
-#include "copy.h"
+#include "tools/bench/copy.h"
 
 #include <glib.h>
 #include <sys/mman.h>

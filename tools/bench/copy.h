@@ -8,14 +8,14 @@
  * type byte, followed by a number of 8 bytes, or by a size of 4 bytes, the contents and a NUL. Therefore two arenas with the
  * same rows are equal, byte for byte.
  */
-#ifndef BENCH_COPY_H
-#define BENCH_COPY_H
+#ifndef SQLIPC_TOOLS_BENCH_COPY_H
+#define SQLIPC_TOOLS_BENCH_COPY_H
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sqlipc.h"
+#include "client-lib/sqlipc.h"
 
 typedef struct CopyChunk {
         struct CopyChunk *previous;

@@ -3,7 +3,7 @@
  * The dataset in a database server, see database-server.h. SQLite's quote() makes the literals of the SQL. Every server can
  * read them, because a dataset contains only numbers and letters.
  */
-#include "database-server.h"
+#include "tools/bench/database-server.h"
 
 #include <errno.h>
 #include <sqlite3.h>

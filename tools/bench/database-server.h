@@ -7,13 +7,13 @@
  * The servers hold a copy of our dataset, in the table named by database_server_table(). The benchmark creates that table
  * before it measures and drops it afterwards.
  */
-#ifndef BENCH_DATABASE_SERVER_H
-#define BENCH_DATABASE_SERVER_H
+#ifndef SQLIPC_TOOLS_BENCH_DATABASE_SERVER_H
+#define SQLIPC_TOOLS_BENCH_DATABASE_SERVER_H
 
 #include <sys/types.h>
 
-#include "copy.h"
-#include "options.h"
+#include "tools/bench/copy.h"
+#include "tools/bench/options.h"
 
 /* A connection to a server. Each driver defines its own. */
 typedef struct ServerConnection ServerConnection;

@@ -2,7 +2,7 @@
 /* The contents of the datasets, see dataset.h. */
 #include <sqlite3.h>
 
-#include "dataset.h"
+#include "tools/bench/dataset.h"
 
 enum {
         STUDY_COLUMNS = 30,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Creates a dataset's file, see dataset.h. One transaction without a journal: no other program knows the file yet. */
-#include "dataset.h"
+#include "tools/bench/dataset.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "measure.h"
+#include "tools/bench/measure.h"
 
 enum { ROWS_A_STEP_OF_PROGRESS = 1 << 16 };
 

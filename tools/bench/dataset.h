@@ -3,14 +3,14 @@
  * The datasets. Each is a database with one table of the same name; one dataset also has a view. The same number of rows and
  * the same seed give the same values on every machine.
  */
-#ifndef BENCH_DATASET_H
-#define BENCH_DATASET_H
+#ifndef SQLIPC_TOOLS_BENCH_DATASET_H
+#define SQLIPC_TOOLS_BENCH_DATASET_H
 
 #include <glib.h>
 #include <stdbool.h>
 
-#include "options.h"
-#include "random.h"
+#include "tools/bench/options.h"
+#include "tools/bench/random.h"
 
 typedef struct sqlite3_stmt sqlite3_stmt;
 

@@ -2,7 +2,7 @@
 /* Sends bytes to another process and back as a D-Bus message, through the bus and directly. */
 #include <errno.h>
 
-#include "echo.h"
+#include "tools/bench/echo.h"
 
 static int trip_peer(Echo *echo, size_t size) {
         return bus_peer_echo(&echo->peer, echo->payload, size, echo->back);

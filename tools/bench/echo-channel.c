@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "echo.h"
+#include "tools/bench/echo.h"
 
 /* Runs the statement with the payload as its parameter, and copies the single value of its row. */
 static int trip_channel(Echo *echo, size_t size) {

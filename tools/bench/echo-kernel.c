@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "echo.h"
-#include "passing.h"
+#include "tools/bench/echo.h"
+#include "tools/bench/passing.h"
 
 enum {
         PIPE_SIZE = 1024 * 1024, /* the default maximum of an unprivileged user */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Ways of sending bytes to another process and back, see echo.h. */
-#include "echo.h"
+#include "tools/bench/echo.h"
 
 #include <string.h>
 
-#include "random.h"
+#include "tools/bench/random.h"
 
 void echo_bytes_init(EchoBytes *ret) {
         Random random;

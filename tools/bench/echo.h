@@ -3,13 +3,13 @@
  * Ways of sending bytes to another process and back. Both processes copy the bytes that they receive to their own memory.
  * echo-kernel.c contains the ways that only the kernel is part of, echo-bus.c those over D-Bus, echo-channel.c ours.
  */
-#ifndef BENCH_ECHO_H
-#define BENCH_ECHO_H
+#ifndef SQLIPC_TOOLS_BENCH_ECHO_H
+#define SQLIPC_TOOLS_BENCH_ECHO_H
 
 #include <glib.h>
 
-#include "bus-peer.h"
-#include "service.h"
+#include "tools/bench/bus-peer.h"
+#include "tools/bench/service.h"
 
 #define ECHO_SIZE_MAX ((size_t) 4 * 1024 * 1024)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* libsqlipc as a side of a comparison, see library.h. */
-#include "library.h"
+#include "tools/bench/library.h"
 
 #include <glib.h>
 #include <stdio.h>

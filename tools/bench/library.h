@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* libsqlipc as a side of a comparison. It opens its own connections, as a program would. */
-#ifndef BENCH_LIBRARY_H
-#define BENCH_LIBRARY_H
+#ifndef SQLIPC_TOOLS_BENCH_LIBRARY_H
+#define SQLIPC_TOOLS_BENCH_LIBRARY_H
 
 #include <stdbool.h>
 
-#include "copy.h"
-#include "options.h"
-#include "service.h"
-#include "sqlipc.h"
+#include "client-lib/sqlipc.h"
+#include "tools/bench/copy.h"
+#include "tools/bench/options.h"
+#include "tools/bench/service.h"
 
 /** Opens the bus that the options name. The caller closes it with sqlipc_close(). Reports errors on stderr. */
 int library_open(const BenchOptions *options, sqlipc_transport transport, sqlipc_connection **ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Least squares, see line-fit.h. Pure. */
-#include "line-fit.h"
+#include "tools/bench/line-fit.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Fits a straight line to points by least squares. Pure. */
-#ifndef BENCH_LINE_FIT_H
-#define BENCH_LINE_FIT_H
+#ifndef SQLIPC_TOOLS_BENCH_LINE_FIT_H
+#define SQLIPC_TOOLS_BENCH_LINE_FIT_H
 
 #include <stddef.h>
 

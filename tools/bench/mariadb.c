@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "database-server.h"
+#include "tools/bench/database-server.h"
 
 enum {
         TEXT_SIZE_MAX = 256, /* of one value of a prepared result; enough for the rows of `point` */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Sends one KiB from process to process, see marshal-hops.h. */
-#include "marshal-hops.h"
+#include "tools/bench/marshal-hops.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <zlib.h>
 
-#include "echo.h"
-#include "measure.h"
-#include "repeat.h"
+#include "tools/bench/echo.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/repeat.h"
 
 enum { SOCKET, DIRECT, BUS, N_HOPS, HOP_SIZE = 1024 };
 

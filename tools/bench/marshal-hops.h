@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Repeats a measurement of 2009: one KiB between two processes, over a bare socket and as a D-Bus call and its reply. */
-#ifndef BENCH_MARSHAL_HOPS_H
-#define BENCH_MARSHAL_HOPS_H
+#ifndef SQLIPC_TOOLS_BENCH_MARSHAL_HOPS_H
+#define SQLIPC_TOOLS_BENCH_MARSHAL_HOPS_H
 
-#include "bus-peer.h"
-#include "report.h"
+#include "tools/bench/bus-peer.h"
+#include "tools/bench/report.h"
 
 /** Adds a table with measured and published figures. `bus` may be NULL. Reports errors on stderr. */
 int marshal_hops(const BenchOptions *options, BusPeer *direct, BusPeer *bus, double loop_usec, Report *report);

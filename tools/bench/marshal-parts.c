@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Writes integers into a D-Bus message and reads them, see marshal-parts.h. */
-#include "marshal-parts.h"
+#include "tools/bench/marshal-parts.h"
 
 #include <errno.h>
 #include <gio/gio.h>

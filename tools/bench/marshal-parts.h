@@ -3,8 +3,8 @@
  * Writes integers into a D-Bus message and reads them from it, without sending it: as a whole array and one by one with
  * sd-bus, and with GDBus. Each function does this once, and is meant for a Repeat (repeat.h).
  */
-#ifndef BENCH_MARSHAL_PARTS_H
-#define BENCH_MARSHAL_PARTS_H
+#ifndef SQLIPC_TOOLS_BENCH_MARSHAL_PARTS_H
+#define SQLIPC_TOOLS_BENCH_MARSHAL_PARTS_H
 
 #include <glib.h>
 #include <stdint.h>

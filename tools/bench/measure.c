@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Runs the sides of a comparison in turn, see measure.h. */
-#include "measure.h"
+#include "tools/bench/measure.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "sampler.h"
+#include "tools/bench/sampler.h"
 
 /* ---- Progress ----------------------------------------------------------------------------------------------------- */
 

@@ -4,8 +4,8 @@
  * run. Rounds of all sides follow; every other round runs backwards, so that a machine that becomes slower or faster favours
  * no side.
  */
-#ifndef BENCH_MEASURE_H
-#define BENCH_MEASURE_H
+#ifndef SQLIPC_TOOLS_BENCH_MEASURE_H
+#define SQLIPC_TOOLS_BENCH_MEASURE_H
 
 #include <glib.h>
 #include <stdint.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The command line that all workloads share, see options.h. */
-#include "options.h"
+#include "tools/bench/options.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#include "workload.h"
+#include "tools/bench/workload.h"
 
 int bench_size_from_name(const char *name, BenchSize *ret) {
         static const char *const names[] = { "tiny", "normal", "full" };

@@ -13,8 +13,8 @@
  *
  * These numbers are those of --size=full; for smaller sizes see dataset.h.
  */
-#ifndef BENCH_OPTIONS_H
-#define BENCH_OPTIONS_H
+#ifndef SQLIPC_TOOLS_BENCH_OPTIONS_H
+#define SQLIPC_TOOLS_BENCH_OPTIONS_H
 
 #include <glib.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The data plane alone, see page-pipe.h. */
-#include "page-pipe.h"
+#include "tools/bench/page-pipe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "child.h"
-#include "page-encoder.h"
-#include "page-read.h"
+#include "dbus-interfaces/wire/page-encoder.h"
+#include "tools/bench/child.h"
+#include "tools/bench/page-read.h"
 
 enum { RUN = 1 }; /* the number of the only run */
 

@@ -4,12 +4,12 @@
  * values. There is no bus, no policy and no switching between runs, and reads and writes block. The caller chooses the
  * sizes, to see the effect of each of them and how close the service is to the possible speed.
  */
-#ifndef BENCH_PAGE_PIPE_H
-#define BENCH_PAGE_PIPE_H
+#ifndef SQLIPC_TOOLS_BENCH_PAGE_PIPE_H
+#define SQLIPC_TOOLS_BENCH_PAGE_PIPE_H
 
 #include <stddef.h>
 
-#include "copy.h"
+#include "tools/bench/copy.h"
 
 typedef struct PagePipe {
         const char *file, *sql;

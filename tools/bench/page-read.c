@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Reads the rows of a run from a pipe, see page-read.h. */
-#include "page-read.h"
+#include "tools/bench/page-read.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Reads the rows of a run from a pipe with the contract's decoder, without the library, and copies each value. */
-#ifndef BENCH_PAGE_READ_H
-#define BENCH_PAGE_READ_H
+#ifndef SQLIPC_TOOLS_BENCH_PAGE_READ_H
+#define SQLIPC_TOOLS_BENCH_PAGE_READ_H
 
-#include "copy.h"
-#include "page-decoder.h"
+#include "dbus-interfaces/wire/page-decoder.h"
+#include "tools/bench/copy.h"
 
 /** Reads from `fd` until the run has ended. -EIO: the run ended with an error, whose message is in `decoder`. -ECONNRESET:
  * the pipe ended first. Other errors are those of the decoder. */

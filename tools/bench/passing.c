@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Messages with descriptors, see passing.h. */
-#include "passing.h"
+#include "tools/bench/passing.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Messages with descriptors over a UNIX socket, and complete reads and writes, for rivals. They retry after EINTR. */
-#ifndef BENCH_PASSING_H
-#define BENCH_PASSING_H
+#ifndef SQLIPC_TOOLS_BENCH_PASSING_H
+#define SQLIPC_TOOLS_BENCH_PASSING_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
 #include <sqlite3.h>
 #include <stdio.h>
 
-#include "copy-sqlite.h"
-#include "point.h"
+#include "tools/bench/copy-sqlite.h"
+#include "tools/bench/point.h"
 
 typedef struct InProcess {
         sqlite3 *db;

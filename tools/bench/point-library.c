@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "library.h"
-#include "point.h"
-#include "sampler.h"
+#include "tools/bench/library.h"
+#include "tools/bench/point.h"
+#include "tools/bench/sampler.h"
 
 typedef struct InFlight {
         sqlipc_statement *statement;

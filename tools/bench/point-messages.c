@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "point.h"
-#include "service.h"
+#include "tools/bench/point.h"
+#include "tools/bench/service.h"
 
 typedef struct MessagesClient {
         sd_bus *bus;

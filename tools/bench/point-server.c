@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Point queries to a database server: prepared once, one round trip per query, see point.h. */
-#include "point.h"
+#include "tools/bench/point.h"
 
 typedef struct ServerClient {
         const DatabaseServer *server;

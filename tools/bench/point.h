@@ -4,12 +4,12 @@
  * columns. There is a kind of client for each way that is compared, and for bare round trips, which are the least cost of
  * any of these ways.
  */
-#ifndef BENCH_POINT_H
-#define BENCH_POINT_H
+#ifndef SQLIPC_TOOLS_BENCH_POINT_H
+#define SQLIPC_TOOLS_BENCH_POINT_H
 
-#include "clients.h"
-#include "database-server.h"
-#include "options.h"
+#include "tools/bench/clients.h"
+#include "tools/bench/database-server.h"
+#include "tools/bench/options.h"
 
 #define POINT_TABLE "point"
 #define POINT_SQL "SELECT * FROM point WHERE id = ?1"

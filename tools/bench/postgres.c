@@ -9,7 +9,7 @@
 #include <libpq-fe.h>
 #include <stdio.h>
 
-#include "database-server.h"
+#include "tools/bench/database-server.h"
 
 struct ServerConnection {
         PGconn *connection;

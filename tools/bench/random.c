@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Random numbers that are the same on every machine, see random.h. Pure. */
-#include "random.h"
+#include "tools/bench/random.h"
 
 enum {
         LETTERS = 26,

@@ -3,8 +3,8 @@
  * Random numbers that must never change, on any machine, because a dataset is identified by its seed. Pure.
  * The generator is xoshiro256** (Blackman, Vigna 2018). As its authors advise, splitmix64 fills its state from the seed.
  */
-#ifndef BENCH_RANDOM_H
-#define BENCH_RANDOM_H
+#ifndef SQLIPC_TOOLS_BENCH_RANDOM_H
+#define SQLIPC_TOOLS_BENCH_RANDOM_H
 
 #include <stddef.h>
 #include <stdint.h>

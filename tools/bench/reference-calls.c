@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The cost of each system call, see reference-calls.h. */
-#include "reference-calls.h"
+#include "tools/bench/reference-calls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "measure.h"
-#include "random.h"
-#include "reference-ways.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/random.h"
+#include "tools/bench/reference-ways.h"
 
 enum {
         SEND_ALL, RECEIVE_ALL, SEND_FD, RECEIVE_FD, CLOSE_PASSED,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A queue of messages in shared memory, see reference-queue.h. */
-#include "reference-queue.h"
+#include "tools/bench/reference-queue.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,8 @@
  * messages. The queue is created before the second process is forked. It wakes no process: the sender must notify the
  * receiver in another way.
  */
-#ifndef BENCH_REFERENCE_QUEUE_H
-#define BENCH_REFERENCE_QUEUE_H
+#ifndef SQLIPC_TOOLS_BENCH_REFERENCE_QUEUE_H
+#define SQLIPC_TOOLS_BENCH_REFERENCE_QUEUE_H
 
 #include <stddef.h>
 #include <stdint.h>

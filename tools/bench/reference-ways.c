@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Ways of sending a large message with descriptors, see reference-ways.h. */
-#include "reference-ways.h"
+#include "tools/bench/reference-ways.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "random.h"
+#include "tools/bench/random.h"
 
 /* Messages without descriptors that the sender sends. */
 enum { TELL_TOTALS = 't', QUIT = 'q' };

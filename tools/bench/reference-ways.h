@@ -3,12 +3,12 @@
  * Ways of sending a large message with descriptors to another process over a datagram socket: in the datagram itself, or
  * outside of it, with a reference in the datagram. In each way every message carries REFERENCE_N_FDS descriptors of its own.
  */
-#ifndef BENCH_REFERENCE_WAYS_H
-#define BENCH_REFERENCE_WAYS_H
+#ifndef SQLIPC_TOOLS_BENCH_REFERENCE_WAYS_H
+#define SQLIPC_TOOLS_BENCH_REFERENCE_WAYS_H
 
-#include "child.h"
-#include "passing.h"
-#include "reference-queue.h"
+#include "tools/bench/child.h"
+#include "tools/bench/passing.h"
+#include "tools/bench/reference-queue.h"
 
 #define REFERENCE_SIZE ((size_t) 112192)
 enum { REFERENCE_N_FDS = 2, REFERENCE_SLOTS = 16, REFERENCE_BATCH = 8 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Repeats a short operation, see repeat.h. */
-#include "repeat.h"
+#include "tools/bench/repeat.h"
 
 #include <stdio.h>
 
-#include "sampler.h"
+#include "tools/bench/sampler.h"
 
 void repeat_init(Repeat *repeat, const char *name, int (*once)(void *userdata), void *userdata, double loop_usec) {
         *repeat = (Repeat) {

@@ -3,8 +3,8 @@
  * Repeats a short operation for a fixed time, so that one run shows the cost of one operation. A run is meant for a Side
  * (measure.h), which starts with a warm-up run.
  */
-#ifndef BENCH_REPEAT_H
-#define BENCH_REPEAT_H
+#ifndef SQLIPC_TOOLS_BENCH_REPEAT_H
+#define SQLIPC_TOOLS_BENCH_REPEAT_H
 
 #include <glib.h>
 

@@ -3,8 +3,8 @@
  * A report as CSV (RFC 4180): one line for each cell of a table, each figure and each point of a chart, so that every line
  * has the same fields, regardless of the table's columns. Pure.
  */
-#include "report-data.h"
-#include "report-forms.h"
+#include "tools/bench/report-data.h"
+#include "tools/bench/report-forms.h"
 
 typedef struct Record {
         const char *table, *row, *column, *unit;

@@ -3,12 +3,12 @@
  * The contents of a report, for its writers: report-text.c, report-json.c, report-csv.c, report-plot.c, report-html.c.
  * Workloads include only report.h.
  */
-#ifndef BENCH_REPORT_DATA_H
-#define BENCH_REPORT_DATA_H
+#ifndef SQLIPC_TOOLS_BENCH_REPORT_DATA_H
+#define SQLIPC_TOOLS_BENCH_REPORT_DATA_H
 
 #include <stdio.h>
 
-#include "report.h"
+#include "tools/bench/report.h"
 
 typedef struct ReportFact {
         char *name, *text;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The output formats of a report. Each has its own file, report-text.c and so on. */
-#ifndef BENCH_REPORT_FORMS_H
-#define BENCH_REPORT_FORMS_H
+#ifndef SQLIPC_TOOLS_BENCH_REPORT_FORMS_H
+#define SQLIPC_TOOLS_BENCH_REPORT_FORMS_H
 
-#include "report.h"
+#include "tools/bench/report.h"
 
 /** Appends facts, figures, tables and notes as text for people. */
 void report_to_text(const Report *report, GString *text);

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "report-data.h"
-#include "report-forms.h"
+#include "tools/bench/report-data.h"
+#include "tools/bench/report-forms.h"
 
 static const char style[] =
         ":root { color-scheme: light dark; --line: #8886; --faint: #8882; --bad: #c33; --good: #286; }\n"

@@ -2,8 +2,8 @@
 /* A report as one JSON object, which contains every measured value. Pure. */
 #include <math.h>
 
-#include "report-data.h"
-#include "report-forms.h"
+#include "tools/bench/report-data.h"
+#include "tools/bench/report-forms.h"
 
 static void append_string(GString *json, const char *string) {
         g_autofree char *valid = g_utf8_make_valid(string, -1);

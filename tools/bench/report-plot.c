@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "report-data.h"
-#include "report-forms.h"
+#include "tools/bench/report-data.h"
+#include "tools/bench/report-forms.h"
 
 enum { WIDTH = 1000, HEIGHT = 440 };
 

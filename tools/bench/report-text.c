@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A report for people, in columns and without charts. Pure. */
-#include "report-data.h"
-#include "report-forms.h"
+#include "tools/bench/report-data.h"
+#include "tools/bench/report-forms.h"
 
 enum { LABEL_WIDTH = 32 };
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The results of a workload, see report.h. Pure except for the machine's facts. */
-#include "report.h"
+#include "tools/bench/report.h"
 
 #include <math.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "baseline.h"
 #include "config.h"
-#include "report-data.h"
+#include "tools/bench/baseline.h"
+#include "tools/bench/report-data.h"
 
 /* ---- Making and freeing ------------------------------------------------------------------------------------------- */
 

@@ -7,8 +7,8 @@
  * A figure consists of all values that were measured; the main value is their median. A cell contains such values, a text,
  * or nothing.
  */
-#ifndef BENCH_REPORT_H
-#define BENCH_REPORT_H
+#ifndef SQLIPC_TOOLS_BENCH_REPORT_H
+#define SQLIPC_TOOLS_BENCH_REPORT_H
 
 #include <glib.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A rival's server on D-Bus, see row-server.h. */
-#include "row-server.h"
+#include "tools/bench/row-server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "bus-link.h"
-#include "study-session.h"
+#include "tools/bench/bus-link.h"
+#include "tools/bench/study-session.h"
 
 #define ROW_SERVER_INTERFACE "org.sqlipc1.BenchmarkRows"
 

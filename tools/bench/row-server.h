@@ -7,12 +7,12 @@
  *      PreparePages(s sql) -> (h pipe)    as Prepare, for the study's pages (study-page.h)
  *      FetchPages()                       sends all pages through the pipe
  */
-#ifndef BENCH_ROW_SERVER_H
-#define BENCH_ROW_SERVER_H
+#ifndef SQLIPC_TOOLS_BENCH_ROW_SERVER_H
+#define SQLIPC_TOOLS_BENCH_ROW_SERVER_H
 
 #include <systemd/sd-bus.h>
 
-#include "transport.h"
+#include "tools/bench/transport.h"
 
 /* The most bytes of an array. By default a bus forwards messages of at most 32 MiB; D-Bus limits arrays to 64 MiB. */
 #define ROW_SERVER_ARRAY_MAX_BUS ((size_t) 31 * 1024 * 1024)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Reads time and memory of processes, see sampler.h. */
-#include "sampler.h"
+#include "tools/bench/sampler.h"
 
 #include <errno.h>
 #include <fcntl.h>

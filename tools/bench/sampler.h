@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Reads wall-clock time, and processor time and memory of this process and the service's processes, from /proc. */
-#ifndef BENCH_SAMPLER_H
-#define BENCH_SAMPLER_H
+#ifndef SQLIPC_TOOLS_BENCH_SAMPLER_H
+#define SQLIPC_TOOLS_BENCH_SAMPLER_H
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The service that is measured, see service.h. */
-#include "service.h"
+#include "tools/bench/service.h"
 
 #include <errno.h>
 #include <stdio.h>

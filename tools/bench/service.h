@@ -3,15 +3,15 @@
  * The service that is measured: the connection to it and its properties. A Service owns its bus connection and lends it to
  * the library, so that process id and properties belong to the same daemon that the library talks to.
  */
-#ifndef BENCH_SERVICE_H
-#define BENCH_SERVICE_H
+#ifndef SQLIPC_TOOLS_BENCH_SERVICE_H
+#define SQLIPC_TOOLS_BENCH_SERVICE_H
 
 #include <systemd/sd-bus.h>
 
-#include "copy.h"
-#include "options.h"
-#include "report.h"
-#include "sqlipc.h"
+#include "client-lib/sqlipc.h"
+#include "tools/bench/copy.h"
+#include "tools/bench/options.h"
+#include "tools/bench/report.h"
 
 typedef struct Service {
         sd_bus *bus;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A ring of pages that two processes share, see shared-ring.h. */
-#include "shared-ring.h"
+#include "tools/bench/shared-ring.h"
 
 #include <errno.h>
 #include <fcntl.h>

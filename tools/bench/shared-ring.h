@@ -5,8 +5,8 @@
  * the other side that is out of bounds. A side that must wait sleeps on an eventfd; the other side signals it only in that
  * case. The writer sleeps until half of the ring is free, because otherwise the two would take turns after each page.
  */
-#ifndef BENCH_SHARED_RING_H
-#define BENCH_SHARED_RING_H
+#ifndef SQLIPC_TOOLS_BENCH_SHARED_RING_H
+#define SQLIPC_TOOLS_BENCH_SHARED_RING_H
 
 #include <stdalign.h>
 #include <stdatomic.h>

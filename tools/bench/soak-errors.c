@@ -2,7 +2,7 @@
 /* Errors that a client provokes, see soak.h. An answer is right if it is exactly the expected error. */
 #include <errno.h>
 
-#include "soak.h"
+#include "tools/bench/soak.h"
 
 enum {
         TOO_DEEP = 1001, /* ExpressionDepthMax= is at most 1000 */

@@ -6,8 +6,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "sampler.h"
-#include "soak.h"
+#include "tools/bench/sampler.h"
+#include "tools/bench/soak.h"
 
 enum { REST_POLL_USEC = 5000 };
 

@@ -2,8 +2,8 @@
 /* The results of a soak, see soak.h: how often each operation was done, what the service held, and the verdict. */
 #include <math.h>
 
-#include "line-fit.h"
-#include "soak.h"
+#include "tools/bench/line-fit.h"
+#include "tools/bench/soak.h"
 
 enum {
         WARM_UP_SHARE = 4,   /* one quarter of the rounds, which the slopes do not include */

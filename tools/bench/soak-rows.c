@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "soak.h"
+#include "tools/bench/soak.h"
 
 static const int types[] = { SQLITE_INTEGER, SQLITE_INTEGER, SQLITE_FLOAT, SQLITE_TEXT };
 

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "sampler.h"
-#include "soak.h"
+#include "tools/bench/sampler.h"
+#include "tools/bench/soak.h"
 
 /* Returns the number of descriptors of a process; NAN if this user may not see them. */
 static double count_descriptors(pid_t pid) {

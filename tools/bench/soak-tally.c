@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Counts and times of operations, see soak-tally.h. Pure. */
-#include "soak-tally.h"
+#include "tools/bench/soak-tally.h"
 
 #include <math.h>
 

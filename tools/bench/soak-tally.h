@@ -3,8 +3,8 @@
  * Counts how often an operation was done and how long it took, in memory whose size is fixed even if the run lasts hours.
  * Times are counted in classes that are an eighth of an octave wide, so that a quantile is accurate to 10 %. Pure.
  */
-#ifndef BENCH_SOAK_TALLY_H
-#define BENCH_SOAK_TALLY_H
+#ifndef SQLIPC_TOOLS_BENCH_SOAK_TALLY_H
+#define SQLIPC_TOOLS_BENCH_SOAK_TALLY_H
 
 #include <stdint.h>
 

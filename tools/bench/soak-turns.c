@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sampler.h"
-#include "soak.h"
+#include "tools/bench/sampler.h"
+#include "tools/bench/soak.h"
 
 enum {
         TOLD_MAX = 20,   /* failures that are reported, of all processes */

@@ -14,14 +14,14 @@
  * The processes keep their counters in memory that they share with the parent, so that the counters survive when a process
  * is killed.
  */
-#ifndef BENCH_SOAK_H
-#define BENCH_SOAK_H
+#ifndef SQLIPC_TOOLS_BENCH_SOAK_H
+#define SQLIPC_TOOLS_BENCH_SOAK_H
 
 #include <stdatomic.h>
 
-#include "library.h"
-#include "random.h"
-#include "soak-tally.h"
+#include "tools/bench/library.h"
+#include "tools/bench/random.h"
+#include "tools/bench/soak-tally.h"
 
 enum {
         SOAK_TEXT_LENGTH = 32,

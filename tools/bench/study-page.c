@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The pages of the 2010 study, see study-page.h. Pure. */
-#include "study-page.h"
+#include "tools/bench/study-page.h"
 
 #include <endian.h>
 #include <errno.h>

@@ -10,8 +10,8 @@
  * All integers are little-endian. The report does not say how wide they are; here they have 32 bits. All values are text,
  * and a row that is larger than a page cannot be sent. These two limits do not affect what is measured, so they were kept.
  */
-#ifndef BENCH_STUDY_PAGE_H
-#define BENCH_STUDY_PAGE_H
+#ifndef SQLIPC_TOOLS_BENCH_STUDY_PAGE_H
+#define SQLIPC_TOOLS_BENCH_STUDY_PAGE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Requests and pages of the 2010 study, see study-session.h. */
-#include "study-session.h"
+#include "tools/bench/study-session.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "passing.h"
+#include "tools/bench/passing.h"
 
 #define SQL_SIZE_MAX ((uint32_t) 1048576)
 

@@ -5,11 +5,11 @@
  *      Prepare  0x50, u32 size of the query, the query; answered by an i32 return code (SQLITE_OK...)
  *      Fetch    0x46; answered by pages (study-page.h), the last of which ends the result
  */
-#ifndef BENCH_STUDY_SESSION_H
-#define BENCH_STUDY_SESSION_H
+#ifndef SQLIPC_TOOLS_BENCH_STUDY_SESSION_H
+#define SQLIPC_TOOLS_BENCH_STUDY_SESSION_H
 
-#include "transport-source.h"
-#include "transport.h"
+#include "tools/bench/transport-source.h"
+#include "tools/bench/transport.h"
 
 enum {
         STUDY_PREPARE = 0x50,

@@ -8,8 +8,8 @@
 #include <sqlite3.h>
 #include <stdio.h>
 
-#include "copy-sqlite.h"
-#include "transport.h"
+#include "tools/bench/copy-sqlite.h"
+#include "tools/bench/transport.h"
 
 static int open_direct(Transport *transport) {
         return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A set of ways to get a result, which run in turn, see transport-field.h. */
-#include "transport-field.h"
+#include "tools/bench/transport-field.h"
 
 #include <inttypes.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A set of ways to get a result. All are open, run in turn and must produce the same result. */
-#ifndef BENCH_TRANSPORT_FIELD_H
-#define BENCH_TRANSPORT_FIELD_H
+#ifndef SQLIPC_TOOLS_BENCH_TRANSPORT_FIELD_H
+#define SQLIPC_TOOLS_BENCH_TRANSPORT_FIELD_H
 
-#include "measure.h"
-#include "transport.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/transport.h"
 
 enum { FIELD_MAX = 16 };
 

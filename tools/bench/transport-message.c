@@ -7,8 +7,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "row-server.h"
-#include "study-session.h"
+#include "tools/bench/row-server.h"
+#include "tools/bench/study-session.h"
 
 enum { ROWS_MAX = 75000 }; /* of a message, as in the study */
 

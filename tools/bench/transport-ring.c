@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "shared-ring.h"
-#include "study-session.h"
+#include "tools/bench/shared-ring.h"
+#include "tools/bench/study-session.h"
 
 enum { RING_SIZE = 1024 * 1024, RING_SLOTS_MIN = 4 };
 

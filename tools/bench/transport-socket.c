@@ -3,7 +3,7 @@
 
 #include <sys/socket.h>
 
-#include "study-session.h"
+#include "tools/bench/study-session.h"
 
 static int serve(int fd, void *userdata) {
         const Transport *transport = userdata;

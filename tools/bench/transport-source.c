@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* SQLite for a rival's server, see transport-source.h. */
-#include "transport-source.h"
+#include "tools/bench/transport-source.h"
 
 #include <errno.h>
 #include <glib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* SQLite in a rival's server, a child process: opens the file, steps, and reads values as text in the fastest way. */
-#ifndef BENCH_TRANSPORT_SOURCE_H
-#define BENCH_TRANSPORT_SOURCE_H
+#ifndef SQLIPC_TOOLS_BENCH_TRANSPORT_SOURCE_H
+#define SQLIPC_TOOLS_BENCH_TRANSPORT_SOURCE_H
 
 #include <stdint.h>
 
-#include "study-page.h"
+#include "tools/bench/study-page.h"
 
 typedef struct Source {
         struct sqlite3 *db;

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "library.h"
-#include "page-read.h"
-#include "transport.h"
+#include "tools/bench/library.h"
+#include "tools/bench/page-read.h"
+#include "tools/bench/transport.h"
 
 /* ---- The library -------------------------------------------------------------------------------------------------- */
 

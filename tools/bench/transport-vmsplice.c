@@ -12,8 +12,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "passing.h"
-#include "study-session.h"
+#include "tools/bench/passing.h"
+#include "tools/bench/study-session.h"
 
 enum { PIPE_SIZE = 1024 * 1024 };
 

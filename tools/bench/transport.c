@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The common code of all transports, see transport.h. */
-#include "transport.h"
+#include "tools/bench/transport.h"
 
 #include <errno.h>
 #include <stdio.h>

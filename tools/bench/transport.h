@@ -8,15 +8,15 @@
  * that rivals differ only in how they transport values. For a rival that transports only text, the client converts each
  * value to the declared type of its column, as a program does that knows its own query.
  */
-#ifndef BENCH_TRANSPORT_H
-#define BENCH_TRANSPORT_H
+#ifndef SQLIPC_TOOLS_BENCH_TRANSPORT_H
+#define SQLIPC_TOOLS_BENCH_TRANSPORT_H
 
-#include "baseline.h"
-#include "child.h"
-#include "copy.h"
-#include "options.h"
-#include "service.h"
-#include "study-page.h"
+#include "tools/bench/baseline.h"
+#include "tools/bench/child.h"
+#include "tools/bench/copy.h"
+#include "tools/bench/options.h"
+#include "tools/bench/service.h"
+#include "tools/bench/study-page.h"
 
 /* What all ways share. It must outlive them. */
 typedef struct TransportSetup {

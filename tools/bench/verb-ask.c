@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "library.h"
-#include "workload.h"
+#include "tools/bench/library.h"
+#include "tools/bench/workload.h"
 
 enum { WARM_UP = 100 };
 

@@ -4,9 +4,9 @@
 #include <glib/gstdio.h>
 #include <stdio.h>
 
-#include "dataset.h"
-#include "measure.h"
-#include "workload.h"
+#include "tools/bench/dataset.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/workload.h"
 
 #define BY_SIZE G_MININT64
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Ways of moving long values, see wide-ways.h. */
-#include "wide-ways.h"
+#include "tools/bench/wide-ways.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "child.h"
-#include "passing.h"
-#include "shared-ring.h"
+#include "tools/bench/child.h"
+#include "tools/bench/passing.h"
+#include "tools/bench/shared-ring.h"
 
 void wide_look(WideValues *values, const void *bytes, size_t size) {
         const uint8_t *p = bytes;

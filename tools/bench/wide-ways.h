@@ -3,8 +3,8 @@
  * Ways of moving long values from one process to another, for `wide`. Each way forks a child that serves one result and
  * ends. The reader gets each value as a whole, reads every word of it, and discards it.
  */
-#ifndef BENCH_WIDE_WAYS_H
-#define BENCH_WIDE_WAYS_H
+#ifndef SQLIPC_TOOLS_BENCH_WIDE_WAYS_H
+#define SQLIPC_TOOLS_BENCH_WIDE_WAYS_H
 
 #include <stddef.h>
 #include <stdint.h>

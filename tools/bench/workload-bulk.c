@@ -9,11 +9,11 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "baseline.h"
-#include "bulk.h"
-#include "comparison.h"
-#include "service.h"
-#include "workload.h"
+#include "tools/bench/baseline.h"
+#include "tools/bench/bulk.h"
+#include "tools/bench/comparison.h"
+#include "tools/bench/service.h"
+#include "tools/bench/workload.h"
 
 enum { SIDE_SQLIPC, SIDE_USUAL, SIDE_FASTEST, N_SIDES };
 

@@ -6,10 +6,10 @@
  *
  * All sides must return the same bytes, or the measurement fails.
  */
-#include "baseline.h"
-#include "measure.h"
-#include "service.h"
-#include "workload.h"
+#include "tools/bench/baseline.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/service.h"
+#include "tools/bench/workload.h"
 
 typedef enum SideNumber { SIDE_EXPOSED, SIDE_WHOLE, SIDE_PROCESS, _SIDE_MAX } SideNumber;
 typedef enum BarrierSide { BARRIER_YES, BARRIER_NO, _BARRIER_MAX } BarrierSide;

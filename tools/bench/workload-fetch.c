@@ -6,11 +6,11 @@
  */
 #include <inttypes.h>
 
-#include "baseline.h"
-#include "comparison.h"
-#include "sampler.h"
-#include "service.h"
-#include "workload.h"
+#include "tools/bench/baseline.h"
+#include "tools/bench/comparison.h"
+#include "tools/bench/sampler.h"
+#include "tools/bench/service.h"
+#include "tools/bench/workload.h"
 
 enum { SAMPLE_USEC = 5000 }; /* interval at which the service's memory is read */
 

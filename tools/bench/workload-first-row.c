@@ -13,11 +13,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "baseline.h"
-#include "measure.h"
-#include "sampler.h"
-#include "service.h"
-#include "workload.h"
+#include "tools/bench/baseline.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/sampler.h"
+#include "tools/bench/service.h"
+#include "tools/bench/workload.h"
 
 /* The longest time to wait for idle workers to end, and the interval of the checks. */
 enum {

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "bus-peer.h"
-#include "marshal-hops.h"
-#include "marshal-parts.h"
-#include "measure.h"
-#include "repeat.h"
-#include "workload.h"
+#include "tools/bench/bus-peer.h"
+#include "tools/bench/marshal-hops.h"
+#include "tools/bench/marshal-parts.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/repeat.h"
+#include "tools/bench/workload.h"
 
 static const int32_t numbers[] = { 1, 10, 100, 1000, 10000, 100000 };
 

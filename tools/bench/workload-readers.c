@@ -12,13 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "baseline.h"
-#include "library.h"
-#include "measure.h"
-#include "random.h"
-#include "sampler.h"
-#include "service.h"
-#include "workload.h"
+#include "tools/bench/baseline.h"
+#include "tools/bench/library.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/random.h"
+#include "tools/bench/sampler.h"
+#include "tools/bench/service.h"
+#include "tools/bench/workload.h"
 
 enum {
         POINTS_MAX = 100000,    /* single rows that are counted in a run */

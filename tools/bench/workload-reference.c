@@ -8,11 +8,11 @@
 #include <sys/vfs.h>
 #include <linux/magic.h>
 
-#include "measure.h"
-#include "reference-calls.h"
-#include "reference-ways.h"
-#include "sampler.h"
-#include "workload.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/reference-calls.h"
+#include "tools/bench/reference-ways.h"
+#include "tools/bench/sampler.h"
+#include "tools/bench/workload.h"
 
 enum { N_WAYS_MAX = 8 };
 

@@ -10,11 +10,11 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "baseline.h"
-#include "database-server.h"
-#include "library.h"
-#include "measure.h"
-#include "workload.h"
+#include "tools/bench/baseline.h"
+#include "tools/bench/database-server.h"
+#include "tools/bench/library.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/workload.h"
 
 #define RELAY_TABLE "relay"
 

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "echo.h"
-#include "measure.h"
-#include "repeat.h"
-#include "workload.h"
+#include "tools/bench/echo.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/repeat.h"
+#include "tools/bench/workload.h"
 
 enum { N_ECHOS = 6, N_SIZES = 23 }; /* 1 << 0 to 1 << 22 */
 

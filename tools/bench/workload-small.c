@@ -8,10 +8,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "library.h"
-#include "measure.h"
-#include "point.h"
-#include "workload.h"
+#include "tools/bench/library.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/point.h"
+#include "tools/bench/workload.h"
 
 typedef enum Way {
         WAY_IN_PROCESS,

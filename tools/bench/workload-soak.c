@@ -15,10 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "measure.h"
-#include "sampler.h"
-#include "soak.h"
-#include "workload.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/sampler.h"
+#include "tools/bench/soak.h"
+#include "tools/bench/workload.h"
 
 enum {
         CLIENTS_OF_A_PROCESS = 10,

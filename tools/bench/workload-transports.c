@@ -11,13 +11,13 @@
 #include <sqlite3.h>
 #include <stdio.h>
 
-#include "comparison.h"
-#include "library.h"
-#include "line-fit.h"
-#include "sampler.h"
-#include "transport-field.h"
-#include "transport-source.h"
-#include "workload.h"
+#include "tools/bench/comparison.h"
+#include "tools/bench/library.h"
+#include "tools/bench/line-fit.h"
+#include "tools/bench/sampler.h"
+#include "tools/bench/transport-field.h"
+#include "tools/bench/transport-source.h"
+#include "tools/bench/workload.h"
 
 enum {
         USUAL, /* the first ones of `kinds` */

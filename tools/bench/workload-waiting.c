@@ -13,11 +13,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "child.h"
-#include "passing.h"
-#include "point.h"
-#include "sampler.h"
-#include "workload.h"
+#include "tools/bench/child.h"
+#include "tools/bench/passing.h"
+#include "tools/bench/point.h"
+#include "tools/bench/sampler.h"
+#include "tools/bench/workload.h"
 
 #define LOOK_USEC 30 /* how long to poll before sleeping */
 #define N_CLIENTS_MAX 8

@@ -6,10 +6,10 @@
  */
 #include <inttypes.h>
 
-#include "comparison.h"
-#include "service.h"
-#include "wide-ways.h"
-#include "workload.h"
+#include "tools/bench/comparison.h"
+#include "tools/bench/service.h"
+#include "tools/bench/wide-ways.h"
+#include "tools/bench/workload.h"
 
 enum { SIDE_SQLIPC, SIDE_BARE_PIPE, SIDE_PIPE, SIDE_RING, SIDE_MEMFD, N_SIDES };
 

@@ -6,11 +6,11 @@
  * charts, or a part of the page that `report` writes. All workloads have the command line of options.h, so that `report` can
  * run all of them.
  */
-#ifndef BENCH_WORKLOAD_H
-#define BENCH_WORKLOAD_H
+#ifndef SQLIPC_TOOLS_BENCH_WORKLOAD_H
+#define SQLIPC_TOOLS_BENCH_WORKLOAD_H
 
-#include "options.h"
-#include "report.h"
+#include "tools/bench/options.h"
+#include "tools/bench/report.h"
 
 enum {
         BENCH_OK = 0,

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "measure.h"
-#include "report-forms.h"
-#include "workload.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/report-forms.h"
+#include "tools/bench/workload.h"
 
 const Workload *const workloads[] = {
         &workload_bulk,

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "bus-peer.h"
-#include "child.h"
-#include "passing.h"
-#include "point.h"
+#include "tools/bench/bus-peer.h"
+#include "tools/bench/child.h"
+#include "tools/bench/passing.h"
+#include "tools/bench/point.h"
 
 /* ---- A socket pair ------------------------------------------------------------------------------------------------ */
 

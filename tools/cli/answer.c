@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Writes answers to the current output (answer.h). */
-#include "answer.h"
+#include "tools/cli/answer.h"
 
 #include <errno.h>
 
-#include "interrupt.h"
-#include "options.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/options.h"
 
 void answer_cancelled(Shell *shell) {
         if (!interrupt_leave())

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Writes an answer (the result of a query, or the text of a command) to the current output. */
-#ifndef CLI_ANSWER_H
-#define CLI_ANSWER_H
+#ifndef SQLIPC_TOOLS_CLI_ANSWER_H
+#define SQLIPC_TOOLS_CLI_ANSWER_H
 
-#include "shell.h"
+#include "tools/cli/shell.h"
 
 /** Begins an answer. The stream in `ret` is borrowed until answer_end(). Returns 0, or the error of opening the output,
  * which has been reported. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A dump into an SQLite file, see backup.h. */
-#include "backup.h"
+#include "tools/cli/backup.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -3,10 +3,10 @@
  * A dump into a new SQLite file: the same objects and values, but bound as parameters instead of written as SQL. The file is
  * not identical byte by byte, because SQLite fills its pages anew.
  */
-#ifndef CLI_BACKUP_H
-#define CLI_BACKUP_H
+#ifndef SQLIPC_TOOLS_CLI_BACKUP_H
+#define SQLIPC_TOOLS_CLI_BACKUP_H
 
-#include "dump.h"
+#include "tools/cli/dump.h"
 
 /** Fills the file at `path`, which exists and is empty. Returns as dump_run() does, and reports errors of SQLite. */
 int backup_write(Shell *shell, const DumpOptions *options, const char *path);

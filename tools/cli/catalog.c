@@ -5,7 +5,7 @@
  * not be read counts as read, and after a timeout no other request is sent for a while: otherwise each Tab would wait, once
  * for each list.
  */
-#include "catalog.h"
+#include "tools/cli/catalog.h"
 
 #include <errno.h>
 #include <glib.h>
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "interrupt.h"
+#include "tools/cli/interrupt.h"
 
 /* The library's own time limit, which is restored after a list of databases was read. */
 #define LIBRARY_WAIT_USEC ((uint64_t) 25 * 1000 * 1000)

@@ -5,10 +5,10 @@
  * takes at most CATALOG_WAIT_USEC, which is enough to start the service. Errors are not reported: without an answer the list
  * is empty.
  */
-#ifndef CLI_CATALOG_H
-#define CLI_CATALOG_H
+#ifndef SQLIPC_TOOLS_CLI_CATALOG_H
+#define SQLIPC_TOOLS_CLI_CATALOG_H
 
-#include "session.h"
+#include "tools/cli/session.h"
 
 #define CATALOG_WAIT_USEC ((uint64_t) 2 * 1000 * 1000)
 

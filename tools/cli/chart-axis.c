@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Axes of charts (chart-axis.h). Pure. */
-#include "chart-axis.h"
+#include "tools/cli/chart-axis.h"
 
 #include <glib.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Axes of charts: parses times, and chooses the round values that get a label. Pure. */
-#ifndef CLI_CHART_AXIS_H
-#define CLI_CHART_AXIS_H
+#ifndef SQLIPC_TOOLS_CLI_CHART_AXIS_H
+#define SQLIPC_TOOLS_CLI_CHART_AXIS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Charts of text (chart-draw.h). Pure. */
-#include "chart-draw.h"
+#include "tools/cli/chart-draw.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "format.h"
+#include "tools/terminal/format.h"
 
 enum { DOTS = 2, BARS_WIDTH_MIN = 10 }; /* DOTS: per character, in each direction */
 

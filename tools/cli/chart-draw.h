@@ -7,12 +7,12 @@
  *                                                            └────────
  *                                                             2024-01
  */
-#ifndef CLI_CHART_DRAW_H
-#define CLI_CHART_DRAW_H
+#ifndef SQLIPC_TOOLS_CLI_CHART_DRAW_H
+#define SQLIPC_TOOLS_CLI_CHART_DRAW_H
 
 #include <glib.h>
 
-#include "chart-axis.h"
+#include "tools/cli/chart-axis.h"
 
 /** Writes the names of the series, each after the block that its bars or its line consist of. Starts a new line when one is
  * full. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* gnuplot, as a process (chart-plot.h). */
-#include "chart-plot.h"
+#include "tools/cli/chart-plot.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <unistd.h>
 
-#include "child.h"
+#include "tools/cli/child.h"
 
 enum { Y_LABEL_WIDTH = 12 };
 

@@ -3,14 +3,14 @@
  * Draws a chart with gnuplot, as a child process. The script contains only fixed words and numbers. The data, labels
  * included, reaches gnuplot in a file, as its descriptor 3; gnuplot writes the picture to its standard output.
  */
-#ifndef CLI_CHART_PLOT_H
-#define CLI_CHART_PLOT_H
+#ifndef SQLIPC_TOOLS_CLI_CHART_PLOT_H
+#define SQLIPC_TOOLS_CLI_CHART_PLOT_H
 
 #include <glib.h>
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "chart-axis.h"
+#include "tools/cli/chart-axis.h"
 
 typedef enum ChartForm {
         CHART_TEXT, /* drawn without gnuplot */

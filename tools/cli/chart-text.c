@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Labels and classes of charts (chart-text.h). Pure. */
-#include "chart-text.h"
+#include "tools/cli/chart-text.h"
 
 #include <glib.h>
 #include <math.h>
 #include <string.h>
 
-#include "chart-axis.h"
-#include "format.h"
-#include "render-cell.h"
+#include "tools/cli/chart-axis.h"
+#include "tools/cli/render-cell.h"
+#include "tools/terminal/format.h"
 
 /* Longer labels fit no picture. */
 enum { LABEL_BYTES_MAX = 400 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Texts and numbers of a chart: labels, and the classes of a histogram. Pure. */
-#ifndef CLI_CHART_TEXT_H
-#define CLI_CHART_TEXT_H
+#ifndef SQLIPC_TOOLS_CLI_CHART_TEXT_H
+#define SQLIPC_TOOLS_CLI_CHART_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "value.h"
+#include "tools/terminal/value.h"
 
 /* A histogram has about this many classes. */
 enum { CHART_CLASSES = 20 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Draws a result (chart.h): writes the rows to a data file, runs gnuplot, and puts its picture in place. */
-#include "chart.h"
+#include "tools/cli/chart.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,16 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "answer.h"
-#include "chart-draw.h"
-#include "chart-plot.h"
-#include "chart-text.h"
-#include "command.h"
-#include "cursor-values.h"
-#include "files.h"
-#include "format.h"
-#include "query.h"
-#include "target-file.h"
+#include "tools/cli/answer.h"
+#include "tools/cli/chart-draw.h"
+#include "tools/cli/chart-plot.h"
+#include "tools/cli/chart-text.h"
+#include "tools/cli/command.h"
+#include "tools/cli/cursor-values.h"
+#include "tools/cli/files.h"
+#include "tools/cli/query.h"
+#include "tools/cli/target-file.h"
+#include "tools/terminal/format.h"
 
 /* Maximum widths of labels, in columns. In text, and side by side below x, they must leave room for others. */
 enum { LABEL_WIDTH_TEXT = 30, LABEL_WIDTH_PICTURE = 60, X_LABELS_MAX = 128, WIDTH_TEXT = 80, HEIGHT_TEXT = 20 };

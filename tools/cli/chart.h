@@ -8,10 +8,10 @@
  *
  * NULL, NaN and infinities are left out. A text or BLOB in a column of numbers is an error.
  */
-#ifndef CLI_CHART_H
-#define CLI_CHART_H
+#ifndef SQLIPC_TOOLS_CLI_CHART_H
+#define SQLIPC_TOOLS_CLI_CHART_H
 
-#include "shell.h"
+#include "tools/cli/shell.h"
 
 enum { CHART_BARS_MAX = 1000, CHART_SERIES_MAX = 8, CHART_POINTS_MAX = 1000 * 1000 };
 

@@ -16,17 +16,17 @@
  *      1, the columns of the first table, NULL
  *      2, the columns of the second table
  */
-#include "checksum.h"
+#include "tools/cli/checksum.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <gcrypt.h>
 #include <string.h>
 
-#include "cursor-values.h"
-#include "dump.h"
-#include "query.h"
-#include "schema.h"
+#include "tools/cli/cursor-values.h"
+#include "tools/cli/dump.h"
+#include "tools/cli/query.h"
+#include "tools/cli/schema.h"
 
 #define SYSTEM_PREFIX "sqlite_"
 

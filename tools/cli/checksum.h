@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* SHA3 of the contents of tables, compatible with .sha3sum of sqlite3's shell. */
-#ifndef CLI_CHECKSUM_H
-#define CLI_CHECKSUM_H
+#ifndef SQLIPC_TOOLS_CLI_CHECKSUM_H
+#define SQLIPC_TOOLS_CLI_CHECKSUM_H
 
-#include "shell.h"
+#include "tools/cli/shell.h"
 
 typedef struct ChecksumOptions {
         const char *pattern; /* of LIKE: a checksum for each matching table; NULL: one for all tables */

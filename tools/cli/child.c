@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Programs that the shell runs (child.h). */
-#include "child.h"
+#include "tools/cli/child.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "interrupt.h"
+#include "tools/cli/interrupt.h"
 
 /* The time that a child gets to restore the terminal when we must exit. */
 enum { LEAVE_MSEC = 1000 };

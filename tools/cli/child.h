@@ -3,8 +3,8 @@
  * Programs that the shell runs and waits for: an editor, gnuplot, commands of .shell. They get default dispositions for the
  * signals that the shell handles or ignores. A Ctrl-C during the wait affects only the child.
  */
-#ifndef CLI_CHILD_H
-#define CLI_CHILD_H
+#ifndef SQLIPC_TOOLS_CLI_CHILD_H
+#define SQLIPC_TOOLS_CLI_CHILD_H
 
 #include <sys/types.h>
 

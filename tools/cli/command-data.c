@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "answer.h"
-#include "command.h"
-#include "describe.h"
-#include "format.h"
-#include "query-private.h"
-#include "schema-text.h"
-#include "schema.h"
+#include "tools/cli/answer.h"
+#include "tools/cli/command.h"
+#include "tools/cli/describe.h"
+#include "tools/cli/query-private.h"
+#include "tools/cli/schema-text.h"
+#include "tools/cli/schema.h"
+#include "tools/terminal/format.h"
 
 /* ---- Lists of names ----------------------------------------------------------------------------------------------- */
 

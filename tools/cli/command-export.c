@@ -3,15 +3,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "answer.h"
-#include "backup.h"
-#include "checksum.h"
-#include "command.h"
-#include "dump-text.h"
-#include "human.h"
-#include "options.h"
-#include "query.h"
-#include "target-file.h"
+#include "tools/cli/answer.h"
+#include "tools/cli/backup.h"
+#include "tools/cli/checksum.h"
+#include "tools/cli/command.h"
+#include "tools/cli/dump-text.h"
+#include "tools/cli/human.h"
+#include "tools/cli/options.h"
+#include "tools/cli/query.h"
+#include "tools/cli/target-file.h"
 
 /* ---- .dump -------------------------------------------------------------------------------------------------------- */
 

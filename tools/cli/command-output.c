@@ -2,9 +2,9 @@
 /* Commands for the format of results and their destination. */
 #include <errno.h>
 
-#include "answer.h"
-#include "command-setting.h"
-#include "command.h"
+#include "tools/cli/answer.h"
+#include "tools/cli/command-setting.h"
+#include "tools/cli/command.h"
 
 /* ---- .mode, .width ------------------------------------------------------------------------------------------------ */
 

@@ -3,15 +3,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "answer.h"
-#include "chart.h"
-#include "command.h"
-#include "edit.h"
-#include "editor.h"
-#include "format.h"
-#include "saved.h"
-#include "sql-scan.h"
-#include "watch.h"
+#include "tools/cli/answer.h"
+#include "tools/cli/chart.h"
+#include "tools/cli/command.h"
+#include "tools/cli/edit.h"
+#include "tools/cli/editor.h"
+#include "tools/cli/saved.h"
+#include "tools/cli/sql-scan.h"
+#include "tools/cli/watch.h"
+#include "tools/terminal/format.h"
 
 /* The bytes of a saved query that a list on a terminal shows. */
 enum { QUERY_SHOWN_MAX = 200 };

@@ -4,12 +4,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "answer.h"
-#include "command-setting.h"
-#include "command.h"
-#include "query.h"
-#include "service.h"
-#include "status.h"
+#include "tools/cli/answer.h"
+#include "tools/cli/command-setting.h"
+#include "tools/cli/command.h"
+#include "tools/cli/query.h"
+#include "tools/cli/service.h"
+#include "tools/cli/status.h"
 
 #define _cleanup_(function) __attribute__((cleanup(function)))
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Commands for settings (command-setting.h). */
-#include "command-setting.h"
+#include "tools/cli/command-setting.h"
 
 #include <errno.h>
 
-#include "answer.h"
-#include "editor.h"
-#include "format.h"
-#include "query.h"
+#include "tools/cli/answer.h"
+#include "tools/cli/editor.h"
+#include "tools/cli/query.h"
+#include "tools/terminal/format.h"
 
 static int set_transport(Shell *shell, sqlipc_transport before) {
         int r = session_set_transport(&shell->session, shell->settings.transport);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Commands whose name is the setting that they change. */
-#ifndef CLI_COMMAND_SETTING_H
-#define CLI_COMMAND_SETTING_H
+#ifndef SQLIPC_TOOLS_CLI_COMMAND_SETTING_H
+#define SQLIPC_TOOLS_CLI_COMMAND_SETTING_H
 
-#include "command.h"
+#include "tools/cli/command.h"
 
 /** Command.run: sets the setting that has the command's name. Without arguments it shows the current value; the backslash
  * form of an on/off setting toggles it instead. */

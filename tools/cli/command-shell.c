@@ -6,14 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "answer.h"
-#include "child.h"
-#include "command-setting.h"
-#include "command.h"
-#include "format.h"
-#include "help.h"
-#include "options.h"
-#include "sink.h"
+#include "tools/cli/answer.h"
+#include "tools/cli/child.h"
+#include "tools/cli/command-setting.h"
+#include "tools/cli/command.h"
+#include "tools/cli/help.h"
+#include "tools/cli/options.h"
+#include "tools/terminal/format.h"
+#include "tools/terminal/sink.h"
 
 /* ---- .help, .show, .quit, .print ---------------------------------------------------------------------------------- */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Finds, splits and runs dot-commands, see command.h. */
-#include "command.h"
+#include "tools/cli/command.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "nearest.h"
-#include "options.h"
+#include "tools/cli/options.h"
+#include "tools/terminal/nearest.h"
 
 /* ---- The list ----------------------------------------------------------------------------------------------------- */
 

@@ -3,10 +3,10 @@
  * Dot-commands: tables of them (command-*.c). A command is found by its name, by an unambiguous prefix as in sqlite3, or by
  * psql's alias.
  */
-#ifndef CLI_COMMAND_H
-#define CLI_COMMAND_H
+#ifndef SQLIPC_TOOLS_CLI_COMMAND_H
+#define SQLIPC_TOOLS_CLI_COMMAND_H
 
-#include "shell.h"
+#include "tools/cli/shell.h"
 
 /* The candidates that completion offers for an argument. */
 typedef enum ArgumentKind {

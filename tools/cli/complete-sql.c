@@ -7,12 +7,12 @@
  * Parentheses are only distinguished for commas: a name of an inner query is also offered in the outer one. SQL does not
  * allow that, but it does no harm.
  */
-#include "complete-sql.h"
+#include "tools/cli/complete-sql.h"
 
 #include <string.h>
 
-#include "sql-name.h"
-#include "sql-scan.h"
+#include "tools/cli/sql-name.h"
+#include "tools/cli/sql-scan.h"
 
 typedef struct Statement {
         const char *text;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Analyzes the SQL around the cursor: the word that is being typed, the kinds of names that fit there, and their tables.
  * Pure. */
-#ifndef CLI_COMPLETE_SQL_H
-#define CLI_COMPLETE_SQL_H
+#ifndef SQLIPC_TOOLS_CLI_COMPLETE_SQL_H
+#define SQLIPC_TOOLS_CLI_COMPLETE_SQL_H
 
 #include <glib.h>
 #include <stdbool.h>

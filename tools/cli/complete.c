@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Makes completion candidates, see complete.h. */
-#include "complete.h"
+#include "tools/cli/complete.h"
 
 #include <string.h>
 
-#include "catalog.h"
-#include "command.h"
-#include "complete-sql.h"
-#include "format.h"
-#include "saved.h"
-#include "sql-keyword.h"
-#include "sql-scan.h"
+#include "tools/cli/catalog.h"
+#include "tools/cli/command.h"
+#include "tools/cli/complete-sql.h"
+#include "tools/cli/saved.h"
+#include "tools/cli/sql-keyword.h"
+#include "tools/cli/sql-scan.h"
+#include "tools/terminal/format.h"
 
 /* The candidates found, without duplicates, most likely first. */
 typedef struct Candidates {

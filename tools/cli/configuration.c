@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Reads the user's own files (configuration.h). */
-#include "configuration.h"
+#include "tools/cli/configuration.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "query.h"
+#include "tools/cli/query.h"
 
 #define GROUP "ipcq"
 

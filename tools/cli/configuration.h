@@ -4,10 +4,10 @@
  * commands. Only interactive shells read them, so that the output of a script does not depend on the user. --no-init skips
  * both.
  */
-#ifndef CLI_CONFIGURATION_H
-#define CLI_CONFIGURATION_H
+#ifndef SQLIPC_TOOLS_CLI_CONFIGURATION_H
+#define SQLIPC_TOOLS_CLI_CONFIGURATION_H
 
-#include "shell.h"
+#include "tools/cli/shell.h"
 
 /** Applies the settings of the file, which need not exist. Reports each wrong key, and skips it. */
 void configuration_read(Shell *shell);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Converts the library's columns to Value (cursor-values.h). */
-#include "cursor-values.h"
+#include "tools/cli/cursor-values.h"
 
 #include <glib.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Converts the cursor's row to Value, which renderers and other modules take. */
-#ifndef CLI_CURSOR_VALUES_H
-#define CLI_CURSOR_VALUES_H
+#ifndef SQLIPC_TOOLS_CLI_CURSOR_VALUES_H
+#define SQLIPC_TOOLS_CLI_CURSOR_VALUES_H
 
-#include "value.h"
+#include "tools/terminal/value.h"
 
 /** The names of the columns: an array that the caller frees, of strings that the cursor owns. */
 const char **cursor_names(sqlipc_cursor *cursor, size_t *ret_n);

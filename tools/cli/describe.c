@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Describes a table or view, see describe.h. */
-#include "describe.h"
+#include "tools/cli/describe.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "answer.h"
-#include "format.h"
-#include "query.h"
-#include "schema.h"
+#include "tools/cli/answer.h"
+#include "tools/cli/query.h"
+#include "tools/cli/schema.h"
+#include "tools/terminal/format.h"
 
 /* ---- The table or view -------------------------------------------------------------------------------------------- */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Describes a table or view for people: columns, indexes, keys, triggers; or lists all tables and views. */
-#ifndef CLI_DESCRIBE_H
-#define CLI_DESCRIBE_H
+#ifndef SQLIPC_TOOLS_CLI_DESCRIBE_H
+#define SQLIPC_TOOLS_CLI_DESCRIBE_H
 
-#include "shell.h"
+#include "tools/cli/shell.h"
 
 /** Writes the parts of `name`, a table or view, and the tables that refer to it. In a mode for programs it writes only the
  * columns. Returns 0; -ENOENT, which has been reported; else as query_run() does. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Writes a dump as SQL, see dump-text.h. */
-#include "dump-text.h"
+#include "tools/cli/dump-text.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
-#include "sql-literal.h"
+#include "tools/terminal/sql-literal.h"
 
 #define BUFFER_SIZE ((size_t) 64 * 1024)
 

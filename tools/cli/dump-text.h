@@ -8,10 +8,10 @@
  *
  * A dump that fails midway ends with ROLLBACK, so that its reader restores nothing rather than a part.
  */
-#ifndef CLI_DUMP_TEXT_H
-#define CLI_DUMP_TEXT_H
+#ifndef SQLIPC_TOOLS_CLI_DUMP_TEXT_H
+#define SQLIPC_TOOLS_CLI_DUMP_TEXT_H
 
-#include "dump.h"
+#include "tools/cli/dump.h"
 
 /** Writes a dump. `harmless`: escape control characters, for a terminal. Returns as dump_run() does. A write error ends the
  * dump; only ferror() tells it. */

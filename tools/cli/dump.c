@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Copies a database into a sink, see dump.h. */
-#include "dump.h"
+#include "tools/cli/dump.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "cursor-values.h"
-#include "query.h"
-#include "schema-text.h"
-#include "service.h"
+#include "tools/cli/cursor-values.h"
+#include "tools/cli/query.h"
+#include "tools/cli/schema-text.h"
+#include "tools/cli/service.h"
 
 /* The number of times that the schema may change after it was read and before the rows are, until the dump gives up. */
 enum { ATTEMPTS_MAX = 5 };

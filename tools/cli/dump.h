@@ -6,11 +6,11 @@
  *
  * Statements and rows are the same, and in the same order, as those of sqlite3's .dump.
  */
-#ifndef CLI_DUMP_H
-#define CLI_DUMP_H
+#ifndef SQLIPC_TOOLS_CLI_DUMP_H
+#define SQLIPC_TOOLS_CLI_DUMP_H
 
-#include "snapshot.h"
-#include "value.h"
+#include "tools/cli/snapshot.h"
+#include "tools/terminal/value.h"
 
 typedef struct DumpHeader {
         int64_t application_id, user_version, page_size;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Edits text in the user's editor (edit.h). */
-#include "edit.h"
+#include "tools/cli/edit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "child.h"
-#include "files.h"
+#include "tools/cli/child.h"
+#include "tools/cli/files.h"
 
 /* Finds the editor, as a command for sh, so that EDITOR="code --wait" works. On Debian, the program `editor` is the
  * administrator's choice. */

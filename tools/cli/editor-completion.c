@@ -4,7 +4,7 @@
  * only our scanner knows what a word is. So our scanner runs when readline asks for these characters, and the answer is
  * chosen such that readline finds the same word.
  */
-#include "editor-completion.h"
+#include "tools/cli/editor-completion.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 
 #include <readline/readline.h>
 
-#include "complete.h"
-#include "format.h"
+#include "tools/cli/complete.h"
+#include "tools/terminal/format.h"
 
 /* Readline's hooks take no userdata. */
 static Shell *current_shell;        /* borrowed */

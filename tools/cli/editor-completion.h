@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The hooks through which readline calls complete.h. */
-#ifndef CLI_EDITOR_COMPLETION_H
-#define CLI_EDITOR_COMPLETION_H
+#ifndef SQLIPC_TOOLS_CLI_EDITOR_COMPLETION_H
+#define SQLIPC_TOOLS_CLI_EDITOR_COMPLETION_H
 
 typedef struct Shell Shell;
 

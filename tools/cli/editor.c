@@ -3,7 +3,7 @@
  * The prompt, see editor.h. Readline does not handle signals. One poll() waits for keys and signals, and readline is given a
  * key, or told of a signal, afterwards; also if readline reads in the middle of something (read_key()).
  */
-#include "editor.h"
+#include "tools/cli/editor.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,12 +17,12 @@
 #include <readline/history.h>
 #include <readline/readline.h>
 
-#include "editor-completion.h"
-#include "format.h"
-#include "highlight.h"
-#include "history-file.h"
-#include "interrupt.h"
-#include "shell.h"
+#include "tools/cli/editor-completion.h"
+#include "tools/cli/highlight.h"
+#include "tools/cli/history-file.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/shell.h"
+#include "tools/terminal/format.h"
 
 struct Editor {
         EditorOptions options;

@@ -4,8 +4,8 @@
  * terminal without cursor movement (TERM=dumb) lines are read without readline. The prompt waits for keys and signals in one
  * poll(), so Ctrl-C never interrupts other work.
  */
-#ifndef CLI_EDITOR_H
-#define CLI_EDITOR_H
+#ifndef SQLIPC_TOOLS_CLI_EDITOR_H
+#define SQLIPC_TOOLS_CLI_EDITOR_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Commands whose input we write (feed.h). */
-#include "feed.h"
+#include "tools/cli/feed.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "child.h"
+#include "tools/cli/child.h"
 
 int feed_start(const char *command, Feed *ret) {
         const char *const argv[] = { "sh", "-c", command, NULL };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A command whose standard input we write: of .output, or a pager. */
-#ifndef CLI_FEED_H
-#define CLI_FEED_H
+#ifndef SQLIPC_TOOLS_CLI_FEED_H
+#define SQLIPC_TOOLS_CLI_FEED_H
 
 #include <sys/types.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Helpers for files (files.h). */
-#include "files.h"
+#include "tools/cli/files.h"
 
 #include <errno.h>
 #include <fcntl.h>

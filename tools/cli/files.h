@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Helpers for files. */
-#ifndef CLI_FILES_H
-#define CLI_FILES_H
+#ifndef SQLIPC_TOOLS_CLI_FILES_H
+#define SQLIPC_TOOLS_CLI_FILES_H
 
 #include <stddef.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Writes the lines below a result (footer.h). */
-#include "footer.h"
+#include "tools/cli/footer.h"
 
 #include <glib.h>
 
-#include "human.h"
+#include "tools/cli/human.h"
 
 /* Formats times. The server's time is known at the end of a run; it includes the time it waited for us to read. */
 static char *times(const QueryTotals *totals) {

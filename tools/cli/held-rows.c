@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Holds rows in memory, or one row in a file (held-rows.h). */
-#include "held-rows.h"
+#include "tools/cli/held-rows.h"
 
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "files.h"
+#include "tools/cli/files.h"
 
 HeldRows *held_rows_new(void) {
         HeldRows *held = g_new0(HeldRows, 1);

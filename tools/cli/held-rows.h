@@ -6,14 +6,14 @@
  *      held_rows_begin ──> write the cells into the sink ──> held_rows_end      for each row
  *      held_rows_cells ... held_rows_clear
  */
-#ifndef CLI_HELD_ROWS_H
-#define CLI_HELD_ROWS_H
+#ifndef SQLIPC_TOOLS_CLI_HELD_ROWS_H
+#define SQLIPC_TOOLS_CLI_HELD_ROWS_H
 
 #include <glib.h>
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "sink.h"
+#include "tools/terminal/sink.h"
 
 typedef struct HeldRows {
         size_t n_rows;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Makes the texts of .help (help.h). */
-#include "help.h"
+#include "tools/cli/help.h"
 
 #include <string.h>
 
-#include "command.h"
+#include "tools/cli/command.h"
 
 enum { USAGE_WIDTH = 32, TEXT_WIDTH = 78 };
 

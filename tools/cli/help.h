@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Makes the texts of .help from the table of commands. */
-#ifndef CLI_HELP_H
-#define CLI_HELP_H
+#ifndef SQLIPC_TOOLS_CLI_HELP_H
+#define SQLIPC_TOOLS_CLI_HELP_H
 
 #include <glib.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Colours the line that is being typed, see highlight.h. Pure. */
-#include "highlight.h"
+#include "tools/cli/highlight.h"
 
 #include <string.h>
 #include <wchar.h>
 
-#include "sql-scan.h"
+#include "tools/cli/sql-scan.h"
 
 typedef enum Color {
         COLOR_PLAIN,

@@ -3,8 +3,8 @@
  * Colours for the line that is being typed. The line editor draws it without colours, and this module draws the same
  * characters over it in colours, but only if it is certain about their positions on the screen. Pure.
  */
-#ifndef CLI_HIGHLIGHT_H
-#define CLI_HIGHLIGHT_H
+#ifndef SQLIPC_TOOLS_CLI_HIGHLIGHT_H
+#define SQLIPC_TOOLS_CLI_HIGHLIGHT_H
 
 #include <glib.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Reads and writes the history file, see history-file.h. */
-#include "history-file.h"
+#include "tools/cli/history-file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "files.h"
+#include "tools/cli/files.h"
 
 #define _cleanup_close_ __attribute__((cleanup(close_p)))
 

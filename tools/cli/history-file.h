@@ -3,8 +3,8 @@
  * The history file: a line for each entry, oldest first, with newlines written as \n and backslashes as \\. Each entry is
  * appended at once, so that several shells share one file and no entry is lost. Mode 0600.
  */
-#ifndef CLI_HISTORY_FILE_H
-#define CLI_HISTORY_FILE_H
+#ifndef SQLIPC_TOOLS_CLI_HISTORY_FILE_H
+#define SQLIPC_TOOLS_CLI_HISTORY_FILE_H
 
 #include <stddef.h>
 

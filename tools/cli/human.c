@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Formats amounts as text (human.h). Pure. */
-#include "human.h"
+#include "tools/cli/human.h"
 
 #include <glib.h>
 #include <inttypes.h>

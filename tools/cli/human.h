@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Formats amounts for people. Pure. The caller frees each result. */
-#ifndef CLI_HUMAN_H
-#define CLI_HUMAN_H
+#ifndef SQLIPC_TOOLS_CLI_HUMAN_H
+#define SQLIPC_TOOLS_CLI_HUMAN_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
  * handlers do not survive exec(), so that children need no special care. There is no SA_RESTART, so that a system call that
  * waits returns when a signal comes.
  */
-#include "interrupt.h"
+#include "tools/cli/interrupt.h"
 
 #include <errno.h>
 #include <fcntl.h>

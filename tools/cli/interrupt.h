@@ -7,8 +7,8 @@
  *      while a query runs    it is cancelled on the server (query.c); not interactive: and the program exits
  *      twice in a query      the shell does not wait for the rows that are still on their way
  */
-#ifndef CLI_INTERRUPT_H
-#define CLI_INTERRUPT_H
+#ifndef SQLIPC_TOOLS_CLI_INTERRUPT_H
+#define SQLIPC_TOOLS_CLI_INTERRUPT_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Parses the command line of ipcq-cli: GOption's table, and the checks that GOption cannot make. */
-#include "options.h"
+#include "tools/cli/options.h"
 
 #include <string.h>
 #include <unistd.h>

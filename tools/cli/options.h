@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Parses the command line of ipcq-cli: tasks, bus, settings. */
-#ifndef CLI_OPTIONS_H
-#define CLI_OPTIONS_H
+#ifndef SQLIPC_TOOLS_CLI_OPTIONS_H
+#define SQLIPC_TOOLS_CLI_OPTIONS_H
 
 #include <glib.h>
 
-#include "parameter.h"
-#include "session.h"
-#include "settings.h"
+#include "tools/cli/parameter.h"
+#include "tools/cli/session.h"
+#include "tools/cli/settings.h"
 
 /* Exit codes, besides EXIT_INTERRUPTED. After several failures, the code of the first one counts. */
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Opens and closes the targets of output (output-target.h). */
-#include "output-target.h"
+#include "tools/cli/output-target.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "format.h"
+#include "tools/terminal/format.h"
 
 void output_say(const char *format, ...) {
         g_autoptr(GString) shown = g_string_new("ipcq-cli: ");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The target of output_redirect(): standard output, a file, or a command whose input we write. */
-#ifndef CLI_OUTPUT_TARGET_H
-#define CLI_OUTPUT_TARGET_H
+#ifndef SQLIPC_TOOLS_CLI_OUTPUT_TARGET_H
+#define SQLIPC_TOOLS_CLI_OUTPUT_TARGET_H
 
 #include <glib.h>
 #include <stdbool.h>
 
-#include "feed.h"
+#include "tools/cli/feed.h"
 
 typedef struct Target {
         char *name; /* owned; NULL: no target */

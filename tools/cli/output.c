@@ -6,17 +6,17 @@
  *      HELD     held while they fit the screen, and shown after a moment; what is taller goes to PAGER
  *      PAGER    to the pager's spool
  */
-#include "output.h"
+#include "tools/cli/output.h"
 
 #include <errno.h>
 #include <glib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "interrupt.h"
-#include "output-target.h"
-#include "pager.h"
-#include "screen.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/output-target.h"
+#include "tools/cli/pager.h"
+#include "tools/cli/screen.h"
 
 /* The time after which a held first screen is shown. */
 #define HELD_MSEC 300

@@ -8,8 +8,8 @@
  * file: the result is read to its end (or OUTPUT_SPOOL_MAX) even if the pager stays open for long, and the service can
  * release it. For other destinations the stream is the file itself.
  */
-#ifndef CLI_OUTPUT_H
-#define CLI_OUTPUT_H
+#ifndef SQLIPC_TOOLS_CLI_OUTPUT_H
+#define SQLIPC_TOOLS_CLI_OUTPUT_H
 
 #include <poll.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Runs a pager (pager.h). */
-#include "pager.h"
+#include "tools/cli/pager.h"
 
 #include <errno.h>
 #include <glib.h>
@@ -11,9 +11,9 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "feed.h"
-#include "interrupt.h"
-#include "spool.h"
+#include "tools/cli/feed.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/spool.h"
 
 /* The time to wait for a pager that closed its input: it may be about to exit because the program does not exist, and then
  * all rows must go to the terminal. A pager that stays open shows its data meanwhile. */

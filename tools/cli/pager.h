@@ -4,8 +4,8 @@
  *
  *      pager_start ──> pager_write ... pager_pump (if pager_pollfd() is ready) ... ──> pager_end ──> pager_free
  */
-#ifndef CLI_PAGER_H
-#define CLI_PAGER_H
+#ifndef SQLIPC_TOOLS_CLI_PAGER_H
+#define SQLIPC_TOOLS_CLI_PAGER_H
 
 #include <poll.h>
 #include <stddef.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Converts NAME=VALUE to the library's parameters, see parameter.h. Pure. */
-#include "parameter.h"
+#include "tools/cli/parameter.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "sql-scan.h"
+#include "tools/cli/sql-scan.h"
 
 /* SQLite refuses positions above this, too (SQLITE_MAX_VARIABLE_NUMBER). */
 enum { POSITION_MAX = 32766 };

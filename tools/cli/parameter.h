@@ -14,13 +14,13 @@
  *      '12'  'it''s'       TEXT without its quotes, '' for a quote
  *      anything else       TEXT verbatim, the empty string too
  */
-#ifndef CLI_PARAMETER_H
-#define CLI_PARAMETER_H
+#ifndef SQLIPC_TOOLS_CLI_PARAMETER_H
+#define SQLIPC_TOOLS_CLI_PARAMETER_H
 
 #include <glib.h>
 #include <stdbool.h>
 
-#include "sqlipc.h"
+#include "client-lib/sqlipc.h"
 
 typedef struct ParameterList ParameterList;
 

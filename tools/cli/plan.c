@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Draws query plans as trees (plan.h). Pure. */
-#include "plan.h"
+#include "tools/cli/plan.h"
 
 #include <string.h>
 
-#include "format.h"
-#include "sql-scan.h"
+#include "tools/cli/sql-scan.h"
+#include "tools/terminal/format.h"
 
 /* Returns true if the next token, without blanks and comments, is this word. */
 static bool next_is(const char *sql, size_t size, size_t *position, const char *word) {

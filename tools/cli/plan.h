@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Draws the rows of EXPLAIN QUERY PLAN as a tree, in the format of sqlite3's shell. Pure. */
-#ifndef CLI_PLAN_H
-#define CLI_PLAN_H
+#ifndef SQLIPC_TOOLS_CLI_PLAN_H
+#define SQLIPC_TOOLS_CLI_PLAN_H
 
 #include <glib.h>
 #include <stdint.h>

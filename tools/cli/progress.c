@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Draws the progress line (progress.h). */
-#include "progress.h"
+#include "tools/cli/progress.h"
 
 #include <glib.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
-#include "human.h"
+#include "tools/cli/human.h"
 
 #define FIRST_USEC ((uint64_t) 500 * 1000)
 #define NEXT_USEC ((uint64_t) 200 * 1000)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A progress line on stderr during a long fetch: "12,345 rows, 3.4 MB, 12.1 MB/s, 0:03". Only on a terminal. */
-#ifndef CLI_PROGRESS_H
-#define CLI_PROGRESS_H
+#ifndef SQLIPC_TOOLS_CLI_PROGRESS_H
+#define SQLIPC_TOOLS_CLI_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>

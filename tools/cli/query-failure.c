@@ -6,14 +6,14 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "answer.h"
-#include "human.h"
-#include "interrupt.h"
-#include "options.h"
-#include "query-private.h"
-#include "sql-caret.h"
-#include "suggest.h"
-#include "unreachable.h"
+#include "tools/cli/answer.h"
+#include "tools/cli/human.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/options.h"
+#include "tools/cli/query-private.h"
+#include "tools/cli/sql-caret.h"
+#include "tools/cli/suggest.h"
+#include "tools/cli/unreachable.h"
 
 static size_t stderr_width(void) {
         struct winsize size;

@@ -4,12 +4,12 @@
 #include <glib.h>
 #include <inttypes.h>
 
-#include "answer.h"
-#include "cursor-values.h"
-#include "footer.h"
-#include "human.h"
-#include "plan.h"
-#include "query-private.h"
+#include "tools/cli/answer.h"
+#include "tools/cli/cursor-values.h"
+#include "tools/cli/footer.h"
+#include "tools/cli/human.h"
+#include "tools/cli/plan.h"
+#include "tools/cli/query-private.h"
 
 /* Rows that a grid holds back are written after a pause, or when the first of them has waited long enough. Rows of other
  * modes are only buffered, and are written soon. On a terminal the waits are short, because the user wants to see rows. For

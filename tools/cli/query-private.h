@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Shared by query.c (the loop), query-print.c (rows to a stream) and query-failure.c (error messages). */
-#ifndef CLI_QUERY_PRIVATE_H
-#define CLI_QUERY_PRIVATE_H
+#ifndef SQLIPC_TOOLS_CLI_QUERY_PRIVATE_H
+#define SQLIPC_TOOLS_CLI_QUERY_PRIVATE_H
 
-#include "progress.h"
-#include "query.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/query.h"
 
 typedef struct Query {
         Shell *shell;

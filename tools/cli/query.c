@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <glib.h>
 
-#include "interrupt.h"
-#include "output.h"
-#include "query-private.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/output.h"
+#include "tools/cli/query-private.h"
 
 /* The shell waits at most this long for the end of a cancelled run, so that the next query finds the service idle. */
 #define CANCEL_USEC ((uint64_t) 1000 * 1000)

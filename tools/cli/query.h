@@ -8,10 +8,10 @@
  *
  * query_complain() reports a failure once, here, on stderr (file, line, caret); callers only return the code.
  */
-#ifndef CLI_QUERY_H
-#define CLI_QUERY_H
+#ifndef SQLIPC_TOOLS_CLI_QUERY_H
+#define SQLIPC_TOOLS_CLI_QUERY_H
 
-#include "shell.h"
+#include "tools/cli/shell.h"
 
 typedef struct QueryTotals {
         uint64_t n_rows;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Makes values ready to be shown, see render-cell.h. Pure. */
-#include "render-cell.h"
+#include "tools/cli/render-cell.h"
 
 #include <wchar.h>
 
-#include "format.h"
+#include "tools/terminal/format.h"
 
 enum {
         PIECE_SIZE = 8192,     /* approximate size of the pieces in which values are shown */

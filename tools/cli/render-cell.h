@@ -3,10 +3,10 @@
  * Makes a value ready to be shown in a grid or beside its name. A grid holds each row back as consecutive cells: a byte for
  * the type, the text, a NUL.
  */
-#ifndef CLI_RENDER_CELL_H
-#define CLI_RENDER_CELL_H
+#ifndef SQLIPC_TOOLS_CLI_RENDER_CELL_H
+#define SQLIPC_TOOLS_CLI_RENDER_CELL_H
 
-#include "render-private.h"
+#include "tools/cli/render-private.h"
 
 /** The number of bytes after which a value or a name is cut: limited only on a terminal, else SIZE_MAX. */
 size_t render_value_max(const Renderer *renderer);

@@ -13,9 +13,9 @@
  * the mode set the width, it continues on the next line. If a row of a block has several lines, the rows of that block are
  * separated.
  */
-#include "format.h"
-#include "held-rows.h"
-#include "render-cell.h"
+#include "tools/cli/held-rows.h"
+#include "tools/cli/render-cell.h"
+#include "tools/terminal/format.h"
 
 enum {
         COLUMN_WIDTH_MIN = 6,       /* the least width of a column on a narrow terminal */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* html: the rows of a table, as sqlite3 writes them, without the enclosing <TABLE>. For programs, see render.h. */
-#include "format.h"
-#include "render-private.h"
-#include "sql-literal.h"
+#include "tools/cli/render-private.h"
+#include "tools/terminal/format.h"
+#include "tools/terminal/sql-literal.h"
 
 static void write_text(Sink *sink, const char *text, size_t size) {
         static const char *const entities[256] = {

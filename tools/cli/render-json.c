@@ -9,9 +9,9 @@
  */
 #include <math.h>
 
-#include "format.h"
-#include "json.h"
-#include "render-private.h"
+#include "tools/cli/render-private.h"
+#include "tools/terminal/format.h"
+#include "tools/terminal/json.h"
 
 static void write_real(Sink *sink, double value) {
         char *number = sink_reserve(sink, FORMAT_NUMBER_SIZE);

@@ -8,9 +8,9 @@
  *              lines                 title | two
  *                                          | lines
  */
-#include "format.h"
-#include "render-cell.h"
-#include "render-private.h"
+#include "tools/cli/render-cell.h"
+#include "tools/cli/render-private.h"
+#include "tools/terminal/format.h"
 
 typedef struct Labels {
         char **text;   /* owned; the names, ready to be shown */

@@ -3,13 +3,13 @@
  * Shared by the modes. A mode is a RenderOps; render.c lists them all, and checks the stream after each call, so that a mode
  * can write into the sink without checks.
  */
-#ifndef CLI_RENDER_PRIVATE_H
-#define CLI_RENDER_PRIVATE_H
+#ifndef SQLIPC_TOOLS_CLI_RENDER_PRIVATE_H
+#define SQLIPC_TOOLS_CLI_RENDER_PRIVATE_H
 
 #include <glib.h>
 
-#include "render.h"
-#include "sink.h"
+#include "tools/cli/render.h"
+#include "tools/terminal/sink.h"
 
 typedef struct RenderOps {
         const char *null;                                 /* what NULL is written as by default */

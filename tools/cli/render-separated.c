@@ -8,9 +8,9 @@
  *                      which no line can hold, as an SQL literal
  *      BLOB            an SQL literal                                  its bytes, in tcl with escapes
  */
-#include "format.h"
-#include "render-private.h"
-#include "sql-literal.h"
+#include "tools/cli/render-private.h"
+#include "tools/terminal/format.h"
+#include "tools/terminal/sql-literal.h"
 
 /* Classes of bytes within a value. */
 enum {

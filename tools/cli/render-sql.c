@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* insert and quote: values as SQL literals, which give the same values back. See render.h and sql-literal.h. */
-#include "render-private.h"
-#include "sql-literal.h"
-#include "sql-name.h"
+#include "tools/cli/render-private.h"
+#include "tools/cli/sql-name.h"
+#include "tools/terminal/sql-literal.h"
 
 static void write_values(Renderer *renderer, const Value *values, SqlLiteralFlags flags) {
         for (size_t i = 0; i < renderer->n_columns; i++) {

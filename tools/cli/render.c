@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The list of modes, and their common parts: names, the sink, sticky errors. See render.h. */
-#include "render-private.h"
+#include "tools/cli/render-private.h"
 
 /* Large enough that the cost of a write() call is small compared to the data, small enough for a processor's cache. */
 enum { BUFFER_SIZE = 64 * 1024 };

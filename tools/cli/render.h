@@ -41,14 +41,14 @@
  *
  * On a terminal (RenderOptions.terminal) these modes, too, escape controls in text as \x1b, except newline and tab.
  */
-#ifndef CLI_RENDER_H
-#define CLI_RENDER_H
+#ifndef SQLIPC_TOOLS_CLI_RENDER_H
+#define SQLIPC_TOOLS_CLI_RENDER_H
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "value.h"
+#include "tools/terminal/value.h"
 
 /* A grid holds this many bytes of rows back, to measure them together. */
 #define RENDER_GRID_BYTES ((size_t) 2 * 1024 * 1024)

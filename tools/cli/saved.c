@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Saves queries by name (saved.h). */
-#include "saved.h"
+#include "tools/cli/saved.h"
 
 #include <errno.h>
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "configuration.h"
+#include "tools/cli/configuration.h"
 
 #define SUFFIX ".sql"
 enum { SAVED_NAME_MAX = 64 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Saved queries: ~/.config/ipcq/queries/NAME.sql, readable only by the user. NAME consists of letters, digits, "-", "_" and
  * ".". */
-#ifndef CLI_SAVED_H
-#define CLI_SAVED_H
+#ifndef SQLIPC_TOOLS_CLI_SAVED_H
+#define SQLIPC_TOOLS_CLI_SAVED_H
 
 #include <glib.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Formats the SQL of a schema, see schema-text.h. */
-#include "schema-text.h"
+#include "tools/cli/schema-text.h"
 
 #include <string.h>
 
-#include "sql-scan.h"
+#include "tools/cli/sql-scan.h"
 
 /* A shorter statement is not indented. */
 enum { LONG = 79 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Writes the SQL of an object as .schema of sqlite3's shell does, byte for byte. Pure. */
-#ifndef CLI_SCHEMA_TEXT_H
-#define CLI_SCHEMA_TEXT_H
+#ifndef SQLIPC_TOOLS_CLI_SCHEMA_TEXT_H
+#define SQLIPC_TOOLS_CLI_SCHEMA_TEXT_H
 
 #include <glib.h>
 #include <stdbool.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Reads the schema of a database, see schema.h. */
-#include "schema.h"
+#include "tools/cli/schema.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "query.h"
-#include "sql-literal.h"
-#include "sql-name.h"
+#include "tools/cli/query.h"
+#include "tools/cli/sql-name.h"
+#include "tools/terminal/sql-literal.h"
 
 /* ---- Names -------------------------------------------------------------------------------------------------------- */
 

@@ -5,10 +5,10 @@
  *
  * A database of which only parts are exposed shows them as virtual tables of the module SCHEMA_EXPOSED_MODULE.
  */
-#ifndef CLI_SCHEMA_H
-#define CLI_SCHEMA_H
+#ifndef SQLIPC_TOOLS_CLI_SCHEMA_H
+#define SQLIPC_TOOLS_CLI_SCHEMA_H
 
-#include "shell.h"
+#include "tools/cli/shell.h"
 
 /* Occurs in sqlite_schema and in PRAGMA module_list only if the database is exposed in part. */
 #define SCHEMA_EXPOSED_MODULE "exposed"

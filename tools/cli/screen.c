@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Counts lines of text on a screen (screen.h). Pure. */
-#include "screen.h"
+#include "tools/cli/screen.h"
 
 /* Returns true for a later byte of a character, whose first byte was counted. */
 static bool is_continuation(char byte) {

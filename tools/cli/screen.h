@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Counts the lines of a terminal's screen that a text takes, as it is written piece by piece. Pure. */
-#ifndef CLI_SCREEN_H
-#define CLI_SCREEN_H
+#ifndef SQLIPC_TOOLS_CLI_SCREEN_H
+#define SQLIPC_TOOLS_CLI_SCREEN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
  *
  * Each byte is scanned once (sql_split()), and moved at most once.
  */
-#include "script.h"
+#include "tools/cli/script.h"
 
 #include <errno.h>
 #include <glib.h>
@@ -16,10 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "editor.h"
-#include "format.h"
-#include "interrupt.h"
-#include "sql-scan.h"
+#include "tools/cli/editor.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/sql-scan.h"
+#include "tools/terminal/format.h"
 
 #define READ_SIZE ((size_t) 65536)
 

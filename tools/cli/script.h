@@ -6,8 +6,8 @@
  * not units, and those before a statement do not belong to it. A byte order mark, a first line "#!..." and a CR at the end
  * of a line of a file are skipped.
  */
-#ifndef CLI_SCRIPT_H
-#define CLI_SCRIPT_H
+#ifndef SQLIPC_TOOLS_CLI_SCRIPT_H
+#define SQLIPC_TOOLS_CLI_SCRIPT_H
 
 #include <stdio.h>
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Calls the service besides queries, see service.h. */
-#include "service.h"
+#include "tools/cli/service.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 
-#include "interrupt.h"
-#include "options.h"
-#include "query.h"
-#include "unreachable.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/options.h"
+#include "tools/cli/query.h"
+#include "tools/cli/unreachable.h"
 
 #define _cleanup_(function) __attribute__((cleanup(function)))
 

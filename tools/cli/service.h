@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Calls the service besides queries, over the library's own bus connection: methods and properties of
  * org.sqlipc1.Manager. */
-#ifndef CLI_SERVICE_H
-#define CLI_SERVICE_H
+#ifndef SQLIPC_TOOLS_CLI_SERVICE_H
+#define SQLIPC_TOOLS_CLI_SERVICE_H
 
 #include <systemd/sd-bus.h>
 
-#include "shell.h"
+#include "tools/cli/shell.h"
 
 /* The time limit of a call, the same as the library's: it is enough to start the service. */
 #define SERVICE_WAIT_USEC ((uint64_t) 25 * 1000 * 1000)

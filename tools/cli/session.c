@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The bus and the database of the shell (session.h). */
-#include "session.h"
+#include "tools/cli/session.h"
 
 #include <errno.h>
 #include <glib.h>
 #include <poll.h>
 #include <systemd/sd-bus.h>
 
-#include "interrupt.h"
+#include "tools/cli/interrupt.h"
 
 /* Larger rows are kept in a file, so that the memory of the shell does not depend on the data. */
 #define ROW_MEMORY_MAX ((size_t) 4 * 1024 * 1024)

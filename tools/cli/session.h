@@ -3,12 +3,12 @@
  * The shell's connection: one bus, and the database that is open on it. It connects when first needed, and again after a
  * loss.
  */
-#ifndef CLI_SESSION_H
-#define CLI_SESSION_H
+#ifndef SQLIPC_TOOLS_CLI_SESSION_H
+#define SQLIPC_TOOLS_CLI_SESSION_H
 
 #include <stdbool.h>
 
-#include "sqlipc.h"
+#include "client-lib/sqlipc.h"
 
 typedef enum BusKind {
         BUS_SYSTEM,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The table of settings, and the kinds of their values (settings.h). Pure. */
-#include "settings.h"
+#include "tools/cli/settings.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -3,15 +3,15 @@
  * The user's settings: options, keys of the configuration file, and dot-commands. One table of names and values (settings.c)
  * serves all three, `.show` and completion. The value "auto" is the default, also for texts. Pure.
  */
-#ifndef CLI_SETTINGS_H
-#define CLI_SETTINGS_H
+#ifndef SQLIPC_TOOLS_CLI_SETTINGS_H
+#define SQLIPC_TOOLS_CLI_SETTINGS_H
 
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "render.h"
-#include "sqlipc.h"
+#include "client-lib/sqlipc.h"
+#include "tools/cli/render.h"
 
 typedef enum Toggle {
         TOGGLE_OFF,

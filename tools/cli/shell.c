@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The loop over units, and the shell's messages (shell.h). */
-#include "shell.h"
+#include "tools/cli/shell.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "catalog.h"
-#include "command.h"
-#include "editor.h"
-#include "format.h"
-#include "interrupt.h"
-#include "options.h"
-#include "query.h"
+#include "tools/cli/catalog.h"
+#include "tools/cli/command.h"
+#include "tools/cli/editor.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/options.h"
+#include "tools/cli/query.h"
+#include "tools/terminal/format.h"
 
 int shell_init(Shell *shell) {
         *shell = (Shell) {};

@@ -8,17 +8,17 @@
  *
  * stdout carries data, stderr messages. The shell uses only sqlipc.h and, over the library's bus, the calls of service.h.
  */
-#ifndef CLI_SHELL_H
-#define CLI_SHELL_H
+#ifndef SQLIPC_TOOLS_CLI_SHELL_H
+#define SQLIPC_TOOLS_CLI_SHELL_H
 
 #include <glib.h>
 #include <stdbool.h>
 
-#include "output.h"
-#include "parameter.h"
-#include "script.h"
-#include "session.h"
-#include "settings.h"
+#include "tools/cli/output.h"
+#include "tools/cli/parameter.h"
+#include "tools/cli/script.h"
+#include "tools/cli/session.h"
+#include "tools/cli/settings.h"
 
 typedef struct Catalog Catalog;
 typedef struct Editor Editor;

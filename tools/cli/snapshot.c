@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Makes one SELECT of many tables, see snapshot.h. */
-#include "snapshot.h"
+#include "tools/cli/snapshot.h"
 
 #include <string.h>
 

@@ -11,10 +11,10 @@
  *
  * If the service's limits do not allow one statement, there are several, which then see different moments. Pure.
  */
-#ifndef CLI_SNAPSHOT_H
-#define CLI_SNAPSHOT_H
+#ifndef SQLIPC_TOOLS_CLI_SNAPSHOT_H
+#define SQLIPC_TOOLS_CLI_SNAPSHOT_H
 
-#include "schema.h"
+#include "tools/cli/schema.h"
 
 enum {
         SNAPSHOT_SCHEMA = 0,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A queue in a file without a name (spool.h). */
-#include "spool.h"
+#include "tools/cli/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "files.h"
+#include "tools/cli/files.h"
 
 /* Disk space is released in pieces of this size. */
 #define FREED_AT_ONCE ((uint64_t) 4 * 1024 * 1024)

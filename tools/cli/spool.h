@@ -3,8 +3,8 @@
  * A queue of bytes in a temporary file without a name: the data that a pager has not read yet. Disk space is released as the
  * data is read, except for the first SPOOL_KEPT bytes, which can be read again.
  */
-#ifndef CLI_SPOOL_H
-#define CLI_SPOOL_H
+#ifndef SQLIPC_TOOLS_CLI_SPOOL_H
+#define SQLIPC_TOOLS_CLI_SPOOL_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Shows the position of an error in the SQL, see sql-caret.h. Pure. */
-#include "sql-caret.h"
+#include "tools/cli/sql-caret.h"
 
 #include <glib.h>
 #include <string.h>
 
-#include "format.h"
+#include "tools/terminal/format.h"
 
 #define INDENT "  "
 #define DOTS "..."

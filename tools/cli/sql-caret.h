@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Shows the position of an error in the SQL: its line, and a caret under the position. Pure. */
-#ifndef CLI_SQL_CARET_H
-#define CLI_SQL_CARET_H
+#ifndef SQLIPC_TOOLS_CLI_SQL_CARET_H
+#define SQLIPC_TOOLS_CLI_SQL_CARET_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* SQLite's keywords, see sql-keyword.h. Pure. */
-#include "sql-keyword.h"
+#include "tools/cli/sql-keyword.h"
 
 #include <glib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* SQLite's keywords, in our own table, because the library of the shell's parts does not link SQLite. Pure. */
-#ifndef CLI_SQL_KEYWORD_H
-#define CLI_SQL_KEYWORD_H
+#ifndef SQLIPC_TOOLS_CLI_SQL_KEYWORD_H
+#define SQLIPC_TOOLS_CLI_SQL_KEYWORD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Finds unknown names in errors (sql-mistake.h). */
-#include "sql-mistake.h"
+#include "tools/cli/sql-mistake.h"
 
 #include <glib.h>
 #include <stdbool.h>
 #include <string.h>
 
-#include "sql-scan.h"
+#include "tools/cli/sql-scan.h"
 
 MistakeKind sql_mistake_read(const char *message, char **ret_name) {
         static const struct {

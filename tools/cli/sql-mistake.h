@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Finds the unknown name in an error of SQLite, its position in the SQL, and our command for words of other systems.
  * Pure. */
-#ifndef CLI_SQL_MISTAKE_H
-#define CLI_SQL_MISTAKE_H
+#ifndef SQLIPC_TOOLS_CLI_SQL_MISTAKE_H
+#define SQLIPC_TOOLS_CLI_SQL_MISTAKE_H
 
 typedef enum MistakeKind {
         MISTAKE_NONE,

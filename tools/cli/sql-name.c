@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Writes names as SQL, see sql-name.h. Pure. */
-#include "sql-name.h"
+#include "tools/cli/sql-name.h"
 
-#include "sql-keyword.h"
-#include "sql-literal.h"
+#include "tools/cli/sql-keyword.h"
+#include "tools/terminal/sql-literal.h"
 
 bool sql_name_is_plain(const char *name) {
         if (!g_ascii_isalpha(*name) && *name != '_')

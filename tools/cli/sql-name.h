@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Writes names of tables and columns as SQL, quoted if necessary, as sqlite3's shell does. Pure. */
-#ifndef CLI_SQL_NAME_H
-#define CLI_SQL_NAME_H
+#ifndef SQLIPC_TOOLS_CLI_SQL_NAME_H
+#define SQLIPC_TOOLS_CLI_SQL_NAME_H
 
-#include "sink.h"
+#include "tools/terminal/sink.h"
 
 /** Writes `name`, which may be any bytes except NUL: verbatim, or as "the ""name""" if it is a keyword or not a plain
  * word. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Splits SQL into tokens, see sql-scan.h. Follows sqlite3GetToken() and sqlite3_complete(). Pure. */
-#include "sql-scan.h"
+#include "tools/cli/sql-scan.h"
 
 #include <glib.h>
 #include <string.h>
 
-#include "sql-keyword.h"
+#include "tools/cli/sql-keyword.h"
 
 /* The text to scan; only `size` bytes of it are valid. */
 typedef struct Input {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Splits SQL into tokens as SQLite's tokenizer does: to find the end of a statement, for colours, for completion. Pure. */
-#ifndef CLI_SQL_SCAN_H
-#define CLI_SQL_SCAN_H
+#ifndef SQLIPC_TOOLS_CLI_SQL_SCAN_H
+#define SQLIPC_TOOLS_CLI_SQL_SCAN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Shows the state of the service and our part of it, see status.h. */
-#include "status.h"
+#include "tools/cli/status.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <string.h>
 
-#include "answer.h"
 #include "config.h"
-#include "format.h"
-#include "human.h"
-#include "query.h"
-#include "schema.h"
-#include "service.h"
+#include "tools/cli/answer.h"
+#include "tools/cli/human.h"
+#include "tools/cli/query.h"
+#include "tools/cli/schema.h"
+#include "tools/cli/service.h"
+#include "tools/terminal/format.h"
 
 #define _cleanup_(function) __attribute__((cleanup(function)))
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* .status and .limit: versions, bus and user of the shell, the tables that it may read, its running work, and its limits. */
-#ifndef CLI_STATUS_H
-#define CLI_STATUS_H
+#ifndef SQLIPC_TOOLS_CLI_STATUS_H
+#define SQLIPC_TOOLS_CLI_STATUS_H
 
-#include "shell.h"
+#include "tools/cli/shell.h"
 
 /** Writes versions, bus, user, database and our statements, runs and channels. Lines that the service does not answer are
  * left out. Returns 0, or an error, which has been reported. */

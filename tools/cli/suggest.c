@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Suggests names, from those that completion knows (suggest.h). */
-#include "suggest.h"
+#include "tools/cli/suggest.h"
 
 #include <string.h>
 
-#include "catalog.h"
-#include "complete-sql.h"
-#include "nearest.h"
-#include "sql-mistake.h"
+#include "tools/cli/catalog.h"
+#include "tools/cli/complete-sql.h"
+#include "tools/cli/sql-mistake.h"
+#include "tools/terminal/nearest.h"
 
 static void consider_all(Nearest *nearest, const char *const *names) {
         for (; *names; names++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Guesses what the user meant by a statement that the service refused. */
-#ifndef CLI_SUGGEST_H
-#define CLI_SUGGEST_H
+#ifndef SQLIPC_TOOLS_CLI_SUGGEST_H
+#define SQLIPC_TOOLS_CLI_SUGGEST_H
 
-#include "shell.h"
+#include "tools/cli/shell.h"
 
 /** Returns a hint for the error `message` of `sql`: "did you mean Genre?"; the caller frees it. NULL: none. If `*offset` is
  * -1, sets it to the position of the name. May ask the service for names, which replaces the connection's last error. */

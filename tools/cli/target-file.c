@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Writes a file completely or not at all, see target-file.h. */
-#include "target-file.h"
+#include "tools/cli/target-file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,8 @@
  *
  *      target_file_begin ──> write to `temporary` ──> target_file_keep, or target_file_drop
  */
-#ifndef CLI_TARGET_FILE_H
-#define CLI_TARGET_FILE_H
+#ifndef SQLIPC_TOOLS_CLI_TARGET_FILE_H
+#define SQLIPC_TOOLS_CLI_TARGET_FILE_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Explains why the service cannot be reached (unreachable.h). */
-#include "unreachable.h"
+#include "tools/cli/unreachable.h"
 
 #include <errno.h>
 #include <glib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Explains why the service cannot be reached, and how the user can solve that. Pure. The caller frees the results. */
-#ifndef CLI_UNREACHABLE_H
-#define CLI_UNREACHABLE_H
+#ifndef SQLIPC_TOOLS_CLI_UNREACHABLE_H
+#define SQLIPC_TOOLS_CLI_UNREACHABLE_H
 
-#include "session.h"
+#include "tools/cli/session.h"
 
 /** A sentence for `r`, the error of connecting to the bus. `bus`: its name for users. */
 char *unreachable_bus(const BusChoice *choice, const char *bus, int r);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Compares a result of .watch with the previous one (watch-table.h). Pure. */
-#include "watch-table.h"
+#include "tools/cli/watch-table.h"
 
 #include <glib.h>
 #include <string.h>
 
-#include "format.h"
-#include "render-cell.h"
+#include "tools/cli/render-cell.h"
+#include "tools/terminal/format.h"
 
 #define SGR_BOLD "\033[1m"
 #define SGR_REVERSE "\033[7m"

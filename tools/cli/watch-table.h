@@ -6,12 +6,12 @@
  * position. Of a long result only the first rows are held, at most WATCH_ROWS_MAX and about WATCH_BYTES_MAX; then only the
  * number of rows is compared.
  */
-#ifndef CLI_WATCH_TABLE_H
-#define CLI_WATCH_TABLE_H
+#ifndef SQLIPC_TOOLS_CLI_WATCH_TABLE_H
+#define SQLIPC_TOOLS_CLI_WATCH_TABLE_H
 
 #include <stdbool.h>
 
-#include "value.h"
+#include "tools/terminal/value.h"
 
 #define WATCH_ROWS_MAX ((size_t) 1000)
 #define WATCH_BYTES_MAX ((size_t) 1024 * 1024)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Runs a statement repeatedly (watch.h). */
-#include "watch.h"
+#include "tools/cli/watch.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -8,15 +8,15 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "answer.h"
-#include "cursor-values.h"
-#include "format.h"
-#include "interrupt.h"
-#include "keys.h"
-#include "options.h"
-#include "query.h"
-#include "render-cell.h"
-#include "watch-table.h"
+#include "tools/cli/answer.h"
+#include "tools/cli/cursor-values.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/options.h"
+#include "tools/cli/query.h"
+#include "tools/cli/render-cell.h"
+#include "tools/cli/watch-table.h"
+#include "tools/terminal/format.h"
+#include "tools/terminal/keys.h"
 
 #define GO_HOME "\033[H"
 #define CLEAR_LINE "\033[K"

@@ -4,10 +4,10 @@
  * and Ctrl-C or q ends it; the earlier contents of the screen scroll up, and the last result stays. Elsewhere the results
  * are written one after the other, with an empty line between them, in the shell's mode, and Ctrl-C ends it.
  */
-#ifndef CLI_WATCH_H
-#define CLI_WATCH_H
+#ifndef SQLIPC_TOOLS_CLI_WATCH_H
+#define SQLIPC_TOOLS_CLI_WATCH_H
 
-#include "shell.h"
+#include "tools/cli/shell.h"
 
 #define WATCH_USEC_DEFAULT ((uint64_t) 2 * 1000 * 1000)
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The users who may read a database, see access-list.h. */
-#include "access-list.h"
+#include "tools/ctl/access-list.h"
 
 #include <grp.h>
 #include <pwd.h>
 
-#include "listing.h"
-#include "variant.h"
+#include "tools/ctl/listing.h"
+#include "tools/ctl/variant.h"
 
 static GVariant *users_of(const DatabaseConfig *config) {
         g_auto(GVariantBuilder) users = {};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The users who may read a database: names for the ids of its configuration, and the members of its groups. */
-#ifndef CTL_ACCESS_LIST_H
-#define CTL_ACCESS_LIST_H
+#ifndef SQLIPC_TOOLS_CTL_ACCESS_LIST_H
+#define SQLIPC_TOOLS_CTL_ACCESS_LIST_H
 
-#include "configuration.h"
+#include "daemon/configuration/configuration.h"
 
 /** Adds these entries to a dictionary that is being built: "everybody" (b), "users" (aa{sv}: "uid", "name"), "groups"
  * (aa{sv}: "gid", "name", "members" as) and "polkit" (b). The names in `config` must have been resolved. */

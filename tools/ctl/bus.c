@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The service on the bus, see bus.h. */
-#include "bus.h"
+#include "tools/ctl/bus.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "listing.h"
-#include "sqlipc-names.h"
+#include "dbus-interfaces/sqlipc-names.h"
+#include "tools/ctl/listing.h"
 
 /* Never sent on the bus: take_reply() reports this error to bus_failed(). */
 #define ERROR_REPLY_TYPE "org.sqlipc1.ctl.ReplyType"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The service on the bus, one blocking call at a time. */
-#ifndef CTL_BUS_H
-#define CTL_BUS_H
+#ifndef SQLIPC_TOOLS_CTL_BUS_H
+#define SQLIPC_TOOLS_CTL_BUS_H
 
-#include "context.h"
-#include "variant.h"
+#include "tools/ctl/context.h"
+#include "tools/ctl/variant.h"
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(sd_bus_error, sd_bus_error_free)
 

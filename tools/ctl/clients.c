@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The clients, see clients.h. */
-#include "clients.h"
+#include "tools/ctl/clients.h"
 
-#include "sqlipc-names.h"
+#include "dbus-interfaces/sqlipc-names.h"
 
 int clients_list(Context *c, bool must_be_there, GVariant **ret) {
         g_auto(sd_bus_error) error = SD_BUS_ERROR_NULL;

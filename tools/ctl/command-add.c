@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "configuration-check.h"
-#include "configuration-write.h"
-#include "database-file.h"
-#include "listing.h"
-#include "reload.h"
-#include "variant.h"
+#include "tools/ctl/configuration-check.h"
+#include "tools/ctl/configuration-write.h"
+#include "tools/ctl/database-file.h"
+#include "tools/ctl/listing.h"
+#include "tools/ctl/reload.h"
+#include "tools/ctl/variant.h"
 
 static char **arg_users, **arg_groups, **arg_expose, *arg_description, *arg_service_user;
 static gboolean arg_polkit, arg_immutable, arg_force, arg_reload;

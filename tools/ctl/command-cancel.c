@@ -2,8 +2,8 @@
 /* sqlipcctl cancel: ends runs, by their numbers or those of their statements. */
 #include <errno.h>
 
-#include "sqlipc-names.h"
-#include "work.h"
+#include "dbus-interfaces/sqlipc-names.h"
+#include "tools/ctl/work.h"
 
 static int parse_number(const char *word, guint64 *ret) {
         char *end;

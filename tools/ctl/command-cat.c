@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "configuration-write.h"
-#include "configuration.h"
-#include "format.h"
-#include "listing.h"
-#include "pager.h"
-#include "variant.h"
+#include "daemon/configuration/configuration.h"
+#include "tools/ctl/configuration-write.h"
+#include "tools/ctl/listing.h"
+#include "tools/ctl/pager.h"
+#include "tools/ctl/variant.h"
+#include "tools/terminal/format.h"
 
 static bool add_file(GVariantBuilder *files, const char *file) {
         g_autofree char *text = NULL, *shown = g_utf8_make_valid(file, -1), *valid = NULL;

@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "configuration-check.h"
-#include "configuration-file.h"
-#include "configuration-files.h"
-#include "format.h"
-#include "listing.h"
-#include "pager.h"
-#include "variant.h"
+#include "daemon/configuration/configuration-files.h"
+#include "tools/ctl/configuration-check.h"
+#include "tools/ctl/configuration-file.h"
+#include "tools/ctl/listing.h"
+#include "tools/ctl/pager.h"
+#include "tools/ctl/variant.h"
+#include "tools/terminal/format.h"
 
 static gboolean arg_strict, arg_verbose;
 static char *arg_service_user;

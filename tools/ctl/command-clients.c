@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* sqlipcctl clients: the programs that use the service: those of the caller's uid; for root, all. */
-#include "clients.h"
-#include "listing.h"
-#include "rates.h"
+#include "tools/ctl/clients.h"
+#include "tools/ctl/listing.h"
+#include "tools/ctl/rates.h"
 
 static const Column columns[] = {
         { "client", "CLIENT", SHOWN_TEXT },

@@ -11,11 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "configuration-files.h"
-#include "configuration-write.h"
-#include "listing.h"
-#include "reload.h"
-#include "variant.h"
+#include "daemon/configuration/configuration-files.h"
+#include "tools/ctl/configuration-write.h"
+#include "tools/ctl/listing.h"
+#include "tools/ctl/reload.h"
+#include "tools/ctl/variant.h"
 
 static gboolean arg_full, arg_reload;
 

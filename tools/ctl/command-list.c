@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* sqlipcctl list: the databases that the caller may use. */
-#include "bus.h"
-#include "listing.h"
+#include "tools/ctl/bus.h"
+#include "tools/ctl/listing.h"
 
 static const Column columns[] = {
         { "name", "NAME", SHOWN_TEXT },

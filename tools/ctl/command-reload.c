@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* sqlipcctl reload: makes the service read its configuration again. */
-#include "reload.h"
+#include "tools/ctl/reload.h"
 
 static int run(Context *c, char **words) {
         g_autoptr(GVariant) info = NULL;

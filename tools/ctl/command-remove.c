@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "configuration-write.h"
-#include "configuration.h"
-#include "listing.h"
-#include "reload.h"
-#include "variant.h"
+#include "daemon/configuration/configuration.h"
+#include "tools/ctl/configuration-write.h"
+#include "tools/ctl/listing.h"
+#include "tools/ctl/reload.h"
+#include "tools/ctl/variant.h"
 
 static gboolean arg_reload;
 

@@ -5,12 +5,12 @@
  */
 #include <stdio.h>
 
-#include "access-list.h"
-#include "configuration-check.h"
-#include "configuration-files.h"
-#include "exposed.h"
-#include "listing.h"
-#include "pager.h"
+#include "daemon/configuration/configuration-files.h"
+#include "tools/ctl/access-list.h"
+#include "tools/ctl/configuration-check.h"
+#include "tools/ctl/exposed.h"
+#include "tools/ctl/listing.h"
+#include "tools/ctl/pager.h"
 
 static GVariant *document_of(Context *c, const DatabaseConfig *d, bool ask) {
         g_auto(GVariantBuilder) document = {};

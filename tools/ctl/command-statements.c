@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* sqlipcctl statements, runs, channels: lists those of the caller's uid; for root, all. */
-#include "process-name.h"
-#include "work.h"
+#include "tools/ctl/process-name.h"
+#include "tools/ctl/work.h"
 
 static const Column statement_columns[] = {
         { "statement", "STATEMENT", SHOWN_TEXT },

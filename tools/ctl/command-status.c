@@ -2,9 +2,9 @@
 /* sqlipcctl status: shows the state of the service, or of one database. */
 #include <stdio.h>
 
-#include "listing.h"
-#include "pager.h"
-#include "status-document.h"
+#include "tools/ctl/listing.h"
+#include "tools/ctl/pager.h"
+#include "tools/ctl/status-document.h"
 
 #define NUMBER "%" G_GUINT64_FORMAT
 

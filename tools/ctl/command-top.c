@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "clients.h"
-#include "listing.h"
-#include "rates.h"
-#include "terminal-screen.h"
+#include "tools/ctl/clients.h"
+#include "tools/ctl/listing.h"
+#include "tools/ctl/rates.h"
+#include "tools/ctl/terminal-screen.h"
 
 static double arg_delay = 1;
 static int arg_count;

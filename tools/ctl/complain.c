@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Failures, see complain.h. */
-#include "complain.h"
+#include "tools/ctl/complain.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "format.h"
+#include "tools/terminal/format.h"
 
 static void complain_text(const char *message) {
         g_autoptr(GString) shown = g_string_new(NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Failures: prints a message for each on stderr; and the exit codes of the program. */
-#ifndef CTL_COMPLAIN_H
-#define CTL_COMPLAIN_H
+#ifndef SQLIPC_TOOLS_CTL_COMPLAIN_H
+#define SQLIPC_TOOLS_CTL_COMPLAIN_H
 
 #include <glib.h>
 

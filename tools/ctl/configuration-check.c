@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Errors and warnings of a configuration, see configuration-check.h. */
-#include "configuration-check.h"
+#include "tools/ctl/configuration-check.h"
 
 #include <string.h>
 
-#include "configuration-names.h"
-#include "file-check.h"
+#include "daemon/configuration/configuration-names.h"
+#include "tools/ctl/file-check.h"
 
 #define POLKIT_SERVICE "/usr/share/dbus-1/system-services/org.freedesktop.PolicyKit1.service"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Finds the errors and warnings of a configuration that was read, for the verbs check and add. */
-#ifndef CTL_CONFIGURATION_CHECK_H
-#define CTL_CONFIGURATION_CHECK_H
+#ifndef SQLIPC_TOOLS_CTL_CONFIGURATION_CHECK_H
+#define SQLIPC_TOOLS_CTL_CONFIGURATION_CHECK_H
 
-#include "configuration.h"
-#include "context.h"
-#include "finding.h"
-#include "service-unit.h"
-#include "service-user.h"
+#include "daemon/configuration/configuration.h"
+#include "tools/ctl/context.h"
+#include "tools/ctl/finding.h"
+#include "tools/ctl/service-unit.h"
+#include "tools/ctl/service-user.h"
 
 /** Resolves the names of users and groups to ids; this may use the network. */
 void configuration_resolve(Config *config);

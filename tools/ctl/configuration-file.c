@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* One file of a configuration, see configuration-file.h. */
-#include "configuration-file.h"
+#include "tools/ctl/configuration-file.h"
 
 #include <string.h>
 #include <sys/stat.h>
 
-#include "complain.h"
+#include "tools/ctl/complain.h"
 
 #define MAIN_FILE "sqlipcd.conf"
 

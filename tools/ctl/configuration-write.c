@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Writes files of the configuration, see configuration-write.h. */
-#include "configuration-write.h"
+#include "tools/ctl/configuration-write.h"
 
 #include <errno.h>
 #include <fcntl.h>

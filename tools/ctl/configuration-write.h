@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Finds and writes the files of a database, for the verbs add, cat, edit and remove. */
-#ifndef CTL_CONFIGURATION_WRITE_H
-#define CTL_CONFIGURATION_WRITE_H
+#ifndef SQLIPC_TOOLS_CTL_CONFIGURATION_WRITE_H
+#define SQLIPC_TOOLS_CTL_CONFIGURATION_WRITE_H
 
 #include <glib.h>
 #include <stdbool.h>

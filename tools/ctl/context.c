@@ -4,16 +4,16 @@
  * options of one verb only after it. So it is parsed twice: first up to the verb, then the rest, with the verb's own
  * options.
  */
-#include "context.h"
+#include "tools/ctl/context.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "config.h"
-#include "configuration-files.h"
-#include "nearest.h"
-#include "pager.h"
+#include "daemon/configuration/configuration-files.h"
+#include "tools/ctl/pager.h"
+#include "tools/terminal/nearest.h"
 
 static const Verb *const verbs[] = {
         &verb_list,  &verb_status, &verb_clients, &verb_statements, &verb_runs, &verb_channels, &verb_cancel,   &verb_top,

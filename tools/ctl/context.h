@@ -6,14 +6,14 @@
  *
  * A verb makes a document (a GVariant), which is printed as JSON or as a table. Each failure is a message on stderr.
  */
-#ifndef CTL_CONTEXT_H
-#define CTL_CONTEXT_H
+#ifndef SQLIPC_TOOLS_CTL_CONTEXT_H
+#define SQLIPC_TOOLS_CTL_CONTEXT_H
 
 #include <glib.h>
 #include <stdbool.h>
 #include <systemd/sd-bus.h>
 
-#include "complain.h"
+#include "tools/ctl/complain.h"
 
 typedef enum Json { JSON_OFF, JSON_SHORT, JSON_PRETTY } Json;
 

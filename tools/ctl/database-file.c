@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The text of databases.d/NAME.conf, see database-file.h. Pure. */
-#include "database-file.h"
+#include "tools/ctl/database-file.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The text of databases.d/NAME.conf, sqlipc.databases(5), from its values. Pure. */
-#ifndef CTL_DATABASE_FILE_H
-#define CTL_DATABASE_FILE_H
+#ifndef SQLIPC_TOOLS_CTL_DATABASE_FILE_H
+#define SQLIPC_TOOLS_CTL_DATABASE_FILE_H
 
 #include <glib.h>
 #include <stdbool.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The objects that a database exposes, see exposed.h. */
-#include "exposed.h"
+#include "tools/ctl/exposed.h"
 
 #include <stdlib.h>
 
-#include "sqlipc-names.h"
+#include "dbus-interfaces/sqlipc-names.h"
 
 /* With Expose= each object is a table of the connection, even if it is a view in the file; then the kind is left out. */
 #define OBJECTS "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' " \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Checks if the service could read a file, see file-check.h. */
-#include "file-check.h"
+#include "tools/ctl/file-check.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "listing.h"
+#include "tools/ctl/listing.h"
 
 enum {
         LINKS_MAX = 40,

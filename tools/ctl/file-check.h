@@ -4,11 +4,11 @@
  * file's header tell. It does not use SQLite and does not lock the file. So it does not disturb programs that have the file
  * open, and it may close the file: this process holds no lock on it that would be dropped.
  */
-#ifndef CTL_FILE_CHECK_H
-#define CTL_FILE_CHECK_H
+#ifndef SQLIPC_TOOLS_CTL_FILE_CHECK_H
+#define SQLIPC_TOOLS_CTL_FILE_CHECK_H
 
-#include "finding.h"
-#include "service-user.h"
+#include "tools/ctl/finding.h"
+#include "tools/ctl/service-user.h"
 
 /** Adds the errors and warnings of `path` (absolute) to `findings`, under `subject`. */
 void file_check(const char *path, bool immutable, const ServiceUser *user, GPtrArray *findings, const char *subject);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The findings of a check, see finding.h. */
-#include "finding.h"
+#include "tools/ctl/finding.h"
 
-#include "variant.h"
+#include "tools/ctl/variant.h"
 
 const char *severity_to_string(Severity severity) {
         static const char *const names[_SEVERITY_MAX] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The findings of a check: a sentence each. */
-#ifndef CTL_FINDING_H
-#define CTL_FINDING_H
+#ifndef SQLIPC_TOOLS_CTL_FINDING_H
+#define SQLIPC_TOOLS_CTL_FINDING_H
 
 #include <glib.h>
 #include <stdbool.h>

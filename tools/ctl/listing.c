@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Lists, see listing.h. */
-#include "listing.h"
+#include "tools/ctl/listing.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <pwd.h>
@@ -9,9 +9,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "format.h"
-#include "pager.h"
-#include "variant.h"
+#include "tools/ctl/pager.h"
+#include "tools/ctl/variant.h"
+#include "tools/terminal/format.h"
 
 enum { TITLE_WIDTH = 12 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Lists: prints an array of dictionaries (aa{sv}) as a table with the given columns, or completely as JSON. */
-#ifndef CTL_LISTING_H
-#define CTL_LISTING_H
+#ifndef SQLIPC_TOOLS_CTL_LISTING_H
+#define SQLIPC_TOOLS_CTL_LISTING_H
 
-#include "context.h"
+#include "tools/ctl/context.h"
 
 typedef enum Shown {
         SHOWN_TEXT,    /* unchanged, except that control characters for the terminal are escaped */

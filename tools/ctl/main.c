@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "context.h"
+#include "tools/ctl/context.h"
 
 /* If a standard stream is closed, the next file that is opened would get its number, for example the bus's socket. Opens
  * /dev/null instead, read-only, so that writing to it fails as it would to a closed stream. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The pager, see pager.h. */
-#include "pager.h"
+#include "tools/ctl/pager.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "listing.h"
+#include "tools/ctl/listing.h"
 
 static FILE *pager; /* its standard input; NULL: none is open */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The program of a client, see process-name.h. */
-#include "process-name.h"
+#include "tools/ctl/process-name.h"
 
 /* A program that claims to be the service could list any number of clients, and each costs a call to the bus. */
 enum { NAMES_MAX = 4096 };

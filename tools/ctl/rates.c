@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The activity of clients between two samples, see rates.h. Pure. */
-#include "rates.h"
+#include "tools/ctl/rates.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#include "variant.h"
+#include "tools/ctl/variant.h"
 
 /* Name -> dictionary. */
 static GHashTable *index_clients(GVariant *clients) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The activity of clients between two samples. Pure. */
-#ifndef CTL_RATES_H
-#define CTL_RATES_H
+#ifndef SQLIPC_TOOLS_CTL_RATES_H
+#define SQLIPC_TOOLS_CTL_RATES_H
 
 #include <glib.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Reloading the service, see reload.h. */
-#include "reload.h"
+#include "tools/ctl/reload.h"
 
-#include "bus.h"
-#include "listing.h"
-#include "sqlipc-names.h"
+#include "dbus-interfaces/sqlipc-names.h"
+#include "tools/ctl/bus.h"
+#include "tools/ctl/listing.h"
 
 static GVariant *not_running(void) {
         g_auto(GVariantBuilder) info = {};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Reloading the service, for the verbs reload and add. */
-#ifndef CTL_RELOAD_H
-#define CTL_RELOAD_H
+#ifndef SQLIPC_TOOLS_CTL_RELOAD_H
+#define SQLIPC_TOOLS_CTL_RELOAD_H
 
-#include "context.h"
+#include "tools/ctl/context.h"
 
 /** Makes the service read its configuration again, and waits until it is in force. `*ret_info`: the reply, a{sv}; the caller
  * unrefs it; {"running": false} if the service does not run, because it will read the configuration when it starts. Returns

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The system's unit and its drop-ins, see service-unit.h. */
-#include "service-unit.h"
+#include "tools/ctl/service-unit.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <systemd/sd-bus.h>
 
-#include "service-user.h"
+#include "tools/ctl/service-user.h"
 
 #define UNIT "sqlipcd.service"
 #define SYSTEMD "org.freedesktop.systemd1"

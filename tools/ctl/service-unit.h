@@ -3,8 +3,8 @@
  * Settings of the system's unit, including drop-ins, from the service manager: the user and the groups of the service, and
  * the folders that are hidden from it. The settings are those of the next start, even if the service runs.
  */
-#ifndef CTL_SERVICE_UNIT_H
-#define CTL_SERVICE_UNIT_H
+#ifndef SQLIPC_TOOLS_CTL_SERVICE_UNIT_H
+#define SQLIPC_TOOLS_CTL_SERVICE_UNIT_H
 
 #include <glib.h>
 #include <stdbool.h>

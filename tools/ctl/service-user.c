@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The user of the service, see service-user.h. */
-#include "service-user.h"
+#include "tools/ctl/service-user.h"
 
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
 #include <unistd.h>
 
-#include "complain.h"
+#include "tools/ctl/complain.h"
 
 static void find_groups(ServiceUser *user, const struct passwd *entry, char **more) {
         int n = 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The user of the service, and the files that this user may use, as far as owner and mode tell. */
-#ifndef CTL_SERVICE_USER_H
-#define CTL_SERVICE_USER_H
+#ifndef SQLIPC_TOOLS_CTL_SERVICE_USER_H
+#define SQLIPC_TOOLS_CTL_SERVICE_USER_H
 
 #include <glib.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "service-unit.h"
+#include "tools/ctl/service-unit.h"
 
 /* The user of the unit, and of its sysusers file. */
 #define SERVICE_USER "sqlipc"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The data of `sqlipcctl status`, see status-document.h. */
-#include "status-document.h"
+#include "tools/ctl/status-document.h"
 
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "configuration-files.h"
-#include "sqlipc-names.h"
-#include "work.h"
+#include "daemon/configuration/configuration-files.h"
+#include "dbus-interfaces/sqlipc-names.h"
+#include "tools/ctl/work.h"
 
 /* ---- The service -------------------------------------------------------------------------------------------------- */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The data of `sqlipcctl status`, as documents (a{sv}); command-status.c prints them. */
-#ifndef CTL_STATUS_DOCUMENT_H
-#define CTL_STATUS_DOCUMENT_H
+#ifndef SQLIPC_TOOLS_CTL_STATUS_DOCUMENT_H
+#define SQLIPC_TOOLS_CTL_STATUS_DOCUMENT_H
 
-#include "bus.h"
+#include "tools/ctl/bus.h"
 
 /* Each function prints an error if it fails, and returns an exit code. The caller unrefs the documents. */
 

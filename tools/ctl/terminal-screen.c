@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A terminal screen that is redrawn, see terminal-screen.h. */
-#include "terminal-screen.h"
+#include "tools/ctl/terminal-screen.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "keys.h"
+#include "tools/terminal/keys.h"
 
 /* The cursor goes home. The rest of each old line is erased with the new line, and the lines below at the end; so the screen
  * does not flicker. */

@@ -4,8 +4,8 @@
  *
  * Signals are blocked and read from a descriptor, so that no code runs in a handler and the terminal is always restored.
  */
-#ifndef CTL_TERMINAL_SCREEN_H
-#define CTL_TERMINAL_SCREEN_H
+#ifndef SQLIPC_TOOLS_CTL_TERMINAL_SCREEN_H
+#define SQLIPC_TOOLS_CTL_TERMINAL_SCREEN_H
 
 #include <glib.h>
 #include <stdbool.h>

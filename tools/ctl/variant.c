@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Documents, see variant.h. */
-#include "variant.h"
+#include "tools/ctl/variant.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
-#include "format.h"
-#include "json.h"
+#include "tools/terminal/format.h"
+#include "tools/terminal/json.h"
 
 /* ---- From the bus ------------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Documents: the body of a reply, and the data that a verb prints as JSON, are GVariants. */
-#ifndef CTL_VARIANT_H
-#define CTL_VARIANT_H
+#ifndef SQLIPC_TOOLS_CTL_VARIANT_H
+#define SQLIPC_TOOLS_CTL_VARIANT_H
 
 #include <glib.h>
 #include <systemd/sd-bus.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Statements, runs and channels, see work.h. */
-#include "work.h"
+#include "tools/ctl/work.h"
 
-#include "sqlipc-names.h"
+#include "dbus-interfaces/sqlipc-names.h"
 
 static const struct {
         const char *method, *number_key;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Statements, runs and channels, as the service lists them. */
-#ifndef CTL_WORK_H
-#define CTL_WORK_H
+#ifndef SQLIPC_TOOLS_CTL_WORK_H
+#define SQLIPC_TOOLS_CTL_WORK_H
 
-#include "bus.h"
-#include "listing.h"
+#include "tools/ctl/bus.h"
+#include "tools/ctl/listing.h"
 
 typedef enum Work { WORK_STATEMENTS, WORK_RUNS, WORK_CHANNELS } Work;
 

@@ -14,7 +14,7 @@
  */
 #include <wchar.h>
 
-#include "format.h"
+#include "tools/terminal/format.h"
 
 #define JOINER 0x200d
 #define EMOJI_PRESENTATION 0xfe0f

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format.h"
+#include "tools/terminal/format.h"
 
 /* ---- Integers ----------------------------------------------------------------------------------------------------- */
 

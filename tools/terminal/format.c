@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Text and BLOBs in a form that is safe to show, see format.h. Pure. */
-#include "format.h"
+#include "tools/terminal/format.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -8,14 +8,14 @@
  *     reorder a line or end one, whatever the bytes were: controls, invalid UTF-8 and bidirectional overrides are written
  *     as \n, \x1b, \u202e.
  */
-#ifndef TERMINAL_FORMAT_H
-#define TERMINAL_FORMAT_H
+#ifndef SQLIPC_TOOLS_TERMINAL_FORMAT_H
+#define SQLIPC_TOOLS_TERMINAL_FORMAT_H
 
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "value.h"
+#include "tools/terminal/value.h"
 
 /* Room for any double or int64, with its NUL. */
 #define FORMAT_NUMBER_SIZE 64

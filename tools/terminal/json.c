@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Text as JSON writes it, see json.h. Pure. */
-#include "json.h"
+#include "tools/terminal/json.h"
 
-#include "format.h"
+#include "tools/terminal/format.h"
 
 /* Bytes that are characters by themselves and are not escaped. */
 static const bool plain[256] = {

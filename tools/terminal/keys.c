@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Keys as they are pressed, see keys.h. Display. */
-#include "keys.h"
+#include "tools/terminal/keys.h"
 
 #include <unistd.h>
 

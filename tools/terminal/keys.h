@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Keys as they are pressed, for code that redraws a terminal. Display. */
-#ifndef TERMINAL_KEYS_H
-#define TERMINAL_KEYS_H
+#ifndef SQLIPC_TOOLS_TERMINAL_KEYS_H
+#define SQLIPC_TOOLS_TERMINAL_KEYS_H
 
 #include <stdbool.h>
 #include <termios.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Distances between words (nearest.h). */
-#include "nearest.h"
+#include "tools/terminal/nearest.h"
 
 #include <glib.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Finds the name that a misspelt word probably means. Pure. */
-#ifndef TERMINAL_NEAREST_H
-#define TERMINAL_NEAREST_H
+#ifndef SQLIPC_TOOLS_TERMINAL_NEAREST_H
+#define SQLIPC_TOOLS_TERMINAL_NEAREST_H
 
 typedef struct Nearest {
         const char *word;  /* borrowed; as it was typed */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A buffer in front of a stream or a string, see sink.h. */
-#include "sink.h"
+#include "tools/terminal/sink.h"
 
-#include "format.h"
+#include "tools/terminal/format.h"
 
 static void drain(Sink *sink, const char *bytes, size_t size) {
         if (sink->string)

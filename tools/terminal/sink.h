@@ -7,8 +7,8 @@
  *      Sink sink = { .stream = file, .buffer = buffer, .size = sizeof buffer };
  *      sink_write(&sink, ...); sink_string(&sink, ...); sink_flush(&sink);
  */
-#ifndef TERMINAL_SINK_H
-#define TERMINAL_SINK_H
+#ifndef SQLIPC_TOOLS_TERMINAL_SINK_H
+#define SQLIPC_TOOLS_TERMINAL_SINK_H
 
 #include <glib.h>
 #include <stdbool.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Values as SQL, see sql-literal.h. Pure. */
-#include "sql-literal.h"
+#include "tools/terminal/sql-literal.h"
 
 #include <math.h>
 
-#include "format.h"
+#include "tools/terminal/format.h"
 
 void sql_literal_quoted(Sink *sink, const char *text, size_t size, char quote) {
         sink_char(sink, quote);

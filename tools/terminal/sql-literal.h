@@ -11,11 +11,11 @@
  *      BLOB     X'00ff'
  *      NULL     NULL
  */
-#ifndef TERMINAL_SQL_LITERAL_H
-#define TERMINAL_SQL_LITERAL_H
+#ifndef SQLIPC_TOOLS_TERMINAL_SQL_LITERAL_H
+#define SQLIPC_TOOLS_TERMINAL_SQL_LITERAL_H
 
-#include "sink.h"
-#include "value.h"
+#include "tools/terminal/sink.h"
+#include "tools/terminal/value.h"
 
 typedef enum SqlLiteralFlags {
         SQL_LITERAL_ONE_LINE = 1 << 0, /* write no newline, like sqlite3's .dump; otherwise only CR is replaced */

@@ -2,10 +2,10 @@
 /*
  * One value of a row as renderers see it. Pure. It borrows its bytes: from the cursor's current row, or from a test.
  */
-#ifndef TERMINAL_VALUE_H
-#define TERMINAL_VALUE_H
+#ifndef SQLIPC_TOOLS_TERMINAL_VALUE_H
+#define SQLIPC_TOOLS_TERMINAL_VALUE_H
 
-#include "sqlipc.h"
+#include "client-lib/sqlipc.h"
 
 typedef struct Value {
         sqlipc_type type;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* See commands.h. */
-#include "commands.h"
+#include "tests/reliability/differential/commands.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "sqlipc-page.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
 
 #define COMMAND_SIZE_MAX ((uint32_t) 64 * 1024 * 1024)
 

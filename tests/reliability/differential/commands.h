@@ -9,10 +9,10 @@
  *          each parameter: u8 type, its name ("" for a positional one) and a NUL, u32 size, bytes (8 for numbers).
  *      G   Run the queries since the last G, and answer.
  */
-#ifndef SQLIPC_COMMANDS_H
-#define SQLIPC_COMMANDS_H
+#ifndef SQLIPC_TESTS_RELIABILITY_DIFFERENTIAL_COMMANDS_H
+#define SQLIPC_TESTS_RELIABILITY_DIFFERENTIAL_COMMANDS_H
 
-#include "query.h"
+#include "tests/reliability/differential/query.h"
 
 enum { QUERY_ON_CHANNEL = 1, QUERY_PREPARED = 2, QUERY_EXPOSED = 4 };
 

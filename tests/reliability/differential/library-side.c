@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* See library-side.h. */
-#include "library-side.h"
+#include "tests/reliability/differential/library-side.h"
 
 #include <errno.h>
 #include <string.h>

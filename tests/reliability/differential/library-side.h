@@ -3,10 +3,10 @@
  * Runs the query through libsqlipc, by one transport. It does not block, so many queries run at once, on all transports.
  * Tests only.
  */
-#ifndef SQLIPC_LIBRARY_SIDE_H
-#define SQLIPC_LIBRARY_SIDE_H
+#ifndef SQLIPC_TESTS_RELIABILITY_DIFFERENTIAL_LIBRARY_SIDE_H
+#define SQLIPC_TESTS_RELIABILITY_DIFFERENTIAL_LIBRARY_SIDE_H
 
-#include "query.h"
+#include "tests/reliability/differential/query.h"
 
 typedef struct LibrarySide {
         const char *name;

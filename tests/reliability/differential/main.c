@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands.h"
-#include "library-side.h"
-#include "page-side.h"
+#include "tests/reliability/differential/commands.h"
+#include "tests/reliability/differential/library-side.h"
+#include "tests/reliability/differential/page-side.h"
 
 #define GROUP_MAX 64
 

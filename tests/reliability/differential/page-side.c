@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* See page-side.h. */
-#include "page-side.h"
+#include "tests/reliability/differential/page-side.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "page-decoder.h"
-#include "sqlipc-channel.h"
+#include "dbus-interfaces/wire/page-decoder.h"
+#include "dbus-interfaces/wire/sqlipc-channel.h"
 
 #define PATIENCE_MSEC 120000
 #define PATIENCE_USEC ((uint64_t) PATIENCE_MSEC * 1000)

@@ -3,13 +3,13 @@
  * Runs the query with a given page size, by hand: Query over the bus with its pipe, or QUERY on a channel. The library
  * always asks for the same sizes, so it cannot test the others. Tests only.
  */
-#ifndef SQLIPC_PAGE_SIDE_H
-#define SQLIPC_PAGE_SIDE_H
+#ifndef SQLIPC_TESTS_RELIABILITY_DIFFERENTIAL_PAGE_SIDE_H
+#define SQLIPC_TESTS_RELIABILITY_DIFFERENTIAL_PAGE_SIDE_H
 
 #include <systemd/sd-bus.h>
 
-#include "query.h"
-#include "sqlipc-page.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
+#include "tests/reliability/differential/query.h"
 
 #define N_PAGE_SIZES 9 /* 4 KiB to 1 MiB by powers of two */
 

@@ -3,13 +3,13 @@
  * A query with its parameters, and its run in process. All other results are compared with the result of that run. Tests
  * only.
  */
-#ifndef SQLIPC_DIFFERENTIAL_QUERY_H
-#define SQLIPC_DIFFERENTIAL_QUERY_H
+#ifndef SQLIPC_TESTS_RELIABILITY_DIFFERENTIAL_QUERY_H
+#define SQLIPC_TESTS_RELIABILITY_DIFFERENTIAL_QUERY_H
 
 #include <sqlipc.h>
 #include <sqlite3.h>
 
-#include "result.h"
+#include "tests/reliability/differential/result.h"
 
 typedef struct Query {
         uint32_t number;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "query.h"
+#include "tests/reliability/differential/query.h"
 
 #define OPCODES_MAX 20000000
 #define SIZE_MAX_OF_RESULT ((guint) 128 * 1024 * 1024)

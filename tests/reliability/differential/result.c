@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* See result.h. */
-#include "result.h"
+#include "tests/reliability/differential/result.h"
 
 #include <sqlite3.h>
 #include <string.h>

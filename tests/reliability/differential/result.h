@@ -6,8 +6,8 @@
  * A value is its type, its size and its bytes. Integers and reals are their 8 bytes: so -0.0 differs from 0.0, and 1 from
  * 1.0.
  */
-#ifndef SQLIPC_RESULT_H
-#define SQLIPC_RESULT_H
+#ifndef SQLIPC_TESTS_RELIABILITY_DIFFERENTIAL_RESULT_H
+#define SQLIPC_TESTS_RELIABILITY_DIFFERENTIAL_RESULT_H
 
 #include <glib.h>
 #include <stdbool.h>

@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "site.h"
+#include "tests/reliability/faults/site.h"
 
 #define SITES_MAX 4096
 

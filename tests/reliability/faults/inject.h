@@ -9,8 +9,8 @@
  * Functions are grouped by how they fail. The list after each has its errors, each of which is a case. The headers come
  * first, because below, a name that is followed by a parenthesis is a call.
  */
-#ifndef FAULTS_INJECT_H
-#define FAULTS_INJECT_H
+#ifndef SQLIPC_TESTS_RELIABILITY_FAULTS_INJECT_H
+#define SQLIPC_TESTS_RELIABILITY_FAULTS_INJECT_H
 
 #include <dirent.h>
 #include <errno.h>
@@ -58,7 +58,7 @@
 #include <systemd/sd-event.h>
 #include <systemd/sd-journal.h>
 
-#include "site.h"
+#include "tests/reliability/faults/site.h"
 
 #define bind fault_bind /* the library has one of its own, and does not see <sys/socket.h> there */
 

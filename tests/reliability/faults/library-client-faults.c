@@ -19,8 +19,8 @@
 #include <systemd/sd-bus.h>
 #include <unistd.h>
 
-#include "site.h"
-#include "sqlipc.h"
+#include "client-lib/sqlipc.h"
+#include "tests/reliability/faults/site.h"
 
 #define SITES_MAX 1024
 #define PATIENCE 60

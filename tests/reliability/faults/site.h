@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A place in the source that can be made to fail (inject.h), and the interface that arms it (inject.c). Test builds only. */
-#ifndef FAULTS_SITE_H
-#define FAULTS_SITE_H
+#ifndef SQLIPC_TESTS_RELIABILITY_FAULTS_SITE_H
+#define SQLIPC_TESTS_RELIABILITY_FAULTS_SITE_H
 
 #include <stdbool.h>
 

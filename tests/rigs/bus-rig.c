@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* See bus-rig.h. Tests only. */
-#include "bus-rig.h"
+#include "tests/rigs/bus-rig.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "demand.h"
-#include "descriptors.h"
-#include "log.h"
-#include "sqlipc-names.h"
-#include "stub-worker.h"
+#include "daemon/supervisor/log.h"
+#include "dbus-interfaces/sqlipc-names.h"
+#include "tests/fuzz/demand.h"
+#include "tests/fuzz/descriptors.h"
+#include "tests/rigs/stub-worker.h"
 
 #define DRIVER "org.freedesktop.DBus"
 #define AUTHORITY ":1.2"             /* polkit's unique name */

@@ -3,12 +3,12 @@
  * What the supervisor takes for worker processes: two sockets each, at whose other ends an input decides what is said. In
  * turns honest, wrong, or dead. Tests only.
  */
-#ifndef SQLIPC_STUB_WORKER_H
-#define SQLIPC_STUB_WORKER_H
+#ifndef SQLIPC_TESTS_RIGS_STUB_WORKER_H
+#define SQLIPC_TESTS_RIGS_STUB_WORKER_H
 
 #include <stdbool.h>
 
-#include "input.h"
+#include "tests/fuzz/input.h"
 
 /* The next thing that the worker chosen by the input does. */
 void stub_worker_act(Input *in);

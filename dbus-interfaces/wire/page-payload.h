@@ -3,10 +3,10 @@
  * The payloads of COLUMNS, STATEMENT and ROWS (sqlipc-page.h, sqlipc-channel.h). A payload is checked as a whole, so that
  * lookups in it need no checks of their own. Pure. Every byte is hostile.
  */
-#ifndef SQLIPC_PAGE_PAYLOAD_H
-#define SQLIPC_PAGE_PAYLOAD_H
+#ifndef SQLIPC_DBUS_INTERFACES_WIRE_PAGE_PAYLOAD_H
+#define SQLIPC_DBUS_INTERFACES_WIRE_PAGE_PAYLOAD_H
 
-#include "sqlipc-channel.h"
+#include "dbus-interfaces/wire/sqlipc-channel.h"
 
 #define COLUMNS_HEAD_SIZE ((size_t) 8) /* payload of COLUMNS before the offsets */
 
@@ -41,8 +41,8 @@ int payload_check_statement(const uint8_t *payload, size_t size, uint32_t *ret_n
 const char *payload_string(const uint8_t *ends, size_t n, size_t i, size_t *ret_size);
 
 /* Checks one row of `n_columns` values in `bytes`, in the form that it has in ROWS. `*ret_size` is the size of the row,
- * possibly less than `size`. -EBADMSG. Also used for parameters (daemon/protocol.h): they are sent as a row, which has no
- * values if there are no parameters. */
+ * possibly less than `size`. -EBADMSG. Also used for parameters (daemon/protocol/protocol.h): they are sent as a row, which
+ * has no values if there are no parameters. */
 int page_check_row(const uint8_t *bytes, size_t size, unsigned n_columns, size_t *ret_size);
 
 #endif

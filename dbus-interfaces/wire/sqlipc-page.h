@@ -63,8 +63,8 @@
  *   TEXT its bytes (any: NULs and invalid UTF-8 too) and a NUL after them; BLOB its bytes.
  *   Value i starts where value i-1 ends, so access is O(1); nothing is aligned: load by copy.
  */
-#ifndef SQLIPC_PAGE_H
-#define SQLIPC_PAGE_H
+#ifndef SQLIPC_DBUS_INTERFACES_WIRE_SQLIPC_PAGE_H
+#define SQLIPC_DBUS_INTERFACES_WIRE_SQLIPC_PAGE_H
 
 #include <endian.h>
 #include <stddef.h>

@@ -10,12 +10,12 @@
  * each call returns the same error. A decoder that reads run after run allocates nothing once it has seen the largest of
  * them, except for continued payloads.
  */
-#ifndef SQLIPC_PAGE_DECODER_H
-#define SQLIPC_PAGE_DECODER_H
+#ifndef SQLIPC_DBUS_INTERFACES_WIRE_PAGE_DECODER_H
+#define SQLIPC_DBUS_INTERFACES_WIRE_PAGE_DECODER_H
 
 #include <stdbool.h>
 
-#include "page-payload.h"
+#include "dbus-interfaces/wire/page-payload.h"
 
 /* The results of page_decoder_next(). */
 enum {

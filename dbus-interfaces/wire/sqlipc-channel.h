@@ -45,10 +45,10 @@
  * idle for StatementIdleSec=, or no worker was free): open another channel. Only a call over the bus tells why no worker was
  * free. End-of-file inside an answer means that the worker was lost.
  */
-#ifndef SQLIPC_CHANNEL_H
-#define SQLIPC_CHANNEL_H
+#ifndef SQLIPC_DBUS_INTERFACES_WIRE_SQLIPC_CHANNEL_H
+#define SQLIPC_DBUS_INTERFACES_WIRE_SQLIPC_CHANNEL_H
 
-#include "sqlipc-page.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
 
 typedef enum RequestKind {
         REQUEST_CANCEL = 0x43,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* See channel-rig.h. Tests only. */
-#include "channel-rig.h"
+#include "tests/rigs/channel-rig.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -16,12 +16,12 @@
  * Long bytes of a part need not be copied: page_encoder_end_part_with() leaves a gap for them at the end of the page, its
  * *tail*, and the caller sends them from their own memory. Nothing can be added to the page until it is cleared.
  */
-#ifndef SQLIPC_PAGE_ENCODER_H
-#define SQLIPC_PAGE_ENCODER_H
+#ifndef SQLIPC_DBUS_INTERFACES_WIRE_PAGE_ENCODER_H
+#define SQLIPC_DBUS_INTERFACES_WIRE_PAGE_ENCODER_H
 
 #include <stdbool.h>
 
-#include "sqlipc-page.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
 
 typedef struct PageEncoder {
         uint8_t *page;       /* borrowed from the caller, page_size bytes */

@@ -8,14 +8,14 @@
  * The writer grows a buffer and remembers its first failure. The reader never reads past `end`, and remembers its first
  * failure, too.
  */
-#include "protocol.h"
+#include "daemon/protocol/protocol.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "page-payload.h"
-#include "sqlipc-errors.h"
+#include "dbus-interfaces/sqlipc-errors.h"
+#include "dbus-interfaces/wire/page-payload.h"
 
 #define STRING_ABSENT UINT32_MAX
 

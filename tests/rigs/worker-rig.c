@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* See worker-rig.h. Tests only. */
-#include "worker-rig.h"
+#include "tests/rigs/worker-rig.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -24,8 +24,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "page-decoder.h"
-#include "page-payload.h"
+#include "dbus-interfaces/wire/page-decoder.h"
+#include "dbus-interfaces/wire/page-payload.h"
 
 /* The size of a read() if nothing better is known: as much as a pipe holds by default. */
 #define READ_SIZE ((size_t) 65536)

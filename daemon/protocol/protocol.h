@@ -43,14 +43,14 @@
  * means that the other side is broken (the supervisor then kills the worker; the worker exits). The limits of STARTED and
  * ENDED also bound the replies that are made from them.
  */
-#ifndef SQLIPC_PROTOCOL_H
-#define SQLIPC_PROTOCOL_H
+#ifndef SQLIPC_DAEMON_PROTOCOL_PROTOCOL_H
+#define SQLIPC_DAEMON_PROTOCOL_PROTOCOL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sqlipc-page.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
 
 #define MESSAGE_SIZE_MAX ((size_t) 65536)
 #define MESSAGE_MEMFD_SIZE_MAX ((size_t) 8 * 1024 * 1024)

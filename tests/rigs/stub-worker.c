@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* See stub-worker.h. Tests only. */
-#include "stub-worker.h"
+#include "tests/rigs/stub-worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,11 +12,11 @@
 #include <systemd/sd-event.h>
 #include <unistd.h>
 
-#include "child-source.h"
-#include "demand.h"
-#include "page-encoder.h"
-#include "protocol.h"
-#include "sqlipc-errors.h"
+#include "daemon/protocol/protocol.h"
+#include "daemon/supervisor/child-source.h"
+#include "dbus-interfaces/sqlipc-errors.h"
+#include "dbus-interfaces/wire/page-encoder.h"
+#include "tests/fuzz/demand.h"
 
 #define N_WORKERS_MAX 64
 #define N_JOBS_MAX 32

@@ -3,15 +3,15 @@
  * Rows for the renderers of ipcq-cli, written by hand or read from a database, and the output of sqlite3's shell for the
  * same rows. Tests only.
  */
-#ifndef TEST_RENDER_RIG_H
-#define TEST_RENDER_RIG_H
+#ifndef SQLIPC_TESTS_RIGS_RENDER_RIG_H
+#define SQLIPC_TESTS_RIGS_RENDER_RIG_H
 
 #include <glib.h>
 #include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "render.h"
+#include "tools/cli/render.h"
 
 #define TEXT(s) ((Value) { .type = SQLIPC_TEXT, .bytes = (s), .size = sizeof(s) - 1 })
 #define BLOB(s) ((Value) { .type = SQLIPC_BLOB, .bytes = (s), .size = sizeof(s) - 1 })

@@ -3,11 +3,11 @@
  * A channel into the worker of worker-rig.h, with both ends held here, as a client and the supervisor hold them: requests
  * made by hand, right or wrong, and checks of the answers. Tests only.
  */
-#ifndef SQLIPC_TEST_CHANNEL_RIG_H
-#define SQLIPC_TEST_CHANNEL_RIG_H
+#ifndef SQLIPC_TESTS_RIGS_CHANNEL_RIG_H
+#define SQLIPC_TESTS_RIGS_CHANNEL_RIG_H
 
-#include "sqlipc-channel.h"
-#include "worker-rig.h"
+#include "dbus-interfaces/wire/sqlipc-channel.h"
+#include "tests/rigs/worker-rig.h"
 
 #define LATER UINT64_C(3600000000) /* a limit of time that no test comes to */
 

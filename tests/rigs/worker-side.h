@@ -14,15 +14,15 @@
  *
  * Time is bound by opcodes, not by a clock, so that an input is the same each time; memory by SQLite's heap limit.
  */
-#ifndef SQLIPC_WORKER_SIDE_H
-#define SQLIPC_WORKER_SIDE_H
+#ifndef SQLIPC_TESTS_RIGS_WORKER_SIDE_H
+#define SQLIPC_TESTS_RIGS_WORKER_SIDE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protocol.h"
-#include "sqlipc-errors.h"
+#include "daemon/protocol/protocol.h"
+#include "dbus-interfaces/sqlipc-errors.h"
 
 /* How the reader of the pipe behaves. */
 typedef struct WorkerSideReader {

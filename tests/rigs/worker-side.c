@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* See worker-side.h. Tests only. */
-#include "worker-side.h"
+#include "tests/rigs/worker-side.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,11 +17,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "database.h"
-#include "demand.h"
-#include "descriptors.h"
-#include "page-decoder.h"
-#include "run.h"
+#include "daemon/worker/database.h"
+#include "daemon/worker/run.h"
+#include "dbus-interfaces/wire/page-decoder.h"
+#include "tests/fuzz/demand.h"
+#include "tests/fuzz/descriptors.h"
 
 #define PROGRESS_MAX 100   /* calls of the progress handler, of 1,000 opcodes each, before a run is out of time */
 #define LENGTH_MAX 40000   /* of a value: keeps single functions, which nothing interrupts, to milliseconds */

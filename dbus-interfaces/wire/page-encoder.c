@@ -12,7 +12,7 @@
  */
 #include <assert.h>
 
-#include "page-encoder.h"
+#include "dbus-interfaces/wire/page-encoder.h"
 
 #define ROWS_HEAD_SIZE ((size_t) 4)
 #define TAIL_SIZE_MIN ((size_t) 16 * 1024) /* fewer bytes are copied, because later frames can then be sent with them */

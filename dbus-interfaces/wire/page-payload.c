@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "page-payload.h"
+#include "dbus-interfaces/wire/page-payload.h"
 
 /* The last byte of a string must be a NUL. Nothing else is required. */
 static bool string_is_terminated(const uint8_t *strings, uint32_t start, uint32_t end) {

@@ -8,16 +8,16 @@
  * What cannot be had from outside is put in place by the linker (--wrap): the clock and timers, the bus's address and the
  * one call that waits for the driver, starting, killing and reaping of processes. meson.build has the list.
  */
-#ifndef SQLIPC_BUS_RIG_H
-#define SQLIPC_BUS_RIG_H
+#ifndef SQLIPC_TESTS_RIGS_BUS_RIG_H
+#define SQLIPC_TESTS_RIGS_BUS_RIG_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
-#include "input.h"
-#include "manager.h"
+#include "daemon/supervisor/manager.h"
+#include "tests/fuzz/input.h"
 
 #define RIG_N_PEERS 4u
 #define RIG_N_CALLS_MAX 256u

@@ -3,15 +3,15 @@
  * The real worker program between two sockets, as the supervisor holds it, on a real database file. The page decoder reads
  * what arrives in a pipe; the worker's reports are checked message by message. No bus. Tests only.
  */
-#ifndef SQLIPC_TEST_WORKER_RIG_H
-#define SQLIPC_TEST_WORKER_RIG_H
+#ifndef SQLIPC_TESTS_RIGS_WORKER_RIG_H
+#define SQLIPC_TESTS_RIGS_WORKER_RIG_H
 
 #include <glib.h>
 #include <sys/types.h>
 
-#include "page-decoder.h"
-#include "protocol.h"
-#include "sqlipc-errors.h"
+#include "daemon/protocol/protocol.h"
+#include "dbus-interfaces/sqlipc-errors.h"
+#include "dbus-interfaces/wire/page-decoder.h"
 
 #define NOBODY ((uid_t) 65534)
 #define ENDLESS "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"

@@ -6,8 +6,8 @@
  * tagged with the number of the run that they were made for), Cancel and Finalize answer. A test sets fields before it
  * calls the library, and reads the counters afterwards. There are no bus names here: see tests/bus for those.
  */
-#ifndef SQLIPC_FAKE_SERVICE_H
-#define SQLIPC_FAKE_SERVICE_H
+#ifndef SQLIPC_TESTS_RIGS_FAKE_SERVICE_H
+#define SQLIPC_TESTS_RIGS_FAKE_SERVICE_H
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +19,8 @@
 #include <systemd/sd-bus.h>
 #include <unistd.h>
 
-#include "sqlipc.h"
-#include "stream.h"
+#include "client-lib/sqlipc.h"
+#include "tests/unit/stream.h"
 
 #define FAKE_RUN 7
 

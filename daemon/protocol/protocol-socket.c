@@ -4,7 +4,7 @@
  * worker. A message of more than MESSAGE_SIZE_MAX is in a sealed memfd. In its place a *stub* is sent: u32 STUB_KIND, u64
  * size, u64 number. The number is the one that follows the kind in the message itself.
  */
-#include "protocol.h"
+#include "daemon/protocol/protocol.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sqlipc-page.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
 
 #define STUB_KIND UINT32_MAX /* in place of a message's kind */
 #define STUB_SIZE ((size_t) 20)
