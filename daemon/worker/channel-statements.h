@@ -7,7 +7,7 @@
 #ifndef SQLIPC_DAEMON_WORKER_CHANNEL_STATEMENTS_H
 #define SQLIPC_DAEMON_WORKER_CHANNEL_STATEMENTS_H
 
-#include "daemon/worker/pool.h"
+#include "daemon/worker/sqlite/pool.h"
 
 typedef struct ChannelStatement {
         uint64_t number;

@@ -23,8 +23,8 @@
 
 #include "daemon/worker/channel.h"
 #include "daemon/worker/looking.h"
-#include "daemon/worker/pool.h"
 #include "daemon/worker/run.h"
+#include "daemon/worker/sqlite/pool.h"
 
 typedef struct JobQueue {
         int job_fd, control_fd, epoll_fd, timer_fd;

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "daemon/worker/database.h"
 #include "daemon/worker/job.h"
-#include "daemon/worker/sandbox.h"
+#include "daemon/worker/sandbox/sandbox.h"
+#include "daemon/worker/sqlite/database.h"
 
 static int complain(const char *what, int r) {
         (void) fprintf(stderr, "sqlipc-worker: %s: %s\n", what, strerror(-r));

@@ -13,11 +13,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "daemon/worker/bind.h"
 #include "daemon/worker/clock.h"
 #include "daemon/worker/describe.h"
 #include "daemon/worker/run-encode.h"
 #include "daemon/worker/run-report.h"
+#include "daemon/worker/sqlite/bind.h"
 #include "dbus-interfaces/wire/sqlipc-channel.h"
 
 #define ROW_WAITS_USEC (2 * USEC_PER_MSEC)    /* a row waits at most so long for its page to fill */

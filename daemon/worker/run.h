@@ -26,7 +26,7 @@
 
 #include "daemon/protocol/protocol.h"
 #include "daemon/worker/page-writer.h"
-#include "daemon/worker/pool.h"
+#include "daemon/worker/sqlite/pool.h"
 #include "dbus-interfaces/wire/page-encoder.h"
 
 typedef enum RunState {

@@ -8,8 +8,9 @@
  * well-formed. Time is bound by opcodes, so that an input is the same each time.
  *
  * About: daemon/worker/channel.c daemon/worker/channel-input.c daemon/worker/channel-state.c
- * About: daemon/worker/channel-statements.c daemon/worker/channel-report.c daemon/worker/bind.c daemon/worker/describe.c
- * About: daemon/worker/run.c daemon/worker/run-encode.c daemon/worker/page-writer.c daemon/worker/pool.c
+ * About: daemon/worker/channel-statements.c daemon/worker/channel-report.c daemon/worker/sqlite/bind.c
+ * About: daemon/worker/describe.c daemon/worker/run.c daemon/worker/run-encode.c daemon/worker/page-writer.c
+ * About: daemon/worker/sqlite/pool.c
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -11,9 +11,10 @@
  * follows the flags is the database file itself. With FLAG_SUMS the log's checksums are those of its changed frames:
  * else all that a change does to a log is to end it there.
  *
- * About: daemon/worker/database.c daemon/worker/exposed*.c daemon/worker/path.c daemon/worker/pool.c
- * About: daemon/worker/read-ahead.c daemon/worker/run.c daemon/worker/run-encode.c daemon/worker/sql-error.c
- * About: daemon/worker/vfs.c
+ * About: daemon/worker/sqlite/database.c daemon/worker/exposed/exposed*.c daemon/worker/sqlite/path.c
+ * About: daemon/worker/sqlite/pool.c
+ * About: daemon/worker/sqlite/read-ahead.c daemon/worker/run.c daemon/worker/run-encode.c daemon/worker/sql-error.c
+ * About: daemon/worker/sqlite/vfs.c
  */
 #include <endian.h>
 #include <fcntl.h>

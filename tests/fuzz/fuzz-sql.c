@@ -7,9 +7,9 @@
  * An input is SQL, and behind a first NUL, if there is one: flags, page size, limits, how the pipe is read, parameters. So
  * a file of SQL is an input. Bytes alone get no further than the tokenizer: sql-mutator.c changes words.
  *
- * About: daemon/worker/access.c daemon/worker/bind.c daemon/worker/database.c daemon/worker/describe.c
- * About: daemon/worker/exposed*.c daemon/worker/page-writer.c daemon/worker/pool.c daemon/worker/run.c
- * About: daemon/worker/run-encode.c daemon/worker/run-report.c daemon/worker/sql-error.c daemon/worker/vfs.c
+ * About: daemon/worker/sqlite/access.c daemon/worker/sqlite/bind.c daemon/worker/sqlite/database.c daemon/worker/describe.c
+ * About: daemon/worker/exposed/exposed*.c daemon/worker/page-writer.c daemon/worker/sqlite/pool.c daemon/worker/run.c
+ * About: daemon/worker/run-encode.c daemon/worker/run-report.c daemon/worker/sql-error.c daemon/worker/sqlite/vfs.c
  */
 #include <sqlite3.h>
 #include <stdio.h>

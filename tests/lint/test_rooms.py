@@ -177,7 +177,7 @@ def circles_are_found():
 @test
 def shell_knows_the_pragmas():
     """The shell completes those PRAGMAs that the worker allows"""
-    allowed = re.search(r"\} pragmas\[\] = \{(.*?)\n\};", (ROOT / "daemon/worker/access.c").read_text(), re.S)[1]
+    allowed = re.search(r"\} pragmas\[\] = \{(.*?)\n\};", (ROOT / "daemon/worker/sqlite/access.c").read_text(), re.S)[1]
     completed = re.search(r"pragmas\[\] = \{(.*?)\n +\};", (ROOT / "tools/cli/sql-keyword.c").read_text(), re.S)[1]
     names = re.findall(r'"(\w+)"', allowed)
     true(len(names) > 20, f"only {names} are found")

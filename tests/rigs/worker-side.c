@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/worker/database.h"
 #include "daemon/worker/run.h"
+#include "daemon/worker/sqlite/database.h"
 #include "dbus-interfaces/wire/page-decoder.h"
 #include "tests/fuzz/demand.h"
 #include "tests/fuzz/descriptors.h"

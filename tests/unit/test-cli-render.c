@@ -8,7 +8,7 @@
 #include <locale.h>
 #include <string.h>
 
-#include "daemon/worker/sanitized.h"
+#include "daemon/worker/sandbox/sanitized.h"
 #include "tests/rigs/render-rig.h"
 #include "tools/terminal/format.h"
 

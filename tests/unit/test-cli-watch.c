@@ -5,7 +5,7 @@
 #include <malloc.h>
 #include <string.h>
 
-#include "daemon/worker/sanitized.h"
+#include "daemon/worker/sandbox/sanitized.h"
 #include "tools/cli/watch-table.h"
 #include "tools/terminal/format.h"
 

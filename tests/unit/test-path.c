@@ -6,7 +6,7 @@
 #include <glib/gstdio.h>
 #include <unistd.h>
 
-#include "daemon/worker/path.h"
+#include "daemon/worker/sqlite/path.h"
 
 #define STRANGER ((uid_t) 65533)
 

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 
 #include "client-lib/row-memory.h"
-#include "daemon/worker/sanitized.h"
+#include "daemon/worker/sandbox/sanitized.h"
 
 #define MIB ((size_t) 1024 * 1024)
 /* What the allocator keeps, and a page here and there. */

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/worker/database.h"
 #include "daemon/worker/job.h"
+#include "daemon/worker/sqlite/database.h"
 #include "tests/rigs/channel-rig.h"
 
 typedef struct Counts {

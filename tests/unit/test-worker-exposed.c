@@ -7,8 +7,8 @@
 #include <glib/gstdio.h>
 #include <sqlite3.h>
 
-#include "daemon/worker/database.h"
-#include "daemon/worker/exposed-plan.h"
+#include "daemon/worker/exposed/exposed-plan.h"
+#include "daemon/worker/sqlite/database.h"
 
 typedef struct Fixture {
         char *folder, *path;

@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/worker/database.h"
 #include "daemon/worker/job.h"
+#include "daemon/worker/sqlite/database.h"
 #include "tests/rigs/channel-rig.h"
 
 #define NEVER_USEC UINT64_MAX

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "daemon/worker/read-ahead.h"
+#include "daemon/worker/sqlite/read-ahead.h"
 #include "tests/unit/test.h"
 
 #define PAGE 4096

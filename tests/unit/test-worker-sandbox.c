@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/worker/sandbox.h"
+#include "daemon/worker/sandbox/sandbox.h"
 #include "tests/unit/test.h"
 
 /* Us, for the children: a filtered one cannot ask. */

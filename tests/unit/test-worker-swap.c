@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/worker/database.h"
+#include "daemon/worker/sqlite/database.h"
 
 #define ANY_CALL (-1)
 

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/worker/sanitized.h"
+#include "daemon/worker/sandbox/sanitized.h"
 #include "tests/rigs/worker-rig.h"
 
 static void test_prepare(void) {

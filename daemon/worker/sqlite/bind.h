@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. Binds a job's parameters to a compiled statement.
+ */
+#ifndef SQLIPC_DAEMON_WORKER_SQLITE_BIND_H
+#define SQLIPC_DAEMON_WORKER_SQLITE_BIND_H
+
+#include <stdbool.h>
+
+#include "daemon/worker/sql-error.h"
+
+typedef struct sqlite3_stmt sqlite3_stmt;
+
+/* Binds all parameters of the job to `stmt`, which borrows the bytes: the job must live until the bindings are cleared.
+ * Each parameter must get exactly one value; otherwise the error is ParameterCount or UnknownParameter. */
+bool bind_parameters(sqlite3 *db, sqlite3_stmt *stmt, const Job *job, SqlError *error);
+
+#endif

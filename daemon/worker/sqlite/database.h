@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. One connection to the one database of this worker: opened by the file rules (I12), limited, guarded.
+ *
+ * Only SQLite opens the file: a second open() and close() in this process would drop SQLite's POSIX locks (F_SETLK works per
+ * process and inode), and a foreign write could then land under an open cursor. What must be known before it is opened comes
+ * from fstat() of an O_PATH descriptor (path.h), and SQLite opens that file and no other (file-names.h).
+ */
+#ifndef SQLIPC_DAEMON_WORKER_SQLITE_DATABASE_H
+#define SQLIPC_DAEMON_WORKER_SQLITE_DATABASE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "daemon/worker/exposed/exposed.h"
+#include "daemon/worker/sql-error.h"
+#include "daemon/worker/sqlite/access.h"
+#include "daemon/worker/sqlite/file-names.h"
+#include "daemon/worker/sqlite/reader-lock.h"
+
+typedef struct sqlite3_stmt sqlite3_stmt;
+
+/* Identifies the file that a connection reads. A file that is put in its place is a different one. */
+typedef struct FileIdentity {
+        dev_t device;
+        ino_t inode;
+} FileIdentity;
+
+static inline bool file_identity_equal(const FileIdentity *a, const FileIdentity *b) {
+        return a->device == b->device && a->inode == b->inode;
+}
+
+typedef struct Database {
+        sqlite3 *db;         /* on which clients' SQL is compiled: `file`, or the connection in memory (exposed.h) */
+        sqlite3 *file;       /* the connection to the file */
+        bool opened;         /* SQLite opened the database file itself; files beside it may have failed */
+        Exposed *exposed;    /* NULL: clients see all that the file has */
+        sqlite3_stmt *probe; /* reads the schema's first row, and so notices a changed schema */
+        bool doubtful;       /* impossible data was read, and some of it may be in SQLite's cache */
+        bool held;           /* the probe is at its row, and so keeps the read transaction */
+        FilePlace place;     /* where SQLite finds the file and those beside it */
+        const ReaderLock *lock; /* of the file */
+        FileIdentity identity;
+        Access access;       /* for clients' SQL */
+        Access file_access;  /* for the worker's own SQL, if clients' SQL does not reach the file */
+} Database;
+
+/* SQLite calls it every 1,000 opcodes; a non-zero result interrupts the statement. */
+typedef int (*ProgressHandler)(void *userdata);
+
+/* Process-wide settings of SQLite. Must be called once, before anything else. Returns an SQLite result code. */
+int database_setup_sqlite(const Setup *setup);
+
+/* Identifies the file at setup->path now. This is cheap and follows links, so it can only tell that a connection no longer
+ * reads the published file. Which file to open is for path_resolve() to find. False: FileMissing, CannotOpen. */
+bool database_identify(const Setup *setup, FileIdentity *ret, SqlError *error);
+
+/* Opens the database and reads the schema once, so that problems with its files are found and named here: NeedsOwner,
+ * NeedsRecovery, Corrupt, CannotOpen, FileMissing, Busy. `progress` is called with `userdata` from then on. */
+bool database_open(Database *d, const Setup *setup, ProgressHandler progress, void *userdata, SqlError *error);
+
+/* Closes the connection; accepts one that failed to open. Its statements must be finalized. */
+void database_close(Database *d);
+
+/* Called before and after all that is done for one run. If Expose= restricts the database, one transaction spans the run.
+ * In it the schema is the one that this connection was opened with; otherwise the result is DATABASE_STALE, and the
+ * connection is of no more use. */
+typedef enum DatabaseBegin {
+        DATABASE_BEGUN,
+        DATABASE_STALE,
+        DATABASE_FAILED, /* with an error, for example Busy */
+} DatabaseBegin;
+DatabaseBegin database_begin(Database *d, const Setup *setup, SqlError *error);
+void database_end(Database *d);
+
+/* Keeps one read transaction from database_hold() to database_let_go() or database_end(), for the statements in between. If
+ * none can begin now, each statement has its own. A statement that has been stepped keeps the transaction after
+ * database_let_go(). */
+void database_hold(Database *d);
+void database_let_go(Database *d);
+
+/* True if another program has changed the schema since statements were compiled. SQLite notices that when it steps a
+ * statement, but compiles and describes by the schema that it knows. False if nothing can be read now. The transaction of
+ * this check is held, so a statement that is stepped next needs no other. */
+bool database_schema_changed(Database *d);
+
+/* True if this connection now holds a lock that keeps writers out: it reads, and the database is in rollback mode. */
+bool database_keeps_writers_out(const Database *d);
+
+/* True if a writer waits for that lock. Makes a system call. */
+bool database_writer_waits(const Database *d);
+
+/* Turns SQLite's failure `rc` on this database into an error, with what this worker knows beyond the code: what the
+ * authorizer refused, why a file could not be opened, if temporary space ran out. Always returns false. */
+bool database_fail(Database *d, const Setup *setup, int rc, size_t offset_base, SqlError *error);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. Restricts what SQLite can do with files: a thin layer over its own "unix" VFS.
+ *
+ *   - All temporary files together count against one total (RLIMIT_FSIZE is per file, and kills). A write past it fails with
+ *     SQLITE_FULL; vfs_temp_limit_was_hit() tells that from a full disk.
+ *   - Beside a database that the worker's user does not own nothing is created, deleted or opened for writing (I12): a -shm
+ *     of ours would lock the owner out. The "-wal" is opened read-only; "readonly_shm" does the same for the "-shm"
+ *     (database.c).
+ *   - A database is a place that was checked, never a path (file-names.h).
+ *   - SQLite never sleeps.
+ *   - Sequential reads of a database are made in larger pieces (read-ahead.h).
+ *   - The lock of a database is watched for waiting writers (reader-lock.h).
+ */
+#ifndef SQLIPC_DAEMON_WORKER_SQLITE_VFS_H
+#define SQLIPC_DAEMON_WORKER_SQLITE_VFS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VFS_NAME "sqlipc"
+
+/* Registers the VFS. Must be called once, after sqlite3_initialize(). Returns an SQLite result code. */
+int vfs_register(uint64_t temp_size_max);
+
+/* True if a write was refused because of the total since the last call. */
+bool vfs_temp_limit_was_hit(void);
+
+/* True if a temporary file could not be created since the last call. SQLite's code for that is the same as for an
+ * unreadable database. */
+bool vfs_temp_open_failed(void);
+
+#endif
