@@ -6,8 +6,9 @@
  *
  * An input is the place of the cursor, a byte, and text.
  *
- * About: tools/cli/sql-scan.c tools/cli/script.c tools/cli/command.c tools/cli/complete.c tools/cli/complete-sql.c
- * About: tools/cli/highlight.c tools/cli/parameter.c tools/cli/settings.c tools/cli/sql-caret.c tools/cli/options.c
+ * About: tools/cli/sql/sql-scan.c tools/cli/sql/sql-caret.c tools/cli/sql/complete-sql.c tools/cli/sql/parameter.c
+ * About: tools/cli/shell/script.c tools/cli/shell/command.c tools/cli/shell/settings.c tools/cli/shell/options.c
+ * About: tools/cli/prompt/complete.c tools/cli/prompt/highlight.c
  */
 #include <errno.h>
 #include <locale.h>
@@ -19,17 +20,17 @@
 #include <unistd.h>
 
 #include "tests/fuzz/replay.h"
-#include "tools/cli/catalog.h"
-#include "tools/cli/command.h"
-#include "tools/cli/complete-sql.h"
-#include "tools/cli/complete.h"
-#include "tools/cli/editor.h"
-#include "tools/cli/highlight.h"
-#include "tools/cli/options.h"
-#include "tools/cli/plan.h"
-#include "tools/cli/saved.h"
-#include "tools/cli/sql-caret.h"
-#include "tools/cli/sql-scan.h"
+#include "tools/cli/prompt/complete.h"
+#include "tools/cli/prompt/editor.h"
+#include "tools/cli/prompt/highlight.h"
+#include "tools/cli/render/plan.h"
+#include "tools/cli/shell/catalog.h"
+#include "tools/cli/shell/command.h"
+#include "tools/cli/shell/options.h"
+#include "tools/cli/shell/saved.h"
+#include "tools/cli/sql/complete-sql.h"
+#include "tools/cli/sql/sql-caret.h"
+#include "tools/cli/sql/sql-scan.h"
 
 /* ---- what the shell stands on ---- */
 

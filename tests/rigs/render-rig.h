@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/cli/render.h"
+#include "tools/cli/render/render.h"
 
 #define TEXT(s) ((Value) { .type = SQLIPC_TEXT, .bytes = (s), .size = sizeof(s) - 1 })
 #define BLOB(s) ((Value) { .type = SQLIPC_BLOB, .bytes = (s), .size = sizeof(s) - 1 })

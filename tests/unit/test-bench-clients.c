@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "tools/bench/clients.h"
+#include "tools/bench/core/clients.h"
 
 enum { N_CLIENTS = 4, N_EACH = 50, N_KEYS = 1000 };
 

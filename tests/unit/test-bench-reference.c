@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "tests/unit/test.h"
-#include "tools/bench/passing.h"
-#include "tools/bench/reference-queue.h"
+#include "tools/bench/core/passing.h"
+#include "tools/bench/workloads/reference-queue.h"
 
 enum { N_SLOTS = 3, SLOT_SIZE = 13 };
 

@@ -3,8 +3,8 @@
 #include <glib.h>
 #include <math.h>
 
-#include "tools/bench/line-fit.h"
-#include "tools/bench/soak-tally.h"
+#include "tools/bench/core/line-fit.h"
+#include "tools/bench/soak/soak-tally.h"
 
 static void test_tally_empty(void) {
         static const SoakTally tally;

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "tests/unit/test.h"
-#include "tools/bench/line-fit.h"
-#include "tools/bench/shared-ring.h"
-#include "tools/bench/study-page.h"
+#include "tools/bench/core/line-fit.h"
+#include "tools/bench/core/shared-ring.h"
+#include "tools/bench/core/study-page.h"
 
 #define TEXT(string) { .text = (string), .size = sizeof(string) - 1 }
 

@@ -8,13 +8,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tools/bench/baseline.h"
-#include "tools/bench/child.h"
-#include "tools/bench/copy.h"
-#include "tools/bench/measure.h"
-#include "tools/bench/random.h"
-#include "tools/bench/report-data.h"
-#include "tools/bench/report-forms.h"
+#include "tools/bench/core/baseline.h"
+#include "tools/bench/core/child.h"
+#include "tools/bench/core/copy.h"
+#include "tools/bench/core/measure.h"
+#include "tools/bench/core/random.h"
+#include "tools/bench/report/report-data.h"
+#include "tools/bench/report/report-forms.h"
 
 /* Numbers from another implementation (in Python) of the published algorithms. */
 static void test_random(void) {

@@ -4,9 +4,9 @@
 #include <locale.h>
 #include <string.h>
 
-#include "tools/cli/human.h"
-#include "tools/cli/plan.h"
-#include "tools/cli/screen.h"
+#include "tools/cli/output/screen.h"
+#include "tools/cli/render/human.h"
+#include "tools/cli/render/plan.h"
 
 static void is(char *text, const char *expected) {
         g_assert_cmpstr(text, ==, expected);

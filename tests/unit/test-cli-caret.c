@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/sql-caret, sql-mistake, nearest: where an error is, and which name the user may have meant. */
+/* tools/cli/sql/sql-caret, sql-mistake, nearest: where an error is, and which name the user may have meant. */
 #include <glib.h>
 #include <locale.h>
 #include <string.h>
 
-#include "tools/cli/sql-caret.h"
-#include "tools/cli/sql-mistake.h"
+#include "tools/cli/sql/sql-caret.h"
+#include "tools/cli/sql/sql-mistake.h"
 #include "tools/terminal/format.h"
 #include "tools/terminal/nearest.h"
 

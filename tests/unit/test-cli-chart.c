@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/chart-text, chart-axis, chart-draw: the texts of a chart, which values have a label, charts made of text. */
+/* tools/cli/render/chart-text, chart-axis, chart-draw: the texts of a chart, the labels, charts made of text. */
 #include <float.h>
 #include <glib.h>
 #include <locale.h>
 #include <math.h>
 #include <string.h>
 
-#include "tools/cli/chart-draw.h"
-#include "tools/cli/chart-text.h"
+#include "tools/cli/render/chart-draw.h"
+#include "tools/cli/render/chart-text.h"
 #include "tools/terminal/format.h"
 
 static void check_label(const char *text, size_t width, const char *expected) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/command: which command a line means, which is the nearest one, and how a line is split. Uses its own tables. */
+/* tools/cli/shell/command: the command that a line means, the nearest one, and how a line is split. Has its own tables. */
 #include <errno.h>
 #include <glib.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "tests/unit/test.h"
-#include "tools/cli/command.h"
-#include "tools/cli/options.h"
+#include "tools/cli/shell/command.h"
+#include "tools/cli/shell/options.h"
 
 /* What the last command got, and what was last complained about. */
 static char **got;

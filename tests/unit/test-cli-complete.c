@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/complete-sql: which completions fit a cursor in SQL. "|" marks the cursor. */
+/* tools/cli/sql/complete-sql: which completions fit a cursor in SQL. "|" marks the cursor. */
 #include <glib.h>
 #include <string.h>
 
-#include "tools/cli/complete-sql.h"
+#include "tools/cli/sql/complete-sql.h"
 
 static char *joined(GPtrArray *names) {
         GString *all = g_string_new(NULL);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/highlight: highlighting changes only the colours of a line. A small terminal emulator shows what was drawn. */
+/* tools/cli/prompt/highlight: changes only the colours of a line. A small terminal emulator shows what was drawn. */
 #include <glib.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
 
-#include "tools/cli/highlight.h"
+#include "tools/cli/prompt/highlight.h"
 
 enum { ROWS = 12, COLUMNS_MAX = 60 };
 

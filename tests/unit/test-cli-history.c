@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/history-file: entries are read back unchanged, from several writers, and only from a file of ours. */
+/* tools/cli/prompt/history-file: entries are read back unchanged, from several writers, and only from a file of ours. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/cli/history-file.h"
+#include "tools/cli/prompt/history-file.h"
 
 static char *folder;
 

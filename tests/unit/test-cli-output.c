@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/output: the rest of an answer that was interrupted while its output is not read. */
+/* tools/cli/output/output: the rest of an answer that was interrupted while its output is not read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/cli/output.h"
+#include "tools/cli/output/output.h"
 
 enum { PIPE_SIZE = 4096, ANSWER_SIZE = 5 * PIPE_SIZE };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/pager: what a pager receives, and how a pager is handled that quits, does not exist, or reads slowly. */
+/* tools/cli/output/pager: what a pager receives, and how a pager is handled that quits, does not exist, or reads slowly. */
 #include <errno.h>
 #include <glib.h>
 #include <glib/gstdio.h>
@@ -7,8 +7,8 @@
 #include <signal.h>
 #include <string.h>
 
-#include "tools/cli/interrupt.h"
-#include "tools/cli/pager.h"
+#include "tools/cli/output/interrupt.h"
+#include "tools/cli/output/pager.h"
 
 #define BLOCK ((size_t) 65536)
 

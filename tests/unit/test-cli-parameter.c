@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/parameter: converts NAME=VALUE to the value that a statement binds. */
+/* tools/cli/sql/parameter: converts NAME=VALUE to the value that a statement binds. */
 #include <errno.h>
 #include <glib.h>
 #include <string.h>
 
-#include "tools/cli/parameter.h"
+#include "tools/cli/sql/parameter.h"
 
 #define _cleanup_list_ __attribute__((cleanup(parameter_list_freep)))
 

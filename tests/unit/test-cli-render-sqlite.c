@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * tools/cli/render compared with sqlite3's own shell: both write the same bytes in each mode that sqlite3 has, for all
- * values that sqlite3 does not lose. For the other values, sqlite3 reads what the modes for programs write as the same
+ * tools/cli/render/render compared with sqlite3's own shell: both write the same bytes in each mode that sqlite3 has, for
+ * all values that sqlite3 does not lose. For the other values, sqlite3 reads what the modes for programs write as the same
  * value.
  */
 #include <glib/gstdio.h>

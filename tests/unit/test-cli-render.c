@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * tools/cli/render: the output of modes for people, and where the modes for programs differ from sqlite3's
+ * tools/cli/render/render: the output of modes for people, and where the modes for programs differ from sqlite3's
  * (test-cli-render-sqlite.c checks where they are equal). All modes have bounded memory, write no bytes that control a
  * terminal, and report errors of the stream.
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/sql-scan, sql-keyword: tokens, and where a statement ends, compared with SQLite. */
+/* tools/cli/sql/sql-scan, sql-keyword: tokens, and where a statement ends, compared with SQLite. */
 #include <glib.h>
 #include <sqlite3.h>
 #include <string.h>
 
-#include "tools/cli/sql-keyword.h"
-#include "tools/cli/sql-scan.h"
+#include "tools/cli/sql/sql-keyword.h"
+#include "tools/cli/sql/sql-scan.h"
 
 static void test_keywords(void) {
         const char *const *mine = sql_keywords();

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/script: splits lines into units, from texts, files and a prompt at which the test types. */
+/* tools/cli/shell/script: splits lines into units, from texts, files and a prompt at which the test types. */
 #include <errno.h>
 #include <glib.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/cli/editor.h"
-#include "tools/cli/script.h"
+#include "tools/cli/prompt/editor.h"
+#include "tools/cli/shell/script.h"
 
 /* ---- Somebody who types ------------------------------------------------------------------------------------------- */
 

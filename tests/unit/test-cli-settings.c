@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/settings: converts names and texts to settings of the shell, and back. */
+/* tools/cli/shell/settings: converts names and texts to settings of the shell, and back. */
 #include <errno.h>
 #include <glib.h>
 
-#include "tools/cli/settings.h"
+#include "tools/cli/shell/settings.h"
 
 #define _cleanup_settings_ __attribute__((cleanup(settings_done)))
 

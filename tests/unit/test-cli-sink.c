@@ -3,7 +3,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "tools/cli/sql-name.h"
+#include "tools/cli/sql/sql-name.h"
 #include "tools/terminal/format.h"
 #include "tools/terminal/json.h"
 #include "tools/terminal/sink.h"

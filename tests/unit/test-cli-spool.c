@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/spool: a queue of bytes in a file without a name. */
+/* tools/cli/output/spool: a queue of bytes in a file without a name. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/cli/spool.h"
+#include "tools/cli/output/spool.h"
 
 static void opened(Spool *spool, uint64_t max) {
         g_assert_cmpint(spool_open(spool, max), ==, 0);

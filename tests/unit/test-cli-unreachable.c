@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/unreachable: the message if the bus or the service cannot be reached, and what it tells the user to do. */
+/* tools/cli/shell/unreachable: the message if the bus or the service cannot be reached, and what it tells the user to do. */
 #include <errno.h>
 #include <glib.h>
 #include <string.h>
 
-#include "tools/cli/unreachable.h"
+#include "tools/cli/shell/unreachable.h"
 
 #define BUS "the user's bus"
 

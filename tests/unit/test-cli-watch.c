@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* tools/cli/watch-table: the differences between two results, and how they are drawn. */
+/* tools/cli/render/watch-table: the differences between two results, and how they are drawn. */
 #include <glib.h>
 #include <locale.h>
 #include <malloc.h>
 #include <string.h>
 
 #include "daemon/worker/sandbox/sanitized.h"
-#include "tools/cli/watch-table.h"
+#include "tools/cli/render/watch-table.h"
 #include "tools/terminal/format.h"
 
 #define _cleanup_table_ __attribute__((cleanup(watch_table_freep)))

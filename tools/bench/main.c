@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "config.h"
-#include "tools/bench/workload.h"
+#include "tools/bench/workloads/workload.h"
 
 static const struct {
         const char *verb;

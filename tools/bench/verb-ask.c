@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "tools/bench/library.h"
-#include "tools/bench/workload.h"
+#include "tools/bench/core/library.h"
+#include "tools/bench/workloads/workload.h"
 
 enum { WARM_UP = 100 };
 

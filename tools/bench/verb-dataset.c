@@ -4,9 +4,9 @@
 #include <glib/gstdio.h>
 #include <stdio.h>
 
-#include "tools/bench/dataset.h"
-#include "tools/bench/measure.h"
-#include "tools/bench/workload.h"
+#include "tools/bench/core/dataset.h"
+#include "tools/bench/core/measure.h"
+#include "tools/bench/workloads/workload.h"
 
 #define BY_SIZE G_MININT64
 

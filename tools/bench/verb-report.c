@@ -7,9 +7,9 @@
 #include <glib/gstdio.h>
 #include <stdio.h>
 
-#include "tools/bench/measure.h"
-#include "tools/bench/report-forms.h"
-#include "tools/bench/workload.h"
+#include "tools/bench/core/measure.h"
+#include "tools/bench/report/report-forms.h"
+#include "tools/bench/workloads/workload.h"
 
 /* Measures one workload and draws its charts. Adds the report even if one of the two fails and it returns an error. */
 static int add_report(const Workload *workload, const BenchOptions *common, const char *folder, GPtrArray *reports) {

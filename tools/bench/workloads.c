@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "tools/bench/measure.h"
-#include "tools/bench/report-forms.h"
-#include "tools/bench/workload.h"
+#include "tools/bench/core/measure.h"
+#include "tools/bench/report/report-forms.h"
+#include "tools/bench/workloads/workload.h"
 
 const Workload *const workloads[] = {
         &workload_bulk,

@@ -13,12 +13,12 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "tools/cli/configuration.h"
-#include "tools/cli/editor.h"
-#include "tools/cli/interrupt.h"
-#include "tools/cli/options.h"
-#include "tools/cli/query.h"
-#include "tools/cli/shell.h"
+#include "tools/cli/output/interrupt.h"
+#include "tools/cli/prompt/editor.h"
+#include "tools/cli/shell/configuration.h"
+#include "tools/cli/shell/options.h"
+#include "tools/cli/shell/query.h"
+#include "tools/cli/shell/shell.h"
 
 /* Opens /dev/null for closed standard streams: otherwise the next file would get such a number, and rows could be written to
  * the bus's socket. Read-only, so that writing fails as it should. */

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One interface to the database servers that sqlipc is compared with. Each server is asked through its project's C library,
+ * over a UNIX socket; values are decoded by their types and copied with copy.h. The build decides which servers are
+ * supported (libpq, libmariadb), and the command line decides which of them are measured.
+ *
+ * The servers hold a copy of our dataset, in the table named by database_server_table(). The benchmark creates that table
+ * before it measures and drops it afterwards.
+ */
+#ifndef SQLIPC_TOOLS_BENCH_CORE_DATABASE_SERVER_H
+#define SQLIPC_TOOLS_BENCH_CORE_DATABASE_SERVER_H
+
+#include <sys/types.h>
+
+#include "tools/bench/core/copy.h"
+#include "tools/bench/core/options.h"
+
+/* A connection to a server. Each driver defines its own. */
+typedef struct ServerConnection ServerConnection;
+
+/* The driver for one kind of server. On error, all functions report on stderr and return a negative value. */
+typedef struct DatabaseServer {
+        const char *name;
+        const char *placeholder;   /* how its SQL writes the first parameter */
+        const char *table_options; /* appended to CREATE TABLE (...), may be "" */
+        const char *settle;        /* statement to run after a bulk load; the table's name is appended */
+        /** `where` comes from the command line. */
+        int (*connect)(const char *where, ServerConnection **ret);
+        ServerConnection *(*close)(ServerConnection *connection);
+        /** Returns the process that serves connections, itself or by its children; 0: on another machine, or hidden. */
+        pid_t (*get_pid)(ServerConnection *connection);
+        /** Runs one statement and discards its rows. */
+        int (*execute)(ServerConnection *connection, const char *sql);
+        /** Runs one unprepared statement and adds its rows to `copy`. */
+        int (*copy)(ServerConnection *connection, const char *sql, Copy *copy);
+        /** Prepares the connection's one statement, which has one parameter, a BIGINT. */
+        int (*prepare)(ServerConnection *connection, const char *sql);
+        /** Runs the prepared statement and adds its rows to `copy`. */
+        int (*copy_prepared)(ServerConnection *connection, int64_t key, Copy *copy);
+} DatabaseServer;
+
+extern const DatabaseServer database_server_postgres, database_server_mariadb;
+
+/* A server that the command line names. */
+typedef struct DatabaseServerChoice {
+        const DatabaseServer *server;
+        const char *where; /* borrowed from the options */
+} DatabaseServerChoice;
+
+enum { DATABASE_SERVERS_MAX = 2 };
+
+/** Stores the servers that the options name and returns their number. -EOPNOTSUPP: this build does not support one. */
+int database_servers_get(const BenchOptions *options, DatabaseServerChoice ret[static DATABASE_SERVERS_MAX]);
+
+/** Returns the name that the dataset's table `table` has on a server. The caller frees it. */
+char *database_server_table(const char *table);
+/** Creates that table with the rows of `table` in the SQLite file `file`; it replaces a table of the same name. */
+int database_server_load(const DatabaseServerChoice *choice, const char *file, const char *table);
+/** Drops that table. Reports errors on stderr. */
+void database_server_drop(const DatabaseServerChoice *choice, const char *table);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * PostgreSQL with libpq. Values are requested in binary form, which is faster because it needs no parsing. A result is
+ * fetched as a whole; for results of this size this is faster than row by row (PQsetSingleRowMode makes an object per row).
+ */
+#include <endian.h>
+#include <errno.h>
+#include <glib.h>
+#include <libpq-fe.h>
+#include <stdio.h>
+
+#include "tools/bench/core/database-server.h"
+
+struct ServerConnection {
+        PGconn *connection;
+};
+
+/* Types of columns, from PostgreSQL's catalog (pg_type.h); they have never changed. */
+enum { OID_INT8 = 20, OID_TEXT = 25, OID_FLOAT8 = 701 };
+enum { FORMAT_BINARY = 1 };
+
+#define STATEMENT_NAME "point"
+
+static int failed(ServerConnection *connection, const char *what) {
+        fprintf(stderr, "sqlipc-bench: PostgreSQL: %s: %s", what, PQerrorMessage(connection->connection));
+        return -EIO;
+}
+
+static ServerConnection *server_close(ServerConnection *connection) {
+        if (!connection)
+                return NULL;
+        PQfinish(connection->connection);
+        g_free(connection);
+        return NULL;
+}
+
+/* Ignores notices, which libpq would print. */
+static void ignore_notice(void *userdata, const PGresult *result) {
+        (void) userdata;
+        (void) result;
+}
+
+static int server_connect(const char *where, ServerConnection **ret) {
+        ServerConnection *connection = g_new0(ServerConnection, 1);
+
+        connection->connection = PQconnectdb(where);
+        if (PQstatus(connection->connection) != CONNECTION_OK) {
+                int r = failed(connection, where);
+
+                server_close(connection);
+                return r;
+        }
+        (void) PQsetNoticeReceiver(connection->connection, ignore_notice, NULL);
+        *ret = connection;
+        return 0;
+}
+
+/* Each connection has its own process, whose parent is the server. */
+static pid_t server_get_pid(ServerConnection *connection) {
+        g_autofree char *path = g_strdup_printf("/proc/%d/status", PQbackendPID(connection->connection)), *status = NULL;
+        const char *line;
+
+        if (!g_file_get_contents(path, &status, NULL, NULL) || !(line = strstr(status, "\nPPid:")))
+                return 0;
+        return (pid_t) g_ascii_strtoll(line + strlen("\nPPid:"), NULL, 10);
+}
+
+static int copy_value(const PGresult *result, int row, int column, Copy *copy) {
+        const char *bytes = PQgetvalue(result, row, column);
+        uint64_t word;
+
+        if (PQgetisnull(result, row, column)) {
+                copy_null(copy);
+                return 0;
+        }
+        switch (PQftype(result, column)) {
+        case OID_INT8:
+                memcpy(&word, bytes, sizeof word);
+                copy_integer(copy, (int64_t) be64toh(word));
+                return 0;
+        case OID_FLOAT8: {
+                double value;
+
+                memcpy(&word, bytes, sizeof word);
+                word = be64toh(word);
+                memcpy(&value, &word, sizeof value);
+                copy_real(copy, value);
+                return 0;
+        }
+        case OID_TEXT:
+                copy_bytes(copy, SQLIPC_TEXT, bytes, (size_t) PQgetlength(result, row, column));
+                return 0;
+        default:
+                fprintf(stderr, "sqlipc-bench: PostgreSQL: a column of another type than BIGINT, FLOAT8 and TEXT.\n");
+                return -EBADMSG;
+        }
+}
+
+/* Copies `result`, which it owns and frees. */
+static int copy_result(ServerConnection *connection, PGresult *result, Copy *copy) {
+        int n_rows = PQntuples(result), n_columns = PQnfields(result), r = 0;
+
+        if (PQresultStatus(result) != PGRES_TUPLES_OK)
+                r = failed(connection, "query");
+        for (int row = 0; r >= 0 && row < n_rows; row++) {
+                for (int column = 0; r >= 0 && column < n_columns; column++)
+                        r = copy_value(result, row, column, copy);
+                copy->n_rows++;
+        }
+        PQclear(result);
+        return r;
+}
+
+static int server_execute(ServerConnection *connection, const char *sql) {
+        PGresult *result = PQexec(connection->connection, sql);
+        ExecStatusType status = PQresultStatus(result);
+
+        PQclear(result);
+        return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK ? 0 : failed(connection, "execute");
+}
+
+static int server_copy(ServerConnection *connection, const char *sql, Copy *copy) {
+        return copy_result(connection,
+                           PQexecParams(connection->connection, sql, 0, NULL, NULL, NULL, NULL, FORMAT_BINARY), copy);
+}
+
+static int server_prepare(ServerConnection *connection, const char *sql) {
+        PGresult *result = PQprepare(connection->connection, STATEMENT_NAME, sql, 1, (const Oid[]) { OID_INT8 });
+        ExecStatusType status = PQresultStatus(result);
+
+        PQclear(result);
+        return status == PGRES_COMMAND_OK ? 0 : failed(connection, sql);
+}
+
+static int server_copy_prepared(ServerConnection *connection, int64_t key, Copy *copy) {
+        uint64_t word = htobe64((uint64_t) key);
+        const char *const values[] = { (const char *) &word };
+        const int sizes[] = { sizeof word }, formats[] = { FORMAT_BINARY };
+
+        return copy_result(connection,
+                           PQexecPrepared(connection->connection, STATEMENT_NAME, 1, values, sizes, formats, FORMAT_BINARY),
+                           copy);
+}
+
+const DatabaseServer database_server_postgres = {
+        .name = "PostgreSQL",
+        .placeholder = "$1",
+        .table_options = "",
+        .settle = "VACUUM ANALYZE",
+        .connect = server_connect,
+        .close = server_close,
+        .get_pid = server_get_pid,
+        .execute = server_execute,
+        .copy = server_copy,
+        .prepare = server_prepare,
+        .copy_prepared = server_copy_prepared,
+};

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The loop in which the shell waits (query.h). The library is non-blocking, so that one poll() waits for rows, Ctrl-C and
+ * the pager. All early ends of a run go through end_run().
+ */
+#include <errno.h>
+#include <glib.h>
+
+#include "tools/cli/output/interrupt.h"
+#include "tools/cli/output/output.h"
+#include "tools/cli/shell/query-private.h"
+
+/* The shell waits at most this long for the end of a cancelled run, so that the next query finds the service idle. */
+#define CANCEL_USEC ((uint64_t) 1000 * 1000)
+/* The number of rows between two looks at the clock. */
+enum { ROWS_UNWATCHED = 256 };
+
+static uint64_t now_usec(void) {
+        return (uint64_t) g_get_monotonic_time();
+}
+
+/* ---- Waiting ------------------------------------------------------------------------------------------------------ */
+
+static int msec_until(uint64_t until) {
+        uint64_t now = now_usec();
+
+        if (until == UINT64_MAX)
+                return -1;
+        return until <= now ? 0 : (int) MIN((until - now) / 1000 + 1, (uint64_t) G_MAXINT);
+}
+
+/* Waits for the library, a signal, the output (if `output` is not NULL), or `until`. */
+static int wait_once(Query *query, Output *output, uint64_t until) {
+        struct pollfd fds[3] = { { .fd = sqlipc_get_fd(query->connection) }, { .fd = interrupt_fd(), .events = POLLIN },
+                                 { .fd = -1 } };
+        uint64_t library = UINT64_MAX;
+        int timeout, n;
+
+        (void) sqlipc_get_timeout(query->connection, &library);
+        timeout = msec_until(MIN(until, library));
+        fds[0].events = (short) sqlipc_get_events(query->connection);
+        if (output)
+                fds[2] = output_pollfd(output, &timeout);
+        n = poll(fds, G_N_ELEMENTS(fds), timeout);
+        if (n < 0 && errno != EINTR)
+                return -errno;
+        (void) sqlipc_process(query->connection); /* the cursor reports errors */
+        return output && (n == 0 || fds[2].revents) ? output_pump(output) : 0;
+}
+
+static uint64_t deadline_of(const Query *query) {
+        uint64_t timeout = query->shell->settings.timeout_usec;
+
+        return timeout > 0 ? query->begin + timeout : UINT64_MAX;
+}
+
+static uint64_t pause_due(const Query *query) {
+        uint64_t pause = query->last + (uint64_t) query->pause_msec * 1000;
+        uint64_t hold = query->hold_msec > 0 ? query->dirty_since + (uint64_t) query->hold_msec * 1000 : UINT64_MAX;
+
+        return query->dirty && query->pause ? MIN(pause, hold) : UINT64_MAX;
+}
+
+/* Handles signals, the time limit and the progress line. */
+static int look_around(Query *query) {
+        uint64_t now = now_usec();
+
+        if (interrupt_pending() || interrupt_leave()) {
+                query->n_interrupts += interrupt_take();
+                output_hurry(query->shell->output);
+                return -ECANCELED;
+        }
+        if (now >= deadline_of(query)) {
+                query->timed_out = true;
+                return -ETIMEDOUT;
+        }
+        if (!query->on_terminal || !query->has_columns)
+                progress_update(&query->progress, now, query->totals.n_rows, query->n_bytes);
+        return 0;
+}
+
+static int wait_for_row(Query *query) {
+        uint64_t until = MIN(deadline_of(query), pause_due(query));
+        int r;
+
+        if (!query->on_terminal || !query->has_columns)
+                until = MIN(until, query->progress.due);
+        r = wait_once(query, query->shell->output, until);
+        if (r < 0) {
+                query->from_output = true;
+                return r;
+        }
+        if (now_usec() >= pause_due(query)) {
+                query->dirty = false;
+                r = query->pause(query->userdata);
+        }
+        return r < 0 ? r : look_around(query);
+}
+
+/* ---- Rows --------------------------------------------------------------------------------------------------------- */
+
+static void on_columns(Query *query) {
+        Session *session = &query->shell->session;
+
+        query->has_columns = true;
+        query->totals.first_usec = now_usec() - query->begin;
+        if (query->on_terminal)
+                progress_erase(&query->progress);
+        if (session->lost)
+                shell_say(query->shell, "Connected again.");
+        session->lost = false;
+}
+
+/* Handles a result of sqlipc_cursor_next(): a row, or the end. */
+static int take(Query *query, bool is_row) {
+        int r = 0;
+
+        if (!query->has_columns) {
+                on_columns(query);
+                r = query->visit(query->cursor, false, query->userdata);
+        }
+        if (r < 0 || !is_row)
+                return r;
+        r = query->visit(query->cursor, true, query->userdata);
+        if (r < 0)
+                return r;
+        if (!query->dirty)
+                query->dirty_since = now_usec();
+        query->dirty = true;
+        return ++query->totals.n_rows % ROWS_UNWATCHED == 0 || interrupt_pending() ? look_around(query) : 0;
+}
+
+static int take_rows(Query *query) {
+        int next, r;
+
+        for (;;) {
+                next = sqlipc_cursor_next(query->cursor);
+                if (next == -EAGAIN) {
+                        query->last = query->last ?: now_usec();
+                        r = wait_for_row(query);
+                } else if (next < 0) {
+                        query->is_over = true;
+                        return next;
+                } else {
+                        query->last = 0;
+                        r = take(query, next > 0);
+                }
+                if (r < 0)
+                        return r;
+                if (next == 0) {
+                        query->is_over = true;
+                        return 0;
+                }
+        }
+}
+
+/* ---- The run ------------------------------------------------------------------------------------------------------ */
+
+/* Returns true if the service has not answered the run yet: such a run has no name by which it can be cancelled, so the
+ * connection must be closed instead. On a channel it can be cancelled. */
+static bool is_unheard_of(const Query *query, int next) {
+        return next == -ECANCELED && !query->has_columns &&
+               sqlipc_cursor_get_transport(query->cursor) != SQLIPC_TRANSPORT_CHANNEL;
+}
+
+/* Cancels the run, drops rows that are on their way, and waits for the run's end on the server. Another Ctrl-C ends the
+ * wait. */
+static void end_run(Query *query) {
+        uint64_t until = now_usec() + CANCEL_USEC;
+        int next;
+
+        (void) sqlipc_cursor_cancel(query->cursor);
+        next = sqlipc_cursor_next(query->cursor);
+        if (is_unheard_of(query, next)) {
+                query->cursor = sqlipc_cursor_close(query->cursor);
+                query->connection = NULL;
+                session_disconnect(&query->shell->session);
+                return;
+        }
+        while ((next == 1 || next == -EAGAIN) && now_usec() < until && !interrupt_pending() && !interrupt_leave()) {
+                if (next == -EAGAIN && wait_once(query, NULL, until) < 0)
+                        return;
+                next = sqlipc_cursor_next(query->cursor);
+        }
+        query->n_interrupts += interrupt_take();
+}
+
+static void note_totals(Query *query) {
+        QueryTotals *totals = &query->totals;
+
+        sqlipc_cursor_get_totals(query->cursor, NULL, &totals->n_bytes, &totals->server_usec);
+        totals->transport = sqlipc_cursor_get_transport(query->cursor);
+        if (totals->transport != SQLIPC_TRANSPORT_AUTO)
+                query->shell->session.last_transport = totals->transport;
+        totals->total_usec = now_usec() - query->begin;
+}
+
+static void note_loss(Query *query, int r) {
+        if (r < 0 && query_is_lost(query->connection))
+                query->shell->session.lost = true;
+}
+
+static int run(Query *query) {
+        Shell *shell = query->shell;
+        int r;
+
+        r = sqlipc_query_with(query->connection, shell->session.database, query->sql, query->parameters, query->n_parameters,
+                              &query->cursor);
+        if (r < 0)
+                return r;
+        r = take_rows(query);
+        progress_erase(&query->progress);
+        note_totals(query);
+        if (!query->is_over)
+                end_run(query);
+        else
+                note_loss(query, r);
+        query->cursor = sqlipc_cursor_close(query->cursor);
+        return r;
+}
+
+int query_execute(Query *query) {
+        Shell *shell = query->shell;
+        int r;
+
+        query->begin = now_usec();
+        progress_begin(&query->progress, shell->settings.progress, query->begin);
+        if (!shell->session.database)
+                return -ENODATA;
+        r = session_connect(&shell->session, &query->connection);
+        if (r >= 0)
+                r = look_around(query);
+        if (r >= 0)
+                r = sqlipc_set_blocking(query->connection, 0);
+        if (r < 0)
+                return r;
+        r = run(query);
+        if (query->connection)
+                (void) sqlipc_set_blocking(query->connection, 1);
+        return r;
+}
+
+Query query_init(Shell *shell, const char *sql, QueryVisitor visit, void *userdata) {
+        bool on_terminal = output_is_terminal(shell->output);
+
+        return (Query) {
+                .shell = shell,
+                .sql = sql,
+                .visit = visit,
+                .userdata = userdata,
+                .on_terminal = on_terminal,
+                .last_reader = !on_terminal && g_str_equal(output_target(shell->output), "stdout"),
+        };
+}
+
+int query_run(Shell *shell, const char *sql, const sqlipc_parameter *parameters, size_t n_parameters, QueryVisitor visit,
+              void *userdata, QueryTotals *ret_totals) {
+        Query query = query_init(shell, sql, visit, userdata);
+        int r;
+
+        query.parameters = parameters;
+        query.n_parameters = n_parameters;
+        r = query_execute(&query);
+        if (ret_totals)
+                *ret_totals = query.totals;
+        (void) query_settle(&query, r);
+        return r;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Splits lines into units. A unit is a statement up to its ";" (a line may hold several, and one may span many lines), or a
+ * command: text that begins with "." if no statement has begun, or with a backslash anywhere outside of strings, up to the
+ * end of its line. A statement without ";" at the end of a file is a unit, too. Blanks, comments and empty statements are
+ * not units, and those before a statement do not belong to it. A byte order mark, a first line "#!..." and a CR at the end
+ * of a line of a file are skipped.
+ */
+#ifndef SQLIPC_TOOLS_CLI_SHELL_SCRIPT_H
+#define SQLIPC_TOOLS_CLI_SHELL_SCRIPT_H
+
+#include <stdio.h>
+
+typedef struct Editor Editor;
+typedef struct Script Script;
+
+typedef enum UnitType {
+        UNIT_SQL,     /* without its ";" */
+        UNIT_COMMAND, /* a line, with its "." or "\" */
+} UnitType;
+
+typedef struct Unit {
+        UnitType type;
+        const char *text;    /* borrowed until the next script_next() */
+        const char *pending; /* UNIT_COMMAND: unfinished SQL before it (\g, \e), "" if none; dropped unless it is put back */
+        const char *file;    /* borrowed from the script; NULL: typed, or from the command line */
+        unsigned line;       /* the line on which it begins, from 1 */
+} Unit;
+
+/** The text of -c or of an argument: one line or more. Copied. `name`: its name in error messages, NULL for none. */
+Script *script_new_text(const char *text, const char *name);
+/** A stream of which nothing was read yet; owned if `close` is set. `name` as above. */
+Script *script_new_file(FILE *file, int close, const char *name);
+/** The lines that the user types; the editor is borrowed. */
+Script *script_new_prompt(Editor *editor);
+/** NULL is allowed. Returns NULL. */
+Script *script_free(Script *script);
+
+/** Returns 1: a unit; 0: the end; -EINTR: Ctrl-C at the prompt (the unfinished statement is dropped; the caller goes on);
+ * -EILSEQ: a unit that is not UTF-8 or contains a NUL was skipped; -ECANCELED: Ctrl-C while a file was read; else the error
+ * of reading. In each case `ret` holds the position. */
+int script_next(Script *script, Unit *ret);
+
+/** Returns true if a statement was being typed when -EINTR came; otherwise the prompt was empty. */
+int script_was_typing(const Script *script);
+
+/** Puts the unfinished statement back, because the last command did not use its `pending`: the statement continues after the
+ * command. */
+void script_put_back(Script *script);
+
+/** Drops the rest of the lines that were read after the last unit: after Ctrl-C it must not run either. */
+void script_drop(Script *script);
+
+#endif

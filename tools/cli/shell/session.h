@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The shell's connection: one bus, and the database that is open on it. It connects when first needed, and again after a
+ * loss.
+ */
+#ifndef SQLIPC_TOOLS_CLI_SHELL_SESSION_H
+#define SQLIPC_TOOLS_CLI_SHELL_SESSION_H
+
+#include <stdbool.h>
+
+#include "client-lib/sqlipc.h"
+
+typedef enum BusKind {
+        BUS_SYSTEM,
+        BUS_USER,
+        BUS_ADDRESS,
+} BusKind;
+
+/* The bus to use. A host is reached over ssh: its system bus or the bus of its user. */
+typedef struct BusChoice {
+        BusKind kind;
+        bool chosen;   /* false: the default for this uid; error messages then mention the other bus */
+        char *address; /* owned; BUS_ADDRESS */
+        char *host;    /* owned; NULL: this machine. Never with BUS_ADDRESS */
+} BusChoice;
+
+typedef struct Session {
+        BusChoice bus;
+        char *database;                /* owned; NULL: none is open */
+        sqlipc_connection *connection; /* owned; NULL: not connected */
+        sqlipc_transport transport;
+        sqlipc_transport last_transport; /* of the last run; AUTO: there was none */
+        bool interactive_authorization;
+        bool unreachable;              /* the last session_connect() failed */
+        bool lost;                     /* the service went away during a query, and no query has worked since */
+        unsigned generation;           /* changes with bus and database: everything learnt before is void */
+} Session;
+
+void session_init(Session *session);
+void session_done(Session *session);
+
+/** Returns the connection, and opens it if there is none; borrowed until the next session_*(). A caller may make it
+ * non-blocking, and must undo that. Returns 0, or the error of opening (query_complain() has the message): -EOPNOTSUPP if
+ * the bus passes no descriptors, which the transport needs. */
+int session_connect(Session *session, sqlipc_connection **ret);
+
+/** Closes the connection, which ends everything on the service that came over it; the next session_connect() opens a new
+ * one. */
+void session_disconnect(Session *session);
+
+/** Changes the bus; takes ownership of the choice. The name of the database is kept, and is looked up on the new bus on
+ * first use. */
+void session_change_bus(Session *session, BusChoice *choice);
+
+/** Opens `name`, which must exist. Returns 0; -ENOENT; or an error of the service, with details in the connection. */
+int session_open(Session *session, const char *name);
+
+/** Sets the transport of this and later connections. Errors as of session_connect(). */
+int session_set_transport(Session *session, sqlipc_transport transport);
+
+/** "the system bus", "the user's bus", "the system bus of HOST", ...; the caller frees it. */
+char *session_describe_bus(const Session *session);
+
+#endif
