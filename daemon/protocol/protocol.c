@@ -110,7 +110,7 @@ static void put_setup(Writer *w, const Setup *s) {
         put_list(w, s->exposed, s->n_exposed);
 }
 
-static void put_job(Writer *w, const Job *j) {
+static void put_job(Writer *w, const JobSpec *j) {
         put_u64(w, j->number);
         /* Empty SQL must not become absent SQL, but an empty GBytes has no data. */
         put_bytes(w, j->sql_size > 0 ? j->sql : "", j->sql_size);
@@ -356,7 +356,7 @@ static bool page_size_is_valid(uint32_t size) {
         return size >= SQLIPC_PAGE_SIZE_MIN && size <= SQLIPC_PAGE_SIZE_MAX && (size & (size - 1)) == 0;
 }
 
-bool job_parameters_are_valid(const Job *j) {
+bool job_parameters_are_valid(const JobSpec *j) {
         size_t n = (size_t) j->n_positional + 2 * (size_t) j->n_named, size;
 
         if (j->n_positional > SQLIPC_N_COLUMNS_MAX || j->n_named > SQLIPC_N_COLUMNS_MAX)
@@ -371,7 +371,7 @@ bool job_parameters_are_valid(const Job *j) {
         return true;
 }
 
-static void get_job(Reader *r, MessageKind kind, Job *j) {
+static void get_job(Reader *r, MessageKind kind, JobSpec *j) {
         Bytes sql, parameters;
 
         j->number = get_u64(r);

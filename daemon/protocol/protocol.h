@@ -120,7 +120,7 @@ typedef struct Setup {
 } Setup;
 
 /* PREPARE or RUN. */
-typedef struct Job {
+typedef struct JobSpec {
         uint64_t number;             /* never used before by this daemon */
         const char *sql;             /* sql_size bytes of any kind; after decoding a NUL follows them */
         size_t sql_size;
@@ -137,7 +137,7 @@ typedef struct Job {
         uint32_t n_positional, n_named;
         const uint8_t *parameters;
         size_t parameters_size;
-} Job;
+} JobSpec;
 
 typedef struct Cancel {
         uint64_t number;
@@ -239,7 +239,7 @@ typedef struct Message {
         MessageKind kind;
         union {
                 Setup setup;
-                Job job;         /* PREPARE, RUN */
+                JobSpec job;     /* PREPARE, RUN */
                 Cancel cancel;
                 Started started;
                 Parked parked;
@@ -272,7 +272,7 @@ static inline bool message_has_fd(MessageKind kind) {
 
 /* True if the parameters are one row with the announced number of values, and the names are TEXT. Requests of a channel are
  * checked with it, too. */
-bool job_parameters_are_valid(const Job *j);
+bool job_parameters_are_valid(const JobSpec *j);
 
 /* Total size of the names, types and parameters of a statement, as its description counts them: at most
  * SQLIPC_COLUMNS_SIZE_MAX. */

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/time.h>
 
-#include "daemon/worker/clock.h"
+#include "daemon/worker/core/monotonic.h"
 
 /* The same grace period as the supervisor's (grace.h). */
 #define GRACE_USEC USEC_PER_SEC

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "daemon/worker/job.h"
+#include "daemon/worker/core/job-queue.h"
 #include "daemon/worker/sandbox/sandbox.h"
 #include "daemon/worker/sqlite/database.h"
 

@@ -121,7 +121,7 @@ static void say_long_end(uint64_t number) {
                                     .failure = { .error = ERROR_SQL, .message = sentence } } });
 }
 
-static void lie(const Job *job, int pipe_fd) {
+static void lie(const JobSpec *job, int pipe_fd) {
         static const char nothing[65536];
         const char *what = job->sql;
 

@@ -6,12 +6,12 @@
  * The corpus is requests as a client would send them, and with one thing wrong under a name that says what; one that broke
  * something joins them. What the engine makes of it stays requests (channel-mutator.c).
  *
- * About: daemon/worker/channel-input.c daemon/worker/channel-state.c daemon/worker/channel-statements.c
+ * About: daemon/worker/core/channel-input.c daemon/worker/core/channel-state.c daemon/worker/core/channel-statements.c
  */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/worker/channel-state.h"
+#include "daemon/worker/core/channel-state.h"
 #include "tests/fuzz/replay.h"
 
 #define PAYLOAD_MAX ((size_t) 4096)

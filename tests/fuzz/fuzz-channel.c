@@ -7,10 +7,10 @@
  * Which requests there are says the worker's own parser, that fuzz-channel-input is about; channel-mutator.c keeps requests
  * well-formed. Time is bound by opcodes, so that an input is the same each time.
  *
- * About: daemon/worker/channel.c daemon/worker/channel-input.c daemon/worker/channel-state.c
- * About: daemon/worker/channel-statements.c daemon/worker/channel-report.c daemon/worker/sqlite/bind.c
- * About: daemon/worker/describe.c daemon/worker/run.c daemon/worker/run-encode.c daemon/worker/page-writer.c
- * About: daemon/worker/sqlite/pool.c
+ * About: daemon/worker/core/served-channel.c daemon/worker/core/channel-input.c daemon/worker/core/channel-state.c
+ * About: daemon/worker/core/channel-statements.c daemon/worker/core/channel-report.c daemon/worker/sqlite/bind.c
+ * About: daemon/worker/describe.c daemon/worker/core/job.c daemon/worker/core/job-encode.c
+ * About: daemon/worker/core/page-writer.c daemon/worker/sqlite/pool.c
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/worker/channel-report.h"
+#include "daemon/worker/core/channel-report.h"
 #include "dbus-interfaces/wire/page-decoder.h"
 #include "tests/fuzz/replay.h"
 #include "tests/rigs/worker-side.h"
@@ -31,9 +31,9 @@ enum { PROGRESS_MAX = 20, RETRIES_MAX = 3, TURNS_MAX = 100000, N_ANSWERS_MAX = 4
 static char path[128];
 static Setup setup;
 static Pool pool;
-static RunContext context = { .setup = &setup, .pool = &pool };
+static JobContext context = { .setup = &setup, .pool = &pool };
 static int reports_fd; /* the supervisor's end */
-static Channel *stepping;
+static ServedChannel *stepping;
 static unsigned n_progress;
 
 /* How the client behaves. */
@@ -59,7 +59,7 @@ static uint64_t expected[N_ANSWERS_MAX];
 /* As the worker's loop does, with a clock that goes by opcodes. */
 static int on_progress(void *userdata) {
         (void) userdata;
-        return stepping ? run_on_progress(&stepping->run, ++n_progress > PROGRESS_MAX ? UINT64_MAX : 0, true) : 0;
+        return stepping ? job_on_progress(&stepping->job, ++n_progress > PROGRESS_MAX ? UINT64_MAX : 0, true) : 0;
 }
 
 static void make_database(void) {
@@ -177,7 +177,7 @@ static uint32_t transmit(void) {
 
 /* ---- the worker ---- */
 
-static Channel *open_channel(int fd, Bytes state) {
+static ServedChannel *open_channel(int fd, Bytes state) {
         ReceivedMessage received = RECEIVED_MESSAGE_INIT;
         Message m = { .kind = MESSAGE_CHANNEL, .channel = {
                 .number = 1, .page_size = SQLIPC_PAGE_SIZE_MIN, .statements_max = 4, .run_timeout_usec = HOUR,
@@ -186,18 +186,18 @@ static Channel *open_channel(int fd, Bytes state) {
         } };
         uint8_t *bytes;
         size_t size;
-        Channel *c;
+        ServedChannel *c;
 
         demand(message_encode(&m, &bytes, &size) == 0 && message_decode(bytes, size, &received) == 0);
         received.pipe_fd = fd;
-        demand(channel_new(&context, &received, &c) == 0);
-        c->run.state = RUN_READY;
+        demand(served_channel_new(&context, &received, &c) == 0);
+        c->job.state = JOB_READY;
         return c;
 }
 
 /* What the supervisor hears; a channel that rests is opened again, with `fd`. */
-static Channel *take_reports(int fd) {
-        Channel *again = NULL;
+static ServedChannel *take_reports(int fd) {
+        ServedChannel *again = NULL;
 
         for (;;) {
                 ReceivedMessage m = RECEIVED_MESSAGE_INIT;
@@ -216,56 +216,56 @@ static Channel *take_reports(int fd) {
 }
 
 /* To another worker, which has the same database. */
-static Channel *move(Channel *c) {
-        Channel *moved;
+static ServedChannel *move(ServedChannel *c) {
+        ServedChannel *moved;
         int fd = dup(c->fd);
 
         demand(fd >= 0 && channel_report_rested(c, false, (Bytes) {}) == 0);
-        (void) channel_free(c);
+        (void) served_channel_free(c);
         moved = take_reports(fd);
         demand(moved);
         return moved;
 }
 
-static RunState turn(Channel *c) {
-        RunState state;
+static JobState turn(ServedChannel *c) {
+        JobState state;
 
         n_progress = 0;
         stepping = c;
-        c->run.state = RUN_READY;
-        state = channel_turn(c);
+        c->job.state = JOB_READY;
+        state = served_channel_turn(c);
         stepping = NULL;
         return state;
 }
 
 /* Until the channel is over. */
-static void serve(Channel *c) {
+static void serve(ServedChannel *c) {
         unsigned n_turns = 0, n_retries = 0;
-        RunState state;
+        JobState state;
 
-        while ((state = turn(c)) != RUN_OVER) {
+        while ((state = turn(c)) != JOB_OVER) {
                 uint32_t events = 0;
 
                 demand(++n_turns < TURNS_MAX);
-                if (client.manner.moves && channel_can_move(c))
+                if (client.manner.moves && served_channel_can_move(c))
                         c = move(c);
                 receive();
-                if (state == RUN_PARKED || state == RUN_DRAINING)
+                if (state == JOB_PARKED || state == JOB_DRAINING)
                         events |= EPOLLOUT;
-                if (state == RUN_RETRY && ++n_retries > RETRIES_MAX)
-                        channel_cancel(c, ERROR_BUSY, "busy");
-                if (client.size > 0 || state == RUN_IDLE)
+                if (state == JOB_RETRY && ++n_retries > RETRIES_MAX)
+                        served_channel_cancel(c, ERROR_BUSY, "busy");
+                if (client.size > 0 || state == JOB_IDLE)
                         events |= transmit();
-                (void) channel_on_events(c, events);
+                (void) served_channel_on_events(c, events);
                 demand(!take_reports(-1));
         }
-        (void) channel_free(c);
+        (void) served_channel_free(c);
         demand(!take_reports(-1));
 }
 
 static void check(const uint8_t *bytes, size_t size, Manner manner) {
         int fds[2], room = 4096;
-        Channel *c;
+        ServedChannel *c;
         size_t n;
 
         demand(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) == 0);
@@ -299,7 +299,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
         check(bytes, size, (Manner) { .at_once = SIZE_MAX });
         check(bytes, size, (Manner) { .at_once = 29 + size / 64, .moves = true });
         pool_done(&pool);
-        run_context_trim(&context);
+        job_context_trim(&context);
         pool = (Pool) { .setup = &setup, .progress = on_progress };
         return 0;
 }

@@ -12,9 +12,8 @@
  * else all that a change does to a log is to end it there.
  *
  * About: daemon/worker/sqlite/database.c daemon/worker/exposed/exposed*.c daemon/worker/sqlite/path.c
- * About: daemon/worker/sqlite/pool.c
- * About: daemon/worker/sqlite/read-ahead.c daemon/worker/run.c daemon/worker/run-encode.c daemon/worker/sql-error.c
- * About: daemon/worker/sqlite/vfs.c
+ * About: daemon/worker/sqlite/pool.c daemon/worker/sqlite/read-ahead.c daemon/worker/core/job.c
+ * About: daemon/worker/core/job-encode.c daemon/worker/sql-error.c daemon/worker/sqlite/vfs.c
  */
 #include <endian.h>
 #include <fcntl.h>
@@ -260,7 +259,7 @@ static void check_unchanged(const Files *f) {
 
 static void ask(void) {
         for (size_t i = 0; i < N_ELEMENTS(queries); i++) {
-                const Job job = {
+                const JobSpec job = {
                         .sql = queries[i],
                         .sql_size = strlen(queries[i]),
                         .describe = i % 2,

@@ -7,9 +7,10 @@
  * An input is SQL, and behind a first NUL, if there is one: flags, page size, limits, how the pipe is read, parameters. So
  * a file of SQL is an input. Bytes alone get no further than the tokenizer: sql-mutator.c changes words.
  *
- * About: daemon/worker/sqlite/access.c daemon/worker/sqlite/bind.c daemon/worker/sqlite/database.c daemon/worker/describe.c
- * About: daemon/worker/exposed/exposed*.c daemon/worker/page-writer.c daemon/worker/sqlite/pool.c daemon/worker/run.c
- * About: daemon/worker/run-encode.c daemon/worker/run-report.c daemon/worker/sql-error.c daemon/worker/sqlite/vfs.c
+ * About: daemon/worker/sqlite/access.c daemon/worker/sqlite/bind.c daemon/worker/sqlite/database.c
+ * About: daemon/worker/describe.c daemon/worker/exposed/exposed*.c daemon/worker/core/page-writer.c
+ * About: daemon/worker/sqlite/pool.c daemon/worker/core/job.c daemon/worker/core/job-encode.c
+ * About: daemon/worker/core/job-report.c daemon/worker/sql-error.c daemon/worker/sqlite/vfs.c
  */
 #include <sqlite3.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ enum {
 
 typedef struct Case {
         uint8_t flags;
-        Job job;
+        JobSpec job;
         WorkerSideReader reader;
         uint8_t parameters[8192];
 } Case;
@@ -184,7 +185,7 @@ static void read_case(Case *c, const uint8_t *bytes, size_t size) {
 
         (void) input_byte(&in);
         *c = (Case) { .flags = input_byte(&in) };
-        c->job = (Job) {
+        c->job = (JobSpec) {
                 .sql = (const char *) bytes,
                 .sql_size = c->flags & FLAG_NUL ? size : sql_size,
                 .describe = c->flags & FLAG_DESCRIBE,

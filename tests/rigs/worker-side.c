@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/worker/run.h"
+#include "daemon/worker/core/job.h"
 #include "daemon/worker/sqlite/database.h"
 #include "dbus-interfaces/wire/page-decoder.h"
 #include "tests/fuzz/demand.h"
@@ -29,10 +29,10 @@
 #define DEADLINE_USEC (UINT64_MAX - 1)
 
 static char folder[64];
-static RunContext context;
+static JobContext context;
 static Pool pool;
 static int reports_fd; /* our end of the control socket */
-static Run *current;
+static Job *current;
 static unsigned n_progress, n_descriptors;
 static const char *forbidden;
 
@@ -146,7 +146,7 @@ static int on_progress(void *userdata) {
         (void) userdata;
         if (!current)
                 return 0;
-        return run_on_progress(current, ++n_progress > PROGRESS_MAX ? UINT64_MAX : 0, true);
+        return job_on_progress(current, ++n_progress > PROGRESS_MAX ? UINT64_MAX : 0, true);
 }
 
 void worker_side_open(const Setup *setup) {
@@ -167,7 +167,7 @@ void worker_side_forbid(const char *text) {
 
 void worker_side_close(void) {
         pool_done(&pool);
-        run_context_trim(&context);
+        job_context_trim(&context);
         demand(context.report_error == 0);
         demand(count_descriptors() == n_descriptors);
 }
@@ -332,51 +332,51 @@ static void on_full(Stream *s, const WorkerSideReader *reader, uint64_t number) 
 /* ---- a job ---- */
 
 /* Through the protocol's bytes, as it would come. */
-static Run *receive_job(const Job *job, bool is_prepare, int pipe_fd) {
-        Message m = { .kind = is_prepare ? MESSAGE_PREPARE : MESSAGE_RUN, .job = *job };
+static Job *receive_job(const JobSpec *spec, bool is_prepare, int pipe_fd) {
+        Message m = { .kind = is_prepare ? MESSAGE_PREPARE : MESSAGE_RUN, .job = *spec };
         ReceivedMessage received = RECEIVED_MESSAGE_INIT;
         uint8_t *bytes;
         size_t size;
-        Run *run;
+        Job *job;
 
         m.job.number = 1;
         m.job.deadline_usec = DEADLINE_USEC;
         demand(message_encode(&m, &bytes, &size) == 0 && message_decode(bytes, size, &received) == 0);
         received.pipe_fd = pipe_fd;
-        demand(run_new(&context, &received, &run) == 0);
-        return run;
+        demand(job_new(&context, &received, &job) == 0);
+        return job;
 }
 
-static void cancel(Run *run) {
-        run_cancel(run, ERROR_CANCELLED, "cancelled");
+static void cancel(Job *job) {
+        job_cancel(job, ERROR_CANCELLED, "cancelled");
 }
 
 /* As the worker's loop takes turns, until it is over. */
-static void turn_until_over(Run *run, Stream *stream, const WorkerSideReader *reader) {
+static void turn_until_over(Job *job, Stream *stream, const WorkerSideReader *reader) {
         unsigned n_turns = 0, n_retries = 0;
 
         n_progress = 0;
-        while (run->state != RUN_OVER) {
-                current = run;
-                (void) run_slice(run);
+        while (job->state != JOB_OVER) {
+                current = job;
+                (void) job_slice(job);
                 current = NULL;
-                if (reader && reader->cancel_after > 0 && ++n_turns == reader->cancel_after && run->state != RUN_OVER)
-                        cancel(run);
-                if (run->state == RUN_RETRY && ++n_retries > RETRIES_MAX)
-                        cancel(run);
-                if (run->state == RUN_PARKED || run->state == RUN_DRAINING)
-                        on_full(stream, reader, run->job->number);
-                if (run->state != RUN_OVER)
-                        run->state = RUN_READY;
+                if (reader && reader->cancel_after > 0 && ++n_turns == reader->cancel_after && job->state != JOB_OVER)
+                        cancel(job);
+                if (job->state == JOB_RETRY && ++n_retries > RETRIES_MAX)
+                        cancel(job);
+                if (job->state == JOB_PARKED || job->state == JOB_DRAINING)
+                        on_full(stream, reader, job->spec->number);
+                if (job->state != JOB_OVER)
+                        job->state = JOB_READY;
         }
-        (void) run_free(run);
+        (void) job_free(job);
 }
 
-WorkerSideOutcome worker_side_prepare(const Job *job) {
-        Run *run = receive_job(job, true, -1);
+WorkerSideOutcome worker_side_prepare(const JobSpec *spec) {
+        Job *job = receive_job(spec, true, -1);
         Reports reports = {};
 
-        turn_until_over(run, NULL, NULL);
+        turn_until_over(job, NULL, NULL);
         take_reports(&reports, 1);
         /* a statement that compiles is started, and no more; else it ended, and did not start */
         demand(reports.started != reports.ended);
@@ -400,7 +400,7 @@ static void check_stream(const Stream *s, const Reports *r, bool left) {
                 demand(s->n_rows == r->n_rows && s->decoder.end_counters.n_rows == s->n_rows);
 }
 
-WorkerSideOutcome worker_side_run(const Job *job, const WorkerSideReader *reader) {
+WorkerSideOutcome worker_side_run(const JobSpec *spec, const WorkerSideReader *reader) {
         Stream stream = { .sum = UINT64_C(0xcbf29ce484222325) };
         Reports reports = {};
         bool left;
@@ -410,15 +410,15 @@ WorkerSideOutcome worker_side_run(const Job *job, const WorkerSideReader *reader
         if (reader->pipe_size > 0)
                 (void) fcntl(fds[1], F_SETPIPE_SZ, (int) reader->pipe_size);
         stream.fd = fds[0];
-        page_decoder_init(&stream.decoder, job->page_size, job->row_size_max + (1 << 20));
-        turn_until_over(receive_job(job, false, fds[1]), &stream, reader);
+        page_decoder_init(&stream.decoder, spec->page_size, spec->row_size_max + (1 << 20));
+        turn_until_over(receive_job(spec, false, fds[1]), &stream, reader);
         left = stream.fd < 0;
         read_stream(&stream, SIZE_MAX, 1);
         leave(&stream);
         take_reports(&reports, 1);
         demand(reports.ended && reports.drained);
         check_stream(&stream, &reports, left);
-        demand(job->result_rows_max >= stream.n_rows);
+        demand(spec->result_rows_max >= stream.n_rows);
         page_decoder_done(&stream.decoder);
         return (WorkerSideOutcome) {
                 .error = (ErrorNumber) reports.failure.error,

@@ -52,7 +52,7 @@ void worker_side_close(void);
 void worker_side_forbid(const char *text);
 
 /* Compiles the job, or runs it into a pipe. */
-WorkerSideOutcome worker_side_prepare(const Job *job);
-WorkerSideOutcome worker_side_run(const Job *job, const WorkerSideReader *reader);
+WorkerSideOutcome worker_side_prepare(const JobSpec *spec);
+WorkerSideOutcome worker_side_run(const JobSpec *spec, const WorkerSideReader *reader);
 
 #endif

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/worker/job.h"
+#include "daemon/worker/core/job-queue.h"
 #include "daemon/worker/sqlite/database.h"
 #include "tests/rigs/channel-rig.h"
 

@@ -8,12 +8,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/worker/job.h"
+#include "daemon/worker/core/job-queue.h"
 #include "daemon/worker/sqlite/database.h"
 #include "tests/rigs/channel-rig.h"
 
 #define NEVER_USEC UINT64_MAX
-#define PAUSE_USEC UINT64_C(2000)  /* that of job.c */
+#define PAUSE_USEC UINT64_C(2000)  /* that of job-queue.c */
 #define ROUNDED_USEC UINT64_C(2000) /* epoll_wait() counts milliseconds, and looks for requests before it waits */
 #define LOOK_USEC UINT64_C(10)
 #define TURN_USEC UINT64_C(200000) /* less than the supervisor gives */

@@ -2,7 +2,7 @@
 /* When the worker reads its sockets for the next request, and when it does not. */
 #include <glib.h>
 
-#include "daemon/worker/looking.h"
+#include "daemon/worker/core/looking.h"
 
 static void turns(Looking *l, uint64_t channel, unsigned n) {
         for (unsigned i = 0; i < n; i++)

@@ -12,7 +12,7 @@
 #include "dbus-interfaces/wire/page-decoder.h"
 
 /* The job's parameters as a decoded row. Only the fields that page_decoder_value() uses are set. */
-static PageDecoder as_row(const Job *job, unsigned n) {
+static PageDecoder as_row(const JobSpec *job, unsigned n) {
         return (PageDecoder) {
                 .types = job->parameters,
                 .ends = job->parameters + n,
@@ -121,7 +121,7 @@ static bool bind_named(sqlite3 *db, sqlite3_stmt *stmt, const char *name, const 
         return rc == SQLITE_OK || sql_error_take(error, db, rc, 0);
 }
 
-static bool bind_all(sqlite3 *db, sqlite3_stmt *stmt, const Job *job, bool *bound, int count, SqlError *error) {
+static bool bind_all(sqlite3 *db, sqlite3_stmt *stmt, const JobSpec *job, bool *bound, int count, SqlError *error) {
         unsigned n = job->n_positional + 2 * job->n_named;
         PageDecoder row = n > 0 ? as_row(job, n) : (PageDecoder) {};
 
@@ -142,7 +142,7 @@ static bool bind_all(sqlite3 *db, sqlite3_stmt *stmt, const Job *job, bool *boun
         return check_all_bound(stmt, bound, count, error);
 }
 
-bool bind_parameters(sqlite3 *db, sqlite3_stmt *stmt, const Job *job, SqlError *error) {
+bool bind_parameters(sqlite3 *db, sqlite3_stmt *stmt, const JobSpec *job, SqlError *error) {
         int count = sqlite3_bind_parameter_count(stmt);
         bool few[N_FEW] = {}, *bound = few, ok;
 

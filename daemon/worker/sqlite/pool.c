@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/worker/clock.h"
 #include "daemon/worker/compile-limit.h"
+#include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/describe.h"
 
 #define N_IDLE_MAX 4

@@ -129,7 +129,7 @@ static Message any_message(uint64_t own, Bytes *strings) {
         case MESSAGE_CANCEL: m.cancel = (Cancel) { .number = number, .error = 1, .message = "you" }; break;
         case MESSAGE_SETUP: m.setup = (Setup) { .path = "/", .exposed = strings }; break;
         case MESSAGE_PREPARE:
-        case MESSAGE_RUN: m.job = (Job) { .number = number, .sql = "SELECT 1", .sql_size = 8 }; break;
+        case MESSAGE_RUN: m.job = (JobSpec) { .number = number, .sql = "SELECT 1", .sql_size = 8 }; break;
         case MESSAGE_CHANNEL: m.channel = (ChannelSetup) { .number = number, .state = { .data = "" } }; break;
         case MESSAGE_CHANNEL_CLOSE: m.channel_close = (ChannelClose) { .number = number, .drain = one_in(2) }; break;
         case MESSAGE_DRAINED: m.drained = (Drained) { .number = number, .unread = any_bytes() }; break;

@@ -2,19 +2,19 @@
 /*
  * Side: worker. See channel-report.h.
  */
-#include "daemon/worker/channel-report.h"
+#include "daemon/worker/core/channel-report.h"
 
 #include <stdlib.h>
 
-#include "daemon/worker/channel-state.h"
-#include "daemon/worker/clock.h"
-#include "daemon/worker/report.h"
+#include "daemon/worker/core/channel-state.h"
+#include "daemon/worker/core/monotonic.h"
+#include "daemon/worker/core/report.h"
 
 #define PROGRESS_USEC (500 * USEC_PER_MSEC)
 #define SQL_SAID_MAX ((size_t) 1024)
 
-static int report(Channel *c, const Message *m) {
-        RunContext *context = c->run.context;
+static int report(ServedChannel *c, const Message *m) {
+        JobContext *context = c->job.context;
         int r = report_send(context->control_fd, m);
 
         if (r < 0)
@@ -22,35 +22,35 @@ static int report(Channel *c, const Message *m) {
         return r;
 }
 
-void channel_count_run(Channel *c) {
-        c->progress.n_runs += !c->run.is_prepare && !c->run.refused;
-        c->progress.n_rows += c->run.n_rows;
-        c->progress.n_bytes += run_bytes(&c->run);
-        if (!c->run.is_prepare && c->run.counters.usec > c->progress.usec)
-                c->progress.usec = c->run.counters.usec;
+void channel_report_count(ServedChannel *c) {
+        c->progress.n_runs += !c->job.is_prepare && !c->job.refused;
+        c->progress.n_rows += c->job.n_rows;
+        c->progress.n_bytes += job_bytes(&c->job);
+        if (!c->job.is_prepare && c->job.counters.usec > c->progress.usec)
+                c->progress.usec = c->job.counters.usec;
 }
 
-static ChannelProgress progress_now(const Channel *c) {
+static ChannelProgress progress_now(const ServedChannel *c) {
         ChannelProgress p = c->progress;
-        const Run *run = &c->run;
+        const Job *job = &c->job;
 
         p.n_statements = (uint32_t) c->statements.n;
-        p.running = c->busy; /* true also after a run has ended and was counted, while its end waits to be read */
+        p.running = c->busy; /* true also after a job has ended and was counted, while its end waits to be read */
         if (!p.running)
                 return p;
-        p.parked = run->parked_said;
-        p.draining = run->ended_said;
-        p.usec = now_usec() - run->taken_usec;
-        p.sql = (Bytes) { .data = c->job.sql, .size = c->job.sql_size < SQL_SAID_MAX ? c->job.sql_size : SQL_SAID_MAX };
+        p.parked = job->parked_said;
+        p.draining = job->ended_said;
+        p.usec = now_usec() - job->taken_usec;
+        p.sql = (Bytes) { .data = c->spec.sql, .size = c->spec.sql_size < SQL_SAID_MAX ? c->spec.sql_size : SQL_SAID_MAX };
         return p;
 }
 
-static void said(Channel *c, bool running) {
+static void said(ServedChannel *c, bool running) {
         c->progress = (ChannelProgress) { .number = c->setup.number };
         c->running_said = running;
 }
 
-void channel_report_progress(Channel *c, uint64_t now) {
+void channel_report_progress(ServedChannel *c, uint64_t now) {
         if (now < c->progress_usec + PROGRESS_USEC && !(c->running_said && !c->busy))
                 return;
         c->progress_usec = now;
@@ -58,13 +58,13 @@ void channel_report_progress(Channel *c, uint64_t now) {
         said(c, c->busy);
 }
 
-uint64_t channel_report_due(const Channel *c) {
+uint64_t channel_report_due(const ServedChannel *c) {
         const ChannelProgress *p = &c->progress;
 
         return p->n_runs > 0 || p->n_bytes > 0 ? c->progress_usec + PROGRESS_USEC : UINT64_MAX;
 }
 
-int channel_report_rested(Channel *c, bool waiting, Bytes unread) {
+int channel_report_rested(ServedChannel *c, bool waiting, Bytes unread) {
         Message m = { .kind = MESSAGE_CHANNEL_RESTED };
         uint8_t *state;
         size_t size;
@@ -83,7 +83,7 @@ int channel_report_rested(Channel *c, bool waiting, Bytes unread) {
         return r;
 }
 
-void channel_report_closed(Channel *c, Bytes unread) {
+void channel_report_closed(ServedChannel *c, Bytes unread) {
         (void) report(c, &(Message) {
                 .kind = MESSAGE_CHANNEL_CLOSED,
                 .channel_end = { .progress = progress_now(c), .unread = unread },

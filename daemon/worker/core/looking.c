@@ -2,7 +2,7 @@
 /*
  * Side: worker. See looking.h. Pure.
  */
-#include "daemon/worker/looking.h"
+#include "daemon/worker/core/looking.h"
 
 void looking_on_turn(Looking *l, uint64_t channel) {
         if (channel == 0 || channel != l->channel)

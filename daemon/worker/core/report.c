@@ -2,7 +2,7 @@
 /*
  * Side: worker. See report.h.
  */
-#include "daemon/worker/report.h"
+#include "daemon/worker/core/report.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: worker. The queue of jobs, and the events that wake the worker: one epoll over the job socket, the control socket,
- * the channels, the pipes of runs that wait for their readers, and a timer for things that are due after seconds of quiet.
+ * the channels, the pipes of jobs that wait for their readers, and a timer for things that are due after seconds of quiet.
  *
- * Order: a new job goes before continued ones; runs that can continue take turns page by page; channels with requests get a
+ * Order: a new job goes before continued ones; jobs that can continue take turns page by page; channels with requests get a
  * millisecond each. Between two slices the worker reads its sockets, so a job waits for one page at most, unless SQLite is
  * inside one long step. In that case another worker of the group takes the job, and channels with requests are given back so
  * that another worker can take them.
@@ -16,29 +16,29 @@
  * busy clients would replace each other for every request. If something is still under way some seconds later, it is
  * expected to last: the worker stays for it, and takes new work again.
  */
-#ifndef SQLIPC_DAEMON_WORKER_JOB_H
-#define SQLIPC_DAEMON_WORKER_JOB_H
+#ifndef SQLIPC_DAEMON_WORKER_CORE_JOB_QUEUE_H
+#define SQLIPC_DAEMON_WORKER_CORE_JOB_QUEUE_H
 
 #include <stdbool.h>
 
-#include "daemon/worker/channel.h"
-#include "daemon/worker/looking.h"
-#include "daemon/worker/run.h"
+#include "daemon/worker/core/job.h"
+#include "daemon/worker/core/looking.h"
+#include "daemon/worker/core/served-channel.h"
 #include "daemon/worker/sqlite/pool.h"
 
 typedef struct JobQueue {
         int job_fd, control_fd, epoll_fd, timer_fd;
         ReceivedMessage setup; /* owned; `context.setup` points into it */
-        RunContext context;
+        JobContext context;
         Pool pool;
-        Run *first, **last;    /* all runs, and channels that are not idle; those that are ready take turns from the front */
-        unsigned n_runs;
-        Channel *channels;     /* all channels */
-        Run *current;          /* the run inside sqlite3_step(), for the progress handler */
+        Job *first, **last;    /* all jobs, and channels that are not idle; those that are ready take turns from the front */
+        unsigned n_jobs;
+        ServedChannel *channels; /* all channels */
+        Job *current;          /* the job inside sqlite3_step(), for the progress handler */
         uint64_t looked_usec;  /* when the progress handler last made system calls */
         uint64_t armed_usec;   /* when the timer fires, UINT64_MAX: it is off */
         Looking looking;
-        uint64_t leave_usec;   /* EXIT, GIVE_WAY: until when runs under way may continue; UINT64_MAX: neither came */
+        uint64_t leave_usec;   /* EXIT, GIVE_WAY: until when jobs under way may continue; UINT64_MAX: neither came */
         bool may_stay;         /* it was GIVE_WAY, not EXIT */
         uint64_t started_usec;
         uint64_t turn_usec;    /* GIVE_WAY came: when the worker leaves even if it is in use; otherwise UINT64_MAX */
@@ -55,9 +55,9 @@ int job_queue_run(JobQueue *q);
 
 void job_queue_done(JobQueue *q);
 
-/* For job-channels.c: appends to the queue, removes from it, and sets the timer to fire at `usec`. */
-void job_queue_append(JobQueue *q, Run *run);
-void job_queue_take_out(JobQueue *q, Run *run);
+/* For channel-set.c: appends to the queue, removes from it, and sets the timer to fire at `usec`. */
+void job_queue_append(JobQueue *q, Job *job);
+void job_queue_take_out(JobQueue *q, Job *job);
 void job_queue_arm(JobQueue *q, uint64_t usec);
 
 #endif

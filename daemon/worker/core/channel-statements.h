@@ -4,8 +4,8 @@
  * compiled statements belong to the pool. So a channel's statements pin no connection, and move with the channel to another
  * worker.
  */
-#ifndef SQLIPC_DAEMON_WORKER_CHANNEL_STATEMENTS_H
-#define SQLIPC_DAEMON_WORKER_CHANNEL_STATEMENTS_H
+#ifndef SQLIPC_DAEMON_WORKER_CORE_CHANNEL_STATEMENTS_H
+#define SQLIPC_DAEMON_WORKER_CORE_CHANNEL_STATEMENTS_H
 
 #include "daemon/worker/sqlite/pool.h"
 

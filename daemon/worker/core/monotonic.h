@@ -2,8 +2,8 @@
 /*
  * Side: worker. The one clock: CLOCK_MONOTONIC in microseconds, which the supervisor's deadlines use, too.
  */
-#ifndef SQLIPC_DAEMON_WORKER_CLOCK_H
-#define SQLIPC_DAEMON_WORKER_CLOCK_H
+#ifndef SQLIPC_DAEMON_WORKER_CORE_MONOTONIC_H
+#define SQLIPC_DAEMON_WORKER_CORE_MONOTONIC_H
 
 #include <stdint.h>
 #include <time.h>

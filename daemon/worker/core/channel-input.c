@@ -5,7 +5,7 @@
  * Facts about a request that waits for its turn are stored in the flags of its header, which must be zero in everything that
  * a client sends. So there is no second list beside the buffer, and the marks move with the channel.
  */
-#include "daemon/worker/channel-input.h"
+#include "daemon/worker/core/channel-input.h"
 
 #include <errno.h>
 #include <stdlib.h>

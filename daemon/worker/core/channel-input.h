@@ -10,8 +10,8 @@
  * that was taken (then `cancelled` is set here), or one that still waits (then take reports that request as cancelled). The
  * buffer grows as bytes arrive, never by an announced length.
  */
-#ifndef SQLIPC_DAEMON_WORKER_CHANNEL_INPUT_H
-#define SQLIPC_DAEMON_WORKER_CHANNEL_INPUT_H
+#ifndef SQLIPC_DAEMON_WORKER_CORE_CHANNEL_INPUT_H
+#define SQLIPC_DAEMON_WORKER_CORE_CHANNEL_INPUT_H
 
 #include <stdbool.h>
 

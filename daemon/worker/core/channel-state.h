@@ -7,11 +7,11 @@
  *      u64 number of the last request that was taken, u64 bytes to discard, u32 n_statements, u32 input_size,
  *      n_statements of (u64 number, u32 size, SQL), the input
  */
-#ifndef SQLIPC_DAEMON_WORKER_CHANNEL_STATE_H
-#define SQLIPC_DAEMON_WORKER_CHANNEL_STATE_H
+#ifndef SQLIPC_DAEMON_WORKER_CORE_CHANNEL_STATE_H
+#define SQLIPC_DAEMON_WORKER_CORE_CHANNEL_STATE_H
 
-#include "daemon/worker/channel-input.h"
-#include "daemon/worker/channel-statements.h"
+#include "daemon/worker/core/channel-input.h"
+#include "daemon/worker/core/channel-statements.h"
 
 /* The size of the packed state. */
 size_t channel_state_size(const ChannelInput *in, const ChannelStatements *statements);

@@ -2,7 +2,7 @@
 /*
  * Side: worker. See channel-statements.h.
  */
-#include "daemon/worker/channel-statements.h"
+#include "daemon/worker/core/channel-statements.h"
 
 #include <stdlib.h>
 #include <string.h>

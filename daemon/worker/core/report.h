@@ -2,8 +2,8 @@
 /*
  * Side: worker. Sends messages to the supervisor over the control socket. No message may be lost, so it waits for room.
  */
-#ifndef SQLIPC_DAEMON_WORKER_REPORT_H
-#define SQLIPC_DAEMON_WORKER_REPORT_H
+#ifndef SQLIPC_DAEMON_WORKER_CORE_REPORT_H
+#define SQLIPC_DAEMON_WORKER_CORE_REPORT_H
 
 #include "daemon/protocol/protocol.h"
 

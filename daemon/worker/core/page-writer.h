@@ -4,13 +4,13 @@
  * last bytes may be elsewhere, in SQLite's memory: this is the *tail*. The buffer has room for the tail after the other
  * bytes, in case it must move there.
  *
- * The last bytes of a run are special: the supervisor must know that the pipe is free before the reader can know it
- * (otherwise a reader that asks for the next run at once gets Busy). So they are written in one piece of at most PIPE_BUF,
+ * The last bytes of a job are special: the supervisor must know that the pipe is free before the reader can know it
+ * (otherwise a reader that asks for the next job at once gets Busy). So they are written in one piece of at most PIPE_BUF,
  * which a pipe that polls writable takes whole. The writer first answers PAGE_WRITER_LAST, the caller reports, and the next
  * call writes them.
  */
-#ifndef SQLIPC_DAEMON_WORKER_PAGE_WRITER_H
-#define SQLIPC_DAEMON_WORKER_PAGE_WRITER_H
+#ifndef SQLIPC_DAEMON_WORKER_CORE_PAGE_WRITER_H
+#define SQLIPC_DAEMON_WORKER_CORE_PAGE_WRITER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ typedef struct PageWriter {
         size_t size, sent;    /* of all bytes, including the tail */
         const uint8_t *tail;  /* borrowed; NULL: none */
         size_t tail_size;
-        size_t last;          /* offset of the last piece of the run, SIZE_MAX: it is not in these bytes */
+        size_t last;          /* offset of the last piece of the job, SIZE_MAX: it is not in these bytes */
         bool announced;       /* PAGE_WRITER_LAST was returned */
         uint64_t total;       /* bytes written since init */
 } PageWriter;
@@ -48,7 +48,7 @@ void page_writer_begin_with(PageWriter *w, uint8_t *bytes, size_t size, const ui
 /* Copies the unsent part of the tail, whose memory is about to become invalid. */
 void page_writer_keep_tail(PageWriter *w);
 
-/* Does the same as page_writer_begin() if the bytes contain the end of the run, whose frame starts at `end_offset` and has
+/* Does the same as page_writer_begin() if the bytes contain the end of the job, whose frame starts at `end_offset` and has
  * at most PIPE_BUF bytes. */
 void page_writer_begin_last(PageWriter *w, uint8_t *bytes, size_t size, size_t end_offset);
 

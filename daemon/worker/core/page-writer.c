@@ -2,7 +2,7 @@
 /*
  * Side: worker. See page-writer.h. SIGPIPE is ignored by the process (main.c).
  */
-#include "daemon/worker/page-writer.h"
+#include "daemon/worker/core/page-writer.h"
 
 #include <errno.h>
 #include <limits.h>

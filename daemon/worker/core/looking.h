@@ -8,8 +8,8 @@
  * often. So a client that pauses between its queries costs next to nothing, and an idle one nothing. For measurements see
  * docs/performance.md, by `sqlipc-bench waiting`. The library does the same for answers (client-lib/channel.c).
  */
-#ifndef SQLIPC_DAEMON_WORKER_LOOKING_H
-#define SQLIPC_DAEMON_WORKER_LOOKING_H
+#ifndef SQLIPC_DAEMON_WORKER_CORE_LOOKING_H
+#define SQLIPC_DAEMON_WORKER_CORE_LOOKING_H
 
 #include <stdbool.h>
 #include <stdint.h>

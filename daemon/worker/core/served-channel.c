@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See channel.h. From top to bottom: creation and destruction, input, requests, turns.
+ * Side: worker. See served-channel.h. From top to bottom: creation and destruction, input, requests, turns.
  */
-#include "daemon/worker/channel.h"
+#include "daemon/worker/core/served-channel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,10 +12,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/worker/channel-report.h"
-#include "daemon/worker/channel-state.h"
-#include "daemon/worker/clock.h"
 #include "daemon/worker/compile-limit.h"
+#include "daemon/worker/core/channel-report.h"
+#include "daemon/worker/core/channel-state.h"
+#include "daemon/worker/core/monotonic.h"
 
 #define TURN_USEC USEC_PER_MSEC          /* one turn takes requests for so long */
 #define QUIET_USEC (10 * USEC_PER_SEC)   /* after this time without requests the channel goes back to the supervisor */
@@ -26,17 +26,17 @@
 /* ---- creation and destruction ---- */
 
 /* The largest payload of a request: SQL, a row, and the largest head. */
-static size_t payload_max(const RunContext *context, const ChannelSetup *setup) {
+static size_t payload_max(const JobContext *context, const ChannelSetup *setup) {
         uint64_t row = setup->row_size_max < CHANNEL_REQUEST_SIZE_MAX ? setup->row_size_max : CHANNEL_REQUEST_SIZE_MAX;
 
         return (size_t) row + context->setup->sql_size_max + CHANNEL_QUERY_HEAD_SIZE;
 }
 
-static int set_up(Channel *c, RunContext *context, const ReceivedMessage *received) {
+static int set_up(ServedChannel *c, JobContext *context, const ReceivedMessage *received) {
         const ChannelSetup *setup = &received->message.channel;
         int r;
 
-        r = run_init_channel(&c->run, context, c, received->pipe_fd, setup->page_size);
+        r = job_init_channel(&c->job, context, c, received->pipe_fd, setup->page_size);
         if (r == 0)
                 r = channel_input_init(&c->input, payload_max(context, setup));
         if (r == 0 && setup->state.size > 0)
@@ -46,8 +46,8 @@ static int set_up(Channel *c, RunContext *context, const ReceivedMessage *receiv
         return r;
 }
 
-int channel_new(RunContext *context, ReceivedMessage *received, Channel **ret) {
-        Channel *c = calloc(1, sizeof *c);
+int served_channel_new(JobContext *context, ReceivedMessage *received, ServedChannel **ret) {
+        ServedChannel *c = calloc(1, sizeof *c);
         int r;
 
         if (!c)
@@ -61,7 +61,7 @@ int channel_new(RunContext *context, ReceivedMessage *received, Channel **ret) {
         r = set_up(c, context, received);
         c->setup.state = (Bytes) {};
         if (r < 0) {
-                (void) channel_free(c);
+                (void) served_channel_free(c);
                 return r;
         }
         c->fd = received->pipe_fd;
@@ -71,11 +71,11 @@ int channel_new(RunContext *context, ReceivedMessage *received, Channel **ret) {
         return 0;
 }
 
-Channel *channel_free(Channel *c) {
+ServedChannel *served_channel_free(ServedChannel *c) {
         if (!c)
                 return NULL;
-        if (c->run.context)
-                run_done_channel(&c->run);
+        if (c->job.context)
+                job_done_channel(&c->job);
         channel_input_free(&c->input);
         channel_statements_free(&c->statements);
         free(c->sql);
@@ -90,7 +90,7 @@ Channel *channel_free(Channel *c) {
 /* Works like read(). *ret_more: more bytes may be left, without another event for them. This is so after a message with
  * descriptors, which are not expected and dropped: the kernel does not join it with other bytes. It is also so for the
  * end-of-file of a half-closed socket. */
-static ssize_t read_some(Channel *c, uint8_t *room, size_t size, bool *ret_more) {
+static ssize_t read_some(ServedChannel *c, uint8_t *room, size_t size, bool *ret_more) {
         struct iovec part = { .iov_base = room, .iov_len = size };
         struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
         ssize_t n = recvmsg(c->fd, &m, 0);
@@ -100,15 +100,15 @@ static ssize_t read_some(Channel *c, uint8_t *room, size_t size, bool *ret_more)
 }
 
 /* Reads as much as there is room for. False: nothing came. */
-static bool read_more(Channel *c) {
-        while (c->readable && !c->run.reader_left) {
+static bool read_more(ServedChannel *c) {
+        while (c->readable && !c->job.reader_left) {
                 uint8_t *room;
                 size_t size;
                 ssize_t n;
                 bool more;
 
                 if (channel_input_reserve(&c->input, &room, &size) < 0) {
-                        c->run.reader_left = true; /* without memory no request is served: the client opens another */
+                        c->job.reader_left = true; /* without memory no request is served: the client opens another */
                         return false;
                 }
                 if (size == 0)
@@ -122,33 +122,33 @@ static bool read_more(Channel *c) {
                         return true;
                 }
                 c->ended = n == 0;
-                c->run.reader_left = n < 0 && errno != EAGAIN;
+                c->job.reader_left = n < 0 && errno != EAGAIN;
         }
         return false;
 }
 
-void channel_look(Channel *c) {
+void served_channel_look(ServedChannel *c) {
         (void) read_more(c);
 }
 
-bool channel_on_events(Channel *c, uint32_t events) {
-        const Run *run = &c->run;
+bool served_channel_on_events(ServedChannel *c, uint32_t events) {
+        const Job *job = &c->job;
 
         if (events & (EPOLLHUP | EPOLLERR))
-                c->run.reader_left = true;
+                c->job.reader_left = true;
         if (events & EPOLLIN)
                 c->readable = true;
         if (events & EPOLLRDHUP)
                 c->half_closed = true;
         if (c->busy)
-                channel_look(c);
-        if (run->reader_left || (c->busy && c->input.cancelled))
+                served_channel_look(c);
+        if (job->reader_left || (c->busy && c->input.cancelled))
                 return true;
-        switch (run->state) {
-        case RUN_IDLE:
+        switch (job->state) {
+        case JOB_IDLE:
                 return c->readable;
-        case RUN_PARKED:
-        case RUN_DRAINING:
+        case JOB_PARKED:
+        case JOB_DRAINING:
                 return events & EPOLLOUT;
         default:
                 return false;
@@ -158,50 +158,50 @@ bool channel_on_events(Channel *c, uint32_t events) {
 /* ---- requests ---- */
 
 /* The answer will be an error. Returns where it must be stored. */
-static SqlError *refuse(Channel *c) {
-        return run_refuse(&c->run, &c->job);
+static SqlError *refuse(ServedChannel *c) {
+        return job_refuse(&c->job, &c->spec);
 }
 
-static void begin_prepare(Channel *c, const ChannelRequest *q) {
+static void begin_prepare(ServedChannel *c, const ChannelRequest *q) {
         SqlError error = SQL_ERROR_INIT;
         ChannelStatement *s = NULL;
 
-        if (pool_check_sql_size(c->run.context->setup, q->size, &error))
+        if (pool_check_sql_size(c->job.context->setup, q->size, &error))
                 s = channel_statements_add(&c->statements, q->number, q->payload, q->size, &error);
         if (!s) {
                 *refuse(c) = error;
                 return;
         }
-        c->job.sql = s->sql;
-        c->job.sql_size = s->sql_size;
-        run_begin(&c->run, &c->job, true, &s->hint);
+        c->spec.sql = s->sql;
+        c->spec.sql_size = s->sql_size;
+        job_begin(&c->job, &c->spec, true, &s->hint);
         c->has_timeout = false;
-        c->job.deadline_usec = UINT64_MAX; /* a compile cannot be interrupted, and has its own limit (compile-limit.h) */
+        c->spec.deadline_usec = UINT64_MAX; /* a compile cannot be interrupted, and has its own limit (compile-limit.h) */
 }
 
 /* `timeout` is the client's. */
-static void begin_run(Channel *c, uint64_t timeout, StatementHint *hint) {
+static void begin_run(ServedChannel *c, uint64_t timeout, StatementHint *hint) {
         uint64_t usec = timeout > 0 && timeout < c->setup.run_timeout_usec ? timeout : c->setup.run_timeout_usec, taken;
 
-        if (!job_parameters_are_valid(&c->job)) {
+        if (!job_parameters_are_valid(&c->spec)) {
                 (void) sql_error_set(refuse(c), ERROR_INVALID_REQUEST,
                                      "the parameters are not one row of as many values as announced");
                 return;
         }
-        run_begin(&c->run, &c->job, false, hint);
-        taken = c->run.taken_usec;
+        job_begin(&c->job, &c->spec, false, hint);
+        taken = c->job.taken_usec;
         c->has_timeout = timeout > 0;
-        c->job.deadline_usec = usec < UINT64_MAX - taken ? taken + usec : UINT64_MAX;
+        c->spec.deadline_usec = usec < UINT64_MAX - taken ? taken + usec : UINT64_MAX;
 }
 
-static void set_parameters(Job *job, uint32_t n_positional, uint32_t n_named, const uint8_t *row, size_t size) {
+static void set_parameters(JobSpec *job, uint32_t n_positional, uint32_t n_named, const uint8_t *row, size_t size) {
         job->n_positional = n_positional;
         job->n_named = n_named;
         job->parameters = size > 0 ? row : NULL;
         job->parameters_size = size;
 }
 
-static void begin_fetch(Channel *c, const ChannelRequest *q) {
+static void begin_fetch(ServedChannel *c, const ChannelRequest *q) {
         const uint8_t *p = q->payload;
         ChannelStatement *s;
 
@@ -215,15 +215,15 @@ static void begin_fetch(Channel *c, const ChannelRequest *q) {
                                      "there is no such statement on this channel: prepare it again");
                 return;
         }
-        c->job.sql = s->sql;
-        c->job.sql_size = s->sql_size;
-        set_parameters(&c->job, load_le32(p + 16), load_le32(p + 20), p + CHANNEL_FETCH_HEAD_SIZE,
+        c->spec.sql = s->sql;
+        c->spec.sql_size = s->sql_size;
+        set_parameters(&c->spec, load_le32(p + 16), load_le32(p + 20), p + CHANNEL_FETCH_HEAD_SIZE,
                        q->size - CHANNEL_FETCH_HEAD_SIZE);
         begin_run(c, load_le64(p + 8), &s->hint);
 }
 
 /* Copies the SQL and adds a NUL, which SQLite needs. */
-static bool copy_sql(Channel *c, const uint8_t *sql, size_t size) {
+static bool copy_sql(ServedChannel *c, const uint8_t *sql, size_t size) {
         if (size >= c->sql_capacity) {
                 char *bytes = realloc(c->sql, size + 1);
 
@@ -234,12 +234,12 @@ static bool copy_sql(Channel *c, const uint8_t *sql, size_t size) {
         }
         memcpy(c->sql, sql, size);
         c->sql[size] = 0;
-        c->job.sql = c->sql;
-        c->job.sql_size = size;
+        c->spec.sql = c->sql;
+        c->spec.sql_size = size;
         return true;
 }
 
-static void begin_query(Channel *c, const ChannelRequest *q) {
+static void begin_query(ServedChannel *c, const ChannelRequest *q) {
         const uint8_t *p = q->payload, *sql = p + CHANNEL_QUERY_HEAD_SIZE;
         SqlError error = SQL_ERROR_INIT;
         size_t sql_size;
@@ -250,7 +250,7 @@ static void begin_query(Channel *c, const ChannelRequest *q) {
                 return;
         }
         sql_size = load_le32(p + 16);
-        if (!pool_check_sql_size(c->run.context->setup, sql_size, &error)) {
+        if (!pool_check_sql_size(c->job.context->setup, sql_size, &error)) {
                 *refuse(c) = error;
                 return;
         }
@@ -258,14 +258,14 @@ static void begin_query(Channel *c, const ChannelRequest *q) {
                 (void) sql_error_set(refuse(c), ERROR_OUT_OF_MEMORY, "out of memory");
                 return;
         }
-        set_parameters(&c->job, load_le32(p + 8), load_le32(p + 12), sql + sql_size,
+        set_parameters(&c->spec, load_le32(p + 8), load_le32(p + 12), sql + sql_size,
                        q->size - CHANNEL_QUERY_HEAD_SIZE - sql_size);
         begin_run(c, load_le64(p), NULL);
 }
 
-static void begin_job(Channel *c, uint64_t number) {
+static void begin_job(ServedChannel *c, uint64_t number) {
         c->busy = true;
-        c->job = (Job) {
+        c->spec = (JobSpec) {
                 .number = number,
                 .sql = "",
                 .page_size = c->setup.page_size,
@@ -276,20 +276,20 @@ static void begin_job(Channel *c, uint64_t number) {
 }
 
 /* Decides if the request continues the read transaction of the one before, or begins a new one. */
-static void join_batch(Channel *c, uint64_t number) {
+static void join_batch(ServedChannel *c, uint64_t number) {
         if (number > c->batch) {
-                run_let_go(&c->run);
+                job_let_go(&c->job);
                 c->batch = c->input.scanned_number;
         }
-        c->run.keeps = number < c->batch;
+        c->job.keeps = number < c->batch;
 }
 
-static void end_batch(Channel *c) {
-        run_let_go(&c->run);
+static void end_batch(ServedChannel *c) {
+        job_let_go(&c->job);
         c->batch = 0;
 }
 
-static void begin(Channel *c, const ChannelRequest *q) {
+static void begin(ServedChannel *c, const ChannelRequest *q) {
         begin_job(c, q->number);
         join_batch(c, q->number);
         if (q->cancelled)
@@ -306,14 +306,14 @@ static void begin(Channel *c, const ChannelRequest *q) {
 }
 
 /* Makes the last answer of the channel. */
-static void begin_invalid(Channel *c) {
+static void begin_invalid(ServedChannel *c) {
         begin_job(c, load_le64(c->input.bytes + c->input.scanned + 8));
         c->closing = true;
         (void) sql_error_set(refuse(c), ERROR_INVALID_REQUEST, "this is no request, so the channel is closed");
 }
 
 /* False: there is no request now. */
-static bool begin_next(Channel *c) {
+static bool begin_next(ServedChannel *c) {
         ChannelRequest q;
         int r;
 
@@ -332,15 +332,15 @@ static bool begin_next(Channel *c) {
         else if (r == -EBADMSG)
                 begin_invalid(c);
         else if (r < 0)
-                c->run.reader_left = true;
+                c->job.reader_left = true;
         return r == -EBADMSG;
 }
 
-static void end_request(Channel *c) {
-        if (c->run.is_prepare && c->run.error.error != ERROR_NONE)
-                channel_statements_remove(&c->statements, c->job.number);
-        if (c->run.error.error == ERROR_PIPE_CLOSED)
-                c->run.reader_left = true;
+static void end_request(ServedChannel *c) {
+        if (c->job.is_prepare && c->job.error.error != ERROR_NONE)
+                channel_statements_remove(&c->statements, c->spec.number);
+        if (c->job.error.error == ERROR_PIPE_CLOSED)
+                c->job.reader_left = true;
         if (c->sql_capacity > SQL_KEPT_SIZE) {
                 free(c->sql);
                 c->sql = NULL;
@@ -352,145 +352,145 @@ static void end_request(Channel *c) {
 
 /* ---- turns ---- */
 
-RunState channel_flush(Channel *c) {
-        Run *run = &c->run;
+JobState served_channel_flush(ServedChannel *c) {
+        Job *job = &c->job;
         int r;
 
-        if (page_writer_is_idle(&run->writer) && !page_encoder_is_empty(&run->encoder))
-                page_writer_begin(&run->writer, run->page, page_encoder_finish(&run->encoder));
-        r = page_writer_flush(&run->writer);
+        if (page_writer_is_idle(&job->writer) && !page_encoder_is_empty(&job->encoder))
+                page_writer_begin(&job->writer, job->page, page_encoder_finish(&job->encoder));
+        r = page_writer_flush(&job->writer);
         if (r == PAGE_WRITER_FULL)
-                return run_drain(run);
+                return job_drain(job);
         if (r < 0)
-                return run->state = RUN_OVER;
-        run->drain_until_usec = 0;
-        page_encoder_clear(&run->encoder);
-        if (c->closing || run->reader_left)
-                return run->state = RUN_OVER;
-        return run->state = channel_waits(c) ? RUN_READY : RUN_IDLE;
+                return job->state = JOB_OVER;
+        job->drain_until_usec = 0;
+        page_encoder_clear(&job->encoder);
+        if (c->closing || job->reader_left)
+                return job->state = JOB_OVER;
+        return job->state = served_channel_waits(c) ? JOB_READY : JOB_IDLE;
 }
 
-void channel_cancel(Channel *c, ErrorNumber error, const char *message) {
+void served_channel_cancel(ServedChannel *c, ErrorNumber error, const char *message) {
         if (!c->busy)
                 return;
-        run_cancel(&c->run, error, message);
-        if (c->run.state != RUN_OVER)
+        job_cancel(&c->job, error, message);
+        if (c->job.state != JOB_OVER)
                 return;
         end_request(c);
-        c->run.state = RUN_READY; /* the next turn sends the error */
+        c->job.state = JOB_READY; /* the next turn sends the error */
 }
 
-void channel_on_time(Channel *c, uint64_t now) {
-        if (c->run.state == RUN_DRAINING && c->run.drain_until_usec <= now) {
+void served_channel_on_time(ServedChannel *c, uint64_t now) {
+        if (c->job.state == JOB_DRAINING && c->job.drain_until_usec <= now) {
                 c->slow = true;
-                c->run.state = RUN_OVER;
+                c->job.state = JOB_OVER;
                 return;
         }
         if (!c->busy)
                 return;
-        run_on_time(&c->run, now);
-        if (c->run.state != RUN_OVER)
+        job_on_time(&c->job, now);
+        if (c->job.state != JOB_OVER)
                 return;
         end_request(c);
-        c->run.state = RUN_READY;
+        c->job.state = JOB_READY;
 }
 
-void channel_drain(Channel *c) {
+void served_channel_drain(ServedChannel *c) {
         c->closing = true;
         if (!c->busy)
-                (void) channel_flush(c);
+                (void) served_channel_flush(c);
 }
 
-void channel_drop(Channel *c, bool in_step) {
+void served_channel_drop(ServedChannel *c, bool in_step) {
         c->closing = c->dropped = true;
         if (in_step) {
-                if (c->run.error.error == ERROR_NONE)
-                        (void) sql_error_set(&c->run.error, ERROR_SHUTTING_DOWN, DROPPED);
+                if (c->job.error.error == ERROR_NONE)
+                        (void) sql_error_set(&c->job.error, ERROR_SHUTTING_DOWN, DROPPED);
                 return;
         }
-        channel_cancel(c, ERROR_SHUTTING_DOWN, DROPPED);
-        if (!c->busy && !c->run.reader_left)
-                (void) channel_flush(c);
+        served_channel_cancel(c, ERROR_SHUTTING_DOWN, DROPPED);
+        if (!c->busy && !c->job.reader_left)
+                (void) served_channel_flush(c);
 }
 
 /* The supervisor does not know the client's time limit, and one SQL function may compute for minutes. */
-static void run_within_limit(Channel *c) {
+static void run_within_limit(ServedChannel *c) {
         if (c->has_timeout)
-                compile_limit_run_begin(c->job.deadline_usec);
-        (void) run_slice(&c->run);
+                compile_limit_run_begin(c->spec.deadline_usec);
+        (void) job_slice(&c->job);
         if (c->has_timeout)
                 compile_limit_run_end();
 }
 
-/* Continues the request under way. RUN_OVER: it is answered. */
-static RunState slice(Channel *c) {
-        RunState state;
+/* Continues the request under way. JOB_OVER: it is answered. */
+static JobState slice(ServedChannel *c) {
+        JobState state;
 
-        if (c->input.cancelled && !c->run.ending)
-                run_cancel(&c->run, ERROR_CANCELLED, "the query was cancelled");
+        if (c->input.cancelled && !c->job.ending)
+                job_cancel(&c->job, ERROR_CANCELLED, "the query was cancelled");
         else
                 run_within_limit(c);
-        state = c->run.state;
-        if (state == RUN_OVER)
+        state = c->job.state;
+        if (state == JOB_OVER)
                 end_request(c);
         return state;
 }
 
-static bool may_begin(const Channel *c) {
-        return !c->closing && !c->run.context->leaving;
+static bool may_begin(const ServedChannel *c) {
+        return !c->closing && !c->job.context->leaving;
 }
 
-static RunState take_turn(Channel *c) {
-        Run *run = &c->run;
+static JobState take_turn(ServedChannel *c) {
+        Job *job = &c->job;
         uint64_t until = UINT64_MAX;
 
         c->used_usec = now_coarse_usec();
-        if (!c->busy && !page_writer_is_idle(&run->writer) && channel_flush(c) != RUN_READY && run->state != RUN_IDLE)
-                return run->state;
-        while (!run->reader_left && (c->busy || (may_begin(c) && begin_next(c)))) {
-                RunState state = slice(c);
+        if (!c->busy && !page_writer_is_idle(&job->writer) && served_channel_flush(c) != JOB_READY && job->state != JOB_IDLE)
+                return job->state;
+        while (!job->reader_left && (c->busy || (may_begin(c) && begin_next(c)))) {
+                JobState state = slice(c);
 
-                if (state == RUN_RETRY && channel_flush(c) == RUN_OVER)
+                if (state == JOB_RETRY && served_channel_flush(c) == JOB_OVER)
                         break;
                 /* epoll does not report again what was already readable when the request began */
-                if (state != RUN_OVER && read_more(c) && c->input.cancelled)
+                if (state != JOB_OVER && read_more(c) && c->input.cancelled)
                         continue;
-                if (state == RUN_RETRY) /* a lock may last, and nothing else reports it */
+                if (state == JOB_RETRY) /* a lock may last, and nothing else reports it */
                         channel_report_progress(c, c->used_usec);
-                if (state != RUN_OVER)
-                        return run->state = state;
+                if (state != JOB_OVER)
+                        return job->state = state;
                 if (until == UINT64_MAX)
-                        until = run->taken_usec + TURN_USEC;
-                if (run->taken_usec + run->counters.usec >= until)
+                        until = job->taken_usec + TURN_USEC;
+                if (job->taken_usec + job->counters.usec >= until)
                         break;
         }
         channel_report_progress(c, c->used_usec);
         end_batch(c); /* first of all: a client that reads an answer must find the database unlocked */
-        return run->reader_left ? (run->state = RUN_OVER) : channel_flush(c);
+        return job->reader_left ? (job->state = JOB_OVER) : served_channel_flush(c);
 }
 
-RunState channel_turn(Channel *c) {
-        RunState state = take_turn(c);
+JobState served_channel_turn(ServedChannel *c) {
+        JobState state = take_turn(c);
 
         end_batch(c);
         return state;
 }
 
-bool channel_is_answered(const Channel *c) {
-        return !c->busy && page_writer_is_idle(&c->run.writer) && page_encoder_is_empty(&c->run.encoder);
+bool served_channel_is_answered(const ServedChannel *c) {
+        return !c->busy && page_writer_is_idle(&c->job.writer) && page_encoder_is_empty(&c->job.encoder);
 }
 
-static bool can_go_on(const Channel *c) {
-        return !c->closing && !c->run.reader_left && !c->input.invalid &&
+static bool can_go_on(const ServedChannel *c) {
+        return !c->closing && !c->job.reader_left && !c->input.invalid &&
                channel_state_size(&c->input, &c->statements) <= CHANNEL_STATE_SIZE_MAX;
 }
 
-bool channel_can_move(const Channel *c) {
-        return channel_is_answered(c) && can_go_on(c);
+bool served_channel_can_move(const ServedChannel *c) {
+        return served_channel_is_answered(c) && can_go_on(c);
 }
 
-int channel_take_unread(Channel *c, uint8_t **ret, size_t *ret_size, bool *ret_can_move) {
-        int r = run_take_unread(&c->run, ret, ret_size);
+int served_channel_take_unread(ServedChannel *c, uint8_t **ret, size_t *ret_size, bool *ret_can_move) {
+        int r = job_take_unread(&c->job, ret, ret_size);
 
         if (r < 0)
                 return r;
@@ -500,12 +500,12 @@ int channel_take_unread(Channel *c, uint8_t **ret, size_t *ret_size, bool *ret_c
         return 0;
 }
 
-uint64_t channel_quiet_until(const Channel *c) {
-        if (c->closing && c->run.state == RUN_DRAINING)
-                return c->used_usec + c->run.context->setup->park_usec;
-        if (c->run.state != RUN_IDLE)
+uint64_t served_channel_quiet_until(const ServedChannel *c) {
+        if (c->closing && c->job.state == JOB_DRAINING)
+                return c->used_usec + c->job.context->setup->park_usec;
+        if (c->job.state != JOB_IDLE)
                 return UINT64_MAX;
         if (channel_input_is_partial(&c->input))
-                return c->used_usec + c->run.context->setup->park_usec;
+                return c->used_usec + c->job.context->setup->park_usec;
         return c->used_usec + QUIET_USEC;
 }

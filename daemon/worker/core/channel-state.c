@@ -2,7 +2,7 @@
 /*
  * Side: worker. See channel-state.h.
  */
-#include "daemon/worker/channel-state.h"
+#include "daemon/worker/core/channel-state.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See job.h.
+ * Side: worker. See job-queue.h.
  */
-#include "daemon/worker/job.h"
+#include "daemon/worker/core/job-queue.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -11,48 +11,48 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "daemon/worker/channel-report.h"
-#include "daemon/worker/clock.h"
-#include "daemon/worker/job-channels.h"
-#include "daemon/worker/report.h"
+#include "daemon/worker/core/channel-report.h"
+#include "daemon/worker/core/channel-set.h"
+#include "daemon/worker/core/monotonic.h"
+#include "daemon/worker/core/report.h"
 
 #define LOOK_USEC (5 * USEC_PER_MSEC) /* between two checks of the sockets by the progress handler */
 #define LEAVE_USEC (4 * USEC_PER_SEC) /* the time for work under way; after EXIT the supervisor kills soon after */
 #define PAUSE_USEC (2 * USEC_PER_MSEC) /* about what it costs to start a worker */
 #define N_EVENTS 32
 
-/* User data of the epoll: a run, or the address of one of these. */
+/* User data of the epoll: a job, or the address of one of these. */
 static const char job_event, control_event, timer_event;
 
 /* ---- the queue ---- */
 
-void job_queue_append(JobQueue *q, Run *run) {
-        run->next = NULL;
-        *q->last = run;
-        q->last = &run->next;
-        q->n_runs++;
-        if (run->channel)
-                run->channel->queued = true;
+void job_queue_append(JobQueue *q, Job *job) {
+        job->next = NULL;
+        *q->last = job;
+        q->last = &job->next;
+        q->n_jobs++;
+        if (job->channel)
+                job->channel->queued = true;
 }
 
-static void prepend(JobQueue *q, Run *run) {
-        run->next = q->first;
-        q->first = run;
-        if (!run->next)
-                q->last = &run->next;
-        q->n_runs++;
+static void prepend(JobQueue *q, Job *job) {
+        job->next = q->first;
+        q->first = job;
+        if (!job->next)
+                q->last = &job->next;
+        q->n_jobs++;
 }
 
-static void unlink_run(JobQueue *q, Run **link) {
-        Run *run = *link;
+static void unlink_run(JobQueue *q, Job **link) {
+        Job *job = *link;
 
-        *link = run->next;
-        if (q->last == &run->next)
+        *link = job->next;
+        if (q->last == &job->next)
                 q->last = link;
-        run->next = NULL;
-        q->n_runs--;
-        if (run->channel)
-                run->channel->queued = false;
+        job->next = NULL;
+        q->n_jobs--;
+        if (job->channel)
+                job->channel->queued = false;
 }
 
 /* Sets the timer to fire at `usec`. It is for things that are due after seconds, so that no query needs to set it. */
@@ -66,70 +66,70 @@ void job_queue_arm(JobQueue *q, uint64_t usec) {
 }
 
 /* Waits for room in the pipe; epoll reports errors of the pipe in any case. */
-static int watch(JobQueue *q, Run *run) {
-        struct epoll_event e = { .events = EPOLLOUT | EPOLLONESHOT, .data.ptr = run };
+static int watch(JobQueue *q, Job *job) {
+        struct epoll_event e = { .events = EPOLLOUT | EPOLLONESHOT, .data.ptr = job };
 
-        if (epoll_ctl(q->epoll_fd, run->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, run->received.pipe_fd, &e) < 0)
+        if (epoll_ctl(q->epoll_fd, job->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, job->received.pipe_fd, &e) < 0)
                 return -errno;
-        run->watched = true;
+        job->watched = true;
         return 0;
 }
 
 /* The pipe is also open in the supervisor, so closing our descriptor would not remove it from the epoll. */
-static void unwatch(JobQueue *q, Run *run) {
-        if (run->watched)
-                (void) epoll_ctl(q->epoll_fd, EPOLL_CTL_DEL, run->received.pipe_fd, NULL);
-        run->watched = false;
+static void unwatch(JobQueue *q, Job *job) {
+        if (job->watched)
+                (void) epoll_ctl(q->epoll_fd, EPOLL_CTL_DEL, job->received.pipe_fd, NULL);
+        job->watched = false;
 }
 
-/* Acts on a run's new state. The run is not in the queue; it is put there again, or is freed. */
-static int settle(JobQueue *q, Run *run) {
+/* Acts on a job's new state. The job is not in the queue; it is put there again, or is freed. */
+static int settle(JobQueue *q, Job *job) {
         int r = 0;
 
-        if (run->channel)
-                return channels_settle(q, run->channel);
-        switch (run->state) {
-        case RUN_OVER:
-                unwatch(q, run);
-                (void) run_free(run);
+        if (job->channel)
+                return channel_set_settle(q, job->channel);
+        switch (job->state) {
+        case JOB_OVER:
+                unwatch(q, job);
+                (void) job_free(job);
                 return 0;
-        case RUN_PARKED:
-        case RUN_DRAINING:
-                r = run->again_usec > 0 ? 0 : watch(q, run);
+        case JOB_PARKED:
+        case JOB_DRAINING:
+                r = job->again_usec > 0 ? 0 : watch(q, job);
                 break;
-        case RUN_READY:
-        case RUN_RETRY:
-        case RUN_IDLE:
+        case JOB_READY:
+        case JOB_RETRY:
+        case JOB_IDLE:
                 break;
         }
-        job_queue_append(q, run);
+        job_queue_append(q, job);
         return r;
 }
 
 /* ---- messages ---- */
 
-/* The number by which the supervisor knows the run. */
-static uint64_t number_of(const Run *run) {
-        return run->channel ? run->channel->setup.number : run->job->number;
+/* The number by which the supervisor knows the job. */
+static uint64_t number_of(const Job *job) {
+        return job->channel ? job->channel->setup.number : job->spec->number;
 }
 
-void job_queue_take_out(JobQueue *q, Run *run) {
-        Run **link = &q->first;
+void job_queue_take_out(JobQueue *q, Job *job) {
+        Job **link = &q->first;
 
-        while (*link != run)
+        while (*link != job)
                 link = &(*link)->next;
         unlink_run(q, link);
 }
 
-static Run **find(JobQueue *q, uint64_t number) {
-        for (Run **link = &q->first; *link; link = &(*link)->next)
+static Job **find(JobQueue *q, uint64_t number) {
+        for (Job **link = &q->first; *link; link = &(*link)->next)
                 if (number_of(*link) == number)
                         return link;
         return NULL;
 }
 
 static int cancel(JobQueue *q, const Cancel *c) {
-        Run **link, *run;
+        Job **link, *job;
 
         if (q->current && number_of(q->current) == c->number) {
                 /* it is inside its step: the progress handler interrupts it with this error */
@@ -140,16 +140,16 @@ static int cancel(JobQueue *q, const Cancel *c) {
         link = find(q, c->number);
         if (!link) /* it has just ended */
                 return 0;
-        run = *link;
+        job = *link;
         unlink_run(q, link);
-        if (run->channel)
-                channel_cancel(run->channel, c->error, c->message);
+        if (job->channel)
+                served_channel_cancel(job->channel, c->error, c->message);
         else
-                run_cancel(run, c->error, c->message);
-        return settle(q, run);
+                job_cancel(job, c->error, c->message);
+        return settle(q, job);
 }
 
-/* Without memory only the job itself fails; other runs continue. */
+/* Without memory only the job itself fails; other jobs continue. */
 static int refuse_job(JobQueue *q, uint64_t number) {
         return report_send(q->control_fd, &(Message) {
                 .kind = MESSAGE_ENDED,
@@ -165,14 +165,14 @@ static int refuse_job(JobQueue *q, uint64_t number) {
         });
 }
 
-/* Begins a job, which is ours now; the run takes over what it needs of `m`. */
+/* Begins a job, which is ours now; the job takes over what it needs of `m`. */
 static int begin_job(JobQueue *q, ReceivedMessage *m) {
         uint64_t number = m->message.job.number;
-        Run *run;
+        Job *job;
 
-        if (run_new(&q->context, m, &run) < 0)
+        if (job_new(&q->context, m, &job) < 0)
                 return refuse_job(q, number);
-        prepend(q, run);
+        prepend(q, job);
         return 0;
 }
 
@@ -207,7 +207,7 @@ static int leave(JobQueue *q, bool may_stay) {
         if (leaving)
                 return 0;
         q->context.leaving = true;
-        channels_leave(q);
+        channel_set_leave(q);
         return q->retired ? 0 : unwatch_jobs(q);
 }
 
@@ -218,14 +218,14 @@ static int stay(JobQueue *q) {
 
         q->context.leaving = q->may_stay = false;
         q->leave_usec = UINT64_MAX;
-        channels_report_progress(q);
+        channel_set_report_progress(q);
         r = q->retired ? 0 : watch_jobs(q);
         return r < 0 ? r : report_send(q->control_fd, &(Message) { .kind = MESSAGE_STAY });
 }
 
 /* When a worker that was asked to give up its place does so. */
 static uint64_t give_way_usec(const JobQueue *q) {
-        uint64_t idle = channels_idle_since(q);
+        uint64_t idle = channel_set_idle_since(q);
 
         return idle < q->turn_usec - PAUSE_USEC ? idle + PAUSE_USEC : q->turn_usec;
 }
@@ -263,9 +263,9 @@ static int handle_control(JobQueue *q, ReceivedMessage *m) {
         case MESSAGE_CANCEL:
                 return cancel(q, &m->message.cancel);
         case MESSAGE_CHANNEL:
-                return channels_add(q, m);
+                return channel_set_add(q, m);
         case MESSAGE_CHANNEL_CLOSE:
-                return channels_close(q, &m->message.channel_close);
+                return channel_set_close(q, &m->message.channel_close);
         case MESSAGE_PING:
                 return report_send(q->control_fd, &(Message) { .kind = MESSAGE_PONG, .number = m->message.number });
         case MESSAGE_RETIRE:
@@ -317,7 +317,7 @@ static int take_job(JobQueue *q) {
         r = report_send(q->control_fd, &(Message) { .kind = MESSAGE_TAKEN, .number = m.message.job.number });
         if (r == 0)
                 r = begin_job(q, &m);
-        received_message_done(&m); /* without what the run took over */
+        received_message_done(&m); /* without what the job took over */
         return r;
 }
 
@@ -327,13 +327,13 @@ typedef struct Woken {
         bool job, control, timer;
 } Woken;
 
-static void on_pipe(Run *run) {
-        /* there is room, or the reader has left: the run's slice will find out */
-        if (run->state == RUN_PARKED || run->state == RUN_DRAINING)
-                run->state = RUN_READY;
+static void on_pipe(Job *job) {
+        /* there is room, or the reader has left: the job's slice will find out */
+        if (job->state == JOB_PARKED || job->state == JOB_DRAINING)
+                job->state = JOB_READY;
 }
 
-/* Waits for at most `msec`. Returns the number of events, or -errno. Marks runs that can continue; frees nothing. */
+/* Waits for at most `msec`. Returns the number of events, or -errno. Marks jobs that can continue; frees nothing. */
 static int wait_events(JobQueue *q, int msec, Woken *ret) {
         struct epoll_event events[N_EVENTS];
         int n = epoll_wait(q->epoll_fd, events, N_EVENTS, msec);
@@ -342,7 +342,7 @@ static int wait_events(JobQueue *q, int msec, Woken *ret) {
         if (n < 0)
                 return errno == EINTR ? 0 : -errno;
         for (int i = 0; i < n; i++) {
-                Run *run = events[i].data.ptr;
+                Job *job = events[i].data.ptr;
 
                 if (events[i].data.ptr == &job_event)
                         ret->job = true;
@@ -350,10 +350,10 @@ static int wait_events(JobQueue *q, int msec, Woken *ret) {
                         ret->control = true;
                 else if (events[i].data.ptr == &timer_event)
                         ret->timer = true;
-                else if (run->channel)
-                        channels_on_events(q, run->channel, events[i].events);
+                else if (job->channel)
+                        channel_set_on_events(q, job->channel, events[i].events);
                 else
-                        on_pipe(run);
+                        on_pipe(job);
         }
         return n;
 }
@@ -362,16 +362,16 @@ static int wait_events(JobQueue *q, int msec, Woken *ret) {
 
 /* Called from inside a step, every few milliseconds. */
 static void look_around(JobQueue *q) {
-        Channel *c = q->current->channel;
+        ServedChannel *c = q->current->channel;
         Woken woken;
 
         if (wait_events(q, 0, &woken) < 0 || (woken.control && read_control(q) < 0))
                 q->exiting = true;
-        channels_give_away(q);
+        channel_set_give_away(q);
         if (!c)
                 return;
         channel_report_progress(c, now_coarse_usec());
-        channel_look(c);
+        served_channel_look(c);
         if (c->input.cancelled && q->current->error.error == ERROR_NONE)
                 (void) sql_error_set(&q->current->error, ERROR_CANCELLED, "the query was cancelled");
 }
@@ -394,37 +394,37 @@ static int on_progress(void *userdata) {
         check_leaving(q, now);
         if (q->exiting && q->current->error.error == ERROR_NONE)
                 (void) sql_error_set(&q->current->error, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
-        return run_on_progress(q->current, now, look);
+        return job_on_progress(q->current, now, look);
 }
 
 static int handle_times(JobQueue *q, uint64_t now) {
-        for (Run **link = &q->first; *link;) {
-                Run *run = *link;
-                RunState before = run->state;
+        for (Job **link = &q->first; *link;) {
+                Job *job = *link;
+                JobState before = job->state;
                 int r;
 
-                if (run->channel)
-                        channel_on_time(run->channel, now);
+                if (job->channel)
+                        served_channel_on_time(job->channel, now);
                 else
-                        run_on_time(run, now);
-                if (run->state == before || run->state == RUN_READY) {
-                        link = &run->next;
+                        job_on_time(job, now);
+                if (job->state == before || job->state == JOB_READY) {
+                        link = &job->next;
                         continue;
                 }
                 unlink_run(q, link);
-                r = settle(q, run);
+                r = settle(q, job);
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
-/* Milliseconds for epoll_wait(): 0 if a run can continue. */
+/* Milliseconds for epoll_wait(): 0 if a job can continue. */
 static int wait_msec(const JobQueue *q) {
         uint64_t next = q->turn_usec == UINT64_MAX ? q->leave_usec : give_way_usec(q), now;
 
-        for (const Run *run = q->first; run; run = run->next) {
-                uint64_t t = run_next_usec(run);
+        for (const Job *job = q->first; job; job = job->next) {
+                uint64_t t = job_next_usec(job);
 
                 if (t == 0)
                         return 0;
@@ -447,38 +447,38 @@ static void on_timer(JobQueue *q) {
         (void) read(q->timer_fd, &n, sizeof n);
         q->armed_usec = UINT64_MAX;
         next = pool_expire(&q->pool, now);
-        channels = channels_expire(q, now);
+        channels = channel_set_expire(q, now);
         if (channels < next)
                 next = channels;
         if (next != UINT64_MAX)
                 job_queue_arm(q, next);
-        else if (q->n_runs == 0) {
-                run_context_trim(&q->context);
+        else if (q->n_jobs == 0) {
+                job_context_trim(&q->context);
                 (void) malloc_trim(0);
         }
 }
 
 /* ---- the loop ---- */
 
-/* Gives a slice to the first run that can continue, and puts it at the end of the queue. */
+/* Gives a slice to the first job that can continue, and puts it at the end of the queue. */
 static int run_one(JobQueue *q, uint64_t now) {
-        for (Run **link = &q->first; *link; link = &(*link)->next) {
-                Run *run = *link;
+        for (Job **link = &q->first; *link; link = &(*link)->next) {
+                Job *job = *link;
 
-                if (run->state != RUN_READY)
+                if (job->state != JOB_READY)
                         continue;
                 unlink_run(q, link);
-                q->current = run;
+                q->current = job;
                 q->looked_usec = now;
-                looking_on_turn(&q->looking, run->channel ? run->channel->setup.number : 0);
-                if (run->channel)
-                        (void) channel_turn(run->channel);
+                looking_on_turn(&q->looking, job->channel ? job->channel->setup.number : 0);
+                if (job->channel)
+                        (void) served_channel_turn(job->channel);
                 else
-                        (void) run_slice(run);
+                        (void) job_slice(job);
                 q->current = NULL;
                 if (q->pool.idle && q->armed_usec == UINT64_MAX)
                         job_queue_arm(q, pool_expire(&q->pool, now));
-                return settle(q, run);
+                return settle(q, job);
         }
         return 0;
 }
@@ -541,7 +541,7 @@ int job_queue_run(JobQueue *q) {
         if (r == -EPIPE || r == -ECONNRESET) /* the supervisor is gone */
                 r = 0;
         if (r == 0)
-                channels_end(q);
+                channel_set_end(q);
         return r;
 }
 
@@ -560,7 +560,7 @@ int job_queue_init(JobQueue *q, int job_fd, int control_fd, ReceivedMessage *set
                 .turn_usec = UINT64_MAX,
         };
         *setup = RECEIVED_MESSAGE_INIT;
-        q->context = (RunContext) { .setup = &q->setup.message.setup, .pool = &q->pool, .control_fd = control_fd };
+        q->context = (JobContext) { .setup = &q->setup.message.setup, .pool = &q->pool, .control_fd = control_fd };
         q->pool = (Pool) { .setup = q->context.setup, .progress = on_progress, .userdata = q };
         q->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
         q->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -574,15 +574,15 @@ int job_queue_init(JobQueue *q, int job_fd, int control_fd, ReceivedMessage *set
 
 void job_queue_done(JobQueue *q) {
         while (q->first) {
-                Run *run = q->first;
+                Job *job = q->first;
 
                 unlink_run(q, &q->first);
-                if (!run->channel)
-                        (void) run_free(run);
+                if (!job->channel)
+                        (void) job_free(job);
         }
-        channels_free(q);
+        channel_set_free(q);
         pool_done(&q->pool);
-        run_context_trim(&q->context);
+        job_context_trim(&q->context);
         received_message_done(&q->setup);
         if (q->timer_fd >= 0)
                 (void) close(q->timer_fd);
