@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "client-lib/connection.h"
-#include "client-lib/statement.h"
+#include "client-lib/prepared.h"
 
 static bool is_described(const sqlipc_statement *s) {
         return s->state == STATEMENT_READY || s->state == STATEMENT_LOST;
@@ -19,11 +19,11 @@ static int bind(sqlipc_statement *s, unsigned index, const Parameter *value) {
         int r;
 
         if (!value->name && (index < 1 || index > max))
-                return statement_report(s, error_set_errno(&s->connection->error, -ERANGE,
+                return prepared_report(s, error_set_errno(&s->connection->error, -ERANGE,
                                                            "There is no parameter %u: the statement has %u.",
                                                            index, s->description.n_parameters));
         r = bindings_set(&s->bindings, index, value);
-        return r < 0 ? statement_report(s, connection_fail_errno(s->connection, r)) : 0;
+        return r < 0 ? prepared_report(s, connection_fail_errno(s->connection, r)) : 0;
 }
 
 static int bind_by_name(sqlipc_statement *s, const Parameter *value) {
@@ -32,18 +32,18 @@ static int bind_by_name(sqlipc_statement *s, const Parameter *value) {
 
         if (!is_described(s))
                 return bind(s, 0, value);
-        index = statement_look_up(s, value->name);
+        index = prepared_look_up(s, value->name);
         if (index == 0) {
                 (void) error_set(&s->connection->error, ERROR_UNKNOWN_PARAMETER,
                                  "The statement has no parameter named %s, or several of that name.", value->name);
-                return statement_report(s, s->connection->error.result = -ENXIO);
+                return prepared_report(s, s->connection->error.result = -ENXIO);
         }
         nameless.name = NULL;
         return bind(s, index, &nameless);
 }
 
 static int check_bytes(sqlipc_statement *s, const void *bytes, size_t size) {
-        return !bytes && size > 0 ? statement_report(s, connection_fail_errno(s->connection, -EINVAL)) : 0;
+        return !bytes && size > 0 ? prepared_report(s, connection_fail_errno(s->connection, -EINVAL)) : 0;
 }
 
 /* NULL text without a size is SQL's NULL, as in sqlipc_query(). */

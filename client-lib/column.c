@@ -7,18 +7,18 @@
 #include "client-lib/cursor.h"
 
 static bool has_columns(const sqlipc_cursor *c, unsigned column) {
-        return c && c->run && column < c->run->decoder.n_columns;
+        return c && c->fetch && column < c->fetch->decoder.n_columns;
 }
 
 _public_ unsigned sqlipc_column_count(sqlipc_cursor *c) {
-        return c && c->run ? c->run->decoder.n_columns : 0;
+        return c && c->fetch ? c->fetch->decoder.n_columns : 0;
 }
 
 _public_ const char *sqlipc_column_name(sqlipc_cursor *c, unsigned column) {
         const char *name = NULL, *declared_type;
 
         if (has_columns(c, column))
-                page_decoder_column(&c->run->decoder, column, &name, &declared_type);
+                page_decoder_column(&c->fetch->decoder, column, &name, &declared_type);
         return name;
 }
 
@@ -26,14 +26,14 @@ _public_ const char *sqlipc_column_decltype(sqlipc_cursor *c, unsigned column) {
         const char *name, *declared_type = NULL;
 
         if (has_columns(c, column))
-                page_decoder_column(&c->run->decoder, column, &name, &declared_type);
+                page_decoder_column(&c->fetch->decoder, column, &name, &declared_type);
         return declared_type;
 }
 
 static inline PageValue value_at(const sqlipc_cursor *c, unsigned column) {
         if (!c || column >= c->n_values)
                 return (PageValue) { .type = VALUE_NULL };
-        return page_decoder_value(&c->run->decoder, column);
+        return page_decoder_value(&c->fetch->decoder, column);
 }
 
 _public_ sqlipc_type sqlipc_column_type(sqlipc_cursor *c, unsigned column) {

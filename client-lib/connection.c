@@ -17,10 +17,10 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-#include "client-lib/channel.h"
+#include "client-lib/channel-link.h"
 #include "client-lib/connection.h"
 #include "client-lib/cursor.h"
-#include "client-lib/statement.h"
+#include "client-lib/prepared.h"
 #include "config.h"
 #include "dbus-interfaces/sqlipc-names.h"
 
@@ -140,8 +140,8 @@ static void close_connection(sqlipc_connection *c) {
         TAILQ_FOREACH(cursor, &c->cursors, link)
                 cursor_close_connection(cursor);
         LIST_FOREACH(statement, &c->statements, link)
-                statement_close_connection(statement);
-        channels_close(c);
+                prepared_close_connection(statement);
+        channel_link_close_all(c);
         c->closed = true;
         c->polled_bus_fd = -1;
         c->epoll_fd = safe_close(c->epoll_fd);
@@ -163,7 +163,7 @@ _public_ sqlipc_connection *sqlipc_connection_unref(sqlipc_connection *c) {
         if (!c || atomic_fetch_sub_explicit(&c->n_ref, 1, memory_order_acq_rel) > 1)
                 return NULL;
         close_connection(c);
-        channels_free(c);
+        channel_link_free_all(c);
         free(c->spare_cursor);
         c->wake_fd = safe_close(c->wake_fd); /* last: a cursor may be cancelled as long as it exists */
         free(c->address);
@@ -317,7 +317,7 @@ int connection_ensure_bus(sqlipc_connection *c) {
         r = c->open_bus(&bus, c->address);
         if (r < 0)
                 return -ENOTCONN; /* there is no bus, for one reason or another */
-        statements_on_bus_lost(c);
+        prepared_on_bus_lost(c);
         sd_bus_close_unref(c->bus);
         c->bus = bus;
         c->bus_was_ready = c->bus_loss_told = false;
@@ -370,7 +370,7 @@ int connection_process(sqlipc_connection *c) {
         if (r >= 0)
                 TAILQ_FOREACH(cursor, &c->cursors, link)
                         cursor_advance(cursor);
-        channels_process(c);
+        channel_link_process_all(c);
         connection_update_events(c);
         return r < 0 ? r : r > 0 || count > 0;
 }
@@ -415,7 +415,7 @@ int connection_wait(sqlipc_connection *c, struct pollfd data, uint64_t *deadline
                 { .fd = c->wake_fd, .events = POLLIN },
                 { .fd = -1 },
         };
-        uint64_t bus_until = UINT64_MAX, channels_until = channels_deadline(c);
+        uint64_t bus_until = UINT64_MAX, channels_until = channel_link_deadline(c);
         int r;
 
         if (c->closed || connection_is_foreign(c))

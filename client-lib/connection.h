@@ -46,7 +46,7 @@ struct sqlipc_connection {
         uint32_t polled_bus_events;
         LIST_HEAD(, sqlipc_statement) statements;
         TAILQ_HEAD(, sqlipc_cursor) cursors; /* the oldest first */
-        LIST_HEAD(, Channel) channels; /* one for each database that was used */
+        LIST_HEAD(, ChannelLink) channels; /* one for each database that was used */
         sqlipc_transport transport;
         bool patient;              /* a blocking call is running: the next read of a channel may wait for a moment */
         uint64_t n_turns;          /* of connection_process() */

@@ -2,28 +2,28 @@
 /* Sending a run, over the bus or a channel (cursor.h, transport.h). Library. */
 #include "client-lib/connection.h"
 #include "client-lib/cursor.h"
-#include "client-lib/parameters-row.h"
+#include "client-lib/parameter-row.h"
+#include "client-lib/prepared.h"
 #include "client-lib/repeat.h"
-#include "client-lib/statement.h"
 
 static void on_fetch_reply(sd_bus_message *reply, void *userdata) {
-        Run *run = userdata;
-        sqlipc_cursor *c = run->cursor;
+        Fetch *fetch = userdata;
+        sqlipc_cursor *c = fetch->cursor;
         Fate fate;
         Error e;
         int r;
 
-        run->call = call_free(run->call);
+        fetch->call = call_free(fetch->call);
         if (!sd_bus_message_get_error(reply)) {
-                r = sd_bus_message_read(reply, "t", &run->number);
+                r = sd_bus_message_read(reply, "t", &fetch->number);
                 if (r < 0 && c)
                         cursor_fail_errno(c, r);
-                else if (run->cancel_wanted && run->under_way)
-                        run_cancel(run);
+                else if (fetch->cancel_wanted && fetch->under_way)
+                        fetch_cancel(fetch);
                 return;
         }
 
-        run->under_way = false; /* nothing comes through the pipe */
+        fetch->under_way = false; /* nothing comes through the pipe */
         if (!c || c->state != CURSOR_RUNNING)
                 return;
         (void) error_set_reply(&e, reply);
@@ -31,13 +31,13 @@ static void on_fetch_reply(sd_bus_message *reply, void *userdata) {
         /* if the run killed the service, it might do so again */
         if (fate != FATE_UNKNOWN && may_repeat(fate, c->read_only) && !c->retried) {
                 c->retried = true;
-                run->cursor = NULL;
+                fetch->cursor = NULL;
                 c->state = CURSOR_WAITING;
-                statement_lose(c->statement);
+                prepared_lose(c->statement);
                 return;
         }
         if (e.number == ERROR_DAEMON_LOST)
-                statement_lose(c->statement);
+                prepared_lose(c->statement);
         cursor_fail_reply(c, reply);
 }
 
@@ -47,13 +47,13 @@ static int new_fetch(sqlipc_cursor *c, sd_bus_message **ret) {
         _cleanup_message_ sd_bus_message *m = NULL;
         int r;
 
-        r = connection_new_call(s->connection, &m, s->run.owner, s->run.path, "Fetch");
+        r = connection_new_call(s->connection, &m, s->fetch.owner, s->fetch.path, "Fetch");
         if (r < 0)
                 return r;
         r = sd_bus_message_append(m, "t", s->number);
         if (r < 0)
                 return r;
-        r = append_parameters(m, b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters);
+        r = parameter_append_all(m, b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters);
         if (r < 0)
                 return r;
         r = call_append_options(m, false, c->run_timeout_usec);
@@ -70,7 +70,7 @@ static int check_bindings(sqlipc_cursor *c) {
         Error e;
         int r;
 
-        r = bindings_resolve(c->bindings, statement_look_up, c->statement, &unknown);
+        r = bindings_resolve(c->bindings, prepared_look_up, c->statement, &unknown);
         if (r == -ENXIO) {
                 (void) error_set(&e, ERROR_UNKNOWN_PARAMETER, "The statement has no parameter named %s, or several of that "
                                  "name.", unknown);
@@ -94,15 +94,15 @@ static void send_fetch(sqlipc_cursor *c) {
 
         r = new_fetch(c, &m);
         if (r >= 0)
-                r = call_new(&call, c->connection, m, on_fetch_reply, NULL, &s->run, UINT64_MAX);
+                r = call_new(&call, c->connection, m, on_fetch_reply, NULL, &s->fetch, UINT64_MAX);
         if (r >= 0) {
-                run_begin(&s->run, c, call);
+                fetch_begin(&s->fetch, c, call);
                 c->state = CURSOR_RUNNING;
                 c->transport = SQLIPC_TRANSPORT_PIPE;
         } else if (connection_may_send_again(c->connection, r) && !c->retried) {
                 c->retried = true;
                 s->number = 0;
-                statement_lose(s);
+                prepared_lose(s);
                 cursor_start(c); /* nothing else would wake it */
         } else {
                 (void) error_set_send(&e, r);
@@ -117,52 +117,53 @@ static void start_on_bus(sqlipc_cursor *c) {
         int r;
 
         if (s->state == STATEMENT_READY && s->number > 0) {
-                r = run_drain(&s->run);
+                r = fetch_drain(&s->fetch);
                 if (r == -EAGAIN)
                         return;
-                if (r >= 0 && !s->run.at_end_of_file) {
+                if (r >= 0 && !s->fetch.at_end_of_file) {
                         send_fetch(c);
                         return;
                 }
         }
-        r = statement_prepare(s);
+        r = prepared_prepare(s);
         if (r < 0) {
                 (void) error_set_send(&e, r);
                 cursor_fail(c, &e);
         }
 }
 
-static int send_fetch_on_channel(sqlipc_cursor *c, const ParametersRow *row) {
+static int send_fetch_on_channel(sqlipc_cursor *c, const ParameterRow *row) {
         sqlipc_statement *s = c->statement;
         uint64_t number;
         uint8_t *payload;
         int r;
 
-        if (!statement_is_on_channel(s)) {
-                r = statement_send_prepare(s);
+        if (!prepared_is_on_channel(s)) {
+                r = prepared_send_prepare(s);
                 if (r < 0)
                         return r;
         }
-        payload = channel_request(s->run.channel, &s->run, REQUEST_FETCH, CHANNEL_FETCH_HEAD_SIZE + row->size, &number);
+        payload = channel_link_request(s->fetch.channel, &s->fetch, REQUEST_FETCH, CHANNEL_FETCH_HEAD_SIZE + row->size,
+                                       &number);
         if (!payload)
                 return -ENOMEM;
         store_le64(payload, s->channel_number);
         store_le64(payload + 8, cursor_timeout_on_channel(c));
         store_le32(payload + 16, row->n_positional);
         store_le32(payload + 20, row->n_named);
-        parameters_row_write(row, payload + CHANNEL_FETCH_HEAD_SIZE);
-        run_begin(&s->run, c, NULL);
-        s->run.number = number;
+        parameter_row_write(row, payload + CHANNEL_FETCH_HEAD_SIZE);
+        fetch_begin(&s->fetch, c, NULL);
+        s->fetch.number = number;
         return 0;
 }
 
-static void start_on_channel(sqlipc_cursor *c, const ParametersRow *row) {
+static void start_on_channel(sqlipc_cursor *c, const ParameterRow *row) {
         sqlipc_statement *s = c->statement;
         Error e;
         int r;
 
-        statement_leave_bus(s);
-        run_enter_channel(&s->run);
+        prepared_leave_bus(s);
+        fetch_enter_channel(&s->fetch);
         s->state = STATEMENT_READY;
         r = send_fetch_on_channel(c, row);
         if (r < 0) {
@@ -170,7 +171,7 @@ static void start_on_channel(sqlipc_cursor *c, const ParametersRow *row) {
                 cursor_fail(c, &e);
                 return;
         }
-        c->read_only |= s->run.channel->read_only;
+        c->read_only |= s->fetch.channel->read_only;
         c->state = CURSOR_RUNNING;
         c->transport = SQLIPC_TRANSPORT_CHANNEL;
 }
@@ -182,9 +183,9 @@ static void start_as_rows(sqlipc_cursor *c) {
         Error e;
         int r;
 
-        statement_leave_bus(s);
+        prepared_leave_bus(s);
         s->state = STATEMENT_READY;
-        r = rows_open(&s->run, c, s->sql, b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters);
+        r = source_rows_open(&s->fetch, c, s->sql, b ? b->values : NULL, b ? b->n_values : 0, s->description.n_parameters);
         if (r < 0) {
                 (void) error_set_send(&e, r);
                 cursor_fail(c, &e);
@@ -197,14 +198,14 @@ static void start_as_rows(sqlipc_cursor *c) {
 /* Starts a run whose statement is known: checks the parameters here, for all transports. */
 static void start_described(sqlipc_cursor *c) {
         sqlipc_statement *s = c->statement;
-        Channel *ch = s->run.channel;
-        ParametersRow row;
+        ChannelLink *ch = s->fetch.channel;
+        ParameterRow row;
         Error e;
         int r;
 
         if (check_bindings(c) < 0)
                 return;
-        r = parameters_row_init(&row, c->bindings ? c->bindings->values : NULL, c->bindings ? c->bindings->n_values : 0,
+        r = parameter_row_init(&row, c->bindings ? c->bindings->values : NULL, c->bindings ? c->bindings->n_values : 0,
                                 s->description.n_parameters);
         if (r < 0) {
                 (void) error_set_send(&e, r);
@@ -233,7 +234,7 @@ static void start_described(sqlipc_cursor *c) {
 
 static void start_undescribed(sqlipc_cursor *c) {
         Error e;
-        int r = c->bus_only ? statement_prepare(c->statement) : statement_prepare_anywhere(c->statement);
+        int r = c->bus_only ? prepared_prepare(c->statement) : prepared_prepare_anywhere(c->statement);
 
         if (r < 0) {
                 (void) error_set_send(&e, r);
@@ -249,7 +250,7 @@ void cursor_start(sqlipc_cursor *c) {
                 query_start(c);
                 return;
         }
-        statement_advance(s);
+        prepared_advance(s);
         if (s->state == STATEMENT_FAILED)
                 cursor_fail(c, &s->error);
         else if (s->state != STATEMENT_PREPARING && s->described)
@@ -259,11 +260,11 @@ void cursor_start(sqlipc_cursor *c) {
 }
 
 void cursor_restart(sqlipc_cursor *c, bool bus_only) {
-        if (c->run->under_way)
-                run_cancel(c->run);
-        run_leave_channel(c->run);
-        c->run->cursor = NULL;
-        c->run->under_way = false;
+        if (c->fetch->under_way)
+                fetch_cancel(c->fetch);
+        fetch_leave_channel(c->fetch);
+        c->fetch->cursor = NULL;
+        c->fetch->under_way = false;
         c->n_values = 0;
         c->bus_only |= bus_only;
         c->opened = false;

@@ -9,8 +9,8 @@
 
 #include "client-lib/connection.h"
 #include "client-lib/cursor.h"
+#include "client-lib/prepared.h"
 #include "client-lib/repeat.h"
-#include "client-lib/statement.h"
 
 /* How long a living daemon may take to answer that it lives. */
 #define ASK_TIMEOUT_USEC USEC_PER_SEC
@@ -20,7 +20,7 @@
 
 int cursor_new(sqlipc_cursor **ret, sqlipc_connection *connection, sqlipc_statement *s, char *path) {
         sqlipc_cursor *c = connection->spare_cursor ? steal(connection->spare_cursor) : malloc(sizeof *c);
-        Channel *channel = path ? channel_get(connection, path) : NULL;
+        ChannelLink *channel = path ? channel_link_get(connection, path) : NULL;
 
         if (!c || (path && !channel)) {
                 free(c);
@@ -33,12 +33,12 @@ int cursor_new(sqlipc_cursor **ret, sqlipc_connection *connection, sqlipc_statem
                                .n_interrupts = connection_interrupts(connection) };
         atomic_init(&c->cancelled, false);
         if (s) {
-                c->run = &s->run;
+                c->fetch = &s->fetch;
                 c->bindings = bindings_ref(s->bindings);
                 s->cursor = c;
         } else {
-                run_init(&c->own, connection, path, channel);
-                c->run = &c->own;
+                fetch_init(&c->own, connection, path, channel);
+                c->fetch = &c->own;
         }
         TAILQ_INSERT_TAIL(&connection->cursors, c, link);
         *ret = c;
@@ -50,19 +50,19 @@ uint64_t cursor_timeout_on_channel(const sqlipc_cursor *c) {
 }
 
 static void note_result(sqlipc_cursor *c, uint64_t n_bytes, uint64_t usec) {
-        transport_on_result(c->run->channel, c->statement ? &c->statement->habit : NULL, c->sql_sum, n_bytes, usec);
+        transport_on_result(c->fetch->channel, c->statement ? &c->statement->habit : NULL, c->sql_sum, n_bytes, usec);
 }
 
 /* Abandons the run, because the cursor reads no further. A program that wants one row often leaves the end after it
  * unread; the run counts with its counters if the end is there. A run on a channel that is still in progress after its
  * first rows counts as large or slow. */
 static void abandon(sqlipc_cursor *c) {
-        Run *run = c->run;
-        bool was_under_way = run->under_way;
+        Fetch *fetch = c->fetch;
+        bool was_under_way = fetch->under_way;
 
-        if (run_abandon(run) == PAGE_END)
-                note_result(c, run->decoder.end_counters.n_bytes, run->decoder.end_counters.usec);
-        else if (was_under_way && run->under_way && run->on_channel && c->delivered)
+        if (fetch_abandon(fetch) == PAGE_END)
+                note_result(c, fetch->decoder.end_counters.n_bytes, fetch->decoder.end_counters.usec);
+        else if (was_under_way && fetch->under_way && fetch->on_channel && c->delivered)
                 note_result(c, UINT64_MAX, UINT64_MAX);
 }
 
@@ -71,12 +71,12 @@ static void finish(sqlipc_cursor *c) {
         c->state = CURSOR_DONE;
         c->n_values = 0;
         c->bindings = bindings_unref(c->bindings);
-        if (c->run && c->run->cursor == c)
+        if (c->fetch && c->fetch->cursor == c)
                 abandon(c);
-        if (c->run == &c->own) {
+        if (c->fetch == &c->own) {
                 c->own.under_way = false;
                 c->own.call = call_free(c->own.call);
-                run_close_pipe(&c->own);
+                fetch_close_pipe(&c->own);
                 free(steal(c->query));
         }
 }
@@ -111,7 +111,7 @@ static void fail_and_lose(sqlipc_cursor *c) {
 
         finish(c);
         if (s)
-                statement_lose(s);
+                prepared_lose(s);
 }
 
 void cursor_fail_errno(sqlipc_cursor *c, int r) {
@@ -133,7 +133,7 @@ static void fail_large_row(sqlipc_cursor *c) {
 
 /* True if nothing has come of the run yet. */
 static bool is_unheard_of(const sqlipc_cursor *c) {
-        return c->run->on_channel ? !c->delivered && !c->run->decoder.in_run : c->run->call && !c->run->number;
+        return c->fetch->on_channel ? !c->delivered && !c->fetch->decoder.in_run : c->fetch->call && !c->fetch->number;
 }
 
 /* A run of which nothing is known yet is given up here at once, and cancelled at the service when its number comes.
@@ -147,7 +147,7 @@ static void apply_cancel(sqlipc_cursor *c) {
                 if (is_unheard_of(c))
                         fail_cancelled(c);
                 else
-                        run_cancel(c->run);
+                        fetch_cancel(c->fetch);
                 return;
         case CURSOR_ASKING:
                 fail_cancelled(c);
@@ -175,18 +175,18 @@ static void on_prepare_failed(sqlipc_cursor *c) {
 
         s->channel_number = 0;
         s->state = STATEMENT_FAILED;
-        (void) error_set_frame(&s->error, &c->run->decoder);
+        (void) error_set_frame(&s->error, &c->fetch->decoder);
         cursor_fail(c, &s->error);
 }
 
 /* Repeats the run after an error of a channel that says nothing about the run itself, so that it may succeed the next
  * time. */
 static bool retry_after_error(sqlipc_cursor *c) {
-        uint32_t number = c->run->decoder.error_number;
-        bool prepare = c->statement && c->run->decoder.run == c->statement->channel_number;
+        uint32_t number = c->fetch->decoder.error_number;
+        bool prepare = c->statement && c->fetch->decoder.run == c->statement->channel_number;
         bool full = number == ERROR_LIMITS_EXCEEDED && prepare && !c->needs_channel; /* the bus may have room for it */
 
-        if (!c->run->on_channel || c->delivered || c->retried || is_cancelled(c) ||
+        if (!c->fetch->on_channel || c->delivered || c->retried || is_cancelled(c) ||
             !may_repeat(full ? FATE_NOT_BEGUN : fate_of_frame(number), c->read_only))
                 return false;
         c->retried = true;
@@ -197,11 +197,11 @@ static bool retry_after_error(sqlipc_cursor *c) {
 }
 
 static void on_error_frame(sqlipc_cursor *c) {
-        uint32_t number = c->run->decoder.error_number;
+        uint32_t number = c->fetch->decoder.error_number;
 
         if (retry_after_error(c))
                 return;
-        if (c->run->on_channel && c->statement && c->run->decoder.run == c->statement->channel_number) {
+        if (c->fetch->on_channel && c->statement && c->fetch->decoder.run == c->statement->channel_number) {
                 on_prepare_failed(c);
                 return;
         }
@@ -210,7 +210,7 @@ static void on_error_frame(sqlipc_cursor *c) {
                 fail_cancelled(c);
                 return;
         }
-        (void) error_set_frame(&c->error, &c->run->decoder);
+        (void) error_set_frame(&c->error, &c->fetch->decoder);
         /* The daemon cancels the runs of a client that has left the bus, so report the lost connection instead. */
         if (number == ERROR_CANCELLED && !connection_is_open(c->connection))
                 (void) error_set(&c->error, ERROR_DAEMON_LOST, "The connection to the bus was lost, and the run with it.");
@@ -219,11 +219,11 @@ static void on_error_frame(sqlipc_cursor *c) {
 
 /* The fate of a run whose pipe or channel ended before the run did. */
 static Fate fate_of_stream(const sqlipc_cursor *c) {
-        return c->run->on_channel && c->run->never_sent ? FATE_NOT_BEGUN : FATE_UNKNOWN;
+        return c->fetch->on_channel && c->fetch->never_sent ? FATE_NOT_BEGUN : FATE_UNKNOWN;
 }
 
 static void fail_lost(sqlipc_cursor *c, bool daemon_lives) {
-        if (daemon_lives && c->run->on_channel && !c->delivered)
+        if (daemon_lives && c->fetch->on_channel && !c->delivered)
                 (void) error_set(&c->error, ERROR_WORKER_LOST, "The service closed one channel after another without an "
                                  "answer: its worker is lost each time, or cannot be had; another transport tells more.");
         else if (daemon_lives)
@@ -234,31 +234,31 @@ static void fail_lost(sqlipc_cursor *c, bool daemon_lives) {
         error_set_outcome(&c->error, fate_of_stream(c), c->read_only);
         finish(c);
         if (c->statement)
-                statement_lose(c->statement);
+                prepared_lose(c->statement);
 }
 
 /* Only an answer from the same instance that served the run shows that it lives; an error from the bus, or from sd-bus
  * itself, does not. On a connection without a bus only the daemon can answer. */
 static void on_alive_reply(sd_bus_message *reply, void *userdata) {
-        Run *run = userdata;
+        Fetch *fetch = userdata;
         const char *sender = sd_bus_message_get_sender(reply);
 
-        run->call = call_free(run->call);
-        if (run->cursor)
-                fail_lost(run->cursor, run->owner ? sender && strcmp(sender, run->owner) == 0 : !sender);
+        fetch->call = call_free(fetch->call);
+        if (fetch->cursor)
+                fail_lost(fetch->cursor, fetch->owner ? sender && strcmp(sender, fetch->owner) == 0 : !sender);
 }
 
 /* The pipe broke: sends Finalize or Cancel to the daemon instance that served the run, to see if it still answers. */
 static int ask_if_service_lives(sqlipc_cursor *c) {
         _cleanup_message_ sd_bus_message *m = NULL;
-        Run *run = c->run;
-        bool statement = c->statement && !run->on_channel;
-        uint64_t number = run->on_channel ? 0 : statement ? c->statement->number : run->number; /* 0: no run has it */
+        Fetch *fetch = c->fetch;
+        bool statement = c->statement && !fetch->on_channel;
+        uint64_t number = fetch->on_channel ? 0 : statement ? c->statement->number : fetch->number; /* 0: no run has it */
         int r;
 
         if (!connection_is_open(c->connection))
                 return -ENOTCONN;
-        r = sd_bus_message_new_method_call(c->connection->bus, &m, run->owner, run->path, "org.sqlipc1.Database",
+        r = sd_bus_message_new_method_call(c->connection->bus, &m, fetch->owner, fetch->path, "org.sqlipc1.Database",
                                            statement ? "Finalize" : "Cancel");
         if (r < 0)
                 return r;
@@ -268,7 +268,7 @@ static int ask_if_service_lives(sqlipc_cursor *c) {
         r = sd_bus_message_append(m, "ta{sv}", number, 0);
         if (r < 0)
                 return r;
-        r = call_new(&run->call, c->connection, m, on_alive_reply, NULL, run, ASK_TIMEOUT_USEC);
+        r = call_new(&fetch->call, c->connection, m, on_alive_reply, NULL, fetch, ASK_TIMEOUT_USEC);
         if (r < 0)
                 return r;
         if (c->statement)
@@ -278,17 +278,17 @@ static int ask_if_service_lives(sqlipc_cursor *c) {
 
 static void on_end_of_file(sqlipc_cursor *c) {
         c->n_values = 0;
-        if (c->run->on_channel && !c->delivered && !is_cancelled(c) && c->retries_left > 0 &&
+        if (c->fetch->on_channel && !c->delivered && !is_cancelled(c) && c->retries_left > 0 &&
             may_repeat(fate_of_stream(c), c->read_only)) {
                 c->retries_left--;
                 cursor_restart(c, !c->needs_channel);
                 return;
         }
-        c->run->under_way = false;
+        c->fetch->under_way = false;
         if (is_cancelled(c)) { /* killed, because it could not be interrupted */
                 fail_cancelled(c);
                 if (c->statement)
-                        statement_lose(c->statement);
+                        prepared_lose(c->statement);
         } else if (ask_if_service_lives(c) < 0)
                 fail_lost(c, false);
         else
@@ -297,14 +297,14 @@ static void on_end_of_file(sqlipc_cursor *c) {
 
 /* Handles the failure of NextRows. */
 static void on_failure_reply(sqlipc_cursor *c) {
-        (void) error_set_reply(&c->error, c->run->rows.failure);
-        c->run->under_way = false;
+        (void) error_set_reply(&c->error, c->fetch->rows.failure);
+        c->fetch->under_way = false;
         if (is_cancelled(c) && (c->error.number == ERROR_CANCELLED || c->error.number == ERROR_UNKNOWN_RUN))
                 fail_cancelled(c);
         else if (c->error.number == ERROR_DAEMON_LOST && connection_is_open(c->connection))
                 fail_lost(c, false);
         else {
-                error_set_outcome(&c->error, fate_of_reply(c->run->rows.failure, &c->error), c->read_only);
+                error_set_outcome(&c->error, fate_of_reply(c->fetch->rows.failure, &c->error), c->read_only);
                 finish(c);
         }
 }
@@ -316,7 +316,7 @@ static bool may_restart(const sqlipc_cursor *c) {
 /* Before the answer to this run is one that the program does not read, and that is too large to be kept. One of the two
  * runs moves to a pipe. */
 static void on_crowded(sqlipc_cursor *c) {
-        Run *first = channel_first_run(c->run->channel);
+        Fetch *first = channel_link_first_fetch(c->fetch->channel);
         sqlipc_cursor *other = first ? first->cursor : NULL;
         Error e;
 
@@ -341,20 +341,20 @@ static int take_event(sqlipc_cursor *c, int event) {
 
         switch (event) {
         case PAGE_ROW:
-                c->n_values = c->run->decoder.n_columns;
+                c->n_values = c->fetch->decoder.n_columns;
                 c->delivered = true;
                 return 1;
         case PAGE_COLUMNS:
                 return 0;
         case PAGE_STATEMENT:
-                r = statement_read_description(c->statement);
+                r = prepared_read_description(c->statement);
                 if (r < 0)
                         cursor_fail_errno(c, r);
                 else
                         c->read_only |= c->statement->description.read_only;
                 return 0;
         case PAGE_END:
-                c->totals = c->run->decoder.end_counters;
+                c->totals = c->fetch->decoder.end_counters;
                 c->error.result = 0;
                 note_result(c, c->totals.n_bytes, c->totals.usec);
                 finish(c);
@@ -366,9 +366,9 @@ static int take_event(sqlipc_cursor *c, int event) {
                 c->n_values = 0;
                 return -EAGAIN;
         case -ECONNRESET:
-                if (c->run->call) /* the reply that is still to come has the reason */
+                if (c->fetch->call) /* the reply that is still to come has the reason */
                         return -EAGAIN;
-                if (c->run->as_rows && c->run->rows.failure)
+                if (c->fetch->as_rows && c->fetch->rows.failure)
                         on_failure_reply(c);
                 else
                         on_end_of_file(c);
@@ -396,7 +396,7 @@ static int cursor_step(sqlipc_cursor *c) {
                                 if (c->state != CURSOR_RUNNING)
                                         break;
                         }
-                        r = take_event(c, run_next(c->run));
+                        r = take_event(c, fetch_next(c->fetch));
                         if (r != 0)
                                 return r;
                         break;
@@ -423,12 +423,12 @@ static struct pollfd cursor_pollfd(const sqlipc_cursor *c) {
 
         switch (c->state) {
         case CURSOR_RUNNING:
-                return run_pollfd(c->run);
+                return fetch_pollfd(c->fetch);
         case CURSOR_WAITING: /* for the end of the previous run, which cursor_start() reads, or else for a reply */
                 if (s && s->state == STATEMENT_PREPARING)
-                        return statement_pollfd(s);
-                if (s && s->state == STATEMENT_READY && c->run->under_way && !c->run->on_channel)
-                        return run_pollfd(c->run);
+                        return prepared_pollfd(s);
+                if (s && s->state == STATEMENT_READY && c->fetch->under_way && !c->fetch->on_channel)
+                        return fetch_pollfd(c->fetch);
                 break;
         case CURSOR_ASKING:
         case CURSOR_DONE:
@@ -439,7 +439,7 @@ static struct pollfd cursor_pollfd(const sqlipc_cursor *c) {
 
 /* True if the run has started: over the bus a reply says so, on a channel its first frame. */
 static bool has_started(const sqlipc_cursor *c) {
-        return c->state == CURSOR_RUNNING && (c->run->on_channel ? c->run->decoder.in_run : !c->run->call);
+        return c->state == CURSOR_RUNNING && (c->fetch->on_channel ? c->fetch->decoder.in_run : !c->fetch->call);
 }
 
 /* Advances the run as far as possible without waiting. 0: it waits; 1: it has started or failed. */
@@ -448,7 +448,7 @@ static int advance_to_start(sqlipc_cursor *c) {
                 cursor_advance(c);
                 if (c->state == CURSOR_DONE || has_started(c))
                         return 1;
-                if (c->state != CURSOR_RUNNING || !c->run->on_channel || take_event(c, run_next(c->run)) == -EAGAIN)
+                if (c->state != CURSOR_RUNNING || !c->fetch->on_channel || take_event(c, fetch_next(c->fetch)) == -EAGAIN)
                         return 0;
         }
 }
@@ -457,7 +457,7 @@ static int advance_to_start(sqlipc_cursor *c) {
  * a channel only the first page shows it, so the wait is short, and the program can cancel the run after it. 1: stop
  * waiting. */
 static int wait_for_start(sqlipc_cursor *c, uint64_t *deadline, uint64_t *start_by) {
-        bool on_channel = c->state == CURSOR_RUNNING && c->run->on_channel;
+        bool on_channel = c->state == CURSOR_RUNNING && c->fetch->on_channel;
         int r;
 
         if (on_channel && *start_by == 0) {
@@ -468,8 +468,9 @@ static int wait_for_start(sqlipc_cursor *c, uint64_t *deadline, uint64_t *start_
         r = connection_wait(c->connection, cursor_pollfd(c), on_channel ? start_by : deadline);
         if (r == -ETIMEDOUT && on_channel)
                 return 1;
-        /* the pipe was quicker than the reply */
-        return r > 0 && c->state == CURSOR_RUNNING && !c->run->on_channel && run_pollfd(c->run).fd >= 0 ? 1 : r < 0 ? r : 0;
+        if (r > 0 && c->state == CURSOR_RUNNING && !c->fetch->on_channel && fetch_pollfd(c->fetch).fd >= 0)
+                return 1; /* the pipe was quicker than the reply */
+        return r < 0 ? r : 0;
 }
 
 int cursor_wait_started(sqlipc_cursor *c) {
@@ -493,7 +494,7 @@ int cursor_wait_started(sqlipc_cursor *c) {
 static int step_patiently(sqlipc_cursor *c) {
         int r;
 
-        if (!c->run || !c->run->on_channel)
+        if (!c->fetch || !c->fetch->on_channel)
                 return cursor_step(c);
         connection_be_patient(c->connection);
         r = cursor_step(c);
@@ -524,11 +525,11 @@ _public_ int sqlipc_cursor_next(sqlipc_cursor *c) {
                 if (r < 0)
                         return report(c, connection_fail_wait(c->connection, r));
         }
-        c->run->waits_since = c->connection->n_turns;
+        c->fetch->waits_since = c->connection->n_turns;
         c->waiting.waits = true;
         data = cursor_pollfd(c);
         if (data.fd >= 0) {
-                r = connection_arm(c->connection, data, run_source(c->run));
+                r = connection_arm(c->connection, data, fetch_source(c->fetch));
                 if (r < 0)
                         return report(c, connection_fail_errno(c->connection, r));
         }
@@ -546,12 +547,12 @@ _public_ int sqlipc_cursor_next_block(sqlipc_cursor *c, size_t n_rows_max, const
         r = sqlipc_cursor_next(c);
         if (r <= 0)
                 return r;
-        r = block_take(&c->run->block, &c->run->decoder, n_rows_max, ret_n_rows);
+        r = block_take(&c->fetch->block, &c->fetch->decoder, n_rows_max, ret_n_rows);
         if (r < 0) { /* a row was taken that cannot be returned: the rest would not be a complete result */
                 cursor_fail_errno(c, r);
                 return connection_fail(c->connection, &c->error);
         }
-        *ret_values = c->run->block.values;
+        *ret_values = c->fetch->block.values;
         return 1;
 }
 
@@ -587,7 +588,7 @@ void cursor_detach(sqlipc_cursor *c) {
         if (s && s->cursor == c)
                 s->cursor = NULL;
         c->statement = NULL;
-        c->run = NULL;
+        c->fetch = NULL;
         c->n_values = 0;
 }
 
@@ -606,9 +607,9 @@ _public_ sqlipc_cursor *sqlipc_cursor_close(sqlipc_cursor *c) {
                 return NULL;
         connection = c->connection;
         TAILQ_REMOVE(&connection->cursors, c, link);
-        if (c->run == &c->own) {
+        if (c->fetch == &c->own) {
                 finish(c);
-                run_done(&c->own);
+                fetch_done(&c->own);
         } else
                 cursor_detach(c);
         if (connection->spare_cursor)
@@ -655,5 +656,5 @@ static int execute(sqlipc_statement *s, sqlipc_cursor **ret_cursor) {
 }
 
 _public_ int sqlipc_execute(sqlipc_statement *statement, sqlipc_cursor **ret_cursor) {
-        return statement ? statement_report(statement, execute(statement, ret_cursor)) : -EINVAL;
+        return statement ? prepared_report(statement, execute(statement, ret_cursor)) : -EINVAL;
 }

@@ -19,8 +19,8 @@
 #include <sys/queue.h>
 
 #include "client-lib/error.h"
-#include "client-lib/parameters.h"
-#include "client-lib/run.h"
+#include "client-lib/fetch.h"
+#include "client-lib/parameter.h"
 
 typedef enum CursorState {
         CURSOR_WAITING,
@@ -34,8 +34,8 @@ struct sqlipc_cursor {
         TAILQ_ENTRY(sqlipc_cursor) link;
         CursorState state;
         sqlipc_statement *statement; /* not owned; NULL: a query, or detached */
-        Run *run;                    /* the statement's or `own`; NULL: detached */
-        Run own;                     /* of a query */
+        Fetch *fetch;                /* the statement's or `own`; NULL: detached */
+        Fetch own;                   /* of a query */
         Bindings *bindings;          /* to be sent; kept because the run may have to be sent again */
         uint8_t *query;              /* payload of QUERY, of a query that was not sent over the bus */
         size_t query_size;

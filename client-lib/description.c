@@ -4,7 +4,7 @@
 
 #include "client-lib/call.h"
 #include "client-lib/dictionary.h"
-#include "client-lib/statement.h"
+#include "client-lib/prepared.h"
 
 void description_done(Description *d) {
         for (unsigned i = 0; i < d->n_columns; i++) {

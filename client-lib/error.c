@@ -13,7 +13,7 @@
 #include "client-lib/connection.h"
 #include "client-lib/cursor.h"
 #include "client-lib/error.h"
-#include "client-lib/statement.h"
+#include "client-lib/prepared.h"
 #include "dbus-interfaces/sqlipc-names.h"
 
 /* The numbers in sqlipc.h must equal those in the table that daemon and library share. */

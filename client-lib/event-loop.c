@@ -9,10 +9,10 @@
 #include <poll.h>
 #include <sys/epoll.h>
 
-#include "client-lib/channel.h"
+#include "client-lib/channel-link.h"
 #include "client-lib/connection.h"
 #include "client-lib/cursor.h"
-#include "client-lib/statement.h"
+#include "client-lib/prepared.h"
 
 enum { TAG_BUS, TAG_WAKE, TAG_MAX }; /* higher values: the address of the run or channel that waits */
 
@@ -154,7 +154,7 @@ _public_ int sqlipc_get_timeout(sqlipc_connection *connection, uint64_t *ret_use
         r = sd_bus_get_timeout(connection->bus, ret_usec);
         if (r < 0 && r != -ENOTCONN) /* the bus is closed: nothing more comes */
                 return connection_fail_errno(connection, r);
-        channels_until = channels_deadline(connection);
+        channels_until = channel_link_deadline(connection);
         if (channels_until < *ret_usec)
                 *ret_usec = channels_until;
         return 0;
@@ -162,8 +162,8 @@ _public_ int sqlipc_get_timeout(sqlipc_connection *connection, uint64_t *ret_use
 
 /* ---- Calling back ------------------------------------------------------------------------------------------------- */
 
-static void note(Waiting *waiting, const Run *run, const void *source) {
-        if (waiting->waits && (!source || (run && run_source(run) == source)))
+static void note(Waiting *waiting, const Fetch *fetch, const void *source) {
+        if (waiting->waits && (!source || (fetch && fetch_source(fetch) == source)))
                 waiting->notify = true;
 }
 
@@ -174,9 +174,9 @@ static void note_news(sqlipc_connection *c, const void *source) {
         sqlipc_cursor *cursor;
 
         TAILQ_FOREACH(cursor, &c->cursors, link)
-                note(&cursor->waiting, cursor->run, source);
+                note(&cursor->waiting, cursor->fetch, source);
         LIST_FOREACH(statement, &c->statements, link)
-                note(&statement->waiting, &statement->run, source);
+                note(&statement->waiting, &statement->fetch, source);
 }
 
 /* Takes the mark. An object that is called back no longer waits, until the program asks it again. */

@@ -5,8 +5,8 @@
 
 #include "client-lib/connection.h"
 #include "client-lib/cursor.h"
-#include "client-lib/parameters-row.h"
-#include "client-lib/statement.h"
+#include "client-lib/parameter-row.h"
+#include "client-lib/prepared.h"
 
 /* Closing the reply also closes a pipe in it. The worker would notice that when it writes; Cancel tells it earlier. */
 void query_undo(sd_bus_message *reply, const char *path) {
@@ -27,10 +27,10 @@ static int read_reply(sqlipc_cursor *c, sd_bus_message *reply) {
         r = description_read(&description, reply); /* the run's own columns come again through the pipe */
         if (r < 0)
                 return r;
-        r = run_open_pipe(c->run, reply, fd, description.page_size);
+        r = fetch_open_pipe(c->fetch, reply, fd, description.page_size);
         if (r < 0)
                 return r;
-        c->run->number = number;
+        c->fetch->number = number;
         c->read_only = description.read_only;
         return 0;
 }
@@ -40,9 +40,9 @@ static void on_query_reply(sd_bus_message *reply, void *userdata) {
         Error e;
         int r;
 
-        c->run->call = call_free(c->run->call);
+        c->fetch->call = call_free(c->fetch->call);
         if (sd_bus_message_get_error(reply)) {
-                c->run->under_way = false;
+                c->fetch->under_way = false;
                 cursor_fail_reply(c, reply);
                 return;
         }
@@ -51,7 +51,7 @@ static void on_query_reply(sd_bus_message *reply, void *userdata) {
                 (void) error_set_errno(&e, r, NULL);
                 cursor_fail(c, &e);
                 (void) sd_bus_message_rewind(reply, true);
-                query_undo(reply, c->run->path);
+                query_undo(reply, c->fetch->path);
         }
 }
 
@@ -63,13 +63,13 @@ int query_new_call(sqlipc_cursor *c, sd_bus_message **ret, const char *method, c
         r = connection_ensure_bus(c->connection);
         if (r < 0)
                 return r;
-        r = connection_new_call(c->connection, &m, NULL, c->run->path, method);
+        r = connection_new_call(c->connection, &m, NULL, c->fetch->path, method);
         if (r < 0)
                 return r;
         r = sd_bus_message_append(m, "s", sql);
         if (r < 0)
                 return r;
-        r = append_parameters(m, parameters, n_parameters, n_positional_min);
+        r = parameter_append_all(m, parameters, n_parameters, n_positional_min);
         if (r < 0)
                 return r;
         r = call_append_options(m, strcmp(method, "Query") == 0, c->run_timeout_usec);
@@ -90,7 +90,7 @@ static int send_query(sqlipc_cursor *c, const char *sql, const Parameter *parame
         r = call_new(&call, c->connection, m, on_query_reply, query_undo, c, UINT64_MAX);
         if (r < 0)
                 return r;
-        run_begin(c->run, c, call);
+        fetch_begin(c->fetch, c, call);
         return 0;
 }
 
@@ -100,7 +100,7 @@ static int send_on_bus(sqlipc_cursor *c, Way way, const char *sql, const Paramet
 
         c->read_only = false; /* until the reply says so */
         if (way == WAY_ROWS)
-                r = rows_open(c->run, c, sql, parameters, n_parameters, 0);
+                r = source_rows_open(c->fetch, c, sql, parameters, n_parameters, 0);
         else {
                 r = send_query(c, sql, parameters, n_parameters);
                 if (connection_may_send_again(c->connection, r))
@@ -116,7 +116,7 @@ static int send_on_bus(sqlipc_cursor *c, Way way, const char *sql, const Paramet
 /* ---- On a channel ------------------------------------------------------------------------------------------------- */
 
 /* Keeps a query as the payload of QUERY, because it may have to be sent more than once. */
-static int keep_query(sqlipc_cursor *c, const char *sql, const ParametersRow *row) {
+static int keep_query(sqlipc_cursor *c, const char *sql, const ParameterRow *row) {
         size_t sql_size = strlen(sql);
 
         if (sql_size > CHANNEL_REQUEST_SIZE_MAX - CHANNEL_QUERY_HEAD_SIZE - row->size)
@@ -131,7 +131,7 @@ static int keep_query(sqlipc_cursor *c, const char *sql, const ParametersRow *ro
         store_le32(c->query + 16, (uint32_t) sql_size);
         store_le32(c->query + 20, 0);
         memcpy(c->query + CHANNEL_QUERY_HEAD_SIZE, sql, sql_size);
-        parameters_row_write(row, c->query + CHANNEL_QUERY_HEAD_SIZE + sql_size);
+        parameter_row_write(row, c->query + CHANNEL_QUERY_HEAD_SIZE + sql_size);
         return 0;
 }
 
@@ -139,14 +139,14 @@ static int send_on_channel(sqlipc_cursor *c) {
         uint64_t number;
         uint8_t *payload;
 
-        run_enter_channel(c->run);
-        payload = channel_request(c->run->channel, c->run, REQUEST_QUERY, c->query_size, &number);
+        fetch_enter_channel(c->fetch);
+        payload = channel_link_request(c->fetch->channel, c->fetch, REQUEST_QUERY, c->query_size, &number);
         if (!payload)
                 return -ENOMEM;
         memcpy(payload, c->query, c->query_size);
-        run_begin(c->run, c, NULL);
-        c->run->number = number;
-        c->read_only = c->run->channel->read_only;
+        fetch_begin(c->fetch, c, NULL);
+        c->fetch->number = number;
+        c->read_only = c->fetch->channel->read_only;
         c->state = CURSOR_RUNNING;
         c->transport = SQLIPC_TRANSPORT_CHANNEL;
         return 0;
@@ -163,14 +163,14 @@ static int send_kept_on_bus(sqlipc_cursor *c, Way way) {
 
         if (!sql)
                 return -ENOMEM;
-        r = parameters_row_read(text + sql_size, n_positional, n_named, &parameters);
+        r = parameter_row_read(text + sql_size, n_positional, n_named, &parameters);
         if (r < 0)
                 return r;
         return send_on_bus(c, way, sql, parameters, (size_t) n_positional + n_named);
 }
 
 static Way choose(sqlipc_cursor *c, size_t parameters_size) {
-        Channel *ch = c->run->channel;
+        ChannelLink *ch = c->fetch->channel;
 
         c->needs_channel = transport_needs_channel(ch, parameters_size);
         return transport_choose(ch, transport_is_large(ch, NULL, c->sql_sum), c->bus_only, &c->opened, parameters_size);
@@ -192,7 +192,7 @@ void query_start(sqlipc_cursor *c) {
         case WAY_WAIT:
                 return;
         case WAY_NONE:
-                cursor_fail(c, &c->run->channel->error);
+                cursor_fail(c, &c->fetch->channel->error);
                 return;
         }
         if (r < 0) {
@@ -203,11 +203,11 @@ void query_start(sqlipc_cursor *c) {
 
 /* Sends the query, or keeps it until it can be sent. */
 static int begin_query(sqlipc_cursor *c, const char *sql, const Parameter *parameters, size_t n_parameters) {
-        ParametersRow row;
+        ParameterRow row;
         Way way;
         int r;
 
-        r = parameters_row_init(&row, parameters, n_parameters, 0);
+        r = parameter_row_init(&row, parameters, n_parameters, 0);
         if (r < 0)
                 return r;
         c->sql_sum = transport_sql_sum(sql);
@@ -259,7 +259,7 @@ _public_ int sqlipc_query_with(sqlipc_connection *connection, const char *databa
 
         if (!connection || !database || !sql || !ret_cursor || (n_parameters > 0 && !parameters))
                 return connection_fail_errno(connection, -EINVAL);
-        r = parameters_read(parameters, n_parameters, &read);
+        r = parameter_read_all(parameters, n_parameters, &read);
         if (r < 0)
                 return connection_fail_send(connection, r);
         return query_with(connection, database, sql, read, n_parameters, ret_cursor);

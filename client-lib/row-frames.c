@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Converts D-Bus values to frames (row-frames.h). Library. */
 #include "client-lib/dictionary.h"
+#include "client-lib/prepared.h"
 #include "client-lib/row-frames.h"
-#include "client-lib/statement.h"
 #include "dbus-interfaces/wire/sqlipc-page.h"
 
 #define PAYLOAD_SIZE_MAX (SQLIPC_PAGE_SIZE_MAX - FRAME_HEADER_SIZE)

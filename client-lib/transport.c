@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Choice between pipe, channel and replies (transport.h). Library. */
 #include "client-lib/connection.h"
-#include "client-lib/parameters.h"
+#include "client-lib/parameter.h"
 #include "client-lib/transport.h"
 
 /* When a channel is opened: after this many results, each at most this large and slow, and each at most this long after
@@ -22,31 +22,32 @@
 
 /* True if a new request would wait for another that may take long: in a blocking program, a result that it has not read;
  * otherwise, an answer that is late. Requests that were cancelled and forgotten do not count, because they end soon. */
-static bool is_busy(const Channel *ch) {
-        if (!channel_has_reader(ch))
+static bool is_busy(const ChannelLink *ch) {
+        if (!channel_link_has_reader(ch))
                 return false;
         return ch->connection->blocking || now_usec() - ch->moved_usec > BUSY_USEC;
 }
 
 /* Opens the channel for later queries, if enough small results came. */
-static void open_ahead(Channel *ch) {
-        if (ch->state != CHANNEL_CLOSED || ch->n_small < N_SMALL_MIN || ch->unsupported || now_usec() < ch->not_before_usec)
+static void open_ahead(ChannelLink *ch) {
+        if (ch->state != CHANNEL_LINK_CLOSED || ch->n_small < N_SMALL_MIN || ch->unsupported ||
+            now_usec() < ch->not_before_usec)
                 return;
-        if (!channels_make_room(ch->connection, SUCCESSION_USEC)) /* the others are in use: taking turns would cost more
+        if (!channel_link_make_room(ch->connection, SUCCESSION_USEC)) /* the others are in use: taking turns would cost more
                                                                    * than it saves */
                 return;
-        if (channel_open(ch) < 0)
+        if (channel_link_open(ch) < 0)
                 transport_on_channel_failed(ch);
 }
 
-static Way choose_freely(Channel *ch, bool large) {
+static Way choose_freely(ChannelLink *ch, bool large) {
         if (large)
                 return WAY_BUS;
         open_ahead(ch);
-        return ch->state == CHANNEL_OPEN && !is_busy(ch) ? WAY_CHANNEL : WAY_BUS;
+        return ch->state == CHANNEL_LINK_OPEN && !is_busy(ch) ? WAY_CHANNEL : WAY_BUS;
 }
 
-bool transport_needs_channel(const Channel *ch, size_t parameters_size) {
+bool transport_needs_channel(const ChannelLink *ch, size_t parameters_size) {
         sqlipc_transport transport = ch->connection->transport;
 
         return transport == SQLIPC_TRANSPORT_CHANNEL ||
@@ -57,14 +58,14 @@ static bool needs_descriptors(sqlipc_transport transport) {
         return transport == SQLIPC_TRANSPORT_PIPE || transport == SQLIPC_TRANSPORT_CHANNEL;
 }
 
-static Way choose_without_descriptors(Channel *ch) {
+static Way choose_without_descriptors(ChannelLink *ch) {
         if (!needs_descriptors(ch->connection->transport))
                 return WAY_ROWS;
         (void) error_set_no_descriptors(&ch->error);
         return WAY_NONE;
 }
 
-Way transport_choose(Channel *ch, bool large, bool bus_only, bool *opened, size_t parameters_size) {
+Way transport_choose(ChannelLink *ch, bool large, bool bus_only, bool *opened, size_t parameters_size) {
         bool only_channel = ch->connection->transport == SQLIPC_TRANSPORT_CHANNEL;
         int r;
 
@@ -83,18 +84,18 @@ Way transport_choose(Channel *ch, bool large, bool bus_only, bool *opened, size_
         if (!transport_needs_channel(ch, parameters_size))
                 return choose_freely(ch, large);
         switch (ch->state) {
-        case CHANNEL_OPEN:
+        case CHANNEL_LINK_OPEN:
                 return WAY_CHANNEL;
-        case CHANNEL_OPENING:
+        case CHANNEL_LINK_OPENING:
                 *opened = true;
                 return WAY_WAIT;
-        case CHANNEL_CLOSED:
+        case CHANNEL_LINK_CLOSED:
                 break;
         }
         if (!*opened) {
                 *opened = true;
-                (void) channels_make_room(ch->connection, 0); /* if all have requests in progress, there is one more */
-                r = channel_open(ch);
+                (void) channel_link_make_room(ch->connection, 0); /* if all have requests in progress, there is one more */
+                r = channel_link_open(ch);
                 if (r >= 0)
                         return WAY_WAIT;
                 (void) error_set_send(&ch->error, r);
@@ -110,20 +111,20 @@ uint32_t transport_sql_sum(const char *sql) {
         return sum ? sum : 1; /* 0 means none */
 }
 
-static uint32_t *find_large_query(Channel *ch, uint32_t sum) {
+static uint32_t *find_large_query(ChannelLink *ch, uint32_t sum) {
         for (size_t i = 0; i < sizeof ch->large_queries / sizeof ch->large_queries[0]; i++)
                 if (ch->large_queries[i] == sum)
                         return &ch->large_queries[i];
         return NULL;
 }
 
-bool transport_is_large(const Channel *ch, const Habit *habit, uint32_t sql_sum) {
+bool transport_is_large(const ChannelLink *ch, const Habit *habit, uint32_t sql_sum) {
         if (habit)
                 return habit->large;
-        return find_large_query((Channel *) ch, sql_sum) != NULL;
+        return find_large_query((ChannelLink *) ch, sql_sum) != NULL;
 }
 
-static void note_query(Channel *ch, uint32_t sum, bool small) {
+static void note_query(ChannelLink *ch, uint32_t sum, bool small) {
         uint32_t *found = find_large_query(ch, sum);
 
         if (found && small)
@@ -143,7 +144,7 @@ static void note_statement(Habit *habit, bool small) {
                 habit->large = false;
 }
 
-void transport_on_result(Channel *ch, Habit *habit, uint32_t sql_sum, uint64_t n_bytes, uint64_t usec) {
+void transport_on_result(ChannelLink *ch, Habit *habit, uint32_t sql_sum, uint64_t n_bytes, uint64_t usec) {
         bool small = n_bytes <= SMALL_SIZE_MAX && usec <= SMALL_USEC_MAX;
         uint64_t now;
 
@@ -151,14 +152,14 @@ void transport_on_result(Channel *ch, Habit *habit, uint32_t sql_sum, uint64_t n
                 note_statement(habit, small);
         else
                 note_query(ch, sql_sum, small);
-        if (!small || ch->state != CHANNEL_CLOSED)
+        if (!small || ch->state != CHANNEL_LINK_CLOSED)
                 return;
         now = now_usec();
         ch->n_small = now - ch->small_usec <= SUCCESSION_USEC ? ch->n_small + 1 : 1;
         ch->small_usec = now;
 }
 
-void transport_on_channel_failed(Channel *ch) {
+void transport_on_channel_failed(ChannelLink *ch) {
         ch->unsupported = ch->error.result == -EOPNOTSUPP || ch->error.result == -EBADMSG;
         ch->backoff_usec = ch->backoff_usec > 0 ? 2 * ch->backoff_usec : BACKOFF_MIN_USEC;
         if (ch->backoff_usec > BACKOFF_MAX_USEC)
@@ -166,7 +167,7 @@ void transport_on_channel_failed(Channel *ch) {
         ch->not_before_usec = now_usec() + ch->backoff_usec;
 }
 
-void transport_on_channel_answered(Channel *ch) {
+void transport_on_channel_answered(ChannelLink *ch) {
         ch->backoff_usec = 0;
         ch->not_before_usec = 0;
 }

@@ -14,7 +14,7 @@
 #ifndef SQLIPC_CLIENT_LIB_TRANSPORT_H
 #define SQLIPC_CLIENT_LIB_TRANSPORT_H
 
-#include "client-lib/channel.h"
+#include "client-lib/channel-link.h"
 
 /* The kind of results that a statement gives, as far as it is known. */
 typedef struct Habit {
@@ -32,22 +32,22 @@ typedef enum Way {
 
 /* Chooses the way of a run. `bus_only`: the run was on the channel, and must not be again; `*opened`: kept with the run,
  * true once a channel was opened for it; `parameters_size`: of the row of parameters. */
-Way transport_choose(Channel *ch, bool large, bool bus_only, bool *opened, size_t parameters_size);
+Way transport_choose(ChannelLink *ch, bool large, bool bus_only, bool *opened, size_t parameters_size);
 
 /* True if only a channel can carry the parameters, or the program wants only channels. */
-bool transport_needs_channel(const Channel *ch, size_t parameters_size);
+bool transport_needs_channel(const ChannelLink *ch, size_t parameters_size);
 
 /* Notes the result of a run: `n_bytes` long, after `usec`. `habit` is NULL for a query, which `sql_sum` identifies. */
-void transport_on_result(Channel *ch, Habit *habit, uint32_t sql_sum, uint64_t n_bytes, uint64_t usec);
+void transport_on_result(ChannelLink *ch, Habit *habit, uint32_t sql_sum, uint64_t n_bytes, uint64_t usec);
 
-bool transport_is_large(const Channel *ch, const Habit *habit, uint32_t sql_sum);
+bool transport_is_large(const ChannelLink *ch, const Habit *habit, uint32_t sql_sum);
 
 /* A hash of a query's SQL. If two queries have the same hash, they only share what is known of them. */
 uint32_t transport_sql_sum(const char *sql);
 
 /* transport_on_channel_failed(): the channel did not open, or closed before it answered, so it is not opened again for a
  * while. transport_on_channel_answered(): it answered, so the next attempt after a loss need not wait. */
-void transport_on_channel_failed(Channel *ch);
-void transport_on_channel_answered(Channel *ch);
+void transport_on_channel_failed(ChannelLink *ch);
+void transport_on_channel_answered(ChannelLink *ch);
 
 #endif

@@ -121,7 +121,7 @@ static void test_row_too_large(void) {
         fake_start(&f);
         fake_set_result(&f, 1, 1);
         c = query(&f);
-        c->run->decoder.row_size_max = 1;
+        c->fetch->decoder.row_size_max = 1;
         CHECK_INT(sqlipc_cursor_next(c), -EMSGSIZE);
         CHECK_INT(sqlipc_error_code(f.connection), SQLIPC_ERROR_ROW_TOO_LARGE);
         CHECK(strstr(sqlipc_error_message(f.connection), "row is larger"));

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <systemd/sd-bus.h>
 
-#include "client-lib/parameters.h"
+#include "client-lib/parameter.h"
 #include "tests/unit/test.h"
 
 static sd_bus *bus;
@@ -42,7 +42,7 @@ static size_t encode(uint32_t c, uint8_t *p) {
 static void check_as_sd_bus(sd_bus_message *m, const char *text, size_t size) {
         bool theirs = sd_bus_message_append_basic(m, 's', text) >= 0;
 
-        if (is_bus_string(text, size, NULL) != theirs) {
+        if (parameter_is_bus_string(text, size, NULL) != theirs) {
                 for (size_t i = 0; i < size; i++)
                         printf("# byte 0x%02x\n", (uint8_t) text[i]);
                 CHECK(!"sd-bus thinks otherwise");
@@ -86,13 +86,13 @@ static void test_sequences_as_sd_bus(void) {
 static void test_bad_offset(void) {
         size_t bad = 99;
 
-        CHECK(!is_bus_string("ab\xef\xbf\xbe", 5, &bad));
+        CHECK(!parameter_is_bus_string("ab\xef\xbf\xbe", 5, &bad));
         CHECK_INT(bad, 2);
-        CHECK(!is_bus_string("ab\0c", 4, &bad));
+        CHECK(!parameter_is_bus_string("ab\0c", 4, &bad));
         CHECK_INT(bad, 2);
-        CHECK(!is_bus_string("a\xc3", 2, &bad));
+        CHECK(!parameter_is_bus_string("a\xc3", 2, &bad));
         CHECK_INT(bad, 1);
-        CHECK(is_bus_string("", 0, &bad));
+        CHECK(parameter_is_bus_string("", 0, &bad));
 }
 
 static void check_blob(sd_bus_message *m, size_t expected) {
@@ -123,7 +123,7 @@ static void test_values(void) {
         double real;
         size_t size;
 
-        CHECK_INT(append_parameters(m, parameters, N_ELEMENTS(parameters), 8), 0);
+        CHECK_INT(parameter_append_all(m, parameters, N_ELEMENTS(parameters), 8), 0);
         CHECK(sd_bus_message_seal(m, 1, 0) >= 0);
         CHECK_STRING(sd_bus_message_get_signature(m, true), "ava{sv}");
 
@@ -169,15 +169,15 @@ static void test_limits(void) {
         sd_bus_message *m = new_message();
 
         CHECK(bytes && many);
-        CHECK_INT(append_parameters(m, two, 2, 0), 0);
+        CHECK_INT(parameter_append_all(m, two, 2, 0), 0);
         two[1].size = 1;
-        CHECK_INT(append_parameters(m, two, 2, 0), -E2BIG);
+        CHECK_INT(parameter_append_all(m, two, 2, 0), -E2BIG);
         two[1].size = SIZE_MAX;
-        CHECK_INT(append_parameters(m, two, 2, 0), -E2BIG);
+        CHECK_INT(parameter_append_all(m, two, 2, 0), -E2BIG);
         for (size_t i = 0; i <= N_PARAMETERS_MAX; i++)
                 many[i].type = SQLIPC_NULL;
-        CHECK_INT(append_parameters(m, many, N_PARAMETERS_MAX, 0), 0);
-        CHECK_INT(append_parameters(m, many, N_PARAMETERS_MAX + 1, 0), -E2BIG);
+        CHECK_INT(parameter_append_all(m, many, N_PARAMETERS_MAX, 0), 0);
+        CHECK_INT(parameter_append_all(m, many, N_PARAMETERS_MAX + 1, 0), -E2BIG);
         sd_bus_message_unref(m);
         free(many);
         free(bytes);
@@ -188,9 +188,9 @@ static void test_refused(void) {
                                bad_name = { .name = "\xff", .type = SQLIPC_NULL };
         sd_bus_message *m = new_message();
 
-        CHECK_INT(append_parameters(m, &no_bytes, 1, 0), -EINVAL);
-        CHECK_INT(append_parameters(m, &bad_name, 1, 0), -EINVAL);
-        CHECK_INT(append_parameters(m, &no_type, 1, 0), -EINVAL);
+        CHECK_INT(parameter_append_all(m, &no_bytes, 1, 0), -EINVAL);
+        CHECK_INT(parameter_append_all(m, &bad_name, 1, 0), -EINVAL);
+        CHECK_INT(parameter_append_all(m, &no_type, 1, 0), -EINVAL);
         sd_bus_message_unref(m);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Statements (statement.h): compiled by the daemon, and compiled again if the daemon lost them. Library. */
+/* Statements (prepared.h): compiled by the daemon, and compiled again if the daemon lost them. Library. */
 #include <string.h>
 
 #include "client-lib/connection.h"
 #include "client-lib/cursor.h"
-#include "client-lib/statement.h"
+#include "client-lib/prepared.h"
 #include "dbus-interfaces/sqlipc-names.h"
 
 int database_path(const char *database, char **ret) {
@@ -15,7 +15,7 @@ int check_sql(Error *e, const char *sql) {
         size_t bad;
         int r;
 
-        if (is_bus_string(sql, strlen(sql), &bad))
+        if (parameter_is_bus_string(sql, strlen(sql), &bad))
                 return 0;
         r = error_set(e, ERROR_SQL, "The SQL holds bytes that are not UTF-8, or a noncharacter, at byte %zu: bind such "
                       "a value to a parameter.", bad);
@@ -34,7 +34,7 @@ static int read_reply(sqlipc_statement *s, sd_bus_message *reply) {
         r = description_read(&description, reply);
         if (r < 0)
                 return r;
-        r = run_open_pipe(&s->run, reply, fd, description.page_size);
+        r = fetch_open_pipe(&s->fetch, reply, fd, description.page_size);
         if (r < 0)
                 return r;
         description_done(&s->description);
@@ -66,37 +66,37 @@ static void on_prepare_reply(sd_bus_message *reply, void *userdata) {
         if (r < 0) {
                 (void) error_set_errno(&s->error, r, NULL);
                 (void) sd_bus_message_rewind(reply, true);
-                undo_prepare(reply, s->run.path);
+                undo_prepare(reply, s->fetch.path);
                 return;
         }
         s->state = STATEMENT_READY;
 }
 
-void statement_leave_bus(sqlipc_statement *s) {
+void prepared_leave_bus(sqlipc_statement *s) {
         s->prepare = call_free(s->prepare);
-        s->run.call = call_free(s->run.call);
-        s->run.under_way = false;
-        run_close_pipe(&s->run);
+        s->fetch.call = call_free(s->fetch.call);
+        s->fetch.under_way = false;
+        fetch_close_pipe(&s->fetch);
         if (s->number) {
-                call_notify(s->connection->bus, s->run.owner, s->run.path, "Finalize", s->number);
+                call_notify(s->connection->bus, s->fetch.owner, s->fetch.path, "Finalize", s->number);
                 connection_update_events(s->connection);
         }
         s->number = 0;
 }
 
-bool statement_is_on_channel(const sqlipc_statement *s) {
-        const Channel *ch = s->run.channel;
+bool prepared_is_on_channel(const sqlipc_statement *s) {
+        const ChannelLink *ch = s->fetch.channel;
 
-        return s->channel_number > 0 && ch->state == CHANNEL_OPEN && s->channel_generation == ch->generation;
+        return s->channel_number > 0 && ch->state == CHANNEL_LINK_OPEN && s->channel_generation == ch->generation;
 }
 
 /* Gives back everything that the daemon and its workers hold for the statement. */
 static void release(sqlipc_statement *s) {
-        statement_leave_bus(s);
-        if (s->run.on_channel)
-                channel_forget(s->run.channel, &s->run);
-        if (statement_is_on_channel(s))
-                channel_finalize(s->run.channel, s->channel_number);
+        prepared_leave_bus(s);
+        if (s->fetch.on_channel)
+                channel_link_forget(s->fetch.channel, &s->fetch);
+        if (prepared_is_on_channel(s))
+                channel_link_finalize(s->fetch.channel, s->channel_number);
         s->channel_number = 0;
 }
 
@@ -104,7 +104,7 @@ static int send_prepare(sqlipc_statement *s) {
         _cleanup_message_ sd_bus_message *m = NULL;
         int r;
 
-        r = connection_new_call(s->connection, &m, NULL, s->run.path, "Prepare");
+        r = connection_new_call(s->connection, &m, NULL, s->fetch.path, "Prepare");
         if (r < 0)
                 return r;
         r = sd_bus_message_append(m, "s", s->sql);
@@ -116,7 +116,7 @@ static int send_prepare(sqlipc_statement *s) {
         return call_new(&s->prepare, s->connection, m, on_prepare_reply, undo_prepare, s, UINT64_MAX);
 }
 
-int statement_prepare(sqlipc_statement *s) {
+int prepared_prepare(sqlipc_statement *s) {
         int r;
 
         release(s);
@@ -138,32 +138,32 @@ int statement_prepare(sqlipc_statement *s) {
         return 0;
 }
 
-void statement_interrupt(sqlipc_statement *s) {
-        if (s->run.on_channel && s->channel_number > 0)
-                channel_cancel(s->run.channel, &s->run);
+void prepared_interrupt(sqlipc_statement *s) {
+        if (s->fetch.on_channel && s->channel_number > 0)
+                channel_link_cancel(s->fetch.channel, &s->fetch);
         release(s);
         s->state = STATEMENT_FAILED;
         (void) error_set(&s->error, ERROR_CANCELLED, "The statement was interrupted while it was compiled.");
 }
 
-void statement_lose(sqlipc_statement *s) {
+void prepared_lose(sqlipc_statement *s) {
         release(s);
         if (s->state == STATEMENT_READY)
                 s->state = STATEMENT_LOST;
 }
 
-void statement_close_connection(sqlipc_statement *s) {
+void prepared_close_connection(sqlipc_statement *s) {
         release(s);
         s->state = STATEMENT_FAILED;
         (void) error_set_errno(&s->error, -ENOTCONN, "The connection was closed.");
 }
 
-void statements_on_bus_lost(sqlipc_connection *c) {
+void prepared_on_bus_lost(sqlipc_connection *c) {
         sqlipc_statement *s;
 
         LIST_FOREACH(s, &c->statements, link) {
                 s->number = 0;
-                if (s->state == STATEMENT_READY && !s->run.on_channel)
+                if (s->state == STATEMENT_READY && !s->fetch.on_channel)
                         s->state = STATEMENT_LOST; /* a cursor may still read the pipe */
         }
 }
@@ -171,13 +171,13 @@ void statements_on_bus_lost(sqlipc_connection *c) {
 static int statement_new(sqlipc_statement **ret, sqlipc_connection *c, const char *database, const char *sql) {
         _cleanup_free_ char *path = NULL, *copy = strdup(sql);
         sqlipc_statement *s;
-        Channel *channel;
+        ChannelLink *channel;
         int r;
 
         r = database_path(database, &path);
         if (r < 0)
                 return r;
-        channel = channel_get(c, path);
+        channel = channel_link_get(c, path);
         s = malloc(sizeof *s);
         if (!s || !copy || !channel) {
                 free(s);
@@ -185,7 +185,7 @@ static int statement_new(sqlipc_statement **ret, sqlipc_connection *c, const cha
         }
         *s = (sqlipc_statement) { .connection = sqlipc_connection_ref(c), .state = STATEMENT_LOST, .sql = steal(copy),
                                    .reported = { .sql_offset = -1 } };
-        run_init(&s->run, c, steal(path), channel);
+        fetch_init(&s->fetch, c, steal(path), channel);
         LIST_INSERT_HEAD(&c->statements, s, link);
         *ret = s;
         return 0;
@@ -198,11 +198,11 @@ static int wait_ready(sqlipc_statement *s) {
 
         for (;;) {
                 connection_be_patient(s->connection);
-                statement_advance(s);
+                prepared_advance(s);
                 connection_look_at_bus(s->connection);
                 if (s->state != STATEMENT_PREPARING)
                         break;
-                r = connection_wait(s->connection, statement_pollfd(s), &deadline);
+                r = connection_wait(s->connection, prepared_pollfd(s), &deadline);
                 if (r < 0)
                         return connection_fail_wait(s->connection, r);
         }
@@ -225,7 +225,7 @@ _public_ int sqlipc_prepare(sqlipc_connection *connection, const char *database,
         r = statement_new(&s, connection, database, sql);
         if (r < 0)
                 return connection_fail_errno(connection, r);
-        r = statement_prepare_anywhere(s);
+        r = prepared_prepare_anywhere(s);
         if (r < 0)
                 return connection_fail_send(connection, r);
         if (connection->blocking) {
@@ -247,7 +247,7 @@ _public_ sqlipc_statement *sqlipc_finalize(sqlipc_statement *s) {
                 cursor_detach(s->cursor);
         release(s);
         LIST_REMOVE(s, link);
-        run_done(&s->run);
+        fetch_done(&s->fetch);
         description_done(&s->description);
         (void) bindings_unref(s->bindings);
         free(s->sql);
@@ -260,7 +260,7 @@ _public_ void sqlipc_finalizep(sqlipc_statement **statement) {
         (void) sqlipc_finalize(*statement);
 }
 
-int statement_report(sqlipc_statement *s, int r) {
+int prepared_report(sqlipc_statement *s, int r) {
         if (r < 0)
                 s->reported = s->connection->error;
         return r;
@@ -268,12 +268,12 @@ int statement_report(sqlipc_statement *s, int r) {
 
 /* Not ready: arranges that the program's loop wakes when there is news. */
 static int statement_wait(sqlipc_statement *s) {
-        struct pollfd data = statement_pollfd(s);
+        struct pollfd data = prepared_pollfd(s);
         int r;
 
-        s->run.waits_since = s->connection->n_turns;
+        s->fetch.waits_since = s->connection->n_turns;
         s->waiting.waits = true;
-        r = data.fd >= 0 ? connection_arm(s->connection, data, run_source(&s->run)) : 0;
+        r = data.fd >= 0 ? connection_arm(s->connection, data, fetch_source(&s->fetch)) : 0;
         return r < 0 ? connection_fail_errno(s->connection, r) : 0;
 }
 
@@ -281,12 +281,12 @@ _public_ int sqlipc_statement_is_ready(sqlipc_statement *s) {
         if (!s)
                 return -EINVAL;
         s->connection->patient = false;
-        statement_advance(s);
+        prepared_advance(s);
         switch (s->state) {
         case STATEMENT_PREPARING:
-                return statement_report(s, statement_wait(s));
+                return prepared_report(s, statement_wait(s));
         case STATEMENT_FAILED:
-                return statement_report(s, connection_fail(s->connection, &s->error));
+                return prepared_report(s, connection_fail(s->connection, &s->error));
         case STATEMENT_READY:
         case STATEMENT_LOST:
                 return 1;
@@ -323,7 +323,7 @@ _public_ const char *sqlipc_statement_parameter_name(sqlipc_statement *s, unsign
         return s && index >= 1 && index <= s->description.n_parameters ? s->description.parameters[index - 1] : NULL;
 }
 
-unsigned statement_look_up(void *statement, const char *name) {
+unsigned prepared_look_up(void *statement, const char *name) {
         const Description *d = &((sqlipc_statement *) statement)->description;
         unsigned found = 0;
 
@@ -346,5 +346,5 @@ unsigned statement_look_up(void *statement, const char *name) {
 }
 
 _public_ unsigned sqlipc_statement_parameter_index(sqlipc_statement *s, const char *name) {
-        return s && name ? statement_look_up(s, name) : 0;
+        return s && name ? prepared_look_up(s, name) : 0;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Parameters as one row in the page format (parameters-row.h). Library. */
-#include "client-lib/parameters-row.h"
+/* Parameters as one row in the page format (parameter-row.h). Library. */
+#include "client-lib/parameter-row.h"
 #include "dbus-interfaces/wire/sqlipc-channel.h"
 
 _Static_assert(CHANNEL_FETCH_HEAD_SIZE == CHANNEL_QUERY_HEAD_SIZE, "a row has the same room in both requests");
 
 /* Write positions in the row. */
-typedef struct Writer {
+typedef struct RowWriter {
         uint8_t *types, *ends, *data, *next;
-} Writer;
+} RowWriter;
 
 /* The size of a value in a row, in bytes. */
 static size_t value_size(const Parameter *p) {
@@ -29,7 +29,7 @@ static size_t value_size(const Parameter *p) {
 static int check_parameter(const Parameter *p) {
         if (p->type < SQLIPC_INTEGER || p->type > SQLIPC_NULL)
                 return -EINVAL;
-        if (p->name && !is_bus_string(p->name, strlen(p->name), NULL))
+        if (p->name && !parameter_is_bus_string(p->name, strlen(p->name), NULL))
                 return -EINVAL;
         if (p->type != SQLIPC_TEXT && p->type != SQLIPC_BLOB)
                 return 0;
@@ -38,11 +38,11 @@ static int check_parameter(const Parameter *p) {
         return p->size > CHANNEL_REQUEST_SIZE_MAX ? -E2BIG : 0;
 }
 
-int parameters_row_init(ParametersRow *row, const Parameter *parameters, size_t n_parameters,
+int parameter_row_init(ParameterRow *row, const Parameter *parameters, size_t n_parameters,
                         size_t n_positional_min) {
         int r;
 
-        *row = (ParametersRow) { .parameters = parameters, .n_parameters = n_parameters };
+        *row = (ParameterRow) { .parameters = parameters, .n_parameters = n_parameters };
         if (n_parameters > N_PARAMETERS_MAX)
                 return -E2BIG;
         for (size_t i = 0; i < n_parameters; i++) {
@@ -63,7 +63,7 @@ int parameters_row_init(ParametersRow *row, const Parameter *parameters, size_t 
         return row->size > CHANNEL_REQUEST_SIZE_MAX - CHANNEL_FETCH_HEAD_SIZE ? -E2BIG : 0;
 }
 
-static void write_bytes(Writer *w, sqlipc_type type, const void *bytes, size_t size) {
+static void write_bytes(RowWriter *w, sqlipc_type type, const void *bytes, size_t size) {
         if (size > 0)
                 memcpy(w->next, bytes, size);
         w->next += size;
@@ -71,13 +71,13 @@ static void write_bytes(Writer *w, sqlipc_type type, const void *bytes, size_t s
                 *w->next++ = 0;
 }
 
-static void write_end(Writer *w, sqlipc_type type) {
+static void write_end(RowWriter *w, sqlipc_type type) {
         *w->types++ = (uint8_t) type;
         store_le32(w->ends, (uint32_t) (w->next - w->data));
         w->ends += 4;
 }
 
-static void write_value(Writer *w, const Parameter *p) {
+static void write_value(RowWriter *w, const Parameter *p) {
         switch (p->type) {
         case SQLIPC_INTEGER:
                 store_le64(w->next, (uint64_t) p->integer);
@@ -97,9 +97,9 @@ static void write_value(Writer *w, const Parameter *p) {
         write_end(w, p->type);
 }
 
-void parameters_row_write(const ParametersRow *row, uint8_t *at) {
+void parameter_row_write(const ParameterRow *row, uint8_t *at) {
         size_t n = (size_t) row->n_positional + 2 * (size_t) row->n_named;
-        Writer w = { .types = at, .ends = at + n, .data = at + ROW_HEAD_SIZE(n), .next = at + ROW_HEAD_SIZE(n) };
+        RowWriter w = { .types = at, .ends = at + n, .data = at + ROW_HEAD_SIZE(n), .next = at + ROW_HEAD_SIZE(n) };
         unsigned n_positional = 0;
 
         for (size_t i = 0; i < row->n_parameters; i++)
@@ -131,7 +131,7 @@ static Parameter read_value(const uint8_t *row, size_t n, size_t i) {
         return p;
 }
 
-int parameters_row_read(const uint8_t *row, unsigned n_positional, unsigned n_named, Parameter **ret) {
+int parameter_row_read(const uint8_t *row, unsigned n_positional, unsigned n_named, Parameter **ret) {
         size_t n = (size_t) n_positional + 2 * (size_t) n_named;
         Parameter *parameters = calloc((size_t) n_positional + n_named + 1, sizeof *parameters);
 

@@ -5,8 +5,8 @@
  * A statement shares its set of bindings with the cursor that waits to be sent with it. Binding again while such a cursor
  * waits changes a copy, so a run has the values that were bound when it was requested.
  */
-#ifndef SQLIPC_CLIENT_LIB_PARAMETERS_H
-#define SQLIPC_CLIENT_LIB_PARAMETERS_H
+#ifndef SQLIPC_CLIENT_LIB_PARAMETER_H
+#define SQLIPC_CLIENT_LIB_PARAMETER_H
 
 #include "client-lib/sqlipc.h"
 #include "client-lib/util.h"
@@ -34,7 +34,7 @@ typedef struct Parameter {
 /* Reads `n` elements of a program's array; names and bytes stay the program's. The caller frees `*ret`. -EINVAL: a
  * struct_size that no release had, or that differs between elements; -EOPNOTSUPP: a field that this library does not know
  * is set; -E2BIG; -ENOMEM. */
-int parameters_read(const sqlipc_parameter *parameters, size_t n, Parameter **ret);
+int parameter_read_all(const sqlipc_parameter *parameters, size_t n, Parameter **ret);
 
 typedef struct Bindings {
         unsigned n_ref;
@@ -60,10 +60,10 @@ int bindings_resolve(Bindings *b, name_look_up look_up, void *userdata, const ch
 
 /* Appends (av positional, a{sv} named) for `parameters`, padded with NULL to `n_positional_min` positional ones. -E2BIG
  * beyond PARAMETERS_SIZE_MAX, -EINVAL for an invalid type or name. */
-int append_parameters(sd_bus_message *m, const Parameter *parameters, size_t n_parameters, size_t n_positional_min);
+int parameter_append_all(sd_bus_message *m, const Parameter *parameters, size_t n_parameters, size_t n_positional_min);
 
 /* True if `text` can be a D-Bus string for sd-bus: no NUL, valid UTF-8, no noncharacter. Otherwise `*ret_bad` (may be
  * NULL) is the offset of the first invalid byte. */
-bool is_bus_string(const void *text, size_t size, size_t *ret_bad);
+bool parameter_is_bus_string(const void *text, size_t size, size_t *ret_bad);
 
 #endif

@@ -3,29 +3,29 @@
  * Parameters as a channel carries them (sqlipc-channel.h): one row with the positional values, followed by name and value of
  * each named parameter. Library.
  */
-#ifndef SQLIPC_CLIENT_LIB_PARAMETERS_ROW_H
-#define SQLIPC_CLIENT_LIB_PARAMETERS_ROW_H
+#ifndef SQLIPC_CLIENT_LIB_PARAMETER_ROW_H
+#define SQLIPC_CLIENT_LIB_PARAMETER_ROW_H
 
-#include "client-lib/parameters.h"
+#include "client-lib/parameter.h"
 #include "dbus-interfaces/wire/sqlipc-page.h"
 
-typedef struct ParametersRow {
+typedef struct ParameterRow {
         const Parameter *parameters; /* borrowed */
         size_t n_parameters;
         unsigned n_positional, n_named;     /* positional ones include padding */
         size_t size;                        /* of the row, 0 if there are no values */
-} ParametersRow;
+} ParameterRow;
 
 /* Measures a row of `parameters`, padded with NULL to `n_positional_min` positional ones. Returns -E2BIG, or -EINVAL in
- * the same cases as append_parameters(). */
-int parameters_row_init(ParametersRow *row, const Parameter *parameters, size_t n_parameters,
+ * the same cases as parameter_append_all(). */
+int parameter_row_init(ParameterRow *row, const Parameter *parameters, size_t n_parameters,
                         size_t n_positional_min);
 
 /* Writes the row, `size` bytes. */
-void parameters_row_write(const ParametersRow *row, uint8_t *at);
+void parameter_row_write(const ParameterRow *row, uint8_t *at);
 
-/* Reads the parameters of a row that parameters_row_write() wrote, for append_parameters(). Names and bytes stay in the
+/* Reads the parameters of a row that parameter_row_write() wrote, for parameter_append_all(). Names and bytes stay in the
  * row. The caller frees the array. -ENOMEM. */
-int parameters_row_read(const uint8_t *row, unsigned n_positional, unsigned n_named, Parameter **ret);
+int parameter_row_read(const uint8_t *row, unsigned n_positional, unsigned n_named, Parameter **ret);
 
 #endif

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The socket between a connection and a database's worker (channel.h). Library. */
+/* The socket between a connection and a database's worker (channel-link.h). Library. */
 #include <fcntl.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "client-lib/call.h"
-#include "client-lib/channel.h"
+#include "client-lib/channel-link.h"
 #include "client-lib/connection.h"
 #include "client-lib/dictionary.h"
-#include "client-lib/run.h"
+#include "client-lib/fetch.h"
 #include "client-lib/transport.h"
 
 /* How long a blocking call waits for the socket alone, before it also waits for cancellation and the bus. Most answers
  * come within this time. A signal ends the wait at once. */
 #define PATIENCE_MSEC 20
 
-/* After this many reads that bring nothing for the run, channel_read() returns so that its caller can check its deadline
- * or its loop. */
+/* After this many reads that bring nothing for the run, channel_link_read() returns so that its caller can check its
+ * deadline or its loop. */
 #define READS_MAX 64u
 
 /* How long receive_soon() polls the socket before the caller sleeps. After N_VAIN_LOOKS_MAX fruitless attempts in a row
@@ -30,8 +30,8 @@
 
 #define REQUESTS_MIN 16u
 
-Channel *channel_get(sqlipc_connection *c, const char *path) {
-        Channel *ch;
+ChannelLink *channel_link_get(sqlipc_connection *c, const char *path) {
+        ChannelLink *ch;
 
         LIST_FOREACH(ch, &c->channels, link)
                 if (strcmp(ch->path, path) == 0)
@@ -39,7 +39,7 @@ Channel *channel_get(sqlipc_connection *c, const char *path) {
         ch = malloc(sizeof *ch);
         if (!ch)
                 return NULL;
-        *ch = (Channel) { .connection = c, .path = strdup(path), .fd = -1, .error = { .sql_offset = -1 } };
+        *ch = (ChannelLink) { .connection = c, .path = strdup(path), .fd = -1, .error = { .sql_offset = -1 } };
         if (!ch->path) {
                 free(ch);
                 return NULL;
@@ -48,15 +48,15 @@ Channel *channel_get(sqlipc_connection *c, const char *path) {
         return ch;
 }
 
-void channels_close(sqlipc_connection *c) {
-        Channel *ch;
+void channel_link_close_all(sqlipc_connection *c) {
+        ChannelLink *ch;
 
         LIST_FOREACH(ch, &c->channels, link)
-                channel_drop(ch);
+                channel_link_drop(ch);
 }
 
-void channels_free(sqlipc_connection *c) {
-        Channel *ch;
+void channel_link_free_all(sqlipc_connection *c) {
+        ChannelLink *ch;
 
         while ((ch = LIST_FIRST(&c->channels))) {
                 LIST_REMOVE(ch, link);
@@ -98,7 +98,7 @@ static bool is_stream_socket(int fd) {
                is_socket_option(fd, SO_ACCEPTCONN, 0);
 }
 
-static int take_socket(Channel *ch, sd_bus_message *reply) {
+static int take_socket(ChannelLink *ch, sd_bus_message *reply) {
         const char *sender = sd_bus_message_get_sender(reply);
         _cleanup_free_ char *owner = NULL;
         ChannelInfo info = { .page_version = 1 };
@@ -134,16 +134,16 @@ static int take_socket(Channel *ch, sd_bus_message *reply) {
         ch->used_usec = now_usec();
         ch->answered = ch->corked = false;
         ch->n_vain_looks = ch->n_looks_to_skip = 0;
-        ch->state = CHANNEL_OPEN;
+        ch->state = CHANNEL_LINK_OPEN;
         return 0;
 }
 
 static void on_open_reply(sd_bus_message *reply, void *userdata) {
-        Channel *ch = userdata;
+        ChannelLink *ch = userdata;
         int r;
 
         ch->call = call_free(ch->call);
-        ch->state = CHANNEL_CLOSED;
+        ch->state = CHANNEL_LINK_CLOSED;
         ch->error.result = 0;
         if (sd_bus_message_get_error(reply))
                 (void) error_set_reply(&ch->error, reply);
@@ -156,30 +156,30 @@ static void on_open_reply(sd_bus_message *reply, void *userdata) {
                 transport_on_channel_failed(ch);
 }
 
-bool channels_make_room(sqlipc_connection *c, uint64_t idle_usec) {
-        Channel *ch, *oldest = NULL;
+bool channel_link_make_room(sqlipc_connection *c, uint64_t idle_usec) {
+        ChannelLink *ch, *oldest = NULL;
         unsigned n = 0;
 
         LIST_FOREACH(ch, &c->channels, link) {
-                n += ch->state != CHANNEL_CLOSED;
-                if (ch->state == CHANNEL_OPEN && ch->n_requests == 0 && (!oldest || ch->used_usec < oldest->used_usec))
+                n += ch->state != CHANNEL_LINK_CLOSED;
+                if (ch->state == CHANNEL_LINK_OPEN && ch->n_requests == 0 && (!oldest || ch->used_usec < oldest->used_usec))
                         oldest = ch;
         }
         if (n < CHANNELS_OPEN_MAX)
                 return true;
         if (!oldest || now_usec() - oldest->used_usec < idle_usec)
                 return false;
-        channel_flush(oldest);
+        channel_link_flush(oldest);
         oldest->answered = true; /* the library closes it: not a failure of the service */
-        channel_drop(oldest);
+        channel_link_drop(oldest);
         return true;
 }
 
-int channel_open(Channel *ch) {
+int channel_link_open(ChannelLink *ch) {
         _cleanup_message_ sd_bus_message *m = NULL;
         int r;
 
-        if (ch->state != CHANNEL_CLOSED)
+        if (ch->state != CHANNEL_LINK_CLOSED)
                 return 0;
         r = connection_ensure_bus(ch->connection);
         if (r < 0)
@@ -194,21 +194,21 @@ int channel_open(Channel *ch) {
         r = call_new(&ch->call, ch->connection, m, on_open_reply, NULL, ch, UINT64_MAX);
         if (r < 0)
                 return r;
-        ch->state = CHANNEL_OPENING;
+        ch->state = CHANNEL_LINK_OPENING;
         return 0;
 }
 
-static Request *request_at(const Channel *ch, unsigned i) {
+static Request *request_at(const ChannelLink *ch, unsigned i) {
         return &ch->requests[(ch->first_request + i) % ch->requests_capacity];
 }
 
-void channel_drop(Channel *ch) {
+void channel_link_drop(ChannelLink *ch) {
         ch->call = call_free(ch->call);
         for (unsigned i = 0; i < ch->n_requests; i++) {
                 Request *request = request_at(ch, i);
 
-                if (request->run)
-                        run_on_channel_lost(request->run, ch->owner, request->end > ch->n_sent);
+                if (request->fetch)
+                        fetch_on_channel_lost(request->fetch, ch->owner, request->end > ch->n_sent);
         }
         ch->n_requests = 0;
         if (ch->fd >= 0) {
@@ -220,12 +220,12 @@ void channel_drop(Channel *ch) {
         }
         buffer_done(&ch->in);
         buffer_done(&ch->out);
-        ch->state = CHANNEL_CLOSED;
+        ch->state = CHANNEL_LINK_CLOSED;
 }
 
 /* ---- Asking ------------------------------------------------------------------------------------------------------- */
 
-static int reserve_request(Channel *ch) {
+static int reserve_request(ChannelLink *ch) {
         unsigned capacity = ch->requests_capacity > 0 ? 2 * ch->requests_capacity : REQUESTS_MIN;
         Request *requests;
 
@@ -252,21 +252,21 @@ static void write_header(uint8_t *header, RequestKind kind, size_t size, uint64_
         memset(header + FRAME_HEADER_SIZE + size, 0, frame_padded(size) - size);
 }
 
-uint8_t *channel_request(Channel *ch, Run *run, RequestKind kind, size_t size, uint64_t *number) {
+uint8_t *channel_link_request(ChannelLink *ch, Fetch *fetch, RequestKind kind, size_t size, uint64_t *number) {
         uint8_t *frame;
 
-        if (run && reserve_request(ch) < 0)
+        if (fetch && reserve_request(ch) < 0)
                 return NULL;
         frame = buffer_extend(&ch->out, FRAME_HEADER_SIZE + frame_padded(size));
         if (!frame)
                 return NULL;
         ch->n_written += FRAME_HEADER_SIZE + frame_padded(size);
-        if (run) {
+        if (fetch) {
                 *number = ++ch->last_number;
                 ch->used_usec = now_usec();
                 if (ch->n_requests == 0)
                         ch->moved_usec = ch->used_usec;
-                *request_at(ch, ch->n_requests++) = (Request) { .number = *number, .kind = kind, .run = run,
+                *request_at(ch, ch->n_requests++) = (Request) { .number = *number, .kind = kind, .fetch = fetch,
                                                                 .end = ch->n_written, .deadline = UINT64_MAX };
         }
         write_header(frame, kind, size, *number);
@@ -277,7 +277,7 @@ uint8_t *channel_request(Channel *ch, Run *run, RequestKind kind, size_t size, u
         return frame + FRAME_HEADER_SIZE;
 }
 
-void channel_flush(Channel *ch) {
+void channel_link_flush(ChannelLink *ch) {
         ch->corked = false;
         while (ch->fd >= 0 && buffer_size(&ch->out) > 0 && !connection_is_foreign(ch->connection)) {
                 ssize_t n = send(ch->fd, ch->out.bytes + ch->out.start, buffer_size(&ch->out), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -288,40 +288,40 @@ void channel_flush(Channel *ch) {
                 } else if (errno == EAGAIN)
                         return;
                 else if (errno != EINTR) { /* closed; unread answers are lost and their requests repeated */
-                        channel_drop(ch);
+                        channel_link_drop(ch);
                         return;
                 }
         }
 }
 
-void channel_finalize(Channel *ch, uint64_t statement) {
-        if (ch->state != CHANNEL_OPEN || !channel_request(ch, NULL, REQUEST_FINALIZE, 0, &statement))
+void channel_link_finalize(ChannelLink *ch, uint64_t statement) {
+        if (ch->state != CHANNEL_LINK_OPEN || !channel_link_request(ch, NULL, REQUEST_FINALIZE, 0, &statement))
                 return; /* without memory the statement stays until the channel closes */
-        channel_flush(ch);
+        channel_link_flush(ch);
 }
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------ */
 
-Run *channel_first_run(const Channel *ch) {
-        return ch->n_requests > 0 ? request_at(ch, 0)->run : NULL;
+Fetch *channel_link_first_fetch(const ChannelLink *ch) {
+        return ch->n_requests > 0 ? request_at(ch, 0)->fetch : NULL;
 }
 
-bool channel_has_reader(const Channel *ch) {
+bool channel_link_has_reader(const ChannelLink *ch) {
         for (unsigned i = 0; i < ch->n_requests; i++)
-                if (request_at(ch, i)->run)
+                if (request_at(ch, i)->fetch)
                         return true;
         return false;
 }
 
-unsigned channel_count(const Channel *ch, const Run *run) {
+unsigned channel_link_count(const ChannelLink *ch, const Fetch *fetch) {
         unsigned n = 0;
 
         for (unsigned i = 0; i < ch->n_requests; i++)
-                n += request_at(ch, i)->run == run;
+                n += request_at(ch, i)->fetch == fetch;
         return n;
 }
 
-static void limit_cancel(Channel *ch) {
+static void limit_cancel(ChannelLink *ch) {
         Request *first = ch->n_requests > 0 ? request_at(ch, 0) : NULL;
 
         if (first && first->cancelled && first->deadline == UINT64_MAX)
@@ -329,7 +329,7 @@ static void limit_cancel(Channel *ch) {
 }
 
 /* Removes the first request: its answer is complete. */
-static void pop_request(Channel *ch) {
+static void pop_request(ChannelLink *ch) {
         ch->first_request = (ch->first_request + 1) % ch->requests_capacity;
         ch->n_requests--;
         if (!ch->answered)
@@ -341,7 +341,7 @@ static void pop_request(Channel *ch) {
 /* Polls the socket for about as long as a small query takes to answer. Yields the CPU to other processes, above all to
  * the worker, which then runs on this CPU, so that neither side sleeps and has to be woken. If answers take longer, it
  * polls less and less often. -1 with EAGAIN: nothing came. */
-static ssize_t receive_soon(Channel *ch, uint8_t *room, size_t size) {
+static ssize_t receive_soon(ChannelLink *ch, uint8_t *room, size_t size) {
         uint64_t until;
         ssize_t n = -1;
 
@@ -365,7 +365,7 @@ static ssize_t receive_soon(Channel *ch, uint8_t *room, size_t size) {
 
 /* Every recv() has MSG_DONTWAIT: the service may have kept a copy of the socket, and could change the flags and timeouts
  * that make recv() wait. */
-static ssize_t receive_patiently(Channel *ch, uint8_t *room, size_t size) {
+static ssize_t receive_patiently(ChannelLink *ch, uint8_t *room, size_t size) {
         struct pollfd readable = { .fd = ch->fd, .events = POLLIN };
         ssize_t n = receive_soon(ch, room, size);
 
@@ -377,7 +377,7 @@ static ssize_t receive_patiently(Channel *ch, uint8_t *room, size_t size) {
 }
 
 /* Appends one recv() to the bytes in `in`. 0, -EAGAIN, -ECONNRESET. */
-static int receive(Channel *ch) {
+static int receive(ChannelLink *ch) {
         size_t rest = buffer_size(&ch->in);
         uint8_t *room;
         ssize_t n;
@@ -385,7 +385,7 @@ static int receive(Channel *ch) {
         if (connection_is_foreign(ch->connection))
                 return -ECHILD;
         if (buffer_size(&ch->out) > 0) {
-                channel_flush(ch);
+                channel_link_flush(ch);
                 if (ch->fd < 0)
                         return -ECONNRESET;
         }
@@ -413,7 +413,7 @@ static bool is_answer(const Request *request, unsigned frame_kind) {
 }
 
 /* Reads the header of the next frame. 1: the header is complete; 0: not yet; -EBADMSG: it is invalid. */
-static int begin_frame(Channel *ch) {
+static int begin_frame(ChannelLink *ch) {
         const uint8_t *header = ch->in.bytes + ch->in.start;
         unsigned kind;
         bool more;
@@ -433,21 +433,21 @@ static int begin_frame(Channel *ch) {
 }
 
 /* Drops `size` bytes of the current frame, which were passed on. */
-static void consume(Channel *ch, size_t size) {
+static void consume(ChannelLink *ch, size_t size) {
         buffer_drop(&ch->in, size);
         ch->frame_left -= size;
         if (ch->frame_left == 0 && ch->frame_ends)
                 pop_request(ch);
 }
 
-/* Passes on the bytes in `in`, those for `run` to `room`. Returns the number of bytes in `room`, or an error. */
-static ssize_t distribute(Channel *ch, Run *run, uint8_t *room, size_t size) {
+/* Passes on the bytes in `in`, those for `fetch` to `room`. Returns the number of bytes in `room`, or an error. */
+static ssize_t distribute(ChannelLink *ch, Fetch *fetch, uint8_t *room, size_t size) {
         size_t n = 0;
         int r;
 
         while (buffer_size(&ch->in) > 0) {
                 size_t some;
-                Run *target;
+                Fetch *target;
 
                 if (ch->frame_left == 0) {
                         r = begin_frame(ch);
@@ -456,9 +456,9 @@ static ssize_t distribute(Channel *ch, Run *run, uint8_t *room, size_t size) {
                         if (r == 0)
                                 break;
                 }
-                target = request_at(ch, 0)->run;
+                target = request_at(ch, 0)->fetch;
                 some = ch->frame_left < buffer_size(&ch->in) ? ch->frame_left : buffer_size(&ch->in);
-                if (target == run) {
+                if (target == fetch) {
                         if (n == size)
                                 break;
                         some = some < size - n ? some : size - n;
@@ -467,7 +467,7 @@ static ssize_t distribute(Channel *ch, Run *run, uint8_t *room, size_t size) {
                 } else if (target) {
                         if (buffer_size(&target->backlog) + some > CHANNEL_UNREAD_SIZE_MAX)
                                 return n > 0 ? (ssize_t) n : -ENOBUFS;
-                        r = run_put_aside(target, ch->in.bytes + ch->in.start, some);
+                        r = fetch_put_aside(target, ch->in.bytes + ch->in.start, some);
                         if (r < 0)
                                 return r;
                 }
@@ -476,9 +476,9 @@ static ssize_t distribute(Channel *ch, Run *run, uint8_t *room, size_t size) {
         return (ssize_t) n;
 }
 
-ssize_t channel_read(Channel *ch, Run *run, uint8_t *room, size_t size) {
+ssize_t channel_link_read(ChannelLink *ch, Fetch *fetch, uint8_t *room, size_t size) {
         for (unsigned n_reads = 0;; n_reads++) {
-                ssize_t n = distribute(ch, run, room, size);
+                ssize_t n = distribute(ch, fetch, room, size);
 
                 if (n == 0 && n_reads == READS_MAX) {
                         connection_come_back(ch->connection);
@@ -486,9 +486,9 @@ ssize_t channel_read(Channel *ch, Run *run, uint8_t *room, size_t size) {
                 }
 
                 if (n == 0) /* a run that waits for no answer, and yet has not ended: the last frame did not end it */
-                        n = channel_count(ch, run) > 0 ? receive(ch) : -EBADMSG;
+                        n = channel_link_count(ch, fetch) > 0 ? receive(ch) : -EBADMSG;
                 if (n == -ECONNRESET || n == -EBADMSG)
-                        channel_drop(ch);
+                        channel_link_drop(ch);
                 if (n != 0)
                         return n;
         }
@@ -497,51 +497,51 @@ ssize_t channel_read(Channel *ch, Run *run, uint8_t *room, size_t size) {
 /* ---- Ending ------------------------------------------------------------------------------------------------------- */
 
 /* Reads and drops the answers that no run needs any more, as far as they have come. */
-static void pass_over_forgotten(Channel *ch) {
-        Run placeholder; /* only its address is used: no request has this run */
+static void pass_over_forgotten(ChannelLink *ch) {
+        Fetch placeholder; /* only its address is used: no request has this run */
         unsigned reads_left = READS_MAX;
         ssize_t n = 0;
 
         ch->connection->patient = false;
-        while (n >= 0 && reads_left-- > 0 && ch->n_requests > 0 && !request_at(ch, 0)->run) {
+        while (n >= 0 && reads_left-- > 0 && ch->n_requests > 0 && !request_at(ch, 0)->fetch) {
                 n = distribute(ch, &placeholder, NULL, 0);
-                if (n == 0 && ch->n_requests > 0 && !request_at(ch, 0)->run)
+                if (n == 0 && ch->n_requests > 0 && !request_at(ch, 0)->fetch)
                         n = receive(ch);
         }
         if (n == -ECONNRESET || n == -EBADMSG)
-                channel_drop(ch);
+                channel_link_drop(ch);
 }
 
-static bool is_overdue(const Channel *ch) {
+static bool is_overdue(const ChannelLink *ch) {
         return ch->n_requests > 0 && request_at(ch, 0)->deadline != UINT64_MAX && now_usec() >= request_at(ch, 0)->deadline;
 }
 
-void channel_cancel(Channel *ch, Run *run) {
+void channel_link_cancel(ChannelLink *ch, Fetch *fetch) {
         for (unsigned i = 0; i < ch->n_requests; i++) {
                 Request *request = request_at(ch, i);
 
-                if (request->run != run || request->cancelled)
+                if (request->fetch != fetch || request->cancelled)
                         continue;
                 request->cancelled = true;
-                (void) channel_request(ch, NULL, REQUEST_CANCEL, 0, &request->number);
+                (void) channel_link_request(ch, NULL, REQUEST_CANCEL, 0, &request->number);
         }
         limit_cancel(ch);
-        channel_flush(ch);
+        channel_link_flush(ch);
 }
 
-void channel_forget(Channel *ch, Run *run) {
+void channel_link_forget(ChannelLink *ch, Fetch *fetch) {
         for (unsigned i = 0; i < ch->n_requests; i++)
-                if (request_at(ch, i)->run == run)
-                        request_at(ch, i)->run = NULL;
+                if (request_at(ch, i)->fetch == fetch)
+                        request_at(ch, i)->fetch = NULL;
 }
 
-struct pollfd channel_pollfd(const Channel *ch) {
+struct pollfd channel_link_pollfd(const ChannelLink *ch) {
         return (struct pollfd) { .fd = ch->fd, .events = POLLIN | (buffer_size(&ch->out) > 0 ? POLLOUT : 0) };
 }
 
-uint64_t channels_deadline(sqlipc_connection *c) {
+uint64_t channel_link_deadline(sqlipc_connection *c) {
         uint64_t deadline = UINT64_MAX;
-        Channel *ch;
+        ChannelLink *ch;
 
         LIST_FOREACH(ch, &c->channels, link)
                 if (ch->n_requests > 0 && request_at(ch, 0)->deadline < deadline)
@@ -549,14 +549,14 @@ uint64_t channels_deadline(sqlipc_connection *c) {
         return deadline;
 }
 
-void channels_process(sqlipc_connection *c) {
-        Channel *ch;
+void channel_link_process_all(sqlipc_connection *c) {
+        ChannelLink *ch;
 
         LIST_FOREACH(ch, &c->channels, link) {
-                channel_flush(ch);
+                channel_link_flush(ch);
                 if (is_overdue(ch))
                         pass_over_forgotten(ch); /* the end may have come since, but was not read yet */
                 if (is_overdue(ch))
-                        channel_drop(ch);
+                        channel_link_drop(ch);
         }
 }

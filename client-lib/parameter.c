@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Bound values, and their form as D-Bus values (parameters.h). Library. */
+/* Bound values, and their form as D-Bus values (parameter.h). Library. */
 #include <stddef.h>
 #include <string.h>
 
-#include "client-lib/parameters.h"
+#include "client-lib/parameter.h"
 
 /* ---- What programs pass in ---------------------------------------------------------------------------------------- */
 
@@ -19,7 +19,7 @@ static int check_struct(const uint8_t *element, size_t size) {
 }
 
 /* A program that was built with an older header passes smaller elements than ours, one with a newer header larger ones. */
-int parameters_read(const sqlipc_parameter *parameters, size_t n, Parameter **ret) {
+int parameter_read_all(const sqlipc_parameter *parameters, size_t n, Parameter **ret) {
         size_t size = n > 0 ? parameters->struct_size : PARAMETER_SIZE_MIN;
         const uint8_t *element = (const uint8_t *) parameters;
         _cleanup_free_ Parameter *read = NULL;
@@ -234,7 +234,7 @@ static size_t bus_character(const uint8_t *p, size_t size) {
         return n;
 }
 
-bool is_bus_string(const void *text, size_t size, size_t *ret_bad) {
+bool parameter_is_bus_string(const void *text, size_t size, size_t *ret_bad) {
         const uint8_t *p = text;
 
         for (size_t i = 0; i < size;) {
@@ -317,7 +317,7 @@ static int append_value(sd_bus_message *m, const Parameter *p) {
         case SQLIPC_REAL:
                 return sd_bus_message_append(m, "v", "d", p->real);
         case SQLIPC_TEXT:
-                if (p->size == 0 || is_bus_string(bytes, p->size, NULL))
+                if (p->size == 0 || parameter_is_bus_string(bytes, p->size, NULL))
                         return append_string(m, bytes, p->size);
                 return append_special(m, bytes, p->size);
         case SQLIPC_BLOB:
@@ -334,7 +334,7 @@ static int check_parameters(const Parameter *parameters, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 const Parameter *p = &parameters[i];
 
-                if (p->name && !is_bus_string(p->name, strlen(p->name), NULL))
+                if (p->name && !parameter_is_bus_string(p->name, strlen(p->name), NULL))
                         return -EINVAL;
                 if (p->type != SQLIPC_TEXT && p->type != SQLIPC_BLOB)
                         continue;
@@ -396,7 +396,7 @@ static int append_named(sd_bus_message *m, const Parameter *parameters, size_t n
         return sd_bus_message_close_container(m);
 }
 
-int append_parameters(sd_bus_message *m, const Parameter *parameters, size_t n_parameters, size_t n_positional_min) {
+int parameter_append_all(sd_bus_message *m, const Parameter *parameters, size_t n_parameters, size_t n_positional_min) {
         int r;
 
         r = check_parameters(parameters, n_parameters);

@@ -8,18 +8,18 @@
  * A statement is compiled either by the daemon, which then holds a pipe for it (`number`), or on the database's channel
  * (`channel_number`); each execution may change from one to the other (transport.h). A statement that was compiled before is
  * compiled again on a channel together with the run, so READY and LOST make no difference there. With rows in replies
- * (rows.h) each run compiles it itself.
+ * (source-rows.h) each run compiles it itself.
  *
  * A statement has at most one current cursor; executing again ends the earlier one.
  */
-#ifndef SQLIPC_CLIENT_LIB_STATEMENT_H
-#define SQLIPC_CLIENT_LIB_STATEMENT_H
+#ifndef SQLIPC_CLIENT_LIB_PREPARED_H
+#define SQLIPC_CLIENT_LIB_PREPARED_H
 
 #include <sys/queue.h>
 
 #include "client-lib/error.h"
-#include "client-lib/parameters.h"
-#include "client-lib/run.h"
+#include "client-lib/fetch.h"
+#include "client-lib/parameter.h"
 #include "client-lib/transport.h"
 
 typedef enum StatementState {
@@ -58,7 +58,7 @@ struct sqlipc_statement {
         Habit habit;
         Description description;
         Bindings *bindings;     /* NULL: nothing bound */
-        Run run;
+        Fetch fetch;
         Waiting waiting;
         sqlipc_statement_callback on_ready; /* NULL: none */
         void *on_ready_userdata;
@@ -69,49 +69,49 @@ struct sqlipc_statement {
 
 /* Asks the daemon to compile the statement (again), and gives back what the daemon held for it. Negative: the request
  * could not be sent, and nothing is in progress. */
-int statement_prepare(sqlipc_statement *s);
+int prepared_prepare(sqlipc_statement *s);
 
-/* Has the statement compiled on the channel or over the bus, as transport.h decides. Returns as statement_prepare(). */
-int statement_prepare_anywhere(sqlipc_statement *s);
+/* Has the statement compiled on the channel or over the bus, as transport.h decides. Returns as prepared_prepare(). */
+int prepared_prepare_anywhere(sqlipc_statement *s);
 
 /* If the statement is PREPARING on a channel, or waits until one is open: continues as far as possible without waiting. */
-void statement_advance(sqlipc_statement *s);
+void prepared_advance(sqlipc_statement *s);
 
 /* PREPARING: gives up; the statement fails as cancelled. */
-void statement_interrupt(sqlipc_statement *s);
+void prepared_interrupt(sqlipc_statement *s);
 
 /* PREPARING: the descriptor to wait for beside the bus. */
-struct pollfd statement_pollfd(const sqlipc_statement *s);
+struct pollfd prepared_pollfd(const sqlipc_statement *s);
 
-/* Asks the channel, which must be open, to compile the statement, without waiting. Call run_enter_channel() first.
+/* Asks the channel, which must be open, to compile the statement, without waiting. Call fetch_enter_channel() first.
  * -ENOMEM. */
-int statement_send_prepare(sqlipc_statement *s);
+int prepared_send_prepare(sqlipc_statement *s);
 
 /* True if the statement is compiled on the channel, in its current opening. */
-bool statement_is_on_channel(const sqlipc_statement *s);
+bool prepared_is_on_channel(const sqlipc_statement *s);
 
 /* Gives back what the daemon holds for the statement over the bus: its number and pipe. */
-void statement_leave_bus(sqlipc_statement *s);
+void prepared_leave_bus(sqlipc_statement *s);
 
 /* For the result `r` of a public function: if it failed, copies the details from the connection to the statement. Returns
  * `r`. */
-int statement_report(sqlipc_statement *s, int r);
+int prepared_report(sqlipc_statement *s, int r);
 
 /* Takes the description from the STATEMENT frame that was read. -ENOMEM. */
-int statement_read_description(sqlipc_statement *s);
+int prepared_read_description(sqlipc_statement *s);
 
 /* Gives back the compiled statement, which is gone or useless: the next execution compiles it again. */
-void statement_lose(sqlipc_statement *s);
+void prepared_lose(sqlipc_statement *s);
 
 /* For a connection that is being closed: gives back what the service holds for the statement, which then fails with
  * -ENOTCONN. */
-void statement_close_connection(sqlipc_statement *s);
+void prepared_close_connection(sqlipc_statement *s);
 
 /* Marks every statement of a lost bus. */
-void statements_on_bus_lost(sqlipc_connection *c);
+void prepared_on_bus_lost(sqlipc_connection *c);
 
 /* The index of a name, with or without its prefix; 0: none, or several. For bindings_resolve(). */
-unsigned statement_look_up(void *statement, const char *name);
+unsigned prepared_look_up(void *statement, const char *name);
 
 /* Reads (a(ssa{sv}) columns, a{sv} info). */
 int description_read(Description *ret, sd_bus_message *reply);

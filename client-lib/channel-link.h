@@ -2,7 +2,7 @@
 /*
  * The channel of a connection to one database (sqlipc-channel.h): a socket on which requests are answered in order. Library.
  *
- *      CLOSED --channel_open()--> OPENING --reply--> OPEN --end-of-file, invalid data, a cancel that is ignored--> CLOSED
+ * CLOSED --channel_link_open()--> OPENING --reply--> OPEN --end-of-file, invalid data, a cancel that is ignored--> CLOSED
  *
  * There is one object for each database that the program has used; it lives as long as the connection. transport.h decides
  * which runs use it. Requests are written into `out` and sent together before the next read or wait. Incoming bytes are read
@@ -12,8 +12,8 @@
  * When the channel closes, every run that waits for an answer is marked as lost, and its cursor or statement asks again on
  * another way.
  */
-#ifndef SQLIPC_CLIENT_LIB_CHANNEL_H
-#define SQLIPC_CLIENT_LIB_CHANNEL_H
+#ifndef SQLIPC_CLIENT_LIB_CHANNEL_LINK_H
+#define SQLIPC_CLIENT_LIB_CHANNEL_LINK_H
 
 #include <poll.h>
 #include <sys/queue.h>
@@ -37,29 +37,29 @@
  * requests in progress. */
 #define CHANNELS_OPEN_MAX 7u
 
-typedef struct Run Run;
+typedef struct Fetch Fetch;
 
-typedef enum ChannelState {
-        CHANNEL_CLOSED,
-        CHANNEL_OPENING,
-        CHANNEL_OPEN,
-} ChannelState;
+typedef enum ChannelLinkState {
+        CHANNEL_LINK_CLOSED,
+        CHANNEL_LINK_OPENING,
+        CHANNEL_LINK_OPEN,
+} ChannelLinkState;
 
 /* A request whose answer is not complete. */
 typedef struct Request {
         uint64_t number;
         RequestKind kind;
-        Run *run;                /* the run that gets the answer, not owned; NULL: forgotten */
+        Fetch *fetch;            /* the run that gets the answer, not owned; NULL: forgotten */
         bool cancelled;
         uint64_t end;            /* `n_written` after the request: the service has all of it once `n_sent` gets there */
         uint64_t deadline;       /* when the end of the answer must have come; UINT64_MAX: none */
 } Request;
 
-typedef struct Channel {
+typedef struct ChannelLink {
         sqlipc_connection *connection;
-        LIST_ENTRY(Channel) link;
+        LIST_ENTRY(ChannelLink) link;
         char *path;              /* database object */
-        ChannelState state;
+        ChannelLinkState state;
 
         /* OPENING, and the reason if it failed */
         Call *call;
@@ -91,63 +91,63 @@ typedef struct Channel {
         bool unsupported;        /* this service has no channels: do not ask again */
         uint32_t large_queries[8]; /* sums of queries that are known to give large results */
         unsigned next_large_query;
-} Channel;
+} ChannelLink;
 
 /* Gets the connection's channel for the database object `path`; NULL: no memory. */
-Channel *channel_get(sqlipc_connection *c, const char *path);
+ChannelLink *channel_link_get(sqlipc_connection *c, const char *path);
 
-/* channels_close() drops all channels of a connection that is being closed; channels_free() frees them once no run refers
- * to them. */
-void channels_close(sqlipc_connection *c);
-void channels_free(sqlipc_connection *c);
+/* channel_link_close_all() drops all channels of a connection that is being closed; channel_link_free_all() frees them once
+ * no run refers to them. */
+void channel_link_close_all(sqlipc_connection *c);
+void channel_link_free_all(sqlipc_connection *c);
 
 /* Asks for a socket if the channel is CLOSED. 0: it is OPENING or OPEN; negative: the request could not be sent. */
-int channel_open(Channel *ch);
+int channel_link_open(ChannelLink *ch);
 
 /* True if another channel may be opened. If too many are open, closes the one that has been idle for the longest time,
  * provided that this is at least `idle_usec`. */
-bool channels_make_room(sqlipc_connection *c, uint64_t idle_usec);
+bool channel_link_make_room(sqlipc_connection *c, uint64_t idle_usec);
 
 /* Closes the channel, and marks the runs that wait for an answer as lost. */
-void channel_drop(Channel *ch);
+void channel_link_drop(ChannelLink *ch);
 
-/* Begins a request with `size` bytes of payload, whose answer goes to `run`. `run` is NULL for CANCEL and FINALIZE, which
- * have no answer and carry the `*number` of another request; otherwise `*number` is set to a new number. Returns where
+/* Begins a request with `size` bytes of payload, whose answer goes to `fetch`. `fetch` is NULL for CANCEL and FINALIZE,
+ * which have no answer and carry the `*number` of another request; otherwise `*number` is set to a new number. Returns where
  * the caller must write the payload; NULL: no memory. */
-uint8_t *channel_request(Channel *ch, Run *run, RequestKind kind, size_t size, uint64_t *number);
+uint8_t *channel_link_request(ChannelLink *ch, Fetch *fetch, RequestKind kind, size_t size, uint64_t *number);
 
 /* Sends the written requests, without waiting. Drops a channel that turns out to be broken. */
-void channel_flush(Channel *ch);
+void channel_link_flush(ChannelLink *ch);
 
-/* Reads bytes for `run`, which has a request in progress, like read(). More than 0; -EAGAIN; -ECONNRESET: the channel is
+/* Reads bytes for `fetch`, which has a request in progress, like read(). More than 0; -EAGAIN; -ECONNRESET: the channel is
  * lost; -EBADMSG: the channel sent invalid data, and is lost; -ENOBUFS: an unread answer before this one is too large to
- * be kept, and channel_first_run() is its run; -ENOMEM. */
-ssize_t channel_read(Channel *ch, Run *run, uint8_t *room, size_t size);
+ * be kept, and channel_link_first_fetch() is its run; -ENOMEM. */
+ssize_t channel_link_read(ChannelLink *ch, Fetch *fetch, uint8_t *room, size_t size);
 
 /* The run that gets the current answer; NULL: none. */
-Run *channel_first_run(const Channel *ch);
+Fetch *channel_link_first_fetch(const ChannelLink *ch);
 
 /* True if a run waits for one of the answers that are still to come. */
-bool channel_has_reader(const Channel *ch);
+bool channel_link_has_reader(const ChannelLink *ch);
 
-/* The number of answers that `run` waits for. */
-unsigned channel_count(const Channel *ch, const Run *run);
+/* The number of answers that `fetch` waits for. */
+unsigned channel_link_count(const ChannelLink *ch, const Fetch *fetch);
 
-/* Cancels the requests of `run` that are in progress. */
-void channel_cancel(Channel *ch, Run *run);
+/* Cancels the requests of `fetch` that are in progress. */
+void channel_link_cancel(ChannelLink *ch, Fetch *fetch);
 
-/* Forgets `run`: further frames for it are dropped. */
-void channel_forget(Channel *ch, Run *run);
+/* Forgets `fetch`: further frames for it are dropped. */
+void channel_link_forget(ChannelLink *ch, Fetch *fetch);
 
 /* Frees a statement of this opening, which is not needed any more. */
-void channel_finalize(Channel *ch, uint64_t statement);
+void channel_link_finalize(ChannelLink *ch, uint64_t statement);
 
 /* The descriptor and events to wait for; fd -1 if the channel is not open. */
-struct pollfd channel_pollfd(const Channel *ch);
+struct pollfd channel_link_pollfd(const ChannelLink *ch);
 
-/* channels_deadline() is when to call channels_process() at the latest, UINT64_MAX: no need to. channels_process() also
- * drops a channel whose service does not obey a cancel. */
-uint64_t channels_deadline(sqlipc_connection *c);
-void channels_process(sqlipc_connection *c);
+/* channel_link_deadline() is when to call channel_link_process_all() at the latest, UINT64_MAX: no need to.
+ * channel_link_process_all() also drops a channel whose service does not obey a cancel. */
+uint64_t channel_link_deadline(sqlipc_connection *c);
+void channel_link_process_all(sqlipc_connection *c);
 
 #endif

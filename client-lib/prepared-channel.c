@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Statements that are compiled on a channel (statement.h). Library. */
+/* Statements that are compiled on a channel (prepared.h). Library. */
 #include <string.h>
 
 #include "client-lib/connection.h"
-#include "client-lib/statement.h"
+#include "client-lib/prepared.h"
 
-int statement_send_prepare(sqlipc_statement *s) {
-        Channel *ch = s->run.channel;
+int prepared_send_prepare(sqlipc_statement *s) {
+        ChannelLink *ch = s->fetch.channel;
         size_t size = strlen(s->sql);
-        uint8_t *payload = channel_request(ch, &s->run, REQUEST_PREPARE, size, &s->channel_number);
+        uint8_t *payload = channel_link_request(ch, &s->fetch, REQUEST_PREPARE, size, &s->channel_number);
 
         if (!payload) {
                 s->channel_number = 0;
@@ -19,11 +19,11 @@ int statement_send_prepare(sqlipc_statement *s) {
         return 0;
 }
 
-int statement_read_description(sqlipc_statement *s) {
+int prepared_read_description(sqlipc_statement *s) {
         Description description;
         int r;
 
-        r = description_copy(&description, &s->run.decoder);
+        r = description_copy(&description, &s->fetch.decoder);
         if (r < 0)
                 return r;
         description_done(&s->description);
@@ -43,28 +43,28 @@ static void fall_back(sqlipc_statement *s) {
         int r;
 
         s->bus_only = true;
-        r = statement_prepare(s);
+        r = prepared_prepare(s);
         if (r < 0)
                 fail(s, r);
 }
 
 /* Asks the channel, waits for it, or uses the bus. Returns 0, or the error if it could not ask. */
 static int choose(sqlipc_statement *s) {
-        Channel *ch = s->run.channel;
+        ChannelLink *ch = s->fetch.channel;
 
         switch (transport_choose(ch, s->habit.large, s->bus_only, &s->opened, 0)) {
         case WAY_BUS:
-                return statement_prepare(s);
+                return prepared_prepare(s);
         case WAY_ROWS: /* Prepare replies with a pipe, so it needs a bus that passes descriptors */
                 if (connection_descriptors(s->connection) == DESCRIPTORS_PASS)
-                        return statement_prepare(s);
+                        return prepared_prepare(s);
                 s->state = STATEMENT_FAILED;
                 (void) error_set_no_descriptors(&s->error);
                 return 0;
         case WAY_CHANNEL:
-                run_enter_channel(&s->run);
+                fetch_enter_channel(&s->fetch);
                 s->state = STATEMENT_PREPARING;
-                return statement_send_prepare(s);
+                return prepared_send_prepare(s);
         case WAY_WAIT:
                 s->state = STATEMENT_PREPARING;
                 return 0;
@@ -76,11 +76,11 @@ static int choose(sqlipc_statement *s) {
         return -EINVAL;
 }
 
-int statement_prepare_anywhere(sqlipc_statement *s) {
+int prepared_prepare_anywhere(sqlipc_statement *s) {
         s->bus_only = s->opened = false;
         s->retries_left = CHANNEL_RETRIES_MAX;
         s->n_interrupts = connection_interrupts(s->connection);
-        statement_lose(s);
+        prepared_lose(s);
         return choose(s);
 }
 
@@ -99,7 +99,7 @@ static void ask_again(sqlipc_statement *s) {
 }
 
 static void on_error_frame(sqlipc_statement *s) {
-        (void) error_set_frame(&s->error, &s->run.decoder);
+        (void) error_set_frame(&s->error, &s->fetch.decoder);
         s->channel_number = 0;
         s->state = STATEMENT_FAILED;
         /* the limits of statements on a channel and over the bus are separate */
@@ -107,26 +107,26 @@ static void on_error_frame(sqlipc_statement *s) {
                 fall_back(s);
 }
 
-void statement_advance(sqlipc_statement *s) {
+void prepared_advance(sqlipc_statement *s) {
         int r;
 
         if (s->state == STATEMENT_PREPARING && s->n_interrupts != connection_interrupts(s->connection))
-                statement_interrupt(s);
+                prepared_interrupt(s);
         if (s->state != STATEMENT_PREPARING || s->prepare)
                 return;
         if (s->channel_number == 0) { /* waits for a channel to open */
-                r = s->run.channel->state == CHANNEL_OPENING ? 0 : choose(s);
+                r = s->fetch.channel->state == CHANNEL_LINK_OPENING ? 0 : choose(s);
                 if (r < 0)
                         fail(s, r);
                 if (s->channel_number == 0)
                         return;
         }
-        r = run_next(&s->run);
+        r = fetch_next(&s->fetch);
         switch (r) {
         case -EAGAIN:
                 return;
         case PAGE_STATEMENT:
-                r = statement_read_description(s);
+                r = prepared_read_description(s);
                 if (r < 0)
                         fail(s, r);
                 else
@@ -146,6 +146,6 @@ void statement_advance(sqlipc_statement *s) {
         }
 }
 
-struct pollfd statement_pollfd(const sqlipc_statement *s) {
-        return s->state == STATEMENT_PREPARING && s->channel_number > 0 ? run_pollfd(&s->run) : CONNECTION_NO_DATA;
+struct pollfd prepared_pollfd(const sqlipc_statement *s) {
+        return s->state == STATEMENT_PREPARING && s->channel_number > 0 ? fetch_pollfd(&s->fetch) : CONNECTION_NO_DATA;
 }
