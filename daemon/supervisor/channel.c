@@ -184,7 +184,7 @@ static void on_close_timeout(Channel *c) {
                 tell_to_close(c);
         else if ((worker_has_answered(w, c->close_ping) || !(c->patient || worker_is_held_up_by_others(w, c))) &&
                  !grace_goes_on(&c->grace, w))
-                worker_kill(w, "it does not let go of a channel that closes");
+                (void) worker_end(w, WORKER_END_KEEPS_CHANNEL);
         (void) shutdown(c->fd, SHUT_RDWR);
         arm(c, clock_usec() + GRACE_USEC);
 }
@@ -205,7 +205,7 @@ static void check_cancelled(Channel *c) {
         if (worker_has_answered(c->worker, c->cancel_ping))
                 c->cancelled_usec = 0;
         else if (!worker_is_held_up_by_others(c->worker, c) && !grace_goes_on(&c->grace, c->worker))
-                worker_kill(c->worker, "a run on a channel that was cancelled goes on");
+                (void) worker_end(c->worker, WORKER_END_KEEPS_REQUEST);
 }
 
 static void on_time_at_worker(Channel *c) {

@@ -132,7 +132,7 @@ unsigned group_n_workers(const Group *g) {
         for (GList *i = g->workers.head; i; i = i->next) {
                 const Worker *w = i->data;
 
-                n += worker_stays(w) && !w->retired;
+                n += worker_stays(w) && w->settings != WORKER_RETIRED;
         }
         return n;
 }
@@ -143,7 +143,7 @@ static unsigned n_workers_starting(const Group *g, uint64_t now) {
 
         for (GList *i = g->workers.head; i; i = i->next) {
                 const Worker *w = i->data;
-                n += worker_stays(w) && !w->spoke && now < w->started_usec + STARTING_USEC;
+                n += w->state == WORKER_STARTING && now < w->started_usec + STARTING_USEC;
         }
         return n;
 }
@@ -268,8 +268,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-void group_on_worker_gone(Group *g, bool early) {
-        g->n_early_deaths += early;
+void group_on_worker_gone(Group *g) {
         group_recall(g);
         if (g->n_early_deaths < EARLY_DEATHS_MAX)
                 return;

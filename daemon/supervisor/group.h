@@ -72,7 +72,7 @@ void group_staff(Group *g);
  * next turn of the loop. */
 void group_on_offer(Group *g);
 
-/* A worker of the group is dead and its runs have been dealt with. `early`: it never sent a message. */
-void group_on_worker_gone(Group *g, bool early);
+/* A worker of the group is dead and its runs have been dealt with. */
+void group_on_worker_gone(Group *g);
 
 #endif

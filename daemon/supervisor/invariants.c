@@ -123,9 +123,12 @@ static void check_worker(Check *c, const Worker *w) {
         }
         for (GList *i = w->channels.head; i; i = i->next)
                 HOLD(((const Channel *) i->data)->worker == w, w->pid);
-        HOLD(w->control_fd >= 0 || (!w->runs.head && !w->channels.head), w->pid);
+        HOLD((w->control_fd >= 0) == !worker_is_closed(w), w->pid);
+        HOLD(!worker_is_closed(w) || worker_is_idle(w), w->pid);
+        HOLD((w->end == WORKER_END_NONE) >= worker_stays(w), w->pid);
+        HOLD(!w->holds_no_place || w->state == WORKER_UNDEAD, w->pid);
         sums_of(c->of_users, w->group->user)->n_workers++;
-        sums_of(c->of_databases, w->group->database)->n_workers += !w->undead;
+        sums_of(c->of_databases, w->group->database)->n_workers += !w->holds_no_place;
 }
 
 /* Adds up the pages of a user's pipes. */

@@ -98,8 +98,10 @@ static void end_outdated_workers(Manager *m, const Config *before, const Config 
                 const Limits old = config_limits(before, d->config), new = config_limits(after, d->config);
 
                 next = i->next;
-                if (!d->published || memcmp(&old, &new, sizeof old) != 0)
-                        worker_outdate(w);
+                if (d->published && memcmp(&old, &new, sizeof old) == 0)
+                        continue;
+                if (!worker_end(w, WORKER_END_OUTDATED))
+                        worker_retire(w);
         }
 }
 

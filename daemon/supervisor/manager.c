@@ -345,7 +345,7 @@ void manager_stop(Manager *m, int exit_code) {
         for (GList *i = m->workers.head; i; i = i->next) {
                 Worker *w = i->data;
                 if (!w->runs.head) /* others end after their runs; channels were told to close */
-                        worker_end(w);
+                        (void) worker_end(w, WORKER_END_STOPPING);
         }
         int r = sd_event_add_time_relative(m->event, &m->stop_timer, CLOCK_MONOTONIC, STOP_USEC, 0, on_stop_timeout, m);
         if (r < 0)

@@ -12,8 +12,10 @@
 static bool is_better(const Worker *a, const Worker *b) {
         bool a_runs = worker_n_runnable(a) > 0, b_runs = worker_n_runnable(b) > 0;
 
-        if (a->outdated != b->outdated)
-                return b->outdated;
+        bool a_current = a->settings == WORKER_CURRENT, b_current = b->settings == WORKER_CURRENT;
+
+        if (a_current != b_current)
+                return a_current;
         return a_runs != b_runs ? b_runs : a->channels.length < b->channels.length;
 }
 
@@ -30,7 +32,7 @@ static Worker *pick(const Group *g) {
 }
 
 static bool wants_sibling(const Group *g, const Worker *best) {
-        return !best || best->outdated || worker_n_runnable(best) > 0 ||
+        return !best || best->settings != WORKER_CURRENT || worker_n_runnable(best) > 0 ||
                (best->channels.length > 0 && group_n_workers(g) < g->manager->n_cpus);
 }
 

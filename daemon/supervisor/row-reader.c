@@ -237,7 +237,7 @@ static void on_broken_stream(RowReader *r, int k) {
         Worker *w = r->run->worker;
         fail(r, ERROR_WORKER_LOST, "The worker process that ran the query broke; run it again.", false);
         if (w)
-                worker_kill(w, "it wrote a page that the format does not allow");
+                (void) worker_end(w, WORKER_END_INVALID_PAGE);
 }
 
 /* 1: bytes were read; 0: none are available. */

@@ -204,17 +204,17 @@ static void tell_cancel(Run *run) {
 }
 
 /* The second of arm_end() has passed. */
-static void kill_worker(Run *run, const char *why) {
+static void kill_worker(Run *run, WorkerEnd why) {
         if (grace_goes_on(&run->grace, run->worker))
                 arm(run, clock_usec() + GRACE_USEC);
         else
-                worker_kill(run->worker, why);
+                (void) worker_end(run->worker, why);
 }
 
 /* Breaks the pipe, so that the reader finds end-of-file in place of rows. */
 static void let_go(Run *run) {
         if (run->pipe->write_fd < 0 && run->n_cancels_unsent == 0) {
-                kill_worker(run, "a run that was let go goes on");
+                kill_worker(run, WORKER_END_KEEPS_PIPE);
                 return;
         }
         pipe_break(run->pipe);
@@ -255,7 +255,7 @@ void run_on_timeout(Run *run) {
                 if (run->n_cancels_unsent > 0)
                         tell_cancel(run);
                 else if (run->end.error != ERROR_NONE)
-                        kill_worker(run, "a job that was cancelled before it started goes on");
+                        kill_worker(run, WORKER_END_KEEPS_JOB);
                 else if (grace_goes_on(&run->grace, run->worker))
                         arm(run, clock_usec() + GRACE_USEC);
                 else
@@ -268,7 +268,7 @@ void run_on_timeout(Run *run) {
                         run_cancel(run, ERROR_TIMED_OUT,
                                    "The query ran past its time limit (RunTimeoutSec= or timeout-usec).");
                 else
-                        kill_worker(run, "a run goes on past its end");
+                        kill_worker(run, WORKER_END_KEEPS_RUN);
                 return;
         case RUN_ENDED: let_go(run); return;
         case RUN_DRAINING:

@@ -20,18 +20,18 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata);
 /* ---- Is the worker responsive? ---- */
 
 uint64_t worker_ping(Worker *w) {
-        if (w->control_fd < 0)
+        if (worker_is_closed(w))
                 return w->ping_number;
-        if (w->ping_sent) {
-                w->ping_again = true;
+        if (w->ping >= PING_SENT) {
+                w->ping = PING_REPEAT;
                 return w->ping_number + 1;
         }
-        if (w->ping_usec == 0) {
+        if (w->ping == PING_NONE) {
                 w->ping_usec = clock_usec();
                 grace_begin(&w->grace, w, GIVE_UP_USEC);
         }
-        /* if the socket is full, the worker owes an answer all the same */
-        w->ping_sent = message_send(w->control_fd, &(Message) { .kind = MESSAGE_PING, .number = w->ping_number }, -1) >= 0;
+        int r = message_send(w->control_fd, &(Message) { .kind = MESSAGE_PING, .number = w->ping_number }, -1);
+        w->ping = r >= 0 ? PING_SENT : PING_UNSENT; /* if the socket is full, the worker owes an answer all the same */
         return w->ping_number;
 }
 
@@ -40,19 +40,19 @@ bool worker_has_answered(const Worker *w, uint64_t ping) {
 }
 
 static int on_pong(Worker *w, uint64_t number) {
-        if (!w->ping_sent || number != w->ping_number)
+        bool repeat = w->ping == PING_REPEAT;
+
+        if (w->ping < PING_SENT || number != w->ping_number)
                 return -EBADMSG;
         w->ping_number++;
-        w->ping_sent = false;
-        w->ping_usec = 0;
-        if (w->ping_again)
+        w->ping = PING_NONE;
+        if (repeat)
                 (void) worker_ping(w);
-        w->ping_again = false;
         return 0;
 }
 
 bool worker_is_deaf(const Worker *w, uint64_t usec) {
-        return w->ping_usec > 0 && clock_usec() - w->ping_usec >= usec;
+        return w->ping != PING_NONE && clock_usec() - w->ping_usec >= usec;
 }
 
 void worker_is_stuck_now(Worker *w) {
@@ -64,8 +64,7 @@ void worker_is_not_stuck(Worker *w) {
 }
 
 bool worker_is_stuck(const Worker *w) {
-        /* a worker that has not sent a message yet is starting */
-        return clock_usec() < w->stuck_until_usec || (w->spoke && worker_is_deaf(w, DEAF_USEC));
+        return clock_usec() < w->stuck_until_usec || (w->state != WORKER_STARTING && worker_is_deaf(w, DEAF_USEC));
 }
 
 bool worker_has_busy_channels(const Worker *w) {
@@ -181,17 +180,18 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
                 return 0;
         }
         worker_process(w); /* the answer may already be in the socket */
-        if (w->control_fd < 0)
+        if (worker_is_closed(w))
                 return 0;
         if (!hears_nothing(w))
                 check_idle(w);
         else if (worker_is_deaf(w, MAX(l.run_timeout_usec, l.prepare_timeout_usec) + GRACE_USEC)) {
-                worker_kill(w, "it has not looked at its sockets for longer than any run may last");
+                (void) worker_end(w, WORKER_END_DEAF);
                 return 0;
         } else
                 give_up_unheard(w);
-        if (w->outdated) /* it was kept for channels that had no other place; they get one once nothing runs on them */
-                (void) worker_end_unless_busy(w);
+        if (w->settings != WORKER_CURRENT) /* it was kept for channels that had no other place; they get one once nothing
+                                            * runs on them */
+                (void) worker_end(w, WORKER_END_OUTDATED);
         (void) worker_ping(w);
         if (w->channels.head)
                 watch(w);
@@ -201,8 +201,7 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
 /* ---- Messages from the worker ---- */
 
 int worker_channels_dispatch(Worker *w, const Message *m, uint64_t number) {
-        w->spoke = true;
-        w->group->n_early_deaths = 0;
+        worker_on_sign_of_life(w);
         if (m->kind == MESSAGE_PONG)
                 return on_pong(w, m->number);
         Channel *c = g_hash_table_lookup(w->manager->channels, &number);

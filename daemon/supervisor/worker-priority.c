@@ -52,7 +52,7 @@ static void restore_priority(Worker *w) {
         if (setpriority(PRIO_PROCESS, (id_t) w->pid, w->manager->priorities.nice) >= 0)
                 w->priority = (WorkerPriority) { .cpu_usec = w->priority.cpu_usec };
         else
-                (void) worker_end_unless_busy(w);
+                (void) worker_end(w, WORKER_END_PRIORITY);
 }
 
 static void look_at(Worker *w, uint64_t elapsed_usec) {
@@ -96,7 +96,7 @@ static int on_look(sd_event_source *s, uint64_t usec, void *userdata) {
         for (GList *i = m->workers.head; i; i = i->next) {
                 Worker *w = i->data;
 
-                if (w->control_fd < 0 || w->killed) /* a worker that ends may still compute for long */
+                if (w->state >= WORKER_KILLED) /* a worker that ends may still compute for long */
                         continue;
                 look_at(w, elapsed_usec);
                 on |= !worker_is_idle(w) || w->priority.lowered;

@@ -9,6 +9,8 @@
 #ifndef SQLIPC_DAEMON_SUPERVISOR_WORKER_PROGRAM_H
 #define SQLIPC_DAEMON_SUPERVISOR_WORKER_PROGRAM_H
 
+#include <sys/types.h>
+
 typedef struct WorkerProgram {
         const char *path; /* for posix_spawn() */
         int fd;           /* `path` leads to it through /proc; -1: `path` is looked up for each worker */
@@ -19,5 +21,8 @@ typedef struct WorkerProgram {
  * program must not be a script, because its interpreter would find the descriptor closed. */
 void worker_program_open(WorkerProgram *p, const char *path);
 void worker_program_close(WorkerProgram *p);
+
+/* Starts a process with the two sockets (borrowed) as WORKER_JOB_FD and WORKER_CONTROL_FD. */
+int worker_program_spawn(const WorkerProgram *p, int job_fd, int control_fd, pid_t *ret_pid);
 
 #endif

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -32,39 +31,6 @@
 #define GIVE_WAY_USEC (WORKER_TURN_USEC + EXIT_USEC)
 
 /* ---- Start ---- */
-
-static int spawn_process(const Manager *m, int job_fd, int control_fd, pid_t *ret_pid) {
-        posix_spawn_file_actions_t actions;
-        posix_spawnattr_t attributes;
-        char *arguments[] = { (char *) "sqlipc-worker", NULL };
-        sigset_t none, defaults;
-
-        sigemptyset(&none);
-        sigemptyset(&defaults);
-        sigaddset(&defaults, SIGPIPE);
-        int r = posix_spawn_file_actions_init(&actions);
-        if (r != 0)
-                return -r;
-        r = posix_spawnattr_init(&attributes);
-        if (r != 0) {
-                posix_spawn_file_actions_destroy(&actions);
-                return -r;
-        }
-        r = posix_spawn_file_actions_adddup2(&actions, job_fd, WORKER_JOB_FD);
-        if (r == 0)
-                r = posix_spawn_file_actions_adddup2(&actions, control_fd, WORKER_CONTROL_FD);
-        if (r == 0)
-                r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-        if (r == 0)
-                r = posix_spawnattr_setsigmask(&attributes, &none);
-        if (r == 0)
-                r = posix_spawnattr_setsigdefault(&attributes, &defaults);
-        if (r == 0)
-                r = posix_spawn(ret_pid, m->worker_program.path, &actions, &attributes, arguments, environ);
-        posix_spawnattr_destroy(&attributes);
-        posix_spawn_file_actions_destroy(&actions);
-        return -r;
-}
 
 static int send_setup(Worker *w) {
         const DatabaseConfig *d = w->group->database->config;
@@ -126,7 +92,7 @@ static int start_process(Worker *w) {
                 return theirs;
         (void) setsockopt(w->control_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size); /* a smaller buffer is only slower */
         (void) setsockopt(theirs, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-        int r = spawn_process(w->manager, w->group->workers_fd, theirs, &w->pid);
+        int r = worker_program_spawn(&w->manager->worker_program, w->group->workers_fd, theirs, &w->pid);
         close(theirs);
         return r;
 }
@@ -193,13 +159,15 @@ static bool may_have_job(const Worker *w) {
 void worker_on_work_over(Worker *w) {
         if (!w->runs.head)
                 manager_offer_places(w->manager);
-        if (!worker_is_idle(w) || w->control_fd < 0)
+        if (!worker_is_idle(w) || worker_is_closed(w))
                 return;
         w->idle_usec = clock_usec(); /* the timer checks this when it fires, so no query has to set the timer */
-        if (w->ending)
+        if (w->state == WORKER_ASKED || w->state == WORKER_ENDING)
                 watch_idle(w, w->idle_usec + EXIT_USEC);
-        else if (w->manager->stopping || (w->outdated && !may_have_job(w)))
-                worker_end(w);
+        else if (w->manager->stopping)
+                (void) worker_end(w, WORKER_END_STOPPING);
+        else if (w->settings != WORKER_CURRENT)
+                (void) worker_end(w, WORKER_END_OUTDATED);
 }
 
 void worker_add_run(Worker *w, Run *run) {
@@ -213,11 +181,11 @@ void worker_remove_run(Worker *w, Run *run) {
 }
 
 bool worker_takes_job(const Worker *w) {
-        return worker_stays(w) && w->spoke && !w->outdated && worker_is_idle(w);
+        return w->state == WORKER_RUNNING && w->settings == WORKER_CURRENT && worker_is_idle(w);
 }
 
 int worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sentence) {
-        if (w->control_fd < 0)
+        if (worker_is_closed(w))
                 return 0; /* its runs and channels end with it */
         return message_send(w->control_fd, &(Message) {
                 .kind = MESSAGE_CANCEL,
@@ -227,68 +195,114 @@ int worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sen
 
 /* ---- End ---- */
 
-static void tell_to_end(Worker *w, const Message *m, uint64_t usec) {
+static void set_state(Worker *w, WorkerState to) {
+        if (w->state == WORKER_STARTING && to >= WORKER_KILLED)
+                w->group->n_early_deaths++;
+        worker_life_move(&w->state, to);
+}
+
+void worker_on_sign_of_life(Worker *w) {
+        w->group->n_early_deaths = 0;
+        if (w->state == WORKER_STARTING)
+                set_state(w, WORKER_RUNNING);
+}
+
+static void tell_to_end(Worker *w, WorkerEnd reason, const Message *m, uint64_t usec) {
         int r = message_send(w->control_fd, m, -1);
 
-        w->ending = true;
-        w->may_stay = m->kind == MESSAGE_GIVE_WAY;
+        set_state(w, m->kind == MESSAGE_GIVE_WAY ? WORKER_ASKED : WORKER_ENDING);
+        w->end = reason;
         if (r < 0 && r != -EPIPE && r != -ECONNRESET) /* a worker that has ended already need not be told */
-                worker_kill(w, "it does not read its control socket");
+                (void) worker_end(w, WORKER_END_SOCKET_FULL);
         else
                 watch_idle(w, clock_usec() + usec);
 }
 
-void worker_end(Worker *w) {
-        if (w->control_fd >= 0 && !w->killed && (!w->ending || w->may_stay))
-                tell_to_end(w, &(Message) { .kind = MESSAGE_EXIT }, EXIT_USEC);
+static void tell_to_exit(Worker *w, WorkerEnd reason) {
+        if (w->state < WORKER_ENDING)
+                tell_to_end(w, reason, &(Message) { .kind = MESSAGE_EXIT }, EXIT_USEC);
 }
 
 /* A worker inside a call that cannot be interrupted answers after that call. A worker that a reload outdated begins nothing
  * more, because it has the old limits. */
-static void give_way(Worker *w) {
+static void give_way(Worker *w, WorkerEnd reason) {
         const Limits l = quota_limits(w->group->user, w->group->database);
 
+        uint64_t turn_usec = w->settings == WORKER_CURRENT ? WORKER_TURN_USEC : 0;
+
         if (worker_is_idle(w))
-                worker_end(w);
+                tell_to_exit(w, reason);
         else if (worker_stays(w))
-                tell_to_end(w, &(Message) { .kind = MESSAGE_GIVE_WAY, .number = w->outdated ? 0 : WORKER_TURN_USEC },
+                tell_to_end(w, reason, &(Message) { .kind = MESSAGE_GIVE_WAY, .number = turn_usec },
                             MAX(l.run_timeout_usec, l.prepare_timeout_usec) + GIVE_WAY_USEC);
 }
 
-bool worker_end_unless_busy(Worker *w) {
-        if (may_have_job(w) || worker_has_busy_channels(w))
-                return false;
-        give_way(w);
+static LogFields fields_of(const Worker *w) {
+        return (LogFields) {
+                .database = database_name(w->group->database),
+                .uid = &w->group->user->uid,
+                .worker_pid = w->pid,
+        };
+}
+
+static void kill_process(Worker *w, WorkerEnd reason) {
+        const char *why = worker_life_sentence(reason);
+        LogFields fields = fields_of(w);
+
+        if (w->state >= WORKER_KILLED || w->pid <= 0)
+                return;
+        log_event_limited(LOG_EVENT_WORKER_KILLED, why, &fields, "Worker %i is killed: %s.", (int) w->pid, why);
+        set_state(w, WORKER_KILLED);
+        w->end = reason;
+        (void) kill(w->pid, SIGKILL);
+        watch_idle(w, clock_usec() + KILLED_USEC);
+}
+
+bool worker_end(Worker *w, WorkerEnd reason) {
+        if (reason == WORKER_END_OUTDATED && w->settings == WORKER_CURRENT)
+                worker_life_move_settings(&w->settings, WORKER_OUTDATED);
+        switch (worker_life_manner(reason)) {
+        case WORKER_ENDS_BY_EXIT: tell_to_exit(w, reason); break;
+        case WORKER_ENDS_BY_GIVE_WAY: give_way(w, reason); break;
+        case WORKER_ENDS_UNLESS_BUSY:
+                if (may_have_job(w) || worker_has_busy_channels(w))
+                        return false;
+                give_way(w, reason);
+                break;
+        case WORKER_ENDS_BY_KILL: kill_process(w, reason); break;
+        case WORKER_ENDS_UNREAD:
+                w->distrusted = true;
+                (void) sd_event_source_set_enabled(w->io, SD_EVENT_OFF);
+                kill_process(w, reason);
+                break;
+        }
         return true;
 }
 
 /* The runs under way go on, but no more are begun. */
-static void retire(Worker *w) {
+void worker_retire(Worker *w) {
         worker_doom_channels(w);
-        if (!w->retired && quota_worker_bound(w->group->user, w->group->database) == WORKER_BOUND_NONE)
-                w->retired = message_send(w->control_fd, &(Message) { .kind = MESSAGE_RETIRE }, -1) >= 0;
-}
-
-void worker_outdate(Worker *w) {
-        w->outdated = true;
-        if (!worker_end_unless_busy(w))
-                retire(w);
+        if (w->settings == WORKER_RETIRED || quota_worker_bound(w->group->user, w->group->database) != WORKER_BOUND_NONE)
+                return;
+        if (message_send(w->control_fd, &(Message) { .kind = MESSAGE_RETIRE }, -1) >= 0)
+                worker_life_move_settings(&w->settings, WORKER_RETIRED);
 }
 
 static int on_stay(Worker *w) {
-        if (!w->ending)
+        if (worker_stays(w))
                 return -EBADMSG;
-        if (!w->may_stay) /* meanwhile it was told to end in any case */
+        if (w->state != WORKER_ASKED) /* meanwhile it was told to end in any case */
                 return 0;
-        w->ending = w->may_stay = false;
-        if (w->outdated)
-                retire(w);
+        set_state(w, WORKER_RUNNING);
+        w->end = WORKER_END_NONE;
+        if (w->settings != WORKER_CURRENT)
+                worker_retire(w);
         watch_idle(w, clock_usec() + w->manager->config->limits.worker_idle_usec);
         group_staff(w->group);
         return 0;
 }
 
-static void give_up_killed(Worker *w);
+static void stop_waiting(Worker *w);
 
 static bool may_end(const Worker *w) {
         return worker_stays(w) && worker_is_idle(w) && !may_have_job(w);
@@ -298,16 +312,16 @@ static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
         Worker *w = userdata;
         uint64_t wait_usec = w->manager->config->limits.worker_idle_usec, now = clock_usec();
 
-        if (w->killed || w->control_fd < 0)
-                give_up_killed(w);
-        else if (w->ending && clock_timer_was_late(usec, &w->end_spared))
+        if (w->state >= WORKER_KILLED)
+                stop_waiting(w);
+        else if (!worker_stays(w) && clock_timer_was_late(usec, &w->end_spared))
                 watch_idle(w, now + EXIT_USEC);
-        else if (w->ending)
-                worker_kill(w, "it was told to end, and goes on");
+        else if (!worker_stays(w))
+                (void) worker_end(w, WORKER_END_GOES_ON);
         else if (worker_is_idle(w) && now < w->idle_usec + wait_usec)
                 watch_idle(w, w->idle_usec + wait_usec);
         else if (may_end(w))
-                worker_end(w);
+                (void) worker_end(w, WORKER_END_IDLE);
         else /* not at once, even with WorkerIdleSec=0: the timer would keep the loop from sending the waiting job */
                 watch_idle(w, now + MAX(wait_usec, JOB_COMES_USEC));
         return 0;
@@ -337,60 +351,41 @@ static Worker *find_to_end(const Manager *m, const User *u, const Database *d, b
 bool worker_end_idle(Manager *m, const User *u, const Database *d) {
         Worker *w = find_to_end(m, u, d, may_end) ?: find_to_end(m, u, d, worker_may_give_way);
 
-        if (w)
-                give_way(w);
-        return w;
-}
-
-static LogFields fields_of(const Worker *w) {
-        return (LogFields) {
-                .database = database_name(w->group->database),
-                .uid = &w->group->user->uid,
-                .worker_pid = w->pid,
-        };
-}
-
-void worker_kill(Worker *w, const char *why) {
-        if (w->killed || w->pid <= 0)
-                return;
-        LogFields fields = fields_of(w);
-        log_event_limited(LOG_EVENT_WORKER_KILLED, why, &fields, "Worker %i is killed: %s.", (int) w->pid, why);
-        w->killed = true;
-        (void) kill(w->pid, SIGKILL);
-        watch_idle(w, clock_usec() + KILLED_USEC);
+        return w && worker_end(w, WORKER_END_PLACE);
 }
 
 /* Ends the runs that the worker took and did not finish. */
-static void lose_runs(Worker *w) {
+static void lose_runs(Worker *w, bool was_told) {
         while (w->runs.head) {
                 Run *run = w->runs.head->data;
 
                 /* EXIT crossed the job on its way: the worker has not begun it. */
-                if (w->ending && !w->killed && run->state == RUN_TAKEN && run->end.error == ERROR_NONE)
+                if (was_told && run->state == RUN_TAKEN && run->end.error == ERROR_NONE)
                         run_put_back(run);
                 else
                         run_lost(run);
         }
 }
 
-/* The worker is dead, or must be treated as dead. Called once. */
-static void worker_gone(Worker *w) {
-        bool early = !w->spoke && !w->ending;
+/* The worker is dead, or must be treated as dead. */
+static void close_worker(Worker *w) {
+        bool was_told = w->state == WORKER_ASKED || w->state == WORKER_ENDING;
 
-        if (w->control_fd < 0)
+        if (worker_is_closed(w))
                 return;
+        set_state(w, WORKER_CLOSED);
         w->io = sd_event_source_disable_unref(w->io);
         w->watch = sd_event_source_disable_unref(w->watch);
         watch_idle(w, clock_usec() + KILLED_USEC); /* until it is reaped */
         close(w->control_fd);
         w->control_fd = -1;
-        lose_runs(w);
+        lose_runs(w, was_told);
         worker_lose_channels(w);
-        group_on_worker_gone(w->group, early);
+        group_on_worker_gone(w->group);
 }
 
 /* A killed worker waits in the kernel, perhaps for hours: other users must not wait for it. Called once. */
-static void give_up_killed(Worker *w) {
+static void stop_waiting(Worker *w) {
         Manager *m = w->manager;
         const Limits l = quota_limits(w->group->user, w->group->database);
         g_autoptr(Group) g = group_ref(w->group);
@@ -400,11 +395,12 @@ static void give_up_killed(Worker *w) {
                   "Worker %i was killed and does not die: it waits in the kernel, as a rule for a disk or a file server. "
                   "Its runs are lost.", (int) w->pid);
         if (m->n_undead < (l.workers_total_max + 1) / 2) {
-                w->undead = true;
+                w->holds_no_place = true;
                 m->n_undead++;
                 g->database->n_workers--;
         }
-        worker_gone(w);
+        close_worker(w);
+        set_state(w, WORKER_UNDEAD);
         (void) sd_event_source_set_enabled(w->idle_timer, SD_EVENT_OFF);
         manager_on_worker_gone(m);
         group_staff(g);
@@ -415,7 +411,7 @@ void worker_free(Worker *w) {
 
         if (w->pid > 0) {
                 (void) kill(w->pid, SIGKILL);
-                if (!w->undead)
+                if (!w->holds_no_place)
                         (void) waitpid(w->pid, NULL, 0);
         }
         w->child = sd_event_source_disable_unref(w->child);
@@ -428,7 +424,7 @@ void worker_free(Worker *w) {
         g_queue_unlink(&g->workers, &w->group_link);
         g_queue_unlink(&w->manager->workers, &w->manager_link);
         quota_count_worker(g->user, g->database, -1);
-        if (w->undead) { /* give_up_killed() has subtracted it from these already */
+        if (w->holds_no_place) { /* stop_waiting() has subtracted it from these already */
                 g->database->n_workers++;
                 w->manager->n_undead--;
         }
@@ -467,9 +463,10 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
         g_autoptr(Group) g = group_ref(w->group);
 
         size_t budget = LAST_WORDS_SIZE_MAX;
-        while (w->control_fd >= 0 && !w->distrusted && budget > 0 && receive(w, &budget) > 0)
+        while (!worker_is_closed(w) && !w->distrusted && budget > 0 && receive(w, &budget) > 0)
                 ;
-        bool expected = w->ending || w->killed || (si->si_code == CLD_EXITED && si->si_status == 0);
+        bool exited_well = si->si_code == CLD_EXITED && si->si_status == 0;
+        bool expected = w->end != WORKER_END_NONE || exited_well;
         const char *how = si->si_code == CLD_EXITED ? "exited with status" : "died of signal";
         LogFields fields = fields_of(w);
         if (expected)
@@ -483,8 +480,8 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
                 log_event_limited(LOG_EVENT_WORKER_LOST, NULL, &fields, "Worker %i %s %i.", (int) w->pid, how,
                                   si->si_status);
         w->pid = 0; /* the process is reaped when this function returns */
-        break_unsure_pipes(w, w->ending && si->si_code == CLD_EXITED && si->si_status == 0);
-        worker_gone(w);
+        break_unsure_pipes(w, w->end != WORKER_END_NONE && exited_well);
+        close_worker(w);
         worker_free(w);
         manager_on_worker_gone(m); /* first: its own group may want the place that it gave up */
         group_staff(g);
@@ -539,8 +536,7 @@ static int dispatch(Worker *w, const Message *m) {
         if (m->kind == MESSAGE_TAKEN) {
                 if (run->state != RUN_SENT)
                         return -EBADMSG;
-                w->spoke = true;
-                w->group->n_early_deaths = 0;
+                worker_on_sign_of_life(w);
                 return run_on_taken(run, w);
         }
         if (run->worker != w)
@@ -558,12 +554,6 @@ static int dispatch(Worker *w, const Message *m) {
         }
 }
 
-static void distrust(Worker *w, const char *why) {
-        w->distrusted = true;
-        (void) sd_event_source_set_enabled(w->io, SD_EVENT_OFF);
-        worker_kill(w, why);
-}
-
 /* Reads one message and subtracts its size from `budget`. 1: there may be more; 0: there is nothing to read now. */
 static int receive(Worker *w, size_t *budget) {
         ReceivedMessage m = RECEIVED_MESSAGE_INIT;
@@ -575,7 +565,7 @@ static int receive(Worker *w, size_t *budget) {
                 /* Without its control socket the worker is useless. on_process_exit() reaps it. */
                 if (w->pid > 0)
                         (void) kill(w->pid, SIGKILL);
-                worker_gone(w);
+                close_worker(w);
                 return 0;
         }
         if (r > 0) {
@@ -592,14 +582,16 @@ static int receive(Worker *w, size_t *budget) {
         received_message_done(&m);
         if (r >= 0)
                 return 1;
-        distrust(w, r == -EBADMSG ? "it said what it may not say" : strerror(-r));
+        if (r != -EBADMSG)
+                log_warning_limited("A message of worker %i cannot be received: %s", (int) w->pid, strerror(-r));
+        (void) worker_end(w, r == -EBADMSG ? WORKER_END_INVALID_MESSAGE : WORKER_END_UNREADABLE);
         return 0;
 }
 
 void worker_process(Worker *w) {
         size_t budget = MESSAGE_BYTES_AT_ONCE;
 
-        for (int i = 0; i < MESSAGES_AT_ONCE && budget > 0 && w->control_fd >= 0 && !w->distrusted; i++)
+        for (int i = 0; i < MESSAGES_AT_ONCE && budget > 0 && !worker_is_closed(w) && !w->distrusted; i++)
                 /* an idle worker sends nothing, so skip the read */
                 if (receive(w, &budget) <= 0 || worker_is_idle(w))
                         return;

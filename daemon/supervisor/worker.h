@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One worker process: starting it, messages to and from it, its end. Supervisor.
- *
- *         /<----------a run on a channel there lasts (STAY)---------\
- *      running --idle for WorkerIdleSec=, or another needs its place--> ending (EXIT, GIVE_WAY) --\
- *         \--a deadline passed, or it sent an invalid message--> killed (SIGKILL) -----------------+--> dead --> gone
- *          \--it crashed---------------------------------------------------------------------------/
+ * One worker process: starting it, messages to and from it, its end. Its states are in worker-life.h. Supervisor.
  *
  * A killed worker that waits in the kernel (for a disk, a file server) dies late. After two seconds its runs are lost, and
  * it no longer holds a place, except one of its own uid: other uids must not wait for it. There are at most half as many
@@ -22,32 +17,40 @@
 #include "daemon/supervisor/grace.h"
 #include "daemon/supervisor/group.h"
 #include "daemon/supervisor/run.h"
+#include "daemon/supervisor/worker-life.h"
 #include "daemon/supervisor/worker-priority.h"
+
+/* A PING and its answer, PONG (worker-channels.h). */
+typedef enum WorkerPing {
+        PING_NONE,
+        PING_UNSENT, /* it is due, but its socket was full */
+        PING_SENT,
+        PING_REPEAT, /* sent, and another one follows its answer */
+} WorkerPing;
 
 struct Worker {
         Manager *manager;         /* not owned */
         Group *group;             /* reference */
         pid_t pid;
-        int control_fd;           /* -1: dead */
+        WorkerState state;
+        WorkerEnd end;            /* the reason for which it was last told to end, or killed */
+        WorkerSettings settings;
+        int control_fd;           /* -1: CLOSED */
         GQueue runs;              /* of Run, by worker_link: taken, and not DRAINING */
         GQueue channels;          /* of Channel, by worker_link */
-        bool spoke;               /* it took a job, or sent another message */
-        bool ending, killed;
-        bool undead;              /* killed KILLED_USEC ago, and not dead yet */
-        bool may_stay;            /* ending, unless a run on a channel lasts */
-        bool outdated;            /* a reload changed what it was started with: it ends once its runs are over */
-        bool retired;             /* outdated, and told to take no more jobs */
+        bool holds_no_place;      /* not a state: of the UNDEAD ones, only so many give their place back */
+        bool distrusted;          /* nothing more is read from it. Not a state: it must be known until it is reaped */
         uint64_t n_said;          /* number of messages from it */
-        bool distrusted;          /* nothing more is read from it */
         uint64_t started_usec;
         uint64_t idle_usec;       /* since when it has had no run and no channel */
         /* worker-channels.h */
-        bool ping_sent, ping_again;
+        WorkerPing ping;
         uint64_t ping_number;     /* number of the PING under way, or of the next one */
-        uint64_t ping_usec;       /* when that PING was sent; 0: none is under way */
+        uint64_t ping_usec;       /* since when that PING is due */
         Grace grace;              /* for the answer to PING */
         uint64_t stuck_until_usec;
-        bool spared, end_spared;  /* clock_timer_was_late(), for the watch; for the end, which may come in the same turn */
+        bool spared, end_spared;  /* clock_timer_was_late(), for the watch; for the end, which may come in the same turn.
+                                   * Not states: they are about the supervisor, which was late */
         WorkerPriority priority;
         sd_event_source *io, *child, *idle_timer, *watch;
         GList group_link, manager_link;
@@ -73,21 +76,22 @@ bool worker_takes_job(const Worker *w);
  * of a message that could not be sent. */
 int worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sentence);
 
-void worker_kill(Worker *w, const char *why);
+/* Ends the worker; each reason has its manner (worker-life.h). Returns false if nothing was done because the worker is busy.
+ *
+ * EXIT: it gives its channels back first; those with a request under way after that is answered. A run that lasts is ended.
+ * GIVE_WAY: it does the same, but if a channel has begun a run that the supervisor has not heard of yet, and that run lasts,
+ * the worker stays after some seconds and goes on as before.
+ *
+ * A worker is busy if a job may be on its way to it, or if a run is known to be under way. If it is outdated it ends after
+ * its runs. */
+bool worker_end(Worker *w, WorkerEnd reason);
 
-/* Tells the worker to end. It gives its channels back first; those with a request under way after that is answered. A run
- * that lasts is ended. */
-void worker_end(Worker *w);
+/* For a worker that is outdated and busy: its channels are closed after their runs, so that no run begins on them under the
+ * old settings. It takes no new job either, if there can be another worker for it. */
+void worker_retire(Worker *w);
 
-/* Like worker_end(), but does nothing and returns false if a job may be on its way to the worker or a run is known to be
- * under way. If a channel has begun a run that the supervisor has not heard of yet, and that run lasts, the worker stays
- * after some seconds and goes on as before. */
-bool worker_end_unless_busy(Worker *w);
-
-/* The settings that the worker was started with no longer hold. It ends, at once or after its runs, and its channels move to
- * other workers. If it has runs, the channels are closed first, so that no run begins on them under the old settings. It
- * takes no new job either, if there can be another worker for it. */
-void worker_outdate(Worker *w);
+/* The worker took a job, or sent another valid message. */
+void worker_on_sign_of_life(Worker *w);
 
 /* Ends the worker that has been idle for longest: of `u`, or (NULL) of the uid with the most workers that has an idle one;
  * on `d`, or (NULL) anywhere. If none is idle, picks a worker that has only channels, none of them with a known run: it
@@ -98,7 +102,12 @@ bool worker_end_idle(Manager *m, const User *u, const Database *d);
 void worker_free(Worker *w);
 
 static inline bool worker_stays(const Worker *w) {
-        return w->control_fd >= 0 && !w->ending && !w->killed;
+        return w->state <= WORKER_RUNNING;
+}
+
+/* True if it has no socket any more. */
+static inline bool worker_is_closed(const Worker *w) {
+        return w->state >= WORKER_CLOSED;
 }
 
 /* True if it has no run and no channel. */

@@ -43,6 +43,7 @@ typedef struct StubWorker {
 static StubWorker workers[N_WORKERS_MAX];
 static int spawn_job_fd = -1, spawn_control_fd = -1;
 static pid_t next_pid = PID_FIRST;
+static bool ignore_kill;
 
 int __wrap_posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *actions, int fd, int new_fd);
 int __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
@@ -58,6 +59,15 @@ static StubWorker *find(pid_t pid) {
         for (size_t i = 0; i < N_WORKERS_MAX; i++)
                 if (workers[i].pid == pid)
                         return &workers[i];
+        return NULL;
+}
+
+/* The one of those that live. */
+static StubWorker *nth(size_t n) {
+        for (size_t i = 0; i < N_WORKERS_MAX; i++)
+                if (workers[i].pid != 0 && !workers[i].dead && n-- == 0)
+                        return &workers[i];
+        demand(false);
         return NULL;
 }
 
@@ -126,7 +136,8 @@ int __wrap_kill(pid_t pid, int signal) {
         StubWorker *w = find(pid);
 
         demand(w && pid >= PID_FIRST && signal == SIGKILL);
-        die(w, CLD_KILLED, SIGKILL);
+        if (!ignore_kill)
+                die(w, CLD_KILLED, SIGKILL);
         return 0;
 }
 
@@ -374,17 +385,18 @@ bool stub_workers_be_honest(void) {
 
 /* ---- by an input ---- */
 
-static StubWorker *choose(Input *in) {
-        size_t wanted = input_byte(in), n = 0;
+static size_t n_alive(void) {
+        size_t n = 0;
 
         for (size_t i = 0; i < N_WORKERS_MAX; i++)
                 n += workers[i].pid != 0 && !workers[i].dead;
-        if (n == 0)
-                return NULL;
-        wanted %= n;
-        for (size_t i = 0;; i++)
-                if (workers[i].pid != 0 && !workers[i].dead && wanted-- == 0)
-                        return &workers[i];
+        return n;
+}
+
+static StubWorker *choose(Input *in) {
+        size_t wanted = input_byte(in), n = n_alive();
+
+        return n > 0 ? nth(wanted % n) : NULL;
 }
 
 /* Anything that the protocol can say, about anything. */
@@ -485,4 +497,27 @@ void stub_worker_act(Input *in) {
                 die(w, what & 16 ? CLD_KILLED : CLD_EXITED, what / 32);
                 break;
         }
+}
+
+/* ---- by a script ---- */
+
+bool stub_worker_take(unsigned worker) {
+        return take_job(nth(worker)) > 0;
+}
+
+void stub_worker_hear(unsigned worker) {
+        while (hear_control(nth(worker)) > 0)
+                ;
+}
+
+void stub_worker_say(unsigned worker, const Message *m) {
+        say(nth(worker), m);
+}
+
+void stub_worker_die(unsigned worker, int code, int status) {
+        die(nth(worker), code, status);
+}
+
+void stub_workers_ignore_kill(bool on) {
+        ignore_kill = on;
 }

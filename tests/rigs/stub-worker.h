@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "daemon/protocol/protocol.h"
 #include "tests/fuzz/input.h"
 
 /* The next thing that the worker chosen by the input does. */
@@ -20,5 +21,22 @@ bool stub_workers_be_honest(void);
 bool stub_workers_reap(void);
 
 unsigned stub_workers_count(void);
+
+/* ---- For tests with a script: `worker` counts those that live, the oldest is 0. ---- */
+
+/* It takes the next job from its group's socket and sends TAKEN. False: no job is there. */
+bool stub_worker_take(unsigned worker);
+
+/* It reads all messages on its control socket, and reacts as stub_workers_be_honest() does. */
+void stub_worker_hear(unsigned worker);
+
+/* It sends the message, whatever that is. */
+void stub_worker_say(unsigned worker, const Message *m);
+
+/* It dies with this `code` (CLD_EXITED, CLD_KILLED) and status. */
+void stub_worker_die(unsigned worker, int code, int status);
+
+/* While this is on, SIGKILL has no effect. */
+void stub_workers_ignore_kill(bool on);
 
 #endif

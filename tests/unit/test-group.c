@@ -144,7 +144,7 @@ static void note_progress(const Rig *rig, bool running) {
 
 /* Of a worker that is not told anything. */
 static void end_work(const Rig *rig) {
-        Worker w = { .manager = rig->manager, .control_fd = -1 };
+        Worker w = { .manager = rig->manager, .state = WORKER_CLOSED, .control_fd = -1 };
 
         worker_on_work_over(&w);
 }
@@ -237,7 +237,7 @@ static void test_who_gives_way(void) {
         check_gives_way(&recent, WORKER_TURN_USEC);
         CHECK(!worker_end_idle(rig.manager, NULL, NULL));
         fake_worker_init(&outdated, g, 4);
-        worker_outdate(&outdated.worker);
+        CHECK(worker_end(&outdated.worker, WORKER_END_OUTDATED));
         check_gives_way(&outdated, 0);
         fake_worker_done(&old);
         fake_worker_done(&recent);

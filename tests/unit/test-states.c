@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The states of the supervisor's objects. For each kind of object, the header of its life cycle lists all transitions. This
+ * test reads the lists and checks that the code permits these transitions and no others, that all others abort, and that
+ * each of them occurs in the supervisor. The test's clock does not advance by itself. The arguments are the headers.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/supervisor/worker-life.h"
+#include "daemon/supervisor/worker.h"
+#include "dbus-interfaces/sqlipc-names.h"
+#include "tests/rigs/bus-rig.h"
+#include "tests/rigs/stub-worker.h"
+#include "tests/unit/test.h"
+
+#define N_STATES_MAX 16u
+#define OPEN SQLIPC_DATABASE_PATH "/open"
+#define SECOND UINT64_C(1000000)
+#define HOUR (3600 * SECOND)
+#define IDLE_USEC (12 * SECOND) /* a little more than WorkerIdleSec= */
+
+/* ---- Life cycles ---- */
+
+typedef struct Life {
+        const char *name;
+        const char *header; /* an argument of the test */
+        unsigned n_states;
+        const char *states[N_STATES_MAX];
+        bool (*permits)(unsigned from, unsigned to);
+        void (*move)(unsigned from, unsigned to);
+        bool documented[N_STATES_MAX][N_STATES_MAX], walked[N_STATES_MAX][N_STATES_MAX];
+} Life;
+
+#define LIFE_FUNCTIONS(prefix, State)                                                                                 \
+        void __wrap_##prefix##_move(State *state, State to);                                                          \
+        void __real_##prefix##_move(State *state, State to);                                                          \
+        static bool prefix##_permits_pair(unsigned from, unsigned to) {                                               \
+                return prefix##_permits((State) from, (State) to);                                                    \
+        }                                                                                                             \
+        static void prefix##_move_pair(unsigned from, unsigned to) {                                                  \
+                State state = (State) from;                                                                           \
+                                                                                                                      \
+                __real_##prefix##_move(&state, (State) to);                                                           \
+        }
+
+LIFE_FUNCTIONS(worker_life, WorkerState)
+
+static Life worker_life = {
+        .name = "worker",
+        .n_states = WORKER_STATE_MAX,
+        .states = {
+                [WORKER_STARTING] = "STARTING", [WORKER_RUNNING] = "RUNNING", [WORKER_ASKED] = "ASKED",
+                [WORKER_ENDING] = "ENDING", [WORKER_KILLED] = "KILLED", [WORKER_CLOSED] = "CLOSED",
+                [WORKER_UNDEAD] = "UNDEAD",
+        },
+        .permits = worker_life_permits_pair,
+        .move = worker_life_move_pair,
+};
+
+static Life *const lives[] = { &worker_life };
+
+void __wrap_worker_life_move(WorkerState *state, WorkerState to) {
+        worker_life.walked[*state][to] = true;
+        __real_worker_life_move(state, to);
+}
+
+/* ---- What the headers say ---- */
+
+static unsigned find_state(const Life *l, const char *name) {
+        for (unsigned i = 0; i < l->n_states; i++)
+                if (strcmp(l->states[i], name) == 0)
+                        return i;
+        printf("# %s has no state %s\n", l->name, name);
+        CHECK(false);
+        return 0;
+}
+
+/* The list begins after its title and ends with the comment. */
+static void read_header(Life *l) {
+        FILE *file = fopen(l->header, "re");
+        char line[256], from[32], to[32];
+        bool listed = false;
+
+        CHECK(file);
+        while (fgets(line, sizeof line, file) && strcmp(line, " */\n") != 0) {
+                if (sscanf(line, " * %31s %31s", from, to) != 2)
+                        continue;
+                if (listed)
+                        l->documented[find_state(l, from)][find_state(l, to)] = true;
+                else
+                        listed = strcmp(from, "from") == 0 && strcmp(to, "to") == 0;
+        }
+        CHECK(listed);
+        CHECK(fclose(file) == 0);
+}
+
+static void test_code_agrees_with_headers(void) {
+        for (size_t i = 0; i < N_ELEMENTS(lives); i++) {
+                Life *l = lives[i];
+
+                read_header(l);
+                for (unsigned from = 0; from < l->n_states; from++)
+                        for (unsigned to = 0; to < l->n_states; to++) {
+                                if (l->permits(from, to) == l->documented[from][to])
+                                        continue;
+                                printf("# %s: %s to %s\n", l->name, l->states[from], l->states[to]);
+                                CHECK_INT(l->permits(from, to), l->documented[from][to]);
+                        }
+        }
+}
+
+/* Does a process that makes the transition abort? */
+static bool aborts(const Life *l, unsigned from, unsigned to) {
+        siginfo_t info = {};
+        pid_t pid = fork();
+
+        CHECK(pid >= 0);
+        if (pid == 0) {
+                (void) setrlimit(RLIMIT_CORE, &(struct rlimit) {});
+                (void) signal(SIGABRT, SIG_DFL);
+                (void) close(STDERR_FILENO);
+                l->move(from, to);
+                _exit(EXIT_SUCCESS);
+        }
+        CHECK_INT(waitid(P_PID, (id_t) pid, &info, WEXITED), 0); /* waitpid() is the rig's */
+        return info.si_code != CLD_EXITED || info.si_status != EXIT_SUCCESS;
+}
+
+static void test_others_are_rejected(void) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < N_ELEMENTS(lives); i++)
+                for (unsigned from = 0; from < lives[i]->n_states; from++)
+                        for (unsigned to = 0; to < lives[i]->n_states; to++) {
+#ifndef NDEBUG
+                                CHECK_INT(aborts(lives[i], from, to), !lives[i]->documented[from][to]);
+#endif
+                                n++;
+                        }
+        printf("# %u pairs of states\n", n);
+}
+
+/* ---- The supervisor ---- */
+
+enum { A, B, C }; /* peers, each of a user of its own */
+
+static void begin(void) {
+        if (!rig.manager)
+                rig_init();
+        rig_begin();
+        for (unsigned i = 0; i < RIG_N_PEERS; i++)
+                rig.peers[i] = (RigPeer) { .uid = 1000 + i };
+}
+
+static void end(void) {
+        stub_workers_ignore_kill(false);
+        rig_check_nothing_left();
+}
+
+static void query(unsigned peer) {
+        sd_bus_message *m = rig_new_call(peer, OPEN, SQLIPC_DATABASE_INTERFACE, "Query");
+
+        CHECK(sd_bus_message_append(m, "sava{sv}a{sv}", "SELECT 1", 0, 0, 0) >= 0);
+        rig_send_call(peer, m, true);
+        rig_pump();
+}
+
+/* Opens a channel, and sends a byte, so that it needs a worker. */
+static void open_channel(unsigned peer) {
+        sd_bus_message *m = rig_new_call(peer, OPEN, SQLIPC_DATABASE_INTERFACE, "OpenChannel");
+        size_t n_fds = rig.n_fds;
+
+        CHECK(sd_bus_message_append(m, "a{sv}", 0) >= 0);
+        rig_send_call(peer, m, true);
+        rig_pump();
+        CHECK_INT(rig.n_fds, n_fds + 1);
+        CHECK_INT(write(rig.fds[n_fds], "x", 1), 1);
+        rig_pump();
+}
+
+static Worker *worker(unsigned n) {
+        Worker *w = g_queue_peek_nth(&rig.manager->workers, n);
+
+        CHECK(w);
+        return w;
+}
+
+
+static void say_number(MessageKind kind, uint64_t number) {
+        stub_worker_say(0, &(Message) { .kind = kind, .number = number });
+        rig_pump();
+}
+
+static void say_nonsense(void) {
+        say_number(MESSAGE_FILLING, 12345);
+}
+
+/* A worker that has a job, and has not sent a message. */
+static void begin_starting(void) {
+        begin();
+        query(A);
+        CHECK_INT(worker(0)->state, WORKER_STARTING);
+}
+
+/* A worker that took a query. */
+static void begin_with_run(void) {
+        begin_starting();
+        CHECK(stub_worker_take(0));
+        rig_pump();
+        CHECK_INT(worker(0)->state, WORKER_RUNNING);
+}
+
+/* A worker that has a channel. */
+static void begin_with_channel(void) {
+        begin();
+        open_channel(A);
+        CHECK_INT(worker(0)->channels.length, 1);
+        stub_worker_hear(0); /* it answers PING */
+        rig_pump();
+        CHECK_INT(worker(0)->state, WORKER_RUNNING);
+}
+
+static void begin_asked(void) {
+        begin_with_channel();
+        CHECK(worker_end(worker(0), WORKER_END_PLACE));
+        CHECK_INT(worker(0)->state, WORKER_ASKED);
+        CHECK_INT(worker(0)->end, WORKER_END_PLACE);
+}
+
+static void begin_ending(void) {
+        begin_with_channel();
+        CHECK(worker_end(worker(0), WORKER_END_STOPPING));
+        CHECK_INT(worker(0)->state, WORKER_ENDING);
+}
+
+/* ---- Workers ---- */
+
+static void test_worker_that_starts(void) {
+        begin_starting();
+        stub_worker_die(0, CLD_KILLED, SIGSEGV);
+        rig_pump();
+        CHECK_INT(worker(0)->state, WORKER_STARTING); /* another one: the job waits */
+        CHECK_INT(worker(0)->group->n_early_deaths, 1);
+        say_nonsense();
+        CHECK_INT(worker(0)->group->n_early_deaths, 2);
+        rig_leave(A); /* its job is taken back, and the worker has nothing to do */
+        rig_pass_time(IDLE_USEC);
+        CHECK_INT(worker(0)->state, WORKER_ENDING);
+        CHECK_INT(worker(0)->end, WORKER_END_IDLE);
+        end();
+
+        begin();
+        open_channel(A);
+        CHECK_INT(worker(0)->state, WORKER_STARTING);
+        CHECK(worker_end(worker(0), WORKER_END_PLACE));
+        CHECK_INT(worker(0)->state, WORKER_ASKED);
+        end();
+}
+
+static void test_worker_that_runs(void) {
+        begin_with_run();
+        stub_worker_die(0, CLD_KILLED, SIGSEGV);
+        rig_pump();
+        CHECK_INT(rig.manager->workers.length, 0);
+        end();
+
+        begin_with_run(); /* killed, as it does not obey the CANCEL of the client that leaves */
+        Worker *w = worker(0);
+        stub_workers_ignore_kill(true);
+        rig_leave(A);
+        rig_pass_time(6 * SECOND); /* a stub uses no CPU, so it gets all the time that there is (grace.h) */
+        CHECK_INT(w->state, WORKER_KILLED);
+        CHECK_INT(w->end, WORKER_END_KEEPS_JOB);
+        CHECK_INT(w->runs.length, 1);
+        stub_worker_die(0, CLD_KILLED, SIGKILL);
+        rig_pump();
+        CHECK_INT(rig.manager->workers.length, 0);
+        end();
+
+        begin_with_channel(); /* told to end as it is idle */
+        rig_leave(A);
+        rig_pump();
+        stub_worker_hear(0); /* it closes the channel */
+        rig_pass_time(IDLE_USEC);
+        CHECK_INT(worker(0)->state, WORKER_ENDING);
+        CHECK_INT(worker(0)->end, WORKER_END_IDLE);
+        end();
+}
+
+static void test_worker_that_is_asked(void) {
+        begin_asked();
+        say_number(MESSAGE_STAY, 0);
+        CHECK_INT(worker(0)->state, WORKER_RUNNING);
+        CHECK_INT(worker(0)->end, WORKER_END_NONE);
+        end();
+
+        begin_asked();
+        CHECK(worker_end(worker(0), WORKER_END_STOPPING));
+        CHECK_INT(worker(0)->state, WORKER_ENDING);
+        say_number(MESSAGE_STAY, 0); /* too late */
+        CHECK_INT(worker(0)->state, WORKER_ENDING);
+        end();
+
+        begin_asked();
+        stub_workers_ignore_kill(true);
+        rig_pass_time(HOUR);
+        end();
+
+        begin_asked();
+        stub_worker_die(0, CLD_EXITED, 0);
+        rig_pump();
+        CHECK_INT(rig.manager->workers.length, 0);
+        end();
+}
+
+static void test_worker_that_ends(void) {
+        begin_ending();
+        stub_worker_die(0, CLD_EXITED, 0);
+        rig_pump();
+        CHECK_INT(rig.manager->workers.length, 0);
+        end();
+
+        begin_ending();
+        stub_workers_ignore_kill(true);
+        rig_pass_time(6 * SECOND);
+        CHECK_INT(worker(0)->state, WORKER_KILLED);
+        CHECK_INT(worker(0)->end, WORKER_END_GOES_ON);
+        CHECK(!worker(0)->holds_no_place);
+        rig_pass_time(2 * SECOND);
+        CHECK_INT(worker(0)->state, WORKER_UNDEAD);
+        CHECK_INT(worker(0)->channels.length, 0);
+        CHECK(worker(0)->holds_no_place);
+        CHECK_INT(worker(0)->group->database->n_workers, 0);
+        stub_worker_die(0, CLD_KILLED, SIGKILL);
+        rig_pump();
+        CHECK_INT(rig.manager->workers.length, 0);
+        end();
+}
+
+/* ---- All of them ---- */
+
+static void test_each_transition_occurred(void) {
+        for (size_t i = 0; i < N_ELEMENTS(lives); i++)
+                for (unsigned from = 0; from < lives[i]->n_states; from++)
+                        for (unsigned to = 0; to < lives[i]->n_states; to++) {
+                                const Life *l = lives[i];
+
+                                if (l->walked[from][to])
+                                        printf("# %s: %s to %s\n", l->name, l->states[from], l->states[to]);
+                                else if (l->documented[from][to])
+                                        printf("# %s: never from %s to %s\n", l->name, l->states[from], l->states[to]);
+                        }
+        for (size_t i = 0; i < N_ELEMENTS(lives); i++)
+                CHECK(memcmp(lives[i]->walked, lives[i]->documented, sizeof lives[i]->walked) == 0);
+}
+
+int main(int argc, char **argv) {
+        static const Test tests[] = {
+                TEST(test_code_agrees_with_headers), TEST(test_others_are_rejected), TEST(test_worker_that_starts),
+                TEST(test_worker_that_runs), TEST(test_worker_that_is_asked), TEST(test_worker_that_ends),
+                TEST(test_each_transition_occurred),
+        };
+
+        CHECK_INT(argc - 1, N_ELEMENTS(lives));
+        for (size_t i = 0; i < N_ELEMENTS(lives); i++)
+                lives[i]->header = argv[i + 1];
+        return test_main(tests, N_ELEMENTS(tests));
+}
