@@ -223,6 +223,8 @@ def killed_in_exit(service, stage, victim):
         die(client)
     else:
         kill(service, victim)
+    if victim in ("supervisor", "bus"):  # else a worker may finish the stream before it hears of it
+        wait_for(lambda: not any(executable(pid) for pid in processes), "its processes end")
     with contextlib.suppress(ProcessLookupError):
         os.kill(service.bus.pid, signal.SIGCONT)
     result = None if victim == "client" else outcome(finish)
