@@ -2,10 +2,10 @@
 /* Tells each peer what a reload changed. Supervisor. */
 #include <string.h>
 
+#include "daemon/supervisor/admission.h"
 #include "daemon/supervisor/announcement.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
-#include "daemon/supervisor/policy.h"
 
 #define QUEUED_MAX 1024               /* messages that the bus has not taken yet */
 #define PAUSE_USEC UINT64_C(10000)    /* until the queue is checked again */
@@ -44,7 +44,7 @@ static void add_change(GArray *changes, Database *before, Database *now) {
         g_array_append_val(changes, c);
 }
 
-static GArray *find_changes(const Manager *m, GHashTable *before) {
+static GArray *find_changes(const Context *context, GHashTable *before) {
         GArray *changes = g_array_new(FALSE, FALSE, sizeof(Change));
         GHashTableIter i;
         void *name, *value;
@@ -52,21 +52,21 @@ static GArray *find_changes(const Manager *m, GHashTable *before) {
         g_array_set_clear_func(changes, change_clear);
         g_hash_table_iter_init(&i, before);
         while (g_hash_table_iter_next(&i, &name, &value))
-                if (g_hash_table_lookup(m->databases, name) != value)
-                        add_change(changes, value, g_hash_table_lookup(m->databases, name));
-        g_hash_table_iter_init(&i, m->databases);
+                if (g_hash_table_lookup(context->databases, name) != value)
+                        add_change(changes, value, g_hash_table_lookup(context->databases, name));
+        g_hash_table_iter_init(&i, context->databases);
         while (g_hash_table_iter_next(&i, &name, &value))
                 if (!g_hash_table_contains(before, name))
                         add_change(changes, NULL, value);
         return changes;
 }
 
-static GPtrArray *name_peers(const Manager *m) {
+static GPtrArray *name_peers(const Context *context) {
         GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
         GHashTableIter i;
         void *name;
 
-        g_hash_table_iter_init(&i, m->peers);
+        g_hash_table_iter_init(&i, context->peers);
         while (g_hash_table_iter_next(&i, &name, NULL))
                 g_ptr_array_add(names, g_strdup(name));
         return names;
@@ -75,13 +75,13 @@ static GPtrArray *name_peers(const Manager *m) {
 /* ---- Turns ---- */
 
 /* Tells the next peer. False: all peers have been told. */
-static bool tell_next(Manager *m, Announcement *a) {
+static bool tell_next(Context *context, Announcement *a) {
         while (a->n_told < a->peers->len) {
-                Peer *p = g_hash_table_lookup(m->peers, a->peers->pdata[a->n_told++]);
+                Peer *p = g_hash_table_lookup(context->peers, a->peers->pdata[a->n_told++]);
 
                 for (guint i = 0; p && i < a->changes->len; i++) {
                         const Change *c = &g_array_index(a->changes, Change, i);
-                        policy_announce(m, p, c->before, c->now);
+                        admission_announce(context, p, c->before, c->now);
                 }
                 if (p)
                         return true;
@@ -90,12 +90,12 @@ static bool tell_next(Manager *m, Announcement *a) {
 }
 
 static int on_turn(sd_event_source *s, uint64_t usec, void *userdata) {
-        Manager *m = userdata;
-        Announcements *all = &m->announcements;
+        Announcements *all = userdata;
+        Context *context = all->context;
         uint64_t n_queued = 0;
 
-        (void) sd_bus_get_n_queued_write(m->bus, &n_queued);
-        if (n_queued <= QUEUED_MAX && !tell_next(m, all->queue.head->data))
+        (void) sd_bus_get_n_queued_write(context->bus, &n_queued);
+        if (n_queued <= QUEUED_MAX && !tell_next(context, all->queue.head->data))
                 announcement_free(g_queue_pop_head(&all->queue));
         if (!all->queue.head) {
                 all->timer = sd_event_source_disable_unref(all->timer);
@@ -105,32 +105,30 @@ static int on_turn(sd_event_source *s, uint64_t usec, void *userdata) {
         return r < 0 ? r : sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
-void announcements_add(Manager *m, GHashTable *before) {
-        Announcements *all = &m->announcements;
+void announcements_add(Announcements *all, GHashTable *before) {
+        Context *context = all->context;
         g_autoptr(Announcement) a = g_new(Announcement, 1);
         int r = 0;
 
-        *a = (Announcement) { .changes = find_changes(m, before), .peers = name_peers(m) };
+        *a = (Announcement) { .changes = find_changes(context, before), .peers = name_peers(context) };
         if (a->changes->len == 0 || a->peers->len == 0)
                 return;
         if (!all->timer)
-                r = sd_event_add_time_relative(m->event, &all->timer, CLOCK_MONOTONIC, 0, 1, on_turn, m);
+                r = sd_event_add_time_relative(context->event, &all->timer, CLOCK_MONOTONIC, 0, 1, on_turn, all);
         if (r < 0) {
                 log_warning("All hear at once what changed, without turns: %s", strerror(-r));
-                while (tell_next(m, a))
+                while (tell_next(context, a))
                         ;
                 return;
         }
         g_queue_push_tail(&all->queue, g_steal_pointer(&a));
 }
 
-bool announcements_are_busy(const Manager *m) {
-        return m->announcements.queue.head;
+bool announcements_are_busy(const Announcements *all) {
+        return all->queue.head;
 }
 
-void announcements_stop(Manager *m) {
-        Announcements *all = &m->announcements;
-
+void announcements_stop(Announcements *all) {
         all->timer = sd_event_source_disable_unref(all->timer);
         while (all->queue.head)
                 announcement_free(g_queue_pop_head(&all->queue));

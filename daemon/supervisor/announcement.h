@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tells each peer what a reload changed: DatabaseAdded and DatabaseRemoved, by unicast (policy.h). Supervisor.
+ * Tells each peer what a reload changed: DatabaseAdded and DatabaseRemoved, by unicast (admission.h). Supervisor.
  *
  * Peers times changes can be hundreds of thousands of messages. So the loop tells one peer after the other, between other
  * events, and pauses while the bus does not accept messages as fast as they are made: otherwise replies would queue after
@@ -14,21 +14,22 @@
 #include <stdbool.h>
 #include <systemd/sd-event.h>
 
-typedef struct Manager Manager;
+typedef struct Context Context;
 
-/* Part of the Manager; starts as all zeros. */
+/* `context` is set before use; the rest starts as zeros. */
 typedef struct Announcements {
+        Context *context;         /* not owned */
         GQueue queue;             /* of Announcement, in order of the reloads */
         sd_event_source *timer;   /* fires when the next peer is to be told */
 } Announcements;
 
 /* `before` (name -> Database) was published until now. Each client that is a peer at this moment is told the difference. */
-void announcements_add(Manager *m, GHashTable *before);
+void announcements_add(Announcements *all, GHashTable *before);
 
 /* True if some peer has not been told everything yet. */
-bool announcements_are_busy(const Manager *m);
+bool announcements_are_busy(const Announcements *all);
 
 /* Drops all announcements that were not sent. */
-void announcements_stop(Manager *m);
+void announcements_stop(Announcements *all);
 
 #endif

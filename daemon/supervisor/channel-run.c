@@ -6,8 +6,8 @@
 #include "daemon/configuration/dbus-text.h"
 #include "daemon/supervisor/channel-run.h"
 #include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/statement.h"
 #include "daemon/supervisor/worker.h"
 
@@ -15,15 +15,15 @@
 #define EXCERPT_SIZE_MAX ((size_t) SQL_EXCERPT_LENGTH * 4)
 
 static void count(Channel *c, const ChannelProgress *p) {
-        Manager *m = c->manager;
+        Context *context = c->context;
         Session *s = c->session;
 
         c->n_runs += p->n_runs;
         c->n_rows += p->n_rows;
         c->n_bytes += p->n_bytes;
-        m->total_runs += p->n_runs;
-        m->total_rows += p->n_rows;
-        m->total_bytes += p->n_bytes;
+        context->total_runs += p->n_runs;
+        context->total_rows += p->n_rows;
+        context->total_bytes += p->n_bytes;
         if (!s)
                 return;
         s->total_runs += p->n_runs;
@@ -43,7 +43,7 @@ static void log_slow(const Channel *c, uint64_t usec) {
                 .rows = c->run.n_rows,
         };
 
-        if (fields.usec > c->manager->config->service.slow_query_usec)
+        if (fields.usec > c->context->config->service.slow_query_usec)
                 /* all fields are the worker's claims */
                 log_event_limited(LOG_EVENT_SLOW_QUERY, "channel", &fields,
                                   "A run of uid %u on channel %" PRIu64 " took %.1f s, more than SlowQuerySec=; "

@@ -11,9 +11,9 @@
 #include "daemon/supervisor/channel-run.h"
 #include "daemon/supervisor/channel.h"
 #include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/group.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/policy.h"
 #include "daemon/supervisor/quota.h"
 #include "daemon/supervisor/try-bytes.h"
@@ -44,10 +44,10 @@ static int open_sockets(Channel *c, int *ret_client_fd, Refusal *refusal) {
 }
 
 static int add_sources(Channel *c) {
-        int r = sd_event_add_io(c->manager->event, &c->io, c->fd, EPOLLIN, on_io, c);
+        int r = sd_event_add_io(c->context->event, &c->io, c->fd, EPOLLIN, on_io, c);
 
         if (r >= 0)
-                r = sd_event_add_time(c->manager->event, &c->timer, CLOCK_MONOTONIC, UINT64_MAX, ACCURACY_USEC, on_timer, c);
+                r = sd_event_add_time(c->context->event, &c->timer, CLOCK_MONOTONIC, UINT64_MAX, ACCURACY_USEC, on_timer, c);
         return r;
 }
 
@@ -64,12 +64,12 @@ int channel_new(Session *s, Database *d, uint32_t page_size, int *ret_client_fd,
                 return r;
         Channel *c = g_new(Channel, 1);
         *c = (Channel) {
-                .manager = s->manager,
+                .context = s->context,
                 .user = user_ref(s->user),
                 .session = s,
                 .database = database_ref(d),
                 .group = g_steal_pointer(&group),
-                .number = manager_next_number(s->manager),
+                .number = context_next_number(s->context),
                 .fd = -1,
                 .page_size = page_size,
                 .opened_usec = clock_usec(),
@@ -80,7 +80,7 @@ int channel_new(Session *s, Database *d, uint32_t page_size, int *ret_client_fd,
         };
         quota_count_channel(c->user, d, 1);
         g_queue_push_tail_link(&s->channels, &c->session_link);
-        g_hash_table_insert(s->manager->channels, &c->number, c);
+        g_hash_table_insert(s->context->channels, &c->number, c);
         r = open_sockets(c, &client_fd, refusal);
         if (r >= 0)
                 r = add_sources(c);
@@ -123,7 +123,7 @@ void channel_free(Channel *c) {
         drop_kept(c);
         c->unread = unread_free(c->unread);
         channel_abandon(c);
-        g_hash_table_remove(c->manager->channels, &c->number);
+        g_hash_table_remove(c->context->channels, &c->number);
         quota_count_channel(c->user, c->database, -1);
         c->io = sd_event_source_disable_unref(c->io);
         c->timer = sd_event_source_disable_unref(c->timer);
@@ -221,12 +221,12 @@ static void on_time_at_worker(Channel *c) {
 
 /* True if the channel still exists and its timer was not set anew after the worker's messages were read: the answer may
  * already be in the socket. */
-static bool is_due(Manager *m, uint64_t number) {
-        Channel *c = g_hash_table_lookup(m->channels, &number);
+static bool is_due(Context *context, uint64_t number) {
+        Channel *c = g_hash_table_lookup(context->channels, &number);
 
         if (c->worker)
                 worker_process(c->worker);
-        c = g_hash_table_lookup(m->channels, &number);
+        c = g_hash_table_lookup(context->channels, &number);
         return c && sd_event_source_get_enabled(c->timer, NULL) == 0;
 }
 
@@ -238,7 +238,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
                 c->spared = true;
                 return 0;
         }
-        if (!is_due(c->manager, c->number))
+        if (!is_due(c->context, c->number))
                 return 0;
         switch (c->state) {
         case CHANNEL_RESTING:
@@ -435,7 +435,7 @@ void channel_on_progress(Channel *c, const ChannelProgress *progress) {
         if (channel_run_note(c, progress))
                 c->cancelled_usec = 0; /* another run has begun, or none is under way */
         if (!c->run.running)
-                manager_offer_places(c->manager);
+                c->context->events->place_offered(c->context);
 }
 
 void channel_on_rested(Channel *c, const ChannelEnd *end) {
@@ -477,12 +477,12 @@ void channel_on_closed(Channel *c, const ChannelEnd *end) {
 /* ---- All channels ---- */
 
 /* Calls `act` for each channel that `wanted` accepts. `act` may free that channel, and must not change the others. */
-static void for_each(Manager *m, bool (*wanted)(const Channel *c), void (*act)(Channel *c)) {
+static void for_each(Context *context, bool (*wanted)(const Channel *c), void (*act)(Channel *c)) {
         g_autoptr(GPtrArray) found = g_ptr_array_new();
         GHashTableIter i;
         void *value;
 
-        g_hash_table_iter_init(&i, m->channels);
+        g_hash_table_iter_init(&i, context->channels);
         while (g_hash_table_iter_next(&i, NULL, &value))
                 if (wanted(value))
                         g_ptr_array_add(found, value);
@@ -494,16 +494,16 @@ static bool is_unpublished(const Channel *c) {
         return !c->database->published;
 }
 
-void channels_on_reload(Manager *m) {
-        for_each(m, is_unpublished, channel_doom);
+void channels_on_reload(Context *context) {
+        for_each(context, is_unpublished, channel_doom);
 }
 
 static bool is_in_doubt(const Channel *c) {
-        const Peer *p = c->session ? g_hash_table_lookup(c->manager->peers, c->session->name) : NULL;
+        const Peer *p = c->session ? g_hash_table_lookup(c->context->peers, c->session->name) : NULL;
 
-        return p && policy_verdict(c->manager, p, c->database) != POLICY_YES;
+        return p && policy_verdict(c->context, p, c->database) != POLICY_YES;
 }
 
-void channels_on_policy_changed(Manager *m) {
-        for_each(m, is_in_doubt, channel_doom);
+void channels_on_policy_changed(Context *context) {
+        for_each(context, is_in_doubt, channel_doom);
 }

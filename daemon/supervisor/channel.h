@@ -57,7 +57,7 @@ typedef struct ChannelRun {
 } ChannelRun;
 
 typedef struct Channel {
-        Manager *manager;           /* not owned */
+        Context *context;           /* not owned */
         User *user;                 /* reference */
         Session *session;           /* not owned; NULL: its client is gone */
         Database *database;         /* reference */
@@ -134,8 +134,8 @@ void channel_on_closed(Channel *c, const ChannelEnd *end);
 /* ---- All channels ---- */
 
 /* Databases were unpublished: closes the channels on them. */
-void channels_on_reload(Manager *m);
+void channels_on_reload(Context *context);
 /* polkit's answers may have changed: closes the channels of users who were let in by polkit alone. They must ask again. */
-void channels_on_policy_changed(Manager *m);
+void channels_on_policy_changed(Context *context);
 
 #endif

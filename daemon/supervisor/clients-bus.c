@@ -3,7 +3,7 @@
 #include "daemon/supervisor/channel.h"
 #include "daemon/supervisor/clients-bus.h"
 #include "daemon/supervisor/clock.h"
-#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/run.h"
 #include "daemon/supervisor/session.h"
 
@@ -38,7 +38,7 @@ static Sums sums_of(const Session *s) {
 }
 
 static int append_client(Reply *reply, const Session *s) {
-        const Peer *peer = g_hash_table_lookup(s->manager->peers, s->name);
+        const Peer *peer = g_hash_table_lookup(s->context->peers, s->name);
         const Sums sums = sums_of(s);
         int r = reply_count(reply, 12 * REPLY_ENTRY_OVERHEAD);
 
@@ -65,12 +65,12 @@ static int append_client(Reply *reply, const Session *s) {
         return r < 0 ? r : sd_bus_message_close_container(reply->message);
 }
 
-int clients_bus_append(Reply *reply, Manager *m, const Peer *peer) {
+int clients_bus_append(Reply *reply, Context *context, const Peer *peer) {
         GHashTableIter i;
         void *value;
         int r = sd_bus_message_open_container(reply->message, 'a', "(sa{sv})");
 
-        g_hash_table_iter_init(&i, m->sessions);
+        g_hash_table_iter_init(&i, context->sessions);
         while (r >= 0 && g_hash_table_iter_next(&i, NULL, &value)) {
                 const Session *s = value;
 

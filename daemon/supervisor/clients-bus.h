@@ -7,10 +7,10 @@
 
 #include "daemon/supervisor/reply.h"
 
-typedef struct Manager Manager;
+typedef struct Context Context;
 typedef struct Peer Peer;
 
 /* Appends a(sa{sv}): the clients of the peer's uid; all clients if the peer is root. */
-int clients_bus_append(Reply *reply, Manager *m, const Peer *peer);
+int clients_bus_append(Reply *reply, Context *context, const Peer *peer);
 
 #endif

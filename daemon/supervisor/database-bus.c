@@ -13,11 +13,12 @@
 
 #include "daemon/supervisor/bus-error.h"
 #include "daemon/supervisor/channel.h"
+#include "daemon/supervisor/database-bus.h"
 #include "daemon/supervisor/database.h"
 #include "daemon/supervisor/limits-bus.h"
 #include "daemon/supervisor/listing.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/options.h"
+#include "daemon/supervisor/pacing.h"
 #include "daemon/supervisor/parameters.h"
 #include "daemon/supervisor/pipe.h"
 #include "daemon/supervisor/policy.h"
@@ -108,7 +109,7 @@ static int prepare(sd_bus_message *m, Database *d, Refusal *refusal) {
         r = options_read(m, OPTION_PAGES | OPTION_ERROR_DETAILS, &options, refusal);
         if (r < 0)
                 return r;
-        Session *session = session_get(d->manager, peer_of(d->manager, m));
+        Session *session = session_get(d->context, peer_of(d->context, m));
         r = statement_new(session, d, sql, options.page_size, &statement, refusal);
         if (r < 0)
                 return r;
@@ -131,15 +132,15 @@ static int prepare(sd_bus_message *m, Database *d, Refusal *refusal) {
 
 /* Finds the statement, if its next run can start now. */
 static int find_ready(sd_bus_message *m, Database *d, uint64_t number, Statement **ret, Refusal *refusal) {
-        const Peer *peer = peer_of(d->manager, m);
-        int r = statement_find(d->manager, peer, d, number, ret, refusal);
+        const Peer *peer = peer_of(d->context, m);
+        int r = statement_find(d->context, peer, d, number, ret, refusal);
 
         if (r < 0)
                 return r;
         /* The worker reports the end of a run before it writes END, but its message may not have been read yet. */
         if ((*ret)->run && (*ret)->run->worker) {
                 worker_process((*ret)->run->worker);
-                r = statement_find(d->manager, peer, d, number, ret, refusal);
+                r = statement_find(d->context, peer, d, number, ret, refusal);
                 if (r < 0)
                         return r;
         }
@@ -212,7 +213,7 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
          * must not start queries. */
         if (sd_bus_message_get_expect_reply(m) <= 0)
                 return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would read the rows.");
-        Session *session = session_get(d->manager, peer_of(d->manager, m));
+        Session *session = session_get(d->context, peer_of(d->context, m));
         r = sql_check(session->user, d, sql, &size, refusal);
         if (r < 0)
                 return r;
@@ -306,7 +307,7 @@ static int next_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
         r = options_read(m, OPTION_MAX_BYTES, &options, refusal);
         if (r < 0)
                 return r;
-        r = run_find(d->manager, peer_of(d->manager, m), d, number, &run, refusal);
+        r = run_find(d->context, peer_of(d->context, m), d, number, &run, refusal);
         if (r < 0)
                 return r;
         if (!run->reader || run->reader->one_shot)
@@ -321,7 +322,7 @@ static int next_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
 /* True if a statement of the peer on this database has this number as its last run: the run was the peer's own, and has
  * ended. */
 static bool was_last_run(const Database *d, const Peer *p, uint64_t number) {
-        const Session *session = g_hash_table_lookup(d->manager->sessions, p->name);
+        const Session *session = g_hash_table_lookup(d->context->sessions, p->name);
 
         if (number == 0) /* like the last_run of a statement that never ran */
                 return false;
@@ -336,7 +337,7 @@ static bool was_last_run(const Database *d, const Peer *p, uint64_t number) {
 
 static int cancel(sd_bus_message *m, Database *d, Refusal *refusal) {
         static const char sentence[] = "The query was cancelled.";
-        const Peer *peer = peer_of(d->manager, m);
+        const Peer *peer = peer_of(d->context, m);
         uint64_t number;
         Options options;
         Run *run;
@@ -347,7 +348,7 @@ static int cancel(sd_bus_message *m, Database *d, Refusal *refusal) {
         r = options_read(m, 0, &options, refusal);
         if (r < 0)
                 return r;
-        r = run_find(d->manager, peer, d, number, &run, refusal);
+        r = run_find(d->context, peer, d, number, &run, refusal);
         if (r < 0 && !was_last_run(d, peer, number))
                 return r;
         if (r >= 0 && run->kind == RUN_ROWS)
@@ -369,7 +370,7 @@ static int finalize(sd_bus_message *m, Database *d, Refusal *refusal) {
         r = options_read(m, 0, &options, refusal);
         if (r < 0)
                 return r;
-        r = statement_find(d->manager, peer_of(d->manager, m), d, number, &statement, refusal);
+        r = statement_find(d->context, peer_of(d->context, m), d, number, &statement, refusal);
         if (r < 0)
                 return r;
         bool lost = statement->state == STATEMENT_LOST;
@@ -405,7 +406,7 @@ static int open_channel(sd_bus_message *m, Database *d, Refusal *refusal) {
                 return r;
         if (sd_bus_message_get_expect_reply(m) <= 0)
                 return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would get the channel.");
-        r = channel_new(session_get(d->manager, peer_of(d->manager, m)), d, options.page_size, &fd, refusal);
+        r = channel_new(session_get(d->context, peer_of(d->context, m)), d, options.page_size, &fd, refusal);
         if (r < 0)
                 return r;
         r = reply_channel(m, fd, options.page_size);
@@ -448,7 +449,7 @@ static int property_mode(sd_bus *bus, const char *path, const char *interface, c
 static int property_limits(sd_bus *bus, const char *path, const char *interface, const char *property,
                            sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const Database *d = userdata;
-        g_autoptr(User) user = user_get(d->manager, peer_of(d->manager, sd_bus_get_current_message(bus))->uid);
+        g_autoptr(User) user = user_get(d->context, peer_of(d->context, sd_bus_get_current_message(bus))->uid);
 
         return limits_append(reply, user, d);
 }
@@ -565,10 +566,10 @@ static int end_tree(Listing *l) {
         return reply_append_string(&l->reply, l->text->str);
 }
 
-static int introspect_tree(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+static int introspect_tree(sd_bus_message *m, Context *context, Refusal *refusal) {
         static const ListingKind tree = { begin_tree, add_to_tree, end_tree };
 
-        return listing_new(manager, m, &tree, refusal);
+        return listing_new(context, m, &tree, refusal);
 }
 
 BUS_METHOD(introspect_tree)
@@ -579,9 +580,9 @@ static int on_tree_call(sd_bus_message *m, void *userdata, sd_bus_error *error) 
                        method_introspect_tree(m, userdata, error) : 0;
 }
 
-int database_bus_export(Manager *m) {
-        int r = sd_bus_add_fallback_vtable(m->bus, NULL, SQLIPC_DATABASE_PATH, SQLIPC_DATABASE_INTERFACE, database_vtable,
-                                           find_object, m);
+int database_bus_export(Context *context) {
+        int r = sd_bus_add_fallback_vtable(context->bus, NULL, SQLIPC_DATABASE_PATH, SQLIPC_DATABASE_INTERFACE,
+                                           database_vtable, find_object, context);
 
-        return r < 0 ? r : sd_bus_add_object(m->bus, NULL, SQLIPC_DATABASE_PATH, on_tree_call, m);
+        return r < 0 ? r : sd_bus_add_object(context->bus, NULL, SQLIPC_DATABASE_PATH, on_tree_call, context);
 }

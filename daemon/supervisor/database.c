@@ -7,16 +7,20 @@
 #include "daemon/supervisor/database.h"
 #include "dbus-interfaces/sqlipc-names.h"
 
-int database_new(Manager *m, DatabaseConfig *config, Database **ret) {
+int database_new(Context *context, DatabaseConfig *config, Database **ret) {
         char *path;
         int r = sd_bus_path_encode(SQLIPC_DATABASE_PATH, config->name, &path);
 
         if (r < 0)
                 return r;
         Database *d = g_new(Database, 1);
-        *d = (Database) { .manager = m, .n_ref = 1, .config = config, .object_path = path, .published = true };
+        *d = (Database) { .context = context, .n_ref = 1, .config = config, .object_path = path, .published = true };
         *ret = d;
         return 0;
+}
+
+Database *database_find(const Context *context, const char *name) {
+        return g_hash_table_lookup(context->databases, name);
 }
 
 Database *database_ref(Database *d) {

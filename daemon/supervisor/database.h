@@ -8,12 +8,10 @@
 #ifndef SQLIPC_DAEMON_SUPERVISOR_DATABASE_H
 #define SQLIPC_DAEMON_SUPERVISOR_DATABASE_H
 
-#include "daemon/configuration/configuration.h"
-
-typedef struct Manager Manager;
+#include "daemon/supervisor/context.h"
 
 typedef struct Database {
-        Manager *manager;       /* not owned */
+        Context *context;       /* not owned */
         unsigned n_ref;
         DatabaseConfig *config; /* owned */
         char *object_path;      /* owned */
@@ -22,7 +20,10 @@ typedef struct Database {
 } Database;
 
 /* Takes ownership of `config`. -ENOMEM. */
-int database_new(Manager *m, DatabaseConfig *config, Database **ret);
+int database_new(Context *context, DatabaseConfig *config, Database **ret);
+/* Returns the published database of this name, or NULL. */
+Database *database_find(const Context *context, const char *name);
+
 Database *database_ref(Database *d);
 Database *database_unref(Database *d);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Database, database_unref)

@@ -7,10 +7,10 @@
 
 #include "daemon/supervisor/channel.h"
 #include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/group.h"
 #include "daemon/supervisor/high-descriptor.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/placement.h"
 #include "daemon/supervisor/quota.h"
 #include "daemon/supervisor/run.h"
@@ -40,7 +40,7 @@ static int open_socket(Group *g) {
 }
 
 static int add_sources(Group *g) {
-        sd_event *e = g->manager->event;
+        sd_event *e = g->context->event;
         int r = sd_event_add_io(e, &g->writable, g->job_fd, EPOLLOUT, on_writable, g);
 
         if (r >= 0)
@@ -69,7 +69,7 @@ int group_get(User *u, Database *d, Group **ret) {
 
         g_autoptr(Group) g = g_new(Group, 1);
         *g = (Group) {
-                .manager = u->manager,
+                .context = u->context,
                 .n_ref = 1,
                 .user = user_ref(u),
                 .database = database_ref(d),
@@ -103,7 +103,7 @@ static void set_starved(Group *g, bool starved) {
                 return;
         g->starved = starved;
         g->starved_usec = clock_usec();
-        g->manager->n_starved += starved ? 1 : -1u;
+        g->context->n_starved += starved ? 1 : -1u;
 }
 
 Group *group_unref(Group *g) {
@@ -149,13 +149,13 @@ static unsigned n_workers_starting(const Group *g, uint64_t now) {
 }
 
 static bool end_idle_within(const Group *g, WorkerBound bound) {
-        Manager *m = g->manager;
+        Context *context = g->context;
 
         switch (bound) {
         case WORKER_BOUND_NONE: return false;
-        case WORKER_BOUND_USER: return worker_end_idle(m, g->user, NULL);
-        case WORKER_BOUND_DATABASE: return worker_end_idle(m, NULL, g->database);
-        case WORKER_BOUND_TOTAL: return worker_end_idle(m, NULL, NULL);
+        case WORKER_BOUND_USER: return worker_end_idle(context, g->user, NULL);
+        case WORKER_BOUND_DATABASE: return worker_end_idle(context, NULL, g->database);
+        case WORKER_BOUND_TOTAL: return worker_end_idle(context, NULL, NULL);
         }
         return false;
 }
@@ -164,9 +164,9 @@ static bool end_idle_within(const Group *g, WorkerBound bound) {
 static bool may_spawn(Group *g) {
         uint64_t now = clock_usec();
 
-        if (g->manager->stopping)
+        if (g->context->stopping)
                 return false;
-        WorkerBound bound = quota_worker_bound(g->user, g->database);
+        WorkerBound bound = quota_worker_bound(g->user, g->database, g->workers.length);
         if (bound != WORKER_BOUND_NONE && now >= g->asked_usec + STARVED_USEC && end_idle_within(g, bound))
                 g->asked_usec = now;
         return bound == WORKER_BOUND_NONE;
@@ -242,7 +242,7 @@ static bool wants_worker(const Group *g, uint64_t now) {
                 return true;
         if (n_jobs_overdue(g, now) > n_starting)
                 return true;
-        return n > 0 && n_starting == 0 && n_runs_runnable(g) > n && manager_n_busy_workers(g->manager) < g->manager->n_cpus;
+        return n > 0 && n_starting == 0 && n_runs_runnable(g) > n && worker_n_busy(g->context) < g->context->n_cpus;
 }
 
 void group_staff(Group *g) {
@@ -402,7 +402,7 @@ void group_put_back(Group *g, Run *run) {
 }
 
 static void take_back(Group *g, uint64_t number) {
-        Run *run = g_hash_table_lookup(g->manager->runs, &number);
+        Run *run = g_hash_table_lookup(g->context->runs, &number);
 
         if (!run || run->group != g || run->state != RUN_SENT)
                 return;

@@ -24,7 +24,7 @@ typedef struct Run Run;
 typedef struct Worker Worker;
 
 typedef struct Group {
-        Manager *manager;         /* not owned */
+        Context *context;         /* not owned */
         unsigned n_ref;           /* held by workers, runs and channels */
         User *user;               /* reference */
         Database *database;       /* reference */

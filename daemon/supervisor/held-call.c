@@ -4,10 +4,8 @@
 #include <string.h>
 
 #include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/held-call.h"
-#include "daemon/supervisor/listing.h"
-#include "daemon/supervisor/manage.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/policy.h"
 #include "daemon/supervisor/polkit.h"
 #include "daemon/supervisor/sd-autoptr.h"
@@ -19,7 +17,7 @@
 #define HELD_CALL_SIZE_MAX ((size_t) 5 * 1024 * 1024)
 
 typedef struct HeldCall {
-        Manager *manager;     /* not owned */
+        Context *context;     /* not owned */
         Peer *peer;           /* not owned: the peer owns this call, in its `held` */
         User *user;           /* reference */
         size_t size;          /* bytes counted in the user's budget */
@@ -39,7 +37,7 @@ typedef struct HeldCall {
 static void held_call_free(HeldCall *h) {
         if (h->link.data) {
                 g_queue_unlink(&h->peer->held, &h->link);
-                h->manager->n_held_calls--;
+                h->context->n_held_calls--;
                 h->user->n_held_calls--;
         }
         if (h->size > 0)
@@ -59,9 +57,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HeldCall, held_call_free)
 
 /* True if only a user who authenticates can turn the answer into a yes. */
 static bool needs_user(const HeldCall *h) {
-        const Database *d = h->object ? manager_find_database(h->manager, h->object) : NULL;
+        const Database *d = h->object ? database_find(h->context, h->object) : NULL;
 
-        return d && policy_verdict(h->manager, h->peer, d) == POLICY_ASK &&
+        return d && policy_verdict(h->context, h->peer, d) == POLICY_ASK &&
                policy_last_answer(h->peer, h->object) == POLKIT_CHALLENGE;
 }
 
@@ -72,7 +70,7 @@ static void refuse_held(HeldCall *h, int r, Refusal *refusal) {
 
 static void ask_user(HeldCall *h) {
         g_auto(Refusal) refusal = REFUSAL_INIT;
-        int r = polkit_ask_user(h->manager, h->peer, h->object, &refusal);
+        int r = polkit_ask_user(h->context, h->peer, h->object, &refusal);
 
         if (r < 0) {
                 refuse_held(h, r, &refusal);
@@ -103,9 +101,9 @@ static void refuse_without_user(HeldCall *h) {
 
 /* The call has no body and cannot be released. Only a caller that may know of the database is told why. */
 static void refuse_uncopied(HeldCall *h) {
-        const Database *d = h->named ? manager_find_database(h->manager, h->named) : NULL;
+        const Database *d = h->named ? database_find(h->context, h->named) : NULL;
 
-        if (h->named && !(d && policy_is_visible(h->manager, h->peer, d))) {
+        if (h->named && !(d && policy_is_visible(h->context, h->peer, d))) {
                 g_auto(Refusal) refusal = REFUSAL_INIT;
                 int r = policy_refuse_unknown(h->named, &refusal);
 
@@ -116,15 +114,15 @@ static void refuse_uncopied(HeldCall *h) {
 }
 
 static void release(HeldCall *h) {
-        const Database *d = h->object ? manager_find_database(h->manager, h->object) : NULL;
+        const Database *d = h->object ? database_find(h->context, h->object) : NULL;
 
         /* If the object does not exist for the caller, the call is released even without its body, which is not read
          * there. */
-        if (h->copy_error < 0 && (!h->object || (d && policy_is_visible(h->manager, h->peer, d)))) {
+        if (h->copy_error < 0 && (!h->object || (d && policy_is_visible(h->context, h->peer, d)))) {
                 refuse_uncopied(h);
                 return;
         }
-        int r = sd_bus_enqueue_for_read(h->manager->bus, h->call);
+        int r = sd_bus_enqueue_for_read(h->context->bus, h->call);
         if (r < 0) {
                 g_auto(Refusal) refusal = REFUSAL_INIT;
 
@@ -184,8 +182,8 @@ void held_call_on_answer(Peer *p, const char *database, bool interactive, bool f
 
 /* ---- New calls ---- */
 
-static void open_question(GHashTable *open, const Manager *m, const Peer *p, const Database *d) {
-        if (d && policy_verdict(m, p, d) == POLICY_ASK)
+static void open_question(GHashTable *open, const Context *context, const Peer *p, const Database *d) {
+        if (d && policy_verdict(context, p, d) == POLICY_ASK)
                 g_hash_table_add(open, g_strdup(database_name(d)));
 }
 
@@ -195,6 +193,19 @@ static bool is_call_of_manager(sd_bus_message *message, const char *member) {
         return g_strcmp0(sd_bus_message_get_path(message), SQLIPC_MANAGER_PATH) == 0 &&
                (!interface || strcmp(interface, SQLIPC_MANAGER_INTERFACE) == 0) &&
                strcmp(sd_bus_message_get_member(message), member) == 0;
+}
+
+bool held_call_gets_databases(sd_bus_message *message) {
+        const char *interface, *property;
+
+        if (g_strcmp0(sd_bus_message_get_path(message), SQLIPC_MANAGER_PATH) != 0 ||
+            sd_bus_message_is_method_call(message, "org.freedesktop.DBus.Properties", "Get") <= 0 ||
+            sd_bus_message_has_signature(message, "ss") <= 0)
+                return false;
+        bool is_it = sd_bus_message_read(message, "ss", &interface, &property) > 0 &&
+                     strcmp(interface, SQLIPC_MANAGER_INTERFACE) == 0 && strcmp(property, "Databases") == 0;
+        (void) sd_bus_message_rewind(message, true);
+        return is_it;
 }
 
 /* Returns the database that GetDatabase names; NULL: the call is another one, or the method will refuse it. */
@@ -214,13 +225,13 @@ static char *dup_object(sd_bus_message *message) {
         return path && sd_bus_path_decode(path, SQLIPC_DATABASE_PATH, &name) > 0 ? name : NULL;
 }
 
-static void open_all_questions(GHashTable *open, const Manager *m, const Peer *p) {
+static void open_all_questions(GHashTable *open, const Context *context, const Peer *p) {
         GHashTableIter i;
         void *value;
 
-        g_hash_table_iter_init(&i, m->databases);
+        g_hash_table_iter_init(&i, context->databases);
         while (g_hash_table_iter_next(&i, NULL, &value))
-                open_question(open, m, p, value);
+                open_question(open, context, p, value);
 }
 
 static bool is_held_up(const Peer *p, const char *object) {
@@ -236,7 +247,7 @@ static void ask_all(const HeldCall *h) {
 
         g_hash_table_iter_init(&i, h->open);
         while (g_hash_table_iter_next(&i, &name, NULL))
-                polkit_ask(h->manager, h->peer, name, false);
+                polkit_ask(h->context, h->peer, name, false);
 }
 
 static int copy_call(HeldCall *h, sd_bus_message *message) {
@@ -253,13 +264,13 @@ static int copy_call(HeldCall *h, sd_bus_message *message) {
 }
 
 /* Holds a call. Takes `object`, `named` and `open`. */
-static int hold(Manager *m, Peer *p, sd_bus_message *message, char *object, char *named, GHashTable *open) {
+static int hold(Context *context, Peer *p, sd_bus_message *message, char *object, char *named, GHashTable *open) {
         g_autoptr(HeldCall) h = g_new(HeldCall, 1);
 
         *h = (HeldCall) {
-                .manager = m,
+                .context = context,
                 .peer = p,
-                .user = user_get(m, p->uid),
+                .user = user_get(context, p->uid),
                 .refusal = REFUSAL_INIT,
                 .object = object,
                 .named = named,
@@ -271,15 +282,15 @@ static int hold(Manager *m, Peer *p, sd_bus_message *message, char *object, char
                 return r;
         h->link.data = h;
         g_queue_push_tail_link(&p->held, &h->link);
-        m->n_held_calls++;
+        context->n_held_calls++;
         h->user->n_held_calls++;
         ask_all(g_steal_pointer(&h));
         go_on(p);
         return 1;
 }
 
-bool held_call_is_full(const Manager *m, const Peer *p) {
-        const User *u = g_hash_table_lookup(m->users, GUINT_TO_POINTER(p->uid));
+bool held_call_is_full(const Context *context, const Peer *p) {
+        const User *u = g_hash_table_lookup(context->users, GUINT_TO_POINTER(p->uid));
 
         return u && u->n_held_calls >= HELD_CALLS_MAX;
 }
@@ -296,10 +307,10 @@ static int refuse_more(sd_bus_message *message) {
         return bus_error_reply_refusal(message, r, &refusal);
 }
 
-static bool may_use_by_name(const Manager *m, const Peer *p, const char *name) {
-        const Database *d = g_hash_table_lookup(m->databases, name);
+static bool may_use_by_name(const Context *context, const Peer *p, const char *name) {
+        const Database *d = g_hash_table_lookup(context->databases, name);
 
-        return d && policy_verdict(m, p, d) == POLICY_YES;
+        return d && policy_verdict(context, p, d) == POLICY_YES;
 }
 
 /* The held call of the peer whose copy is `message`; NULL: none. */
@@ -310,12 +321,12 @@ static HeldCall *find_by_copy(const Peer *p, const sd_bus_message *message) {
         return NULL;
 }
 
-static bool take_released(Manager *m, const Peer *p, sd_bus_message *message) {
+static bool take_released(Context *context, const Peer *p, sd_bus_message *message) {
         HeldCall *h = find_by_copy(p, message);
 
         if (!h)
                 return false;
-        m->released_call = message;
+        context->released_call = message;
         held_call_free(h);
         return true;
 }
@@ -323,27 +334,27 @@ static bool take_released(Manager *m, const Peer *p, sd_bus_message *message) {
 static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error) {
         g_autoptr(GHashTable) open = NULL;
         g_autofree char *object = NULL, *named = NULL;
-        Manager *m = userdata;
-        Peer *p = sd_bus_message_is_method_call(message, NULL, NULL) ? peer_of(m, message) : NULL;
+        Context *context = userdata;
+        Peer *p = sd_bus_message_is_method_call(message, NULL, NULL) ? peer_of(context, message) : NULL;
 
-        m->released_call = NULL;
-        if (!p || take_released(m, p, message))
+        context->released_call = NULL;
+        if (!p || take_released(context, p, message))
                 return 0;
         object = dup_object(message);
         named = dup_named(message);
         const char *name = object ?: named;
         open = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
         if (name)
-                open_question(open, m, p, manager_find_database(m, name));
-        else if (is_call_of_manager(message, "ListDatabases") || listing_is_property_call(message))
-                open_all_questions(open, m, p);
+                open_question(open, context, p, database_find(context, name));
+        else if (is_call_of_manager(message, "ListDatabases") || held_call_gets_databases(message))
+                open_all_questions(open, context, p);
         bool must_wait = g_hash_table_size(open) > 0 || is_held_up(p, object);
         /* Names that do not exist are refused in the same way, so that the refusal does not tell which names exist. */
-        if (held_call_is_full(m, p) && (must_wait || (name && !may_use_by_name(m, p, name))))
+        if (held_call_is_full(context, p) && (must_wait || (name && !may_use_by_name(context, p, name))))
                 return refuse_more(message);
         if (!must_wait)
                 return 0;
-        return hold(m, p, message, g_steal_pointer(&object), g_steal_pointer(&named), g_steal_pointer(&open));
+        return hold(context, p, message, g_steal_pointer(&object), g_steal_pointer(&named), g_steal_pointer(&open));
 }
 
 /* ---- Other events ---- */
@@ -352,39 +363,26 @@ bool held_call_is_released(const Peer *p, sd_bus_message *message) {
         return find_by_copy(p, message) != NULL;
 }
 
-bool held_call_was_held(const Manager *m, sd_bus_message *message) {
-        return m->released_call == message;
-}
-
 void held_call_forget(Peer *p) {
         while (p->held.head)
                 held_call_free(p->held.head->data);
 }
 
-void held_call_stop(Manager *m, const char *sentence) {
-        GHashTableIter i;
-        void *value;
+void held_call_stop(Peer *p, const char *sentence) {
+        GList *next;
 
-        g_hash_table_iter_init(&i, m->peers);
-        while (g_hash_table_iter_next(&i, NULL, &value)) {
-                Peer *p = value;
-                GList *next;
+        for (GList *i = p->held.head; i; i = next) {
+                HeldCall *h = i->data;
+                Failure failure = { .error = ERROR_SHUTTING_DOWN, .sql_offset = -1, .message = sentence };
 
-                polkit_forget(p);
-                manage_stop(p, sentence);
-                for (GList *k = p->held.head; k; k = next) {
-                        HeldCall *h = k->data;
-                        Failure failure = { .error = ERROR_SHUTTING_DOWN, .sql_offset = -1, .message = sentence };
-
-                        next = k->next;
-                        if (h->released)
-                                continue; /* it is dispatched again, and answered then */
-                        (void) bus_error_reply(h->call, &failure, false);
-                        held_call_free(h);
-                }
+                next = i->next;
+                if (h->released)
+                        continue; /* it is dispatched again, and answered then */
+                (void) bus_error_reply(h->call, &failure, false);
+                held_call_free(h);
         }
 }
 
-int held_call_watch(Manager *m) {
-        return sd_bus_add_filter(m->bus, NULL, on_call, m);
+int held_call_watch(Context *context) {
+        return sd_bus_add_filter(context->bus, NULL, on_call, context);
 }

@@ -26,15 +26,15 @@
 #define HELD_CALLS_MAX 16u
 
 /* Starts to filter calls. Must run before peer_watch(): the bus filter that was added last runs first. */
-int held_call_watch(Manager *m);
+int held_call_watch(Context *context);
 
 /* held_call_is_full(): true if the peer's uid has as many calls held as it may have. held_call_refuse(): refuses one more
  * (LIMITS_EXCEEDED). */
-bool held_call_is_full(const Manager *m, const Peer *p);
+bool held_call_is_full(const Context *context, const Peer *p);
 int held_call_refuse(Refusal *refusal);
 
-/* True if the call that is being dispatched was held and released. It is answered by polkit's last answer. */
-bool held_call_was_held(const Manager *m, sd_bus_message *message);
+/* True if `message` is Properties.Get of the Manager's property Databases, which is held like ListDatabases. */
+bool held_call_gets_databases(sd_bus_message *message);
 
 /* True if the call is one of the peer's calls that are released now. */
 bool held_call_is_released(const Peer *p, sd_bus_message *message);
@@ -46,7 +46,7 @@ void held_call_on_answer(Peer *p, const char *database, bool interactive, bool f
 /* Frees the calls of a peer that vanished, without a reply. */
 void held_call_forget(Peer *p);
 
-/* Answers the held calls of all peers with ShuttingDown and `sentence`. */
-void held_call_stop(Manager *m, const char *sentence);
+/* Answers the held calls of a peer with ShuttingDown and `sentence`. */
+void held_call_stop(Peer *p, const char *sentence);
 
 #endif

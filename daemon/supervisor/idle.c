@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/idle.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/service.h"
 #include "dbus-interfaces/sqlipc-names.h"
 
@@ -26,49 +26,45 @@ static void arm(Idle *i, uint64_t usec) {
 }
 
 /* The time at which IdleExitSec= will have passed; UINT64_MAX: never. */
-static uint64_t exit_usec(const Manager *m) {
-        uint64_t wait = m->config->service.idle_exit_usec;
+static uint64_t exit_usec(const Idle *i) {
+        uint64_t wait = i->context->config->service.idle_exit_usec;
 
-        return wait < UINT64_MAX - m->idle.since_usec ? m->idle.since_usec + wait : UINT64_MAX;
+        return wait < UINT64_MAX - i->since_usec ? i->since_usec + wait : UINT64_MAX;
 }
 
-static void watch(Manager *m) {
-        arm(&m->idle, exit_usec(m)); /* enabled in any case, because on_prepare() belongs to it */
+static void watch(Idle *i) {
+        arm(i, exit_usec(i)); /* enabled in any case, because on_prepare() belongs to it */
 }
 
 /* ---- Exit ---- */
 
-static void quit(Manager *m) {
+static void quit(Idle *i) {
         log_event(LOG_EVENT_IDLE_EXIT, NULL, "Idle: exiting.");
-        manager_stop(m, EXIT_SUCCESS);
+        i->events->stop(i->context, EXIT_SUCCESS);
 }
 
-static void release(Manager *m) {
-        Idle *i = &m->idle;
-
+static void release(Idle *i) {
         service_notify("STOPPING=1"); /* first: from now on, a start of the service waits for our exit */
         i->state = IDLE_RELEASING;
         i->call = sd_bus_slot_unref(i->call);
-        int r = sd_bus_release_name_async(m->bus, &i->call, SQLIPC_BUS_NAME, on_released, m);
+        int r = sd_bus_release_name_async(i->context->bus, &i->call, SQLIPC_BUS_NAME, on_released, i);
         if (r < 0) {
                 log_error("The name cannot be released: %s", strerror(-r));
-                manager_stop(m, EXIT_FAILURE);
+                i->events->stop(i->context, EXIT_FAILURE);
         }
 }
 
 /* The service manager was told STOPPING=1 before. */
-static void renew_patience(Manager *m) {
+static void renew_patience(Idle *i) {
         service_extend_timeout(PATIENCE_USEC);
-        arm(&m->idle, clock_usec() + PATIENCE_USEC / 3);
+        arm(i, clock_usec() + PATIENCE_USEC / 3);
 }
 
-static void take_back(Manager *m) {
-        Idle *i = &m->idle;
-
-        renew_patience(m);
+static void take_back(Idle *i) {
+        renew_patience(i);
         i->state = IDLE_TAKING_BACK;
         i->call = sd_bus_slot_unref(i->call);
-        int r = sd_bus_request_name_async(m->bus, &i->call, SQLIPC_BUS_NAME, 0, on_taken_back, m);
+        int r = sd_bus_request_name_async(i->context->bus, &i->call, SQLIPC_BUS_NAME, 0, on_taken_back, i);
         if (r < 0) {
                 log_error("The name cannot be taken back: %s", strerror(-r));
                 i->state = IDLE_NAMELESS;
@@ -76,27 +72,27 @@ static void take_back(Manager *m) {
 }
 
 static int on_released(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        Manager *m = userdata;
+        Idle *i = userdata;
 
-        if (manager_is_busy(m))
-                take_back(m);
+        if (i->events->is_busy(i->context))
+                take_back(i);
         else
-                quit(m);
+                quit(i);
         return 0;
 }
 
 static int on_taken_back(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         enum { PRIMARY_OWNER = 1, ALREADY_OWNER = 4 }; /* values of the D-Bus specification */
-        Manager *m = userdata;
+        Idle *i = userdata;
         uint32_t answer = 0;
 
         if (!sd_bus_message_is_method_error(reply, NULL))
                 (void) sd_bus_message_read(reply, "u", &answer);
         if (answer == PRIMARY_OWNER || answer == ALREADY_OWNER) {
-                m->idle.state = IDLE_LINGERING;
+                i->state = IDLE_LINGERING;
                 log_event(LOG_EVENT_NAME_TAKEN_BACK, NULL, "Not idle after all: a client called while we were exiting.");
         } else {
-                m->idle.state = IDLE_NAMELESS;
+                i->state = IDLE_NAMELESS;
                 log_event(LOG_EVENT_NAME_LOST, NULL,
                           "Another instance has the name: this one serves what it holds, and exits.");
         }
@@ -106,28 +102,28 @@ static int on_taken_back(sd_bus_message *reply, void *userdata, sd_bus_error *er
 /* ---- Events ---- */
 
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
-        Manager *m = userdata;
+        Idle *i = userdata;
 
-        if (m->idle.state != IDLE_SERVING)
-                renew_patience(m);
-        else if (manager_is_busy(m))
-                arm(&m->idle, clock_usec() + m->config->service.idle_exit_usec); /* busy: wait for the full time again */
-        else if (clock_usec() >= exit_usec(m))
-                release(m);
+        if (i->state != IDLE_SERVING)
+                renew_patience(i);
+        else if (i->events->is_busy(i->context))
+                arm(i, clock_usec() + i->context->config->service.idle_exit_usec); /* wait for the full time again */
+        else if (clock_usec() >= exit_usec(i))
+                release(i);
         else
-                watch(m);
+                watch(i);
         return 0;
 }
 
 /* Nothing is held any more, and the loop has nothing else to do. */
 static int on_quiet(sd_event_source *s, void *userdata) {
-        Manager *m = userdata;
+        Idle *i = userdata;
 
-        if (manager_is_busy(m))
+        if (i->events->is_busy(i->context))
                 return 0;
-        switch (m->idle.state) {
-        case IDLE_LINGERING: release(m); return 0;
-        case IDLE_NAMELESS: quit(m); return 0;
+        switch (i->state) {
+        case IDLE_LINGERING: release(i); return 0;
+        case IDLE_NAMELESS: quit(i); return 0;
         case IDLE_SERVING: /* only the timer ends this state */
         case IDLE_RELEASING:
         case IDLE_TAKING_BACK: return 0; /* the reply of the bus ends these states soon */
@@ -137,9 +133,8 @@ static int on_quiet(sd_event_source *s, void *userdata) {
 
 /* Runs before the loop looks for events, so it costs no turn of the loop, and a query no system call. */
 static int on_prepare(sd_event_source *s, void *userdata) {
-        Manager *m = userdata;
-        Idle *i = &m->idle;
-        bool busy = manager_is_busy(m), was_busy = i->was_busy;
+        Idle *i = userdata;
+        bool busy = i->events->is_busy(i->context), was_busy = i->was_busy;
 
         i->was_busy = busy;
         if (!busy && was_busy)
@@ -149,20 +144,20 @@ static int on_prepare(sd_event_source *s, void *userdata) {
         return 0;
 }
 
-void idle_on_call(Manager *m) {
-        m->idle.since_usec = clock_usec();
-}
-
-void idle_on_reload(Manager *m) {
-        if (m->idle.timer && m->idle.state == IDLE_SERVING)
-                watch(m);
-}
-
-int idle_start(Manager *m) {
-        Idle *i = &m->idle;
-
+void idle_on_call(Idle *i) {
         i->since_usec = clock_usec();
-        int r = sd_event_add_time(m->event, &i->timer, CLOCK_MONOTONIC, UINT64_MAX, ACCURACY_USEC, on_timer, m);
+}
+
+void idle_on_reload(Idle *i) {
+        if (i->timer && i->state == IDLE_SERVING)
+                watch(i);
+}
+
+int idle_start(Idle *i, Context *context, const IdleEvents *events) {
+        i->context = context;
+        i->events = events;
+        i->since_usec = clock_usec();
+        int r = sd_event_add_time(context->event, &i->timer, CLOCK_MONOTONIC, UINT64_MAX, ACCURACY_USEC, on_timer, i);
         if (r < 0)
                 return r;
         r = sd_event_source_set_priority(i->timer, AFTER_ALL);
@@ -171,7 +166,7 @@ int idle_start(Manager *m) {
         r = sd_event_source_set_prepare(i->timer, on_prepare);
         if (r < 0)
                 return r;
-        r = sd_event_add_defer(m->event, &i->quiet, on_quiet, m);
+        r = sd_event_add_defer(context->event, &i->quiet, on_quiet, i);
         if (r < 0)
                 return r;
         r = sd_event_source_set_enabled(i->quiet, SD_EVENT_OFF);
@@ -180,13 +175,11 @@ int idle_start(Manager *m) {
         r = sd_event_source_set_priority(i->quiet, AFTER_ALL);
         if (r < 0)
                 return r;
-        watch(m);
+        watch(i);
         return 0;
 }
 
-void idle_stop(Manager *m) {
-        Idle *i = &m->idle;
-
+void idle_stop(Idle *i) {
         i->call = sd_bus_slot_unref(i->call);
         i->timer = sd_event_source_disable_unref(i->timer);
         i->quiet = sd_event_source_disable_unref(i->quiet);

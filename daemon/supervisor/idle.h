@@ -2,12 +2,12 @@
 /*
  * Exit when idle, without losing a call. Supervisor.
  *
- *      SERVING --nothing asked or held for IdleExitSec=--> RELEASING --the bus confirms; nothing is held--> manager_stop()
+ *      SERVING --nothing asked or held for IdleExitSec=--> RELEASING --the bus confirms; nothing is held--> stop
  *                                                           ^      |
  *                                       nothing is held --> |      | the bus confirms; something is held
  *                                                           |      v
  *                                                   LINGERING <-- TAKING_BACK --another has the name--> NAMELESS
- *                                                                                         nothing is held --> manager_stop()
+ *                                                                                         nothing is held --> stop
  *
  * 1. Calls that the bus routed to us before it took the name away are in our queue before its reply. So when that reply is
  *    dispatched, all of them were answered or are held. Later calls start the next instance.
@@ -27,7 +27,7 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
-typedef struct Manager Manager;
+typedef struct Context Context;
 
 typedef enum IdleState {
         IDLE_SERVING,
@@ -37,7 +37,14 @@ typedef enum IdleState {
         IDLE_NAMELESS,
 } IdleState;
 
+typedef struct IdleEvents {
+        bool (*is_busy)(const Context *context);            /* is anything asked or held? */
+        void (*stop)(Context *context, int exit_code);
+} IdleEvents;
+
 typedef struct Idle {
+        Context *context;               /* not owned */
+        const IdleEvents *events;
         IdleState state;
         bool was_busy;
         uint64_t since_usec;            /* when a method was last called, or something was last held */
@@ -47,15 +54,15 @@ typedef struct Idle {
 } Idle;
 
 /* Starts to watch. The service owns its name by then. */
-int idle_start(Manager *m);
+int idle_start(Idle *i, Context *context, const IdleEvents *events);
 
 /* The service stops, or is being freed: stops watching. */
-void idle_stop(Manager *m);
+void idle_stop(Idle *i);
 
 /* A method was called. */
-void idle_on_call(Manager *m);
+void idle_on_call(Idle *i);
 
 /* IdleExitSec= may have changed. */
-void idle_on_reload(Manager *m);
+void idle_on_reload(Idle *i);
 
 #endif

@@ -6,9 +6,9 @@
 
 #include "config.h"
 #include "daemon/supervisor/channel.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/group.h"
 #include "daemon/supervisor/invariants.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/run.h"
 #include "daemon/supervisor/unread.h"
 #include "daemon/supervisor/worker.h"
@@ -31,7 +31,7 @@ typedef struct Sums {
 } Sums;
 
 typedef struct Check {
-        const Manager *manager;
+        const Context *context;
         GHashTable *of_users, *of_databases; /* User, Database -> Sums, owned */
         size_t n_statements, n_runs, n_channels; /* those that have a session */
 } Check;
@@ -48,7 +48,7 @@ static Sums *sums_of(GHashTable *table, const void *key) {
 
 static void check_owner(const Check *c, const Session *s, const User *u, uint64_t number) {
         HOLD(number > 0 && number < NUMBER_END, number);
-        HOLD(!s || g_hash_table_lookup(c->manager->sessions, s->name) == s, number);
+        HOLD(!s || g_hash_table_lookup(c->context->sessions, s->name) == s, number);
         HOLD(!s || s->user == u, number);
 }
 
@@ -119,7 +119,7 @@ static void check_worker(Check *c, const Worker *w) {
         for (GList *i = w->runs.head; i; i = i->next) {
                 const Run *run = i->data;
 
-                HOLD(run->worker == w && g_hash_table_lookup(c->manager->runs, &run->number) == run, run->number);
+                HOLD(run->worker == w && g_hash_table_lookup(c->context->runs, &run->number) == run, run->number);
         }
         for (GList *i = w->channels.head; i; i = i->next)
                 HOLD(((const Channel *) i->data)->worker == w, w->pid);
@@ -146,12 +146,12 @@ static PipeAccount account_of_pipes(const User *u) {
 }
 
 /* Checks the pages of all pipes, by uid and in all. */
-static void check_pipes(const Manager *m) {
+static void check_pipes(const Context *context) {
         uint64_t granted = 0, n_holders = 0;
         GHashTableIter i;
         void *value;
 
-        g_hash_table_iter_init(&i, m->users);
+        g_hash_table_iter_init(&i, context->users);
         while (g_hash_table_iter_next(&i, NULL, &value)) {
                 const User *u = value;
                 const PipeAccount a = account_of_pipes(u), *kept = &u->pipe_account;
@@ -160,7 +160,7 @@ static void check_pipes(const Manager *m) {
                 granted += a.granted;
                 n_holders += a.used > 0;
         }
-        HOLD(granted == m->pipe_budget.granted && n_holders == m->pipe_budget.n_holders, granted);
+        HOLD(granted == context->pipes->budget.granted && n_holders == context->pipes->budget.n_holders, granted);
 }
 
 static void check_user(Check *c, const User *u) {
@@ -182,7 +182,7 @@ static void check_databases(Check *c) {
         GHashTableIter i;
         void *key, *value;
 
-        g_hash_table_iter_init(&i, c->manager->databases);
+        g_hash_table_iter_init(&i, c->context->databases);
         while (g_hash_table_iter_next(&i, NULL, &value))
                 (void) sums_of(c->of_databases, value);
         g_hash_table_iter_init(&i, c->of_databases);
@@ -201,7 +201,7 @@ static void check_sessions(const Check *c) {
         GHashTableIter i;
         void *value;
 
-        g_hash_table_iter_init(&i, c->manager->sessions);
+        g_hash_table_iter_init(&i, c->context->sessions);
         while (g_hash_table_iter_next(&i, NULL, &value)) {
                 const Session *s = value;
 
@@ -222,32 +222,33 @@ static void check_sessions(const Check *c) {
                         check(&c, (const type *) object);                \
         } while (0)
 
-void invariants_check(const Manager *m) {
+void invariants_check(const Context *context) {
         g_autoptr(GHashTable) of_users = g_hash_table_new_full(NULL, NULL, NULL, g_free);
         g_autoptr(GHashTable) of_databases = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-        Check c = { .manager = m, .of_users = of_users, .of_databases = of_databases };
+        Check c = { .context = context, .of_users = of_users, .of_databases = of_databases };
 
-        FOR_EACH(m->statements, check_statement, Statement);
-        FOR_EACH(m->runs, check_run, Run);
-        FOR_EACH(m->channels, check_channel, Channel);
-        for (GList *i = m->workers.head; i; i = i->next)
+        FOR_EACH(context->statements, check_statement, Statement);
+        FOR_EACH(context->runs, check_run, Run);
+        FOR_EACH(context->channels, check_channel, Channel);
+        for (GList *i = context->workers.head; i; i = i->next)
                 check_worker(&c, i->data);
-        FOR_EACH(m->users, check_user, User);
-        HOLD(g_hash_table_size(of_users) <= g_hash_table_size(m->users), g_hash_table_size(of_users));
+        FOR_EACH(context->users, check_user, User);
+        HOLD(g_hash_table_size(of_users) <= g_hash_table_size(context->users), g_hash_table_size(of_users));
         check_databases(&c);
         check_sessions(&c);
-        check_pipes(m);
+        check_pipes(context);
 }
 
 /* Runs before the loop looks for events, so it is no turn of its own, after which other prepare callbacks would check for
  * changes. */
 static int on_prepare(sd_event_source *s, void *userdata) {
-        const Manager *m = userdata;
+        const Context *context = userdata;
         static unsigned n_turns;
-        unsigned n = g_hash_table_size(m->statements) + g_hash_table_size(m->runs) + g_hash_table_size(m->channels);
+        unsigned n = g_hash_table_size(context->statements) + g_hash_table_size(context->runs) +
+                     g_hash_table_size(context->channels);
 
         if (n_turns++ % (1 + n / N_EACH_TURN) == 0)
-                invariants_check(m);
+                invariants_check(context);
         return 0;
 }
 
@@ -255,13 +256,13 @@ static int never(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-int invariants_watch(Manager *m) {
+int invariants_watch(Context *context) {
         sd_event_source *s = NULL;
         int r;
 
         if (!SQLIPC_INVARIANTS)
                 return 0;
-        r = sd_event_add_time(m->event, &s, CLOCK_MONOTONIC, UINT64_MAX, 0, never, m);
+        r = sd_event_add_time(context->event, &s, CLOCK_MONOTONIC, UINT64_MAX, 0, never, context);
         if (r >= 0)
                 r = sd_event_source_set_prepare(s, on_prepare);
         if (r >= 0)

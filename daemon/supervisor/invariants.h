@@ -12,13 +12,13 @@
 #ifndef SQLIPC_DAEMON_SUPERVISOR_INVARIANTS_H
 #define SQLIPC_DAEMON_SUPERVISOR_INVARIANTS_H
 
-typedef struct Manager Manager;
+typedef struct Context Context;
 
 /* Checks everything after each turn of the loop; if there are very many objects, after some of the turns. Does nothing in
  * other builds. -errno of sd-event. */
-int invariants_watch(Manager *m);
+int invariants_watch(Context *context);
 
 /* Checks everything now. Aborts with a line on standard error that names the condition that does not hold. */
-void invariants_check(const Manager *m);
+void invariants_check(const Context *context);
 
 #endif

@@ -5,28 +5,26 @@
 #include <string.h>
 
 #include "daemon/supervisor/bus-error.h"
-#include "daemon/supervisor/held-call.h"
-#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/user.h"
 #include "daemon/supervisor/waiting-call.h"
-#include "dbus-interfaces/sqlipc-names.h"
 
 static int compare_names(const void *a, const void *b) {
         return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
-static GPtrArray *names_of_all(Manager *m) {
+static GPtrArray *names_of_all(Context *context) {
         GHashTableIter i;
         void *name;
 
-        if (!m->listings.names) {
-                m->listings.names = g_ptr_array_new_full(g_hash_table_size(m->databases), g_free);
-                g_hash_table_iter_init(&i, m->databases);
+        if (!context->listings->names) {
+                context->listings->names = g_ptr_array_new_full(g_hash_table_size(context->databases), g_free);
+                g_hash_table_iter_init(&i, context->databases);
                 while (g_hash_table_iter_next(&i, &name, NULL))
-                        g_ptr_array_add(m->listings.names, g_strdup(name));
-                g_ptr_array_sort(m->listings.names, compare_names);
+                        g_ptr_array_add(context->listings->names, g_strdup(name));
+                g_ptr_array_sort(context->listings->names, compare_names);
         }
-        return g_ptr_array_ref(m->listings.names);
+        return g_ptr_array_ref(context->listings->names);
 }
 
 static void listing_free(Listing *l) {
@@ -34,7 +32,7 @@ static void listing_free(Listing *l) {
 
         g_queue_unlink(of_user, &l->link);
         if (!of_user->head)
-                g_queue_unlink(&l->manager->listings.users, &l->user->listings_link);
+                g_queue_unlink(&l->context->listings->users, &l->user->listings_link);
         if (l->names)
                 g_ptr_array_unref(l->names);
         if (l->text)
@@ -50,14 +48,14 @@ static void listing_free(Listing *l) {
 static int begin(Listing *l) {
         int r = reply_new(l->call, &l->reply);
 
-        l->names = names_of_all(l->manager);
+        l->names = names_of_all(l->context);
         return r < 0 ? r : l->kind->begin(l);
 }
 
 /* A database that was published anew meanwhile is listed as it is now. One that was removed is left out. */
 static int add_next(Listing *l) {
-        const Database *d = manager_find_database(l->manager, l->names->pdata[l->next++]);
-        PolicyVerdict view = d ? policy_view_of_peer(l->manager, l->peer, l->was_held, d) : POLICY_NO;
+        const Database *d = database_find(l->context, l->names->pdata[l->next++]);
+        PolicyVerdict view = d ? policy_view_of_peer(l->context, l->peer, l->was_held, d) : POLICY_NO;
 
         return view == POLICY_NO ? 0 : l->kind->add(l, d, view);
 }
@@ -89,30 +87,32 @@ static void serve(Listing *l) {
         listing_free(l);
 }
 
-static int take_turn(Manager *m);
+static int take_turn(Context *context);
 
 static int on_turn(sd_event_source *s, uint64_t usec, void *userdata) {
-        Manager *m = userdata;
-        GList *first = g_queue_pop_head_link(&m->listings.users);
+        Context *context = userdata;
+        GList *first = g_queue_pop_head_link(&context->listings->users);
 
         if (first) {
                 User *u = first->data;
 
-                g_queue_push_tail_link(&m->listings.users, first);
+                g_queue_push_tail_link(&context->listings->users, first);
                 serve(u->listings.head->data);
         }
-        if (m->listings.users.head)
-                (void) take_turn(m); /* the source exists, so this cannot fail for lack of memory */
-        peer_serve_read_ahead(m); /* otherwise calls that sd-bus has already read would wait until all listings are done */
+        if (context->listings->users.head)
+                (void) take_turn(context); /* the source exists, so this cannot fail for lack of memory */
+        /* otherwise calls that sd-bus has already read would wait until all listings are done */
+        peer_serve_read_ahead(context);
         return 0;
 }
 
 /* Uses a timer that is due at once, because it alternates with the bus. A deferred source would always come first. */
-static int take_turn(Manager *m) {
-        sd_event_source *s = m->listings.source;
+static int take_turn(Context *context) {
+        sd_event_source *s = context->listings->source;
 
         if (!s)
-                return sd_event_add_time(m->event, &m->listings.source, CLOCK_MONOTONIC, 0, 1, on_turn, m);
+                return sd_event_add_time(context->event, &context->listings->source, CLOCK_MONOTONIC, 0, 1, on_turn,
+                                         context);
         return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
@@ -123,14 +123,14 @@ static void line_up(Listing *l) {
 
         if (!u->listings.head) {
                 u->listings_link.data = u;
-                g_queue_push_tail_link(&l->manager->listings.users, &u->listings_link);
+                g_queue_push_tail_link(&l->context->listings->users, &u->listings_link);
         }
         l->link.data = l;
         g_queue_push_tail_link(&u->listings, &l->link);
 }
 
-static int check_number(const Manager *m, const Peer *p, Refusal *refusal) {
-        const User *u = g_hash_table_lookup(m->users, GUINT_TO_POINTER(p->uid));
+static int check_number(const Context *context, const Peer *p, Refusal *refusal) {
+        const User *u = g_hash_table_lookup(context->users, GUINT_TO_POINTER(p->uid));
 
         if (!u || u->listings.length < LISTINGS_MAX)
                 return 0;
@@ -138,27 +138,27 @@ static int check_number(const Manager *m, const Peer *p, Refusal *refusal) {
                       "Your programs wait for %u lists of databases: call again when those are answered.", LISTINGS_MAX);
 }
 
-int listing_new(Manager *m, sd_bus_message *call, const ListingKind *kind, Refusal *refusal) {
-        Peer *p = peer_of(m, call);
+int listing_new(Context *context, sd_bus_message *call, const ListingKind *kind, Refusal *refusal) {
+        Peer *p = peer_of(context, call);
         sd_bus_message *stand_in;
 
         if (sd_bus_message_get_expect_reply(call) <= 0)
                 return 0;
-        int r = check_number(m, p, refusal);
+        int r = check_number(context, p, refusal);
         if (r >= 0)
-                r = take_turn(m);
+                r = take_turn(context);
         if (r >= 0)
                 r = waiting_call_new(call, &stand_in);
         if (r < 0)
                 return r;
         Listing *l = g_new(Listing, 1);
         *l = (Listing) {
-                .manager = m,
+                .context = context,
                 .peer = p,
-                .user = user_get(m, p->uid),
+                .user = user_get(context, p->uid),
                 .call = stand_in,
                 .kind = kind,
-                .was_held = held_call_was_held(m, call),
+                .was_held = policy_call_was_held(context, call),
                 .reply = REPLY_INIT,
         };
         line_up(l);
@@ -167,29 +167,16 @@ int listing_new(Manager *m, sd_bus_message *call, const ListingKind *kind, Refus
         return 0;
 }
 
-bool listing_is_property_call(sd_bus_message *call) {
-        const char *interface, *property;
-
-        if (g_strcmp0(sd_bus_message_get_path(call), SQLIPC_MANAGER_PATH) != 0 ||
-            sd_bus_message_is_method_call(call, "org.freedesktop.DBus.Properties", "Get") <= 0 ||
-            sd_bus_message_has_signature(call, "ss") <= 0)
-                return false;
-        bool is_it = sd_bus_message_read(call, "ss", &interface, &property) > 0 &&
-                     strcmp(interface, SQLIPC_MANAGER_INTERFACE) == 0 && strcmp(property, "Databases") == 0;
-        (void) sd_bus_message_rewind(call, true);
-        return is_it;
+void listing_on_reload(Context *context) {
+        g_clear_pointer(&context->listings->names, g_ptr_array_unref);
 }
 
-void listing_on_reload(Manager *m) {
-        g_clear_pointer(&m->listings.names, g_ptr_array_unref);
-}
-
-bool listing_is_busy(const Manager *m) {
-        return m->listings.users.head;
+bool listing_is_busy(const Context *context) {
+        return context->listings->users.head;
 }
 
 void listing_forget(const Peer *p) {
-        User *u = g_hash_table_lookup(p->manager->users, GUINT_TO_POINTER(p->uid));
+        User *u = g_hash_table_lookup(p->context->users, GUINT_TO_POINTER(p->uid));
         GList *next;
 
         if (!u)
@@ -204,9 +191,9 @@ void listing_forget(const Peer *p) {
         }
 }
 
-void listing_stop(Manager *m, const char *sentence) {
-        while (m->listings.users.head) {
-                User *u = m->listings.users.head->data;
+void listing_stop(Context *context, const char *sentence) {
+        while (context->listings->users.head) {
+                User *u = context->listings->users.head->data;
                 Listing *l = u->listings.head->data;
 
                 (void) bus_error_reply(l->call, &(Failure) { .error = ERROR_SHUTTING_DOWN, .sql_offset = -1,
@@ -215,7 +202,7 @@ void listing_stop(Manager *m, const char *sentence) {
         }
 }
 
-void listing_done(Manager *m) {
-        m->listings.source = sd_event_source_disable_unref(m->listings.source);
-        listing_on_reload(m);
+void listing_done(Listings *all) {
+        all->source = sd_event_source_disable_unref(all->source);
+        g_clear_pointer(&all->names, g_ptr_array_unref);
 }

@@ -35,7 +35,7 @@ typedef struct ListingKind {
 } ListingKind;
 
 struct Listing {
-        Manager *manager;         /* not owned */
+        Context *context;         /* not owned */
         Peer *peer;               /* not owned; see listing_forget() */
         User *user;               /* reference */
         sd_bus_message *call;     /* a stand-in (waiting-call.h) */
@@ -48,7 +48,7 @@ struct Listing {
         GList link;               /* in its user's `listings` */
 };
 
-/* Part of the Manager; starts as all zeros. */
+/* The state of this module, in the context; starts as all zeros. */
 typedef struct Listings {
         GQueue users;             /* of User that has listings, in the order in which they are served */
         GPtrArray *names;         /* sorted; NULL: must be collected again */
@@ -56,23 +56,20 @@ typedef struct Listings {
 } Listings;
 
 /* Answers `call`, now or later. If the result is negative, `refusal` or the errno says why. */
-int listing_new(Manager *m, sd_bus_message *call, const ListingKind *kind, Refusal *refusal);
-
-/* True if `call` is Properties.Get of the Manager's property Databases. */
-bool listing_is_property_call(sd_bus_message *call);
+int listing_new(Context *context, sd_bus_message *call, const ListingKind *kind, Refusal *refusal);
 
 /* The set of published databases has changed. */
-void listing_on_reload(Manager *m);
+void listing_on_reload(Context *context);
 
-bool listing_is_busy(const Manager *m);
+bool listing_is_busy(const Context *context);
 
 /* Frees the calls of a peer that vanished, without a reply. */
 void listing_forget(const Peer *p);
 
 /* Answers all calls with ShuttingDown and `sentence`. */
-void listing_stop(Manager *m, const char *sentence);
+void listing_stop(Context *context, const char *sentence);
 
-/* Frees what belongs to the Manager. */
-void listing_done(Manager *m);
+/* Frees the state of this module. */
+void listing_done(Listings *all);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "daemon/supervisor/channel-run.h"
 #include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/lists-bus.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/run.h"
 #include "daemon/supervisor/session.h"
 #include "daemon/supervisor/statement.h"
@@ -91,12 +91,12 @@ static bool sees_statement(const Peer *p, const void *entry) {
         return s->state != STATEMENT_PREPARING && may_see(p, s->session->user->uid);
 }
 
-int lists_bus_append_statements(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
+int lists_bus_append_statements(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated) {
         unsigned n = 0;
         int r = sd_bus_message_open_container(reply->message, 'a', "(tosa{sv})");
 
         if (r >= 0)
-                r = append_all(reply, m->statements, peer, sees_statement, append_statement, &n, ret_truncated);
+                r = append_all(reply, context->statements, peer, sees_statement, append_statement, &n, ret_truncated);
         return r < 0 ? r : sd_bus_message_close_container(reply->message);
 }
 
@@ -157,14 +157,15 @@ static bool sees_run_of_channel(const Peer *p, const void *entry) {
         return c->run.running && may_see(p, c->user->uid);
 }
 
-int lists_bus_append_runs(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
+int lists_bus_append_runs(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated) {
         unsigned n = 0;
         int r = sd_bus_message_open_container(reply->message, 'a', "(tosa{sv})");
 
         if (r >= 0)
-                r = append_all(reply, m->runs, peer, sees_run, append_run, &n, ret_truncated);
+                r = append_all(reply, context->runs, peer, sees_run, append_run, &n, ret_truncated);
         if (r >= 0)
-                r = append_all(reply, m->channels, peer, sees_run_of_channel, append_run_of_channel, &n, ret_truncated);
+                r = append_all(reply, context->channels, peer, sees_run_of_channel, append_run_of_channel, &n,
+                               ret_truncated);
         return r < 0 ? r : sd_bus_message_close_container(reply->message);
 }
 
@@ -202,11 +203,11 @@ static bool sees_channel(const Peer *p, const void *entry) {
         return may_see(p, ((const Channel *) entry)->user->uid);
 }
 
-int lists_bus_append_channels(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
+int lists_bus_append_channels(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated) {
         unsigned n = 0;
         int r = sd_bus_message_open_container(reply->message, 'a', "(tosa{sv})");
 
         if (r >= 0)
-                r = append_all(reply, m->channels, peer, sees_channel, append_channel, &n, ret_truncated);
+                r = append_all(reply, context->channels, peer, sees_channel, append_channel, &n, ret_truncated);
         return r < 0 ? r : sd_bus_message_close_container(reply->message);
 }

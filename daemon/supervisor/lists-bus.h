@@ -9,13 +9,13 @@
 
 #include "daemon/supervisor/reply.h"
 
-typedef struct Manager Manager;
+typedef struct Context Context;
 typedef struct Peer Peer;
 
 /* Each appends a(tosa{sv}). Sets `*ret_truncated`, which must be false before, if there are more entries than the list may
  * have. */
-int lists_bus_append_statements(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated);
-int lists_bus_append_runs(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated);
-int lists_bus_append_channels(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated);
+int lists_bus_append_statements(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated);
+int lists_bus_append_runs(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated);
+int lists_bus_append_channels(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated);
 
 #endif

@@ -5,18 +5,19 @@
  * `systemctl service-log-level sqlipcd debug` calls it. All users may read the properties, administrators may write them.
  */
 #include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/log-control.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/peer.h"
 
 #define LOG_CONTROL_PATH "/org/freedesktop/LogControl1"
 #define LOG_CONTROL_INTERFACE "org.freedesktop.LogControl1"
 
 /* Reads the new value, if the caller may set one. */
-static int read_value(Manager *m, sd_bus *bus, sd_bus_message *value, const char **ret, sd_bus_error *error) {
+static int read_value(Context *context, sd_bus *bus, sd_bus_message *value, const char **ret, sd_bus_error *error) {
         sd_bus_message *call = sd_bus_get_current_message(bus);
-        const Peer *peer = call ? peer_of(m, call) : NULL;
+        const Peer *peer = call ? peer_of(context, call) : NULL;
 
-        if (!peer || !peer_is_administrator(m, peer))
+        if (!peer || !peer_is_administrator(context, peer))
                 return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED,
                                         "Only root, or the user that the service runs as, may change its log.");
         return sd_bus_message_read_basic(value, 's', ret);
@@ -77,6 +78,7 @@ static const sd_bus_vtable log_control_vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-int log_control_export(Manager *m) {
-        return sd_bus_add_object_vtable(m->bus, NULL, LOG_CONTROL_PATH, LOG_CONTROL_INTERFACE, log_control_vtable, m);
+int log_control_export(Context *context) {
+        return sd_bus_add_object_vtable(context->bus, NULL, LOG_CONTROL_PATH, LOG_CONTROL_INTERFACE, log_control_vtable,
+                                         context);
 }

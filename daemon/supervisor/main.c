@@ -82,19 +82,30 @@ static int on_name_taken(void) {
         return EXIT_SUCCESS;
 }
 
+static void on_stop_signal(void *userdata) {
+        manager_stop(userdata, EXIT_SUCCESS);
+}
+
+static void on_reload_signal(void *userdata) {
+        Manager *m = userdata;
+
+        reload_start(&m->reload, NULL, NULL);
+}
+
 static int serve(const Arguments *a) {
         g_autoptr(Manager) m = NULL;
         int r = manager_new(bus_type(a), a->config_directories, &m);
 
         if (r < 0)
                 return fail("Cannot start", r);
-        r = service_watch_signals(m);
+        const ServiceSignals signals = { .stop = on_stop_signal, .reload = on_reload_signal, .userdata = m };
+        r = service_watch_signals(m->context.event, &signals);
         if (r < 0)
                 return fail("Cannot watch signals", r);
-        r = manager_load(m, !a->address);
+        r = reload_first(&m->reload, !a->address);
         if (r < 0)
                 return fail("Cannot load the configuration", r);
-        if (m->stopping) /* the service was told to stop while names were looked up */
+        if (m->context.stopping) /* the service was told to stop while names were looked up */
                 return m->exit_code;
         r = manager_connect(m, a->address ? BUS_ADDRESS : bus_type(a), a->address);
         if (r == -EEXIST)
@@ -105,8 +116,8 @@ static int serve(const Arguments *a) {
                 return fail("Cannot serve on the bus", r);
         service_ready();
         log_event(LOG_EVENT_STARTED, NULL, "Version " SQLIPC_VERSION " is up; databases published: %u.",
-                  g_hash_table_size(m->databases));
-        r = sd_event_loop(m->event);
+                  g_hash_table_size(m->context.databases));
+        r = sd_event_loop(m->context.event);
         return r < 0 ? fail("The event loop failed", r) : r;
 }
 

@@ -3,15 +3,15 @@
 #include "daemon/supervisor/manage.h"
 
 #include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/held-call.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/sd-autoptr.h"
 #include "daemon/supervisor/user.h"
 #include "daemon/supervisor/waiting-call.h"
 
 /* A call that waits for polkit, in its peer's `managed`. */
 typedef struct ManagedCall {
-        Manager *manager;     /* not owned */
+        Context *context;     /* not owned */
         Peer *peer;           /* not owned: the peer owns this call */
         User *user;           /* reference */
         sd_bus_message *call; /* a stand-in (waiting-call.h) */
@@ -24,7 +24,7 @@ typedef struct ManagedCall {
 
 static void managed_call_free(ManagedCall *c) {
         g_queue_unlink(&c->peer->managed, &c->link);
-        c->manager->n_held_calls--;
+        c->context->n_held_calls--;
         c->user->n_held_calls--;
         (void) user_unref(c->user);
         (void) sd_bus_message_unref(c->call);
@@ -38,7 +38,7 @@ static void finish(ManagedCall *c, int r, Refusal *refusal) {
         managed_call_free(c);
 }
 
-static int hold(Manager *m, Peer *p, sd_bus_message *call, ManageAct act, uint64_t number) {
+static int hold(Context *context, Peer *p, sd_bus_message *call, ManageAct act, uint64_t number) {
         sd_bus_message *stand_in;
         int r = waiting_call_new(call, &stand_in);
 
@@ -46,9 +46,9 @@ static int hold(Manager *m, Peer *p, sd_bus_message *call, ManageAct act, uint64
                 return r;
         ManagedCall *c = g_new(ManagedCall, 1);
         *c = (ManagedCall) {
-                .manager = m,
+                .context = context,
                 .peer = p,
-                .user = user_get(m, p->uid),
+                .user = user_get(context, p->uid),
                 .call = stand_in,
                 .act = act,
                 .number = number,
@@ -56,20 +56,20 @@ static int hold(Manager *m, Peer *p, sd_bus_message *call, ManageAct act, uint64
                 .link.data = c,
         };
         g_queue_push_tail_link(&p->managed, &c->link);
-        m->n_held_calls++;
+        context->n_held_calls++;
         c->user->n_held_calls++;
-        polkit_ask(m, p, NULL, false);
+        polkit_ask(context, p, NULL, false);
         return 0;
 }
 
-int manage_call(Manager *m, sd_bus_message *call, ManageAct act, uint64_t number, Refusal *refusal) {
-        Peer *p = peer_of(m, call);
+int manage_call(Context *context, sd_bus_message *call, ManageAct act, uint64_t number, Refusal *refusal) {
+        Peer *p = peer_of(context, call);
 
-        if (peer_is_administrator(m, p))
-                return act(call, m, number, refusal);
-        if (held_call_is_full(m, p))
+        if (peer_is_administrator(context, p))
+                return act(call, context, number, refusal);
+        if (held_call_is_full(context, p))
                 return held_call_refuse(refusal);
-        return hold(m, p, call, act, number);
+        return hold(context, p, call, act, number);
 }
 
 static int refuse_without_user(const ManagedCall *c, bool failed, Refusal *refusal) {
@@ -87,7 +87,7 @@ static void on_challenge(ManagedCall *c, bool failed) {
         int r;
 
         if (c->may_interact && !c->interacts) {
-                r = polkit_ask_user(c->manager, c->peer, NULL, &refusal);
+                r = polkit_ask_user(c->context, c->peer, NULL, &refusal);
                 c->interacts = true;
                 if (r >= 0)
                         return;
@@ -105,7 +105,7 @@ static void settle(ManagedCall *c, const PolkitReply *reply) {
                 return;
         }
         if (reply->answer == POLKIT_YES)
-                r = c->act(c->call, c->manager, c->number, &refusal);
+                r = c->act(c->call, c->context, c->number, &refusal);
         else
                 r = refuse(&refusal, ERROR_ACCESS_DENIED,
                            "Only root, the user that the service runs as, and users to whom polkit allows "

@@ -19,11 +19,11 @@
 
 /* Does the work of the call and replies. `number` is the call's argument. If the result is negative, `refusal` or the errno
  * says why. */
-typedef int (*ManageAct)(sd_bus_message *call, Manager *m, uint64_t number, Refusal *refusal);
+typedef int (*ManageAct)(sd_bus_message *call, Context *context, uint64_t number, Refusal *refusal);
 
 /* Runs `act` now, or after polkit has said yes. `call` is answered in any case. Negative: the result of `act`, or
  * LIMITS_EXCEEDED. */
-int manage_call(Manager *m, sd_bus_message *call, ManageAct act, uint64_t number, Refusal *refusal);
+int manage_call(Context *context, sd_bus_message *call, ManageAct act, uint64_t number, Refusal *refusal);
 
 /* polkit answered a question about org.sqlipc1.manage. */
 void manage_on_answer(Peer *p, const PolkitReply *reply);

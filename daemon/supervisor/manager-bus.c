@@ -7,12 +7,15 @@
 #include "daemon/supervisor/bus-error.h"
 #include "daemon/supervisor/channel.h"
 #include "daemon/supervisor/clients-bus.h"
+#include "daemon/supervisor/counts.h"
+#include "daemon/supervisor/held-call.h"
 #include "daemon/supervisor/listing.h"
 #include "daemon/supervisor/lists-bus.h"
 #include "daemon/supervisor/manage.h"
-#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/manager-bus.h"
 #include "daemon/supervisor/options.h"
 #include "daemon/supervisor/policy.h"
+#include "daemon/supervisor/reload.h"
 #include "daemon/supervisor/run.h"
 #include "daemon/supervisor/sd-autoptr.h"
 #include "daemon/supervisor/waiting-call.h"
@@ -74,20 +77,20 @@ static int end_databases(Listing *l) {
 
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'a', "{sv}");
-        if (r >= 0 && peer_is_administrator(l->manager, l->peer))
-                r = append_broken(&l->reply, l->manager->config);
+        if (r >= 0 && peer_is_administrator(l->context, l->peer))
+                r = append_broken(&l->reply, l->context->config);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int list_databases(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+static int list_databases(sd_bus_message *m, Context *context, Refusal *refusal) {
         static const ListingKind databases = { begin_databases, add_database, end_databases };
         Options options;
         int r = options_read(m, 0, &options, refusal);
 
-        return r < 0 ? r : listing_new(manager, m, &databases, refusal);
+        return r < 0 ? r : listing_new(context, m, &databases, refusal);
 }
 
-static int get_database(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+static int get_database(sd_bus_message *m, Context *context, Refusal *refusal) {
         const char *name;
         Options options;
         int r = sd_bus_message_read_basic(m, 's', &name);
@@ -97,8 +100,8 @@ static int get_database(sd_bus_message *m, Manager *manager, Refusal *refusal) {
         r = options_read(m, 0, &options, refusal);
         if (r < 0)
                 return r;
-        const Database *d = manager_find_database(manager, name);
-        switch (d ? policy_view(manager, m, d) : POLICY_NO) {
+        const Database *d = database_find(context, name);
+        switch (d ? policy_view(context, m, d) : POLICY_NO) {
         case POLICY_NO: return policy_refuse_unknown(name, refusal);
         case POLICY_YES: return sd_bus_reply_method_return(m, "oa{sv}", d->object_path, 0);
         case POLICY_ASK: break;
@@ -123,9 +126,9 @@ static int append_warnings(Reply *reply, const Config *c) {
         return r;
 }
 
-static int reply_reload(sd_bus_message *call, const Manager *manager) {
+static int reply_reload(sd_bus_message *call, const Context *context) {
         g_auto(Reply) reply = REPLY_INIT;
-        uint32_t n = g_hash_table_size(manager->databases);
+        uint32_t n = g_hash_table_size(context->databases);
         int r = reply_new(call, &reply);
 
         if (r >= 0)
@@ -133,15 +136,15 @@ static int reply_reload(sd_bus_message *call, const Manager *manager) {
         if (r >= 0)
                 r = sd_bus_message_append(reply.message, "{sv}", "databases", "u", n);
         if (r >= 0)
-                r = append_broken(&reply, manager->config);
+                r = append_broken(&reply, context->config);
         if (r >= 0)
-                r = append_warnings(&reply, manager->config);
+                r = append_warnings(&reply, context->config);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply.message);
         return r < 0 ? r : reply_send(&reply);
 }
 
-static void on_reloaded(Manager *manager, int r, void *userdata) {
+static void on_reloaded(Context *context, int r, void *userdata) {
         g_autoptr(sd_bus_message) call = userdata;
         g_auto(Refusal) refusal = REFUSAL_INIT;
 
@@ -152,38 +155,38 @@ static void on_reloaded(Manager *manager, int r, void *userdata) {
                            "The service lacks what it needs to read its configuration (%s); what held before holds. "
                            "Try again later.", strerror(-r));
         else
-                r = reply_reload(call, manager);
+                r = reply_reload(call, context);
         if (r < 0)
                 (void) bus_error_reply_refusal(call, r, &refusal); /* the caller may have left */
 }
 
-static int reload_now(sd_bus_message *m, Manager *manager, uint64_t number, Refusal *refusal) {
+static int reload_now(sd_bus_message *m, Context *context, uint64_t number, Refusal *refusal) {
         sd_bus_message *call;
         int r = waiting_call_new(m, &call);
 
         if (r >= 0)
-                manager_reload(manager, on_reloaded, call);
+                reload_start(context->reload, on_reloaded, call);
         return r;
 }
 
-static int reload(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+static int reload(sd_bus_message *m, Context *context, Refusal *refusal) {
         Options options;
         int r = options_read(m, 0, &options, refusal);
 
-        return r < 0 ? r : manage_call(manager, m, reload_now, 0, refusal);
+        return r < 0 ? r : manage_call(context, m, reload_now, 0, refusal);
 }
 
 /* ---- Lists ---- */
 
 /* This list has no limit of its own: the bus bounds the number of connections, and so of clients. */
-static int append_clients(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated) {
-        return clients_bus_append(reply, m, peer);
+static int append_clients(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated) {
+        return clients_bus_append(reply, context, peer);
 }
 
 /* Appends a list, up to its limit. */
-typedef int (*ListAppend)(Reply *reply, Manager *m, const Peer *peer, bool *ret_truncated);
+typedef int (*ListAppend)(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated);
 
-static int reply_list(sd_bus_message *m, Manager *manager, ListAppend append, Refusal *refusal) {
+static int reply_list(sd_bus_message *m, Context *context, ListAppend append, Refusal *refusal) {
         g_auto(Reply) reply = REPLY_INIT;
         bool truncated = false;
         Options options;
@@ -192,7 +195,7 @@ static int reply_list(sd_bus_message *m, Manager *manager, ListAppend append, Re
         if (r >= 0)
                 r = reply_new(m, &reply);
         if (r >= 0)
-                r = append(&reply, manager, peer_of(manager, m), &truncated);
+                r = append(&reply, context, peer_of(context, m), &truncated);
         if (r >= 0 && truncated)
                 r = sd_bus_message_append(reply.message, "a{sv}", 1, "truncated", "b", true);
         else if (r >= 0)
@@ -200,37 +203,37 @@ static int reply_list(sd_bus_message *m, Manager *manager, ListAppend append, Re
         return r < 0 ? r : reply_send(&reply);
 }
 
-static int list_statements(sd_bus_message *m, Manager *manager, Refusal *refusal) {
-        return reply_list(m, manager, lists_bus_append_statements, refusal);
+static int list_statements(sd_bus_message *m, Context *context, Refusal *refusal) {
+        return reply_list(m, context, lists_bus_append_statements, refusal);
 }
 
-static int list_clients(sd_bus_message *m, Manager *manager, Refusal *refusal) {
-        return reply_list(m, manager, append_clients, refusal);
+static int list_clients(sd_bus_message *m, Context *context, Refusal *refusal) {
+        return reply_list(m, context, append_clients, refusal);
 }
 
-static int list_runs(sd_bus_message *m, Manager *manager, Refusal *refusal) {
-        return reply_list(m, manager, lists_bus_append_runs, refusal);
+static int list_runs(sd_bus_message *m, Context *context, Refusal *refusal) {
+        return reply_list(m, context, lists_bus_append_runs, refusal);
 }
 
-static int list_channels(sd_bus_message *m, Manager *manager, Refusal *refusal) {
-        return reply_list(m, manager, lists_bus_append_channels, refusal);
+static int list_channels(sd_bus_message *m, Context *context, Refusal *refusal) {
+        return reply_list(m, context, lists_bus_append_channels, refusal);
 }
 
 /* Finds the run or channel of this number that CancelRun can end, and returns its user. Both are NULL if there is none. */
-static const User *find_running(const Manager *manager, uint64_t number, Run **ret_run, Channel **ret_channel) {
-        Run *run = g_hash_table_lookup(manager->runs, &number);
-        Channel *channel = g_hash_table_lookup(manager->channels, &number);
+static const User *find_running(const Context *context, uint64_t number, Run **ret_run, Channel **ret_channel) {
+        Run *run = g_hash_table_lookup(context->runs, &number);
+        Channel *channel = g_hash_table_lookup(context->channels, &number);
 
         *ret_run = run && run->kind != RUN_PREPARE ? run : NULL;
         *ret_channel = channel && channel->run.running ? channel : NULL;
         return *ret_run ? run->user : *ret_channel ? channel->user : NULL;
 }
 
-static int cancel_now(sd_bus_message *m, Manager *manager, uint64_t number, Refusal *refusal) {
+static int cancel_now(sd_bus_message *m, Context *context, uint64_t number, Refusal *refusal) {
         Channel *channel;
         Run *run;
-        const User *owner = find_running(manager, number, &run, &channel);
-        const Peer *peer = peer_of(manager, m);
+        const User *owner = find_running(context, number, &run, &channel);
+        const Peer *peer = peer_of(context, m);
         const char *sentence = owner && peer->uid == owner->uid ? "The query was cancelled." :
                                                                   "The administrator cancelled the query.";
 
@@ -244,7 +247,7 @@ static int cancel_now(sd_bus_message *m, Manager *manager, uint64_t number, Refu
 }
 
 /* polkit is asked about unknown numbers, too: otherwise its answer would tell which numbers other users have. */
-static int cancel_run(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+static int cancel_run(sd_bus_message *m, Context *context, Refusal *refusal) {
         uint64_t number;
         Channel *channel;
         Options options;
@@ -256,10 +259,10 @@ static int cancel_run(sd_bus_message *m, Manager *manager, Refusal *refusal) {
         r = options_read(m, 0, &options, refusal);
         if (r < 0)
                 return r;
-        const User *owner = find_running(manager, number, &run, &channel);
-        if (owner && owner->uid == peer_of(manager, m)->uid)
-                return cancel_now(m, manager, number, refusal);
-        return manage_call(manager, m, cancel_now, number, refusal);
+        const User *owner = find_running(context, number, &run, &channel);
+        if (owner && owner->uid == peer_of(context, m)->uid)
+                return cancel_now(m, context, number, refusal);
+        return manage_call(context, m, cancel_now, number, refusal);
 }
 
 BUS_METHOD(list_databases)
@@ -301,17 +304,17 @@ static int end_paths(Listing *l) {
         return r < 0 ? r : sd_bus_message_close_container(l->reply.message);
 }
 
-static int get_databases(sd_bus_message *m, Manager *manager, Refusal *refusal) {
+static int get_databases(sd_bus_message *m, Context *context, Refusal *refusal) {
         static const ListingKind paths = { begin_paths, add_path, end_paths };
 
-        return listing_new(manager, m, &paths, refusal);
+        return listing_new(context, m, &paths, refusal);
 }
 
 BUS_METHOD(get_databases)
 
 /* A getter of sd-bus would have to build the whole list at once, so Get of Databases becomes a listing here. */
 static int on_manager_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        return listing_is_property_call(m) ? method_get_databases(m, userdata, error) : 0;
+        return held_call_gets_databases(m) ? method_get_databases(m, userdata, error) : 0;
 }
 
 /* Never called: on_manager_call() answers Get, and GetAll leaves out explicit properties. sd-bus requires a getter. */
@@ -322,15 +325,15 @@ static int property_databases(sd_bus *bus, const char *path, const char *interfa
 
 static int property_counter(sd_bus *bus, const char *path, const char *interface, const char *property,
                             sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        const Manager *m = userdata;
-        uint64_t n = strcmp(property, "NStatements") == 0 ? g_hash_table_size(m->statements)
-                     : strcmp(property, "NRuns") == 0     ? manager_n_runs(m)
-                     : strcmp(property, "NWorkers") == 0  ? m->workers.length
-                     : strcmp(property, "NParked") == 0   ? manager_n_parked(m)
-                     : strcmp(property, "NChannels") == 0 ? g_hash_table_size(m->channels)
-                     : strcmp(property, "TotalRuns") == 0 ? m->total_runs
-                     : strcmp(property, "TotalRows") == 0 ? m->total_rows
-                                                          : m->total_bytes;
+        const Context *context = userdata;
+        uint64_t n = strcmp(property, "NStatements") == 0 ? g_hash_table_size(context->statements)
+                     : strcmp(property, "NRuns") == 0     ? counts_runs(context)
+                     : strcmp(property, "NWorkers") == 0  ? context->workers.length
+                     : strcmp(property, "NParked") == 0   ? counts_parked(context)
+                     : strcmp(property, "NChannels") == 0 ? g_hash_table_size(context->channels)
+                     : strcmp(property, "TotalRuns") == 0 ? context->total_runs
+                     : strcmp(property, "TotalRows") == 0 ? context->total_rows
+                                                          : context->total_bytes;
 
         return sd_bus_message_append(reply, "t", n);
 }
@@ -373,8 +376,9 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-int manager_bus_export(Manager *m) {
-        int r = sd_bus_add_object_vtable(m->bus, NULL, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, manager_vtable, m);
+int manager_bus_export(Context *context) {
+        int r = sd_bus_add_object_vtable(context->bus, NULL, SQLIPC_MANAGER_PATH, SQLIPC_MANAGER_INTERFACE, manager_vtable,
+                                         context);
 
-        return r < 0 ? r : sd_bus_add_object(m->bus, NULL, SQLIPC_MANAGER_PATH, on_manager_call, m);
+        return r < 0 ? r : sd_bus_add_object(context->bus, NULL, SQLIPC_MANAGER_PATH, on_manager_call, context);
 }

@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The object that owns everything else. Supervisor. */
 #include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "config.h"
 #include "daemon/configuration/configuration-files.h"
+#include "daemon/supervisor/admission.h"
 #include "daemon/supervisor/bus-error.h"
 #include "daemon/supervisor/channel.h"
 #include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/database-bus.h"
 #include "daemon/supervisor/group.h"
 #include "daemon/supervisor/invariants.h"
+#include "daemon/supervisor/log-control.h"
 #include "daemon/supervisor/log.h"
+#include "daemon/supervisor/manager-bus.h"
 #include "daemon/supervisor/manager.h"
-#include "daemon/supervisor/policy.h"
+#include "daemon/supervisor/places.h"
+#include "daemon/supervisor/publication.h"
 #include "daemon/supervisor/run.h"
 #include "daemon/supervisor/sd-autoptr.h"
+#include "daemon/supervisor/session-close.h"
 #include "daemon/supervisor/session.h"
 #include "daemon/supervisor/statement.h"
 #include "daemon/supervisor/worker.h"
@@ -31,68 +35,10 @@ static const char stopping_sentence[] = "The service is stopping; call again to 
 
 #define STOP_USEC UINT64_C(1000000) /* for workers to end by themselves */
 
-/* From a random start below 2^52 the counter stays below 2^53 for longer than any machine runs (I5). */
-static int start_numbers(Manager *m) {
-        uint64_t n;
+static const ContextEvents context_events;
 
-        if (getrandom(&n, sizeof n, 0) != sizeof n)
-                return -errno;
-        m->next_number = (n >> 12) + 1;
-        return 0;
-}
-
-uint64_t manager_next_number(Manager *m) {
-        return m->next_number++;
-}
-
-Database *manager_find_database(Manager *m, const char *name) {
-        return g_hash_table_lookup(m->databases, name);
-}
-
-/* ---- Counting ---- */
-
-uint64_t manager_n_workers(const Manager *m) {
-        return m->workers.length - m->n_undead;
-}
-
-unsigned manager_n_busy_workers(const Manager *m) {
-        unsigned n = 0;
-
-        for (GList *i = m->workers.head; i; i = i->next)
-                n += worker_n_runnable(i->data) > 0;
-        return n;
-}
-
-uint64_t manager_n_runs(const Manager *m) {
-        GHashTableIter i;
-        uint64_t n = 0;
-        void *value;
-
-        g_hash_table_iter_init(&i, m->runs);
-        while (g_hash_table_iter_next(&i, NULL, &value))
-                n += ((Run *) value)->kind != RUN_PREPARE;
-        g_hash_table_iter_init(&i, m->channels);
-        while (g_hash_table_iter_next(&i, NULL, &value))
-                n += ((Channel *) value)->run.running;
-        return n;
-}
-
-uint64_t manager_n_parked(const Manager *m) {
-        GHashTableIter i;
-        uint64_t n = 0;
-        void *value;
-
-        g_hash_table_iter_init(&i, m->runs);
-        while (g_hash_table_iter_next(&i, NULL, &value)) {
-                const Run *run = value;
-
-                /* a run that has ended waits for its reader too, but no longer holds a transaction */
-                n += run->parked && run->state == RUN_STARTED;
-        }
-        g_hash_table_iter_init(&i, m->channels);
-        while (g_hash_table_iter_next(&i, NULL, &value))
-                n += ((Channel *) value)->run.parked;
-        return n;
+static Manager *manager_of(Context *context) {
+        return (Manager *) ((char *) context - offsetof(Manager, context));
 }
 
 /* ---- Start ---- */
@@ -117,52 +63,54 @@ static uint64_t raise_descriptor_limit(void) {
         return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? before : limit.rlim_cur;
 }
 
-static unsigned count_cpus(void) {
-        cpu_set_t cpus;
+static void put_in_force(Context *context, Config *config) {
+        Manager *m = manager_of(context);
+        GHashTable *before = publication_replace(context, config);
 
-        return sched_getaffinity(0, sizeof cpus, &cpus) < 0 ? 1 : (unsigned) CPU_COUNT(&cpus);
+        announcements_add(&m->announcements, before);
+        publication_free(before);
+        idle_on_reload(&m->idle);
+}
+
+static void init_modules(Manager *m, char **directories, uint64_t n_descriptors) {
+        Context *context = &m->context;
+
+        /* The variable allows running from a build tree, before anything is installed. */
+        worker_program_open(&m->worker_program, getenv("SQLIPC_WORKER_PATH") ?: SQLIPC_WORKER_PATH);
+        pipe_budget_init(&m->pipes.budget, read_pipe_pages_soft(), n_descriptors);
+        context->channels_max = n_descriptors / 8; /* half of all are for pipes */
+        context->worker_program = &m->worker_program;
+        context->priorities = &m->priorities;
+        context->pipes = &m->pipes;
+        context->statement_expiry = &m->statement_expiry;
+        context->run_timer = &m->run_timer;
+        context->peer_watch = &m->peer_watch;
+        context->polkit = &m->polkit;
+        context->listings = &m->listings;
+        context->pacing = &m->pacing;
+        context->reload = &m->reload;
+        m->announcements.context = context;
+        m->reload = (Reload) { .context = context, .directories = directories, .put_in_force = put_in_force };
 }
 
 int manager_new(BusType type, char **config_directories, Manager **ret) {
-        g_autoptr(Manager) m = g_new(Manager, 1);
+        g_autoptr(Manager) m = g_new0(Manager, 1);
+        int r = context_init(&m->context, &context_events);
 
-        *m = (Manager) {
-                .uid = geteuid(),
-                .config_directories = config_directories ? g_strdupv(config_directories)
-                                                         : config_default_directories(type == BUS_USER),
-                .n_cpus = count_cpus(),
-                .memory_size = (uint64_t) sysconf(_SC_PHYS_PAGES) * (uint64_t) sysconf(_SC_PAGESIZE),
-                .config = config_new(),
-                .databases = g_hash_table_new(g_str_hash, g_str_equal),
-                .peers = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, peer_free),
-                .sessions = g_hash_table_new(g_str_hash, g_str_equal),
-                .users = g_hash_table_new(NULL, NULL),
-                .statements = g_hash_table_new(g_int64_hash, g_int64_equal),
-                .runs = g_hash_table_new(g_int64_hash, g_int64_equal),
-                .channels = g_hash_table_new(g_int64_hash, g_int64_equal),
-                .workers = G_QUEUE_INIT,
-        };
-        /* The variable allows running from a build tree, before anything is installed. */
-        worker_program_open(&m->worker_program, getenv("SQLIPC_WORKER_PATH") ?: SQLIPC_WORKER_PATH);
-        uint64_t n_descriptors = raise_descriptor_limit();
-        pipe_budget_init(&m->pipe_budget, read_pipe_pages_soft(), n_descriptors);
-        m->channels_max = n_descriptors / 8; /* half of all are for pipes */
-        int r = start_numbers(m);
+        init_modules(m, config_directories ? g_strdupv(config_directories) : config_default_directories(type == BUS_USER),
+                     raise_descriptor_limit());
         if (r < 0)
                 return r;
-        r = sd_event_new(&m->event);
+        r = sd_event_set_watchdog(m->context.event, true); /* does nothing if the service manager set no watchdog */
         if (r < 0)
                 return r;
-        r = sd_event_set_watchdog(m->event, true); /* does nothing if the service manager set no watchdog */
+        r = run_timer_start(&m->context);
         if (r < 0)
                 return r;
-        r = run_timer_start(m);
+        r = worker_priority_start(&m->context);
         if (r < 0)
                 return r;
-        r = worker_priority_start(m);
-        if (r < 0)
-                return r;
-        r = invariants_watch(m);
+        r = invariants_watch(&m->context);
         if (r < 0)
                 return r;
         *ret = g_steal_pointer(&m);
@@ -204,57 +152,75 @@ static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error)
 
         if (!sd_bus_message_is_method_call(message, NULL, NULL))
                 return 0;
-        idle_on_call(m);
-        if (!m->stopping)
+        idle_on_call(&m->idle);
+        if (!m->context.stopping)
                 return 0;
         return bus_error_reply(message, &(Failure) { .error = ERROR_SHUTTING_DOWN, .sql_offset = -1,
                                                     .message = stopping_sentence }, false);
 }
 
+static bool is_busy(const Context *context) {
+        return manager_is_busy(manager_of((Context *) context));
+}
+
+static void stop(Context *context, int exit_code) {
+        manager_stop(manager_of(context), exit_code);
+}
+
+static const IdleEvents idle_events = { .is_busy = is_busy, .stop = stop };
+
+static void on_peer_leaving(Context *context, const char *name) {
+        (void) session_close(g_hash_table_lookup(context->sessions, name), ERROR_CANCELLED, "The client left the bus.");
+}
+
+static const PeerEvents peer_events = {
+        .leaving = on_peer_leaving, .left = admission_on_name_left, .forget = admission_forget_peer,
+};
+
 int manager_connect(Manager *m, BusType type, const char *address) {
-        int r = open_bus(type, address, &m->bus);
+        int r = open_bus(type, address, &m->context.bus);
 
         if (r < 0)
                 return r;
-        r = sd_bus_can_send(m->bus, SD_BUS_TYPE_UNIX_FD);
+        r = sd_bus_can_send(m->context.bus, SD_BUS_TYPE_UNIX_FD);
         if (r <= 0)
                 return r < 0 ? r : -EOPNOTSUPP;
-        r = policy_watch(m); /* the filter that was added last runs first */
+        r = admission_watch(&m->context); /* the filter that was added last runs first */
         if (r < 0)
                 return r;
-        r = pacing_watch(m);
+        r = pacing_watch(&m->context);
         if (r < 0)
                 return r;
-        r = sd_bus_add_filter(m->bus, NULL, on_call, m);
+        r = sd_bus_add_filter(m->context.bus, NULL, on_call, m);
         if (r < 0)
                 return r;
-        r = sd_bus_match_signal(m->bus, NULL, NULL, "/org/freedesktop/DBus/Local", "org.freedesktop.DBus.Local",
+        r = sd_bus_match_signal(m->context.bus, NULL, NULL, "/org/freedesktop/DBus/Local", "org.freedesktop.DBus.Local",
                                 "Disconnected", on_disconnected, m);
         if (r < 0)
                 return r;
-        r = peer_watch(m);
+        r = peer_watch(&m->context, &peer_events);
         if (r < 0)
                 return r;
-        r = manager_bus_export(m);
+        r = manager_bus_export(&m->context);
         if (r < 0)
                 return r;
-        r = database_bus_export(m);
+        r = database_bus_export(&m->context);
         if (r < 0)
                 return r;
-        r = log_control_export(m);
+        r = log_control_export(&m->context);
         if (r < 0)
                 return r;
-        r = sd_bus_attach_event(m->bus, m->event, SD_EVENT_PRIORITY_NORMAL);
+        r = sd_bus_attach_event(m->context.bus, m->context.event, SD_EVENT_PRIORITY_NORMAL);
         if (r < 0)
                 return r;
-        r = idle_start(m);
+        r = idle_start(&m->idle, &m->context, &idle_events);
         if (r < 0)
                 return r;
-        r = status_start(m);
+        r = status_start(&m->status, &m->context);
         if (r < 0)
                 return r;
         /* last, so that all is ready for the clients that call this name */
-        return sd_bus_request_name(m->bus, SQLIPC_BUS_NAME, 0);
+        return sd_bus_request_name(m->context.bus, SQLIPC_BUS_NAME, 0);
 }
 
 /* ---- Stop ---- */
@@ -263,7 +229,7 @@ static bool has_draining_runs(const Manager *m) {
         GHashTableIter i;
         void *value;
 
-        g_hash_table_iter_init(&i, m->runs);
+        g_hash_table_iter_init(&i, m->context.runs);
         while (g_hash_table_iter_next(&i, NULL, &value))
                 if (((const Run *) value)->state == RUN_DRAINING)
                         return true;
@@ -272,8 +238,8 @@ static bool has_draining_runs(const Manager *m) {
 
 /* A slow reader has until STOP_USEC to read the last bytes of its stream. */
 static void exit_if_done(Manager *m) {
-        if (m->stopping && m->name_released && !m->workers.head && !has_draining_runs(m))
-                (void) sd_event_exit(m->event, m->exit_code);
+        if (m->context.stopping && m->name_released && !m->context.workers.head && !has_draining_runs(m))
+                (void) sd_event_exit(m->context.event, m->exit_code);
 }
 
 /* Workers that did not end in time are killed when the manager is freed. */
@@ -282,7 +248,7 @@ static int on_stop_timeout(sd_event_source *s, uint64_t usec, void *userdata) {
 
         if (!clock_timer_was_late(usec, &m->stop_spared) ||
             sd_event_source_set_time_relative(s, STOP_USEC) < 0 || sd_event_source_set_enabled(s, SD_EVENT_ONESHOT) < 0)
-                return sd_event_exit(m->event, m->exit_code);
+                return sd_event_exit(m->context.event, m->exit_code);
         return 0;
 }
 
@@ -291,7 +257,7 @@ static void close_sessions(Manager *m) {
         void *value;
 
         for (;;) {
-                g_hash_table_iter_init(&i, m->sessions);
+                g_hash_table_iter_init(&i, m->context.sessions);
                 if (!g_hash_table_iter_next(&i, NULL, &value))
                         return;
                 (void) session_close(value, ERROR_SHUTTING_DOWN, stopping_sentence);
@@ -302,7 +268,7 @@ static void grow_pipes_before_exit(Manager *m) {
         GHashTableIter i;
         void *value;
 
-        g_hash_table_iter_init(&i, m->runs);
+        g_hash_table_iter_init(&i, m->context.runs);
         while (g_hash_table_iter_next(&i, NULL, &value))
                 if (((Run *) value)->pipe)
                         pipe_grow_before_exit(((Run *) value)->pipe);
@@ -318,94 +284,78 @@ static int on_name_released(sd_bus_message *reply, void *userdata, sd_bus_error 
 
 /* Later calls start the next instance. Calls that the bus sent here before are answered before its reply comes. */
 static void release_name(Manager *m) {
-        int r = m->bus ? sd_bus_release_name_async(m->bus, NULL, SQLIPC_BUS_NAME, on_name_released, m) : -ENOTCONN;
+        sd_bus *bus = m->context.bus;
+        int r = bus ? sd_bus_release_name_async(bus, NULL, SQLIPC_BUS_NAME, on_name_released, m) : -ENOTCONN;
 
         m->name_released = r < 0;
 }
 
 bool manager_is_busy(const Manager *m) {
-        return g_hash_table_size(m->statements) > 0 || g_hash_table_size(m->runs) > 0 ||
-               g_hash_table_size(m->channels) > 0 || manager_is_reloading(m) || announcements_are_busy(m) ||
-               policy_is_busy(m) || pacing_is_busy(m);
+        const Context *context = &m->context;
+
+        return g_hash_table_size(context->statements) > 0 || g_hash_table_size(context->runs) > 0 ||
+               g_hash_table_size(context->channels) > 0 || reload_is_busy(&m->reload) ||
+               announcements_are_busy(&m->announcements) || admission_is_busy(context) || pacing_is_busy(context);
 }
 
 void manager_stop(Manager *m, int exit_code) {
-        if (m->stopping)
+        if (m->context.stopping)
                 return;
-        m->stopping = true;
+        m->context.stopping = true;
         m->exit_code = exit_code;
-        idle_stop(m);
-        manager_reload_stop(m);
-        announcements_stop(m);
+        idle_stop(&m->idle);
+        reload_stop(&m->reload);
+        announcements_stop(&m->announcements);
         release_name(m);
-        policy_stop(m, stopping_sentence);
-        pacing_stop(m, stopping_sentence);
+        admission_stop(&m->context, stopping_sentence);
+        pacing_stop(&m->context, stopping_sentence);
         grow_pipes_before_exit(m);
         close_sessions(m);
-        for (GList *i = m->workers.head; i; i = i->next) {
+        for (GList *i = m->context.workers.head; i; i = i->next) {
                 Worker *w = i->data;
                 if (!w->runs.head) /* others end after their runs; channels were told to close */
                         (void) worker_end(w, WORKER_END_STOPPING);
         }
-        int r = sd_event_add_time_relative(m->event, &m->stop_timer, CLOCK_MONOTONIC, STOP_USEC, 0, on_stop_timeout, m);
+        int r = sd_event_add_time_relative(m->context.event, &m->stop_timer, CLOCK_MONOTONIC, STOP_USEC, 0, on_stop_timeout,
+                                           m);
         if (r < 0)
-                (void) sd_event_exit(m->event, exit_code);
+                (void) sd_event_exit(m->context.event, exit_code);
         exit_if_done(m);
 }
 
-void manager_on_run_drained(Manager *m) {
-        exit_if_done(m);
+/* ---- Events that the modules report ---- */
+
+/* Starved groups first: the worker may have been the last one. */
+static void on_worker_gone(Context *context) {
+        places_on_worker_gone(context);
+        exit_if_done(manager_of(context));
 }
 
-static GPtrArray *find_starved(const Manager *m) {
-        GPtrArray *starved = g_ptr_array_new();
-        GHashTableIter i;
-        void *value;
-
-        g_hash_table_iter_init(&i, m->users);
-        while (g_hash_table_iter_next(&i, NULL, &value))
-                for (GList *k = ((User *) value)->groups.head; k; k = k->next)
-                        if (((Group *) k->data)->starved)
-                                g_ptr_array_add(starved, group_ref(k->data));
-        return starved;
+static void on_run_drained(Context *context) {
+        exit_if_done(manager_of(context));
 }
 
-void manager_offer_places(Manager *m) {
-        if (m->n_starved == 0)
-                return;
-        g_autoptr(GPtrArray) starved = find_starved(m);
-        for (guint k = 0; k < starved->len; k++) {
-                group_on_offer(starved->pdata[k]);
-                (void) group_unref(starved->pdata[k]);
-        }
+static void on_rights_changed(Context *context) {
+        channels_on_policy_changed(context);
+        runs_on_rights_changed(context);
 }
 
-static int waits_longer(const void *a, const void *b) {
-        const Group *one = *(Group *const *) a, *other = *(Group *const *) b;
+static const ContextEvents context_events = {
+        .place_offered = places_offer,
+        .worker_gone = on_worker_gone,
+        .run_drained = on_run_drained,
+        .rights_changed = on_rights_changed,
+        .pipe_grown = run_on_pipe_grown,
+};
 
-        return one->starved_usec < other->starved_usec ? -1 : one->starved_usec > other->starved_usec;
-}
-
-void manager_on_worker_gone(Manager *m) {
-        g_autoptr(GPtrArray) starved = find_starved(m);
-
-        g_ptr_array_sort(starved, waits_longer);
-        for (guint k = 0; k < starved->len; k++) {
-                Group *g = starved->pdata[k];
-
-                g->asked_usec = 0; /* another group may have got the place that this one asked for */
-                group_staff(g);
-                (void) group_unref(g);
-        }
-        exit_if_done(m);
-}
+/* ---- End ---- */
 
 static void lose_runs(Manager *m) {
         GHashTableIter i;
         void *value;
 
         for (;;) {
-                g_hash_table_iter_init(&i, m->runs);
+                g_hash_table_iter_init(&i, m->context.runs);
                 if (!g_hash_table_iter_next(&i, NULL, &value))
                         return;
                 run_lost(value);
@@ -417,7 +367,7 @@ static void free_channels(Manager *m) {
         void *value;
 
         for (;;) {
-                g_hash_table_iter_init(&i, m->channels);
+                g_hash_table_iter_init(&i, m->context.channels);
                 if (!g_hash_table_iter_next(&i, NULL, &value))
                         return;
                 channel_free(value);
@@ -431,7 +381,7 @@ static void free_pipes(Manager *m) {
         for (;;) {
                 User *u;
 
-                g_hash_table_iter_init(&i, m->users);
+                g_hash_table_iter_init(&i, m->context.users);
                 if (!g_hash_table_iter_next(&i, NULL, &value))
                         return;
                 u = user_ref(value);
@@ -444,38 +394,32 @@ static void free_pipes(Manager *m) {
 Manager *manager_free(Manager *m) {
         if (!m)
                 return NULL;
-        m->stopping = true;
-        manager_reload_stop(m);
-        announcements_stop(m);
+        m->context.stopping = true;
+        reload_stop(&m->reload);
+        announcements_stop(&m->announcements);
         close_sessions(m);
         lose_runs(m);
         free_channels(m);
-        while (m->workers.head)
-                worker_free(m->workers.head->data);
+        while (m->context.workers.head)
+                worker_free(m->context.workers.head->data);
         free_pipes(m);
         m->stop_timer = sd_event_source_disable_unref(m->stop_timer);
-        m->read_ahead = sd_event_source_disable_unref(m->read_ahead);
+        m->peer_watch.read_ahead = sd_event_source_disable_unref(m->peer_watch.read_ahead);
         statement_expiry_done(&m->statement_expiry);
         run_timer_done(&m->run_timer);
         worker_priority_stop(&m->priorities);
-        m->rest_timer = sd_event_source_disable_unref(m->rest_timer);
-        idle_stop(m);
-        status_stop(m);
-        listing_done(m);
-        m->bus = sd_bus_flush_close_unref(m->bus);
-        manager_release_databases(m->databases);
-        g_hash_table_unref(m->peers);
-        pacing_done(m);
+        m->pipes.timer = sd_event_source_disable_unref(m->pipes.timer);
+        idle_stop(&m->idle);
+        status_stop(&m->status);
+        listing_done(&m->listings);
+        m->context.bus = sd_bus_flush_close_unref(m->context.bus);
+        publication_free(g_steal_pointer(&m->context.databases));
+        peer_forget_all(&m->context);
+        pacing_done(&m->pacing);
         g_free(m->polkit.authority);
-        g_hash_table_unref(m->sessions);
-        g_hash_table_unref(m->users);
-        g_hash_table_unref(m->statements);
-        g_hash_table_unref(m->runs);
-        g_hash_table_unref(m->channels);
-        config_free(m->config);
         worker_program_close(&m->worker_program);
-        g_strfreev(m->config_directories);
-        m->event = sd_event_unref(m->event);
+        g_strfreev(m->reload.directories);
+        context_done(&m->context);
         g_free(m);
         return NULL;
 }

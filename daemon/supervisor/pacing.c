@@ -6,8 +6,8 @@
 
 #include "daemon/supervisor/bus-error.h"
 #include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/held-call.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/user.h"
 #include "daemon/supervisor/waiting-call.h"
 #include "dbus-interfaces/sqlipc-names.h"
@@ -31,7 +31,7 @@ static void paced_call_free(PacedCall *c) {
 
         g_queue_unlink(&account->calls, &c->link);
         if (!account->calls.head)
-                g_queue_unlink(&c->user->manager->pacing.users, &account->link);
+                g_queue_unlink(&c->user->context->pacing->users, &account->link);
         user_release(c->user, c->size);
         (void) user_unref(c->user);
         (void) sd_bus_message_unref(c->call);
@@ -39,7 +39,7 @@ static void paced_call_free(PacedCall *c) {
 }
 
 void pacing_charge(User *u, size_t size) {
-        Pacing *p = &u->manager->pacing;
+        Pacing *p = u->context->pacing;
 
         if (size < PACING_SIZE_MIN)
                 return;
@@ -51,7 +51,7 @@ void pacing_charge(User *u, size_t size) {
 
 /* ---- Release ---- */
 
-static int on_turn(Manager *m);
+static int on_turn(Context *context);
 
 static int on_due(sd_event_source *s, uint64_t usec, void *userdata) {
         return on_turn(userdata);
@@ -61,8 +61,8 @@ static int on_idle(sd_event_source *s, void *userdata) {
         return on_turn(userdata);
 }
 
-static void await_turn(Manager *m) {
-        Pacing *p = &m->pacing;
+static void await_turn(Context *context) {
+        Pacing *p = context->pacing;
         bool wanted = p->users.head && !p->released;
 
         if (wanted)
@@ -71,28 +71,28 @@ static void await_turn(Manager *m) {
         (void) sd_event_source_set_enabled(p->when_idle, wanted ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
-static void put_back(Manager *m, PacedCall *c) {
+static void put_back(Context *context, PacedCall *c) {
         g_auto(Refusal) refusal = REFUSAL_INIT;
-        int r = sd_bus_enqueue_for_read(m->bus, c->call);
+        int r = sd_bus_enqueue_for_read(context->bus, c->call);
 
         if (r < 0)
                 (void) bus_error_reply_refusal(c->call, r, &refusal);
         else
-                m->pacing.released = sd_bus_message_ref(c->call);
+                context->pacing->released = sd_bus_message_ref(c->call);
         paced_call_free(c);
 }
 
-static int on_turn(Manager *m) {
-        GList *first = m->pacing.users.head;
+static int on_turn(Context *context) {
+        GList *first = context->pacing->users.head;
 
         if (first) {
                 User *u = first->data;
 
-                g_queue_unlink(&m->pacing.users, first);
-                g_queue_push_tail_link(&m->pacing.users, first);
-                put_back(m, u->pacing.calls.head->data);
+                g_queue_unlink(&context->pacing->users, first);
+                g_queue_push_tail_link(&context->pacing->users, first);
+                put_back(context, u->pacing.calls.head->data);
         }
-        await_turn(m);
+        await_turn(context);
         return 0;
 }
 
@@ -115,7 +115,7 @@ static bool is_charged(User *u) {
 }
 
 static int put_aside(User *u, Peer *p, sd_bus_message *message, Refusal *refusal) {
-        Manager *m = u->manager;
+        Context *context = u->context;
         sd_bus_message *copy;
         size_t size;
         int r = waiting_call_copy(message, HELD_SIZE_MAX, &copy, &size, refusal);
@@ -132,24 +132,24 @@ static int put_aside(User *u, Peer *p, sd_bus_message *message, Refusal *refusal
         *c = (PacedCall) { .peer = p, .user = user_ref(u), .call = copy, .size = size, .link.data = c };
         if (!u->pacing.calls.head) {
                 u->pacing.link.data = u;
-                g_queue_push_tail_link(&m->pacing.users, &u->pacing.link);
+                g_queue_push_tail_link(&context->pacing->users, &u->pacing.link);
         }
         g_queue_push_tail_link(&u->pacing.calls, &c->link);
-        await_turn(m);
+        await_turn(context);
         return 1;
 }
 
 static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error) {
         g_auto(Refusal) refusal = REFUSAL_INIT;
-        Manager *m = userdata;
+        Context *context = userdata;
 
-        if (m->pacing.released == message) {
-                m->pacing.released = sd_bus_message_unref(message);
-                await_turn(m);
+        if (context->pacing->released == message) {
+                context->pacing->released = sd_bus_message_unref(message);
+                await_turn(context);
                 return 0;
         }
-        Peer *p = sd_bus_message_is_method_call(message, NULL, NULL) ? peer_of(m, message) : NULL;
-        User *u = p ? g_hash_table_lookup(m->users, GUINT_TO_POINTER(p->uid)) : NULL;
+        Peer *p = sd_bus_message_is_method_call(message, NULL, NULL) ? peer_of(context, message) : NULL;
+        User *u = p ? g_hash_table_lookup(context->users, GUINT_TO_POINTER(p->uid)) : NULL;
         if (!u || !(u->pacing.calls.head || is_charged(u)) || !may_be_large(message) || held_call_is_released(p, message))
                 return 0;
         int r = put_aside(u, p, message, &refusal);
@@ -158,30 +158,30 @@ static int on_call(sd_bus_message *message, void *userdata, sd_bus_error *error)
 
 /* ---- Other events ---- */
 
-int pacing_watch(Manager *m) {
-        Pacing *p = &m->pacing;
-        int r = sd_event_add_time(m->event, &p->when_due, CLOCK_MONOTONIC, UINT64_MAX, 1000, on_due, m);
+int pacing_watch(Context *context) {
+        Pacing *p = context->pacing;
+        int r = sd_event_add_time(context->event, &p->when_due, CLOCK_MONOTONIC, UINT64_MAX, 1000, on_due, context);
 
         if (r >= 0)
-                r = sd_event_add_defer(m->event, &p->when_idle, on_idle, m);
+                r = sd_event_add_defer(context->event, &p->when_idle, on_idle, context);
         if (r >= 0)
                 r = sd_event_source_set_priority(p->when_idle, WHEN_IDLE);
-        await_turn(m);
-        return r < 0 ? r : sd_bus_add_filter(m->bus, NULL, on_call, m);
+        await_turn(context);
+        return r < 0 ? r : sd_bus_add_filter(context->bus, NULL, on_call, context);
 }
 
-bool pacing_is_busy(const Manager *m) {
-        return m->pacing.users.head || m->pacing.released;
+bool pacing_is_busy(const Context *context) {
+        return context->pacing->users.head || context->pacing->released;
 }
 
 void pacing_forget(const Peer *p) {
-        Manager *m = p->manager;
-        User *u = g_hash_table_lookup(m->users, GUINT_TO_POINTER(p->uid));
+        Context *context = p->context;
+        User *u = g_hash_table_lookup(context->users, GUINT_TO_POINTER(p->uid));
         GList *next;
 
         /* It must not be dispatched, because its sender can no longer be looked up. */
-        if (m->pacing.released && g_strcmp0(sd_bus_message_get_sender(m->pacing.released), p->name) == 0)
-                m->pacing.released = sd_bus_message_unref(m->pacing.released);
+        if (context->pacing->released && g_strcmp0(sd_bus_message_get_sender(context->pacing->released), p->name) == 0)
+                context->pacing->released = sd_bus_message_unref(context->pacing->released);
         if (u) {
                 g_autoptr(User) keep = user_ref(u); /* each call has a reference, too */
                 for (GList *i = keep->pacing.calls.head; i; i = next) {
@@ -192,23 +192,23 @@ void pacing_forget(const Peer *p) {
                                 paced_call_free(c);
                 }
         }
-        await_turn(m);
+        await_turn(context);
 }
 
-void pacing_stop(Manager *m, const char *sentence) {
-        while (m->pacing.users.head) {
-                User *u = m->pacing.users.head->data;
+void pacing_stop(Context *context, const char *sentence) {
+        while (context->pacing->users.head) {
+                User *u = context->pacing->users.head->data;
                 PacedCall *c = u->pacing.calls.head->data;
 
                 (void) bus_error_reply(c->call, &(Failure) { .error = ERROR_SHUTTING_DOWN, .sql_offset = -1,
                                                              .message = sentence }, false);
                 paced_call_free(c);
         }
-        await_turn(m);
+        await_turn(context);
 }
 
-void pacing_done(Manager *m) {
-        m->pacing.when_due = sd_event_source_disable_unref(m->pacing.when_due);
-        m->pacing.when_idle = sd_event_source_disable_unref(m->pacing.when_idle);
-        m->pacing.released = sd_bus_message_unref(m->pacing.released);
+void pacing_done(Pacing *p) {
+        p->when_due = sd_event_source_disable_unref(p->when_due);
+        p->when_idle = sd_event_source_disable_unref(p->when_idle);
+        p->released = sd_bus_message_unref(p->released);
 }

@@ -23,7 +23,7 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
-typedef struct Manager Manager;
+typedef struct Context Context;
 typedef struct Peer Peer;
 typedef struct User User;
 
@@ -33,7 +33,7 @@ typedef struct User User;
 /* About three times the time that the supervisor needs to read, check, copy and pass on a byte. */
 #define PACING_NSEC_PER_BYTE 20u
 
-/* Part of the Manager; starts as all zeros. */
+/* The state of this module, in the context; starts as all zeros. */
 typedef struct Pacing {
         uint64_t until_usec;        /* when the charge to the service is paid off */
         GQueue users;               /* of User that has calls put aside, in the order in which they are served */
@@ -41,29 +41,22 @@ typedef struct Pacing {
         sd_event_source *when_due, *when_idle;
 } Pacing;
 
-/* Part of a User; starts as all zeros. */
-typedef struct PacingAccount {
-        uint64_t until_usec; /* when the charge to the user is paid off; 0: no charge */
-        GQueue calls;        /* of calls that were put aside */
-        GList link;          /* in Pacing's `users`, while `calls` is not empty */
-} PacingAccount;
-
 /* Starts to filter calls. Must run after held_call_watch(), and before manager_connect() adds the filter that answers calls
  * when the service stops: the filter that was added last runs first. */
-int pacing_watch(Manager *m);
+int pacing_watch(Context *context);
 
 /* The supervisor reads or writes `size` bytes for `u`. */
 void pacing_charge(User *u, size_t size);
 
-bool pacing_is_busy(const Manager *m);
+bool pacing_is_busy(const Context *context);
 
 /* Frees the calls of a peer that vanished, without a reply. */
 void pacing_forget(const Peer *p);
 
 /* Answers all calls with ShuttingDown and `sentence`. */
-void pacing_stop(Manager *m, const char *sentence);
+void pacing_stop(Context *context, const char *sentence);
 
-/* Frees what belongs to the Manager. */
-void pacing_done(Manager *m);
+/* Frees the state of this module. */
+void pacing_done(Pacing *p);
 
 #endif

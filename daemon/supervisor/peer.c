@@ -4,33 +4,52 @@
 #include <string.h>
 
 #include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
-#include "daemon/supervisor/pacing.h"
 #include "daemon/supervisor/peer.h"
-#include "daemon/supervisor/policy.h"
 #include "daemon/supervisor/sd-autoptr.h"
-#include "daemon/supervisor/session.h"
 
-void peer_free(void *peer) {
-        Peer *p = peer;
+static void peer_free(Peer *p) {
+        const PeerEvents *events = p->context->peer_watch->events;
 
-        policy_forget_peer(p);
-        pacing_forget(p);
+        if (events->forget)
+                events->forget(p);
         g_hash_table_unref(p->answers);
         g_free(p->name);
         g_free(p->gids);
         g_free(p);
 }
 
-Peer *peer_of(const Manager *m, sd_bus_message *message) {
-        const char *sender = sd_bus_message_get_sender(message);
+/* Does nothing for a name that is no peer's. */
+static void forget(Context *context, const char *name) {
+        Peer *p = g_hash_table_lookup(context->peers, name);
 
-        return sender ? g_hash_table_lookup(m->peers, sender) : NULL;
+        if (!p)
+                return;
+        g_hash_table_remove(context->peers, name);
+        peer_free(p);
 }
 
-bool peer_is_administrator(const Manager *m, const Peer *p) {
-        return p->uid == 0 || p->uid == m->uid;
+void peer_forget_all(Context *context) {
+        GHashTableIter i;
+        void *name;
+
+        for (;;) {
+                g_hash_table_iter_init(&i, context->peers);
+                if (!g_hash_table_iter_next(&i, &name, NULL))
+                        return;
+                forget(context, name);
+        }
+}
+
+Peer *peer_of(const Context *context, sd_bus_message *message) {
+        const char *sender = sd_bus_message_get_sender(message);
+
+        return sender ? g_hash_table_lookup(context->peers, sender) : NULL;
+}
+
+bool peer_is_administrator(const Context *context, const Peer *p) {
+        return p->uid == 0 || p->uid == context->uid;
 }
 
 /* libsystemd 252 does not know UnixGroupIDs, so the reply is parsed here. */
@@ -87,9 +106,9 @@ static int parse_credentials(sd_bus_message *reply, Peer *p) {
         return r < 0 ? r : have_uid ? 0 : -ENODATA;
 }
 
-static int ask_driver(Manager *m, const char *name, Peer *p) {
+static int ask_driver(Context *context, const char *name, Peer *p) {
         g_autoptr(sd_bus_message) call = NULL, reply = NULL;
-        int r = sd_bus_message_new_method_call(m->bus, &call, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+        int r = sd_bus_message_new_method_call(context->bus, &call, "org.freedesktop.DBus", "/org/freedesktop/DBus",
                                                "org.freedesktop.DBus", "GetConnectionCredentials");
 
         if (r < 0)
@@ -97,7 +116,7 @@ static int ask_driver(Manager *m, const char *name, Peer *p) {
         r = sd_bus_message_append(call, "s", name);
         if (r < 0)
                 return r;
-        r = sd_bus_call(m->bus, call, PEER_CREDENTIALS_USEC, NULL, &reply);
+        r = sd_bus_call(context->bus, call, PEER_CREDENTIALS_USEC, NULL, &reply);
         if (r < 0)
                 return r;
         return parse_credentials(reply, p) < 0 ? -EBADMSG : 0; /* sd-bus's own errno could mean "the peer left" */
@@ -106,42 +125,43 @@ static int ask_driver(Manager *m, const char *name, Peer *p) {
 /* While ask_driver() waits, sd-bus reads messages that arrive before the reply. Its own timer dispatches them, but that
  * timer is set anew in each turn of the loop. So an event source that always has something to do, such as a worker that
  * sends without end, would come before it each time. */
-void peer_serve_read_ahead(Manager *m) {
+void peer_serve_read_ahead(Context *context) {
         uint64_t n_queued = 0;
 
-        if (sd_bus_get_n_queued_read(m->bus, &n_queued) >= 0 && n_queued > 0)
-                (void) sd_event_source_set_enabled(m->read_ahead, SD_EVENT_ONESHOT); /* if that fails: dispatched later */
+        if (sd_bus_get_n_queued_read(context->bus, &n_queued) >= 0 && n_queued > 0)
+                /* if this fails, they are dispatched later */
+                (void) sd_event_source_set_enabled(context->peer_watch->read_ahead, SD_EVENT_ONESHOT);
 }
 
 static int on_read_ahead(sd_event_source *s, void *userdata) {
-        Manager *m = userdata;
+        Context *context = userdata;
 
-        if (sd_bus_process(m->bus, NULL) >= 0) /* if this fails, sd-bus's own sources will meet the failure, too */
-                peer_serve_read_ahead(m);
+        if (sd_bus_process(context->bus, NULL) >= 0) /* if this fails, sd-bus's own sources will meet the failure, too */
+                peer_serve_read_ahead(context);
         return 0;
 }
 
 /* Runs before each message is dispatched, so its sender is known from here on. */
 static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *error) {
-        Manager *m = userdata;
+        Context *context = userdata;
         const char *sender = sd_bus_message_get_sender(message);
 
         if (!sd_bus_message_is_method_call(message, NULL, NULL) || !sender)
                 return 0;
-        if (g_hash_table_contains(m->peers, sender))
+        if (g_hash_table_contains(context->peers, sender))
                 return 0;
 
         Peer *p = g_new(Peer, 1);
         *p = (Peer) {
-                .manager = m,
+                .context = context,
                 .name = g_strdup(sender),
                 .uid = (uid_t) -1,
                 .answers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
         };
-        int r = ask_driver(m, sender, p);
-        peer_serve_read_ahead(m);
+        int r = ask_driver(context, sender, p);
+        peer_serve_read_ahead(context);
         if (r >= 0) {
-                g_hash_table_insert(m->peers, p->name, p);
+                g_hash_table_insert(context->peers, p->name, p);
                 return 0;
         }
         peer_free(p);
@@ -154,7 +174,7 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *err
 }
 
 static int on_name_vanished(sd_bus_message *message, void *userdata, sd_bus_error *error) {
-        Manager *m = userdata;
+        Context *context = userdata;
         const char *name;
         int r;
 
@@ -165,24 +185,27 @@ static int on_name_vanished(sd_bus_message *message, void *userdata, sd_bus_erro
         r = sd_bus_message_read(message, "s", &name);
         if (r < 0)
                 return r;
-        (void) session_close(g_hash_table_lookup(m->sessions, name), ERROR_CANCELLED, "The client left the bus.");
-        g_hash_table_remove(m->peers, name);
-        if (strcmp(name, POLKIT_BUS_NAME) == 0)
-                policy_forget_answers(m); /* polkit's next instance may have other rules, and does not announce its start */
+        const PeerEvents *events = context->peer_watch->events;
+        if (events->leaving)
+                events->leaving(context, name);
+        forget(context, name);
+        if (events->left)
+                events->left(context, name);
         return 0;
 }
 
-int peer_watch(Manager *m) {
-        int r = sd_bus_add_match(m->bus, NULL,
+int peer_watch(Context *context, const PeerEvents *events) {
+        context->peer_watch->events = events;
+        int r = sd_bus_add_match(context->bus, NULL,
                                  "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"
                                  "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg2=''",
-                                 on_name_vanished, m);
+                                 on_name_vanished, context);
 
         if (r < 0)
                 return r;
-        r = sd_event_add_defer(m->event, &m->read_ahead, on_read_ahead, m);
+        r = sd_event_add_defer(context->event, &context->peer_watch->read_ahead, on_read_ahead, context);
         if (r < 0)
                 return r;
-        r = sd_event_source_set_enabled(m->read_ahead, SD_EVENT_OFF);
-        return r < 0 ? r : sd_bus_add_filter(m->bus, NULL, on_message, m);
+        r = sd_event_source_set_enabled(context->peer_watch->read_ahead, SD_EVENT_OFF);
+        return r < 0 ? r : sd_bus_add_filter(context->bus, NULL, on_message, context);
 }

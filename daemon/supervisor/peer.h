@@ -14,13 +14,28 @@
 #include <stdbool.h>
 #include <sys/types.h>
 #include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
 
-typedef struct Manager Manager;
+typedef struct Context Context;
+typedef struct Peer Peer;
 
 #define PEER_CREDENTIALS_USEC UINT64_C(5000000)
 
-typedef struct Peer {
-        Manager *manager; /* not owned */
+/* Functions of the modules above for a name that vanishes. Each may be NULL. */
+typedef struct PeerEvents {
+        void (*leaving)(Context *context, const char *name); /* its Peer, if there is one, is still known */
+        void (*left)(Context *context, const char *name);    /* no more */
+        void (*forget)(Peer *p);                             /* the Peer is freed: frees what belongs to it */
+} PeerEvents;
+
+/* The state of this module, in the context. */
+typedef struct PeerWatch {
+        const PeerEvents *events;
+        sd_event_source *read_ahead; /* dispatches what sd-bus has read while the supervisor waited */
+} PeerWatch;
+
+struct Peer {
+        Context *context; /* not owned */
         char *name; /* unique bus name */
         uid_t uid;
         pid_t pid; /* 0: the bus does not tell it */
@@ -30,22 +45,23 @@ typedef struct Peer {
         GQueue questions;    /* of PolkitQuestion, by its peer_link */
         GQueue held;         /* of HeldCall, by its link */
         GQueue managed;      /* of ManagedCall, by its link */
-} Peer;
+};
 
 /* Starts to watch for method calls and for names that vanish. */
-int peer_watch(Manager *m);
+int peer_watch(Context *context, const PeerEvents *events);
 
 /* Returns the sender of `message`. Never NULL inside a bus method, because a filter makes sure of it. Borrowed until the
  * peer vanishes. */
-Peer *peer_of(const Manager *m, sd_bus_message *message);
+Peer *peer_of(const Context *context, sd_bus_message *message);
 
 /* True for root and for the uid that the service runs as. */
-bool peer_is_administrator(const Manager *m, const Peer *p);
+bool peer_is_administrator(const Context *context, const Peer *p);
 
 /* Dispatches messages that sd-bus has already read, in the next turn of the loop. For event sources that always have
  * something to do. */
-void peer_serve_read_ahead(Manager *m);
+void peer_serve_read_ahead(Context *context);
 
-void peer_free(void *peer);
+/* Forgets all peers; the loop is over. */
+void peer_forget_all(Context *context);
 
 #endif

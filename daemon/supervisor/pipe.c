@@ -6,11 +6,10 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/pipe.h"
 #include "daemon/supervisor/quota.h"
-#include "daemon/supervisor/run.h"
 
 #define REST_USEC UINT64_C(100000) /* until a retired pipe is watched, or all pipes are checked */
 
@@ -19,7 +18,7 @@ static uint64_t page_size(void) {
 }
 
 static void set_share(Pipe *p, PipeShare after) {
-        pipe_budget_change(&p->user->manager->pipe_budget, &p->user->pipe_account, &p->share, &after);
+        pipe_budget_change(&p->user->context->pipes->budget, &p->user->pipe_account, &p->share, &after);
         p->share = after;
 }
 
@@ -59,7 +58,7 @@ static void check(Pipe *p, bool give_back) {
         }
         (void) pipe_ref(p); /* a run that ends may drop the last reference */
         if (pipe_check(p)) {
-                run_on_pipe_grown(p->user->manager, p);
+                p->user->context->events->pipe_grown(p->user->context, p);
                 if (give_back)
                         resize(p, p->share.granted);
         } else if (p->share.retired && p->share.pages > 1 && p->share.pages == p->share.granted)
@@ -103,7 +102,7 @@ static int on_readers_gone(sd_event_source *s, int fd, uint32_t revents, void *u
 
 /* False: the pipe keeps resting and counting, since its reader still has its pages. */
 static bool watch(Pipe *p) {
-        int r = sd_event_add_io(p->user->manager->event, &p->watch, p->write_fd, 0, on_readers_gone, p);
+        int r = sd_event_add_io(p->user->context->event, &p->watch, p->write_fd, 0, on_readers_gone, p);
 
         if (r < 0) {
                 if (!p->unwatched)
@@ -111,14 +110,14 @@ static bool watch(Pipe *p) {
                 p->unwatched = true;
                 return false;
         }
-        g_queue_unlink(&p->user->manager->resting_pipes, &p->rest_link);
+        g_queue_unlink(&p->user->context->pipes->resting, &p->rest_link);
         p->rests = false;
         return true;
 }
 
 /* The kernel had fewer pages left than it should, so a client or another program took them: checks all pipes. */
-static void find_grown(Manager *m) {
-        g_autoptr(GList) users = g_hash_table_get_values(m->users);
+static void find_grown(Context *context) {
+        g_autoptr(GList) users = g_hash_table_get_values(context->users);
 
         for (GList *i = users; i; i = i->next)
                 (void) user_ref(i->data); /* a run that ends may hold the user's last reference */
@@ -133,12 +132,12 @@ static void find_grown(Manager *m) {
         }
 }
 
-static void start_rest_or_warn(Manager *m);
+static void start_rest_or_warn(Context *context);
 
 static int on_rest_over(sd_event_source *s, uint64_t usec, void *userdata) {
-        Manager *m = userdata;
+        Context *context = userdata;
 
-        for (GList *i = m->resting_pipes.head, *next; i; i = next) {
+        for (GList *i = context->pipes->resting.head, *next; i; i = next) {
                 Pipe *p = i->data;
 
                 next = i->next;
@@ -147,30 +146,31 @@ static int on_rest_over(sd_event_source *s, uint64_t usec, void *userdata) {
                 else if (!watch(p))
                         break; /* the others cannot be watched either */
         }
-        if (m->resting_pipes.head)
-                start_rest_or_warn(m);
-        if (m->pipes_are_short) {
-                m->pipes_are_short = false;
-                find_grown(m);
+        if (context->pipes->resting.head)
+                start_rest_or_warn(context);
+        if (context->pipes->are_short) {
+                context->pipes->are_short = false;
+                find_grown(context);
         }
         return 0;
 }
 
 /* Starts the timer for all resting pipes when the first one begins to rest. */
-static int start_rest(Manager *m) {
+static int start_rest(Context *context) {
         int r;
 
-        if (m->rest_timer && sd_event_source_get_enabled(m->rest_timer, NULL) > 0)
+        if (context->pipes->timer && sd_event_source_get_enabled(context->pipes->timer, NULL) > 0)
                 return 0;
-        if (!m->rest_timer)
-                return sd_event_add_time_relative(m->event, &m->rest_timer, CLOCK_MONOTONIC, REST_USEC, 0, on_rest_over, m);
-        r = sd_event_source_set_time_relative(m->rest_timer, REST_USEC);
-        return r < 0 ? r : sd_event_source_set_enabled(m->rest_timer, SD_EVENT_ONESHOT);
+        if (!context->pipes->timer)
+                return sd_event_add_time_relative(context->event, &context->pipes->timer, CLOCK_MONOTONIC, REST_USEC, 0,
+                                                  on_rest_over, context);
+        r = sd_event_source_set_time_relative(context->pipes->timer, REST_USEC);
+        return r < 0 ? r : sd_event_source_set_enabled(context->pipes->timer, SD_EVENT_ONESHOT);
 }
 
 /* Without the timer the pipes rest until the next one does, or until their uid wants another pipe. */
-static void start_rest_or_warn(Manager *m) {
-        int r = start_rest(m);
+static void start_rest_or_warn(Context *context) {
+        int r = start_rest(context);
 
         if (r < 0)
                 log_warning_limited("Retired pipes cannot be looked at: %s", g_strerror(-r));
@@ -178,11 +178,11 @@ static void start_rest_or_warn(Manager *m) {
 
 /* A pipe is smaller than requested. The check is done later, from the loop, because it ends runs and statements on pipes
  * that were grown. It is not done for each pipe, because a program that is not our client may have taken the pages. */
-static void look_for_grown(Manager *m) {
+static void look_for_grown(Context *context) {
         int r;
 
-        m->pipes_are_short = true;
-        r = start_rest(m);
+        context->pipes->are_short = true;
+        r = start_rest(context);
         if (r < 0)
                 log_warning_limited("Pipes that their readers grew cannot be looked for: %s", g_strerror(-r));
 }
@@ -190,12 +190,12 @@ static void look_for_grown(Manager *m) {
 static void grow(Pipe *p, uint64_t pages) {
         resize(p, pages);
         if (p->share.pages < pages)
-                look_for_grown(p->user->manager);
+                look_for_grown(p->user->context);
 }
 
 /* True if the budget has room for a new pipe of the size that its first run wants. */
 static bool admits_for_run(const User *u) {
-        return pipe_budget_admits_first_run(&u->manager->pipe_budget, &u->pipe_account, quota_pipe_pages(u),
+        return pipe_budget_admits_first_run(&u->context->pipes->budget, &u->pipe_account, quota_pipe_pages(u),
                                             PIPE_PAGES_FIRST_RUN);
 }
 
@@ -223,7 +223,7 @@ static int refuse_new(const User *u, PipeVerdict verdict, Refusal *refusal) {
 }
 
 static PipeVerdict admits_new(const User *u) {
-        return pipe_budget_admits_new(&u->manager->pipe_budget, &u->pipe_account, quota_pipe_pages(u));
+        return pipe_budget_admits_new(&u->context->pipes->budget, &u->pipe_account, quota_pipe_pages(u));
 }
 
 /* Each call adds a constant number of checks, no matter how many pipes the user has, and spends half of them. The rest is
@@ -258,7 +258,7 @@ int pipe_new(User *u, bool for_run, Pipe **ret, Refusal *refusal) {
         else
                 resize(p, 1);
         if (p->ran && p->share.pages < PIPE_PAGES_FIRST_RUN)
-                look_for_grown(u->manager);
+                look_for_grown(u->context);
         *ret = p;
         return 0;
 }
@@ -277,7 +277,7 @@ int pipe_take_read_fd(Pipe *p) {
 }
 
 int pipe_watch_room(Pipe *p, sd_event_io_handler_t handler, void *userdata) {
-        return sd_event_add_io(p->user->manager->event, &p->watch, p->write_fd, EPOLLOUT, handler, userdata);
+        return sd_event_add_io(p->user->context->event, &p->watch, p->write_fd, EPOLLOUT, handler, userdata);
 }
 
 void pipe_unwatch(Pipe *p) {
@@ -296,7 +296,7 @@ void pipe_free(Pipe *p) {
         pipe_break(p);
         pipe_close_read_fd(p);
         if (p->rests)
-                g_queue_unlink(&p->user->manager->resting_pipes, &p->rest_link);
+                g_queue_unlink(&p->user->context->pipes->resting, &p->rest_link);
         g_queue_unlink(&p->user->pipes, &p->link);
         (void) user_unref(p->user);
         g_free(p);
@@ -304,7 +304,7 @@ void pipe_free(Pipe *p) {
 
 /* Most readers that have seen the end close the pipe soon, so a retired pipe is not watched at once. */
 static void retire(Pipe *p) {
-        Manager *m = p->user->manager;
+        Context *context = p->user->context;
 
         pipe_close_read_fd(p);
         if (p->write_fd < 0) {
@@ -317,8 +317,8 @@ static void retire(Pipe *p) {
         g_queue_unlink(&p->user->pipes, &p->link); /* it is checked next, because it is likely to be closed by then */
         g_queue_push_head_link(&p->user->pipes, &p->link);
         p->rests = true;
-        g_queue_push_tail_link(&m->resting_pipes, &p->rest_link);
-        start_rest_or_warn(m);
+        g_queue_push_tail_link(&context->pipes->resting, &p->rest_link);
+        start_rest_or_warn(context);
 }
 
 Pipe *pipe_ref(Pipe *p) {
@@ -341,23 +341,23 @@ bool pipe_is_closed(const Pipe *p) {
 }
 
 void pipe_grow_for_run(Pipe *p) {
-        const Manager *m = p->user->manager;
+        const Context *context = p->user->context;
 
         if (p->ran || p->write_fd < 0)
                 return;
         p->ran = true;
         if (p->share.pages < PIPE_PAGES_FIRST_RUN &&
-            pipe_budget_admits_first_run(&m->pipe_budget, &p->user->pipe_account, quota_pipe_pages(p->user),
+            pipe_budget_admits_first_run(&context->pipes->budget, &p->user->pipe_account, quota_pipe_pages(p->user),
                                          PIPE_PAGES_FIRST_RUN - p->share.pages))
                 grow(p, PIPE_PAGES_FIRST_RUN);
 }
 
 void pipe_grow_for_filling(Pipe *p) {
-        const Manager *m = p->user->manager;
+        const Context *context = p->user->context;
 
         if (p->filled || p->write_fd < 0 || p->share.pages >= PIPE_PAGES_FILLING)
                 return;
-        if (!pipe_budget_admits_filling(&m->pipe_budget, &p->user->pipe_account, quota_pipe_pages(p->user),
+        if (!pipe_budget_admits_filling(&context->pipes->budget, &p->user->pipe_account, quota_pipe_pages(p->user),
                                         PIPE_PAGES_FILLING - p->share.pages))
                 return;
         p->filled = true;

@@ -18,9 +18,18 @@
 
 #include <systemd/sd-event.h>
 
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/user.h"
 
-typedef struct Pipe {
+/* The pipes of all users. */
+typedef struct PipeStock {
+        PipeBudget budget;
+        GQueue resting;          /* of Pipe, by rest_link */
+        sd_event_source *timer;  /* fires when they have rested */
+        bool are_short;          /* the timer looks for pipes that grew */
+} PipeStock;
+
+struct Pipe {
         User *user;              /* reference */
         unsigned n_ref;          /* held by statement and run; 0: retired */
         int write_fd;            /* non-blocking; -1: broken */
@@ -28,14 +37,14 @@ typedef struct Pipe {
         PipeShare share;         /* the pages that it counts for */
         uint64_t number;         /* of its statement, or of its run if it has no statement */
         bool ran, filled;        /* it was grown for its first run; for a run that fills it */
-        bool rests;              /* retired a moment ago: it is in manager->resting_pipes, by rest_link */
+        bool rests;              /* retired a moment ago: it is in `resting`, by rest_link */
         bool unwatched;          /* it could not be watched; this was logged */
         sd_event_source *watch;  /* retired: waits for POLLERR; in use: waits for room (pipe_watch_room()) */
         const struct Worker *ended_by; /* the worker whose run was the last to end, and its number of messages by then */
         uint64_t ended_at;
         GList link;              /* in user->pipes */
         GList rest_link;
-} Pipe;
+};
 
 /* How many pipes are checked for each new one. The number of system calls must not grow with the number of pipes that a user
  * holds. */

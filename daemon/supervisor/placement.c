@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "daemon/supervisor/channel.h"
-#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/placement.h"
 #include "daemon/supervisor/quota.h"
 #include "daemon/supervisor/worker-channels.h"
@@ -33,7 +33,7 @@ static Worker *pick(const Group *g) {
 
 static bool wants_sibling(const Group *g, const Worker *best) {
         return !best || best->settings != WORKER_CURRENT || worker_n_runnable(best) > 0 ||
-               (best->channels.length > 0 && group_n_workers(g) < g->manager->n_cpus);
+               (best->channels.length > 0 && group_n_workers(g) < g->context->n_cpus);
 }
 
 /* Returns the worker for one more channel; NULL: there is none yet. */
@@ -42,8 +42,9 @@ static Worker *find(Group *g) {
 
         if (!wants_sibling(g, best))
                 return best;
+        WorkerBound bound = quota_worker_bound(g->user, g->database, g->workers.length);
         /* no worker of another group is ended for a sibling that this group can do without */
-        if (best && (g->manager->stopping || quota_worker_bound(g->user, g->database) != WORKER_BOUND_NONE))
+        if (best && (g->context->stopping || bound != WORKER_BOUND_NONE))
                 return best;
         group_spawn(g);
         return pick(g);

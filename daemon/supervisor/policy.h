@@ -28,52 +28,37 @@ typedef enum PolicyVerdict {
 } PolicyVerdict;
 
 /* The verdict by the configuration, and by polkit's answers that are kept for this client. */
-PolicyVerdict policy_verdict(const Manager *m, const Peer *p, const Database *d);
+PolicyVerdict policy_verdict(const Context *context, const Peer *p, const Database *d);
 
 /* polkit's last answer, kept or not; ABSENT if it was not asked. */
 PolkitAnswer policy_last_answer(const Peer *p, const char *database);
 
 /* True if the database is in the peer's list, as far as polkit was asked: the peer may use it, or may once its user has
  * authenticated. */
-bool policy_is_visible(const Manager *m, const Peer *p, const Database *d);
+bool policy_is_visible(const Context *context, const Peer *p, const Database *d);
 
 /* Returns the published database of this name if the sender of `message`, which is being dispatched, may use it now; else
  * NULL. */
-Database *policy_find_database(Manager *m, sd_bus_message *message, const char *name);
+Database *policy_find_database(Context *context, sd_bus_message *message, const char *name);
 
 /* How the sender of `message` sees `d`. YES: may use it; ASK: may use it once its user has authenticated; NO: does not see
  * it. */
-PolicyVerdict policy_view(const Manager *m, sd_bus_message *message, const Database *d);
+PolicyVerdict policy_view(const Context *context, sd_bus_message *message, const Database *d);
 
-/* Like policy_view(), but for a peer. `was_held`: its call was held (held-call.h). */
-PolicyVerdict policy_view_of_peer(const Manager *m, const Peer *p, bool was_held, const Database *d);
+/* True if the call that is being dispatched was held and released (held-call.h). It is answered by polkit's last answer. */
+bool policy_call_was_held(const Context *context, const sd_bus_message *message);
+
+/* Like policy_view(), but for a peer. `was_held`: its call was held. */
+PolicyVerdict policy_view_of_peer(const Context *context, const Peer *p, bool was_held, const Database *d);
 
 /* Refuses with UNKNOWN_DATABASE. The words are the same for a database that is hidden from the caller and for one that does
  * not exist. */
 int policy_refuse_unknown(const char *name, Refusal *refusal);
 
-/* Records an answer of polkit and releases the calls that wait for it. */
-void policy_on_answer(Manager *m, Peer *p, const PolkitReply *reply);
+/* Records an answer of polkit about a database. It is kept if it is a yes or a no that still holds. */
+void policy_keep_answer(Peer *p, const PolkitReply *reply);
 
-/* polkit's answers may have changed: forgets them, and closes the channels that depended on them. */
-void policy_forget_answers(Manager *m);
-
-/* `before` was published, `now` replaces it (either may be NULL). Tells the peer if it gained or lost access by that. The
- * message is unicast, so that no client hears of a database that it may not use. If polkit has to decide, it is asked
- * without interaction first. */
-void policy_announce(Manager *m, Peer *p, const Database *before, const Database *now);
-
-/* Starts to hold calls that polkit must be asked about, and to watch for its signal Changed. Must run before
- * peer_watch(). */
-int policy_watch(Manager *m);
-
-/* True if a call waits for polkit, or for a list of databases. */
-bool policy_is_busy(const Manager *m);
-
-/* Frees all answers, questions and held calls of a peer that vanished. */
-void policy_forget_peer(Peer *p);
-
-/* Answers all waiting calls with ShuttingDown and `sentence`. */
-void policy_stop(Manager *m, const char *sentence);
+/* polkit's answers may have changed: none is kept any longer. */
+void policy_keep_no_answers(Peer *p);
 
 #endif

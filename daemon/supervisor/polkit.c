@@ -4,9 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
-#include "daemon/supervisor/policy.h"
 #include "daemon/supervisor/polkit.h"
 #include "daemon/supervisor/sd-autoptr.h"
 #include "daemon/supervisor/user.h"
@@ -18,7 +17,7 @@
 #define CANCELLATION_ID_SIZE sizeof "sqlipc-18446744073709551615"
 
 typedef struct PolkitQuestion {
-        Manager *manager;   /* not owned */
+        Context *context;   /* not owned */
         Peer *peer;         /* not owned: the peer owns this question, in its `questions` */
         User *user;         /* reference */
         char *database;     /* NULL: about org.sqlipc1.manage */
@@ -37,7 +36,7 @@ static void line_up(PolkitQuestion *q) {
 
         if (!a->waiting.head) {
                 a->link.data = a;
-                g_queue_push_tail_link(&q->manager->polkit.waiting, &a->link);
+                g_queue_push_tail_link(&q->context->polkit->waiting, &a->link);
         }
         g_queue_push_tail_link(&a->waiting, &q->user_link);
         q->waiting = true;
@@ -48,13 +47,13 @@ static void step_out(PolkitQuestion *q) {
 
         g_queue_unlink(&a->waiting, &q->user_link);
         if (!a->waiting.head)
-                g_queue_unlink(&q->manager->polkit.waiting, &a->link);
+                g_queue_unlink(&q->context->polkit->waiting, &a->link);
         q->waiting = false;
 }
 
 /* Changes the numbers of questions that wait for an answer: in all, and of the uid. */
 static void count_asked(const PolkitQuestion *q, int change) {
-        Polkit *all = &q->manager->polkit;
+        Polkit *all = q->context->polkit;
         PolkitAccount *a = &q->user->polkit_account;
 
         *(q->interactive ? &all->n_interactive : &all->n_asked) += (unsigned) change;
@@ -90,11 +89,11 @@ static int read_answer(sd_bus_message *reply, PolkitAnswer *ret) {
         return 0;
 }
 
-static void ask_waiting(Manager *m);
+static void ask_waiting(Context *context);
 
 static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         PolkitQuestion *q = userdata;
-        Manager *m = q->manager;
+        Context *context = q->context;
         Peer *p = q->peer;
         g_autofree char *database = g_steal_pointer(&q->database);
         PolkitReply outcome = {
@@ -102,13 +101,13 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
                 .answer = POLKIT_ABSENT,
                 .interactive = q->interactive,
                 .announce = q->announce,
-                .outdated = q->n_changes != m->polkit.n_changes,
+                .outdated = q->n_changes != context->polkit->n_changes,
         };
         int r = read_answer(reply, &outcome.answer);
 
         if (r >= 0) {
-                g_free(m->polkit.authority);
-                m->polkit.authority = g_strdup(sd_bus_message_get_sender(reply));
+                g_free(context->polkit->authority);
+                context->polkit->authority = g_strdup(sd_bus_message_get_sender(reply));
         } else /* this concerns all databases: one line a minute is enough */
                 log_event_limited(LOG_EVENT_POLKIT_ABSENT, NULL, &(LogFields) {},
                                   "polkit did not answer (%s), so Polkit=yes lets no user in: install polkitd, and the "
@@ -116,8 +115,8 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
                                   sd_bus_message_is_method_error(reply, NULL) ? sd_bus_message_get_error(reply)->message :
                                                                                 strerror(-r));
         question_free(q);
-        ask_waiting(m);
-        policy_on_answer(m, p, &outcome);
+        ask_waiting(context);
+        context->polkit->events->answered(p, &outcome);
         return 1;
 }
 
@@ -136,16 +135,16 @@ static int append_question(sd_bus_message *call, const PolkitQuestion *q) {
 
 static int question_send(PolkitQuestion *q) {
         g_autoptr(sd_bus_message) call = NULL;
-        int r = sd_bus_message_new_method_call(q->manager->bus, &call, POLKIT_BUS_NAME, AUTHORITY_PATH, AUTHORITY_INTERFACE,
+        int r = sd_bus_message_new_method_call(q->context->bus, &call, POLKIT_BUS_NAME, AUTHORITY_PATH, AUTHORITY_INTERFACE,
                                                "CheckAuthorization");
 
         if (r >= 0)
                 r = append_question(call, q);
         if (r >= 0)
-                r = sd_bus_call_async(q->manager->bus, &q->slot, call, on_reply, q, UINT64_MAX);
+                r = sd_bus_call_async(q->context->bus, &q->slot, call, on_reply, q, UINT64_MAX);
         if (r < 0)
                 return r;
-        q->n_changes = q->manager->polkit.n_changes;
+        q->n_changes = q->context->polkit->n_changes;
         count_asked(q, 1);
         return 0;
 }
@@ -168,28 +167,29 @@ static int on_retry(sd_event_source *s, uint64_t usec, void *userdata) {
 
 /* Tries again after a while, because a call waits for the answer and there may be no other question whose end would try
  * again. Logs this once, until a question can be sent again. */
-static void ask_later(Manager *m, int error) {
-        sd_event_source *s = m->polkit.retry;
+static void ask_later(Context *context, int error) {
+        sd_event_source *s = context->polkit->retry;
 
         if (!s) {
                 log_warning("polkit cannot be asked just now: %s", strerror(-error));
-                (void) sd_event_add_time_relative(m->event, &m->polkit.retry, CLOCK_MONOTONIC, RETRY_USEC, 0, on_retry, m);
+                (void) sd_event_add_time_relative(context->event, &context->polkit->retry, CLOCK_MONOTONIC, RETRY_USEC, 0,
+                                                  on_retry, context);
                 return;
         }
         (void) sd_event_source_set_time_relative(s, RETRY_USEC);
         (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 }
 
-static void ask_waiting(Manager *m) {
-        Polkit *polkit = &m->polkit;
+static void ask_waiting(Context *context) {
+        Polkit *polkit = context->polkit;
         PolkitQuestion *q;
 
-        while (!m->stopping && polkit->n_asked < POLKIT_PLAIN_MAX && (q = next_in_turn(polkit))) {
+        while (!context->stopping && polkit->n_asked < POLKIT_PLAIN_MAX && (q = next_in_turn(polkit))) {
                 PolkitAccount *a = &q->user->polkit_account;
 
                 int r = question_send(q);
                 if (r < 0) { /* no memory, or the bus connection is lost */
-                        ask_later(m, r);
+                        ask_later(context, r);
                         return;
                 }
                 polkit->retry = sd_event_source_disable_unref(polkit->retry);
@@ -213,44 +213,44 @@ static PolkitQuestion *find_question(const Peer *p, const char *database, bool i
         return NULL;
 }
 
-static PolkitQuestion *question_new(Manager *m, Peer *p, const char *database, bool interactive) {
+static PolkitQuestion *question_new(Context *context, Peer *p, const char *database, bool interactive) {
         PolkitQuestion *q = g_new(PolkitQuestion, 1);
 
         *q = (PolkitQuestion) {
-                .manager = m,
+                .context = context,
                 .peer = p,
-                .user = user_get(m, p->uid),
+                .user = user_get(context, p->uid),
                 .database = g_strdup(database),
                 .interactive = interactive,
                 .user_link.data = q,
                 .peer_link.data = q,
         };
-        (void) g_snprintf(q->cancellation_id, sizeof q->cancellation_id, "sqlipc-%" PRIu64, ++m->polkit.n_questions);
+        (void) g_snprintf(q->cancellation_id, sizeof q->cancellation_id, "sqlipc-%" PRIu64, ++context->polkit->n_questions);
         g_queue_push_tail_link(&p->questions, &q->peer_link);
         return q;
 }
 
-void polkit_ask(Manager *m, Peer *p, const char *database, bool announce) {
+void polkit_ask(Context *context, Peer *p, const char *database, bool announce) {
         PolkitQuestion *q = find_question(p, database, false);
 
         if (!q) {
-                q = question_new(m, p, database, false);
+                q = question_new(context, p, database, false);
                 line_up(q);
         }
         q->announce |= announce;
-        ask_waiting(m);
+        ask_waiting(context);
 }
 
-int polkit_ask_user(Manager *m, Peer *p, const char *database, Refusal *refusal) {
-        const User *u = g_hash_table_lookup(m->users, GUINT_TO_POINTER(p->uid));
+int polkit_ask_user(Context *context, Peer *p, const char *database, Refusal *refusal) {
+        const User *u = g_hash_table_lookup(context->users, GUINT_TO_POINTER(p->uid));
 
         if (find_question(p, database, true))
                 return 0;
-        if (m->polkit.n_interactive >= POLKIT_INTERACTIVE_MAX ||
+        if (context->polkit->n_interactive >= POLKIT_INTERACTIVE_MAX ||
             (u && u->polkit_account.n_interactive >= POLKIT_INTERACTIVE_UID_MAX))
                 return refuse(refusal, ERROR_LIMITS_EXCEEDED, "Too many users are being asked to authenticate: answer those "
                               "first.");
-        PolkitQuestion *q = question_new(m, p, database, true);
+        PolkitQuestion *q = question_new(context, p, database, true);
         int r = question_send(q);
         if (r < 0)
                 question_free(q);
@@ -260,7 +260,7 @@ int polkit_ask_user(Manager *m, Peer *p, const char *database, Refusal *refusal)
 /* Sends a cancellation without waiting for a reply: if polkit has exited meanwhile, the question is gone, too. */
 static void take_back(PolkitQuestion *q) {
         g_autoptr(sd_bus_message) call = NULL;
-        int r = sd_bus_message_new_method_call(q->manager->bus, &call, POLKIT_BUS_NAME, AUTHORITY_PATH, AUTHORITY_INTERFACE,
+        int r = sd_bus_message_new_method_call(q->context->bus, &call, POLKIT_BUS_NAME, AUTHORITY_PATH, AUTHORITY_INTERFACE,
                                                "CancelCheckAuthorization");
 
         if (r >= 0)
@@ -274,35 +274,40 @@ static void take_back(PolkitQuestion *q) {
 }
 
 void polkit_forget(Peer *p) {
-        Manager *m = NULL;
+        Context *context = NULL;
 
         while (p->questions.head) {
                 PolkitQuestion *q = p->questions.head->data;
 
-                m = q->manager;
-                if (q->slot && m->bus)
+                context = q->context;
+                if (q->slot && context->bus)
                         take_back(q);
                 question_free(q);
         }
-        if (m && m->bus)
-                ask_waiting(m);
+        if (context && context->bus)
+                ask_waiting(context);
 }
 
 static int on_changed(sd_bus_message *message, void *userdata, sd_bus_error *error) {
-        Manager *m = userdata;
+        Context *context = userdata;
 
         /* sd-bus passes on a signal from any peer that is addressed to us. A peer that sends it in a loop would cause all
          * questions to be asked again. */
-        if (g_strcmp0(sd_bus_message_get_sender(message), m->polkit.authority) == 0)
-                policy_forget_answers(m);
+        if (g_strcmp0(sd_bus_message_get_sender(message), context->polkit->authority) == 0)
+                context->polkit->events->changed(context);
         return 0;
 }
 
-void polkit_stop(Manager *m) {
-        m->polkit.retry = sd_event_source_disable_unref(m->polkit.retry);
+void polkit_outdate_questions(Context *context) {
+        context->polkit->n_changes++;
 }
 
-int polkit_watch(Manager *m) {
-        return sd_bus_match_signal(m->bus, NULL, POLKIT_BUS_NAME, AUTHORITY_PATH, AUTHORITY_INTERFACE, "Changed", on_changed,
-                                   m);
+void polkit_stop(Context *context) {
+        context->polkit->retry = sd_event_source_disable_unref(context->polkit->retry);
+}
+
+int polkit_watch(Context *context, const PolkitEvents *events) {
+        context->polkit->events = events;
+        return sd_bus_match_signal(context->bus, NULL, POLKIT_BUS_NAME, AUTHORITY_PATH, AUTHORITY_INTERFACE, "Changed",
+                                   on_changed, context);
 }

@@ -5,7 +5,7 @@
  * The action org.sqlipc1.read has the database's name as its detail "database", so that rules can decide for each database.
  * A question without a database is about org.sqlipc1.manage. The subject is the client's bus name, which polkit looks up
  * itself. A question has no deadline (a user may have to find a password), and is cancelled when the client vanishes. Its
- * answer goes to policy_on_answer().
+ * answer goes to the function that polkit_watch() was given.
  *
  * dbus-daemon lets a connection wait for 128 replies. A question without interaction is answered soon: at most
  * POLKIT_PLAIN_MAX of them are sent at a time, POLKIT_PLAIN_UID_MAX for one uid. The others wait, and uids take turns, so
@@ -40,23 +40,6 @@ typedef enum PolkitAnswer {
         POLKIT_YES,
 } PolkitAnswer;
 
-/* Part of the Manager; starts as all zeros. The questions belong to their peers. */
-typedef struct Polkit {
-        GQueue waiting;         /* of PolkitAccount that has questions waiting, in the order in which they are served */
-        unsigned n_asked, n_interactive;
-        uint64_t n_questions;   /* since the start; used as the next question's cancellation id */
-        uint64_t n_changes;     /* how often the kept answers were forgotten */
-        sd_event_source *retry; /* set after a question could not be sent; NULL: all could be sent */
-        char *authority;        /* owned: the unique name of the sender of the last answer; NULL: no answer came yet */
-} Polkit;
-
-/* Part of a User; starts as all zeros. */
-typedef struct PolkitAccount {
-        GQueue waiting;         /* of PolkitQuestion without interaction, in order */
-        unsigned n_asked, n_interactive;
-        GList link;             /* in Polkit's `waiting`, while this queue is not empty */
-} PolkitAccount;
-
 /* The result of a question. */
 typedef struct PolkitReply {
         const char *database;   /* NULL: the question was about org.sqlipc1.manage */
@@ -66,20 +49,39 @@ typedef struct PolkitReply {
         bool outdated;          /* the kept answers were forgotten meanwhile: this one is not kept either */
 } PolkitReply;
 
+typedef struct PolkitEvents {
+        void (*answered)(Peer *p, const PolkitReply *reply);
+        void (*changed)(Context *context); /* polkit's answers may have changed */
+} PolkitEvents;
+
+/* The state of this module, in the context; starts as all zeros. The questions belong to their peers. */
+typedef struct Polkit {
+        const PolkitEvents *events;
+        GQueue waiting;         /* of PolkitAccount that has questions waiting, in the order in which they are served */
+        unsigned n_asked, n_interactive;
+        uint64_t n_questions;   /* since the start; used as the next question's cancellation id */
+        uint64_t n_changes;     /* how often the kept answers were forgotten */
+        sd_event_source *retry; /* set after a question could not be sent; NULL: all could be sent */
+        char *authority;        /* owned: the unique name of the sender of the last answer; NULL: no answer came yet */
+} Polkit;
+
 /* Asks about `database` (NULL: org.sqlipc1.manage) without interaction, unless the same question is under way. `announce` is
  * passed on in the reply, if any caller of the same question set it. */
-void polkit_ask(Manager *m, Peer *p, const char *database, bool announce);
+void polkit_ask(Context *context, Peer *p, const char *database, bool announce);
 
 /* Like polkit_ask(), but with interaction. LIMITS_EXCEEDED. */
-int polkit_ask_user(Manager *m, Peer *p, const char *database, Refusal *refusal);
+int polkit_ask_user(Context *context, Peer *p, const char *database, Refusal *refusal);
 
 /* Cancels all questions about the peer. */
 void polkit_forget(Peer *p);
 
+/* polkit's answers may have changed: those to the questions under way are outdated. */
+void polkit_outdate_questions(Context *context);
+
 /* Stops asking; the service stops. */
-void polkit_stop(Manager *m);
+void polkit_stop(Context *context);
 
 /* Starts to watch for polkit's signal Changed. */
-int polkit_watch(Manager *m);
+int polkit_watch(Context *context, const PolkitEvents *events);
 
 #endif

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The quotas of a uid on a database. Supervisor. */
 #include "daemon/configuration/configuration-limits.h"
-#include "daemon/supervisor/group.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/quota.h"
-#include "daemon/supervisor/statement.h"
 #include "dbus-interfaces/wire/sqlipc-page.h"
 
 #define NEVER_USEC (UINT64_C(366) * 86400 * 1000000) /* practically never */
 #define TIB (UINT64_C(1) << 40)
 
 static bool is_exempt(const User *u) {
-        return u->uid == 0 && u->manager->config->limits.exempt_root;
+        return u->uid == 0 && u->context->config->limits.exempt_root;
 }
 
 /* Sets the largest values that SQLite, the page format and arithmetic allow. QueueTimeoutSec=, BusyTimeoutSec= and
@@ -34,11 +32,11 @@ static void lift(Limits *l) {
 }
 
 Limits quota_limits(const User *u, const Database *d) {
-        const Manager *m = u->manager;
-        Limits l = config_limits(m->config, d->config);
+        const Context *context = u->context;
+        Limits l = config_limits(context->config, d->config);
 
         if (l.workers_total_max == 0)
-                l.workers_total_max = limits_workers_total(m->memory_size, m->config->limits.heap_max);
+                l.workers_total_max = limits_workers_total(context->memory_size, context->config->limits.heap_max);
         if (is_exempt(u))
                 lift(&l);
         return l;
@@ -58,7 +56,7 @@ Limits quota_caller_limits(const User *u, const Database *d) {
 }
 
 uint64_t quota_pipe_pages(const User *u) {
-        return is_exempt(u) ? UINT64_MAX : u->manager->config->limits.pipe_pages_max;
+        return is_exempt(u) ? UINT64_MAX : u->context->config->limits.pipe_pages_max;
 }
 
 /* About other users, the sentence tells only that there are some. */
@@ -74,7 +72,7 @@ static int refuse_shared(const User *u, const Database *d, const char *key, cons
 int quota_check_statement(const User *u, const Database *d, Refusal *refusal) {
         if (is_exempt(u))
                 return 0;
-        if (u->n_statements >= u->manager->config->limits.statements_max)
+        if (u->n_statements >= u->context->config->limits.statements_max)
                 return user_refuse(u, "StatementsMax=", refusal,
                                    "You have %" PRIu64 " statements open, which is all you may have: finalize some.",
                                    u->n_statements);
@@ -86,7 +84,7 @@ int quota_check_statement(const User *u, const Database *d, Refusal *refusal) {
 int quota_check_run(const User *u, const Database *d, Refusal *refusal) {
         if (is_exempt(u))
                 return 0;
-        if (u->n_runs >= u->manager->config->limits.runs_max)
+        if (u->n_runs >= u->context->config->limits.runs_max)
                 return user_refuse(u, "RunsMax=", refusal,
                                    "You have %" PRIu64 " runs under way, which is all you may have: let one end, or "
                                    "cancel it.", u->n_runs);
@@ -96,26 +94,19 @@ int quota_check_run(const User *u, const Database *d, Refusal *refusal) {
 }
 
 int quota_check_channel(const User *u, const Database *d, Refusal *refusal) {
-        const Manager *m = u->manager;
+        const Context *context = u->context;
 
-        if (g_hash_table_size(m->channels) >= m->channels_max)
+        if (g_hash_table_size(context->channels) >= context->channels_max)
                 return refuse(refusal, ERROR_LIMITS_EXCEEDED,
                               "The service has no descriptor left for a channel; try again later.");
         if (is_exempt(u))
                 return 0;
-        if (u->n_channels >= m->config->limits.channels_max)
+        if (u->n_channels >= context->config->limits.channels_max)
                 return user_refuse(u, "ChannelsMax=", refusal,
                                    "You have %" PRIu64 " channels open, which is all you may have: close some.",
                                    u->n_channels);
         if (d->n_channels >= d->config->limits.channels_max)
                 return refuse_shared(u, d, "ChannelsMax=", "open channels", refusal);
-        return 0;
-}
-
-static uint64_t n_workers_on(const User *u, const Database *d) {
-        for (GList *i = u->groups.head; i; i = i->next)
-                if (((const Group *) i->data)->database == d)
-                        return ((const Group *) i->data)->workers.length;
         return 0;
 }
 
@@ -127,26 +118,27 @@ static bool has_place(uint64_t n_own, uint64_t n_all, uint64_t max, uint64_t res
 /* Half of all places, rounded up, is kept for uids without a worker. So no uid ever has more than the other half, or a
  * single place. Half of the reserved places may be used by a uid that has workers, but none on this database: otherwise it
  * would wait there as long as its other workers, and those of other uids, are busy. */
-static uint64_t n_reserved(const User *u, const Database *d, uint64_t total) {
+static uint64_t n_reserved(uint64_t n_on_database, uint64_t total) {
         uint64_t half = total - total / 2;
 
-        return n_workers_on(u, d) > 0 ? half : half - half / 2;
+        return n_on_database > 0 ? half : half - half / 2;
 }
 
-WorkerBound quota_worker_bound(const User *u, const Database *d) {
+WorkerBound quota_worker_bound(const User *u, const Database *d, uint64_t n_on_database) {
         const Limits l = quota_limits(u, d);
+        uint64_t n_all = u->context->workers.length - u->context->n_undead;
         uint64_t total = l.workers_total_max, of_database = d->config->limits.workers_max;
 
         if (u->n_workers >= l.workers_max)
                 return WORKER_BOUND_USER;
-        if (!is_exempt(u) && !has_place(n_workers_on(u, d), d->n_workers, of_database, of_database > 1))
+        if (!is_exempt(u) && !has_place(n_on_database, d->n_workers, of_database, of_database > 1))
                 return WORKER_BOUND_DATABASE;
-        return has_place(u->n_workers, manager_n_workers(u->manager), total, n_reserved(u, d, total)) ? WORKER_BOUND_NONE
-                                                                                                      : WORKER_BOUND_TOTAL;
+        return has_place(u->n_workers, n_all, total, n_reserved(n_on_database, total)) ? WORKER_BOUND_NONE
+                                                                                       : WORKER_BOUND_TOTAL;
 }
 
-const char *quota_why_no_worker(const User *u, const Database *d) {
-        switch (quota_worker_bound(u, d)) {
+const char *quota_why_no_worker(const User *u, const Database *d, uint64_t n_on_database) {
+        switch (quota_worker_bound(u, d, n_on_database)) {
         case WORKER_BOUND_NONE: break;
         case WORKER_BOUND_USER:
                 return "All your workers are occupied (WorkersMax=): wait until a run of yours ends, or cancel one.";

@@ -15,6 +15,9 @@
 #include "daemon/supervisor/database.h"
 #include "daemon/supervisor/user.h"
 
+/* The largest SQL in bytes, even if the limits allow more. */
+#define SQL_SIZE_MAX ((size_t) 1000000)
+
 /* The limits that hold now for work of the user on `d`. Its times can be added to and subtracted from a clock without
  * overflow, except that statement_idle_usec may be UINT64_MAX: never. */
 Limits quota_limits(const User *u, const Database *d);
@@ -34,17 +37,17 @@ int quota_check_channel(const User *u, const Database *d, Refusal *refusal);
 
 /* The bound that keeps the user from having another worker on `d`, so the sum that must fall first. This is waited for; it
  * is no error. Half of WorkersTotalMax=, and one of a database's WorkersMax=, are reserved for users that have no worker (on
- * that database). */
+ * that database). `n_on_database`: how many of them the user has on `d`. */
 typedef enum WorkerBound {
         WORKER_BOUND_NONE,
         WORKER_BOUND_USER,
         WORKER_BOUND_DATABASE,
         WORKER_BOUND_TOTAL,
 } WorkerBound;
-WorkerBound quota_worker_bound(const User *u, const Database *d);
+WorkerBound quota_worker_bound(const User *u, const Database *d, uint64_t n_on_database);
 
 /* The sentence of the error Busy for a user that got no worker in time. */
-const char *quota_why_no_worker(const User *u, const Database *d);
+const char *quota_why_no_worker(const User *u, const Database *d, uint64_t n_on_database);
 
 /* Each changes the sums of the user and of the database. */
 void quota_count_statement(User *u, Database *d, int change);

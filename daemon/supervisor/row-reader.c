@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "daemon/supervisor/bus-error.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/pacing.h"
 #include "daemon/supervisor/row-reader.h"
 #include "daemon/supervisor/rows.h"
 #include "daemon/supervisor/run.h"
@@ -31,7 +32,7 @@ int row_reader_new(Run *run, int fd, bool one_shot, RowReader **ret) {
         run->reader = r;
         if (fcntl(fd, F_SETFL, O_RDONLY | O_NONBLOCK) < 0)
                 return -errno;
-        int k = sd_event_add_io(run->manager->event, &r->io, fd, EPOLLIN, on_readable, r);
+        int k = sd_event_add_io(run->context->event, &r->io, fd, EPOLLIN, on_readable, r);
         if (k >= 0)
                 k = sd_event_source_set_enabled(r->io, SD_EVENT_OFF);
         if (k < 0)

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/run-drain.h"
 #include "daemon/supervisor/run.h"
 #include "daemon/supervisor/unread.h"
@@ -17,22 +17,22 @@ void run_drain_done(Run *run) {
 }
 
 static void end(Run *run) {
-        Manager *m = run->manager;
+        Context *context = run->context;
 
         run_drain_done(run);
         run_is_over(run);
-        manager_on_run_drained(m);
+        context->events->run_drained(context);
 }
 
 void run_drain_drop(Run *run, ErrorNumber error, const char *sentence) {
-        Manager *m = run->manager;
+        Context *context = run->context;
 
         if (run->end.error == ERROR_NONE)
                 (void) refuse(&run->end, error, "%s", sentence);
         run_drain_done(run);
         pipe_break(run->pipe);
         run_is_over(run);
-        manager_on_run_drained(m);
+        context->events->run_drained(context);
 }
 
 static int on_room(sd_event_source *s, int fd, uint32_t revents, void *userdata) {

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 
 #include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/run-log.h"
 #include "daemon/supervisor/worker.h"
 
@@ -39,7 +39,7 @@ static void log_failure(const Run *run, const Failure *failure) {
 }
 
 static void log_slow(const Run *run, const Ended *ended) {
-        uint64_t slow = run->manager->config->service.slow_query_usec;
+        uint64_t slow = run->context->config->service.slow_query_usec;
         uint64_t waited = run->parked_usec + (run->parked ? clock_usec() - run->parked_since_usec : 0);
         LogFields fields = fields_of(run);
 

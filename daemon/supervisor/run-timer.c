@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/run-timer.h"
 #include "daemon/supervisor/run.h"
 #include "daemon/supervisor/worker.h"
@@ -22,19 +22,19 @@ static void set(RunTimer *t, uint64_t usec) {
         t->usec = usec;
 }
 
-void run_timer_arm(Manager *m, uint64_t usec) {
-        if (usec < m->run_timer.usec)
-                set(&m->run_timer, usec);
+void run_timer_arm(Context *context, uint64_t usec) {
+        if (usec < context->run_timer->usec)
+                set(context->run_timer, usec);
 }
 
 /* Collects numbers, not pointers, of the runs whose deadline has passed: handling one run may free others. */
-static GArray *due(const Manager *m, uint64_t now, uint64_t *ret_next) {
+static GArray *due(const Context *context, uint64_t now, uint64_t *ret_next) {
         GArray *numbers = g_array_new(FALSE, FALSE, sizeof(uint64_t));
         GHashTableIter i;
         void *value;
 
         *ret_next = UINT64_MAX;
-        g_hash_table_iter_init(&i, m->runs);
+        g_hash_table_iter_init(&i, context->runs);
         while (g_hash_table_iter_next(&i, NULL, &value)) {
                 const Run *run = value;
 
@@ -48,30 +48,30 @@ static GArray *due(const Manager *m, uint64_t now, uint64_t *ret_next) {
 
 /* Returns the run of this number if its deadline still holds after its worker's messages were read: the answer may already
  * be in the socket. */
-static Run *find_due(Manager *m, uint64_t number, uint64_t now) {
-        Run *run = g_hash_table_lookup(m->runs, &number);
+static Run *find_due(Context *context, uint64_t number, uint64_t now) {
+        Run *run = g_hash_table_lookup(context->runs, &number);
 
         if (run && run->worker) {
                 worker_process(run->worker);
-                run = g_hash_table_lookup(m->runs, &number);
+                run = g_hash_table_lookup(context->runs, &number);
         }
         return run && run->due_usec <= now ? run : NULL;
 }
 
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
-        Manager *m = userdata;
+        Context *context = userdata;
         uint64_t now = clock_usec(), next;
-        g_autoptr(GArray) numbers = due(m, now, &next);
+        g_autoptr(GArray) numbers = due(context, now, &next);
 
-        set(&m->run_timer, next);
+        set(context->run_timer, next);
         for (unsigned i = 0; i < numbers->len; i++) {
-                Run *run = find_due(m, g_array_index(numbers, uint64_t, i), now);
+                Run *run = find_due(context, g_array_index(numbers, uint64_t, i), now);
 
                 if (!run)
                         continue;
                 if (clock_timer_was_late(run->due_usec, &run->spared)) {
                         run->due_usec = now + SPARED_USEC;
-                        run_timer_arm(m, run->due_usec);
+                        run_timer_arm(context, run->due_usec);
                 } else {
                         run->due_usec = UINT64_MAX;
                         run_on_timeout(run);
@@ -80,9 +80,10 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-int run_timer_start(Manager *m) {
-        m->run_timer.usec = UINT64_MAX;
-        return sd_event_add_time(m->event, &m->run_timer.source, CLOCK_MONOTONIC, UINT64_MAX, ACCURACY_USEC, on_timer, m);
+int run_timer_start(Context *context) {
+        context->run_timer->usec = UINT64_MAX;
+        return sd_event_add_time(context->event, &context->run_timer->source, CLOCK_MONOTONIC, UINT64_MAX, ACCURACY_USEC,
+                                 on_timer, context);
 }
 
 void run_timer_done(RunTimer *t) {

@@ -12,17 +12,17 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-typedef struct Manager Manager;
+typedef struct Context Context;
 
 typedef struct RunTimer {
         sd_event_source *source;
         uint64_t usec; /* when it fires; UINT64_MAX: never */
 } RunTimer;
 
-int run_timer_start(Manager *m);
+int run_timer_start(Context *context);
 void run_timer_done(RunTimer *t);
 
 /* A run has the deadline `usec` now (CLOCK_MONOTONIC). run_on_timeout() is called once it has passed. */
-void run_timer_arm(Manager *m, uint64_t usec);
+void run_timer_arm(Context *context, uint64_t usec);
 
 #endif

@@ -6,13 +6,15 @@
 
 #include "daemon/supervisor/bus-error.h"
 #include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/group.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/pacing.h"
 #include "daemon/supervisor/policy.h"
 #include "daemon/supervisor/quota.h"
 #include "daemon/supervisor/run-drain.h"
 #include "daemon/supervisor/run-log.h"
+#include "daemon/supervisor/run-timer.h"
 #include "daemon/supervisor/run.h"
 #include "daemon/supervisor/sd-autoptr.h"
 #include "daemon/supervisor/waiting-call.h"
@@ -52,14 +54,14 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
         Run *run = g_new(Run, 1);
 
         *run = (Run) {
-                .manager = s->manager,
+                .context = s->context,
                 .user = user_ref(s->user),
                 .session = s,
                 .statement = spec->statement,
                 .group = group,
                 .database = database_ref(spec->database),
                 .pipe = spec->pipe ? pipe_ref(spec->pipe) : NULL,
-                .number = spec->kind == RUN_PREPARE ? spec->statement->number : manager_next_number(s->manager),
+                .number = spec->kind == RUN_PREPARE ? spec->statement->number : context_next_number(s->context),
                 .kind = spec->kind,
                 .call = call,
                 .on_started = spec->on_started,
@@ -108,7 +110,7 @@ int run_new(Session *s, RunSpec spec, Run **ret, Refusal *refusal) {
         if (run->kind != RUN_PREPARE)
                 quota_count_run(run->user, run->database, 1);
         g_queue_push_tail_link(&s->runs, &run->session_link);
-        g_hash_table_insert(s->manager->runs, &run->number, run);
+        g_hash_table_insert(s->context->runs, &run->number, run);
         if (run->statement)
                 statement_run_begins(run->statement, run);
         *ret = run;
@@ -146,7 +148,7 @@ void run_free(Run *run) {
         row_reader_free(run->reader);
         if (run->session)
                 g_queue_unlink(&run->session->runs, &run->session_link);
-        g_hash_table_remove(run->manager->runs, &run->number);
+        g_hash_table_remove(run->context->runs, &run->number);
         if (run->kind != RUN_PREPARE)
                 quota_count_run(run->user, run->database, -1);
         (void) sd_bus_message_unref(run->call);
@@ -166,7 +168,7 @@ void run_free(Run *run) {
 static void arm(Run *run, uint64_t usec) {
         run->spared = false;
         run->due_usec = usec;
-        run_timer_arm(run->manager, usec);
+        run_timer_arm(run->context, usec);
 }
 
 /* The run has ended and its reader is slow: waits as long as a statement may be idle, or as long as a transaction may be
@@ -249,7 +251,8 @@ void run_on_timeout(Run *run) {
                         run_cancel(run, ERROR_TIMED_OUT,
                                    "The query's time (RunTimeoutSec= or timeout-usec) passed before a worker was free.");
                 else
-                        run_cancel(run, ERROR_BUSY, quota_why_no_worker(run->user, run->database));
+                        run_cancel(run, ERROR_BUSY,
+                                   quota_why_no_worker(run->user, run->database, run->group->workers.length));
                 return;
         case RUN_TAKEN:
                 if (run->n_cancels_unsent > 0)
@@ -317,12 +320,12 @@ static void fail_with_end(Run *run) {
 
 /* Adds the run to the totals, once, however it ended. */
 static void count_result(const Run *run) {
-        Manager *m = run->manager;
+        Context *context = run->context;
         Session *s = run->session;
 
-        m->total_runs++;
-        m->total_rows += run->n_rows;
-        m->total_bytes += run->n_bytes;
+        context->total_runs++;
+        context->total_rows += run->n_rows;
+        context->total_bytes += run->n_bytes;
         if (!s)
                 return;
         s->total_runs++;
@@ -465,7 +468,7 @@ int run_on_parked(Run *run, bool parked) {
         }
         run->parked = parked;
         if (parked && run->state == RUN_STARTED && !run->reader && pipe_check(run->pipe))
-                run_on_pipe_grown(run->manager, run->pipe);
+                run_on_pipe_grown(run->context, run->pipe);
         else if (!parked)
                 group_staff(run->group);
         return 0;
@@ -604,8 +607,8 @@ void run_reader_is_over(Run *run, bool ended) {
 
 /* ---- Calls from other modules ---- */
 
-int run_find(Manager *m, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal) {
-        Run *run = g_hash_table_lookup(m->runs, &number);
+int run_find(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal) {
+        Run *run = g_hash_table_lookup(context->runs, &number);
 
         if (!run || run->kind == RUN_PREPARE || !run->session || strcmp(run->session->name, p->name) != 0 ||
             strcmp(database_name(run->database), database_name(d)) != 0) /* by name: a reload makes new objects */
@@ -616,21 +619,21 @@ int run_find(Manager *m, const Peer *p, const Database *d, uint64_t number, Run 
 }
 
 static bool may_still_start(const Run *run) {
-        const Manager *m = run->manager;
-        const Database *now = g_hash_table_lookup(m->databases, database_name(run->database));
-        const Peer *p = run->session ? g_hash_table_lookup(m->peers, run->session->name) : NULL;
+        const Context *context = run->context;
+        const Database *now = g_hash_table_lookup(context->databases, database_name(run->database));
+        const Peer *p = run->session ? g_hash_table_lookup(context->peers, run->session->name) : NULL;
 
         return !p || (now && database_config_shows_same(now->config, run->database->config) &&
-                      policy_verdict(m, p, now) == POLICY_YES);
+                      policy_verdict(context, p, now) == POLICY_YES);
 }
 
 /* Answers the client at once, although a worker that has taken the run may report later. */
 static void revoke_run(Run *run) {
         g_auto(Refusal) refusal = REFUSAL_INIT;
-        const Database *now = manager_find_database(run->manager, database_name(run->database));
-        const Peer *p = g_hash_table_lookup(run->manager->peers, run->session->name);
+        const Database *now = database_find(run->context, database_name(run->database));
+        const Peer *p = g_hash_table_lookup(run->context->peers, run->session->name);
 
-        if (now && policy_is_visible(run->manager, p, now))
+        if (now && policy_is_visible(run->context, p, now))
                 (void) refuse(&refusal, ERROR_BUSY, "The rights to the database changed while the call waited: call again.");
         else
                 (void) policy_refuse_unknown(database_name(run->database), &refusal);
@@ -639,12 +642,12 @@ static void revoke_run(Run *run) {
         run_cancel(run, refusal.error, refusal.message);
 }
 
-void runs_on_rights_changed(Manager *m) {
+void runs_on_rights_changed(Context *context) {
         g_autoptr(GPtrArray) found = g_ptr_array_new();
         GHashTableIter i;
         void *value;
 
-        g_hash_table_iter_init(&i, m->runs);
+        g_hash_table_iter_init(&i, context->runs);
         while (g_hash_table_iter_next(&i, NULL, &value)) {
                 const Run *run = value;
 
@@ -655,10 +658,10 @@ void runs_on_rights_changed(Manager *m) {
                 revoke_run(found->pdata[k]);
 }
 
-void run_on_pipe_grown(Manager *m, Pipe *p) {
+void run_on_pipe_grown(Context *context, Pipe *p) {
         static const char sentence[] = "You made the pipe larger, at the cost of others: leave its size to the service.";
-        Statement *s = statement_of_pipe(m, p);
-        Run *run = s ? s->run : g_hash_table_lookup(m->runs, &p->number);
+        Statement *s = statement_of_pipe(context, p);
+        Run *run = s ? s->run : g_hash_table_lookup(context->runs, &p->number);
 
         if (run && s) {
                 run->statement = NULL;

@@ -52,7 +52,7 @@ typedef enum RunState {
 typedef int (*RunStartedFunc)(Run *run, const Started *started);
 
 struct Run {
-        Manager *manager;       /* not owned */
+        Context *context;       /* not owned */
         User *user;             /* reference */
         Session *session;       /* not owned; NULL: abandoned */
         Statement *statement;   /* not owned; NULL: it has none, or it was finalized */
@@ -115,7 +115,7 @@ void run_submit(Run *run);
 void run_free(Run *run);
 
 /* Finds the run of this number if it belongs to the peer's session and is still known. UNKNOWN_RUN. */
-int run_find(Manager *m, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal);
+int run_find(Context *context, const Peer *p, const Database *d, uint64_t number, Run **ret, Refusal *refusal);
 
 /* run->due_usec has passed. May free the run. */
 void run_on_timeout(Run *run);
@@ -159,10 +159,10 @@ void run_reader_is_over(Run *run, bool ended);
 
 /* Rights changed: each run that has not started fails at once if its client lost the right to the data that it would read. A
  * run that has started is not affected, because its transaction is older than the change. */
-void runs_on_rights_changed(Manager *m);
+void runs_on_rights_changed(Context *context);
 
 /* The client grew this pipe: ends the runs that use it. */
-void run_on_pipe_grown(Manager *m, Pipe *p);
+void run_on_pipe_grown(Context *context, Pipe *p);
 
 /* True if the run is taken, not parked and not ended, so it wants a CPU. */
 static inline bool run_is_runnable(const Run *run) {

@@ -3,12 +3,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <systemd/sd-daemon.h>
 
 #include "daemon/supervisor/clock.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/service.h"
 
 void service_notify(const char *line) {
@@ -27,26 +25,26 @@ void service_reloading(void) {
         (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_usec());
 }
 
-void service_stop(Manager *m) {
+static int on_stop_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
+        const ServiceSignals *signals = userdata;
+
         log_info("Stopping.");
         service_notify("STOPPING=1");
-        manager_stop(m, EXIT_SUCCESS);
-}
-
-static int on_stop_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
-        service_stop(userdata);
+        signals->stop(signals->userdata);
         return 0;
 }
 
 static int on_reload_signal(sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
-        manager_reload(userdata, NULL, NULL);
+        const ServiceSignals *signals = userdata;
+
+        signals->reload(signals->userdata);
         return 0;
 }
 
 /* Signals come before the bus, so that a service that is flooded with calls still stops. */
-static int add_signal(Manager *m, int signal, sd_event_signal_handler_t handler) {
+static int add_signal(sd_event *event, int signal, sd_event_signal_handler_t handler, const ServiceSignals *signals) {
         sd_event_source *s;
-        int r = sd_event_add_signal(m->event, &s, signal, handler, m);
+        int r = sd_event_add_signal(event, &s, signal, handler, (void *) signals);
 
         if (r < 0)
                 return r;
@@ -57,7 +55,7 @@ static int add_signal(Manager *m, int signal, sd_event_signal_handler_t handler)
         return r < 0 ? r : 0;
 }
 
-int service_watch_signals(Manager *m) {
+int service_watch_signals(sd_event *event, const ServiceSignals *signals) {
         struct sigaction ignore = { .sa_handler = SIG_IGN }, usual = { .sa_handler = SIG_DFL };
         sigset_t set;
 
@@ -71,10 +69,10 @@ int service_watch_signals(Manager *m) {
         /* the parent may have set it to be ignored; workers would then be reaped before we see how they ended */
         if (sigaction(SIGCHLD, &usual, NULL) < 0)
                 return -errno;
-        int r = add_signal(m, SIGTERM, on_stop_signal);
+        int r = add_signal(event, SIGTERM, on_stop_signal, signals);
         if (r >= 0)
-                r = add_signal(m, SIGINT, on_stop_signal);
+                r = add_signal(event, SIGINT, on_stop_signal, signals);
         if (r >= 0)
-                r = add_signal(m, SIGHUP, on_reload_signal);
+                r = add_signal(event, SIGHUP, on_reload_signal, signals);
         return r;
 }

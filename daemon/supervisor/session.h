@@ -2,7 +2,7 @@
 /*
  * One client: a unique bus name that holds statements, runs or channels, which end with it. Supervisor.
  *
- * A session is created with the first thing that a peer holds. It ends in one way, session_close(), no matter if the peer
+ * A session is created with the first thing that a peer holds. It ends in one way, by session-close.h, no matter if the peer
  * vanished or the service stops: runs and channels are told to end (they exist without a session until their worker confirms
  * it), and statements are freed.
  */
@@ -13,7 +13,7 @@
 #include "daemon/supervisor/user.h"
 
 typedef struct Session {
-        Manager *manager;  /* not owned */
+        Context *context;  /* not owned */
         char *name;        /* the unique bus name */
         User *user;        /* reference */
         GQueue statements; /* of Statement, by session_link */
@@ -24,10 +24,9 @@ typedef struct Session {
 } Session;
 
 /* Returns the peer's session, which is created if there is none. */
-Session *session_get(Manager *m, const Peer *p);
+Session *session_get(Context *context, const Peer *p);
 
-/* Ends everything that the session holds with `error` and a sentence. Methods of runs that are still unanswered get this as
- * their error. NULL is allowed. Returns NULL. */
-Session *session_close(Session *s, ErrorNumber error, const char *sentence);
+/* Frees a session that holds nothing. Returns NULL. */
+Session *session_free(Session *s);
 
 #endif

@@ -3,9 +3,10 @@
 #include <string.h>
 
 #include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/quota.h"
+#include "daemon/supervisor/statement-expiry.h"
 #include "daemon/supervisor/statement.h"
 
 #define EXPIRED_AT_ONCE 64 /* how many expire in one turn of the loop (I1) */
@@ -19,12 +20,12 @@ static int compare(const void *a, const void *b, void *userdata) {
 }
 
 /* If the first statement runs meanwhile, the timer fires too early, which does no harm: it is set again. */
-static void arm(Manager *m, uint64_t usec) {
-        StatementExpiry *e = &m->statement_expiry;
+static void arm(Context *context, uint64_t usec) {
+        StatementExpiry *e = context->statement_expiry;
         int r;
 
         if (!e->timer)
-                r = sd_event_add_time(m->event, &e->timer, CLOCK_MONOTONIC, usec, 0, on_timer, m);
+                r = sd_event_add_time(context->event, &e->timer, CLOCK_MONOTONIC, usec, 0, on_timer, context);
         else {
                 r = sd_event_source_set_time(e->timer, usec);
                 if (r >= 0)
@@ -41,11 +42,11 @@ static Statement *first(const StatementExpiry *e) {
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        Manager *m = userdata;
+        Context *context = userdata;
         uint64_t now = clock_usec();
         Statement *s;
 
-        for (unsigned n = 0; (s = first(&m->statement_expiry)) && s->expires_usec <= now; n++) {
+        for (unsigned n = 0; (s = first(context->statement_expiry)) && s->expires_usec <= now; n++) {
                 if (n == EXPIRED_AT_ONCE)
                         break;
                 log_full(LOG_DEBUG, database_name(s->database), s->session->name,
@@ -53,23 +54,23 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
                 (void) statement_free(s);
         }
         if (s)
-                arm(m, s->expires_usec);
+                arm(context, s->expires_usec);
         return 0;
 }
 
 void statement_expiry_watch(Statement *s) {
-        Manager *m = s->session->manager;
+        Context *context = s->session->context;
         uint64_t idle_usec = quota_limits(s->session->user, s->database).statement_idle_usec;
 
         statement_expiry_forget(s);
         if (idle_usec == UINT64_MAX)
                 return;
         s->expires_usec = clock_usec() + idle_usec;
-        if (!m->statement_expiry.statements)
-                m->statement_expiry.statements = g_sequence_new(NULL);
-        s->expiry = g_sequence_insert_sorted(m->statement_expiry.statements, s, compare, NULL);
+        if (!context->statement_expiry->statements)
+                context->statement_expiry->statements = g_sequence_new(NULL);
+        s->expiry = g_sequence_insert_sorted(context->statement_expiry->statements, s, compare, NULL);
         if (g_sequence_iter_is_begin(s->expiry))
-                arm(m, s->expires_usec);
+                arm(context, s->expires_usec);
 }
 
 void statement_expiry_forget(Statement *s) {

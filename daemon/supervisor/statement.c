@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/context.h"
+#include "daemon/supervisor/pacing.h"
 #include "daemon/supervisor/quota.h"
 #include "daemon/supervisor/run.h"
+#include "daemon/supervisor/statement-expiry.h"
 #include "daemon/supervisor/statement.h"
 #include "daemon/supervisor/try-bytes.h"
 
@@ -56,7 +58,7 @@ int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, 
         *st = (Statement) {
                 .session = s,
                 .database = database_ref(d),
-                .number = manager_next_number(s->manager),
+                .number = context_next_number(s->context),
                 .state = STATEMENT_PREPARING,
                 .sql = g_steal_pointer(&bytes),
                 .pipe = g_steal_pointer(&pipe),
@@ -66,7 +68,7 @@ int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, 
         st->pipe->number = st->number;
         quota_count_statement(s->user, d, 1);
         g_queue_push_tail_link(&s->statements, &st->session_link);
-        g_hash_table_insert(s->manager->statements, &st->number, st);
+        g_hash_table_insert(s->context->statements, &st->number, st);
         *ret = st;
         return 0;
 }
@@ -82,7 +84,7 @@ Statement *statement_free(Statement *s) {
                 run->statement = NULL;
                 run_cancel(run, ERROR_CANCELLED, "The statement was finalized.");
         }
-        g_hash_table_remove(s->session->manager->statements, &s->number);
+        g_hash_table_remove(s->session->context->statements, &s->number);
         g_queue_unlink(&s->session->statements, &s->session_link);
         statement_expiry_forget(s);
         quota_count_statement(u, s->database, -1);
@@ -94,8 +96,8 @@ Statement *statement_free(Statement *s) {
         return NULL;
 }
 
-int statement_find(Manager *m, const Peer *p, const Database *d, uint64_t number, Statement **ret, Refusal *refusal) {
-        Statement *s = g_hash_table_lookup(m->statements, &number);
+int statement_find(Context *context, const Peer *p, const Database *d, uint64_t number, Statement **ret, Refusal *refusal) {
+        Statement *s = g_hash_table_lookup(context->statements, &number);
 
         if (!s || s->state == STATEMENT_PREPARING || s->doomed || s->database != d || strcmp(s->session->name, p->name) != 0)
                 return refuse(refusal, ERROR_UNKNOWN_STATEMENT,
@@ -105,8 +107,8 @@ int statement_find(Manager *m, const Peer *p, const Database *d, uint64_t number
         return 0;
 }
 
-Statement *statement_of_pipe(const Manager *m, const Pipe *p) {
-        Statement *s = g_hash_table_lookup(m->statements, &p->number);
+Statement *statement_of_pipe(const Context *context, const Pipe *p) {
+        Statement *s = g_hash_table_lookup(context->statements, &p->number);
 
         return s && s->pipe == p ? s : NULL;
 }

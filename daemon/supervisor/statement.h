@@ -46,10 +46,10 @@ Statement *statement_free(Statement *s);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Statement, statement_free)
 
 /* Finds the peer's own statement on `database`, READY or LOST. Every other number is UNKNOWN_STATEMENT. */
-int statement_find(Manager *m, const Peer *p, const Database *d, uint64_t number, Statement **ret, Refusal *refusal);
+int statement_find(Context *context, const Peer *p, const Database *d, uint64_t number, Statement **ret, Refusal *refusal);
 
 /* The statement that uses the pipe; NULL: none, or none any more. */
-Statement *statement_of_pipe(const Manager *m, const Pipe *p);
+Statement *statement_of_pipe(const Context *context, const Pipe *p);
 
 /* A run of the statement begins. */
 void statement_run_begins(Statement *s, Run *run);
@@ -57,8 +57,6 @@ void statement_run_begins(Statement *s, Run *run);
 /* The statement's run is over: the next run may begin, or a doomed statement is freed. */
 void statement_run_is_over(Statement *s);
 
-/* The largest SQL in bytes, even if the limits allow more. */
-#define SQL_SIZE_MAX ((size_t) 1000000)
 /* LIMITS_EXCEEDED if the SQL is larger than SQLSizeMax=. */
 int sql_check(User *u, const Database *d, const char *sql, size_t *ret_size, Refusal *refusal);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "daemon/supervisor/clock.h"
-#include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/counts.h"
 #include "daemon/supervisor/service.h"
 #include "daemon/supervisor/status.h"
 
@@ -14,22 +14,21 @@ static const char *plural(uint64_t n) {
         return n == 1 ? "" : "s";
 }
 
-static char *describe(const Manager *m) {
-        unsigned databases = g_hash_table_size(m->databases), clients = g_hash_table_size(m->sessions);
-        unsigned statements = g_hash_table_size(m->statements), channels = g_hash_table_size(m->channels);
-        unsigned workers = m->workers.length;
-        uint64_t runs = manager_n_runs(m);
+static char *describe(const Context *context) {
+        unsigned databases = g_hash_table_size(context->databases), clients = g_hash_table_size(context->sessions);
+        unsigned statements = g_hash_table_size(context->statements), channels = g_hash_table_size(context->channels);
+        unsigned workers = context->workers.length;
+        uint64_t runs = counts_runs(context);
 
         return g_strdup_printf("STATUS=%u database%s, %u client%s, %u statement%s, %u channel%s, %" PRIu64 " run%s (%" PRIu64
                                " parked), %u worker%s",
                                databases, plural(databases), clients, plural(clients), statements, plural(statements),
-                               channels, plural(channels), runs, plural(runs), manager_n_parked(m), workers,
+                               channels, plural(channels), runs, plural(runs), counts_parked(context), workers,
                                plural(workers));
 }
 
-static void update(Manager *m) {
-        Status *s = &m->status;
-        g_autofree char *line = describe(m);
+static void update(Status *s) {
+        g_autofree char *line = describe(s->context);
 
         if (g_strcmp0(line, s->line) == 0)
                 return;
@@ -45,8 +44,7 @@ static void arm(Status *s, uint64_t usec) {
 
 /* Runs before the loop looks for events, so after each event; it costs no turn of the loop. */
 static int on_prepare(sd_event_source *source, void *userdata) {
-        Manager *m = userdata;
-        Status *s = &m->status;
+        Status *s = userdata;
         uint64_t now = clock_usec();
 
         if (now < s->next_usec) {
@@ -54,32 +52,27 @@ static int on_prepare(sd_event_source *source, void *userdata) {
                 return 0;
         }
         s->next_usec = now + INTERVAL_USEC;
-        update(m);
+        update(s);
         return 0;
 }
 
 /* on_prepare() runs with this timer's source, which must stay enabled, even if it never fires. */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        Manager *m = userdata;
-
-        arm(&m->status, UINT64_MAX);
+        arm(userdata, UINT64_MAX);
         return 0;
 }
 
-int status_start(Manager *m) {
-        Status *s = &m->status;
-
+int status_start(Status *s, const Context *context) {
+        s->context = context;
         if (!getenv("NOTIFY_SOCKET"))
                 return 0;
-        int r = sd_event_add_time(m->event, &s->timer, CLOCK_MONOTONIC, 0, 0, on_timer, m); /* fires once now */
+        int r = sd_event_add_time(context->event, &s->timer, CLOCK_MONOTONIC, 0, 0, on_timer, s); /* fires once now */
         if (r < 0)
                 return r;
         return sd_event_source_set_prepare(s->timer, on_prepare);
 }
 
-void status_stop(Manager *m) {
-        Status *s = &m->status;
-
+void status_stop(Status *s) {
         s->timer = sd_event_source_disable_unref(s->timer);
         g_clear_pointer(&s->line, g_free);
 }

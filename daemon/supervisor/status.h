@@ -11,16 +11,17 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-typedef struct Manager Manager;
+#include "daemon/supervisor/context.h"
 
 typedef struct Status {
+        const Context *context;  /* not owned */
         char *line;              /* the line that was sent last */
         uint64_t next_usec;      /* no line is sent earlier */
         sd_event_source *timer;
 } Status;
 
 /* Does nothing if there is no service manager to tell. */
-int status_start(Manager *m);
-void status_stop(Manager *m);
+int status_start(Status *s, const Context *context);
+void status_stop(Status *s);
 
 #endif

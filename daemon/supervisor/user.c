@@ -2,18 +2,18 @@
 /* One uid and its sums. Supervisor. */
 #include <assert.h>
 
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/user.h"
 
-User *user_get(Manager *m, uid_t uid) {
-        User *u = g_hash_table_lookup(m->users, GUINT_TO_POINTER(uid));
+User *user_get(Context *context, uid_t uid) {
+        User *u = g_hash_table_lookup(context->users, GUINT_TO_POINTER(uid));
 
         if (u)
                 return user_ref(u);
         u = g_new(User, 1);
-        *u = (User) { .manager = m, .n_ref = 1, .uid = uid, .pipes = G_QUEUE_INIT, .groups = G_QUEUE_INIT };
-        g_hash_table_insert(m->users, GUINT_TO_POINTER(uid), u);
+        *u = (User) { .context = context, .n_ref = 1, .uid = uid, .pipes = G_QUEUE_INIT, .groups = G_QUEUE_INIT };
+        g_hash_table_insert(context->users, GUINT_TO_POINTER(uid), u);
         return u;
 }
 
@@ -27,7 +27,7 @@ User *user_unref(User *u) {
                 return NULL;
         assert(u->n_statements == 0 && u->n_runs == 0 && u->n_channels == 0 && u->n_workers == 0 && u->held_size == 0 &&
                u->joined_size == 0 && u->unread_size == 0 && u->pipe_account.used == 0 && u->pipe_account.granted == 0);
-        g_hash_table_remove(u->manager->users, GUINT_TO_POINTER(u->uid));
+        g_hash_table_remove(u->context->users, GUINT_TO_POINTER(u->uid));
         g_free(u);
         return NULL;
 }

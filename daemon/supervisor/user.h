@@ -12,12 +12,10 @@
 #include <glib.h>
 #include <sys/types.h>
 
-#include "daemon/supervisor/pacing.h"
 #include "daemon/supervisor/pipe-budget.h"
-#include "daemon/supervisor/polkit.h"
 #include "daemon/supervisor/refusal.h"
 
-typedef struct Manager Manager;
+typedef struct Context Context;
 
 /* Bytes of SQL and parameters that the service keeps for a uid: in statements, in runs that wait and in channels that
  * rest. */
@@ -29,8 +27,23 @@ typedef struct Manager Manager;
 /* Bytes that the service keeps for a uid's slow readers (unread.h): enough for the default RunsMax= with default pages. */
 #define UNREAD_OF_USER_MAX ((size_t) 64 * 1024 * 1024)
 
+/* How the calls of a user are paced (pacing.h). */
+typedef struct PacingAccount {
+        uint64_t until_usec; /* when the charge to the user is paid off; 0: no charge */
+        GQueue calls;        /* of calls that were put aside */
+        GList link;          /* in Pacing's `users`, while `calls` is not empty */
+} PacingAccount;
+
+/* The questions to polkit about a user (polkit.h). */
+typedef struct PolkitAccount {
+        GQueue waiting;         /* of PolkitQuestion without interaction, in order */
+        unsigned n_asked, n_interactive;
+        GList link;             /* in Polkit's `waiting`, while this queue is not empty */
+} PolkitAccount;
+
+/* Accounts belong to the modules that they are named after; this one only keeps them. */
 typedef struct User {
-        Manager *manager; /* not owned */
+        Context *context; /* not owned */
         unsigned n_ref;
         uid_t uid;
         unsigned n_held_calls; /* held-call.h */
@@ -48,7 +61,7 @@ typedef struct User {
 } User;
 
 /* Returns a reference to the user, which is created if there is none. */
-User *user_get(Manager *m, uid_t uid);
+User *user_get(Context *context, uid_t uid);
 User *user_ref(User *u);
 User *user_unref(User *u);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(User, user_unref)

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/quota.h"
 #include "daemon/supervisor/worker-channels.h"
 
@@ -103,7 +103,7 @@ static void watch(Worker *w) {
         int r;
 
         if (!w->watch)
-                r = sd_event_add_time_relative(w->manager->event, &w->watch, CLOCK_MONOTONIC, WATCH_USEC,
+                r = sd_event_add_time_relative(w->context->event, &w->watch, CLOCK_MONOTONIC, WATCH_USEC,
                                                WATCH_ACCURACY_USEC, on_watch, w);
         else {
                 r = sd_event_source_set_time_relative(w->watch, WATCH_USEC);
@@ -119,7 +119,7 @@ void worker_add_channel(Worker *w, Channel *c) {
 
         g_queue_push_tail_link(&w->channels, &c->worker_link);
         (void) worker_ping(w);
-        worker_priority_watch(w->manager);
+        worker_priority_watch(w->context);
         if (first)
                 watch(w);
 }
@@ -204,7 +204,7 @@ int worker_channels_dispatch(Worker *w, const Message *m, uint64_t number) {
         worker_on_sign_of_life(w);
         if (m->kind == MESSAGE_PONG)
                 return on_pong(w, m->number);
-        Channel *c = g_hash_table_lookup(w->manager->channels, &number);
+        Channel *c = g_hash_table_lookup(w->context->channels, &number);
         if (!c || c->worker != w)
                 return -EBADMSG;
         /* a channel with a run under way needs its worker */

@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/worker-priority.h"
 #include "daemon/supervisor/worker.h"
 
@@ -29,7 +29,7 @@ uint64_t worker_cpu_usec(const Worker *w) {
 }
 
 static void lower_priority(Worker *w) {
-        int nice = MIN(w->manager->priorities.nice + NICE, NICE_MAX);
+        int nice = MIN(w->context->priorities->nice + NICE, NICE_MAX);
 
         w->priority.lowered = true; /* also set if it fails, so that it is not tried again and again */
         if (setpriority(PRIO_PROCESS, (id_t) w->pid, nice) < 0)
@@ -44,12 +44,12 @@ void worker_priority_inherit(Worker *w) {
         if (!computed_just_now(w->group->user))
                 return;
         lower_priority(w);
-        worker_priority_watch(w->manager);
+        worker_priority_watch(w->context);
 }
 
 /* If the worker has to end, its channels move to other workers. */
 static void restore_priority(Worker *w) {
-        if (setpriority(PRIO_PROCESS, (id_t) w->pid, w->manager->priorities.nice) >= 0)
+        if (setpriority(PRIO_PROCESS, (id_t) w->pid, w->context->priorities->nice) >= 0)
                 w->priority = (WorkerPriority) { .cpu_usec = w->priority.cpu_usec };
         else
                 (void) worker_end(w, WORKER_END_PRIORITY);
@@ -89,11 +89,11 @@ static void set(PriorityTimer *t, bool on) {
 }
 
 static int on_look(sd_event_source *s, uint64_t usec, void *userdata) {
-        Manager *m = userdata;
-        uint64_t elapsed_usec = clock_usec() - m->priorities.looked_usec;
+        Context *context = userdata;
+        uint64_t elapsed_usec = clock_usec() - context->priorities->looked_usec;
         bool on = false;
 
-        for (GList *i = m->workers.head; i; i = i->next) {
+        for (GList *i = context->workers.head; i; i = i->next) {
                 Worker *w = i->data;
 
                 if (w->state >= WORKER_KILLED) /* a worker that ends may still compute for long */
@@ -101,21 +101,21 @@ static int on_look(sd_event_source *s, uint64_t usec, void *userdata) {
                 look_at(w, elapsed_usec);
                 on |= !worker_is_idle(w) || w->priority.lowered;
         }
-        set(&m->priorities, on);
+        set(context->priorities, on);
         return 0;
 }
 
-int worker_priority_start(Manager *m) {
-        m->priorities.nice = getpriority(PRIO_PROCESS, 0);
-        return sd_event_add_time(m->event, &m->priorities.source, CLOCK_MONOTONIC, UINT64_MAX, LOOK_ACCURACY_USEC, on_look,
-                                 m);
+int worker_priority_start(Context *context) {
+        context->priorities->nice = getpriority(PRIO_PROCESS, 0);
+        return sd_event_add_time(context->event, &context->priorities->source, CLOCK_MONOTONIC, UINT64_MAX,
+                                 LOOK_ACCURACY_USEC, on_look, context);
 }
 
 void worker_priority_stop(PriorityTimer *t) {
         t->source = sd_event_source_disable_unref(t->source);
 }
 
-void worker_priority_watch(Manager *m) {
-        if (m->priorities.looked_usec == 0)
-                set(&m->priorities, true);
+void worker_priority_watch(Context *context) {
+        if (context->priorities->looked_usec == 0)
+                set(context->priorities, true);
 }

@@ -20,7 +20,7 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-typedef struct Manager Manager;
+typedef struct Context Context;
 typedef struct Worker Worker;
 
 typedef struct WorkerPriority {
@@ -37,14 +37,14 @@ typedef struct PriorityTimer {
 } PriorityTimer;
 
 /* 0 or -errno. */
-int worker_priority_start(Manager *m);
+int worker_priority_start(Context *context);
 void worker_priority_stop(PriorityTimer *t);
 
 /* The worker was just started: it gets the lower priority if its user computed a moment ago. */
 void worker_priority_inherit(Worker *w);
 
 /* A worker has something to do: starts the timer. */
-void worker_priority_watch(Manager *m);
+void worker_priority_watch(Context *context);
 
 /* CPU time of the worker's whole life; 0: it is dead, which is noticed elsewhere. */
 uint64_t worker_cpu_usec(const Worker *w);

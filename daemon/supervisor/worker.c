@@ -10,12 +10,13 @@
 
 #include "daemon/supervisor/child-source.h"
 #include "daemon/supervisor/clock.h"
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/high-descriptor.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/quota.h"
 #include "daemon/supervisor/statement.h"
 #include "daemon/supervisor/worker-channels.h"
+#include "daemon/supervisor/worker-program.h"
 #include "daemon/supervisor/worker.h"
 
 /* How much is read from one worker in a turn of the loop, and from a worker that died: a large message costs milliseconds
@@ -69,14 +70,14 @@ static int on_idle(sd_event_source *s, uint64_t usec, void *userdata);
 static int receive(Worker *w, size_t *budget);
 
 static int add_sources(Worker *w) {
-        sd_event *e = w->manager->event;
+        sd_event *e = w->context->event;
         int r = child_source_add(e, &w->child, w->pid, on_process_exit, w);
 
         if (r >= 0)
                 r = sd_event_add_io(e, &w->io, w->control_fd, EPOLLIN, on_control, w);
         if (r >= 0)
                 r = sd_event_add_time(e, &w->idle_timer, CLOCK_MONOTONIC,
-                                      w->idle_usec + w->manager->config->limits.worker_idle_usec, 0, on_idle, w);
+                                      w->idle_usec + w->context->config->limits.worker_idle_usec, 0, on_idle, w);
         return r;
 }
 
@@ -92,7 +93,7 @@ static int start_process(Worker *w) {
                 return theirs;
         (void) setsockopt(w->control_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size); /* a smaller buffer is only slower */
         (void) setsockopt(theirs, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-        int r = worker_program_spawn(&w->manager->worker_program, w->group->workers_fd, theirs, &w->pid);
+        int r = worker_program_spawn(w->context->worker_program, w->group->workers_fd, theirs, &w->pid);
         close(theirs);
         return r;
 }
@@ -101,7 +102,7 @@ int worker_new(Group *g) {
         Worker *w = g_new(Worker, 1);
 
         *w = (Worker) {
-                .manager = g->manager,
+                .context = g->context,
                 .group = group_ref(g),
                 .control_fd = -1,
                 .runs = G_QUEUE_INIT,
@@ -109,10 +110,10 @@ int worker_new(Group *g) {
                 .started_usec = clock_usec(),
                 .idle_usec = clock_usec(),
                 .group_link.data = w,
-                .manager_link.data = w,
+                .context_link.data = w,
         };
         g_queue_push_tail_link(&g->workers, &w->group_link);
-        g_queue_push_tail_link(&g->manager->workers, &w->manager_link);
+        g_queue_push_tail_link(&g->context->workers, &w->context_link);
         quota_count_worker(g->user, g->database, 1);
 
         int r = start_process(w);
@@ -142,6 +143,14 @@ unsigned worker_n_runnable(const Worker *w) {
         return n;
 }
 
+unsigned worker_n_busy(const Context *context) {
+        unsigned n = 0;
+
+        for (GList *i = context->workers.head; i; i = i->next)
+                n += worker_n_runnable(i->data) > 0;
+        return n;
+}
+
 static void watch_idle(Worker *w, uint64_t usec) {
         (void) sd_event_source_set_time(w->idle_timer, usec);
         (void) sd_event_source_set_enabled(w->idle_timer, SD_EVENT_ONESHOT);
@@ -158,13 +167,13 @@ static bool may_have_job(const Worker *w) {
 
 void worker_on_work_over(Worker *w) {
         if (!w->runs.head)
-                manager_offer_places(w->manager);
+                w->context->events->place_offered(w->context);
         if (!worker_is_idle(w) || worker_is_closed(w))
                 return;
         w->idle_usec = clock_usec(); /* the timer checks this when it fires, so no query has to set the timer */
         if (w->state == WORKER_ASKED || w->state == WORKER_ENDING)
                 watch_idle(w, w->idle_usec + EXIT_USEC);
-        else if (w->manager->stopping)
+        else if (w->context->stopping)
                 (void) worker_end(w, WORKER_END_STOPPING);
         else if (w->settings != WORKER_CURRENT)
                 (void) worker_end(w, WORKER_END_OUTDATED);
@@ -172,7 +181,7 @@ void worker_on_work_over(Worker *w) {
 
 void worker_add_run(Worker *w, Run *run) {
         g_queue_push_tail_link(&w->runs, &run->worker_link);
-        worker_priority_watch(w->manager);
+        worker_priority_watch(w->context);
 }
 
 void worker_remove_run(Worker *w, Run *run) {
@@ -281,8 +290,11 @@ bool worker_end(Worker *w, WorkerEnd reason) {
 
 /* The runs under way go on, but no more are begun. */
 void worker_retire(Worker *w) {
+        const Group *g = w->group;
+
         worker_doom_channels(w);
-        if (w->settings == WORKER_RETIRED || quota_worker_bound(w->group->user, w->group->database) != WORKER_BOUND_NONE)
+        if (w->settings == WORKER_RETIRED ||
+            quota_worker_bound(g->user, g->database, g->workers.length) != WORKER_BOUND_NONE)
                 return;
         if (message_send(w->control_fd, &(Message) { .kind = MESSAGE_RETIRE }, -1) >= 0)
                 worker_life_move_settings(&w->settings, WORKER_RETIRED);
@@ -297,7 +309,7 @@ static int on_stay(Worker *w) {
         w->end = WORKER_END_NONE;
         if (w->settings != WORKER_CURRENT)
                 worker_retire(w);
-        watch_idle(w, clock_usec() + w->manager->config->limits.worker_idle_usec);
+        watch_idle(w, clock_usec() + w->context->config->limits.worker_idle_usec);
         group_staff(w->group);
         return 0;
 }
@@ -310,7 +322,7 @@ static bool may_end(const Worker *w) {
 
 static int on_idle(sd_event_source *s, uint64_t usec, void *userdata) {
         Worker *w = userdata;
-        uint64_t wait_usec = w->manager->config->limits.worker_idle_usec, now = clock_usec();
+        uint64_t wait_usec = w->context->config->limits.worker_idle_usec, now = clock_usec();
 
         if (w->state >= WORKER_KILLED)
                 stop_waiting(w);
@@ -334,10 +346,10 @@ static bool goes_before(const Worker *a, const Worker *b) {
         return n_a != n_b ? n_a > n_b : worker_used_usec(a) < worker_used_usec(b);
 }
 
-static Worker *find_to_end(const Manager *m, const User *u, const Database *d, bool (*allowed)(const Worker *w)) {
+static Worker *find_to_end(const Context *context, const User *u, const Database *d, bool (*allowed)(const Worker *w)) {
         Worker *found = NULL;
 
-        for (GList *i = m->workers.head; i; i = i->next) {
+        for (GList *i = context->workers.head; i; i = i->next) {
                 Worker *w = i->data;
 
                 if (!allowed(w) || (u && w->group->user != u) || (d && w->group->database != d))
@@ -348,8 +360,8 @@ static Worker *find_to_end(const Manager *m, const User *u, const Database *d, b
         return found;
 }
 
-bool worker_end_idle(Manager *m, const User *u, const Database *d) {
-        Worker *w = find_to_end(m, u, d, may_end) ?: find_to_end(m, u, d, worker_may_give_way);
+bool worker_end_idle(Context *context, const User *u, const Database *d) {
+        Worker *w = find_to_end(context, u, d, may_end) ?: find_to_end(context, u, d, worker_may_give_way);
 
         return w && worker_end(w, WORKER_END_PLACE);
 }
@@ -386,7 +398,7 @@ static void close_worker(Worker *w) {
 
 /* A killed worker waits in the kernel, perhaps for hours: other users must not wait for it. Called once. */
 static void stop_waiting(Worker *w) {
-        Manager *m = w->manager;
+        Context *context = w->context;
         const Limits l = quota_limits(w->group->user, w->group->database);
         g_autoptr(Group) g = group_ref(w->group);
         LogFields fields = fields_of(w);
@@ -394,15 +406,15 @@ static void stop_waiting(Worker *w) {
         log_event(LOG_EVENT_WORKER_KILLED, &fields,
                   "Worker %i was killed and does not die: it waits in the kernel, as a rule for a disk or a file server. "
                   "Its runs are lost.", (int) w->pid);
-        if (m->n_undead < (l.workers_total_max + 1) / 2) {
+        if (context->n_undead < (l.workers_total_max + 1) / 2) {
                 w->holds_no_place = true;
-                m->n_undead++;
+                context->n_undead++;
                 g->database->n_workers--;
         }
         close_worker(w);
         set_state(w, WORKER_UNDEAD);
         (void) sd_event_source_set_enabled(w->idle_timer, SD_EVENT_OFF);
-        manager_on_worker_gone(m);
+        context->events->worker_gone(context);
         group_staff(g);
 }
 
@@ -422,11 +434,11 @@ void worker_free(Worker *w) {
                 close(w->control_fd);
         assert(worker_is_idle(w));
         g_queue_unlink(&g->workers, &w->group_link);
-        g_queue_unlink(&w->manager->workers, &w->manager_link);
+        g_queue_unlink(&w->context->workers, &w->context_link);
         quota_count_worker(g->user, g->database, -1);
         if (w->holds_no_place) { /* stop_waiting() has subtracted it from these already */
                 g->database->n_workers++;
-                w->manager->n_undead--;
+                w->context->n_undead--;
         }
         g_free(w);
         (void) group_unref(g);
@@ -448,7 +460,7 @@ static void break_unsure_pipes(const Worker *w, bool ended_well) {
                 if (p->n_ref == 0)
                         pipe_free(p);
                 else {
-                        Statement *s = statement_of_pipe(w->manager, p);
+                        Statement *s = statement_of_pipe(w->context, p);
 
                         if (s)
                                 s->state = STATEMENT_LOST;
@@ -459,7 +471,7 @@ static void break_unsure_pipes(const Worker *w, bool ended_well) {
 
 static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userdata) {
         Worker *w = userdata;
-        Manager *m = w->manager;
+        Context *context = w->context;
         g_autoptr(Group) g = group_ref(w->group);
 
         size_t budget = LAST_WORDS_SIZE_MAX;
@@ -483,7 +495,7 @@ static int on_process_exit(sd_event_source *s, const siginfo_t *si, void *userda
         break_unsure_pipes(w, w->end != WORKER_END_NONE && exited_well);
         close_worker(w);
         worker_free(w);
-        manager_on_worker_gone(m); /* first: its own group may want the place that it gave up */
+        context->events->worker_gone(context); /* first: its own group may want the place that it gave up */
         group_staff(g);
         return 0;
 }
@@ -525,7 +537,7 @@ static bool is_about_channels(const Message *m) {
 
 static int dispatch(Worker *w, const Message *m) {
         uint64_t number = message_number(m);
-        Run *run = g_hash_table_lookup(w->manager->runs, &number);
+        Run *run = g_hash_table_lookup(w->context->runs, &number);
 
         if (is_about_channels(m))
                 return worker_channels_dispatch(w, m, number);

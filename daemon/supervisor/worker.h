@@ -29,7 +29,7 @@ typedef enum WorkerPing {
 } WorkerPing;
 
 struct Worker {
-        Manager *manager;         /* not owned */
+        Context *context;         /* not owned */
         Group *group;             /* reference */
         pid_t pid;
         WorkerState state;
@@ -53,7 +53,7 @@ struct Worker {
                                    * Not states: they are about the supervisor, which was late */
         WorkerPriority priority;
         sd_event_source *io, *child, *idle_timer, *watch;
-        GList group_link, manager_link;
+        GList group_link, context_link;
 };
 
 /* Starts a worker for the group. */
@@ -96,7 +96,7 @@ void worker_on_sign_of_life(Worker *w);
 /* Ends the worker that has been idle for longest: of `u`, or (NULL) of the uid with the most workers that has an idle one;
  * on `d`, or (NULL) anywhere. If none is idle, picks a worker that has only channels, none of them with a known run: it
  * gives them back and ends as soon as no request is under way. False: there is no such worker. */
-bool worker_end_idle(Manager *m, const User *u, const Database *d);
+bool worker_end_idle(Context *context, const User *u, const Database *d);
 
 /* The loop is over: kills and reaps the worker. */
 void worker_free(Worker *w);
@@ -115,5 +115,8 @@ bool worker_is_idle(const Worker *w);
 
 /* The number of runs that want a CPU, including known runs on channels. */
 unsigned worker_n_runnable(const Worker *w);
+
+/* The number of workers with such a run. */
+unsigned worker_n_busy(const Context *context);
 
 #endif

@@ -285,7 +285,7 @@ void rig_pump(void) {
                 demand(r >= 0 && n < TURNS_MAX);
                 if (r > 0)
                         continue;
-                r = sd_event_run(rig.manager->event, 0);
+                r = sd_event_run(rig.manager->context.event, 0);
                 demand(r >= 0);
                 if (r == 0 && !stub_workers_reap())
                         return;
@@ -373,14 +373,14 @@ void rig_begin(void) {
 }
 
 void rig_check_nothing_left(void) {
-        Manager *m = rig.manager;
+        const Context *context = &rig.manager->context;
         void *question;
 
         for (unsigned i = 0; i < RIG_N_PEERS; i++)
                 rig_leave(i);
         rig_pump();
-        demand(g_hash_table_size(m->peers) == 0 && g_hash_table_size(m->sessions) == 0);
-        demand(g_hash_table_size(m->statements) == 0 && m->n_held_calls == 0);
+        demand(g_hash_table_size(context->peers) == 0 && g_hash_table_size(context->sessions) == 0);
+        demand(g_hash_table_size(context->statements) == 0 && context->n_held_calls == 0);
         while (rig.n_fds > 0)
                 close(rig.fds[--rig.n_fds]);
         while ((question = g_queue_pop_head(&rig.questions)))
@@ -392,10 +392,11 @@ void rig_check_nothing_left(void) {
         while (stub_workers_be_honest())
                 rig_pump();
         rig_pump();
-        demand(g_hash_table_size(m->runs) == 0 && g_hash_table_size(m->channels) == 0);
-        demand(m->workers.length == 0 && stub_workers_count() == 0);
-        demand(g_hash_table_size(m->users) == 0 && m->resting_pipes.length == 0 && m->pipe_budget.granted == 0);
-        demand(m->polkit.n_asked == 0 && m->polkit.n_interactive == 0 && m->polkit.waiting.length == 0);
+        demand(g_hash_table_size(context->runs) == 0 && g_hash_table_size(context->channels) == 0);
+        demand(context->workers.length == 0 && stub_workers_count() == 0);
+        demand(g_hash_table_size(context->users) == 0);
+        demand(context->pipes->resting.length == 0 && context->pipes->budget.granted == 0);
+        demand(context->polkit->n_asked == 0 && context->polkit->n_interactive == 0 && context->polkit->waiting.length == 0);
         demand(count_descriptors() == n_descriptors);
         rig.n_calls = rig.n_numbers = 0;
         log_set_target(LOG_TARGET_NULL);
@@ -468,7 +469,7 @@ void rig_init(void) {
         demand(sd_bus_set_fd(rig.driver, fds[0], fds[0]) >= 0 && sd_bus_set_server(rig.driver, true, id) >= 0);
         demand(sd_bus_negotiate_fds(rig.driver, true) >= 0 && sd_bus_start(rig.driver) >= 0);
         demand(sd_bus_add_filter(rig.driver, NULL, on_message, NULL) >= 0);
-        demand(manager_new(BUS_ADDRESS, directories, &rig.manager) >= 0 && manager_load(rig.manager, false) >= 0);
+        demand(manager_new(BUS_ADDRESS, directories, &rig.manager) >= 0 && reload_first(&rig.manager->reload, false) >= 0);
         demand(pthread_create(&thread, NULL, drive, NULL) == 0);
         demand(manager_connect(rig.manager, BUS_ADDRESS, "") >= 0);
         connected = true;

@@ -16,6 +16,7 @@
 #include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/pipe.h"
 #include "daemon/supervisor/run.h"
+#include "daemon/supervisor/session-close.h"
 #include "daemon/supervisor/statement.h"
 #include "daemon/supervisor/worker.h"
 #include "tests/unit/test.h"
@@ -54,9 +55,9 @@ static void rig_init(Rig *rig) {
         config->name = g_strdup("chinook");
         config->limits.runs_max = N_JOBS;
         CHECK_INT(manager_new(BUS_ADDRESS, no_directories, &rig->manager), 0);
-        rig->manager->stopping = true;
-        CHECK_INT(database_new(rig->manager, config, &rig->database), 0);
-        rig->session = session_get(rig->manager, &peer);
+        rig->manager->context.stopping = true;
+        CHECK_INT(database_new(&rig->manager->context, config, &rig->database), 0);
+        rig->session = session_get(&rig->manager->context, &peer);
         for (unsigned i = 0; i < N_JOBS; i++) {
                 rig->runs[i] = new_run(rig, i % 2 == 0 ? 10 : MESSAGE_SIZE_MAX + 1);
                 run_submit(rig->runs[i]);
@@ -105,7 +106,7 @@ static void test_recall_without_descriptors(void) {
         group_recall(g);
         CHECK_INT(setrlimit(RLIMIT_NOFILE, &before), 0);
         check_waiting_in_order(&rig, g);
-        CHECK(sd_event_run(rig.manager->event, 0) >= 0); /* they are sent again */
+        CHECK(sd_event_run(rig.manager->context.event, 0) >= 0); /* they are sent again */
         CHECK_INT(g->sent.length, N_JOBS);
         rig_done(&rig);
 }
@@ -136,7 +137,7 @@ static uint64_t timer_usec(const Group *g) {
 
 /* What a worker with a channel says of it. */
 static void note_progress(const Rig *rig, bool running) {
-        Channel c = { .manager = rig->manager, .user = rig->session->user, .database = rig->database, .fd = -1 };
+        Channel c = { .context = &rig->manager->context, .user = rig->session->user, .database = rig->database, .fd = -1 };
 
         channel_on_progress(&c, &(ChannelProgress) { .running = running });
         channel_run_done(&c.run);
@@ -144,7 +145,7 @@ static void note_progress(const Rig *rig, bool running) {
 
 /* Of a worker that is not told anything. */
 static void end_work(const Rig *rig) {
-        Worker w = { .manager = rig->manager, .state = WORKER_CLOSED, .control_fd = -1 };
+        Worker w = { .context = &rig->manager->context, .state = WORKER_CLOSED, .control_fd = -1 };
 
         worker_on_work_over(&w);
 }
@@ -189,16 +190,16 @@ static void fake_worker_init(FakeWorker *f, Group *g, uint64_t used_usec) {
 
         CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
         *f = (FakeWorker) {
-                .worker = { .manager = g->manager, .group = g, .control_fd = fds[0], .manager_link.data = &f->worker },
+                .worker = { .context = g->context, .group = g, .control_fd = fds[0], .context_link.data = &f->worker },
                 .channel = { .used_usec = used_usec, .worker_link.data = &f->channel },
                 .its_fd = fds[1],
         };
         g_queue_push_tail_link(&f->worker.channels, &f->channel.worker_link);
-        g_queue_push_tail_link(&g->manager->workers, &f->worker.manager_link);
+        g_queue_push_tail_link(&g->context->workers, &f->worker.context_link);
 }
 
 static void fake_worker_done(FakeWorker *f) {
-        g_queue_unlink(&f->worker.manager->workers, &f->worker.manager_link);
+        g_queue_unlink(&f->worker.context->workers, &f->worker.context_link);
         close(f->worker.control_fd);
         close(f->its_fd);
 }
@@ -225,17 +226,17 @@ static void test_who_gives_way(void) {
 
         rig_init(&rig);
         config->name = g_strdup("other");
-        CHECK_INT(database_new(rig.manager, config, &other), 0);
+        CHECK_INT(database_new(&rig.manager->context, config, &other), 0);
         CHECK_INT(group_get(rig.session->user, other, &g), 0);
         fake_worker_init(&busy, g, 1);
         busy.channel.run.running = true;
         fake_worker_init(&recent, g, 3);
         fake_worker_init(&old, g, 2);
-        CHECK(worker_end_idle(rig.manager, NULL, NULL));
+        CHECK(worker_end_idle(&rig.manager->context, NULL, NULL));
         check_gives_way(&old, WORKER_TURN_USEC);
-        CHECK(worker_end_idle(rig.manager, NULL, NULL));
+        CHECK(worker_end_idle(&rig.manager->context, NULL, NULL));
         check_gives_way(&recent, WORKER_TURN_USEC);
-        CHECK(!worker_end_idle(rig.manager, NULL, NULL));
+        CHECK(!worker_end_idle(&rig.manager->context, NULL, NULL));
         fake_worker_init(&outdated, g, 4);
         CHECK(worker_end(&outdated.worker, WORKER_END_OUTDATED));
         check_gives_way(&outdated, 0);

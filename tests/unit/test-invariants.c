@@ -7,6 +7,7 @@
 #include "daemon/configuration/configuration.h"
 #include "daemon/supervisor/invariants.h"
 #include "daemon/supervisor/manager.h"
+#include "daemon/supervisor/session-close.h"
 #include "daemon/supervisor/statement.h"
 
 typedef struct Rig {
@@ -26,8 +27,8 @@ static void rig_init(Rig *rig) {
         config->name = g_strdup("chinook");
         config->limits.statements_max = 10;
         g_assert_cmpint(manager_new(BUS_ADDRESS, no_directories, &rig->manager), ==, 0);
-        g_assert_cmpint(database_new(rig->manager, config, &rig->database), ==, 0);
-        g_assert_cmpint(statement_new(session_get(rig->manager, &rig->peer), rig->database, "SELECT 1", 4096,
+        g_assert_cmpint(database_new(&rig->manager->context, config, &rig->database), ==, 0);
+        g_assert_cmpint(statement_new(session_get(&rig->manager->context, &rig->peer), rig->database, "SELECT 1", 4096,
                                       &rig->statement, &refusal), ==, 0);
         rig->statement->state = STATEMENT_READY;
 }
@@ -36,11 +37,12 @@ static void test_hold(void) {
         Rig rig;
 
         rig_init(&rig);
-        invariants_check(rig.manager);
+        invariants_check(&rig.manager->context);
         (void) statement_free(rig.statement);
-        invariants_check(rig.manager);
-        (void) session_close(g_hash_table_lookup(rig.manager->sessions, rig.peer.name), ERROR_CANCELLED, "It is over.");
-        invariants_check(rig.manager);
+        invariants_check(&rig.manager->context);
+        Session *session = g_hash_table_lookup(rig.manager->context.sessions, rig.peer.name);
+        (void) session_close(session, ERROR_CANCELLED, "It is over.");
+        invariants_check(&rig.manager->context);
         (void) database_unref(rig.database);
         (void) manager_free(rig.manager);
 }
@@ -58,7 +60,7 @@ static void break_held(Rig *rig) {
 }
 
 static void break_pages(Rig *rig) {
-        rig->manager->pipe_budget.granted++;
+        rig->manager->pipes.budget.granted++;
 }
 
 static void break_session(Rig *rig) {
@@ -80,7 +82,7 @@ static const struct {
         { break_count, "*u->n_statements == s->n_statements*" },
         { break_database, "*d->n_channels == s->n_channels*" },
         { break_held, "*u->held_size == s->held_size*" },
-        { break_pages, "*granted == m->pipe_budget.granted*" },
+        { break_pages, "*granted == context->pipes->budget.granted*" },
         { break_session, "*n_statements == c->n_statements*" },
         { break_state, "*s->state != STATEMENT_PREPARING*" },
         { break_number, "*number < NUMBER_END*" },
@@ -105,7 +107,7 @@ static void break_it(const void *way) {
 
         rig_init(&rig);
         ways[GPOINTER_TO_SIZE(way)].how(&rig);
-        invariants_check(rig.manager);
+        invariants_check(&rig.manager->context);
 }
 
 /* Builds that ask for it have the loop look, in turns where nothing happens, too. */
@@ -124,7 +126,7 @@ static void turn_with_broken_books(void) {
 
         rig_init(&rig);
         ways[0].how(&rig);
-        (void) sd_event_run(rig.manager->event, 0);
+        (void) sd_event_run(rig.manager->context.event, 0);
 }
 
 int main(int argc, char **argv) {

@@ -27,7 +27,7 @@ int __wrap_sd_bus_enqueue_for_read(sd_bus *bus, sd_bus_message *m) {
 enum { A, B, C }; /* peers, each of a user of its own */
 
 static User *user_of(unsigned peer) {
-        return g_hash_table_lookup(rig.manager->users, GUINT_TO_POINTER(rig.peers[peer].uid));
+        return g_hash_table_lookup(rig.manager->context.users, GUINT_TO_POINTER(rig.peers[peer].uid));
 }
 
 static unsigned n_aside(unsigned peer) {
@@ -73,7 +73,7 @@ static void send_cancel(unsigned peer) {
 static void step(void) {
         while (sd_bus_process(rig.driver, NULL) > 0)
                 ;
-        CHECK(sd_event_run(rig.manager->event, 0) >= 0);
+        CHECK(sd_event_run(rig.manager->context.event, 0) >= 0);
         while (sd_bus_process(rig.driver, NULL) > 0)
                 ;
 }
@@ -213,7 +213,7 @@ static void test_who_leaves_is_forgotten(void) {
         STEP_UNTIL(rig.manager->pacing.released);
         rig_leave(A);
         rig_pump();
-        CHECK(!pacing_is_busy(rig.manager));
+        CHECK(!pacing_is_busy(&rig.manager->context));
         rig_check_nothing_left();
 }
 
@@ -236,8 +236,8 @@ static void test_stop(void) {
         send_query(A, LARGE);
         send_query(A, LARGE);
         STEP_UNTIL(n_aside(A) == 2);
-        pacing_stop(rig.manager, "The service is stopping.");
-        CHECK(!pacing_is_busy(rig.manager));
+        pacing_stop(&rig.manager->context, "The service is stopping.");
+        CHECK(!pacing_is_busy(&rig.manager->context));
         rig_pump();
         CHECK_INT(n_answered(A), 2);
         rig_check_nothing_left();
@@ -262,7 +262,7 @@ static void test_descriptions_are_charged(void) {
         rig_pump();
         take_job();
         CHECK_INT(user_of(A)->pacing.until_usec, 0);
-        g_hash_table_iter_init(&i, rig.manager->runs);
+        g_hash_table_iter_init(&i, rig.manager->context.runs);
         CHECK(g_hash_table_iter_next(&i, NULL, &run));
         CHECK_INT(run_on_started(run, &(Started) { .described = true, .n_columns = 1, .columns = columns }), 0);
         CHECK(user_of(A)->pacing.until_usec > 0);

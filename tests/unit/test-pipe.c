@@ -56,8 +56,8 @@ static void rig_init(Rig *rig, uint64_t pages) {
         *rig = (Rig) {};
         CHECK_INT(manager_new(BUS_ADDRESS, no_directories, &rig->manager), 0);
         if (pages > 0)
-                pipe_budget_init(&rig->manager->pipe_budget, pages, UINT64_MAX);
-        rig->user = user_get(rig->manager, 1000);
+                pipe_budget_init(&rig->manager->pipes.budget, pages, UINT64_MAX);
+        rig->user = user_get(&rig->manager->context, 1000);
 }
 
 /* As a client has it: it holds the read end. -EDQUOT: refused. */
@@ -166,7 +166,7 @@ static void test_grown_pipe_is_found_in_turn(void) {
                 CHECK_INT(rig.pipes[i]->share.pages, pages);
                 CHECK_INT(rig.pipes[i]->share.granted, 1);
         }
-        CHECK_INT(rig.manager->pipe_budget.granted, rig.user->pipe_account.used - 4 * (uint64_t) (pages - 1));
+        CHECK_INT(rig.manager->pipes.budget.granted, rig.user->pipe_account.used - 4 * (uint64_t) (pages - 1));
         rig_done(&rig);
 }
 
@@ -202,7 +202,8 @@ static void test_two_users_that_keep_read_ends(void) {
         static Rig rig;
 
         rig_init(&rig, 1024);
-        User *users[] = { rig.user, user_get(rig.manager, 1001), user_get(rig.manager, 1002), user_get(rig.manager, 0) };
+        Context *context = &rig.manager->context;
+        User *users[] = { rig.user, user_get(context, 1001), user_get(context, 1002), user_get(context, 0) };
         for (unsigned i = 0; i < 2; i++)
                 while (add_pipe(&rig, users[i], false) == 0)
                         retire_pipe(&rig, rig.n - 1);

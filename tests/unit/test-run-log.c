@@ -4,15 +4,15 @@
 #include <glib.h>
 #include <unistd.h>
 
+#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/log.h"
-#include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/run-log.h"
 #include "tests/unit/test.h"
 
 #define N_RUNS 500u
 
 typedef struct Rig {
-        Manager manager;
+        Context context;
         Config *config;
         DatabaseConfig database_config;
         Database database;
@@ -28,9 +28,9 @@ static void rig_init(Rig *rig, uid_t uid, const char *name) {
                 .run = { .kind = RUN_QUERY, .number = 7 },
         };
         rig->config->service.slow_query_usec = 1000;
-        rig->manager.config = rig->config;
+        rig->context.config = rig->config;
         rig->database.config = &rig->database_config;
-        rig->run.manager = &rig->manager;
+        rig->run.context = &rig->context;
         rig->run.database = &rig->database;
         rig->run.user = &rig->user;
 }

@@ -184,7 +184,7 @@ static void open_channel(unsigned peer) {
 }
 
 static Worker *worker(unsigned n) {
-        Worker *w = g_queue_peek_nth(&rig.manager->workers, n);
+        Worker *w = g_queue_peek_nth(&rig.manager->context.workers, n);
 
         CHECK(w);
         return w;
@@ -266,7 +266,7 @@ static void test_worker_that_runs(void) {
         begin_with_run();
         stub_worker_die(0, CLD_KILLED, SIGSEGV);
         rig_pump();
-        CHECK_INT(rig.manager->workers.length, 0);
+        CHECK_INT(rig.manager->context.workers.length, 0);
         end();
 
         begin_with_run(); /* killed, as it does not obey the CANCEL of the client that leaves */
@@ -279,7 +279,7 @@ static void test_worker_that_runs(void) {
         CHECK_INT(w->runs.length, 1);
         stub_worker_die(0, CLD_KILLED, SIGKILL);
         rig_pump();
-        CHECK_INT(rig.manager->workers.length, 0);
+        CHECK_INT(rig.manager->context.workers.length, 0);
         end();
 
         begin_with_channel(); /* told to end as it is idle */
@@ -314,7 +314,7 @@ static void test_worker_that_is_asked(void) {
         begin_asked();
         stub_worker_die(0, CLD_EXITED, 0);
         rig_pump();
-        CHECK_INT(rig.manager->workers.length, 0);
+        CHECK_INT(rig.manager->context.workers.length, 0);
         end();
 }
 
@@ -322,7 +322,7 @@ static void test_worker_that_ends(void) {
         begin_ending();
         stub_worker_die(0, CLD_EXITED, 0);
         rig_pump();
-        CHECK_INT(rig.manager->workers.length, 0);
+        CHECK_INT(rig.manager->context.workers.length, 0);
         end();
 
         begin_ending();
@@ -338,7 +338,7 @@ static void test_worker_that_ends(void) {
         CHECK_INT(worker(0)->group->database->n_workers, 0);
         stub_worker_die(0, CLD_KILLED, SIGKILL);
         rig_pump();
-        CHECK_INT(rig.manager->workers.length, 0);
+        CHECK_INT(rig.manager->context.workers.length, 0);
         end();
 }
 

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Ends everything that a session holds. Supervisor. */
+#include "daemon/supervisor/channel.h"
+#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/session-close.h"
+#include "daemon/supervisor/statement.h"
+
+Session *session_close(Session *s, ErrorNumber error, const char *sentence) {
+        if (!s)
+                return NULL;
+        while (s->runs.head)
+                run_abandon(s->runs.head->data, error, sentence);
+        while (s->channels.head) {
+                Channel *c = s->channels.head->data;
+
+                channel_abandon(c);
+                channel_close(c);
+        }
+        while (s->statements.head)
+                (void) statement_free(s->statements.head->data);
+        return session_free(s);
+}
