@@ -11,7 +11,7 @@
 #
 # --suite NAME   only this suite (unit, bus, cli, lint, system, fuzz, reliability), again for another one; without, all
 # --quick        only build-gcc
-# --report       at the end a table of the faults and attacks that were tried, of suites reliability and fuzz
+# --report       at the end a table of the cases that the suites reliability and fuzz tried, also in build-gcc/report.md
 #
 # The last line is "N passed, N failed", with ", N skipped" where something was. Exit code: 0 if something ran and nothing
 # failed. What a test printed is in BUILD/meson-logs/testlog.txt.
@@ -106,7 +106,8 @@ fi
 
 if [ $report = 1 ]; then
     say "faults and attacks"
-    /usr/bin/python3 tests/reliability/report.py "${logs[@]}" || broken=$((broken + 1))
+    /usr/bin/python3 tests/reliability/report.py "${logs[@]}" | tee build-gcc/report.md
+    [ "${PIPESTATUS[0]}" = 0 ] || broken=$((broken + 1))
 fi
 
 say "result"

@@ -159,12 +159,12 @@ coverage() {
         --exclude-branches-by-pattern '.*\bassert\(' --print-summary --csv $build.csv --txt $build.txt \
         --html-details $build.html --fail-under-line 95
     r=$?
-    coverage_table $build.csv
+    coverage_table $build.csv | tee $build.md
     awk '$3 != $2 || NF < 4' $build.txt
     return $r
 }
 
-# coverage_table CSV: prints the files, least covered first, in the form of docs/coverage.md.
+# coverage_table CSV: prints the files, least covered first, as Markdown.
 coverage_table() {
     printf '| File | Lines | of | %% | Branches | of | %% |\n|---|---:|---:|---:|---:|---:|---:|\n'
     awk -F, 'NR > 1 && $2 > 0 { printf "%.1f,%s\n", 100 * $3 / $2, $0 }' "$1" | sort -t, -k1,1n -k2,2 |

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""docs/SECURITY.md: each promise names a test that exists under that name and shows it; and its table is the output of
-tests/reliability/report.py.
+"""docs/SECURITY.md: each promise names a test that exists under that name. And tests/reliability/report.py counts cases.
 
 A test is named as `SUITE/NAME`: title, or, as a whole, as `SUITE/NAME` alone. Several tests are separated by <br>.
 """
@@ -96,29 +95,23 @@ def missing_tests_are_found():
     true(not is_decorated(helper), "a helper counts as a test")
 
 
-def report(folder, text, *tests):
-    """report.py --update on a file with `text`, by the log of `tests`: (exit code, what the file is then)."""
-    log, document = folder / "testlog.json", folder / "document.md"
+def report(folder, *tests):
+    """report.py on the log of `tests`, each given by its output: (exit code, the table)."""
+    log = folder / "testlog.json"
     log.write_text("".join(json.dumps({"name": "x", "result": "OK", "stdout": said}) + "\n" for said in tests))
-    document.write_text(text)
-    done = subprocess.run([sys.executable, REPORT, "--update", document, log], capture_output=True, check=False)
-    return done.returncode, document.read_text()
+    done = subprocess.run([sys.executable, REPORT, log], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout
 
 
 @test
-def table_is_updated():
-    """report.py --update puts the table between the marks, in place of the last one, and touches nothing else"""
-    first = "ok 1\n# cases: kill: 3: a step\n", "# cases: kill: 4: a step\nnot ok 1 - x\n"
-    empty = "before\n<!-- table -->\n<!-- end of the table -->\nbehind\n"
+def table_of_cases():
+    """report.py adds up the cases of each class, and counts the tests that failed"""
     rows = "| Class | Cases | Failed | What a case is |\n| ----- | ----: | -----: | --- |\n"
-    rows += "| kill  |     {} |      {} | a step |\n"
-    filled = empty.replace("<!-- table -->\n", "<!-- table -->\n\n" + rows + "\n")
+    rows += "| kill  |     7 |      1 | a step |\n"
+    tests = "ok 1\n# cases: kill: 3: a step\n", "# cases: kill: 4: a step\nnot ok 1 - x\n"
     with tempfile.TemporaryDirectory(prefix="sqlipc-report-") as name:
-        folder = pathlib.Path(name)
-        equal(report(folder, empty, *first), (0, filled.format(7, 1)), "the table")
-        equal(report(folder, filled.format(7, 1), first[0]), (0, filled.format(3, 0)), "the next one")
-        for text, tests in (("no marks\n", first), ("<!-- table -->\nno end\n", first), (empty, ("ok 1\n",))):
-            equal(report(folder, text, *tests), (1, text), "what is left alone")
+        equal(report(pathlib.Path(name), *tests), (0, rows), "the table")
+        equal(report(pathlib.Path(name), "ok 1\n"), (1, ""), "without cases")
 
 
 # As tools/fuzz.sh ends; the last target was killed.
@@ -141,16 +134,6 @@ def tables_of_the_engine():
         written = subprocess.run([sys.executable, REPORT, log, fuzzed], capture_output=True, text=True, check=True).stdout
     rows = [[cell.strip() for cell in line.split("|")[1:4]] for line in written.splitlines()[2:]]
     equal(rows, [["fuzz page-encoder", "5", "1"], ["fuzz shell", "23", "0"], ["fuzz sql", "1,000", "1"]], written)
-
-
-@test
-def table_has_its_place():
-    """SECURITY.md has the table of what was tried, and nothing failed in it"""
-    found = re.search(r"^<!-- table -->\n(.*?)^<!-- end of the table -->\n", DOCUMENT.read_text(), re.M | re.S)
-    true(found, "no marks")
-    rows = re.findall(r"^\|.*\|$", found[1], re.M)[2:]
-    true(rows, "the table is empty")
-    equal([row for row in rows if row.split("|")[3].strip() != "0"], [], "failures")
 
 
 @test

@@ -1,10 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Makes the table of what was tried, from meson's testlog.json files and from the `report` file that tools/fuzz.sh leaves in
-its build: each class of fault and attack with its number of cases, summed over builds, and the result.
+"""Prints the table of the cases that were tried: each class of fault and attack, its number of cases in all builds, and the
+number of failures. It reads meson's testlog.json files and the `report` file that tools/fuzz.sh leaves in its build.
 
-    report.py LOG...                    prints it
-    report.py --update FILE LOG...      puts it into a text, between the lines BEGIN and END below
+    report.py LOG...
 
 A Python test reports its cases with tap.cases(), a C program with the same line: "# cases: CLASS: NUMBER: what a case is".
 A log that is not JSON is read as TAP; there, such a line belongs to the "ok" or "not ok" that follows it.
@@ -17,11 +16,10 @@ import sys
 
 LINE = re.compile(r"^# cases: ([^:]+): (\d+): (.+)$", re.M)
 POINT = re.compile(r"(?P<said>.*?)^(?P<failed>not )?ok\b", re.M | re.S)
-BEGIN, END = "<!-- table -->", "<!-- end of the table -->"
 
 
 def tests_of(log):
-    """(what was said, whether all went well) of each test of a log."""
+    """(output, passed) of each test of a log."""
     if log.startswith("{"):
         for test in map(json.loads, log.splitlines()):
             yield test.get("stdout") or "", test["result"] in ("OK", "EXPECTEDFAIL")
@@ -30,7 +28,7 @@ def tests_of(log):
         for point in POINT.finditer(log):
             end = point.end()
             yield point["said"], not point["failed"]
-        yield log[end:], False  # it ended before it said how this went
+        yield log[end:], False  # it ended without a result
 
 
 def read(logs):
@@ -57,28 +55,14 @@ def written(table):
     )
 
 
-def update(path, table):
-    """Puts the table between the marks of a text, in place of what stands there."""
-    text = path.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN + "\n")
-    _, end, after = rest.partition(END + "\n")
-    if not begin or not end:
-        sys.exit(f"report.py: {path} has no lines {BEGIN} and {END}")
-    path.write_text(f"{before}{begin}\n{table}\n{end}{after}", encoding="utf-8")
-
-
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--update", type=pathlib.Path, metavar="FILE")
     parser.add_argument("logs", nargs="+", metavar="LOG")
     arguments = parser.parse_args()
     table = read(arguments.logs)
     if not table:
         sys.exit("report.py: no test said what it tried; was the suite reliability run?")
-    if arguments.update:
-        update(arguments.update, written(table))
-    else:
-        print(written(table), end="")
+    print(written(table), end="")
 
 
 if __name__ == "__main__":
