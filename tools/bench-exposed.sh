@@ -3,9 +3,8 @@
 #
 # tools/bench-exposed.sh [ROWS [ROUNDS]]
 #
-# Measures the figures of docs/performance.md about Expose= on this machine (tools/bench.sh measures everything): publishes
-# the study's table (ROWS, 300,000) whole and exposed, by a daemon on a private bus, and queries both in ROUNDS (5)
-# alternating rounds.
+# Measures the cost of Expose= on this machine (tools/bench.sh measures everything else): publishes the study's table (ROWS,
+# 300,000) whole and exposed, by a daemon on a private bus, and queries both in ROUNDS (5) alternating rounds.
 # shellcheck disable=SC2154 # bench-setup.sh sets folder, bench and the servers
 set -eu
 cd "$(dirname "$0")/.."

@@ -2,19 +2,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What tools/bench-shell.sh runs: ipcq-cli beside sqlite3, in pairs.
 
-usage: tools/bench-shell.py CLI FOLDER PAIRS [REPORT-FOLDER]
+usage: tools/bench-shell.py CLI FOLDER PAIRS
 
 FOLDER has data/study.sqlite, which a service publishes as `study`, and the service's configuration. Whole processes in turn:
-first ours then sqlite3 in every second pair, the other way round in the others. Prints medians with the least and the most,
-and writes them as report.json, for tools/update-performance.py.
+first ours then sqlite3 in every second pair, the other way round in the others. Prints medians with the least and the most.
 """
-import json
 import os
 import pathlib
 import pty
 import select
 import signal
-import sqlite3
 import statistics
 import subprocess
 import sys
@@ -105,10 +102,6 @@ def until_prompt(command, prompt):
 # ---- Figures ----
 
 
-def figure(values):
-    return {"values": values, "median": statistics.median(values)}
-
-
 def shown(values, decimals=2):
     return f"{statistics.median(values):.{decimals}f} ({min(values):.{decimals}f} ... {max(values):.{decimals}f})"
 
@@ -144,7 +137,6 @@ def measure_mode(mode):
         "CPU ratio, with service": [(o[1] + o[2]) / t[1] for o, t in pairs],
     }
     print(f"{mode}: " + ", ".join(f"{name} {shown(values)}" for name, values in columns.items()), flush=True)
-    return columns
 
 
 def measure_start():
@@ -160,7 +152,6 @@ def measure_start():
         "ratio": [o / t for o, t in pairs],
     }
     print("start to prompt: " + ", ".join(f"{name} {shown(values)}" for name, values in columns.items()), flush=True)
-    return columns
 
 
 def measure_memory():
@@ -170,64 +161,14 @@ def measure_memory():
     dump = peak([CLI, "--user", "study", ".dump"]) / MIB
     for mode in MODES:
         print(f"memory, {mode}: {peaks[mode]:.1f} MiB, of a value of 60 MiB {cells[mode]:.1f} MiB")
-    print(f"memory, .dump: {dump:.1f} MiB", flush=True)
-    return peaks, cells, dump
-
-
-# ---- The report ----
-
-
-def facts():
-    lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii").splitlines()
-    models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    version = subprocess.run([CLI, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
-    return {
-        "machine": f"{len(models)} x {models[0]}",
-        "kernel": f"Linux {os.uname().release}",
-        "sqlipc": version,
-        "SQLite in process": sqlite3.sqlite_version,
-    }
-
-
-def table(title, rows_are, rows):
-    """`rows`: (name, {column: values})."""
-    columns = [{"name": name, "unit": ""} for name in rows[0][1]]
-    cells = [{"name": name, "published": False, "cells": [figure(v) for v in row.values()]} for name, row in rows]
-    return {"title": title, "rows-are": rows_are, "columns": columns, "rows": cells}
-
-
-def report(n_rows, start, modes, memory):
-    peaks, cells, dump = memory
-    kept = [(mode, {"the whole table": [peaks[mode]], "a value of 60 MiB": [cells[mode]]}) for mode in MODES]
-    load = os.getloadavg()
-    return {
-        "workload": "shell",
-        "facts": facts(),
-        "figures": {"memory of .dump": {"unit": "MiB"} | figure([dump])},
-        "tables": [
-            table("From the start to the prompt", "", [("warm service", start)]),
-            table(f"{n_rows:,} rows of 31 columns to /dev/null", "mode", list(modes.items())),
-            table("The most memory of its own (RssAnon), MiB", "mode", kept),
-        ],
-        "charts": [],
-        "notes": [
-            f"{PAIRS} pairs ({3 * PAIRS} of starts), in turn. Load of the machine at the end, the measured processes "
-            f"included: {load[0]:.1f} over one minute, {load[1]:.1f} over five, {load[2]:.1f} over fifteen."
-        ],
-    }
+    print(f"memory, .dump: {dump:.1f} MiB")
 
 
 def main():
-    with sqlite3.connect(FILE) as database:
-        n_rows = database.execute("SELECT count(*) FROM study").fetchone()[0]
-    start = measure_start()
-    modes = {mode: measure_mode(mode) for mode in ("csv", "json")}
-    memory = measure_memory()
-    if len(sys.argv) > 4:
-        folder = pathlib.Path(sys.argv[4])
-        folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"reports": [report(n_rows, start, modes, memory)]}, indent=1)
-        (folder / "report.json").write_text(text + "\n", encoding="ascii")
+    measure_start()
+    for mode in ("csv", "json"):
+        measure_mode(mode)
+    measure_memory()
 
 
 main()

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# tools/bench-shell.sh [--rows=300000] [--pairs=11] [--report=DIRECTORY]
+# tools/bench-shell.sh [--rows=300000] [--pairs=11]
 #
 # Compares ipcq-cli with sqlite3 on the same file: the time from the start to the prompt; whole processes that write a table
 # of 31 columns to /dev/null, as CSV and as JSON, in turn; and the highest memory use of ipcq-cli. Prints medians, with the
 # least and the most. A ratio is that of a pair; below 1 ipcq-cli was faster. Builds a release, and starts a private bus with
-# the daemon on it, as another user if you are root; stops both. DIRECTORY is for tools/update-performance.py.
+# the daemon on it, as another user if you are root; stops both.
 #
 # Exit code: 0 measured, 1 something failed, 2 wrong usage.
 # shellcheck disable=SC2154 # bench-setup.sh sets folder, bench and build
@@ -14,12 +14,11 @@ set -eu
 cd "$(dirname "$0")/.."
 . tools/bench-setup.sh
 
-rows=300000 pairs=11 report=()
+rows=300000 pairs=11
 for argument; do
     case $argument in
     --rows=[1-9]*) rows=${argument#*=} ;;
     --pairs=[1-9]*) pairs=${argument#*=} ;;
-    --report=?*) report=("$(cd "$OLDPWD" && realpath -m "${argument#*=}")") ;;
     *) sed -n '4,12s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
     esac
 done
@@ -32,4 +31,4 @@ mkdir "$folder/data"
 "$bench" dataset --quiet --rows="$rows" "$folder/data/study.sqlite"
 publish_datasets
 start_daemon
-tools/bench-shell.py "$build/tools/cli/ipcq-cli" "$folder" "$pairs" "${report[@]}"
+tools/bench-shell.py "$build/tools/cli/ipcq-cli" "$folder" "$pairs"
