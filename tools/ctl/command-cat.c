@@ -6,7 +6,7 @@
 #include "daemon/configuration/configuration.h"
 #include "tools/ctl/configuration-write.h"
 #include "tools/ctl/listing.h"
-#include "tools/ctl/pager.h"
+#include "tools/ctl/stdout-pager.h"
 #include "tools/ctl/variant.h"
 #include "tools/terminal/format.h"
 
@@ -83,7 +83,7 @@ static int run(Context *c, char **words) {
         for (GTreeNode *node = g_tree_node_first(drop_ins); node; node = g_tree_node_next(node))
                 all = add_file(&files, g_tree_node_value(node)) && all;
         document = g_variant_ref_sink(g_variant_builder_end(&files));
-        pager_open(c);
+        stdout_pager_open(!c->no_pager);
         if (c->json)
                 document_print(c, document);
         else

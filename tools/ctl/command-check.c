@@ -7,7 +7,7 @@
 #include "tools/ctl/configuration-check.h"
 #include "tools/ctl/configuration-file.h"
 #include "tools/ctl/listing.h"
-#include "tools/ctl/pager.h"
+#include "tools/ctl/stdout-pager.h"
 #include "tools/ctl/variant.h"
 #include "tools/terminal/format.h"
 
@@ -78,7 +78,7 @@ static int run(Context *c, char **words) {
         configuration_resolve(config);
         configuration_check(c, config, &user, unit, findings);
         n_databases = g_hash_table_size(config->databases);
-        pager_open(c);
+        stdout_pager_open(!c->no_pager);
         if (c->json)
                 print_document(c, findings, n_databases);
         else

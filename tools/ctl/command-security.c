@@ -10,7 +10,7 @@
 #include "tools/ctl/configuration-check.h"
 #include "tools/ctl/exposed.h"
 #include "tools/ctl/listing.h"
-#include "tools/ctl/pager.h"
+#include "tools/ctl/stdout-pager.h"
 
 static GVariant *document_of(Context *c, const DatabaseConfig *d, bool ask) {
         g_auto(GVariantBuilder) document = {};
@@ -128,7 +128,7 @@ static int run(Context *c, char **words) {
                         g_variant_builder_add_value(&documents,
                                                     document_of(c, g_hash_table_lookup(config->databases, i->data), ask));
         all = g_variant_ref_sink(g_variant_builder_end(&documents));
-        pager_open(c);
+        stdout_pager_open(!c->no_pager);
         if (c->json)
                 document_print(c, all);
         else if (names || c->no_legend)

@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "tools/ctl/listing.h"
-#include "tools/ctl/pager.h"
 #include "tools/ctl/status-document.h"
+#include "tools/ctl/stdout-pager.h"
 
 #define NUMBER "%" G_GUINT64_FORMAT
 
@@ -119,7 +119,7 @@ static int run(Context *c, char **words) {
 
         if (r != CTL_OK)
                 return r;
-        pager_open(c);
+        stdout_pager_open(!c->no_pager);
         if (c->json)
                 document_print(c, document);
         else if (words[0])

@@ -12,7 +12,7 @@
 
 #include "config.h"
 #include "daemon/configuration/configuration-files.h"
-#include "tools/ctl/pager.h"
+#include "tools/ctl/stdout-pager.h"
 #include "tools/terminal/nearest.h"
 
 static const Verb *const verbs[] = {
@@ -201,7 +201,7 @@ static int run_verb(Context *c, int argc, char **argv) {
                 if (!g_utf8_validate(*word, -1, NULL))
                         return complain_usage("Words are UTF-8.");
         r = verb->run(c, words);
-        pager_close();
+        stdout_pager_close();
         return r;
 }
 

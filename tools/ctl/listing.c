@@ -6,10 +6,8 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
-#include "tools/ctl/pager.h"
+#include "tools/ctl/stdout-pager.h"
 #include "tools/ctl/variant.h"
 #include "tools/terminal/format.h"
 
@@ -221,21 +219,12 @@ char *listing_to_text(GVariant *rows, const Column *columns, size_t n_columns, b
         return text;
 }
 
-size_t terminal_width(void) {
-        static size_t width;
-        struct winsize size;
-
-        if (isatty(STDOUT_FILENO))
-                width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-        return width;
-}
-
 void document_print(const Context *c, GVariant *document) {
         g_autoptr(GVariant) held = g_variant_ref_sink(document);
         g_autoptr(GString) json = g_string_new(NULL);
 
         json_append_variant(json, held, c->json == JSON_PRETTY ? 0 : JSON_IN_A_LINE);
-        pager_open(c);
+        stdout_pager_open(!c->no_pager);
         puts(json->str);
 }
 
@@ -246,9 +235,9 @@ void listing_print(const Context *c, GVariant *rows, const Column *columns, size
                 document_print(c, rows);
                 return;
         }
-        pager_open(c);
+        stdout_pager_open(!c->no_pager);
         if (n > 0) {
-                g_autofree char *text = listing_to_text(rows, columns, n_columns, !c->no_legend, terminal_width());
+                g_autofree char *text = listing_to_text(rows, columns, n_columns, !c->no_legend, stdout_pager_width());
 
                 fputs(text, stdout);
         }

@@ -43,7 +43,4 @@ void users_are_foreign(void);
 /** A uid's name, or its number; the caller frees it. */
 char *user_name(uid_t uid);
 
-/** Columns of the terminal on stdout, 0 if it is not a terminal. It does not change when a pager reads the output. */
-size_t terminal_width(void);
-
 #endif

@@ -7,8 +7,6 @@
 #include <sys/stat.h>
 #include <systemd/sd-bus.h>
 
-#include "tools/ctl/service-user.h"
-
 #define UNIT "sqlipcd.service"
 #define SYSTEMD "org.freedesktop.systemd1"
 #define SERVICE SYSTEMD ".Service"

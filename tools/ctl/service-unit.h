@@ -9,6 +9,9 @@
 #include <glib.h>
 #include <stdbool.h>
 
+/* The user of the installed unit, and of its sysusers file. */
+#define SERVICE_USER "sqlipc"
+
 typedef struct ServiceUnit {
         char *user;          /* User= */
         char **groups;       /* SupplementaryGroups=; NULL */

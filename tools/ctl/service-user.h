@@ -9,9 +9,6 @@
 
 #include "tools/ctl/service-unit.h"
 
-/* The user of the unit, and of its sysusers file. */
-#define SERVICE_USER "sqlipc"
-
 typedef struct ServiceUser {
         char *name;
         uid_t uid;

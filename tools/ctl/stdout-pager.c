@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The pager, see pager.h. */
-#include "tools/ctl/pager.h"
+/* The pager, see stdout-pager.h. */
+#include "tools/ctl/stdout-pager.h"
 
+#include <glib.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "tools/ctl/listing.h"
-
 static FILE *pager; /* its standard input; NULL: none is open */
+
+size_t stdout_pager_width(void) {
+        static size_t width;
+        struct winsize size;
+
+        if (isatty(STDOUT_FILENO))
+                width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+        return width;
+}
 
 /* NULL: no pager is wanted, or none is installed. */
 static const char *find_pager(void) {
@@ -22,12 +31,12 @@ static const char *find_pager(void) {
         return g_find_program_in_path("less") ? "less" : NULL;
 }
 
-void pager_open(const Context *c) {
-        const char *command = c->no_pager || pager || !isatty(STDOUT_FILENO) ? NULL : find_pager();
+void stdout_pager_open(bool wanted) {
+        const char *command = !wanted || pager || !isatty(STDOUT_FILENO) ? NULL : find_pager();
 
         if (!command)
                 return;
-        (void) terminal_width();                            /* the function remembers it */
+        (void) stdout_pager_width();                            /* the function remembers it */
         (void) g_setenv("LESS", "FRSXMK", FALSE);           /* F: end if everything fits on the screen */
         (void) g_setenv("LESSSECURE", "1", FALSE);          /* root's pager starts no shell */
         pager = popen(command, "we");
@@ -36,10 +45,10 @@ void pager_open(const Context *c) {
         (void) signal(SIGINT, SIG_IGN); /* Ctrl-C is for the pager */
         (void) fflush(stdout);
         if (dup2(fileno(pager), STDOUT_FILENO) < 0)
-                pager_close();
+                stdout_pager_close();
 }
 
-void pager_close(void) {
+void stdout_pager_close(void) {
         if (!pager)
                 return;
         (void) fflush(stdout);
