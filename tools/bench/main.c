@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "config.h"
-#include "tools/bench/workloads/workload.h"
+#include "tools/bench/verb.h"
+#include "tools/bench/workloads.h"
 
 static const struct {
         const char *verb;
@@ -41,7 +42,7 @@ int main(int argc, char **argv) {
                         return others[i].run(argc - 1, argv + 1);
         for (const Workload *const *workload = workloads; verb && *workload; workload++)
                 if (g_str_equal((*workload)->verb, verb))
-                        return workload_main(*workload, argc - 1, argv + 1);
+                        return workloads_main(*workload, argc - 1, argv + 1);
 
         if (g_strcmp0(verb, "--help") == 0 || g_strcmp0(verb, "-h") == 0) {
                 print_help(stdout);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tools/bench/core/library.h"
+#include "tools/bench/verb.h"
 #include "tools/bench/workloads/workload.h"
 
 enum { WARM_UP = 100 };

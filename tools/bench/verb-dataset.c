@@ -6,6 +6,7 @@
 
 #include "tools/bench/core/dataset.h"
 #include "tools/bench/core/measure.h"
+#include "tools/bench/verb.h"
 #include "tools/bench/workloads/workload.h"
 
 #define BY_SIZE G_MININT64

@@ -9,17 +9,19 @@
 
 #include "tools/bench/core/measure.h"
 #include "tools/bench/report/report-forms.h"
-#include "tools/bench/workloads/workload.h"
+#include "tools/bench/verb.h"
+#include "tools/bench/workload-options.h"
+#include "tools/bench/workloads.h"
 
 /* Measures one workload and draws its charts. Adds the report even if one of the two fails and it returns an error. */
 static int add_report(const Workload *workload, const BenchOptions *common, const char *folder, GPtrArray *reports) {
         __attribute__((cleanup(bench_options_done))) BenchOptions options = {};
-        Report *report = workload_report(workload, common);
+        Report *report = workloads_report(workload, common);
         int r, k;
 
         if (!common->quiet)
                 fprintf(stderr, "sqlipc-bench: %s\n", workload->verb);
-        bench_options_for(common, workload, &options);
+        workload_options_for(common, workload, &options);
         g_ptr_array_add(reports, report);
         r = workload->measure(&options, report);
         if (r < 0)
@@ -85,7 +87,7 @@ int verb_report(int argc, char **argv) {
         __attribute__((cleanup(bench_options_done))) BenchOptions options = {};
         g_autofree char *folder = NULL;
 
-        if (bench_options_parse_report(&options, argc, argv, &folder) < 0)
+        if (workload_options_parse_report(&options, argc, argv, &folder) < 0)
                 return BENCH_USAGE;
         if (options.quiet)
                 measure_be_quiet();

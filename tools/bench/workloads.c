@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The table of workloads, and their common code: options, measuring, writing. */
+/* The table of workloads (workloads.h). */
+#include "tools/bench/workloads.h"
+
 #include <errno.h>
 #include <stdio.h>
 
 #include "tools/bench/core/measure.h"
 #include "tools/bench/report/report-forms.h"
-#include "tools/bench/workloads/workload.h"
+#include "tools/bench/workload-options.h"
 
 const Workload *const workloads[] = {
         &workload_bulk,
@@ -25,7 +27,7 @@ const Workload *const workloads[] = {
         NULL,
 };
 
-Report *workload_report(const Workload *workload, const BenchOptions *options) {
+Report *workloads_report(const Workload *workload, const BenchOptions *options) {
         static const char *const sizes[] = {
                 [BENCH_TINY] = "tiny: shows that everything works, its figures say nothing",
                 [BENCH_NORMAL] = "normal: less data than in the published comparisons, a minute or less each",
@@ -53,18 +55,18 @@ static int write_form(const BenchOptions *options, const Report *report) {
         return -EIO;
 }
 
-int workload_main(const Workload *workload, int argc, char **argv) {
+int workloads_main(const Workload *workload, int argc, char **argv) {
         __attribute__((cleanup(bench_options_done))) BenchOptions options = {};
         __attribute__((cleanup(report_freep))) Report *report = NULL;
         int r, k = 0;
 
-        if (bench_options_parse(&options, workload, argc, argv) < 0)
+        if (workload_options_parse(&options, workload, argc, argv) < 0)
                 return BENCH_USAGE;
         if (options.plot_folder && report_plot_available() < 0)
                 return BENCH_FAILED;
         if (options.quiet)
                 measure_be_quiet();
-        report = workload_report(workload, &options);
+        report = workloads_report(workload, &options);
         r = workload->measure(&options, report);
         if (r >= 0)
                 k = write_form(&options, report);

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <systemd/sd-bus.h>
 
+#include "tools/bench/core/bench-options.h"
 #include "tools/bench/core/child.h"
-#include "tools/bench/core/options.h"
 
 /** Answers a message, or ignores it. If it returns a negative errno, the caller replies with that error. */
 typedef int (*BusLinkAnswer)(sd_bus_message *message, void *userdata);

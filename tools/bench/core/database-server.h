@@ -12,8 +12,8 @@
 
 #include <sys/types.h>
 
+#include "tools/bench/core/bench-options.h"
 #include "tools/bench/core/copy.h"
-#include "tools/bench/core/options.h"
 
 /* A connection to a server. Each driver defines its own. */
 typedef struct ServerConnection ServerConnection;

@@ -9,7 +9,7 @@
 #include <glib.h>
 #include <stdbool.h>
 
-#include "tools/bench/core/options.h"
+#include "tools/bench/core/bench-options.h"
 #include "tools/bench/core/random.h"
 
 typedef struct sqlite3_stmt sqlite3_stmt;

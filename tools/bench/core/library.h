@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 #include "client-lib/sqlipc.h"
+#include "tools/bench/core/bench-options.h"
 #include "tools/bench/core/copy.h"
-#include "tools/bench/core/options.h"
 #include "tools/bench/core/service.h"
 
 /** Opens the bus that the options name. The caller closes it with sqlipc_close(). Reports errors on stderr. */

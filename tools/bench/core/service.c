@@ -91,14 +91,6 @@ int service_failed(Service *service, int r, const char *what) {
         return r;
 }
 
-void service_report(const Service *service, const BenchOptions *options, Report *report) {
-        report_fact(report, "daemon", "%s, uid %u; client uid %u", service->version, service->uid, geteuid());
-        if (options->database)
-                report_fact(report, "database", "%s, %s", options->database, options->file);
-        if (options->sql)
-                report_fact(report, "query", "%s", options->sql);
-}
-
 int service_copy(Service *service, const char *database, const char *sql, Copy *copy) {
         __attribute__((cleanup(sqlipc_cursor_closep))) sqlipc_cursor *cursor = NULL;
         unsigned n_columns = 0;

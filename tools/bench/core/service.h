@@ -9,9 +9,8 @@
 #include <systemd/sd-bus.h>
 
 #include "client-lib/sqlipc.h"
+#include "tools/bench/core/bench-options.h"
 #include "tools/bench/core/copy.h"
-#include "tools/bench/core/options.h"
-#include "tools/bench/report/report.h"
 
 typedef struct Service {
         sd_bus *bus;
@@ -34,7 +33,5 @@ int service_failed(Service *service, int r, const char *what);
 void service_copy_row(sqlipc_cursor *cursor, unsigned n_columns, Copy *copy);
 /** Runs a query and copies every value of its result. Reports errors on stderr. */
 int service_copy(Service *service, const char *database, const char *sql, Copy *copy);
-/** Adds the facts about the service and the database that is queried. */
-void service_report(const Service *service, const BenchOptions *options, Report *report);
 
 #endif

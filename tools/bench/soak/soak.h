@@ -21,6 +21,7 @@
 
 #include "tools/bench/core/library.h"
 #include "tools/bench/core/random.h"
+#include "tools/bench/report/report.h"
 #include "tools/bench/soak/soak-tally.h"
 
 enum {

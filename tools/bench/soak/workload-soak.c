@@ -17,6 +17,7 @@
 
 #include "tools/bench/core/measure.h"
 #include "tools/bench/core/sampler.h"
+#include "tools/bench/report/service-facts.h"
 #include "tools/bench/soak/soak.h"
 #include "tools/bench/workloads/workload.h"
 
@@ -329,7 +330,7 @@ static void report_head(const Trial *trial, Report *report) {
         for (guint i = 0; i < trial->soak.uids->len; i++)
                 g_string_append_printf(uids, "%s%u", i > 0 ? ", " : " of users ",
                                        (unsigned) g_array_index(trial->soak.uids, uid_t, i));
-        service_report(&trial->service, options, report);
+        service_facts_add(report, &trial->service, options);
         report_fact(report, "clients", "%u in %u processes%s", trial->soak.n_clients, trial->soak.n_processes, uids->str);
         report_fact(report, "method", "%d rounds of load for %.1f s, each with a rest behind it; seed %" G_GINT64_FORMAT,
                     options->n_rounds, trial->duration_usec / 1e6, options->seed);

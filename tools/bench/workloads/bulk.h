@@ -3,7 +3,7 @@
 #ifndef SQLIPC_TOOLS_BENCH_WORKLOADS_BULK_H
 #define SQLIPC_TOOLS_BENCH_WORKLOADS_BULK_H
 
-#include "tools/bench/core/options.h"
+#include "tools/bench/core/bench-options.h"
 #include "tools/bench/core/service.h"
 #include "tools/bench/report/report.h"
 

@@ -14,8 +14,8 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
+#include "tools/bench/core/bench-options.h"
 #include "tools/bench/core/child.h"
-#include "tools/bench/core/options.h"
 
 enum { BUS_PEER_INTEGERS_MAX = 1000000, BUS_PEER_LETTER = 'x' };
 

@@ -7,9 +7,9 @@
 #ifndef SQLIPC_TOOLS_BENCH_WORKLOADS_POINT_H
 #define SQLIPC_TOOLS_BENCH_WORKLOADS_POINT_H
 
+#include "tools/bench/core/bench-options.h"
 #include "tools/bench/core/clients.h"
 #include "tools/bench/core/database-server.h"
-#include "tools/bench/core/options.h"
 
 #define POINT_TABLE "point"
 #define POINT_SQL "SELECT * FROM point WHERE id = ?1"

@@ -12,9 +12,9 @@
 #define SQLIPC_TOOLS_BENCH_WORKLOADS_TRANSPORT_H
 
 #include "tools/bench/core/baseline.h"
+#include "tools/bench/core/bench-options.h"
 #include "tools/bench/core/child.h"
 #include "tools/bench/core/copy.h"
-#include "tools/bench/core/options.h"
 #include "tools/bench/core/service.h"
 #include "tools/bench/core/study-page.h"
 

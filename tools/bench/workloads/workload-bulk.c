@@ -12,6 +12,7 @@
 #include "tools/bench/core/baseline.h"
 #include "tools/bench/core/service.h"
 #include "tools/bench/report/comparison.h"
+#include "tools/bench/report/service-facts.h"
 #include "tools/bench/workloads/bulk.h"
 #include "tools/bench/workloads/workload.h"
 
@@ -104,7 +105,7 @@ static int measure_at(Bulk *bulk, Placement placement, const char *id, const cha
 static int measure_opened(Bulk *bulk, Report *report) {
         int r;
 
-        service_report(&bulk->service, bulk->options, report);
+        service_facts_add(report, &bulk->service, bulk->options);
         r = measure_at(bulk, PLACEMENT_TWO_CPUS, "bulk-two-cpus", "on two CPUs", report);
         if (r >= 0)
                 r = measure_at(bulk, PLACEMENT_ONE_CPU, "bulk-one-cpu", "on one CPU", report);

@@ -9,6 +9,7 @@
 #include "tools/bench/core/baseline.h"
 #include "tools/bench/core/measure.h"
 #include "tools/bench/core/service.h"
+#include "tools/bench/report/service-facts.h"
 #include "tools/bench/workloads/workload.h"
 
 typedef enum SideNumber { SIDE_EXPOSED, SIDE_WHOLE, SIDE_PROCESS, _SIDE_MAX } SideNumber;
@@ -151,7 +152,7 @@ static int measure_queries(Exposed *exposed, Report *report) {
         ReportTable *table;
         int r = 0;
 
-        service_report(&exposed->service, exposed->options, report);
+        service_facts_add(report, &exposed->service, exposed->options);
         report_fact(report, "method", "warm cache: one run of each first, then %d rounds of all",
                     bench_rounds(exposed->options));
         table = make_table(report);

@@ -10,6 +10,7 @@
 #include "tools/bench/core/sampler.h"
 #include "tools/bench/core/service.h"
 #include "tools/bench/report/comparison.h"
+#include "tools/bench/report/service-facts.h"
 #include "tools/bench/workloads/workload.h"
 
 enum { SAMPLE_USEC = 5000 }; /* interval at which the service's memory is read */
@@ -87,7 +88,7 @@ static void report_verdicts(const Findings *findings, Report *report) {
 static void report_findings(Fetch *fetch, const Side *sides, const Findings *findings, int n_rounds, Report *report) {
         static const size_t references[] = { SIDE_USUAL, SIDE_FASTEST };
 
-        service_report(&fetch->service, fetch->options, report);
+        service_facts_add(report, &fetch->service, fetch->options);
         report_fact(report, "result", "%" PRIu64 " rows, %.1f MB of values, the same on all sides", fetch->n_rows,
                     (double) fetch->n_bytes / 1e6);
         report_fact(report, "method", "warm cache: one run of each first, then %d rounds of all", n_rounds);

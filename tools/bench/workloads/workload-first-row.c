@@ -17,6 +17,7 @@
 #include "tools/bench/core/measure.h"
 #include "tools/bench/core/sampler.h"
 #include "tools/bench/core/service.h"
+#include "tools/bench/report/service-facts.h"
 #include "tools/bench/workloads/workload.h"
 
 /* The longest time to wait for idle workers to end, and the interval of the checks. */
@@ -143,7 +144,7 @@ static int measure_cases(FirstRow *first_row, Report *report) {
         ReportTable *table;
         int r;
 
-        service_report(&first_row->service, options, report);
+        service_facts_add(report, &first_row->service, options);
         report_fact(report, "method", "file cached, one run first where there is a worker");
         table = make_table(report);
         first_row->sql = options->sql;

@@ -18,6 +18,7 @@
 #include "tools/bench/core/random.h"
 #include "tools/bench/core/sampler.h"
 #include "tools/bench/core/service.h"
+#include "tools/bench/report/service-facts.h"
 #include "tools/bench/workloads/workload.h"
 
 enum {
@@ -304,7 +305,7 @@ static int measure_rounds(Readers *readers, unsigned n, Report *report) {
         }
         measure_progress("readers", 1, 1);
         if (r >= 0) {
-                service_report(&readers->service, readers->options, report);
+                service_facts_add(report, &readers->service, readers->options);
                 report_fact(report, "method", "%d rounds: no reader, one, and %u, for %.1f s each", n_rounds, n,
                             readers->duration_usec / 1e6);
                 report_figure(report, "one reader alone", "MB/s", rounds.one);

@@ -14,6 +14,7 @@
 #include "tools/bench/core/database-server.h"
 #include "tools/bench/core/library.h"
 #include "tools/bench/core/measure.h"
+#include "tools/bench/report/service-facts.h"
 #include "tools/bench/workloads/workload.h"
 
 #define RELAY_TABLE "relay"
@@ -259,7 +260,7 @@ static void report_verdicts(const Relay *relay, Report *report) {
 }
 
 static void report_all(const Relay *relay, Report *report) {
-        service_report(&relay->service, relay->options, report);
+        service_facts_add(report, &relay->service, relay->options);
         report_fact(report, "method", "warm cache; %u samples of about %u queries each, connect and disconnect in them",
                     relay->found[0][0].usec->len, connections_of(relay, 1));
         report_verdicts(relay, report);

@@ -10,6 +10,7 @@
 
 #include "tools/bench/core/library.h"
 #include "tools/bench/core/measure.h"
+#include "tools/bench/report/service-facts.h"
 #include "tools/bench/workloads/point.h"
 #include "tools/bench/workloads/workload.h"
 
@@ -307,7 +308,7 @@ static void report_rates(const Small *small, Report *report) {
 }
 
 static void report_all(const Small *small, Report *report) {
-        service_report(&small->service, small->options, report);
+        service_facts_add(report, &small->service, small->options);
         report_fact(report, "rows", "%" G_GINT64_FORMAT ", asked for by INTEGER PRIMARY KEY, all columns copied; warm cache",
                     small->n_keys);
         report_fact(report, "method", "each client a process, connected and warmed up before the clock; %d rounds of all"

@@ -15,6 +15,7 @@
 #include "tools/bench/core/line-fit.h"
 #include "tools/bench/core/sampler.h"
 #include "tools/bench/report/comparison.h"
+#include "tools/bench/report/service-facts.h"
 #include "tools/bench/workloads/transport-field.h"
 #include "tools/bench/workloads/transport-source.h"
 #include "tools/bench/workloads/workload.h"
@@ -313,7 +314,7 @@ static int open_study(Study *study) {
 }
 
 static void report_how(const Study *study) {
-        service_report(&study->service, study->options, study->report);
+        service_facts_add(study->report, &study->service, study->options);
         for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
                 report_fact(study->report, kinds[i]->name, "%s", kinds[i]->how);
         report_fact(study->report, buffered[0]->name, "%s", buffered[0]->how);

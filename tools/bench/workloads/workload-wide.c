@@ -8,6 +8,7 @@
 
 #include "tools/bench/core/service.h"
 #include "tools/bench/report/comparison.h"
+#include "tools/bench/report/service-facts.h"
 #include "tools/bench/workloads/wide-ways.h"
 #include "tools/bench/workloads/workload.h"
 
@@ -96,7 +97,7 @@ static int measure_opened(Wide *wide, Report *report) {
 
         if (r < 0)
                 return r;
-        service_report(&wide->service, wide->options, report);
+        service_facts_add(report, &wide->service, wide->options);
         report_fact(report, "result", "%" PRIu64 " values, %.0f MB", wide->source.n, (double) wide->source.n_bytes / 1e6);
         report_rates(wide, sides, findings, report);
         (void) comparison_table(report, "wide", "Long values, one at a time", sides, findings, N_SIDES, references,

@@ -1,22 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The command line that all workloads share, see options.h. */
-#include "tools/bench/core/options.h"
+/* The command line that all workloads share (workload-options.h). */
+#include "tools/bench/workload-options.h"
 
 #include <errno.h>
 #include <stdio.h>
-
-#include "tools/bench/workloads/workload.h"
-
-int bench_size_from_name(const char *name, BenchSize *ret) {
-        static const char *const names[] = { "tiny", "normal", "full" };
-
-        for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
-                if (g_str_equal(name, names[i])) {
-                        *ret = (BenchSize) i;
-                        return 0;
-                }
-        return -EINVAL;
-}
 
 static gboolean parse_size(const char *option, const char *value, gpointer data, GError **error) {
         BenchOptions *options = data;
@@ -196,7 +183,7 @@ static void complete(BenchOptions *options, const Workload *workload) {
                 options->exposed = g_strdup("exposed");
 }
 
-int bench_options_parse(BenchOptions *options, const Workload *workload, int argc, char **argv) {
+int workload_options_parse(BenchOptions *options, const Workload *workload, int argc, char **argv) {
         g_autoptr(GOptionContext) context = g_option_context_new(NULL);
         int r;
 
@@ -228,7 +215,7 @@ int bench_options_parse(BenchOptions *options, const Workload *workload, int arg
         return -EINVAL;
 }
 
-int bench_options_parse_report(BenchOptions *options, int argc, char **argv, char **ret_folder) {
+int workload_options_parse_report(BenchOptions *options, int argc, char **argv, char **ret_folder) {
         g_autoptr(GOptionContext) context = g_option_context_new("DIRECTORY");
         int r;
 
@@ -249,7 +236,7 @@ int bench_options_parse_report(BenchOptions *options, int argc, char **argv, cha
         return 0;
 }
 
-void bench_options_for(const BenchOptions *common, const Workload *workload, BenchOptions *ret) {
+void workload_options_for(const BenchOptions *common, const Workload *workload, BenchOptions *ret) {
         *ret = *common;
         ret->address = g_strdup(common->address);
         ret->folder = g_strdup(common->folder);
@@ -259,25 +246,4 @@ void bench_options_for(const BenchOptions *common, const Workload *workload, Ben
         ret->plot_folder = g_strdup(common->plot_folder);
         ret->database = ret->file = ret->sql = ret->uids = NULL;
         complete(ret, workload);
-}
-
-void bench_options_done(BenchOptions *options) {
-        g_clear_pointer(&options->address, g_free);
-        g_clear_pointer(&options->folder, g_free);
-        g_clear_pointer(&options->database, g_free);
-        g_clear_pointer(&options->file, g_free);
-        g_clear_pointer(&options->sql, g_free);
-        g_clear_pointer(&options->exposed, g_free);
-        g_clear_pointer(&options->postgres, g_free);
-        g_clear_pointer(&options->mariadb, g_free);
-        g_clear_pointer(&options->plot_folder, g_free);
-        g_clear_pointer(&options->uids, g_free);
-}
-
-int bench_rounds(const BenchOptions *options) {
-        return options->n_rounds > 0 ? options->n_rounds : (int) bench_amount(options, 1, 5, 5);
-}
-
-char *bench_dataset_file(const BenchOptions *options, const char *name) {
-        return options->folder ? g_strdup_printf("%s/%s.sqlite", options->folder, name) : NULL;
 }

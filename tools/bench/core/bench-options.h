@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The command line that all workloads share: where the service and the data are, how much to measure, what to write.
+ * The options of a measurement: where the service and the data are, how much to measure, what to write.
  *
  * The datasets are in one folder, in files NAME.sqlite, and are published as NAME (tools/bench.sh creates and publishes
  * them):
@@ -13,8 +13,8 @@
  *
  * These numbers are those of --size=full; for smaller sizes see dataset.h.
  */
-#ifndef SQLIPC_TOOLS_BENCH_CORE_OPTIONS_H
-#define SQLIPC_TOOLS_BENCH_CORE_OPTIONS_H
+#ifndef SQLIPC_TOOLS_BENCH_CORE_BENCH_OPTIONS_H
+#define SQLIPC_TOOLS_BENCH_CORE_BENCH_OPTIONS_H
 
 #include <glib.h>
 #include <stdbool.h>
@@ -48,15 +48,6 @@ typedef struct BenchOptions {
         gboolean quiet;     /* no progress, even on a terminal */
 } BenchOptions;
 
-typedef struct Workload Workload;
-
-/** Reads the options of argv (argv[0] is the verb). On error, reports on stderr and returns -EINVAL; the caller must call
- * bench_options_done() in this case, too. */
-int bench_options_parse(BenchOptions *options, const Workload *workload, int argc, char **argv);
-/** As bench_options_parse(), for `report`: without options of one database, with one operand, which the caller frees. */
-int bench_options_parse_report(BenchOptions *options, int argc, char **argv, char **ret_folder);
-/** Makes the options of one workload of `report`: a copy of `common` with the workload's database, file and query. */
-void bench_options_for(const BenchOptions *common, const Workload *workload, BenchOptions *ret);
 void bench_options_done(BenchOptions *options);
 
 /** Returns the amount for options->size. */
