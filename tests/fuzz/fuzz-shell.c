@@ -21,7 +21,6 @@
 
 #include "tests/fuzz/replay.h"
 #include "tools/cli/prompt/complete.h"
-#include "tools/cli/prompt/editor.h"
 #include "tools/cli/prompt/highlight.h"
 #include "tools/cli/render/plan.h"
 #include "tools/cli/shell/catalog.h"
@@ -47,12 +46,6 @@ const char *const *catalog_columns(Catalog *catalog, const char *table) {
         return *table == 'a' ? names : no_names;
 }
 char **saved_list(void) { return g_strdupv((char **) names); }
-char *editor_prompt(const Editor *editor) { (void) editor; abort(); }
-int editor_read_line(Editor *editor, const char *prompt, const EditorLines *before, char **ret, bool *ret_typed) {
-        (void) editor, (void) prompt, (void) before, (void) ret, (void) ret_typed;
-        abort(); /* nobody types */
-}
-void editor_add_history(Editor *editor, const char *text) { (void) editor, (void) text; abort(); }
 void shell_note_failure(Shell *shell, int code) { shell->exit_code = shell->exit_code ?: code; }
 void shell_complain(const Shell *shell, const char *format, ...) {
         va_list arguments;
@@ -117,37 +110,23 @@ static int run_target(Shell *shell, const Command *command, char **arguments) {
 }
 
 static const char *const words[] = { "on", "off", "a word", NULL };
-const Command commands_data[] = {
+static const Command commands[] = {
         { .name = "tables", .aliases = "dt d", .n_max = 1, .kinds = { ARGUMENT_TABLE }, .run = run_any },
         { .name = "schema", .n_max = 2, .kinds = { ARGUMENT_TABLE, ARGUMENT_DATABASE }, .run = run_any },
-        {},
-};
-const Command commands_export[] = {
         { .name = "output", .aliases = "o", .n_max = -1, .takes_rest = true, .kinds = { ARGUMENT_FILE }, .run = run_target },
-        {},
-};
-const Command commands_session[] = {
         { .name = "open", .aliases = "c", .n_min = 1, .n_max = 1, .kinds = { ARGUMENT_DATABASE }, .run = run_any },
         { .name = "set", .n_min = 2, .n_max = 2, .kinds = { ARGUMENT_WORDS }, .words = words, .run = run_set },
-        {},
-};
-const Command commands_shell[] = {
         { .name = "help", .aliases = "?", .n_max = 1, .kinds = { ARGUMENT_COMMAND }, .run = run_any },
         { .name = "quit", .aliases = "q", .n_max = 1, .run = run_any },
         { .name = "read", .aliases = "i", .n_min = 1, .n_max = -1, .takes_rest = true, .kinds = { ARGUMENT_FILE },
           .run = run_target },
-        {},
-};
-const Command commands_output[] = {
         { .name = "mode", .n_max = -1, .kinds = { ARGUMENT_SETTING }, .run = run_any },
-        {},
-};
-const Command commands_query[] = {
         { .name = "parameter", .n_min = 2, .n_max = 2, .run = run_parameter },
         { .name = "run", .n_min = 1, .n_max = -1, .kinds = { ARGUMENT_QUERY }, .run = run_any },
         { .name = "watch", .n_min = 1, .n_max = -1, .takes_rest = true, .kinds = { ARGUMENT_SQL }, .run = run_any },
         {},
 };
+static const CommandGroup groups[] = { { "Commands", commands }, {} };
 
 /* ---- tokens and statements ---- */
 
@@ -328,6 +307,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
         if (size < 1)
                 return 0;
         setlocale(LC_CTYPE, "C.UTF-8");
+        command_set_groups(groups);
         /* of exactly its size, so that AddressSanitizer sees a look behind the NUL */
         text = g_malloc(size);
         memcpy(text, bytes + 1, size - 1);

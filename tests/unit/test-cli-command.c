@@ -21,19 +21,19 @@ static int run_any(Shell *shell, const Command *command, char **arguments) {
         return 0;
 }
 
-const Command commands_data[] = {
+static const Command relations[] = {
         { .name = "tables", .aliases = "dt", .arguments = "[LIKE]", .n_max = 1, .run = run_any },
         { .name = "timer", .aliases = "timing", .n_min = 1, .n_max = 1, .run = run_any },
         {},
 };
-const Command commands_export[] = { {} };
-const Command commands_session[] = { { .name = "mode", .n_max = -1, .run = run_any }, {} };
-const Command commands_shell[] = { { .name = "quit", .aliases = "q", .run = run_any }, {} };
-const Command commands_output[] = { { .name = "modes", .run = run_any }, {} };
-const Command commands_query[] = {
+static const Command others[] = {
+        { .name = "mode", .n_max = -1, .run = run_any },
+        { .name = "quit", .aliases = "q", .run = run_any },
+        { .name = "modes", .run = run_any },
         { .name = "watch", .aliases = "watch", .n_min = 1, .n_max = 1, .takes_rest = true, .run = run_any },
         {},
 };
+static const CommandGroup groups[] = { { "Relations", relations }, { "Others", others }, {} };
 
 void shell_complain(const Shell *shell, const char *format, ...) {
         va_list arguments;
@@ -158,5 +158,6 @@ int main(void) {
                 TEST(test_find), TEST(test_nearest), TEST(test_list), TEST(test_split), TEST(test_run),
         };
 
+        command_set_groups(groups);
         return test_main(tests, N_ELEMENTS(tests));
 }

@@ -5,22 +5,22 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/cli/prompt/editor.h"
 #include "tools/cli/shell/script.h"
 
 /* ---- Somebody who types ------------------------------------------------------------------------------------------- */
 
-struct Editor {
+typedef struct Editor {
         const char *const *lines; /* "^C", "x^C": Ctrl-C; NULL: Ctrl-D */
         GString *prompts, *history, *before;
-};
+} Editor;
 
-char *editor_prompt(const Editor *editor) {
-        (void) editor;
+static char *prompt_text(void *userdata) {
+        (void) userdata;
         return g_strdup("chinook> ");
 }
 
-int editor_read_line(Editor *editor, const char *prompt, const EditorLines *before, char **ret, bool *ret_typed) {
+static int read_line(void *userdata, const char *prompt, const TypedLines *before, char **ret, bool *ret_typed) {
+        Editor *editor = userdata;
         const char *line = *editor->lines;
 
         g_string_append_printf(editor->prompts, "%s|", prompt);
@@ -36,8 +36,16 @@ int editor_read_line(Editor *editor, const char *prompt, const EditorLines *befo
         return 1;
 }
 
-void editor_add_history(Editor *editor, const char *text) {
+static void add_history(void *userdata, const char *text) {
+        Editor *editor = userdata;
+
         g_string_append_printf(editor->history, "%s|", text);
+}
+
+static Script *script_of(Editor *editor) {
+        const Prompt prompt = { editor, prompt_text, read_line, add_history };
+
+        return script_new_prompt(&prompt);
 }
 
 /* ---- Units -------------------------------------------------------------------------------------------------------- */
@@ -122,7 +130,7 @@ static void test_file(void) {
 
 static void check_prompt(const char *const *lines, const char *units, const char *prompts, const char *history) {
         Editor editor = { lines, g_string_new(NULL), g_string_new(NULL), g_string_new(NULL) };
-        g_autofree char *found = units_of(script_new_prompt(&editor));
+        g_autofree char *found = units_of(script_of(&editor));
 
         g_assert_cmpstr(found, ==, units);
         g_assert_cmpstr(editor.prompts->str, ==, prompts);
@@ -159,7 +167,7 @@ static void test_interrupts(void) {
 
 static void test_before(void) {
         Editor editor = { LINES("SELECT 'a", "b'"), g_string_new(NULL), g_string_new(NULL), g_string_new(NULL) };
-        g_autofree char *found = units_of(script_new_prompt(&editor));
+        g_autofree char *found = units_of(script_of(&editor));
 
         g_assert_cmpstr(found, ==, "");
         g_assert_cmpstr(editor.before->str, ==, " |SELECT 'a\n'|SELECT 'a\nb'\n |");

@@ -13,11 +13,14 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/output/interrupt.h"
 #include "tools/cli/prompt/editor.h"
+#include "tools/cli/shell/command.h"
 #include "tools/cli/shell/configuration.h"
+#include "tools/cli/shell/loop.h"
 #include "tools/cli/shell/options.h"
-#include "tools/cli/shell/query.h"
+#include "tools/cli/shell/query-failure.h"
 #include "tools/cli/shell/shell.h"
 
 /* Opens /dev/null for closed standard streams: otherwise the next file would get such a number, and rows could be written to
@@ -84,7 +87,7 @@ static int run_file(Shell *shell, const char *path) {
                 shell_note_failure(shell, EXIT_USAGE);
                 return r;
         }
-        return shell_run_script(shell, script_new_file(file, !is_stdin, is_stdin ? "stdin" : path));
+        return loop_run_script(shell, script_new_file(file, !is_stdin, is_stdin ? "stdin" : path));
 }
 
 static void run_tasks(Shell *shell, const Options *options) {
@@ -96,7 +99,7 @@ static void run_tasks(Shell *shell, const Options *options) {
                 if (task->is_file)
                         r = run_file(shell, task->text);
                 else
-                        r = shell_run_script(shell, script_new_text(task->text, NULL));
+                        r = loop_run_script(shell, script_new_text(task->text, NULL));
                 if (r < 0)
                         return;
         }
@@ -127,7 +130,7 @@ static void end_output(Shell *shell) {
 static void run_for_script(Shell *shell, const Options *options) {
         shell->session.database = g_strdup(options->database);
         if (options->list)
-                (void) shell_run_script(shell, script_new_text(".databases", NULL));
+                (void) loop_run_script(shell, script_new_text(".databases", NULL));
         else if (options->tasks->len > 0)
                 run_tasks(shell, options);
         else
@@ -149,6 +152,15 @@ static int open_first(Shell *shell, const char *database) {
         return r;
 }
 
+static void run_prompt(Shell *shell) {
+        const Prompt prompt = editor_as_prompt(shell->editor);
+
+        shell_say(shell, "ipcq-cli " SQLIPC_VERSION "%s%s. Statements end with ;, .help lists commands, Ctrl-D leaves.",
+                  shell->session.database ? " on " : "", shell->session.database ?: "");
+        (void) loop_run_script(shell, script_new_prompt(&prompt));
+        shell->exit_code = shell->quit_code;
+}
+
 static int run_for_people(Shell *shell, const Options *options) {
         g_autofree char *history = configuration_history_path();
         EditorOptions editing = {
@@ -164,12 +176,11 @@ static int run_for_people(Shell *shell, const Options *options) {
         if (!options->no_init)
                 configuration_run_init(shell);
         r = editor_new(&editing, &shell->editor);
-        if (r < 0 || shell->quit)
+        if (r < 0)
                 return r;
-        shell_say(shell, "ipcq-cli " SQLIPC_VERSION "%s%s. Statements end with ;, .help lists commands, Ctrl-D leaves.",
-                  shell->session.database ? " on " : "", shell->session.database ?: "");
-        (void) shell_run_script(shell, script_new_prompt(shell->editor));
-        shell->exit_code = shell->quit_code;
+        if (!shell->quit)
+                run_prompt(shell);
+        shell->editor = editor_free(shell->editor);
         return 0;
 }
 
@@ -206,6 +217,7 @@ int main(int argc, char **argv) {
         int r;
 
         occupy_standard_streams();
+        command_set_groups(commands_all);
         /* A closed reader is reported by our exit code. */
         (void) signal(SIGPIPE, SIG_IGN);
         if (options_parse(argc, argv, &options) < 0)

@@ -16,7 +16,7 @@
 #include "tools/cli/shell/answer.h"
 #include "tools/cli/shell/command.h"
 #include "tools/cli/shell/cursor-values.h"
-#include "tools/cli/shell/query.h"
+#include "tools/cli/shell/query-run.h"
 #include "tools/terminal/format.h"
 
 /* Maximum widths of labels, in columns. In text, and side by side below x, they must leave room for others. */

@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/commands/describe.h"
 #include "tools/cli/dump/schema-text.h"
 #include "tools/cli/dump/schema.h"
 #include "tools/cli/shell/answer.h"
-#include "tools/cli/shell/command.h"
-#include "tools/cli/shell/query-private.h"
+#include "tools/cli/shell/query-failure.h"
+#include "tools/cli/shell/query-print.h"
+#include "tools/cli/shell/query-run.h"
 #include "tools/terminal/format.h"
 
 /* ---- Lists of names ----------------------------------------------------------------------------------------------- */

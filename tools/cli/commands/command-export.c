@@ -3,15 +3,15 @@
 #include <errno.h>
 #include <string.h>
 
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/dump/backup.h"
 #include "tools/cli/dump/checksum.h"
 #include "tools/cli/dump/dump-text.h"
 #include "tools/cli/output/target-file.h"
 #include "tools/cli/render/human.h"
 #include "tools/cli/shell/answer.h"
-#include "tools/cli/shell/command.h"
 #include "tools/cli/shell/options.h"
-#include "tools/cli/shell/query.h"
+#include "tools/cli/shell/query-print.h"
 
 /* ---- .dump -------------------------------------------------------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include "tools/cli/commands/command-setting.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/shell/answer.h"
-#include "tools/cli/shell/command.h"
 
 /* ---- .mode, .width ------------------------------------------------------------------------------------------------ */
 

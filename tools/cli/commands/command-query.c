@@ -4,11 +4,12 @@
 #include <string.h>
 
 #include "tools/cli/commands/chart.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/commands/watch.h"
 #include "tools/cli/prompt/edit.h"
 #include "tools/cli/prompt/editor.h"
 #include "tools/cli/shell/answer.h"
-#include "tools/cli/shell/command.h"
+#include "tools/cli/shell/loop.h"
 #include "tools/cli/shell/saved.h"
 #include "tools/cli/sql/sql-scan.h"
 #include "tools/terminal/format.h"
@@ -43,7 +44,7 @@ static int run_statement(Shell *shell, const char *sql) {
         unit.type = UNIT_SQL;
         unit.text = sql;
         unit.pending = "";
-        return shell_run_unit(shell, &unit);
+        return loop_run_unit(shell, &unit);
 }
 
 static int run_go(Shell *shell, const Command *command, char **arguments) {
@@ -208,7 +209,7 @@ static int run_text(Shell *shell, const char *sql, const char *path, ParameterLi
 
         shell->parameters = parameters;
         shell->depth++;
-        r = shell_run_script(shell, script_new_text(sql, path));
+        r = loop_run_script(shell, script_new_text(sql, path));
         shell->depth--;
         shell->parameters = before;
         parameter_list_note_use(before, parameters);
@@ -411,7 +412,7 @@ static int run_edit(Shell *shell, const Command *command, char **arguments) {
         g_strchomp(after);
         if (shell->editor && *after)
                 editor_add_history(shell->editor, after);
-        return shell_run_script(shell, script_new_text(after, NULL));
+        return loop_run_script(shell, script_new_text(after, NULL));
 }
 
 /* ---- .syntax ----------------------------------------------------------------------------------------------------- */

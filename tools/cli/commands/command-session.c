@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #include "tools/cli/commands/command-setting.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/commands/status.h"
 #include "tools/cli/shell/answer.h"
-#include "tools/cli/shell/command.h"
-#include "tools/cli/shell/query.h"
+#include "tools/cli/shell/query-failure.h"
+#include "tools/cli/shell/query-print.h"
 #include "tools/cli/shell/service.h"
 
 #define _cleanup_(function) __attribute__((cleanup(function)))

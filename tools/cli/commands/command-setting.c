@@ -6,7 +6,7 @@
 
 #include "tools/cli/prompt/editor.h"
 #include "tools/cli/shell/answer.h"
-#include "tools/cli/shell/query.h"
+#include "tools/cli/shell/query-failure.h"
 #include "tools/terminal/format.h"
 
 static int set_transport(Shell *shell, sqlipc_transport before) {

@@ -7,10 +7,11 @@
 #include <unistd.h>
 
 #include "tools/cli/commands/command-setting.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/commands/help.h"
 #include "tools/cli/output/child.h"
 #include "tools/cli/shell/answer.h"
-#include "tools/cli/shell/command.h"
+#include "tools/cli/shell/loop.h"
 #include "tools/cli/shell/options.h"
 #include "tools/terminal/format.h"
 #include "tools/terminal/sink.h"
@@ -187,7 +188,7 @@ static int read_script(Shell *shell, FILE *file, const char *name) {
         int r;
 
         shell->depth++;
-        r = shell_run_script(shell, script_new_file(file, true, name));
+        r = loop_run_script(shell, script_new_file(file, true, name));
         shell->depth--;
         return r;
 }

@@ -7,7 +7,8 @@
 
 #include "tools/cli/dump/schema.h"
 #include "tools/cli/shell/answer.h"
-#include "tools/cli/shell/query.h"
+#include "tools/cli/shell/query-print.h"
+#include "tools/cli/shell/query-run.h"
 #include "tools/terminal/format.h"
 
 /* ---- The table or view -------------------------------------------------------------------------------------------- */

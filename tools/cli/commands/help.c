@@ -61,12 +61,10 @@ static void append_topic(GString *text, const Command *command) {
 
 char *help_list(void) {
         GString *text = g_string_new(NULL);
-        size_t n;
-        const CommandGroup *groups = command_groups(&n);
 
-        for (size_t i = 0; i < n; i++) {
-                g_string_append_printf(text, "%s%s:\n", i > 0 ? "\n" : "", groups[i].title);
-                for (const Command *command = groups[i].commands; command->name; command++)
+        for (const CommandGroup *group = command_groups(); group->title; group++) {
+                g_string_append_printf(text, "%s%s:\n", group > command_groups() ? "\n" : "", group->title);
+                for (const Command *command = group->commands; command->name; command++)
                         append_line(text, command);
         }
         g_string_append(text, "\n.help NAME says more about one of them, .help --all about each.\n");

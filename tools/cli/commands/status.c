@@ -11,7 +11,8 @@
 #include "tools/cli/dump/schema.h"
 #include "tools/cli/render/human.h"
 #include "tools/cli/shell/answer.h"
-#include "tools/cli/shell/query.h"
+#include "tools/cli/shell/query-failure.h"
+#include "tools/cli/shell/query-run.h"
 #include "tools/cli/shell/service.h"
 #include "tools/terminal/format.h"
 

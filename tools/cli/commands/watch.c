@@ -14,7 +14,9 @@
 #include "tools/cli/shell/answer.h"
 #include "tools/cli/shell/cursor-values.h"
 #include "tools/cli/shell/options.h"
-#include "tools/cli/shell/query.h"
+#include "tools/cli/shell/query-failure.h"
+#include "tools/cli/shell/query-print.h"
+#include "tools/cli/shell/query-run.h"
 #include "tools/terminal/format.h"
 #include "tools/terminal/keys.h"
 

@@ -26,7 +26,7 @@
 #include "tools/cli/dump/dump.h"
 #include "tools/cli/dump/schema.h"
 #include "tools/cli/shell/cursor-values.h"
-#include "tools/cli/shell/query.h"
+#include "tools/cli/shell/query-run.h"
 
 #define SYSTEM_PREFIX "sqlite_"
 

@@ -7,7 +7,7 @@
 
 #include "tools/cli/dump/schema-text.h"
 #include "tools/cli/shell/cursor-values.h"
-#include "tools/cli/shell/query.h"
+#include "tools/cli/shell/query-run.h"
 #include "tools/cli/shell/service.h"
 
 /* The number of times that the schema may change after it was read and before the rows are, until the dump gives up. */

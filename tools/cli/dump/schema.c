@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "tools/cli/shell/query.h"
+#include "tools/cli/shell/query-run.h"
 #include "tools/cli/sql/sql-name.h"
 #include "tools/terminal/sql-literal.h"
 

@@ -21,7 +21,6 @@
 #include "tools/cli/prompt/editor-completion.h"
 #include "tools/cli/prompt/highlight.h"
 #include "tools/cli/prompt/history-file.h"
-#include "tools/cli/shell/shell.h"
 #include "tools/terminal/format.h"
 
 struct Editor {
@@ -30,7 +29,7 @@ struct Editor {
         bool plain;                 /* without readline, because the terminal cannot move the cursor */
         GString *input;             /* .plain: bytes that were read but not returned yet */
         size_t prompt_width;
-        const EditorLines *before;  /* before the line that is being typed; borrowed */
+        const TypedLines *before;  /* before the line that is being typed; borrowed */
         bool done;                  /* readline has finished a line */
         char *line;                 /* that line, owned; NULL: Ctrl-D */
         bool painted;               /* colours are on the screen */
@@ -349,7 +348,8 @@ static int read_plain_line(Editor *editor, const char *prompt) {
         return 1;
 }
 
-char *editor_prompt(const Editor *editor) {
+static char *prompt_text(void *userdata) {
+        const Editor *editor = userdata;
         const Session *session = &editor->options.shell->session;
         const char *name = session->database ?: "ipcq";
         GString *prompt = g_string_new(NULL);
@@ -359,7 +359,8 @@ char *editor_prompt(const Editor *editor) {
         return g_string_free(prompt, false);
 }
 
-int editor_read_line(Editor *editor, const char *prompt, const EditorLines *before, char **ret, bool *ret_typed) {
+static int prompt_read_line(void *userdata, const char *prompt, const TypedLines *before, char **ret, bool *ret_typed) {
+        Editor *editor = userdata;
         int r;
 
         *ret_typed = false;
@@ -373,6 +374,19 @@ int editor_read_line(Editor *editor, const char *prompt, const EditorLines *befo
         if (r > 0)
                 *ret = g_steal_pointer(&editor->line);
         return r;
+}
+
+static void prompt_add_history(void *userdata, const char *text) {
+        editor_add_history(userdata, text);
+}
+
+Prompt editor_as_prompt(Editor *editor) {
+        return (Prompt) {
+                .userdata = editor,
+                .text = prompt_text,
+                .read_line = prompt_read_line,
+                .add_history = prompt_add_history,
+        };
 }
 
 /* ---- The terminal ------------------------------------------------------------------------------------------------- */

@@ -14,37 +14,24 @@ static gint compare_commands(gconstpointer a, gconstpointer b) {
         return strcmp((*(const Command *const *) a)->name, (*(const Command *const *) b)->name);
 }
 
-const CommandGroup *command_groups(size_t *ret_n) {
-        static const CommandGroup groups[] = {
-                { "Databases, and where you are", commands_session },
-                { "Content of a database", commands_data },
-                { "Copies", commands_export },
-                { "Statements", commands_query },
-                { "How results look, and where they go", commands_output },
-                { "The shell itself", commands_shell },
-        };
+static const CommandGroup *groups; /* borrowed */
+static GPtrArray *list;            /* owned; of all groups */
 
-        *ret_n = G_N_ELEMENTS(groups);
+void command_set_groups(const CommandGroup *all) {
+        groups = all;
+        g_clear_pointer(&list, g_ptr_array_unref);
+        list = g_ptr_array_new();
+        for (const CommandGroup *group = groups; group->title; group++)
+                for (const Command *command = group->commands; command->name; command++)
+                        g_ptr_array_add(list, (gpointer) command);
+        g_ptr_array_sort(list, compare_commands);
+}
+
+const CommandGroup *command_groups(void) {
         return groups;
 }
 
-static GPtrArray *make_list(void) {
-        GPtrArray *list = g_ptr_array_new();
-        size_t n;
-        const CommandGroup *groups = command_groups(&n);
-
-        for (size_t i = 0; i < n; i++)
-                for (const Command *command = groups[i].commands; command->name; command++)
-                        g_ptr_array_add(list, (gpointer) command);
-        g_ptr_array_sort(list, compare_commands);
-        return list;
-}
-
 const Command *const *command_list(size_t *ret_n) {
-        static GPtrArray *list;
-
-        if (!list)
-                list = make_list();
         *ret_n = list->len;
         return (const Command *const *) list->pdata;
 }

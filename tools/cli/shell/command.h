@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Dot-commands: tables of them (command-*.c). A command is found by its name, by an unambiguous prefix as in sqlite3, or by
- * psql's alias.
+ * Dot-commands: tables of them (commands/command-*.c). A command is found by its name, by an unambiguous prefix as in
+ * sqlite3, or by psql's alias.
  */
 #ifndef SQLIPC_TOOLS_CLI_SHELL_COMMAND_H
 #define SQLIPC_TOOLS_CLI_SHELL_COMMAND_H
@@ -41,17 +41,15 @@ struct Command {
         int (*run)(Shell *shell, const Command *command, char **arguments);
 };
 
-/* Each array ends with a command without a name. */
-extern const Command commands_data[], commands_export[], commands_session[], commands_shell[], commands_output[],
-        commands_query[];
-
 typedef struct CommandGroup {
         const char *title;
         const Command *commands; /* ends with a command without a name */
 } CommandGroup;
 
-/** In the order of .help; `*ret_n` is their number. */
-const CommandGroup *command_groups(size_t *ret_n);
+/** Sets the tables, in the order of .help; the last one has no title. Borrowed. Call this before the functions below. */
+void command_set_groups(const CommandGroup *groups);
+/** Returns the tables. */
+const CommandGroup *command_groups(void);
 /** All commands, sorted by name; `*ret_n` is their number. */
 const Command *const *command_list(size_t *ret_n);
 /** Finds a command by name, with its "." or "\". NULL: the name is unknown or ambiguous; `ret_message`, which the caller

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tools/cli/shell/query.h"
+#include "tools/cli/shell/loop.h"
+
 
 #define GROUP "ipcq"
 
@@ -62,7 +63,7 @@ void configuration_run_init(Shell *shell) {
         FILE *file = fopen(path, "re");
 
         if (file)
-                (void) shell_run_script(shell, script_new_file(file, true, path));
+                (void) loop_run_script(shell, script_new_file(file, true, path));
         else if (errno != ENOENT)
                 shell_complain(shell, "%s: %s", path, g_strerror(errno));
 }

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "tools/cli/shell/query-private.h"
+#include "tools/cli/shell/query.h"
 
 /** `file`: the stream of the rows. `complete`: all rows were written. */
 void footer_write(const Query *query, bool complete, FILE *file);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reports failed queries, and maps them to exit codes (query.h). */
+/* Reports failed queries, and maps them to exit codes (query-failure.h). */
+#include "tools/cli/shell/query-failure.h"
+
 #include <errno.h>
 #include <glib.h>
 #include <string.h>
@@ -10,7 +12,6 @@
 #include "tools/cli/render/human.h"
 #include "tools/cli/shell/answer.h"
 #include "tools/cli/shell/options.h"
-#include "tools/cli/shell/query-private.h"
 #include "tools/cli/shell/suggest.h"
 #include "tools/cli/shell/unreachable.h"
 #include "tools/cli/sql/sql-caret.h"
@@ -162,17 +163,6 @@ int query_settle(Query *query, int r) {
         else if (query->is_over || !query->has_columns) /* otherwise the error is the visitor's */
                 query_complain(shell, r, query->sql);
         return r;
-}
-
-bool query_is_lost(sqlipc_connection *connection) {
-        switch (sqlipc_error_code(connection)) {
-        case SQLIPC_ERROR_DAEMON_LOST:
-        case SQLIPC_ERROR_OUTCOME_UNKNOWN:
-        case SQLIPC_ERROR_SHUTTING_DOWN: /* workers report this when the supervisor is killed */
-                return true;
-        default:
-                return false;
-        }
 }
 
 int query_exit_code(Shell *shell, int r) {

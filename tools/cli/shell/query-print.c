@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Writes results through a renderer: for a typed statement, or to a stream of the caller's (query.h). */
+/* Writes results through a renderer: for a typed statement, or to a stream of the caller's (query-print.h). */
+#include "tools/cli/shell/query-print.h"
+
 #include <errno.h>
 #include <glib.h>
 #include <inttypes.h>
@@ -9,7 +11,7 @@
 #include "tools/cli/shell/answer.h"
 #include "tools/cli/shell/cursor-values.h"
 #include "tools/cli/shell/footer.h"
-#include "tools/cli/shell/query-private.h"
+#include "tools/cli/shell/query-failure.h"
 
 /* Rows that a grid holds back are written after a pause, or when the first of them has waited long enough. Rows of other
  * modes are only buffered, and are written soon. On a terminal the waits are short, because the user wants to see rows. For

@@ -3,12 +3,13 @@
  * The loop in which the shell waits (query.h). The library is non-blocking, so that one poll() waits for rows, Ctrl-C and
  * the pager. All early ends of a run go through end_run().
  */
+#include "tools/cli/shell/query.h"
+
 #include <errno.h>
 #include <glib.h>
 
 #include "tools/cli/output/interrupt.h"
 #include "tools/cli/output/output.h"
-#include "tools/cli/shell/query-private.h"
 
 /* The shell waits at most this long for the end of a cancelled run, so that the next query finds the service idle. */
 #define CANCEL_USEC ((uint64_t) 1000 * 1000)
@@ -195,6 +196,17 @@ static void note_totals(Query *query) {
         totals->total_usec = now_usec() - query->begin;
 }
 
+bool query_is_lost(sqlipc_connection *connection) {
+        switch (sqlipc_error_code(connection)) {
+        case SQLIPC_ERROR_DAEMON_LOST:
+        case SQLIPC_ERROR_OUTCOME_UNKNOWN:
+        case SQLIPC_ERROR_SHUTTING_DOWN: /* workers report this when the supervisor is killed */
+                return true;
+        default:
+                return false;
+        }
+}
+
 static void note_loss(Query *query, int r) {
         if (r < 0 && query_is_lost(query->connection))
                 query->shell->session.lost = true;
@@ -251,18 +263,4 @@ Query query_init(Shell *shell, const char *sql, QueryVisitor visit, void *userda
                 .on_terminal = on_terminal,
                 .last_reader = !on_terminal && g_str_equal(output_target(shell->output), "stdout"),
         };
-}
-
-int query_run(Shell *shell, const char *sql, const sqlipc_parameter *parameters, size_t n_parameters, QueryVisitor visit,
-              void *userdata, QueryTotals *ret_totals) {
-        Query query = query_init(shell, sql, visit, userdata);
-        int r;
-
-        query.parameters = parameters;
-        query.n_parameters = n_parameters;
-        r = query_execute(&query);
-        if (ret_totals)
-                *ret_totals = query.totals;
-        (void) query_settle(&query, r);
-        return r;
 }

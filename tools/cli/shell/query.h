@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs SQL and takes its rows. This is the only loop in which the shell waits for a query: for rows, the pager, Ctrl-C and
- * time limits at once.
+ * A query: the only loop in which the shell waits, for rows, the pager, Ctrl-C and time limits at once.
  *
- *      query_run      passes rows to a function, for the commands (.tables, .dump, .watch, ...)
- *      query_print    writes rows through a renderer to the shell's output, with plan and footer, as for a typed statement
- *
- * query_complain() reports a failure once, here, on stderr (file, line, caret); callers only return the code.
+ *      query-run.h      passes rows to a function, for the commands (.tables, .dump, .watch, ...)
+ *      query-print.h    writes rows through a renderer to the shell's output, with plan and footer, as for a typed statement
+ *      query-failure.h  reports a failure once, on stderr (file, line, caret); callers only return the code
  */
 #ifndef SQLIPC_TOOLS_CLI_SHELL_QUERY_H
 #define SQLIPC_TOOLS_CLI_SHELL_QUERY_H
 
+#include "tools/cli/shell/progress.h"
 #include "tools/cli/shell/shell.h"
 
 typedef struct QueryTotals {
@@ -26,38 +25,48 @@ typedef struct QueryTotals {
  * `cursor` at its columns and `is_row` false, even if the result has no rows. */
 typedef int (*QueryVisitor)(sqlipc_cursor *cursor, bool is_row, void *userdata);
 
-/** Runs `sql` on the open database with these parameters (NULL, 0: none). Returns 0; -ECANCELED after Ctrl-C; -ENODATA if no
- * database is open; the visitor's error; an error of the output, -EPIPE if its reader left; or the service's error. Reports
- * all errors except the visitor's. After a lost connection the next query connects again, and says so. `ret_totals` may be
- * NULL. */
-int query_run(Shell *shell, const char *sql, const sqlipc_parameter *parameters, size_t n_parameters, QueryVisitor visit,
-              void *userdata, QueryTotals *ret_totals);
+typedef struct Query {
+        Shell *shell;
+        const char *sql;
+        const sqlipc_parameter *parameters; /* borrowed */
+        size_t n_parameters;
+        QueryVisitor visit;
+        void *userdata;
+        /* Called if no row came for a while, to write the rows that are held back. Errors as of `visit`. NULL: nothing is
+         * held back. */
+        int (*pause)(void *userdata);
+        unsigned pause_msec; /* length of that while */
+        unsigned hold_msec;  /* called at the latest so long after the first row that is held back; 0: only after a pause */
+        bool on_terminal;    /* rows go to the terminal on which progress would be shown */
+        bool last_reader;    /* rows go to standard output, and not to a terminal: without a reader nothing is left to do */
 
-/** Runs `sql` with those of the shell's parameters that it names, and writes the result to the shell's output in the current
- * mode. Returns as query_run() does; 0 if the user quit the pager; -EPIPE if the reader of standard output left, which ends
- * the shell. */
-int query_print(Shell *shell, const char *sql);
+        uint64_t n_bytes;    /* size of the values, counted by `visit` */
 
-/** Makes the options with which results are written to `file`, the shell's output, under the current settings. */
-RenderOptions query_render_options(const Shell *shell, FILE *file);
+        /* Results. */
+        QueryTotals totals;  /* up to the point that was reached */
+        bool is_over;        /* the run itself ended or failed: an error is the service's or the connection's */
+        bool from_output;    /* the error is one of writing, from output_pump() or `visit` */
+        bool timed_out;      /* settings.timeout_usec has passed */
+        unsigned n_interrupts;
 
-/** Writes the result to a stream and in a mode of the caller's (.export, .watch); without pager and footer. */
-int query_write(Shell *shell, const char *sql, RenderMode mode, const RenderOptions *options, QueryTotals *ret_totals);
+        /* State of the run. */
+        sqlipc_connection *connection;
+        sqlipc_cursor *cursor;
+        bool has_columns;    /* `visit` was called for the columns */
+        bool dirty;          /* rows came since the last pause, */
+        uint64_t dirty_since; /* the time of the first of them; microseconds */
+        uint64_t begin, last; /* start of the run; since when the loop waits for a row, 0: it does not; microseconds */
+        Progress progress;
+} Query;
 
-/** Reports on stderr the connection's message for `r`, with its D-Bus name if .verbose asks for it, and the position of the
- * error in `sql` (NULL: none). */
-void query_complain(Shell *shell, int r, const char *sql);
+/** Makes a query whose rows go to the current output of the shell. */
+Query query_init(Shell *shell, const char *sql, QueryVisitor visit, void *userdata);
 
-/** Explains, after a database was not found, how to list the published ones; or how to publish one, if there is none. */
-void query_suggest_database(Shell *shell);
+/** Runs the query to its end, without messages. Returns 0; -ECANCELED after Ctrl-C; -ENODATA if no database is open; the
+ * visitor's error; an error of the output, -EPIPE if its reader left; or the service's error. */
+int query_execute(Query *query);
 
-/** Opens `name`, or reports why that failed. Returns as session_open() does. */
-int query_open_database(Shell *shell, const char *name);
-
-/** Mentions the other bus if the user chose none. */
-void query_suggest_other_bus(const Shell *shell);
-
-/** Returns the exit code for `r`, as documented in options.h. */
-int query_exit_code(Shell *shell, int r);
+/** Returns true if the last error means that the service is gone. */
+bool query_is_lost(sqlipc_connection *connection);
 
 #endif

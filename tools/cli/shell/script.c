@@ -12,19 +12,17 @@
 #include <errno.h>
 #include <glib.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tools/cli/output/interrupt.h"
-#include "tools/cli/prompt/editor.h"
 #include "tools/cli/sql/sql-scan.h"
 #include "tools/terminal/format.h"
 
 #define READ_SIZE ((size_t) 65536)
 
 struct Script {
-        Editor *editor;   /* borrowed; NULL: a text or a file */
+        Prompt prompt;    /* its functions are NULL: a text or a file */
         FILE *file;       /* NULL: a text, or the prompt */
         bool close;       /* .file is owned */
         bool ended;       /* there is no more input */
@@ -70,18 +68,18 @@ Script *script_new_file(FILE *file, int close, const char *name) {
         return script;
 }
 
-Script *script_new_prompt(Editor *editor) {
+Script *script_new_prompt(const Prompt *prompt) {
         Script *script = script_new(NULL);
 
-        script->editor = editor;
+        script->prompt = *prompt;
         return script;
 }
 
 /* Adds the typed lines to the history. If a command interrupts a statement, the entry is made later, when the statement has
  * ended. */
 static void remember_typed(Script *script) {
-        if (script->editor && script->typed->len > 0)
-                editor_add_history(script->editor, script->typed->str);
+        if (script->typed->len > 0)
+                script->prompt.add_history(script->prompt.userdata, script->typed->str);
         g_string_truncate(script->typed, 0);
 }
 
@@ -340,20 +338,20 @@ static void append_typed(Script *script, const char *line, bool fresh) {
 static int read_prompt_line(Script *script) {
         size_t size;
         const char *text = rest(script, &size);
-        const EditorLines before = {
+        const TypedLines before = {
                 .text = text,
                 .open = script->split.open != SQL_SPACE ? text + script->split.position : NULL,
                 .started = script->split.started,
         };
         bool fresh = !script->split.started && script->split.open == SQL_SPACE;
-        g_autofree char *first = editor_prompt(script->editor), *next = continuation_prompt(first);
+        g_autofree char *first = script->prompt.text(script->prompt.userdata), *next = continuation_prompt(first);
         g_autofree char *line = NULL;
         bool typed = false;
         int r;
 
         if (fresh)
                 remember_typed(script);
-        r = editor_read_line(script->editor, fresh ? first : next, &before, &line, &typed);
+        r = script->prompt.read_line(script->prompt.userdata, fresh ? first : next, &before, &line, &typed);
         if (r > 0)
                 append_typed(script, line, fresh);
         else { /* Ctrl-D leaves like Ctrl-C: an unfinished statement must not run */
@@ -373,7 +371,7 @@ static int read_more(Script *script) {
         forget_done(script);
         if (script->file)
                 r = read_file_line(script);
-        else if (script->editor)
+        else if (script->prompt.read_line)
                 r = read_prompt_line(script);
         if (r == 0)
                 script->ended = true;

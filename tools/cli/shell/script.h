@@ -9,9 +9,9 @@
 #ifndef SQLIPC_TOOLS_CLI_SHELL_SCRIPT_H
 #define SQLIPC_TOOLS_CLI_SHELL_SCRIPT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
-typedef struct Editor Editor;
 typedef struct Script Script;
 
 typedef enum UnitType {
@@ -27,12 +27,32 @@ typedef struct Unit {
         unsigned line;       /* the line on which it begins, from 1 */
 } Unit;
 
+/* The earlier lines of the statement that is being typed. */
+typedef struct TypedLines {
+        const char *text; /* "": there are none */
+        const char *open; /* in .text: the start of the string, name or comment that is still open at its end; NULL: none */
+        bool started;     /* .text holds more than blanks and comments */
+} TypedLines;
+
+/* The prompt at which the user types. */
+typedef struct Prompt {
+        void *userdata;
+        /** The text before the first line of a statement. It is safe to show. The script frees it. */
+        char *(*text)(void *userdata);
+        /** Lets the user type a line; pasted text may be several lines. Returns 1: `*ret`, which the script frees, is the
+         * line without newline; 0: Ctrl-D, end of file, SIGTERM or SIGHUP; -EINTR: Ctrl-C, `*ret_typed` is true if the line
+         * had text; else the error of waiting. */
+        int (*read_line)(void *userdata, const char *text, const TypedLines *before, char **ret, bool *ret_typed);
+        /** Adds a whole statement or command, with all its lines, to the history. */
+        void (*add_history)(void *userdata, const char *text);
+} Prompt;
+
 /** The text of -c or of an argument: one line or more. Copied. `name`: its name in error messages, NULL for none. */
 Script *script_new_text(const char *text, const char *name);
 /** A stream of which nothing was read yet; owned if `close` is set. `name` as above. */
 Script *script_new_file(FILE *file, int close, const char *name);
-/** The lines that the user types; the editor is borrowed. */
-Script *script_new_prompt(Editor *editor);
+/** The lines that the user types. Copies `prompt`. */
+Script *script_new_prompt(const Prompt *prompt);
 /** NULL is allowed. Returns NULL. */
 Script *script_free(Script *script);
 

@@ -8,7 +8,7 @@
 
 #include "tools/cli/output/interrupt.h"
 #include "tools/cli/shell/options.h"
-#include "tools/cli/shell/query.h"
+#include "tools/cli/shell/query-failure.h"
 #include "tools/cli/shell/unreachable.h"
 
 #define _cleanup_(function) __attribute__((cleanup(function)))

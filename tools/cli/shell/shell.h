@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The shell: its state, and the loop that takes units (a statement, a dot-command) from a script or from the prompt.
+ * The state of the shell, which main.c makes from the options, and its messages.
  *
- *      options ──> shell ──> script.c: units of -c, -f, words, stdin, prompt (editor.c)
- *                    ├──> command.c: dot-commands, a table of each room command-*.c
- *                    └──> query.c: SQL ──> libsqlipc ──> render.c ──> output.c
+ *      loop.c ──> script.c: units (a statement, a dot-command) of -c, -f, words, stdin, prompt (editor.c)
+ *        ├──> command.c: dot-commands, a table of each commands/command-*.c
+ *        └──> query-print.c: SQL ──> libsqlipc ──> render.c ──> output.c
  *
  * stdout carries data, stderr messages. The shell uses only sqlipc.h and, over the library's bus, the calls of service.h.
  */
@@ -29,7 +29,7 @@ typedef struct Shell {
         Output *output;
         ParameterList *parameters; /* .parameter, --param */
         Catalog *catalog;          /* names of the open database, for completion */
-        Editor *editor;            /* NULL: not interactive */
+        Editor *editor;            /* borrowed; NULL: not interactive */
         bool interactive;          /* a user at a prompt */
         Unit unit;                 /* the unit that is running: file and line for messages. Borrowed */
         char *statement;           /* owned; the last SQL, without its ";": \g, .edit, .watch, .save */
@@ -47,13 +47,6 @@ enum { SHELL_DEPTH_MAX = 32 };
 /** Everything off, nothing open. */
 int shell_init(Shell *shell);
 void shell_done(Shell *shell);
-
-/** Runs all units of `script`. Returns 0 or a failure: with `.bail` the first one, at once. Takes ownership of the script
- * and frees it. */
-int shell_run_script(Shell *shell, Script *script);
-
-/** Runs one statement or dot-command as if it were typed. */
-int shell_run_unit(Shell *shell, const Unit *unit);
 
 /** Writes "ipcq-cli: ", file and line unless the unit was typed, and the sentence, escaped, to stderr. */
 void shell_complain(const Shell *shell, const char *format, ...) G_GNUC_PRINTF(2, 3);

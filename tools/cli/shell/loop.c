@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The loop over units (loop.h). */
+#include "tools/cli/shell/loop.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "tools/cli/output/interrupt.h"
+#include "tools/cli/shell/command.h"
+#include "tools/cli/shell/options.h"
+#include "tools/cli/shell/query-failure.h"
+#include "tools/cli/shell/query-print.h"
+
+int loop_run_unit(Shell *shell, const Unit *unit) {
+        const Unit before = shell->unit;
+        int r;
+
+        shell->unit = *unit;
+        if (shell->settings.echo) {
+                printf("%s%s\n", unit->text, unit->type == UNIT_SQL ? ";" : "");
+                (void) fflush(stdout);
+        }
+        if (unit->type == UNIT_SQL) {
+                g_free(shell->statement);
+                shell->statement = g_strdup(unit->text);
+                r = query_print(shell, shell->statement);
+        } else
+                r = command_run(shell, unit);
+        shell->unit = before;
+        return r;
+}
+
+/* Returns true if the script must end after a failure. The prompt never ends; a script that it reads by .read ends like any
+ * script. */
+static bool must_stop(const Shell *shell, int r) {
+        if (interrupt_leave() != 0)
+                return true;
+        if (shell->interactive && shell->depth == 0)
+                return false;
+        return shell->settings.bail || r == -ECANCELED || (!shell->interactive && shell->exit_code == EXIT_OUTPUT);
+}
+
+/* Handles Ctrl-C: the first one at an empty prompt explains how to leave, the next one leaves. */
+static void on_interrupt(Shell *shell, const Script *script, unsigned *n_idle) {
+        if (script_was_typing(script)) {
+                *n_idle = 0;
+                return;
+        }
+        if ((*n_idle)++ == 0)
+                shell_say(shell, "Ctrl-C again, Ctrl-D or .quit leaves.");
+        else
+                shell->quit = true;
+}
+
+/* Reports why `unit` could not be read. Returns true if the script can go on. */
+static bool can_read_on(Shell *shell, const Unit *unit, int r) {
+        const Unit before = shell->unit;
+
+        shell->unit = *unit;
+        if (r == -ECANCELED)
+                shell_say(shell, "Cancelled.");
+        else
+                shell_complain(shell, "%s", r == -EILSEQ ? "what is read here is no UTF-8 text" : g_strerror(-r));
+        shell->unit = before;
+        return r == -EILSEQ;
+}
+
+/* Runs a unit. After a command like \d or \x, the unfinished statement continues. */
+static int run_unit(Shell *shell, Script *script, const Unit *unit) {
+        int r = loop_run_unit(shell, unit);
+
+        if (r != -ECANCELED && *unit->pending && !shell->took_pending)
+                script_put_back(script);
+        return r;
+}
+
+/* Returns 1: there may be more; 0: the end; negative: the script ends with this error. */
+static int run_next(Shell *shell, Script *script, unsigned *n_idle) {
+        bool goes_on = true;
+        Unit unit;
+        int r = script_next(script, &unit);
+
+        if (r == -EINTR) {
+                on_interrupt(shell, script, n_idle);
+                return 1;
+        }
+        *n_idle = 0;
+        if (r == 0)
+                return 0;
+        if (r > 0) /* a termination signal may have cut the unit short */
+                r = interrupt_leave() ? -ECANCELED : run_unit(shell, script, &unit);
+        else
+                goes_on = can_read_on(shell, &unit, r);
+        if (r < 0) {
+                shell_note_failure(shell, interrupt_leave() ? 128 + interrupt_leave() : query_exit_code(shell, r));
+                if (!goes_on || must_stop(shell, r))
+                        return r;
+                if (r == -ECANCELED)
+                        script_drop(script);
+        }
+        return 1;
+}
+
+int loop_run_script(Shell *shell, Script *script) {
+        unsigned n_idle = 0;
+        int r = 1;
+
+        while (r > 0 && !shell->quit && interrupt_leave() == 0)
+                r = run_next(shell, script, &n_idle);
+        script_free(script);
+        return r < 0 ? r : 0;
+}
