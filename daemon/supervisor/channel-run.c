@@ -73,10 +73,17 @@ static void begin(ChannelRun *run, const ChannelProgress *p) {
         run->n_bytes = p->n_bytes;
 }
 
+static ChannelRunState state_of(const ChannelProgress *p) {
+        return !p->running   ? CHANNEL_RUN_NONE
+               : p->draining ? CHANNEL_RUN_DRAINING
+               : p->parked   ? CHANNEL_RUN_PARKED
+                             : CHANNEL_RUN_RUNNING;
+}
+
 bool channel_run_note(Channel *c, const ChannelProgress *p) {
         ChannelRun *run = &c->run;
         uint64_t now = clock_usec();
-        bool goes_on = run->running && p->running && p->n_runs == 0;
+        bool was_running = run->state != CHANNEL_RUN_NONE, goes_on = was_running && p->running && p->n_runs == 0;
 
         if (p->running || p->n_runs > 0 || p->n_bytes > 0 || p->n_statements != c->n_statements) {
                 c->used_usec = now;
@@ -84,7 +91,7 @@ bool channel_run_note(Channel *c, const ChannelProgress *p) {
         }
         c->n_statements = p->n_statements;
         count(c, p);
-        if (run->running && (run->parked || run->draining))
+        if (run->state > CHANNEL_RUN_RUNNING)
                 run->parked_usec += now - run->noted_usec;
         if (goes_on) {
                 run->n_rows += p->n_rows;
@@ -92,20 +99,24 @@ bool channel_run_note(Channel *c, const ChannelProgress *p) {
         } else {
                 if (p->n_runs > 0 && !p->running)
                         log_slow(c, p->usec);
-                else if (p->n_runs > 0 && run->running)
+                else if (p->n_runs > 0 && was_running)
                         log_slow(c, channel_run_usec(run));
                 begin(run, p);
         }
-        run->running = p->running;
-        run->parked = p->running && p->parked;
-        run->draining = p->running && p->draining;
+        run->state = state_of(p);
         run->usec = p->usec;
         run->noted_usec = now;
         return !goes_on;
 }
 
 const char *channel_run_state(const ChannelRun *run) {
-        return run->draining ? "draining" : run->parked ? "parked" : "running";
+        switch (run->state) {
+        case CHANNEL_RUN_DRAINING: return "draining";
+        case CHANNEL_RUN_PARKED: return "parked";
+        case CHANNEL_RUN_RUNNING:
+        case CHANNEL_RUN_NONE: break;
+        }
+        return "running";
 }
 
 uint64_t channel_run_usec(const ChannelRun *run) {

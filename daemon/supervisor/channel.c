@@ -51,7 +51,9 @@ static int add_sources(Channel *c) {
         return r;
 }
 
-static void rest(Channel *c);
+static void watch(Channel *c, uint32_t events, uint64_t until_usec);
+static uint64_t expires(const Channel *c);
+static void free_channel(Channel *c);
 
 int channel_new(Session *s, Database *d, uint32_t page_size, int *ret_client_fd, Refusal *refusal) {
         g_autoptr(Group) group = NULL;
@@ -87,10 +89,10 @@ int channel_new(Session *s, Database *d, uint32_t page_size, int *ret_client_fd,
         if (r < 0) {
                 if (client_fd >= 0)
                         close(client_fd);
-                channel_free(c);
+                free_channel(c);
                 return r;
         }
-        rest(c);
+        watch(c, EPOLLIN, expires(c));
         *ret_client_fd = client_fd;
         return 0;
 }
@@ -110,19 +112,19 @@ static void detach(Channel *c) {
         c->worker = NULL;
 }
 
-void channel_abandon(Channel *c) {
+static void forget_session(Channel *c) {
         if (c->session)
                 g_queue_unlink(&c->session->channels, &c->session_link);
         c->session = NULL;
 }
 
-void channel_free(Channel *c) {
+static void free_channel(Channel *c) {
         log_full(LOG_DEBUG, database_name(c->database), c->session ? c->session->name : NULL,
                  "Channel %" PRIu64 " is closed after %" PRIu64 " runs.", c->number, c->n_runs);
         detach(c);
         drop_kept(c);
         c->unread = unread_free(c->unread);
-        channel_abandon(c);
+        forget_session(c);
         g_hash_table_remove(c->context->channels, &c->number);
         quota_count_channel(c->user, c->database, -1);
         c->io = sd_event_source_disable_unref(c->io);
@@ -159,8 +161,8 @@ void channel_check_idle(Channel *c) {
         if (clock_usec() < expires(c))
                 return;
         /* a worker that got no CPU may not have read the request yet */
-        if (c->run.running ? c->run.draining : !channel_has_unread(c))
-                channel_doom(c);
+        if (c->run.state == CHANNEL_RUN_DRAINING || (c->run.state == CHANNEL_RUN_NONE && !channel_has_unread(c)))
+                channel_end(c, CHANNEL_END_IDLE);
 }
 
 /* Tells the worker to close the channel, at once or after the answer under way. If its socket is full, it is told later. */
@@ -175,6 +177,11 @@ static void tell_to_close(Channel *c) {
         grace_begin(&c->grace, c->worker, GRACE_USEC);
 }
 
+/* True if its worker is not killed before it has read CHANNEL_CLOSE. */
+static bool is_patient(const Channel *c) {
+        return channel_life_manner(c->end) == CHANNEL_ENDS_PATIENTLY;
+}
+
 /* The worker was told to close the channel and still has it. If other work keeps the worker from reading that, at least the
  * client is released. */
 static void on_close_timeout(Channel *c) {
@@ -182,7 +189,7 @@ static void on_close_timeout(Channel *c) {
 
         if (!c->told)
                 tell_to_close(c);
-        else if ((worker_has_answered(w, c->close_ping) || !(c->patient || worker_is_held_up_by_others(w, c))) &&
+        else if ((worker_has_answered(w, c->close_ping) || !(is_patient(c) || worker_is_held_up_by_others(w, c))) &&
                  !grace_goes_on(&c->grace, w))
                 (void) worker_end(w, WORKER_END_KEEPS_CHANNEL);
         (void) shutdown(c->fd, SHUT_RDWR);
@@ -192,9 +199,10 @@ static void on_close_timeout(Channel *c) {
 /* Sets the time at which a channel at a worker is checked again: for a CANCEL or CHANNEL_CLOSE that was not obeyed or could
  * not be sent. */
 static void arm_at_worker(Channel *c) {
-        uint64_t usec = c->doomed && c->told ? c->leaves_usec : UINT64_MAX;
+        bool leaving = c->state == CHANNEL_LEAVING;
+        uint64_t usec = leaving && c->told ? c->leaves_usec : UINT64_MAX;
 
-        if (c->cancelled_usec > 0 || (c->doomed && !c->told))
+        if (c->cancelled_usec > 0 || (leaving && !c->told))
                 usec = MIN(usec, clock_usec() + GRACE_USEC);
         arm(c, usec);
 }
@@ -209,11 +217,11 @@ static void check_cancelled(Channel *c) {
 }
 
 static void on_time_at_worker(Channel *c) {
-        if (c->doomed && clock_usec() >= c->leaves_usec) {
-                channel_close(c);
+        if (c->state == CHANNEL_LEAVING && clock_usec() >= c->leaves_usec) {
+                channel_end(c, CHANNEL_END_UNANSWERED);
                 return;
         }
-        if (c->doomed && !c->told)
+        if (c->state == CHANNEL_LEAVING && !c->told)
                 tell_to_close(c);
         check_cancelled(c);
         arm_at_worker(c);
@@ -248,21 +256,27 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         case CHANNEL_DRAINING:
                 arm(c, expires(c));
                 if (clock_usec() >= expires(c))
-                        channel_close(c);
+                        channel_end(c, CHANNEL_END_UNREAD);
                 break;
-        case CHANNEL_WAITING: channel_close(c); break; /* a call over the bus tells its client Busy */
-        case CHANNEL_AT_WORKER: on_time_at_worker(c); break;
+        case CHANNEL_WAITING: channel_end(c, CHANNEL_END_NO_PLACE); break;
+        case CHANNEL_AT_WORKER:
+        case CHANNEL_LEAVING: on_time_at_worker(c); break;
         case CHANNEL_CLOSING: on_close_timeout(c); break;
+        case CHANNEL_STATE_MAX: break;
         }
         return 0;
 }
 
 /* ---- Resting and waiting ---- */
 
-static void enter(Channel *c, ChannelState state, uint32_t events, uint64_t until_usec) {
-        c->state = state;
+static void watch(Channel *c, uint32_t events, uint64_t until_usec) {
         (void) sd_event_source_set_io_events(c->io, events);
         arm(c, until_usec);
+}
+
+static void enter(Channel *c, ChannelState state, uint32_t events, uint64_t until_usec) {
+        channel_life_move(&c->state, state);
+        watch(c, events, until_usec);
 }
 
 static void rest(Channel *c) {
@@ -299,8 +313,8 @@ static void on_room(Channel *c) {
         if (r == 0)
                 return;
         c->unread = unread_free(c->unread);
-        if (r < 0 || c->ends_after)
-                channel_free(c);
+        if (r < 0 || c->end != CHANNEL_END_NONE)
+                free_channel(c);
         else if (c->waits_after)
                 wait_for_worker(c);
         else
@@ -308,11 +322,10 @@ static void on_room(Channel *c) {
 }
 
 /* False: the bytes cannot be kept. */
-static bool drain(Channel *c, const ChannelEnd *end, bool ends_after) {
+static bool drain(Channel *c, const ChannelEnd *end) {
         if (unread_new(c->user, end->unread, &c->unread) < 0)
                 return false;
         c->waits_after = end->waiting;
-        c->ends_after = ends_after;
         c->used_usec = clock_usec();
         c->waits_usec = 0;
         enter(c, CHANNEL_DRAINING, EPOLLOUT, expires(c));
@@ -328,7 +341,7 @@ static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         }
         if ((revents & (EPOLLHUP | EPOLLERR)) || is_at_end(c)) {
                 (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF); /* it would fire again and again */
-                channel_close(c);
+                channel_end(c, CHANNEL_END_HANGUP);
         } else if (c->state == CHANNEL_RESTING)
                 wait_for_worker(c);
         return 0;
@@ -365,7 +378,7 @@ int channel_hand_over(Channel *c, Worker *w) {
                 return -EAGAIN;
         if (r < 0) {
                 log_full(LOG_DEBUG, database_name(c->database), NULL, "A channel cannot be handed over: %s", strerror(-r));
-                channel_free(c);
+                free_channel(c);
                 return 0;
         }
         g_queue_unlink(&c->group->channels, &c->group_link);
@@ -379,48 +392,56 @@ int channel_hand_over(Channel *c, Worker *w) {
         return 0;
 }
 
-void channel_close(Channel *c) {
-        switch (c->state) {
-        case CHANNEL_RESTING:
-        case CHANNEL_DRAINING:
-        case CHANNEL_WAITING: channel_free(c); return;
-        case CHANNEL_AT_WORKER:
-                (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF);
-                c->state = CHANNEL_CLOSING;
-                tell_to_close(c);
-                arm(c, clock_usec() + GRACE_USEC);
+/* ---- End ---- */
+
+static void close_now(Channel *c, ChannelEndReason reason) {
+        if (!channel_is_served(c)) {
+                if (c->state != CHANNEL_CLOSING)
+                        free_channel(c);
                 return;
-        case CHANNEL_CLOSING: return;
         }
+        (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF);
+        channel_life_move(&c->state, CHANNEL_CLOSING);
+        c->end = reason;
+        tell_to_close(c);
+        arm(c, clock_usec() + GRACE_USEC);
 }
 
-void channel_give_up(Channel *c) {
-        if (c->state != CHANNEL_AT_WORKER)
-                return;
-        (void) shutdown(c->fd, SHUT_RDWR);
-        c->patient = true;
-        channel_close(c);
-}
-
-void channel_doom(Channel *c) {
+static void leave(Channel *c, ChannelEndReason reason) {
         if (c->state == CHANNEL_DRAINING) {
-                c->ends_after = true;
+                c->end = reason;
                 return;
         }
         if (c->state != CHANNEL_AT_WORKER) {
-                channel_close(c);
+                if (c->state < CHANNEL_AT_WORKER)
+                        free_channel(c);
                 return;
         }
-        if (c->doomed)
-                return;
-        c->doomed = true;
+        channel_life_move(&c->state, CHANNEL_LEAVING);
+        c->end = reason;
         c->leaves_usec = clock_usec() + c->answer_usec + GRACE_USEC;
         tell_to_close(c);
         arm_at_worker(c);
 }
 
+void channel_end(Channel *c, ChannelEndReason reason) {
+        if (reason == CHANNEL_END_CLIENT_GONE)
+                forget_session(c);
+        switch (channel_life_manner(reason)) {
+        case CHANNEL_ENDS_GENTLY: leave(c, reason); return;
+        case CHANNEL_ENDS_NOW: close_now(c, reason); return;
+        case CHANNEL_ENDS_PATIENTLY:
+                if (!channel_is_served(c)) /* it does not depend on that worker, or ends anyway */
+                        return;
+                (void) shutdown(c->fd, SHUT_RDWR);
+                close_now(c, reason);
+                return;
+        case CHANNEL_ENDS_AT_ONCE: free_channel(c); return;
+        }
+}
+
 void channel_cancel(Channel *c, const char *sentence) {
-        if (c->state != CHANNEL_AT_WORKER) /* otherwise no run is under way, or it ends anyway */
+        if (!channel_is_served(c)) /* otherwise no run is under way, or it ends anyway */
                 return;
         (void) worker_cancel(c->worker, c->number, ERROR_CANCELLED, sentence);
         c->cancelled_usec = clock_usec();
@@ -434,7 +455,7 @@ void channel_cancel(Channel *c, const char *sentence) {
 void channel_on_progress(Channel *c, const ChannelProgress *progress) {
         if (channel_run_note(c, progress))
                 c->cancelled_usec = 0; /* another run has begun, or none is under way */
-        if (!c->run.running)
+        if (c->run.state == CHANNEL_RUN_NONE)
                 c->context->events->place_offered(c->context);
 }
 
@@ -449,18 +470,17 @@ void channel_on_rested(Channel *c, const ChannelEnd *end) {
         else
                 c->waits_usec = 0;
         detach(c);
-        if (c->state != CHANNEL_CLOSING && c->doomed && end->unread.size > 0 && drain(c, end, true))
+        if (c->state == CHANNEL_LEAVING && end->unread.size > 0 && drain(c, end))
                 return;
-        if (c->state == CHANNEL_CLOSING || c->doomed || !kept || user_hold(c->user, end->state.size, &refusal) < 0) {
-                c->state = CHANNEL_RESTING;
-                channel_free(c);
+        if (c->state != CHANNEL_AT_WORKER || !kept || user_hold(c->user, end->state.size, &refusal) < 0) {
+                free_channel(c);
                 return;
         }
         c->kept = g_steal_pointer(&kept);
         c->cancelled_usec = 0;
         if (end->unread.size > 0) {
-                if (!drain(c, end, false))
-                        channel_free(c);
+                if (!drain(c, end))
+                        free_channel(c);
         } else if (end->waiting)
                 wait_for_worker(c);
         else
@@ -470,14 +490,16 @@ void channel_on_rested(Channel *c, const ChannelEnd *end) {
 void channel_on_closed(Channel *c, const ChannelEnd *end) {
         (void) channel_run_note(c, &end->progress);
         detach(c);
-        if (c->state == CHANNEL_CLOSING || end->unread.size == 0 || !drain(c, end, true))
-                channel_free(c);
+        if (c->end == CHANNEL_END_NONE)
+                c->end = CHANNEL_END_BY_WORKER;
+        if (c->state == CHANNEL_CLOSING || end->unread.size == 0 || !drain(c, end))
+                free_channel(c);
 }
 
 /* ---- All channels ---- */
 
-/* Calls `act` for each channel that `wanted` accepts. `act` may free that channel, and must not change the others. */
-static void for_each(Context *context, bool (*wanted)(const Channel *c), void (*act)(Channel *c)) {
+/* Ends each channel that `wanted` accepts. */
+static void end_each(Context *context, bool (*wanted)(const Channel *c), ChannelEndReason reason) {
         g_autoptr(GPtrArray) found = g_ptr_array_new();
         GHashTableIter i;
         void *value;
@@ -487,7 +509,7 @@ static void for_each(Context *context, bool (*wanted)(const Channel *c), void (*
                 if (wanted(value))
                         g_ptr_array_add(found, value);
         for (guint k = 0; k < found->len; k++)
-                act(found->pdata[k]);
+                channel_end(found->pdata[k], reason);
 }
 
 static bool is_unpublished(const Channel *c) {
@@ -495,7 +517,7 @@ static bool is_unpublished(const Channel *c) {
 }
 
 void channels_on_reload(Context *context) {
-        for_each(context, is_unpublished, channel_doom);
+        end_each(context, is_unpublished, CHANNEL_END_UNPUBLISHED);
 }
 
 static bool is_in_doubt(const Channel *c) {
@@ -505,5 +527,5 @@ static bool is_in_doubt(const Channel *c) {
 }
 
 void channels_on_policy_changed(Context *context) {
-        for_each(context, is_in_doubt, channel_doom);
+        end_each(context, is_in_doubt, CHANNEL_END_RIGHTS);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A private socket between a client and a worker, for many small queries (sqlipc-channel.h). Supervisor.
- *
- *      RESTING --it is readable--> WAITING --placement.h--> AT_WORKER --CHANNEL_CLOSE--> CLOSING --> gone: CHANNEL_CLOSED,
- *        |  ^                         |                      |  |                                    its worker is dead
- *        |  \------CHANNEL_RESTED-----/<---------------------/  \--CHANNEL_CLOSED, its worker is dead--> gone
- *        |                            |                      \--CHANNEL_RESTED or CLOSED with unread answers--> DRAINING
- *        |<--the client has read them----------------------------------------------------------------------------/
- *        \--hang-up, told to close, StatementIdleSec=--> gone <--the same, QueueTimeoutSec=-- WAITING
+ * A private socket between a client and a worker, for many small queries (sqlipc-channel.h). Its states are in
+ * channel-life.h. Supervisor.
  *
  * 1. The supervisor keeps a descriptor of the worker's end, so a channel outlives its worker. While the channel rests, no
  *    process reads it. The worker's state of it (its statements, the requests that it had read) is kept here and counts as
@@ -17,7 +11,7 @@
  * 3. Closing a channel gives its worker a second, then the worker is killed. If another run or channel may hold the worker
  *    up, it is not killed: that other one has a deadline of its own, as the worker has (worker-channels.h). The client's end
  *    is shut down in any case.
- * 4. A channel whose rights or limits no longer hold is doomed: its worker begins nothing more, and closes it when the
+ * 4. A channel whose rights or limits no longer hold is LEAVING: its worker begins nothing more, and closes it when the
  *    request under way is answered and read. The supervisor learns late that a run lasts, so only the worker can decide
  *    this.
  * 5. DRAINING: the client does not read the answers, so the worker gave them back (unread.h). The supervisor writes them,
@@ -31,6 +25,7 @@
 #include <systemd/sd-event.h>
 
 #include "daemon/protocol/protocol.h"
+#include "daemon/supervisor/channel-life.h"
 #include "daemon/supervisor/database.h"
 #include "daemon/supervisor/grace.h"
 #include "daemon/supervisor/session.h"
@@ -38,17 +33,17 @@
 typedef struct Group Group;
 typedef struct Worker Worker;
 
-typedef enum ChannelState {
-        CHANNEL_RESTING,
-        CHANNEL_WAITING,
-        CHANNEL_DRAINING,
-        CHANNEL_AT_WORKER,
-        CHANNEL_CLOSING,
-} ChannelState;
+/* Each report of the worker tells one of these anew, and any may follow any other. */
+typedef enum ChannelRunState {
+        CHANNEL_RUN_NONE,
+        CHANNEL_RUN_RUNNING,
+        CHANNEL_RUN_PARKED,         /* its reader does not read */
+        CHANNEL_RUN_DRAINING,       /* it has ended, and its reader has not read its end */
+} ChannelRunState;
 
 /* The run under way on a channel, by its worker's last report. */
 typedef struct ChannelRun {
-        bool running, parked, draining;
+        ChannelRunState state;
         uint64_t usec;              /* how long it had lasted at `noted_usec` */
         uint64_t noted_usec;
         uint64_t parked_usec;       /* how much of that time its reader did not read */
@@ -62,29 +57,27 @@ typedef struct Channel {
         Session *session;           /* not owned; NULL: its client is gone */
         Database *database;         /* reference */
         Group *group;               /* reference */
-        Worker *worker;             /* set while AT_WORKER or CLOSING; not owned */
+        Worker *worker;             /* set while AT_WORKER, LEAVING or CLOSING; not owned */
         uint64_t number;
         ChannelState state;
+        ChannelEndReason end;       /* LEAVING, CLOSING: why. DRAINING: why it ends once the answers are read, or NONE */
         int fd;                     /* our descriptor of the worker's end */
         uint32_t page_size;
         GBytes *kept;               /* RESTING, WAITING: what its worker gave back; NULL: it has had no worker yet */
         struct Unread *unread;      /* DRAINING: answers that its client has not read; owned */
-        bool waits_after;           /* DRAINING: a request waits until they are read */
-        bool ends_after;            /* DRAINING: the channel closes after they are read */
-        bool doomed;                /* AT_WORKER: it takes no more requests, and closes once it has answered */
-        bool patient;               /* CLOSING because that is better for the client: see channel_give_up() */
-        bool told;                  /* doomed, CLOSING: the message about that was sent to the worker */
+        bool waits_after;           /* DRAINING: a request waits. Not a state: only the next one depends on it */
+        bool told;                  /* LEAVING, CLOSING: CHANNEL_CLOSE was sent. Not a state: a full socket only delays it */
         uint64_t close_ping, cancel_ping; /* once the worker has answered these PINGs it has read CHANNEL_CLOSE, CANCEL */
         uint64_t opened_usec, used_usec;
         uint64_t waits_usec;        /* since when a request waits for a worker that has time for it; 0: no request waits */
         uint64_t cancelled_usec;    /* 0: not cancelled */
         uint64_t answer_usec;       /* time for a run and for reading its answer, by the limits at the hand-over */
-        uint64_t leaves_usec;       /* doomed: when it closes, even without an answer */
+        uint64_t leaves_usec;       /* LEAVING: when it closes, even without an answer */
         uint64_t n_runs, n_rows, n_bytes;
         uint32_t n_statements;
         ChannelRun run;
         sd_event_source *io, *timer;
-        bool spared;                /* see clock_timer_was_late() */
+        bool spared;                /* see clock_timer_was_late(). Not a state: it is about the supervisor, which was late */
         Grace grace;                /* since the worker was last told to cancel or close */
         GList session_link, worker_link, group_link;
 } Channel;
@@ -92,18 +85,8 @@ typedef struct Channel {
 /* Makes a channel that rests. `*ret_client_fd` is the client's end, blocking; the caller owns it. LIMITS_EXCEEDED. */
 int channel_new(Session *s, Database *d, uint32_t page_size, int *ret_client_fd, Refusal *refusal);
 
-/* Closes the channel and cancels the run under way on it. May free it. */
-void channel_close(Channel *c);
-
-/* Closes a channel that its worker cannot serve, so that the client opens another one. Unlike with channel_close(), a worker
- * that has not read CHANNEL_CLOSE yet is not killed. */
-void channel_give_up(Channel *c);
-
-/* Closes the channel when the run under way is over and its answer read. No other request is begun. May free it. */
-void channel_doom(Channel *c);
-
-/* Frees the channel at once: the loop ends, or its worker is dead. */
-void channel_free(Channel *c);
+/* Ends the channel; each reason has its manner (channel-life.h). May free it. */
+void channel_end(Channel *c, ChannelEndReason reason);
 
 /* Hands a WAITING channel to the worker. Returns 0 if the worker has it now, or if it was closed because it cannot be handed
  * over; -EAGAIN if that worker does not read at the moment, or is dead. */
@@ -114,11 +97,13 @@ void channel_cancel(Channel *c, const char *sentence);
 
 /* True if its run wants a CPU, as far as the supervisor knows. */
 static inline bool channel_is_runnable(const Channel *c) {
-        return c->run.running && !c->run.parked && !c->run.draining;
+        return c->run.state == CHANNEL_RUN_RUNNING;
 }
 
-/* The channel's session has ended. */
-void channel_abandon(Channel *c);
+/* True if its worker may begin or go on with a request of it. */
+static inline bool channel_is_served(const Channel *c) {
+        return c->state == CHANNEL_AT_WORKER || c->state == CHANNEL_LEAVING;
+}
 
 /* True if its socket holds bytes that have not been read. */
 bool channel_has_unread(const Channel *c);

@@ -31,8 +31,8 @@ static Sums sums_of(const Session *s) {
         for (GList *i = s->channels.head; i; i = i->next) { /* the work of channels is in the totals as it is reported */
                 const Channel *c = i->data;
 
-                sums.n_runs += c->run.running;
-                sums.n_parked += c->run.parked;
+                sums.n_runs += c->run.state != CHANNEL_RUN_NONE;
+                sums.n_parked += c->run.state == CHANNEL_RUN_PARKED;
         }
         return sums;
 }

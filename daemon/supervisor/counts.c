@@ -14,7 +14,7 @@ uint64_t counts_runs(const Context *context) {
                 n += ((Run *) value)->kind != RUN_PREPARE;
         g_hash_table_iter_init(&i, context->channels);
         while (g_hash_table_iter_next(&i, NULL, &value))
-                n += ((Channel *) value)->run.running;
+                n += ((Channel *) value)->run.state != CHANNEL_RUN_NONE;
         return n;
 }
 
@@ -32,6 +32,6 @@ uint64_t counts_parked(const Context *context) {
         }
         g_hash_table_iter_init(&i, context->channels);
         while (g_hash_table_iter_next(&i, NULL, &value))
-                n += ((Channel *) value)->run.parked;
+                n += ((Channel *) value)->run.state == CHANNEL_RUN_PARKED;
         return n;
 }

@@ -185,7 +185,7 @@ static void fail_all(Group *g, ErrorNumber error, const char *sentence) {
                 run_fail(run, &(Failure) { .error = error, .sql_offset = -1, .message = sentence });
         }
         while (g->channels.head)
-                channel_free(g->channels.head->data);
+                channel_end(g->channels.head->data, CHANNEL_END_WORKER_LOST);
 }
 
 static LogFields fields_of(const Group *g) {

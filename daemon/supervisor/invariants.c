@@ -106,7 +106,8 @@ static void check_channel(Check *c, const Channel *channel) {
 
         check_owner(c, channel->session, channel->user, channel->number);
         HOLD(!channel->worker || channel->worker->group->user == channel->user, channel->number);
-        HOLD((channel->state == CHANNEL_AT_WORKER) <= (channel->worker != NULL), channel->number);
+        HOLD((channel->state >= CHANNEL_AT_WORKER) == (channel->worker != NULL), channel->number);
+        HOLD((channel->state >= CHANNEL_LEAVING) <= (channel->end != CHANNEL_END_NONE), channel->number);
         HOLD((channel->state == CHANNEL_DRAINING) == (channel->unread != NULL), channel->number);
         of_user->n_channels++;
         of_user->held_size += channel->kept ? g_bytes_get_size(channel->kept) : 0;

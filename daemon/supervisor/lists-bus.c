@@ -154,7 +154,7 @@ static bool sees_run(const Peer *p, const void *entry) {
 static bool sees_run_of_channel(const Peer *p, const void *entry) {
         const Channel *c = entry;
 
-        return c->run.running && may_see(p, c->user->uid);
+        return c->run.state != CHANNEL_RUN_NONE && may_see(p, c->user->uid);
 }
 
 int lists_bus_append_runs(Reply *reply, Context *context, const Peer *peer, bool *ret_truncated) {
@@ -170,14 +170,16 @@ int lists_bus_append_runs(Reply *reply, Context *context, const Peer *peer, bool
 }
 
 static const char *name_of_state(const Channel *c) {
-        if (c->run.running)
+        if (c->run.state != CHANNEL_RUN_NONE)
                 return channel_run_state(&c->run);
         switch (c->state) {
         case CHANNEL_DRAINING:
         case CHANNEL_RESTING: return "resting";
         case CHANNEL_WAITING: return "queued";
         case CHANNEL_AT_WORKER:
+        case CHANNEL_LEAVING:
         case CHANNEL_CLOSING: return "idle";
+        case CHANNEL_STATE_MAX: break;
         }
         return "";
 }

@@ -225,7 +225,7 @@ static const User *find_running(const Context *context, uint64_t number, Run **r
         Channel *channel = g_hash_table_lookup(context->channels, &number);
 
         *ret_run = run && run->kind != RUN_PREPARE ? run : NULL;
-        *ret_channel = channel && channel->run.running ? channel : NULL;
+        *ret_channel = channel && channel->run.state != CHANNEL_RUN_NONE ? channel : NULL;
         return *ret_run ? run->user : *ret_channel ? channel->user : NULL;
 }
 

@@ -370,7 +370,7 @@ static void free_channels(Manager *m) {
                 g_hash_table_iter_init(&i, m->context.channels);
                 if (!g_hash_table_iter_next(&i, NULL, &value))
                         return;
-                channel_free(value);
+                channel_end(value, CHANNEL_END_LOOP);
         }
 }
 

@@ -206,7 +206,7 @@ static void tell_cancel(Run *run) {
 }
 
 /* The second of arm_end() has passed. */
-static void kill_worker(Run *run, WorkerEnd why) {
+static void kill_worker(Run *run, WorkerEndReason why) {
         if (grace_goes_on(&run->grace, run->worker))
                 arm(run, clock_usec() + GRACE_USEC);
         else

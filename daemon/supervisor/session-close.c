@@ -10,12 +10,8 @@ Session *session_close(Session *s, ErrorNumber error, const char *sentence) {
                 return NULL;
         while (s->runs.head)
                 run_abandon(s->runs.head->data, error, sentence);
-        while (s->channels.head) {
-                Channel *c = s->channels.head->data;
-
-                channel_abandon(c);
-                channel_close(c);
-        }
+        while (s->channels.head)
+                channel_end(s->channels.head->data, CHANNEL_END_CLIENT_GONE);
         while (s->statements.head)
                 (void) statement_free(s->statements.head->data);
         return session_free(s);

@@ -69,7 +69,7 @@ bool worker_is_stuck(const Worker *w) {
 
 bool worker_has_busy_channels(const Worker *w) {
         for (GList *i = w->channels.head; i; i = i->next)
-                if (((const Channel *) i->data)->run.running)
+                if (((const Channel *) i->data)->run.state != CHANNEL_RUN_NONE)
                         return true;
         return false;
 }
@@ -80,7 +80,7 @@ bool worker_is_held_up_by_others(const Worker *w, const Channel *c) {
         if (channel_is_runnable(c))
                 return false;
         for (GList *i = w->channels.head; i; i = i->next)
-                if (i->data != c && ((const Channel *) i->data)->state == CHANNEL_AT_WORKER)
+                if (i->data != c && channel_is_served(i->data))
                         return true;
         return false;
 }
@@ -133,21 +133,21 @@ void worker_remove_channel(Worker *w, Channel *c) {
 
 void worker_lose_channels(Worker *w) {
         while (w->channels.head)
-                channel_free(w->channels.head->data);
+                channel_end(w->channels.head->data, CHANNEL_END_WORKER_LOST);
 }
 
-void worker_doom_channels(Worker *w) {
+void worker_end_channels(Worker *w) {
         for (GList *i = w->channels.head, *next; i; i = next) {
                 next = i->next;
-                channel_doom(i->data);
+                channel_end(i->data, CHANNEL_END_OUTDATED);
         }
 }
 
 /* ---- Time ---- */
 
-/* Gives up the channels with unread requests of a worker that does not read its sockets, so that their clients need not
+/* Ends the channels with unread requests of a worker that does not read its sockets, so that their clients need not
  * wait. The channel whose run holds the worker up has usually no unread request, and a deadline. */
-static void give_up_unheard(Worker *w) {
+static void end_unheard(Worker *w) {
         if (w->runs.length + w->channels.length < 2)
                 return;
         for (GList *i = w->channels.head, *next; i; i = next) {
@@ -155,7 +155,7 @@ static void give_up_unheard(Worker *w) {
 
                 next = i->next;
                 if (!channel_is_runnable(c) && channel_has_unread(c))
-                        channel_give_up(c);
+                        channel_end(c, CHANNEL_END_UNHEARD);
         }
 }
 
@@ -188,7 +188,7 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
                 (void) worker_end(w, WORKER_END_DEAF);
                 return 0;
         } else
-                give_up_unheard(w);
+                end_unheard(w);
         if (w->settings != WORKER_CURRENT) /* it was kept for channels that had no other place; they get one once nothing
                                             * runs on them */
                 (void) worker_end(w, WORKER_END_OUTDATED);

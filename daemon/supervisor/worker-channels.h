@@ -7,7 +7,7 @@
  * call of SQLite that cannot be interrupted:
  *
  *      for 100 ms                     it is given no channel while other workers can have it
- *      for a second                   channels with unread requests are given up: their clients open others
+ *      for a second                   channels with unread requests are closed: their clients open others
  *      for as long as any run may     it is killed
  *      take, and a second
  *
@@ -26,8 +26,8 @@ void worker_remove_channel(Worker *w, Channel *c);
 /* The worker is dead: ends its channels. */
 void worker_lose_channels(Worker *w);
 
-/* Dooms the worker's channels: each closes after its run. */
-void worker_doom_channels(Worker *w);
+/* The worker's settings no longer hold: each of its channels closes after its run. */
+void worker_end_channels(Worker *w);
 
 /* Sends a PING. If one is under way, another is sent when that is answered. Returns the number of the PING: once it is
  * answered, the worker has read all messages that were sent before it. */

@@ -61,10 +61,10 @@ void worker_life_move_settings(WorkerSettings *settings, WorkerSettings to) {
         *settings = to;
 }
 
-WorkerEndManner worker_life_manner(WorkerEnd reason) {
+WorkerEndManner worker_life_manner(WorkerEndReason reason) {
         return ends[reason].manner;
 }
 
-const char *worker_life_sentence(WorkerEnd reason) {
+const char *worker_life_sentence(WorkerEndReason reason) {
         return ends[reason].sentence;
 }

@@ -53,7 +53,7 @@ typedef enum WorkerSettings {
 } WorkerSettings;
 
 /* Why worker_end() is called. */
-typedef enum WorkerEnd {
+typedef enum WorkerEndReason {
         WORKER_END_NONE,             /* it was not told to end */
         WORKER_END_IDLE,             /* WorkerIdleSec= has passed */
         WORKER_END_STOPPING,         /* the service stops */
@@ -72,7 +72,7 @@ typedef enum WorkerEnd {
         WORKER_END_INVALID_MESSAGE,  /* it broke the protocol */
         WORKER_END_UNREADABLE,       /* its messages cannot be received */
         WORKER_END_MAX,
-} WorkerEnd;
+} WorkerEndReason;
 
 /* How a worker ends for a reason. */
 typedef enum WorkerEndManner {
@@ -90,9 +90,9 @@ bool worker_life_permits_settings(WorkerSettings from, WorkerSettings to);
 void worker_life_move(WorkerState *state, WorkerState to);
 void worker_life_move_settings(WorkerSettings *settings, WorkerSettings to);
 
-WorkerEndManner worker_life_manner(WorkerEnd reason);
+WorkerEndManner worker_life_manner(WorkerEndReason reason);
 
 /* Why the worker is killed, for the log; NULL: it is not killed for this reason. */
-const char *worker_life_sentence(WorkerEnd reason);
+const char *worker_life_sentence(WorkerEndReason reason);
 
 #endif

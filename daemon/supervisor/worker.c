@@ -216,7 +216,7 @@ void worker_on_sign_of_life(Worker *w) {
                 set_state(w, WORKER_RUNNING);
 }
 
-static void tell_to_end(Worker *w, WorkerEnd reason, const Message *m, uint64_t usec) {
+static void tell_to_end(Worker *w, WorkerEndReason reason, const Message *m, uint64_t usec) {
         int r = message_send(w->control_fd, m, -1);
 
         set_state(w, m->kind == MESSAGE_GIVE_WAY ? WORKER_ASKED : WORKER_ENDING);
@@ -227,14 +227,14 @@ static void tell_to_end(Worker *w, WorkerEnd reason, const Message *m, uint64_t 
                 watch_idle(w, clock_usec() + usec);
 }
 
-static void tell_to_exit(Worker *w, WorkerEnd reason) {
+static void tell_to_exit(Worker *w, WorkerEndReason reason) {
         if (w->state < WORKER_ENDING)
                 tell_to_end(w, reason, &(Message) { .kind = MESSAGE_EXIT }, EXIT_USEC);
 }
 
 /* A worker inside a call that cannot be interrupted answers after that call. A worker that a reload outdated begins nothing
  * more, because it has the old limits. */
-static void give_way(Worker *w, WorkerEnd reason) {
+static void give_way(Worker *w, WorkerEndReason reason) {
         const Limits l = quota_limits(w->group->user, w->group->database);
 
         uint64_t turn_usec = w->settings == WORKER_CURRENT ? WORKER_TURN_USEC : 0;
@@ -254,7 +254,7 @@ static LogFields fields_of(const Worker *w) {
         };
 }
 
-static void kill_process(Worker *w, WorkerEnd reason) {
+static void kill_process(Worker *w, WorkerEndReason reason) {
         const char *why = worker_life_sentence(reason);
         LogFields fields = fields_of(w);
 
@@ -267,7 +267,7 @@ static void kill_process(Worker *w, WorkerEnd reason) {
         watch_idle(w, clock_usec() + KILLED_USEC);
 }
 
-bool worker_end(Worker *w, WorkerEnd reason) {
+bool worker_end(Worker *w, WorkerEndReason reason) {
         if (reason == WORKER_END_OUTDATED && w->settings == WORKER_CURRENT)
                 worker_life_move_settings(&w->settings, WORKER_OUTDATED);
         switch (worker_life_manner(reason)) {
@@ -292,7 +292,7 @@ bool worker_end(Worker *w, WorkerEnd reason) {
 void worker_retire(Worker *w) {
         const Group *g = w->group;
 
-        worker_doom_channels(w);
+        worker_end_channels(w);
         if (w->settings == WORKER_RETIRED ||
             quota_worker_bound(g->user, g->database, g->workers.length) != WORKER_BOUND_NONE)
                 return;

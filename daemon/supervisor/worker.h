@@ -33,7 +33,7 @@ struct Worker {
         Group *group;             /* reference */
         pid_t pid;
         WorkerState state;
-        WorkerEnd end;            /* the reason for which it was last told to end, or killed */
+        WorkerEndReason end;      /* the reason for which it was last told to end, or killed */
         WorkerSettings settings;
         int control_fd;           /* -1: CLOSED */
         GQueue runs;              /* of Run, by worker_link: taken, and not DRAINING */
@@ -84,7 +84,7 @@ int worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sen
  *
  * A worker is busy if a job may be on its way to it, or if a run is known to be under way. If it is outdated it ends after
  * its runs. */
-bool worker_end(Worker *w, WorkerEnd reason);
+bool worker_end(Worker *w, WorkerEndReason reason);
 
 /* For a worker that is outdated and busy: its channels are closed after their runs, so that no run begins on them under the
  * old settings. It takes no new job either, if there can be another worker for it. */

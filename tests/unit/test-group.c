@@ -229,7 +229,7 @@ static void test_who_gives_way(void) {
         CHECK_INT(database_new(&rig.manager->context, config, &other), 0);
         CHECK_INT(group_get(rig.session->user, other, &g), 0);
         fake_worker_init(&busy, g, 1);
-        busy.channel.run.running = true;
+        busy.channel.run.state = CHANNEL_RUN_RUNNING;
         fake_worker_init(&recent, g, 3);
         fake_worker_init(&old, g, 2);
         CHECK(worker_end_idle(&rig.manager->context, NULL, NULL));

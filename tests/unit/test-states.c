@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/supervisor/worker-life.h"
+#include "daemon/supervisor/channel.h"
 #include "daemon/supervisor/worker.h"
 #include "dbus-interfaces/sqlipc-names.h"
 #include "tests/rigs/bus-rig.h"
@@ -62,7 +62,26 @@ static Life worker_life = {
         .move = worker_life_move_pair,
 };
 
-static Life *const lives[] = { &worker_life };
+LIFE_FUNCTIONS(channel_life, ChannelState)
+
+static Life channel_life = {
+        .name = "channel",
+        .n_states = CHANNEL_STATE_MAX,
+        .states = {
+                [CHANNEL_RESTING] = "RESTING", [CHANNEL_WAITING] = "WAITING", [CHANNEL_DRAINING] = "DRAINING",
+                [CHANNEL_AT_WORKER] = "AT_WORKER", [CHANNEL_LEAVING] = "LEAVING", [CHANNEL_CLOSING] = "CLOSING",
+        },
+        .permits = channel_life_permits_pair,
+        .move = channel_life_move_pair,
+};
+
+/* In the order of the arguments. */
+static Life *const lives[] = { &worker_life, &channel_life };
+
+void __wrap_channel_life_move(ChannelState *state, ChannelState to) {
+        channel_life.walked[*state][to] = true;
+        __real_channel_life_move(state, to);
+}
 
 void __wrap_worker_life_move(WorkerState *state, WorkerState to) {
         worker_life.walked[*state][to] = true;
@@ -342,6 +361,105 @@ static void test_worker_that_ends(void) {
         end();
 }
 
+/* ---- Channels ---- */
+
+static Channel *channel(void) {
+        GHashTableIter i;
+        void *c;
+
+        CHECK_INT(g_hash_table_size(rig.manager->context.channels), 1);
+        g_hash_table_iter_init(&i, rig.manager->context.channels);
+        CHECK(g_hash_table_iter_next(&i, NULL, &c));
+        return c;
+}
+
+static void check_no_channel(void) {
+        CHECK_INT(g_hash_table_size(rig.manager->context.channels), 0);
+}
+
+/* The worker gives the channel back, or has closed it. */
+static void say_channel_end(MessageKind kind, bool waiting, const char *unread) {
+        stub_worker_say(0, &(Message) {
+                .kind = kind,
+                .channel_end = {
+                        .progress.number = channel()->number,
+                        .waiting = waiting,
+                        .state = { "", 0 },
+                        .unread = { unread, strlen(unread) },
+                },
+        });
+        rig_pump();
+}
+
+static void hang_up(void) {
+        close(rig.fds[--rig.n_fds]);
+        rig_pump();
+}
+
+/* Answers that the supervisor has written for the worker. */
+static void read_answers(const char *expected) {
+        char bytes[32] = {};
+
+        CHECK_INT(recv(rig.fds[0], bytes, sizeof bytes - 1, MSG_DONTWAIT), strlen(expected));
+        CHECK_STRING(bytes, expected);
+}
+
+static void test_channel_that_comes_back(void) {
+        begin_with_channel();
+        say_channel_end(MESSAGE_CHANNEL_RESTED, false, "");
+        CHECK_INT(channel()->state, CHANNEL_AT_WORKER); /* at once: its byte can still be read */
+        say_channel_end(MESSAGE_CHANNEL_RESTED, true, "");
+        CHECK(channel()->worker == worker(1)); /* the first one is stuck */
+        end();
+
+        begin_with_channel();
+        say_channel_end(MESSAGE_CHANNEL_RESTED, false, "unread");
+        read_answers("unread");
+        end();
+
+        begin_with_channel();
+        say_channel_end(MESSAGE_CHANNEL_RESTED, true, "waits");
+        read_answers("waits");
+        end();
+
+        begin_with_channel();
+        say_channel_end(MESSAGE_CHANNEL_CLOSED, false, "last");
+        read_answers("last");
+        check_no_channel();
+        end();
+}
+
+static void test_channel_that_ends(void) {
+        begin_with_channel();
+        hang_up();
+        CHECK_INT(channel()->state, CHANNEL_CLOSING);
+        CHECK_INT(channel()->end, CHANNEL_END_HANGUP);
+        stub_worker_hear(0);
+        rig_pump();
+        check_no_channel();
+        end();
+
+        begin_with_channel();
+        channel_end(channel(), CHANNEL_END_RIGHTS);
+        CHECK_INT(channel()->state, CHANNEL_LEAVING);
+        hang_up();
+        CHECK_INT(channel()->state, CHANNEL_CLOSING);
+        end();
+
+        begin_with_channel();
+        channel_end(channel(), CHANNEL_END_RIGHTS);
+        say_channel_end(MESSAGE_CHANNEL_RESTED, true, "crossed");
+        read_answers("crossed");
+        check_no_channel();
+        end();
+
+        begin_with_channel();
+        stub_worker_die(0, CLD_KILLED, SIGSEGV);
+        rig_pump();
+        check_no_channel();
+        end();
+}
+
 /* ---- All of them ---- */
 
 static void test_each_transition_occurred(void) {
@@ -363,7 +481,8 @@ int main(int argc, char **argv) {
         static const Test tests[] = {
                 TEST(test_code_agrees_with_headers), TEST(test_others_are_rejected), TEST(test_worker_that_starts),
                 TEST(test_worker_that_runs), TEST(test_worker_that_is_asked), TEST(test_worker_that_ends),
-                TEST(test_each_transition_occurred),
+                TEST(test_channel_that_comes_back),
+                TEST(test_channel_that_ends), TEST(test_each_transition_occurred),
         };
 
         CHECK_INT(argc - 1, N_ELEMENTS(lives));
