@@ -46,7 +46,7 @@ def send_signal(path, interface, member, body):
 
 @test
 def name_that_never_vanished():
-    """A forged NameOwnerChanged takes nothing from whose name it tells"""
+    """A forged NameOwnerChanged takes nothing from the client that it names"""
     statement = victim.prepare("chinook", "SELECT count(*) FROM Genre")
     run = victim.query("chinook", NUMBERS)
     send_signal("/org/freedesktop/DBus", BUS, "NameOwnerChanged", GLib.Variant("(sss)", (victim.name(), victim.name(), "")))
@@ -57,7 +57,7 @@ def name_that_never_vanished():
 
 @test
 def polkit_that_never_changed():
-    """polkit's answer is kept through a Changed, and through the end of its name, that polkit did not send"""
+    """polkit's answer is kept after a Changed signal and an end of polkit's name that polkit did not send"""
     if not ROOT:
         raise Skip("needs root: polkit is not asked about the daemon's own user")
     fake = FakePolkit(service.address, {"accounts": "yes"})
@@ -78,7 +78,7 @@ def polkit_that_never_changed():
 
 @test
 def answer_that_polkit_never_gave():
-    """A reply in polkit's place, whatever call of the service it claims to answer, lets nobody in"""
+    """A forged reply of polkit, to whatever call of the service it claims to answer, admits no caller"""
     if not ROOT:
         raise Skip("needs root: polkit is not asked about the daemon's own user")
     fake = FakePolkit(service.address, {"accounts": "hang"})
@@ -103,7 +103,7 @@ def answer_that_polkit_never_gave():
 
 
 def large_calls():
-    """What large calls took is given back, in whatever order they came and went"""
+    """The charge for large calls is given back, in whatever order they came and went"""
     sql = "SELECT '" + "x" * 12 * MIB + "'"
     attacker.manager("ListDatabases")
     before = rss_anon(service.pid())
@@ -134,7 +134,7 @@ def may_look_into(pid, uid):
 
 @test
 def memory_of_neighbours():
-    """Who is the daemon's user, as a worker that was taken over is, opens memory and descriptors of none of its processes"""
+    """A process of the daemon's user, such as a worker under attack, opens no memory or descriptor of the service"""
     if not ROOT:
         raise Skip("needs root, to be the daemon's user without being its parent")
     with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1, "WorkerIdleSec": 600}, uid=UID_DAEMON) as another:
@@ -157,7 +157,7 @@ def lie(client, what, method="Query"):
 
 @test
 def worker_that_lies():
-    """A worker that says what it may not say is killed, and costs those their queries who had it"""
+    """A worker that sends a forbidden message is killed, and only the clients that it served lose their queries"""
     with Service({"chinook": CHINOOK}, worker=TAKEN_OVER) as another:
         one = another.client()
         for what in ("early", "nonsense", "foreign", "pages", "gone"):
@@ -168,7 +168,7 @@ def worker_that_lies():
 
 @test
 def worker_that_says_too_much():
-    """A STARTED or ENDED message past the limits costs its worker's clients their query, and the service stays on the bus"""
+    """A STARTED or ENDED message past the limits costs its worker's clients their query; the service stays on the bus"""
     with Service({"chinook": CHINOOK}, worker=TAKEN_OVER) as another:
         one, pid = another.client(), another.pid()
         for what in ("grow", "long"):
@@ -181,7 +181,7 @@ def worker_that_says_too_much():
 
 @test
 def worker_that_talks():
-    """A worker that says much takes its turn with all others"""
+    """A worker that sends many messages takes its turn with all others"""
     n_calls = 100  # dbus-daemon takes no more than 128 of a client whose replies are outstanding
     with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1, "WorkerIdleSec": 600}, worker=TAKEN_OVER) as another:
         one, other, heard = another.client(), another.client(), Overheard(another.address)

@@ -95,7 +95,7 @@ def unknown_database():
 
 @test
 def handle_of_nothing():
-    """A value that cannot be read is InvalidArgs, in each place that takes one, and the log is not the client's to fill"""
+    """An unreadable value is InvalidArgs, in each argument that takes one, and clients cannot fill the log with it"""
     nothing = GLib.Variant("h", 7)
     for options, parameters in (({"x-mine": nothing}, []), ({"max-bytes": nothing}, []), ({}, [nothing])):
         try:
@@ -179,7 +179,7 @@ def expect_cancelled(run):
 
 @test
 def sentence_for_glib():
-    """GLib's clients, which look for a sentence and nothing else in an error, show it"""
+    """GLib's clients, which expect only a message in an error, show it"""
     for method, signature, rest in (("Prepare", "(sa{sv})", ({},)), ("QueryRows", "(sava{sv}a{sv})", ([], {}, {}))):
         try:
             client.connection.call_sync(
@@ -207,7 +207,7 @@ def invalid_sql():
 
 @test
 def error_of_the_first_step():
-    """What the first step fails of has SQLite's sentence and code, also where the statement was compiled before"""
+    """An error of the first step has SQLite's message and code, also if the statement was compiled before"""
     sql, options = "SELECT abs(-9223372036854775808 + 0 * AlbumId) FROM Album", {"error-details": True}
     for _ in range(3):
         failure = refused("Sql", sql, options=options)

@@ -152,7 +152,7 @@ def check_report(report):
 
 @test
 def workloads():
-    """Each workload at its tiniest: what it found as JSON. That its sides bring the same rows it checks itself, see below"""
+    """Each workload at its smallest size reports its results as JSON; its sides have compared their rows"""
     for verb, options in verbs().items():
         report = json.loads(bench(verb, "--json", *arguments_for(options)))
         equal(report["workload"], verb, "workload")
@@ -191,7 +191,7 @@ def other_query():
 
 @test
 def sides_that_disagree():
-    """Another file than the one that is shared gives no figures, wherever a workload compares with SQLite in process"""
+    """If the service shares another file, each workload that compares with SQLite in process reports no figures"""
     where = publish()[0]
     bench("dataset", "--rows=2000", "--seed=2", service.data / "otherwise")
     compared = [verb for verb, options in verbs().items() if {"--file", "--sql"} <= options and verb != "first-row"]
@@ -203,7 +203,7 @@ def sides_that_disagree():
 
 @test
 def soak_that_fails():
-    """soak: values that are not those of the file are seen, told, and the exit code says so; the report is there"""
+    """soak: values that differ from the file are reported, also by the exit code; the report is complete"""
     where = publish()[0]
     other = service.data / "other-points"
     bench("dataset", "--kind=point", "--rows=1000", "--seed=2", other)
@@ -215,7 +215,7 @@ def soak_that_fails():
 
 @test
 def exposed():
-    """exposed: no figures where what is exposed is another file"""
+    """exposed: no figures if the exposed database is another file"""
     arguments = publish()
     service.database("another", Path=service.data / "other", Expose="study")
     service.driver.manager("Reload")
@@ -264,7 +264,7 @@ def check_page(page, reports):
 
 @test
 def report_page():
-    """report: all workloads as one page with their charts; one that fails is shown as failed, and loses no other"""
+    """report: all workloads and their charts on one page"""
     needs_gnuplot()
     folder = service.data / "report"
     bench("report", folder, "--quiet", *publish())
@@ -300,7 +300,7 @@ def report_of_a_failure():
 
 @test
 def plot():
-    """--plot: charts as SVG and PNG, and without gnuplot nothing is measured in vain"""
+    """--plot: charts as SVG and PNG; without gnuplot nothing is measured"""
     if shutil.which("gnuplot"):
         folder = service.data / "plots"
         report = json.loads(bench("roundtrip", "--json", f"--plot={folder}", *arguments_for(verbs()["roundtrip"])))
@@ -318,7 +318,7 @@ def plot():
 
 @test
 def wrong_usage():
-    """What it does not know is refused"""
+    """Unknown options and workloads are refused"""
     where = publish()
     for arguments in (
         (),

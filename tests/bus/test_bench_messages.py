@@ -82,7 +82,7 @@ usual = start_service()
 
 @test
 def roundtrip():
-    """roundtrip: each way at each size from 1 byte to 4 MiB, on one CPU and on two; what was published beside the first"""
+    """roundtrip: each way at each size from 1 byte to 4 MiB, on one CPU and on two; published figures beside the first"""
     found = tables(bench("roundtrip", usual))
     sizes = [f"{1 << i} {unit}" for unit, n in (("B", 10), ("KiB", 10), ("MiB", 3)) for i in range(n)]
     n_cpus = len(os.sched_getaffinity(0))
@@ -100,7 +100,7 @@ def roundtrip():
 
 @test
 def bus_with_a_limit():
-    """roundtrip: sizes over the bus's limit are left out and said, all others measured"""
+    """roundtrip: sizes over the bus's limit are left out with a note, all others measured"""
     with start_service(MESSAGES_ARE_SHORT) as service:
         report = bench("roundtrip", service)
     for size, cells in tables(report)["one-cpu"].items():
@@ -113,7 +113,7 @@ def bus_with_a_limit():
 
 @test
 def bus_of_strangers():
-    """roundtrip, marshal: a bus that forbids calls between strangers is left out and said"""
+    """roundtrip, marshal: a bus that forbids calls between strangers is left out with a note"""
     with start_service(STRANGERS_ARE_REFUSED) as service:
         trips, calls = bench("roundtrip", service), bench("marshal", service)
     for report in (trips, calls):

@@ -166,7 +166,7 @@ def maria():
 
 @test
 def no_server():
-    """A server that is not there is an error, and no table without it"""
+    """A server that does not answer is an error, and no table appears without it"""
     built_with("postgres")
     for verb in ("relay", "small"):
         equal(bench(verb, *publish(), f"--postgres=host={service.data}/nowhere", code=1), "", f"output of {verb}")
@@ -174,7 +174,7 @@ def no_server():
 
 @test
 def another_file():
-    """Where the service's database is another file than ours, relay and small say so and show nothing"""
+    """If the service shares another file than ours, relay and small report this and show nothing"""
     where = publish()
     for verb, kind in (("relay", "relay"), ("small", "point")):
         bench("dataset", f"--kind={kind}", "--size=tiny", "--seed=2", service.data / verb)
@@ -183,7 +183,7 @@ def another_file():
 
 @test
 def ask_waits():
-    """ask: warm when it says so, runs when it is told to, says what it did, ends when it is told to"""
+    """ask: reports when it is warm, runs and ends on request, reports its work"""
     publish()
     for transport in ("auto", "pipe", "channel"):
         for options in ([], ["--query"]):
@@ -201,7 +201,7 @@ def ask_waits():
 
 @test
 def ask_fails():
-    """ask: what is wrong is said"""
+    """ask: errors are reported"""
     address = f"--address={service.address}"
     publish()
     bench("ask", address, "point", code=2)

@@ -113,7 +113,7 @@ def options():
 
 @test
 def counts():
-    """What was done on a channel is in the list of channels, of clients, and in the sums of the service, each once"""
+    """Work on a channel appears once in the list of channels, in that of clients, and in the sums of the service"""
     before = service.counters()
     asker = service.client()
     with opened(asker) as channel:
@@ -168,7 +168,7 @@ def runs_are_listed_and_cancelled():
 
 @test
 def ended_and_not_read():
-    """A run that ended, and whose end nobody reads, drains; its channel goes after StatementIdleSec= and ParkTimeoutSec="""
+    """An ended run whose end is not read drains; its channel closes after StatementIdleSec= and ParkTimeoutSec="""
     with opened() as channel:
         run = channel.query(STREAM)
         wait_for(lambda: service.states() == ["parked"], "the run parks")
@@ -352,7 +352,7 @@ def clients_that_go():
 
 @test
 def reload():
-    """A reload that changes the database closes its channels, after what runs there; others stay, with their statements"""
+    """A reload that changes the database closes its channels after their runs; others stay, with their statements"""
     with Service({"chinook": CHINOOK, "other": CHINOOK}, limits=PATIENT) as changing:
         one = changing.client()
         with opened(one) as resting, opened(one) as used, opened(one) as busy, opened(one, "other") as other:
@@ -381,7 +381,7 @@ def reload():
 
 @test
 def takes_no_more():
-    """What was asked before a reload took the database away is answered, and what waits behind it is not begun"""
+    """A request that began before a reload withdrew the database is answered; requests after it do not begin"""
     with Service({"chinook": CHINOOK}, limits=PATIENT | {"WorkersMax": 1}) as changing:
         one = changing.client()
         with opened(one) as other, opened(one) as busy:
@@ -414,7 +414,7 @@ def answers_that_nobody_reads():
 
 @test
 def reload_of_limits():
-    """New limits hold for channels beside a run that goes on: they close, it ends as it began, and its worker with it"""
+    """New limits close channels after their runs, which end under the old limits, as do their workers"""
     with Service({"chinook": CHINOOK}, limits=PATIENT | {"WorkersMax": 1}) as changing:
         one = changing.client()
         with opened(one) as busy, opened(one) as used:
@@ -503,7 +503,7 @@ def polkit_takes_back():
 
 @test
 def descriptors():
-    """A hundred channels in different uses leave nothing"""
+    """A hundred channels in different uses leave nothing behind"""
     def held():
         return sorted(target.split("[")[0] for target in fds(service.pid()).values() if "socket" in target)
 

@@ -135,7 +135,7 @@ def live(address, step, ready):
 
 @test
 def client_killed():
-    """The client is killed; behind a lock it is forgotten before the lock is"""
+    """The client is killed at each step of a channel's life: nothing is left, not even a query that waits for a lock"""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["channel", "client", "harness", "tap"])
     with Life() as service:
@@ -171,7 +171,7 @@ def socket_closed():
 
 @test
 def worker_killed():
-    """The worker is killed: who has no answer yet reads end-of-file, and a channel that rests goes on at another"""
+    """A worker is killed: clients without an answer read end-of-file, a resting channel continues at another worker"""
     with Life() as service:
         client = service.client()
         for step, (act, state) in STEPS.items():
@@ -198,7 +198,7 @@ def worker_killed():
 
 @test
 def daemon_killed():
-    """The daemon is killed: its workers and their locks go, the client reads end-of-file, and the next one knows nothing"""
+    """The daemon is killed: its workers and their locks go, the client reads end-of-file, the next daemon starts afresh"""
     with Life() as service:
         client = service.client()
         for step, (act, _) in STEPS.items():
@@ -222,7 +222,7 @@ def daemon_killed():
 
 @test
 def lock_that_ends():
-    """A channel's query behind a lock is answered when that ends, and one that may not wait is Busy"""
+    """A channel's query that waits for a lock is answered when the lock goes; without time to wait it is Busy"""
     with Life() as service:
         channel = Channel(service.client())
         with locked(service, "behind a lock"):

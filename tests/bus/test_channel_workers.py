@@ -118,7 +118,7 @@ def beside_a_scan():
 
 @test
 def beside_what_cannot_be_interrupted():
-    """A worker that hears nothing is given up by those who wait for it, and killed for who leaves it, not for others"""
+    """A worker that does not read its sockets loses channels with unread requests, and is killed if a client left"""
     with Service({"chinook": CHINOOK}) as service:
         client = service.client()
         stuckers = [service.client() for _ in range(N_CPUS)]
@@ -155,7 +155,7 @@ def cpu_ticks(pid):
 
 @test
 def closed_beside_what_cannot_be_interrupted():
-    """A channel that closes costs no other its answer, though the worker hears of it only when that is computed"""
+    """A channel that closes costs no other channel its answer, though its worker learns of it only after computing"""
     with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}) as service:
         closing, computing = Channel(service.client()), Channel(service.client())
         for channel in (closing, computing):
@@ -219,7 +219,7 @@ def compiles_too_long():
 
 @test
 def paused_past_its_time():
-    """A run ends by the time limit of its client where the machine was paused past that, and costs nobody else a thing"""
+    """A run ends by its client's time limit if the machine was paused past that, and costs other clients nothing"""
     with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}) as service:
         timed, other = Channel(service.client()), Channel(service.client())
         for channel in (timed, other):
@@ -242,7 +242,7 @@ def paused_past_its_time():
 
 @test
 def outdated():
-    """Limits of a reload hold for all that is asked after it, beside a run that goes on with those of before"""
+    """Limits of a reload hold for all later requests, beside a run that continues under the former ones"""
     limits = PATIENT | {"WorkersMax": 4}
     deep = "SELECT 1" + " + 1" * 100
     with Service({"chinook": CHINOOK}, limits=limits) as service:
@@ -295,7 +295,7 @@ def worker_killed():
 
 @test
 def daemon_killed():
-    """The daemon killed: channels end, workers go, and another is opened at the next one"""
+    """After the daemon is killed its channels end and its workers go, and the next daemon opens another channel"""
     with Service({"chinook": CHINOOK}) as service:
         client = service.client()
         rest, idle, busy = (Channel(client) for _ in range(3))
@@ -442,7 +442,7 @@ def idle_worker_gives_way():
 
 @needs_root
 def idle_worker_gives_way_to_others():
-    """At WorkersTotalMax= it does so for another user"""
+    """At WorkersTotalMax= an idle worker gives its place to another user"""
     with Service({"chinook": CHINOOK}, limits={"WorkersTotalMax": 1}) as service:
         held = [Channel(service.client(uid)) for uid in (UID_A, UID_B)]
         expect_switches(held, lambda channel: channel.ask("SELECT 1"))
@@ -461,7 +461,7 @@ def workers_are_shared_out():
 
 @needs_root
 def what_began_goes_on():
-    """What began just before its worker was to make room for another user's goes on, however long it lasts"""
+    """A run that began just before its worker was asked for its place continues, however long it lasts"""
     with Service({"chinook": CHINOOK}, limits={"WorkersTotalMax": 1, "QueueTimeoutSec": 60}) as service:
         lasting, other = (Channel(service.client(uid)) for uid in (UID_A, UID_B))
         lasting.ask("SELECT 1")
@@ -507,7 +507,7 @@ def waits_no_longer_than_others():
 
 @test
 def waits_behind_a_scan():
-    """So does one that its worker gives back again and again, for a run that goes on there; one that is served waits anew"""
+    """A channel that is given back again and again also closes after QueueTimeoutSec=; an answer restarts that time"""
     with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1, "QueueTimeoutSec": 2}) as service:
         client = service.client()
         scanning, waiting, other = (Channel(client) for _ in range(3))
@@ -527,7 +527,7 @@ def waits_behind_a_scan():
 
 @test
 def lying_workers():
-    """A worker that says of channels what it may not say is killed, and its channels end; the service goes on"""
+    """A worker that sends forbidden messages about channels is killed, and its channels end; the service continues"""
     lies = ("foreign", "pong", "early", "busy", "twice")
     # a database for each, because the warning is limited by uid and database
     databases = {name: CHINOOK for name in ("chinook", *lies)}

@@ -23,7 +23,7 @@ def name_of(client):
 
 @test
 def counts():
-    """A client's statements and runs, parked and in all, and whose it is"""
+    """The list of clients has statements, runs and parked runs, with bus name, process and user"""
     client = service.client()
     equal(name_of(client) in clients(), False, "a client that only connected is listed")
     held = [client.prepare("chinook", "SELECT 1") for _ in range(3)]
@@ -46,7 +46,7 @@ def counts():
 
 @test
 def sums():
-    """Rows and bytes are those that came down the pipes, each once, whatever was said of them in between"""
+    """Rows and bytes are those that came through the pipes, each counted once, whatever was reported in between"""
     client = service.client()
     total = {"rows": 0, "bytes": 0}
     for sql in ("SELECT * FROM Track", "SELECT 1", "SELECT * FROM Track JOIN Album USING (AlbumId)"):

@@ -24,7 +24,7 @@ def published():
 
 @test
 def broken_files():
-    """Each broken file is named with line and key, is not published, and no other suffers"""
+    """Each broken file is reported with line and key and is not published; all others are"""
     cases = [
         ("syntax", "[Database]\nPath=/x\nthis is no key\n", ["syntax.conf", ":3"]),
         ("nosection", "Path=/x\n", ["nosection.conf", ":1"]),
@@ -287,7 +287,7 @@ def second_daemon():
 
 @test
 def without_configuration():
-    """No configuration at all: an empty list, and no failure"""
+    """Without any configuration the list is empty, and nothing fails"""
     with Service() as bare:
         equal(bare.client().manager("ListDatabases"), [[], {"broken": {}}], "databases")
         shutil.rmtree(bare.config_dir)

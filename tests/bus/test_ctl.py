@@ -92,7 +92,7 @@ def databases():
 
 @test
 def status_of_the_service():
-    """status: what the properties of the manager say, the process, what is broken"""
+    """status: the properties of the manager, the process, and errors of the configuration"""
     bad = service.database("bad", text="[Database]\nPath=relative\n")
     try:
         true("Path=" in ask("reload", code=FAILED)[1], "reload tells what is broken")
@@ -133,7 +133,7 @@ def reload_says_what_is_odd():
 
 @test
 def status_of_a_database():
-    """status DATABASE: what the service says, what the files say, what runs there"""
+    """status DATABASE: its state in the service, its files, its runs"""
     client = service.client()
     run = client.query("chinook", ENDLESS)
     told = ask_json("status", "chinook")
@@ -148,7 +148,7 @@ def status_of_a_database():
 
 @test
 def database_that_is_not_published():
-    """status, security DATABASE: why one is not there, where its file is broken or was not read yet"""
+    """status, security DATABASE: the reason if it is not published: a broken file, or a file that was not read yet"""
     added = service.database("added", Path=CHINOOK)
     try:
         true("has not read" in ask("status", "added", code=FAILED)[1], "before the reload")
@@ -191,7 +191,7 @@ def statements_and_runs():
 
 @test
 def channels():
-    """channels: numbers, owners and states, in status and top, too; cancel ends what runs on one"""
+    """channels: numbers, owners and states, also in status and top; cancel ends the run of one"""
     need_root("cancels by the manager")
     client = service.client()
     idle, busy = Channel(client, "chinook"), Channel(client, "other")
@@ -277,7 +277,7 @@ def top_lines():
 
 @test
 def top_order():
-    """top --sort: the most first, in a table without a terminal"""
+    """top --sort: the largest first, in a table without a terminal"""
     idle, busy = service.client(), service.client()
     idle.query("chinook", "SELECT 1").read()
     runs = [busy.query("chinook", ENDLESS) for _ in range(3)]
@@ -346,7 +346,7 @@ class Screen:
 
 @test
 def narrow_terminals():
-    """list, runs, top: what does not fit into 80 columns is left out, processes stay; wide terminals show all"""
+    """list, runs, top: columns that do not fit into 80 are left out, but never the process; wide terminals show all"""
     client = service.client()
     run = client.query("chinook", ENDLESS)
     wait_for(lambda: "parked" in service.states(), "the run is parked")
@@ -434,7 +434,7 @@ def other_hosts():
 
 @test
 def top_on_a_terminal():
-    """top on a terminal: draws over, follows its size, q ends it, as does a signal, and the terminal is put back"""
+    """top on a terminal: redraws, follows the window's size, ends by q and by a signal, and restores the terminal"""
     client = service.client()
     client.query("chinook", "SELECT 1").read()
     screen = Screen("--delay=3600", rows=24, columns=120)
@@ -502,7 +502,7 @@ def scratch(name, **files):
 
 @test
 def check_everything():
-    """check: errors, warnings and what is right, by exit code, lines and JSON"""
+    """check: errors, warnings and good files, by exit code, lines and JSON"""
     need_root("makes links of others")
     link, fifo, text, wal = (service.data / name for name in ("link", "fifo", "text", "wal.sqlite"))
     link.symlink_to(CHINOOK)
@@ -566,7 +566,7 @@ def check_exit_codes():
 
 @test
 def check_one_file():
-    """check FILE: what it is, is told by its name, its folder or what stands in it"""
+    """check FILE: its kind is recognised by its name, its folder or its content"""
     folder = scratch("files", main=f"[Database]\nPath={CHINOOK}\nAllowUsers=*\n")
     drop_in = folder / "databases.d/main.conf.d/10-more.conf"
     drop_in.parent.mkdir()
@@ -587,7 +587,7 @@ def check_one_file():
 
 @test
 def check_several_folders():
-    """--config-dir: again for more, before and behind the verb, the first one wins"""
+    """--config-dir: repeated for more folders, before and after the verb; the first one wins"""
     first = scratch("first", one=f"[Database]\nPath={CHINOOK}\nAllowUsers=*\n")
     second = scratch("second", one="[Database]\n", two=f"[Database]\nPath={CHINOOK}\nAllowUsers=*\n")
     arguments = [f"--config-dir={first}", "check", f"--config-dir={second}", f"--config-dir={service.folder}/none"]
@@ -597,7 +597,7 @@ def check_several_folders():
 
 @test
 def check_as_the_service():
-    """check --service-user: what that user may not read is an error"""
+    """check --service-user: a file that this user may not read is an error"""
     need_root("makes files that others may not read")
     closed = service.data / "closed.sqlite"
     closed.write_bytes(CHINOOK.read_bytes())
@@ -615,7 +615,7 @@ def check_as_the_service():
 
 @test
 def check_what_the_unit_hides():
-    """check --system: what the unit's sandbox hides; --user: what polkit cannot be asked about"""
+    """check --system: paths that the unit's sandbox hides; --user: questions that polkit cannot be asked"""
     if not str(service.data).startswith("/tmp/"):
         raise Skip("temporary files are not in /tmp")
     path = service.data / "hidden.sqlite"
@@ -631,7 +631,7 @@ def check_what_the_unit_hides():
 
 @test
 def add():
-    """add: writes a file that the service then publishes; it replaces a file or writes an error only if forced"""
+    """add: writes a file that the service then publishes; only --force replaces a file or writes one with an error"""
     with Service({}) as fresh:
         user = "--service-user=root"
         path = fresh.data / "a file.sqlite"
@@ -693,7 +693,7 @@ def add_of_a_relative_path():
 
 @test
 def security():
-    """security: users, groups with their members, and what is shown"""
+    """security: users, groups with their members, and the tables that they see"""
     group = next(g for g in grp.getgrall() if g.gr_gid == pwd.getpwuid(UID_A).pw_gid)
     keys = {"Path": CHINOOK, "AllowUsers": f"root {UID_B}", "AllowGroups": group.gr_name, "Expose": "Album Genre"}
     with Service({"open": CHINOOK, "closed": keys}) as fresh:
@@ -723,7 +723,7 @@ def security():
 
 @test
 def not_running_but_startable():
-    """Looking starts no service; what needs one does"""
+    """Verbs that only show files start no service; the others do"""
     with Service({"chinook": CHINOOK}, activation=True) as sleeping:
         equal(ask_json("status", on=sleeping), {"running": False, "bus": sleeping.address}, "status")
         true("not running" in ask("status", on=sleeping)[0], "status")
@@ -738,7 +738,7 @@ def not_running_but_startable():
 
 @test
 def nobody_there():
-    """No service that could be started, and no bus: 1, with what to do"""
+    """No service that can be started, or no bus: exit code 1, with advice"""
     with Service(start=False) as empty:
         for verb in ("list", "status", "runs", "statements", "top", "reload"):
             true("start sqlipcd" in ask(verb, code=FAILED, on=empty)[1], f"advice of {verb}")
@@ -750,7 +750,7 @@ def nobody_there():
 
 @test
 def wrong_usage():
-    """2: the command line"""
+    """Errors of the command line have exit code 2"""
     for arguments in (
         ("frobnicate",),
         ("--json=long", "list"),
@@ -788,7 +788,7 @@ def help_and_version():
 
 @test
 def output_that_cannot_be_written():
-    """1: a full disk is told; a closed pipe is no talk"""
+    """A full disk is reported with exit code 1; a closed pipe is not reported"""
     with open("/dev/full", "w", encoding="ascii") as full:
         done = subprocess.run(
             list(map(str, command("list"))), env=service.environment, stdout=full, stderr=subprocess.PIPE, check=False

@@ -48,7 +48,7 @@ def edit():
 
 @test
 def cat():
-    """cat: the file that counts and its drop-ins with their paths, safe to show"""
+    """cat: the effective file and its drop-ins with their paths, safe to show"""
     more = vendor / "databases.d/chinook.conf.d/10-vendor.conf"
     more.parent.mkdir(parents=True)
     more.write_text("[Database]\nDescription=\x1b[2Jred")
@@ -64,7 +64,7 @@ def cat():
 
 @test
 def remove():
-    """remove: what add and edit wrote, and says so; not what another directory has"""
+    """remove: removes and names the files that add and edit wrote, not those of other directories"""
     (vendor / "databases.d/theirs.conf").write_text(f"[Database]\nPath={CHINOOK}\n")
     err = ask("remove", "theirs", code=FAILED)[1]
     true(f"ln -s /dev/null {service.config_dir}/databases.d/theirs.conf" in err, err)

@@ -38,7 +38,7 @@ def examples(kind):
 
 @test
 def every_example_is_closed():
-    """Each example is of a kind that runs here, and has its end"""
+    """Each example is of a kind that this test runs, and is complete"""
     for name, text in XML:
         starts = re.findall(r"example-(\w+):", text)
         equal(len(starts), len(re.findall(r"end-example", text)), f"ends of examples in {name}")
@@ -73,7 +73,7 @@ def python_examples():
 
 @test
 def python_example_fails():
-    """The Python clients say what is wrong with a statement, and with a run"""
+    """The Python clients report an error of a statement, and of a run"""
     for name, program in examples("python"):
         for sql, wanted in (("SELECT nosuch", "no such column"), ("SELECT abs(-9223372036854775808)", "integer overflow")):
             done = service.run("/usr/bin/python3", "-c", program, "packages", sql)

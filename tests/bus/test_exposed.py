@@ -127,7 +127,7 @@ def ways(name):
 
 @test
 def attacks_on_hidden_names():
-    """Whatever asks for a hidden name is answered as if it never was"""
+    """A hidden name is answered like a name that never existed, in all SQL"""
     with ways("target") as both:
         for sql, hidden, absent in attacks.NAMED_ATTACKS:
             for way in both.values():
@@ -137,7 +137,7 @@ def attacks_on_hidden_names():
 
 @test
 def attacks_without_a_name():
-    """Whatever lists, describes or looks around shows nothing that is hidden"""
+    """Lists and descriptions show nothing that is hidden"""
     with ways("target") as both:
         for sql in (*attacks.UNNAMED_ATTACKS, f"ATTACH '{target}' AS a"):
             for way in both.values():
@@ -147,7 +147,7 @@ def attacks_without_a_name():
 
 @test
 def attacks_are_real():
-    """The same attacks on the whole database bring the secret, or a hidden word: they could fail"""
+    """On the whole database the same attacks find the secret or a hidden word, so they can fail"""
     service.database("whole", Path=target)
     service.driver.manager("Reload")
     with ways("whole") as both:
@@ -186,7 +186,7 @@ def columns_as_direct():
 
 @test
 def schema_shows_what_is_exposed():
-    """sqlite_schema and PRAGMA show what is exposed, with its columns, and what cannot be read is not there"""
+    """sqlite_schema and PRAGMA show exposed objects with their columns, and leave out unreadable ones"""
     rows = client.query("target", "SELECT type, name, sql FROM sqlite_schema").read().rows
     equal(
         rows,
@@ -227,7 +227,7 @@ def random_queries():
 
 @test
 def types_meet():
-    """Text that looks like a number meets numbers as it does directly"""
+    """Text that looks like a number compares with numbers as it does directly"""
     for sql in (
         "SELECT a, b FROM strict_one WHERE a = '05'",
         "SELECT a, b FROM strict_one WHERE a = 5",
@@ -333,7 +333,7 @@ def parameters():
 
 @test
 def full_text():
-    """MATCH works on an exposed FTS5 table, by table, column and rank; where it cannot it says so"""
+    """MATCH works on an exposed FTS5 table, by table, column and rank; otherwise an error says so"""
     for sql in (
         "SELECT title FROM pages WHERE pages MATCH 'words' ORDER BY rank, title",
         "SELECT title FROM pages WHERE body MATCH 'words' AND title = 'two'",
@@ -351,14 +351,14 @@ def full_text():
 
 @test
 def rowids_of_views():
-    """A view has no rowid, where SQLite 3.40 gives NULL"""
+    """A view has no rowid; SQLite 3.40 returns NULL for it"""
     answer = ask("library", "SELECT rowid FROM priced")
     equal(answer[:3], ("error", "org.sqlipc1.Error.Sql", "no such column: rowid"), "answer")
 
 
 @test
 def errors_inside():
-    """What goes wrong inside an exposed view is an error without a name but its own"""
+    """An error inside an exposed view names only the view"""
     answer = ask("library", "SELECT x FROM overflow")
     equal(answer[:2], ("error", "org.sqlipc1.Error.Sql"), "error")
     true("overflow" in answer[2] and "book" not in answer[2] and "integer" not in answer[2], f"message {answer[2]!r}")
@@ -367,7 +367,7 @@ def errors_inside():
 
 @test
 def errors_of_the_file():
-    """What is wrong with the file itself is told without a name: a schema that cannot be read names its table to others"""
+    """An error of the file itself names no object: otherwise an unreadable schema would name its table"""
     broken, db = database("malformed", "CREATE TABLE t(a); CREATE TABLE hidden(a);", ["t"])
     service.database("malformed_whole", Path=broken)
     service.driver.manager("Reload")
@@ -381,7 +381,7 @@ def errors_of_the_file():
 
 @test
 def errors_amid_rows():
-    """A search that fails amid its rows ends the run, holds no lock, and the rest of the database is read as before"""
+    """A search that fails between its rows ends the run and holds no lock; the rest of the database is readable"""
     path, db = database(
         "torn",
         "CREATE TABLE t(a, b); CREATE TABLE other(x); INSERT INTO other VALUES(1);" + ENDLESS
@@ -408,7 +408,7 @@ def errors_amid_rows():
 
 @test
 def writes_are_refused():
-    """What writes is ReadOnly, as on a whole database"""
+    """Statements that write are ReadOnly, as on a whole database"""
     for sql in (
         "INSERT INTO author VALUES(9, 'x', 1)", "UPDATE author SET born = 1", "DELETE FROM book", "CREATE TABLE x(a)",
         "CREATE TEMP TABLE x AS SELECT * FROM book", "DROP TABLE book", "CREATE VIRTUAL TABLE x USING exposed(a)",
@@ -459,7 +459,7 @@ def no_lock_is_left():
 
 @test
 def errors_in_succession():
-    """A thousand failures in a row are told alike, and none leaves a lock: what stops a run stops no transaction's end"""
+    """A thousand failures in a row are reported alike, and none leaves a lock or an open transaction"""
     answer = ask("rollback", "SELECT absent FROM t")
     equal(answer[2], "no such column: absent", "message")
     rollback_db.execute("PRAGMA busy_timeout = 0")
@@ -486,7 +486,7 @@ def writer_in_the_way():
 
 @test
 def schema_changes():
-    """Another program changes the schema: columns and rows are those of now, at once"""
+    """After another program changes the schema, columns and rows are the new ones at once"""
     statement = client.prepare("live", "SELECT * FROM v")
     equal([bytes(n) for n, _ in statement.fetch().read().columns], [b"a", b"b"], "columns")
     live_db.execute("DROP VIEW v")
@@ -522,7 +522,7 @@ def schema_changes_under_a_run():
 
 @test
 def file_replaced():
-    """A wide table; and another file put in its place is the one that answers"""
+    """A wide table is read; another file put in its place answers the next query"""
     same_rows(client.query("wide", "SELECT * FROM w WHERE c199 = 199 AND c62 = 62").read().rows, [list(NUMBERS)])
     same_rows(client.query("wide", "SELECT c64, c0 FROM w WHERE c63 > 5").read().rows, [[64, 0]])
     for version in (1, 2):
@@ -537,7 +537,7 @@ def file_replaced():
 
 @test
 def cancel_and_deadline():
-    """Cancel and a deadline end what computes inside the file's own connection"""
+    """Cancel and a deadline end a computation inside the file's own connection"""
     live_db.execute("DROP VIEW v")
     live_db.execute("CREATE VIEW v AS " + ENDLESS + "SELECT count(*) AS n FROM n")
     run = client.query("live", "SELECT n FROM v")
@@ -559,7 +559,7 @@ def text_encodings():
 
 @test
 def two_users_of_a_name():
-    """The same file whole and in part: each by its own name, never by the other's rights"""
+    """The same file published whole and in part: each name gives its own rights only"""
     equal(client.query("whole", "SELECT count(*) FROM secret").read().rows, [[2]], "rows")
     expect("Sql", client.query, "target", "SELECT count(*) FROM secret")
 

@@ -139,7 +139,7 @@ def folder_and_device():
 
 @test
 def links():
-    """A symbolic link is followed where nobody else could turn it, WAL files beside its target and all"""
+    """A symbolic link is followed if no other user could change it, also to WAL files beside its target"""
     path, db = make("linked", "WAL")
     (folder / "link.sqlite").symlink_to("linked.sqlite")
     publish("link", folder / "link.sqlite")
@@ -151,7 +151,7 @@ def links():
 
 @test
 def links_of_others():
-    """A symbolic link that another user may point elsewhere is CannotOpen, which tells no path, and publishes nothing"""
+    """A symbolic link that another user may change is CannotOpen without a path, and publishes nothing"""
     foreign()
     path, db = make("target")
     db.close()
@@ -188,7 +188,7 @@ while call(-100, one, -100, other, 2) == 0:  # AT_FDCWD, RENAME_EXCHANGE
 
 @test
 def swapped_folder():
-    """A user who exchanges a directory on the way for a symbolic link, all the time, publishes nothing by that"""
+    """A user who keeps exchanging a directory of the path for a symbolic link publishes nothing by that"""
     foreign()
     secret, theirs = folder / "secrets", service.folder / "swapped"
     for place, row in ((secret, "secret"), (theirs / "real", "published")):
@@ -235,7 +235,7 @@ time.sleep(60)
 
 @test
 def hot_journal():
-    """A journal left by a writer that was killed: NeedsRecovery until its owner was there; the file is not touched"""
+    """A journal left by a killed writer: NeedsRecovery until its owner recovers it; the file is not touched"""
     foreign()
     path, db = make("hot")
     db.execute(FILL)

@@ -33,7 +33,7 @@ def flooder():
 
 @test
 def without_descriptors():
-    """A client to which the bus passes no descriptor gets no channel, and leaves none; what needs none is answered"""
+    """A client to which the bus passes no descriptor gets no channel, and leaves none; other calls are answered"""
     before = service.counters()["TotalRuns"]
     one = Raw(service.folder / "bus", descriptors=False)
     try:
@@ -49,7 +49,7 @@ def without_descriptors():
 
 @test
 def statements_without_end():
-    """Asked for 100,000 statements: a user gets what is its own, each other call is refused at once, and nobody waits"""
+    """A user who asks for 100,000 statements gets its quota; further calls are refused at once, other users do not wait"""
     two.point()
     with flooder() as one:
         before, answered, behind, asked = rss_anon(service.pid()), 0, [], None
@@ -85,7 +85,7 @@ def statements_without_end():
 
 @test
 def replies_that_nobody_reads():
-    """Replies pile up at the bus, not in the service (of those with descriptors sqlipcd(8) tells)"""
+    """Unread replies collect at the bus, not in the service (sqlipcd(8) describes those with descriptors)"""
     with flooder() as one:
         before = rss_anon(service.pid())
         for call in ((MANAGER_PATH, MANAGER, "ListDatabases", GLib.Variant("(a{sv})", ({},))), QUERY_ROWS):
@@ -111,7 +111,7 @@ def queries_that_nobody_waits_for():
 
 @test
 def long_lists():
-    """A list that would be too long for the bus, or take too long, says that it is not whole"""
+    """A list that is too long for the bus, or takes too long, is marked as incomplete"""
     if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 4 * LIST_MAX + 4:
         raise Skip("needs more descriptors: the service gives a user's pipes a quarter of what it may have")
     # All are sent at once: the last ones wait for all others.

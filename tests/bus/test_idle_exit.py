@@ -66,7 +66,7 @@ def what_is_held_keeps_it():
 
 @test
 def statement_meets_exit():
-    """A statement that is prepared while the name goes works on, by name; the service manager is asked to wait"""
+    """A statement prepared during the release of the name remains usable by name; systemd is asked to wait"""
     with Idle() as service:
         client = service.client()
         statement = service.meet_exit(client, lambda: client.prepare("chinook", SQL))

@@ -64,7 +64,7 @@ def moves_by_itself():
 
 @test
 def left_early():
-    """What was left unread of a result is passed over: the queries behind it, at once or later, keep the channel"""
+    """Unread rows are skipped: later queries, at once or after a while, keep the channel"""
     with Service({"chinook": CHINOOK}) as service, Library(service) as library:
         for pause in (0, 1.5):
             move(library)
@@ -80,7 +80,7 @@ def left_early():
 
 @test
 def unread_end():
-    """A program that reads its only row but never the end also moves to a channel"""
+    """A program that reads its only row, but not the end, also moves to a channel"""
     with Service({"chinook": CHINOOK}) as service, Library(service) as library:
 
         def asked():
@@ -93,7 +93,7 @@ def unread_end():
 
 @test
 def large_results():
-    """What gave a large result goes by pipe from then on, and small ones stay on the channel"""
+    """A query with a large result uses a pipe from then on, queries with small ones stay on the channel"""
     with Service({"chinook": CHINOOK}) as service, Library(service) as library:
         move(library)
         for _ in range(2):
@@ -123,7 +123,7 @@ def large_parameters():
 
 @test
 def reload():
-    """A channel that closes at a reload shows nowhere, nor does what the reload took away stay"""
+    """The program does not notice a channel that closes at a reload; a withdrawn database is an error"""
     for transport in ("auto", "channel"):
         with Service({"chinook": CHINOOK}) as service, Library(service, transport) as library:
             move(library)
@@ -145,7 +145,7 @@ def reload():
 
 @test
 def restart():
-    """So does a service that ends, and a bus that starts the next one"""
+    """The program does not notice a service that ends, and a bus that starts the next one"""
     for transport in ("auto", "channel"):
         with Service({"chinook": CHINOOK}, activation=True) as service, Library(service, transport) as library:
             move(library)
@@ -190,7 +190,7 @@ def no_channel():
 
 @test
 def no_worker():
-    """Where no worker can be started each channel is closed: AUTO says why, as the bus does; CHANNEL, that it cannot know"""
+    """If no worker can be started each channel closes: AUTO reports the bus's reason, CHANNEL cannot know it"""
     with Service({"chinook": CHINOOK}, environment={"SQLIPC_WORKER_PATH": "/nonexistent"}) as service:
         with Library(service, "channel") as library:
             said = library.ask(SMALL)[1]
@@ -237,7 +237,7 @@ def same_errors():
 
 @test
 def compiles_too_long():
-    """SQL whose compilation ends the worker is TimedOut, over the bus; lost where only channels may be tried"""
+    """SQL whose compilation ends the worker is TimedOut over the bus, and a lost channel if only channels are allowed"""
     slow = "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})" for n in range(1, 26))
     slow = f"WITH c0(x) AS (SELECT 1){slow} SELECT count(*) FROM c25"
     limits = {"PrepareTimeoutSec": "0.2", "HeapMax": "4G", "WorkersMax": 1}  # memory shall not be what ends it
@@ -267,7 +267,7 @@ def examples(page):
 
 @test
 def manual():
-    """The bytes of sqlipc-channel(5) are what the service understands and says"""
+    """The service reads and writes the bytes that sqlipc-channel(5) shows"""
     requests, answers = examples("sqlipc-channel.5.rst")
     with Service({"chinook": CHINOOK}) as service:
         options = {"page-size": GLib.Variant("u", 65536)}

@@ -44,7 +44,7 @@ def kill(pid):
 
 
 def refused(library):
-    """What needs a descriptor is refused at once, and the connection is as before."""
+    """A call that needs a descriptor is refused at once, and the connection is as before."""
     for line in ("prepare chinook SELECT 1", "transport pipe", "transport channel"):
         error, name, message = library.failure(line)
         equal((error, name), NO_DESCRIPTORS, line)
@@ -80,7 +80,7 @@ def relayed_results():
 
 @test
 def large_values():
-    """Rows larger than a page come whole, up to 16 MiB; a larger one is RowTooLarge"""
+    """Rows larger than a page arrive whole, up to 16 MiB; a larger one is RowTooLarge"""
     with Service({"chinook": CHINOOK}) as service, Library(service, opening=relay(service)) as library:
         for size in (1, 65536, 1048576 - 16, 1048577, 15 * 1048576):
             library.ok(f"query chinook SELECT 1, zeroblob({size}), printf('%.*c', {size}, 'x') FROM Genre LIMIT 2")
@@ -94,7 +94,7 @@ def large_values():
 
 @test
 def names_with_odd_bytes():
-    """Names and declared types that no D-Bus string holds come byte for byte"""
+    """Names and declared types that no D-Bus string can hold arrive byte for byte"""
     with Service() as service, Library(service, opening=relay(service)) as library:
         path = service.data / "odd.sqlite"
         with sqlite3.connect(path) as db:
@@ -115,7 +115,7 @@ def names_with_odd_bytes():
 
 @test
 def changed_schema():
-    """Columns are those of the run, where the schema changed since it was compiled"""
+    """Columns are those of the run if the schema changed since it was compiled"""
     with Service() as service:
         path = service.data / "changing.sqlite"
         db = sqlite3.connect(path, isolation_level=None)
@@ -146,7 +146,7 @@ def changed_schema():
 
 @test
 def refused_at_once():
-    """What needs a descriptor is NoDescriptors behind a relay, and does not wait for an answer that never comes"""
+    """A call that needs a descriptor is NoDescriptors at once through a relay"""
     with Service({"chinook": CHINOOK}) as service:
         with Library(service, opening=relay(service)) as library:
             refused(library)
@@ -159,7 +159,7 @@ def refused_at_once():
 
 @test
 def relay_lost():
-    """The relay killed in mid-result is DaemonLost behind the rows that came; the next query starts another one"""
+    """After the relay is killed in a result, rows come first, then DaemonLost; the next query starts another relay"""
     with Service({"chinook": CHINOOK}) as service:
         with Library(service, opening=relay(service)) as library:
             for _ in range(2):
@@ -186,7 +186,7 @@ def relay_lost():
 
 @test
 def given_up_early():
-    """A cursor that is closed or cancelled in mid-stream leaves nothing"""
+    """A cursor that is closed or cancelled in mid-stream leaves nothing behind"""
     with Service({"chinook": CHINOOK}) as service:
         with Library(service, opening=relay(service)) as library:
             for _ in range(5):
@@ -200,7 +200,7 @@ def given_up_early():
 
 @test
 def arguments_of_ssh():
-    """ssh gets host, user and port, each as one word, and the bridge's command; what is no host is refused"""
+    """ssh gets host, user and port, each as one word, and the bridge's command; other text is refused as a host"""
     need_bridge()
     with Service({"chinook": CHINOOK}) as service:
         said = service.folder / "said"
@@ -224,7 +224,7 @@ def arguments_of_ssh():
 
 @test
 def ssh_fails():
-    """A host that is not reached is an error that says so, from each call, and nothing is left of ssh"""
+    """An unreachable host is reported by each call, and no ssh process is left"""
     with Service({"chinook": CHINOOK}) as service:
         for script in ("exit 255\n", "exec sleep 0.2\n", "echo Welcome; exit 1\n"):
             environment = fake_ssh(service, script)

@@ -228,7 +228,7 @@ def finalize_cancels():
 
 @test
 def daemon_killed():
-    """The daemon killed mid-stream is a broken stream, never an end; its numbers are refused by the next one"""
+    """A daemon killed in mid-stream breaks the stream, never ends it; the next daemon refuses its numbers"""
     with make_service() as service:
         client = service.client()
         statement = client.prepare("chinook", "SELECT * FROM Track a, Track b")
@@ -269,7 +269,7 @@ def numbers_start_at_random():
 
 @test
 def worker_killed():
-    """A worker killed mid-stream: end-of-file without end, WorkerLost for its statement alone, and the next query works"""
+    """A worker killed in mid-stream: end-of-file without END, WorkerLost for its statement only, the next query works"""
     with make_service(WorkersMax=1) as service:
         client, other = service.client(), service.client()
         idle = other.prepare("chinook", "SELECT count(*) FROM Track")
@@ -315,7 +315,7 @@ def worker_stopped():
 
 @test
 def clean_stop():
-    """SIGTERM ends runs with ShuttingDown where somebody reads; it never lets a stream look complete"""
+    """SIGTERM ends runs that are read with ShuttingDown; no stream looks complete"""
     with make_service() as service:
         client = service.client()
         read, unread = client.query("chinook", STREAM), client.query("chinook", STREAM)
@@ -352,7 +352,7 @@ def how_it_ends(run):
 
 @test
 def calls_that_meet_a_stop():
-    """Calls that were on their way to a service which is told to stop get ShuttingDown, every one"""
+    """Calls that were sent to a service before it was told to stop all get ShuttingDown"""
     with make_service() as service:
         client = service.client()
         outcomes, overheard = [], Overheard(service.address)
@@ -396,7 +396,7 @@ def service_manager():
 
 @test
 def sleeps_at_rest():
-    """Once all is said and done it wakes up no more: its status, too, changes only with something else"""
+    """An idle service does not wake up, and its status changes only with another change"""
     with Notified() as notified:
         limits = {"WorkerIdleSec": 1, "QueueTimeoutSec": 1}  # the timer of the last deadline there was may fire once more
         with Service({"chinook": CHINOOK}, limits=limits, environment=notified.environment) as service:
@@ -419,7 +419,7 @@ def switches(pid):
 
 @test
 def worker_replaced():
-    """Workers are those of the program that was there when the service started, whatever a package put in its place since"""
+    """Workers run the program that was installed when the service started, also after an upgrade"""
     with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}, start=False) as service:
         program = service.folder / "sqlipc-worker"
         service.environment["SQLIPC_WORKER_PATH"] = shutil.copy(WORKER, program)
@@ -436,7 +436,7 @@ def worker_replaced():
 
 @test
 def bus_gone():
-    """The daemon ends when its bus does, with a failure and without leaving workers"""
+    """The daemon ends with a failure when its bus ends, and leaves no workers"""
     with make_service() as service:
         service.driver.point()
         workers = service.workers()
@@ -451,7 +451,7 @@ def bus_gone():
 
 @test
 def children_of_the_ignorant():
-    """Started by a program that ignores its children's ends, the daemon hears of its own all the same"""
+    """A daemon that inherits an ignored SIGCHLD still learns of its children's ends"""
     usual = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}) as service:
         signal.signal(signal.SIGCHLD, usual)

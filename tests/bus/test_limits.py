@@ -65,7 +65,7 @@ def runs_of_a_database():
 
 @needs_root
 def workers_of_a_database():
-    """WorkersMax= in NAME.conf: who comes too late waits, is Busy in the end, and served once a worker is idle"""
+    """WorkersMax= in NAME.conf: a run too many waits, then is Busy, or is served when a worker is idle"""
     limits = {"QueueTimeoutSec": 5, "WorkerIdleSec": 600, "WorkersMax": 1}  # of a user: no siblings of a slow start
     with Limited(limits, WorkersMax=1) as service:
         service.one.point()
@@ -82,7 +82,7 @@ def workers_of_a_database():
 
 @test
 def values_of_a_database():
-    """Sizes and times in NAME.conf stand in place of those of sqlipcd.conf, up and down, also after a reload"""
+    """Sizes and times in NAME.conf replace those of sqlipcd.conf, up and down, also after a reload"""
     of_all = {"RowSizeMax": 1000, "ResultRowsMax": 10, "RunTimeoutSec": 600}
     with Limited(of_all, RowSizeMax=2000, ResultRowsMax=20) as service:
         for name, size, rows in (("chinook", 2000, 20), ("other", 1000, 10)):
@@ -102,7 +102,7 @@ def values_of_a_database():
 
 @test
 def result_rows():
-    """ResultRowsMax=: that many rows come, and then the error, by pipe, in one reply and by cursor"""
+    """ResultRowsMax=: so many rows arrive, then the error, by pipe, in one reply and by cursor"""
     with Limited({"ResultRowsMax": 3}) as service:
         allowed, more = ("SELECT TrackId FROM Track ORDER BY 1 LIMIT 3", "SELECT TrackId FROM Track ORDER BY 1 LIMIT 4")
         equal(service.one.query("chinook", allowed).read().rows, [[1], [2], [3]], "rows")
@@ -138,7 +138,7 @@ def limits_of_sqlite():
 
 @test
 def idle_statements():
-    """StatementIdleSec=: a statement that does not run is given up, one that runs is not; Fetch says what may have been"""
+    """StatementIdleSec=: an idle statement is dropped, a running one is not; Fetch mentions the limit as a reason"""
     with Limited({"StatementIdleSec": 3}) as service:
         idle = service.one.prepare("chinook", "SELECT 1")
         running = service.one.prepare("chinook", STREAM)
@@ -157,7 +157,7 @@ def idle_statements():
 
 @test
 def thousands_of_idle_statements():
-    """Thousands of statements are given up in their order, and others are served meanwhile"""
+    """Thousands of idle statements are dropped in their order, and other users are served meanwhile"""
     with Limited({"StatementIdleSec": 5, "StatementsMax": 5000, "PipePagesMax": 100000}) as service:
         kept = service.two.prepare("chinook", "SELECT 1")
         held = []
@@ -176,7 +176,7 @@ def thousands_of_idle_statements():
 
 @test
 def runs_that_nobody_reads():
-    """StatementIdleSec= also ends what is left of a run that ended: the rest in its pipe, or rows for NextRows"""
+    """StatementIdleSec= also ends the rest of an ended run: bytes in its pipe, or rows for NextRows"""
     with Limited({"StatementIdleSec": 3, "WorkerIdleSec": 600}) as service:
         statement = service.one.prepare("chinook", STREAM)
         runs = [service.one.query("chinook", STREAM), statement.fetch()]
@@ -202,7 +202,7 @@ def runs_that_nobody_reads():
 
 
 def address_space_of_the_unit():
-    """LimitAS= of the unit: less than a worker would take is what it takes"""
+    """LimitAS= of the unit is the worker's limit if it is lower"""
     size = 300 * 1024 * 1024
     with Service({"chinook": CHINOOK}, limits={"WorkersMax": 1}) as service:
         resource.prlimit(service.pid(), resource.RLIMIT_AS, (size, size))

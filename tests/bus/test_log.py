@@ -41,7 +41,7 @@ def properties():
 
 @test
 def level():
-    """SQL is logged at debug alone, from the moment that it is set to the moment that it is taken back"""
+    """SQL is logged only at debug, from the change of the level to the next change"""
     with Service({"chinook": CHINOOK}) as service:
         client = service.client()
         client.query("chinook", SECRET).counted()
@@ -57,7 +57,7 @@ def level():
 
 @test
 def values_of_parameters():
-    """Values of parameters are in no line, at debug neither"""
+    """Values of parameters are in no log line, not even at debug"""
     with Service({"chinook": CHINOOK}) as service:
         client = service.client()
         set_property(client, "LogLevel", "debug")
@@ -74,7 +74,7 @@ def values_of_parameters():
 
 @test
 def forged_lines():
-    """A client's SQL, and names in a database, neither begin a line of their own on standard error nor drive a terminal"""
+    """SQL and names in a database neither begin a log line on standard error nor drive a terminal"""
     forged = "\nsqlipcd: Database forged.\r\x1b[2J\x9b2J\x07"
     with Service({"chinook": CHINOOK}, start=False) as service:
         path = service.data / "odd.sqlite"
@@ -97,7 +97,7 @@ def forged_lines():
 
 @test
 def priorities():
-    """At each level lines of that priority are there, and those below are not"""
+    """At each level lines of that priority appear, and those below do not"""
     with Service({"chinook": CHINOOK}) as service:
         client = service.client()
         service.database("odd", "[Database]\nPath=/nowhere\nFrobnicate=yes\n")
@@ -113,7 +113,7 @@ def priorities():
 
 @test
 def target():
-    """With the target null nothing is written, with console it is"""
+    """With the target null nothing is written; with console the lines are"""
     with Service({"chinook": CHINOOK}) as service:
         client = service.client()
         for name, expected in (("null", 0), ("console", 1), ("auto", 2), ("null", 2)):
@@ -151,7 +151,7 @@ def administrators():
 
 @test
 def terse():
-    """From start to stop there is a line for each of: up, reloaded, stopping; whatever clients do in between"""
+    """From start to stop the log has a line for each of start, reload and stop, whatever clients do in between"""
     with Service({"chinook": CHINOOK}) as service:
         client = service.client()
         client.point()
@@ -168,7 +168,7 @@ def terse():
 
 @test
 def quota():
-    """A quota that is hit is one line for each user and limit, however often it is hit"""
+    """A quota that is hit is logged once for each user and limit, however often it is hit"""
     with Service({"chinook": CHINOOK}, limits={"StatementsMax": 1, "RunsMax": 1}) as service:
         for uid in (UID_A, UID_B):
             client = service.client(uid)
@@ -188,7 +188,7 @@ def quota():
 
 @test
 def databases():
-    """A file that is damaged, or not there, is one line that names the database and what is wrong"""
+    """A damaged or missing file is one line that names the database and the error"""
     with Service() as service:
         damaged = service.data / "damaged.sqlite"
         damaged.write_bytes(b"no database, but more than a header's worth of bytes" * 40)
@@ -206,7 +206,7 @@ def databases():
 
 @test
 def slow_query():
-    """A run that computed past SlowQuerySec= is a line with its number, user and rows; one whose reader was slow is not"""
+    """A run that computed past SlowQuerySec= is logged with number, user and rows; a run with a slow reader is not"""
     with Service({"chinook": CHINOOK}, limits=PATIENT, service={"SlowQuerySec": 1}) as service:
         client = service.client(UID_A)
         client.point()  # the time begins with the call: to start a worker takes some, too
@@ -227,7 +227,7 @@ def slow_query():
 
 @test
 def workers():
-    """A worker that somebody killed is a line with its process and how it died"""
+    """A worker killed from outside is logged with its process and its signal"""
     with Service({"chinook": CHINOOK}) as service:
         client = service.client()
         client.point()
@@ -238,7 +238,7 @@ def workers():
 
 @test
 def level_of_the_environment():
-    """SQLIPC_LOG_LEVEL= sets the level to begin with, and nonsense in it is named"""
+    """SQLIPC_LOG_LEVEL= sets the initial level, and an invalid level is reported"""
     with Service({"chinook": CHINOOK}, environment={"SQLIPC_LOG_LEVEL": "err"}) as service:
         equal(service.client().properties(INTERFACE, PATH)["LogLevel"], "err", "level")
         equal(lines(service, "is up"), [], "lines at info")

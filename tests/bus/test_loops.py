@@ -36,7 +36,7 @@ def rows():
 
 @test
 def failures():
-    """Each loop reports a failure, and fails"""
+    """Each loop reports a failure and returns it"""
     with Service({"chinook": CHINOOK}) as service:
         for loop in LOOPS:
             done = service.run(program(loop), f"--address={service.address}", "chinook", "SELECT nothing FROM Track")
@@ -76,7 +76,7 @@ def killed_reader():
 
 @test
 def bus_started_again():
-    """A lost bus is a failure that says so; the next call opens another connection, statements are made again"""
+    """A lost bus is a failure that says so; the next call opens another connection, statements are compiled again"""
     with Service({"chinook": CHINOOK}, activation=True) as service:
         library = Library(service)
         library.ok("prepare chinook SELECT x FROM (WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) "

@@ -74,7 +74,7 @@ def names():
 
 @test
 def wrong_names_and_counts():
-    """Too few, too many, twice, unknown and ambiguous ones are refused by name, and nothing goes down the pipe"""
+    """Too few, too many, repeated, unknown and ambiguous parameters are refused by name, and nothing is written"""
     cases = [
         ("SELECT ?", (), {}, "ParameterCount"),
         ("SELECT ?", (1, 2), {}, "ParameterCount"),

@@ -59,7 +59,7 @@ def database_methods():
 
 @needs_root
 def who_may_use_what():
-    """Users by name and id, groups of their own and supplementary ones; root and the daemon's user always"""
+    """AllowUsers= and AllowGroups= admit names and ids, primary and supplementary groups; root and the service's user"""
     names = sorted(keys)
     for client, expected in (
         (a, ["by-id", "by-name", "everybody"]),
@@ -84,7 +84,7 @@ def who_may_use_what():
 
 @needs_root
 def hidden_is_missing():
-    """What a caller may not use answers each method, property and introspection as what never existed"""
+    """A forbidden database looks like one that never existed, in each method, property and introspection"""
     calls = [
         *database_methods(),
         (DATABASE, "Query", "(u)", 7),
@@ -120,7 +120,7 @@ def outcome(client, path):
 
 @needs_root
 def withdrawn():
-    """Who loses a database by a reload: what runs ends by itself, the statement is gone, the name is unknown"""
+    """A reload that withdraws a database ends statements, not runs, and makes the name unknown"""
     with_access = service.database("lent", Path=CHINOOK, AllowUsers=NAME_A)
     service.driver.manager("Reload")
     statement, idle = a.prepare("lent", STREAM + " LIMIT 300000"), a.prepare("lent", "SELECT 1")
@@ -179,7 +179,7 @@ def change(lender, name, keys):
 
 @needs_root
 def withdrawn_from_calls_that_wait():
-    """A call that no worker has started when a reload changes its rights fails at once; one with the same rights succeeds"""
+    """A call that no worker has begun fails at once if a reload changes its rights; with the same rights it succeeds"""
     patient = {"QueueTimeoutSec": 600, "PrepareTimeoutSec": 600, "WorkerIdleSec": 600, "WorkersMax": len(CHANGES)}
     with Service(limits=patient, uid=UID_DAEMON) as lender:
         for name in CHANGES:
@@ -215,7 +215,7 @@ def withdrawn_from_calls_that_wait():
 
 @needs_root
 def signals():
-    """DatabaseAdded and DatabaseRemoved reach who gains and who loses a database, and nobody else"""
+    """DatabaseAdded and DatabaseRemoved reach only clients that gain or lose the database"""
     stranger = service.client(UID_A)  # never called the service
     for client in (stranger, b):
         rule = GLib.Variant("(s)", ("interface='org.sqlipc1.Manager'",))
@@ -247,7 +247,7 @@ def signals():
 
 @needs_root
 def many_signals():
-    """A reload is answered before anybody hears what it changed; then each client hears all of it, each reload's in turn"""
+    """A reload is answered before its signals; each client then gets all of its signals, reload by reload"""
     names = {f"many{i}" for i in range(50)}
     clients = [service.client() for _ in range(20)]
     for client in clients:
@@ -271,7 +271,7 @@ def many_signals():
 
 @needs_root
 def descriptors_nobody_asked_for():
-    """Descriptors that come with calls are gone with the call: 1,000 calls with 16 each leave the daemon's number flat"""
+    """Descriptors that come with calls are closed: 1,000 calls with 16 each leave the daemon's number unchanged"""
     a.point("everybody")
     wait_for(lambda: service.counters()["NRuns"] == 0, "the run is over")
     before = len(fds(service.pid()))
@@ -291,7 +291,7 @@ def descriptors_nobody_asked_for():
 
 @needs_root
 def flood_of_calls():
-    """A user who floods with calls has a quota; others are served meanwhile"""
+    """A user who floods the service with calls has a quota; other users are served meanwhile"""
     count = f"SELECT count(*) FROM ({STREAM} LIMIT 20000)"
     query = ("QueryRows", "(sava{sv}a{sv})", count, [], {}, {})
     crowd = [service.client(UID_A) for _ in range(20)]  # one alone is stopped by the bus, at 128 replies

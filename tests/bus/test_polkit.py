@@ -78,7 +78,7 @@ def hangs(fake, n):
 
 @needs_root
 def yes():
-    """Yes is asked for once, in the words of the interface, and kept for that client alone"""
+    """Yes is asked for once, in the words of the interface, and kept for that client only"""
     with polkit() as fake, client() as one, client() as twin:
         for _ in range(3):
             equal(one.query("yes", "SELECT 6 * 7").read().rows, [[42]], "rows")
@@ -109,7 +109,7 @@ def nobody_is_asked_about_those_who_are_named():
 
 @needs_root
 def no():
-    """No is the same as what does not exist, at each method and property, and kept"""
+    """No looks like a database that does not exist, in each method and property, and is kept"""
     with polkit() as fake, client() as one:
         calls = [
             (DATABASE, "QueryRows", "(sava{sv}a{sv})", "SELECT 1", [], {}, {}),
@@ -131,7 +131,7 @@ def no():
 
 @needs_root
 def challenge_without_interaction():
-    """A challenge asks for interaction; it is listed as one, and not kept"""
+    """A challenge asks for interaction; it is listed as a challenge, and not kept"""
     with polkit() as fake, client() as one:
         for _ in range(2):
             expect(INTERACTIVE_REQUIRED, one.query, "challenge", "SELECT 1")
@@ -145,7 +145,7 @@ def challenge_without_interaction():
 
 @needs_root
 def interaction():
-    """The user is asked where the message allows it alone, and where nothing less will do"""
+    """The user is asked only if the call allows interaction, and only if polkit gives no answer without it"""
     with polkit(hang="no") as fake, client(interactive=True) as one:
         one.point("yes")
         expect(UNKNOWN_OBJECT, one.query, "no", "SELECT 1")
@@ -160,7 +160,7 @@ def interaction():
 
 @needs_root
 def failed_authentication():
-    """A user who fails to authenticate is told so, and may try again"""
+    """A user who fails to authenticate is told so and may try again"""
     with polkit(challenge=("challenge", "no")) as fake, client(interactive=True) as one:
         expect("AccessDenied", one.query, "challenge", "SELECT 1")
         fake.rules["challenge"] = ("challenge", "challenge")  # no agent is there
@@ -173,7 +173,7 @@ def failed_authentication():
 
 @needs_root
 def library_and_its_programs():
-    """libsqlipc allows interaction where its program says so, and then waits for as long as the user takes"""
+    """libsqlipc allows interaction if its program asks for it, and then waits as long as the user takes"""
     with polkit(challenge=("challenge", "hang")) as fake, Library(service, user=UID_A) as one:
         for line in ("query challenge SELECT 1", "prepare challenge SELECT 1"):
             number, name, message = one.failure(line)
@@ -224,7 +224,7 @@ def terminal():
 
 @needs_root
 def list_databases():
-    """The list asks about all at once, without interaction, and shows what may be used"""
+    """The list asks about all databases at once, without interaction, and shows the permitted ones"""
     with polkit(hang="no") as fake, client() as one:
         equal(listed(one), {"yes": None, "challenge": "challenge", "open": None}, "listed")
         equal(sorted(fake.asked()), [(name, False) for name in sorted(NAMES)], "questions")
@@ -261,7 +261,7 @@ def more_questions_than_replies():
 
 @needs_root
 def users_take_turns():
-    """A user with more questions than polkit is asked at once holds up nobody else's"""
+    """A user with more questions than polkit is asked at once does not delay other users"""
     with many_databases(100) as names, polkit(**dict.fromkeys(names, "hang")) as fake:
         with client() as one, client(UID_B) as other:
             pending = one.begin(MANAGER_PATH, MANAGER, "ListDatabases", "(a{sv})", {})
@@ -295,7 +295,7 @@ def one_question_for_many_calls():
 
 @needs_root
 def order_behind_interaction():
-    """A call behind one that waits for the user waits too; what the user says holds for both"""
+    """A call after one that waits for the user waits too; the user's answer holds for both"""
     with polkit(challenge=("challenge", "hang")) as fake, client(interactive=True) as one:
         first = begin_query(one, "challenge")
         hangs(fake, 1)
@@ -314,7 +314,7 @@ def order_behind_interaction():
 
 @needs_root
 def vanished_client():
-    """A question about a client that left is taken back by its id; nothing of its calls remains"""
+    """A question about a client that left is withdrawn by its id; nothing of its calls remains"""
     with polkit(challenge=("challenge", "hang")) as fake:
         with client() as one, client(interactive=True) as other:
             pending = [begin_query(one, "hang") for _ in range(3)] + [begin_query(other, "challenge")]
@@ -328,7 +328,7 @@ def vanished_client():
 
 @needs_root
 def changed():
-    """Changed drops what was kept, and so does polkit when it goes"""
+    """Changed drops polkit's kept answers, and so does the end of polkit"""
     with polkit() as fake, client() as one:
         one.point("yes")
         expect(UNKNOWN_OBJECT, one.query, "no", "SELECT 1")
@@ -346,7 +346,7 @@ def changed():
 
 @needs_root
 def changed_while_asked():
-    """What polkit says to a question that was asked before Changed holds for the calls that wait for it, and no longer"""
+    """polkit's answer to a question from before Changed holds only for the calls that wait for it"""
     with polkit(challenge=("challenge", "hang")) as fake, client(interactive=True) as one:
         one.point("yes")
         for name in ("hang", "challenge"):
@@ -387,7 +387,7 @@ def changed_while_calls_wait():
 
 @needs_root
 def absent():
-    """Without polkit, or without its action, nobody is let in; the log says so once a minute; nothing of it is kept"""
+    """Without polkit, or without its action, no caller is admitted; the log has it once a minute; nothing is kept"""
     with client() as one:
         for _ in range(5):
             expect(UNKNOWN_OBJECT, one.query, "yes", "SELECT 1")
@@ -412,7 +412,7 @@ def vanished_polkit():
 
 @needs_root
 def calls_held_at_most():
-    """16 calls of a user wait at once, of all its clients; the limit tells nobody which databases there are"""
+    """16 calls of a user, of all its clients, may wait at once; the limit reveals no database"""
     with polkit() as fake, client() as one, client() as twin, client(UID_B) as other:
         pending = [begin_query(one, "hang") for _ in range(HELD_MAX - 1)] + [begin_query(twin, "hang")]
         hangs(fake, 2)
@@ -433,7 +433,7 @@ def calls_held_at_most():
 
 @needs_root
 def users_asked_at_most():
-    """A user's programs have 4 questions to users open at once, and harm nobody else's"""
+    """A user has at most 4 questions to people open at once, and does not delay other users"""
     with polkit(challenge=("challenge", "hang")) as fake, contextlib.ExitStack() as stack:
         clients = [stack.enter_context(client(interactive=True)) for _ in range(5)]
         pending = [begin_query(one, "challenge") for one in clients[:4]]
@@ -448,7 +448,7 @@ def users_asked_at_most():
 
 @needs_root
 def descriptors_and_sizes():
-    """What is held keeps no descriptor, and no more than a call may need; only who may use the database hears why"""
+    """A held call keeps no descriptors and a bounded size; only permitted users learn of that limit"""
     large = {"x-large": GLib.Variant.new_from_bytes(GLib.VariantType("ay"), GLib.Bytes(bytes(6 << 20)), True)}
     handle = {"x-fd": GLib.Variant("h", 0)}
     with polkit(no="hang") as fake, client() as one:
@@ -474,7 +474,7 @@ def descriptors_and_sizes():
 
 @needs_root
 def no_reply_wanted():
-    """A held call that wants no reply is carried out, or refused, in silence"""
+    """A held call without a reply is carried out, or refused, silently"""
     with polkit() as fake, client() as one:
         for name in ("hang", "no"):
             message = one.new_call(object_path(name), DATABASE, "Prepare", GLib.Variant("(sa{sv})", ("SELECT 1", {})))
@@ -487,7 +487,7 @@ def no_reply_wanted():
 
 @needs_root
 def signals():
-    """DatabaseAdded goes to whom polkit lets in, DatabaseRemoved to whom it did"""
+    """DatabaseAdded goes to clients that polkit admits, DatabaseRemoved to those that it admitted"""
     with polkit(new="hang") as fake, client() as one, client(UID_B) as other:
         heard, others = one.signals(), other.signals()
         for peer in (one, other):
@@ -511,7 +511,7 @@ def signals():
 
 @needs_root
 def busy_while_held():
-    """A service whose client waits for polkit does not exit for want of calls"""
+    """A service whose client waits for polkit does not exit as idle"""
     one_database = {"hang": {"Path": CHINOOK, "AllowUsers": "root", "Polkit": "yes"}}
     with Service(one_database, activation=True, service={"IdleExitSec": "0.005"}) as idle:
         fake = FakePolkit(idle.address, {"hang": "hang"})
@@ -545,7 +545,7 @@ ENDLESS = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELE
 
 @needs_root
 def manage_without_a_challenge():
-    """CancelRun of another's run and Reload are for those whom polkit allows org.sqlipc1.manage; one's own need nothing"""
+    """CancelRun of another user's run and Reload need org.sqlipc1.manage from polkit; one's own runs need nothing"""
     with polkit() as fake, client(UID_A) as one, client(UID_B) as two, client(UID_A) as twin:
         run = one.query("open", ENDLESS)
         for number in (run.number, 12345):
@@ -589,7 +589,7 @@ def manage_with_a_challenge():
 
 @needs_root
 def managing_calls_that_hang():
-    """Calls that wait for org.sqlipc1.manage are bounded for each user, and go with their client; others are served"""
+    """Calls that wait for org.sqlipc1.manage are bounded for each user, and end with their client; others are served"""
     with polkit(**{MANAGE: "hang"}) as fake:
         with client(UID_A) as one, client(UID_B) as other:
             begun = [one.begin(MANAGER_PATH, MANAGER, "Reload", "(a{sv})", {}) for _ in range(HELD_MAX)]

@@ -46,7 +46,7 @@ def computing(service, client):
 
 @needs_root
 def lowered_and_back():
-    """Half a second of computing lowers it, a second of rest brings it back; other workers keep theirs"""
+    """Half a second of computing lowers the priority, a second of rest restores it; other workers keep theirs"""
     with Service({"chinook": CHINOOK}, limits=LIMITS) as service:
         heavy, light = service.client(UID_A), service.client(UID_B)
         light.point()
@@ -87,13 +87,13 @@ def born_lower():
 
 @needs_root
 def inherited():
-    """What a user starts while a worker of his computes, or after it was killed for that, has the lower priority, too"""
+    """Workers that a user starts while one computes, or after it was killed for that, have the lower priority, too"""
     wait_for(born_lower, "a worker is started in less time than a rest takes")
 
 
 @needs_root
 def starved():
-    """Who wants a processor, and gets next to nothing of it, does not rest: the priority stays lower"""
+    """A worker that gets hardly any CPU does not count as resting: its priority stays lower"""
     with Service({"chinook": CHINOOK}, limits={"WorkerIdleSec": 600}) as service, contextlib.ExitStack() as stack:
         with computing(service, service.client(UID_A)):
             (pid,) = lowered(service)
@@ -110,7 +110,7 @@ def starved():
 
 @needs_root
 def told_to_end():
-    """A worker that was told to make room before anybody had heard what computes there has the lower priority, too"""
+    """The lower priority also holds if a worker was asked for its place before its computation was known"""
     with Service({"chinook": CHINOOK}, limits={"WorkersTotalMax": 1, "QueueTimeoutSec": 600}) as service:
         heavy, light = Channel(service.client(UID_A)), service.client(UID_B)
         heavy.ask("SELECT 1")
@@ -138,7 +138,7 @@ def short_queries():
 
 @needs_root
 def where_it_cannot_come_back():
-    """Where it cannot be given back, as in a user's own service, the worker ends when it rests, and its channels go on"""
+    """If the priority cannot be restored, as in a user's own service, a resting worker ends; its channels continue"""
     with Service({"chinook": CHINOOK}, limits=LIMITS, uid=UID_A) as service:
         client = service.client(UID_A)
         channel = Channel(client)
@@ -154,7 +154,7 @@ def where_it_cannot_come_back():
 
 @needs_root
 def kept_while_others_compute():
-    """A worker at rest has the lower priority, and does not end for it, as long as another of its user computes"""
+    """A resting worker keeps the lower priority, and does not end for it, while another one of its user computes"""
     limits = LIMITS | {"WorkersMax": 2}
     with Service({"chinook": CHINOOK, "other": CHINOOK}, limits=limits, uid=UID_A) as service:
         client = service.client(UID_A)

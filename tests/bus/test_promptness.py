@@ -26,7 +26,7 @@ def first_rows(run):
 
 @test
 def row_before_a_long_scan():
-    """A row found just before a scan that never ends arrives while it goes on"""
+    """A row found just before a scan that never ends arrives during the scan"""
     for options in ({"page-size": 4096}, {"page-size": 1048576}):
         run = client.query("chinook", ENDLESS + "x FROM n WHERE x = 1", options=options)
         first_rows(run)
@@ -48,7 +48,7 @@ def rows_that_come_slowly():
 
 @test
 def next_rows_does_not_wait_for_more():
-    """NextRows returns the row that is there"""
+    """NextRows returns a row as soon as there is one"""
     number, _, _ = client.open_rows("chinook", ENDLESS + "x FROM n WHERE x = 1")
     rows, more, _ = client.next_rows("chinook", number)
     equal((rows, more), ([[1]], True), "rows")
@@ -66,7 +66,7 @@ def columns_come_with_the_rows():
 
 @test
 def point_queries_beside_a_scan():
-    """A scan that never comes to a row holds its worker, and a sibling answers the others"""
+    """A scan that never finds a row keeps its worker, and a sibling answers other queries"""
     run = service.client().query("chinook", SCAN)
     for _ in range(5):
         client.point()

@@ -141,7 +141,7 @@ def places_for_others():
 
 @needs_root
 def places_on_other_databases():
-    """WorkersTotalMax: a user whose workers are busy on one database gets one on another, and leaves places for others"""
+    """WorkersTotalMax: a user with busy workers on one database gets one on another, and leaves places for others"""
     with Limited(WorkersMax=8, WorkersTotalMax=8, QueueTimeoutSec=5) as service:
         for name in ("second", "third", "fourth"):
             service.database(name, text=f"[Database]\nPath={CHINOOK}\nAllowUsers=*\n")
@@ -242,7 +242,7 @@ def pipes_are_small_at_rest():
 
 @test
 def pipe_grown_by_its_reader():
-    """A reader that grows its pipe behind our back: LimitsExceeded"""
+    """A reader that grows its pipe itself: LimitsExceeded"""
     with Limited(PipePagesMax=64) as service:
         run = service.one.query("chinook", STREAM)
         fcntl.fcntl(run.pipe, fcntl.F_SETPIPE_SZ, 1024 * 1024)
@@ -278,7 +278,7 @@ def row_size():
 
 @test
 def run_timeout():
-    """RunTimeoutSec, also where the client asks for more"""
+    """RunTimeoutSec, also if the client asks for more"""
     with Limited(RunTimeoutSec=2) as service:
         # the time begins with the call, which fails where it took all of it to start a worker
         expect("TimedOut", lambda: service.one.query("chinook", SCAN).read())
@@ -329,7 +329,7 @@ def park_timeout_in_wal_mode():
 
 @test
 def busy_timeout():
-    """BusyTimeoutSec: a locked database is waited for, then Busy; nobody else waits with it"""
+    """BusyTimeoutSec: a query on a locked database waits, then is Busy; other queries do not wait with it"""
     with Limited(BusyTimeoutSec=1) as service:
         path = service.data / "locked.sqlite"
         db = sqlite3.connect(path, isolation_level=None)
@@ -346,7 +346,7 @@ def busy_timeout():
 
 @test
 def busy_then_free():
-    """A lock that goes away in time is never seen by the client"""
+    """A lock that is released in time is invisible to the client"""
     with Limited(BusyTimeoutSec=30) as service:
         path = service.data / "locked.sqlite"
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -387,7 +387,7 @@ def heap():
 
 @test
 def worker_idle():
-    """WorkerIdleSec: idle workers end, an idle statement keeps none, and still runs"""
+    """WorkerIdleSec: idle workers end; an idle statement keeps no worker, and still runs"""
     with Limited(WorkerIdleSec="0.5") as service:
         statement = service.one.prepare("chinook", "SELECT count(*) FROM Track")
         equal(statement.fetch().read().rows, [[3503]], "rows")
@@ -398,7 +398,7 @@ def worker_idle():
 
 @test
 def worker_that_does_not_end():
-    """An idle worker that hangs where it should end is killed: it would count against its user for ever"""
+    """An idle worker that hangs while it ends is killed: otherwise it would count against its user for ever"""
     with Limited(WorkerIdleSec=3, WorkersMax=1) as service:  # time to stop it before
         service.one.point()
         (pid,) = service.workers()
@@ -409,7 +409,7 @@ def worker_that_does_not_end():
 
 @test
 def prepare_timeout():
-    """PrepareTimeoutSec: what compiles for longer is TimedOut, and a worker that does not come back is replaced"""
+    """PrepareTimeoutSec: a longer compile is TimedOut, and a worker that does not return is replaced"""
 
     def doubled(levels):
         """Each level doubles what is compiled: 10 takes no time, 21 some ten seconds and less than 2 GiB."""
@@ -425,7 +425,7 @@ def prepare_timeout():
 
 @test
 def kept_pipes():
-    """Ends of pipes that a client keeps take no descriptor from others, also where few are usual"""
+    """Pipe ends that a client keeps take no descriptors from other users, even if few are allowed"""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 2048:
         raise Skip("the daemon may have fewer than 2048 descriptors here")
@@ -444,7 +444,7 @@ def kept_pipes():
 
 @test
 def no_descriptor_for_the_reply():
-    """A pipe that cannot be passed for want of descriptors is LimitsExceeded, not silence, and leaves nothing"""
+    """A pipe that cannot be passed for lack of descriptors is LimitsExceeded, and leaves nothing behind"""
     with Limited(WorkerIdleSec=600) as service:  # a worker that ends would free descriptors
         service.one.point()
         pid = service.pid()
@@ -463,7 +463,7 @@ def no_descriptor_for_the_reply():
 
 @test
 def large_rows_in_replies():
-    """Large rows for replies, in many runs at once, are LimitsExceeded before they fill the daemon's memory"""
+    """Large rows for many replies at once are LimitsExceeded before they fill the daemon's memory"""
     rows = ENDLESS + "zeroblob(15000000) FROM n"
     with Limited(**PATIENT) as service:
         runs = [service.one.open_rows("chinook", rows)[0] for _ in range(40)]
@@ -516,7 +516,7 @@ def what_comes_along_is_not_kept():
 
 @test
 def every_limit_has_a_test():
-    """The manual names no limit that is not tested here"""
+    """Every limit in the manual is tested here"""
     manual = (SOURCE_ROOT / "docs/man/sqlipcd.conf.5.rst").read_text()
     section = manual.split("SECTION [LIMITS]\n", 1)[1].split("\n====", 2)[0:2]
     named = set(re.findall(r"^\*\*([A-Z]\w+)=\*\*", "".join(section), re.M))

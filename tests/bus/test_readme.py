@@ -84,7 +84,7 @@ def program_builds_and_runs():
 
 @test
 def what_is_installed():
-    """Programs, library, interfaces, activation and manual are installed, and lead to each other"""
+    """Programs, library, interfaces, activation and manual are installed, and refer to each other"""
     environment = installed()
     root = service.folder / "installed"
     files = {path.relative_to(root) for path in root.rglob("*") if not path.is_dir()}
@@ -119,7 +119,7 @@ def what_is_installed():
 
 @test
 def installed_elsewhere():
-    """Under another prefix all lies below that, but for the policy that the system bus looks for in /etc"""
+    """Under another prefix all files are below it, except the policy, which the system bus reads from /etc"""
     if not shutil.which("meson"):
         raise Skip("no meson")
     folder = service.folder / "elsewhere"

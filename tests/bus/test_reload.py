@@ -74,7 +74,7 @@ def published(client):
 
 @test
 def resolve():
-    """sqlipcd --resolve reads names and writes the ids of those that there are"""
+    """sqlipcd --resolve reads names and writes the ids of those that exist"""
     done = subprocess.run(
         [SQLIPCD, "--resolve"],
         input=f"u {NAME}\ng {GROUP}\nu no-such-user\nu \nnonsense\n".encode(),
@@ -91,7 +91,7 @@ def resolve():
 
 @needs_root
 def names_let_in():
-    """Whom AllowUsers= and AllowGroups= name, by name or number, may use a database, and nobody else"""
+    """Users and groups that AllowUsers= and AllowGroups= name, by name or number, may use a database; others may not"""
     name = pwd.getpwuid(UID_A).pw_name
     group = grp.getgrgid(UID_B).gr_name
     databases = {
@@ -114,7 +114,7 @@ def names_let_in():
 
 @test
 def unknown_names():
-    """A name that nobody has is a warning with file and line, and the database stays for the others"""
+    """An unknown name is a warning with file and line, and the database stays published for the others"""
     with Service({"chinook": CHINOOK}) as service:
         lines = ["[Database]", f"Path={CHINOOK}", f"AllowUsers={NAME} no-such-user", "AllowGroups=no-such-group", ""]
         service.database("x", text="\n".join(lines))
@@ -134,7 +134,7 @@ def unknown_names():
 
 @test
 def nobody_waits():
-    """While names are looked up the service goes on with what it knew, and answers Reload when it knows the new"""
+    """During the look-up of names the service keeps the old configuration; Reload returns with the new one"""
     with gated() as (service, gate):
         client = service.client()
         equal(gate.started(), 0, "resolvers for a configuration without names")
@@ -157,7 +157,7 @@ def nobody_waits():
 
 @test
 def reloads_share():
-    """Whoever asks while names are looked up waits for a load that began later; all of them share one"""
+    """A Reload during a look-up waits for a load that begins later; all such calls share one"""
     with gated(named={"Path": CHINOOK}) as (service, gate):
         service.database("named", Path=CHINOOK, AllowUsers=NAME)
         first = reload_soon(service)
@@ -179,7 +179,7 @@ def reloads_share():
 
 @test
 def callers_that_leave():
-    """Who asked for a reload and left changes nothing for the others"""
+    """A client that asks for a reload and leaves changes nothing for the others"""
     with gated() as (service, gate):
         service.database("named", Path=CHINOOK, AllowUsers=NAME)
         leaver = service.client()
@@ -196,7 +196,7 @@ def callers_that_leave():
 
 @test
 def name_after_names():
-    """At start the name on the bus is taken when the names are known, and SIGTERM is obeyed before"""
+    """At start the service takes its bus name after the names are resolved, and obeys SIGTERM before"""
     with gated(start=False, named={"Path": CHINOOK, "AllowUsers": NAME}) as (service, gate):
         starting = pool.submit(service.start)
         wait_for(lambda: gate.started() == 1, "a resolver is started")
@@ -219,7 +219,7 @@ def name_after_names():
 
 @test
 def stop_meanwhile():
-    """A reload under way when the service stops is told so, and its child goes"""
+    """A reload under way at the service's stop gets an error, and its child ends"""
     with gated() as (service, gate):
         service.database("named", Path=CHINOOK, AllowUsers=NAME)
         replies = [reload_soon(service)]
@@ -235,7 +235,7 @@ def stop_meanwhile():
 
 @test
 def asked_while_stopping():
-    """SIGHUP to a service that stops loads nothing, and says nothing to the service manager"""
+    """SIGHUP to a stopping service loads nothing, and notifies systemd of nothing"""
     with Notified() as notified, Service({"chinook": CHINOOK}, environment=notified.environment) as service:
         service.driver.point()
         for worker in service.workers():
@@ -253,7 +253,7 @@ def asked_while_stopping():
 
 @test
 def resolvers_that_fail():
-    """A resolver that is not there, fails, or says nonsense lets nobody in by name, and harms nothing else"""
+    """A resolver that is missing, fails or returns nonsense admits no user by name, and harms nothing else"""
     cases = {
         "fails": "exit 3",
         "dies": "kill -9 $$",
@@ -312,7 +312,7 @@ def service_manager_hears():
 
 @test
 def outdated_workers():
-    """Idle workers go when their limits change, and stay when they do not"""
+    """Idle workers end if their limits change, and stay if they do not"""
     with Service({"chinook": CHINOOK, "other": CHINOOK}, limits={"WorkersMax": 1}) as service:
         client = service.client()
         client.point()

@@ -111,7 +111,7 @@ def open_rows_and_next_rows():
 
 @test
 def info_of_next_rows():
-    """NextRows tells the columns once, and the totals of the run at its end"""
+    """NextRows returns the columns once, and the totals of the run at its end"""
     run, columns, _ = client.open_rows("chinook", "SELECT * FROM Track")
     infos, more = [], True
     while more:
@@ -132,7 +132,7 @@ def info_of_next_rows():
 
 @test
 def query_rows():
-    """QueryRows gives the rows that fit, and says whether there were more"""
+    """QueryRows returns the rows that fit, and whether there are more"""
 
     def ask(database, sql, parameters):
         columns, rows, info = client.query_rows(database, sql, parameters, options={"max-bytes": 1048576})
@@ -168,7 +168,7 @@ def declared_types():
 
 @test
 def literals_of_the_shell():
-    """ipcq-cli --mode=quote prints what sqlite3 -quote -header prints, byte by byte; test_modes.py has what that loses"""
+    """ipcq-cli --mode=quote prints the same bytes as sqlite3 -quote -header (test_modes.py has the exceptions)"""
     for database, title, sql, parameters in ALL:
         if parameters or sql.startswith("EXPLAIN") or database == "extremes":  # the shell draws a tree for EXPLAIN
             continue

@@ -24,7 +24,7 @@ def names(result):
 
 @test
 def new_rows():
-    """Rows written by another program are seen by the next run"""
+    """The next run sees rows that another program wrote"""
     statement = client.prepare("db", "SELECT count(*) FROM t")
     for n in range(1, 5):
         equal(statement.fetch().read().rows, [[n]], "rows")
@@ -35,7 +35,7 @@ def new_rows():
 
 @test
 def new_column():
-    """SELECT * of a prepared statement shows a column that was added since"""
+    """SELECT * of a prepared statement shows a column that was added later"""
     statement = client.prepare("db", "SELECT * FROM t")
     equal(names(statement.fetch().read()), ["a"], "columns")
     db.execute("ALTER TABLE t ADD COLUMN b DEFAULT 'new'")
@@ -60,7 +60,7 @@ def changes_in_a_loop():
 
 @test
 def dropped_table():
-    """A dropped table is an error of the SQL, and comes back with the table"""
+    """A dropped table is an SQL error, until the table is back"""
     db.execute("CREATE TABLE gone(a)")
     statement = client.prepare("db", "SELECT * FROM gone")
     equal(statement.fetch().read().rows, [], "rows")
@@ -108,7 +108,7 @@ def vacuum_and_journal_mode():
 
 @test
 def replaced_file():
-    """A database put in place of the old one by rename is the one that answers"""
+    """After a rename puts another database in place, that one answers"""
     replaced = service.data / "replaced.sqlite"
     for version in (1, 2, 3):
         fresh = sqlite3.connect(service.data / "fresh.sqlite")

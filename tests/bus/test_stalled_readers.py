@@ -71,7 +71,7 @@ def stall(service, n, uid=None):
 
 @test
 def two_hundred_readers():
-    """200 stalled readers: within the workers' limit, point queries behind them are answered"""
+    """200 stalled readers: within the workers' limit, later point queries are answered"""
     with Service(limits={"WorkersMax": WORKERS_MAX, "ParkTimeoutSec": 600, "ParkTimeoutRollbackSec": 600}) as service:
         make(service.data / "db.sqlite", "DELETE").close()
         service.database("db", Path=service.data / "db.sqlite")
@@ -141,7 +141,7 @@ def writer_in_rollback_mode():
 
 @test
 def stalled_cursors_of_nextrows():
-    """Cursors of OpenRows that nobody continues end the same way"""
+    """Cursors of OpenRows that no call continues end the same way"""
     with Service(limits={"ParkTimeoutRollbackSec": 1, "WorkersMax": 2}) as service:
         make(service.data / "db.sqlite", "DELETE").close()
         service.database("db", Path=service.data / "db.sqlite")
@@ -170,7 +170,7 @@ def no_workers(service):
 
 @test
 def ended_runs_keep_no_worker():
-    """A run that only drains keeps no worker: by pipe, OpenRows and channel; its reader still gets ReaderTooSlow"""
+    """A run that only drains needs no worker, by pipe, OpenRows and channel; its reader still gets ReaderTooSlow"""
     limits = {"ParkTimeoutRollbackSec": "0.2", "WorkersMax": 3, "WorkerIdleSec": 0}
     with Service(limits=limits) as service:
         make(service.data / "db.sqlite", "DELETE").close()
@@ -204,7 +204,7 @@ def ended_runs_can_be_cancelled():
 
 @test
 def ended_runs_of_clients_that_left():
-    """A client that leaves the bus takes its ended runs along after ParkTimeoutSec, although its pipe stays open"""
+    """Ended runs of a client that leaves the bus end after ParkTimeoutSec, even if its pipes stay open"""
     limits = {"ParkTimeoutRollbackSec": "0.2", "ParkTimeoutSec": "0.5", "WorkerIdleSec": 0}
     with Service(limits=limits) as service:
         make(service.data / "db.sqlite", "DELETE").close()
@@ -221,7 +221,7 @@ def ended_runs_of_clients_that_left():
 
 @test
 def unread_bytes_are_bounded():
-    """The last bytes of slow readers are bounded for each user: past 64 MiB a stream is cut off"""
+    """Last bytes for slow readers are bounded for each user: past 64 MiB a stream is cut off"""
     with Service(limits={"ParkTimeoutRollbackSec": "0.2", "WorkersMax": 2, "WorkerIdleSec": 0}) as service:
         make(service.data / "db.sqlite", "DELETE").close()
         service.database("db", Path=service.data / "db.sqlite")
@@ -238,7 +238,7 @@ def unread_bytes_are_bounded():
 
 @test
 def unread_bytes_at_a_stop():
-    """A service that stops waits for readers that are behind: they find the end of their stream"""
+    """A stopping service waits for slow readers: they find the end of their stream"""
     # A second is what it waits, so of a reader that got no CPU in it the test asks once more.
     equal(any(finds_its_end_at_a_stop() for _ in range(3)), True, "a reader had its end")
 

@@ -71,7 +71,7 @@ def statements_of_others():
 
 @needs_root
 def runs_of_others():
-    """Cancel is for one's own runs, CancelRun for those of the uid, and for all by root; workers are named to root alone"""
+    """Cancel ends the caller's own runs, CancelRun those of its uid, root's those of all; only root sees workers"""
     statement = a.prepare("chinook", STREAM)
     run = statement.fetch()
     for stranger in (b, own, root):
@@ -104,7 +104,7 @@ def runs_of_others():
 
 @needs_root
 def privileges():
-    """Reload and what is broken are for root and the daemon's own user"""
+    """Only root and the daemon's own user may reload, and see errors of the configuration"""
     service.database("bad", text="nonsense\n")
     for client in (a, b):
         expect("AccessDenied", client.manager, "Reload")

@@ -299,7 +299,7 @@ def backups():
 
 @test
 def beyond_definitions():
-    """What stands behind a definition's statement is not run: not by sqlite3 that reads a dump or schema, not by a backup"""
+    """Text after a definition's statement is not run: not by sqlite3 that reads a dump or schema, not by a backup"""
     before = make("before.sqlite", BEYOND)
     says = b"the text after the end of its definition is left out"
     check_copy(load(ask("beyond", ".dump", says=says), "copy.sqlite"), before)

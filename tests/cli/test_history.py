@@ -30,7 +30,7 @@ def with_home(function):
 
 @with_home
 def recalled(home):
-    """Up and Down go through the statements of this shell and of one before; of equal ones the last is kept"""
+    """Up and Down recall statements of this shell and of earlier ones; of equal ones the last is kept"""
     with shell_of(home) as shell:
         for text in ("SELECT 1;", "SELECT 1;", "SELECT 2;", "SELECT 1;"):
             shell.run(text)
@@ -123,7 +123,7 @@ def killed(home):
 
 @with_home
 def unwritable(home):
-    """A history that cannot be written is said, and the shell works; a link to somebody's file is not followed"""
+    """An unwritable history is reported, and the shell works; a link to another user's file is not followed"""
     file = home / KEPT
     file.mkdir(parents=True)  # A folder takes the place of the history file.
     with shell_of(home) as shell:

@@ -46,7 +46,7 @@ def harmless(data, what):
 
 @test
 def values():
-    """A value of escape sequences, in every mode, with and without colours, as value, name, text of an error and plan"""
+    """Escape sequences as value, name, error text and plan are harmless in every mode, with and without colours"""
     for term in ("xterm-256color", "dumb"):
         with shell_of(environment={"TERM": term}) as shell:
             for mode in MODES:
@@ -69,7 +69,7 @@ def values_in_the_pager():
 
 @test
 def names_and_complaints():
-    """A column's name, a wrong name in SQL, and what commands print"""
+    """Escape sequences in a column's name, in wrong SQL and in the output of commands are harmless"""
     name = "t\x1b[31mred\x1b]0;title\x07"
     path = service.data / "names.sqlite"
     connection = sqlite3.connect(path)
@@ -134,7 +134,7 @@ class HostileService:
 
 @test
 def a_hostile_service():
-    """A service that says what drives terminals, wherever it says something: lists, rows, limits, errors"""
+    """A service that sends escape sequences in lists, rows, limits and errors cannot drive the terminal"""
     with Service(start=False) as bus:
         HostileService(bus.address)
         with Shell("--transport=dbus", "odd", on=bus) as shell:

@@ -34,14 +34,14 @@ def compare(released):
 
 @test
 def nothing_gone_or_changed():
-    """No function is gone since the last release, none takes or returns anything else, no type has another layout"""
+    """Since the last release no function is gone or has another signature, and no type another layout"""
     code, said = compare(RELEASED)
     equal(code, 0, said)
 
 
 @test
 def what_is_gone_is_found():
-    """A function that a release had and this has not is found"""
+    """The test finds a removed function"""
     text = RELEASED.read_text(encoding="utf-8")
     gone, n = re.subn(r"(<elf-symbol name=')sqlipc_version('.*/>)", r"\g<0>\n\g<1>sqlipc_gone\g<2>", text, count=1)
     equal(n, 1, "symbols sqlipc_version in the file")
@@ -54,7 +54,7 @@ def what_is_gone_is_found():
 
 @test
 def what_has_another_layout_is_found():
-    """A public struct that had another size in a release is found"""
+    """The test finds a public struct of another size"""
     text = RELEASED.read_text(encoding="utf-8")
     other, n = re.subn(r"(name='sqlipc_parameter' size-in-bits=)'\d+'", r"\1'8'", text, count=1)
     equal(n, 1, "structs sqlipc_parameter in the file")
@@ -67,7 +67,7 @@ def what_has_another_layout_is_found():
 
 @test
 def every_symbol_of_the_release():
-    """The file of the release names what the symbol map names"""
+    """The file of the release names the functions of the symbol map"""
     names = set(re.findall(r"<elf-symbol name='(sqlipc_\w+)'", RELEASED.read_text(encoding="utf-8")))
     mapped = set(re.findall(r"\b(sqlipc_\w+);", (ROOT / "client-lib/libsqlipc.sym").read_text(encoding="utf-8")))
     equal(sorted(names - mapped), [], "symbols of the release that the map has no more")

@@ -44,7 +44,7 @@ def sentences():
 
 @test
 def every_error_is_met():
-    """Every error is one that a test gets, beside those of the tables themselves"""
+    """Every error is the expected result of some test"""
     tables = {"test-errors.c", "test-library-error.c", "test_errors.py"}
     tests = [p for p in (ROOT / "tests").rglob("test[-_]*") if p.suffix in (".c", ".py") and p.name not in tables]
     text = "".join(p.read_text() for p in tests)

@@ -60,7 +60,7 @@ def qdbusxml2cpp():
 
 @test
 def qt_compiles():
-    """qdbusxml2cpp: what it makes compiles with docs/examples/sqlipc-qt.h"""
+    """qdbusxml2cpp: its output compiles with docs/examples/sqlipc-qt.h"""
     need("qdbusxml2cpp")
     qt = flags("Qt5DBus")
     with tempfile.TemporaryDirectory() as folder:

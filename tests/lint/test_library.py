@@ -39,7 +39,7 @@ def declared():
 
 @test
 def exported_symbols():
-    """The library exports what libsqlipc.sym names, in its nodes, and nothing else"""
+    """The library exports the symbols of libsqlipc.sym, in its nodes, and no others"""
     exported = {}
     for line in output("nm", "--dynamic", "--defined-only", "--with-symbol-versions", LIBRARY).splitlines():
         kind, name = line.split()[1:]
@@ -51,7 +51,7 @@ def exported_symbols():
 
 @test
 def declared_functions():
-    """The header declares what the map names"""
+    """The header declares the functions of the symbol map"""
     equal(sorted(declared()), sorted(set().union(*mapped().values())), "declared functions")
 
 

@@ -186,7 +186,7 @@ def shell_knows_the_pragmas():
 
 @test
 def nss_in_a_child():
-    """What may ask NSS, and block, is called by the code of `sqlipcd --resolve` alone"""
+    """Only `sqlipcd --resolve` calls functions that ask NSS and may block"""
     asks = re.compile(r"\b(get(pw|gr|sp|host|serv|addrinfo)\w*|initgroups|names_resolve|g_get_(user|home|real)_\w+)\s*\(")
     calls = {
         (path.name, match[1])
@@ -218,7 +218,7 @@ def is_pure(path):
 
 @test
 def pure_modules_do_no_io():
-    """What calls itself pure includes no header for files, sockets, loops or SQLite"""
+    """Pure modules include no header for files, sockets, loops or SQLite"""
     dirty = (
         "unistd.h",
         "fcntl.h",

@@ -74,7 +74,7 @@ def wrong(text):
 
 @test
 def tests_are_there():
-    """Every promise names a test that is there, under its title"""
+    """Every promise names an existing test by its title"""
     true(len(list(promises(DOCUMENT.read_text()))) > 30, "hardly a promise is found")
     equal(list(wrong(DOCUMENT.read_text())), [], "promises that nothing shows")
 
@@ -84,9 +84,9 @@ HELPER = "@contextlib.contextmanager\ndef opened():\n    yield"
 
 @test
 def missing_tests_are_found():
-    """A promise without a test, and one whose file or title is not there, are found"""
+    """The test finds a promise without a test, and one whose file or title does not exist"""
     table = "| Promise | Shown by |\n|---|---|\n| a | {} |\n"
-    there = "`lint/security`: Every promise names a test that is there, under its title"
+    there = "`lint/security`: Every promise names an existing test by its title"
     all_there = f"`lint/security`<br>{there}<br>`unit/worker-sandbox`: test_refused<br>`unit/worker`: /worker/sandbox"
     equal(list(wrong(table.format(all_there))), [], "where all is well")
     for cell in ("none", "", f"{there}!", "`lint/none`", f"{there}<br>", f"{there}<br>`unit/worker-sandbox`: test_none"):
@@ -125,7 +125,7 @@ not ok - fuzz sql
 
 @test
 def tables_of_the_engine():
-    """report.py takes what the fuzzing engine's script leaves as well, and what failed there is that target's alone"""
+    """report.py reads the output of the fuzzing engine's script, and counts a failure only for its target"""
     with tempfile.TemporaryDirectory(prefix="sqlipc-report-") as name:
         fuzzed, log = pathlib.Path(name, "report"), pathlib.Path(name, "testlog.json")
         fuzzed.write_text(FUZZED)
@@ -138,7 +138,7 @@ def tables_of_the_engine():
 
 @test
 def units_have_bounds():
-    """Both units bound memory, and tasks so that all workers can start that there are by default"""
+    """Both units limit memory, and allow tasks for all default workers"""
     limits = (ROOT / "daemon/configuration/configuration-limits.c").read_text()
     workers = int(re.search(r"return CLAMP\(memory_size / 2 / heap_max, \d+, (\d+)\);", limits)[1])
     for kind in ("system", "user"):

@@ -70,7 +70,7 @@ def licence():
 
 @test
 def words():
-    """No word that belongs to one machine, one workplace or an unfinished thought"""
+    """No text names one machine or one workplace, or has unfinished thoughts"""
     found = []
     for path in files():
         if path.suffix in BINARY or "corpus" in path.parts or path.name == "LICENSE":
@@ -175,7 +175,7 @@ def variadic_calls():
 
 @test
 def scripts_are_executable():
-    """What starts with #! can be started"""
+    """Files that start with #! are executable"""
     found = [str(p.relative_to(ROOT)) for p in files() if p.read_bytes()[:3] == b"#!/" and not p.stat().st_mode & 0o100]
     equal(found, [], "scripts")
 

@@ -68,7 +68,7 @@ def at_end(service, before):
 
 @test
 def wall_clock():
-    """CLOCK_REALTIME goes forward and back by hours and years: nobody notices"""
+    """CLOCK_REALTIME jumps forward and back by hours and years: no client notices"""
     with moving() as (service, clocks):
         before = settle(service, [service.chinook])
         for seconds in JUMPS:
@@ -83,7 +83,7 @@ def wall_clock():
 
 @test
 def an_hour_is_over():
-    """CLOCK_MONOTONIC goes forward by an hour: deadlines are met by name, nobody is killed, new work is served"""
+    """CLOCK_MONOTONIC jumps forward by an hour: deadlines end with their errors, nothing is killed, new work is served"""
     with moving() as (service, clocks):
         before = settle(service, [service.chinook])
         steps = begin_all(service)

@@ -84,7 +84,7 @@ def compare(comparer):
 
 @test
 def random_queries():
-    """Random queries bring the same in process and by every transport and page size"""
+    """Random queries return the same in process and by every transport and page size"""
     diagnose(f"seed {OPTIONS.seed}")
     with Service(limits=LIMITS) as service, Comparer(service) as comparer:
         differing = compare(comparer)
@@ -119,7 +119,7 @@ def first_difference(comparer):
 
 @test
 def finder():
-    """A bit, type, row, order, name or error code that one side falsifies is found, shrunk, and found again from its file"""
+    """A falsified bit, type, row, order, name or error code is found, reduced, and found again from its file"""
     with Service(limits=LIMITS) as service, Comparer(service) as honest:
         for spoil in FALSIFIED:
             with Comparer(service, spoil) as comparer:

@@ -165,7 +165,7 @@ def supervisor_without_descriptors():
 
 @needs_root
 def no_high_descriptor():
-    """The supervisor may have no descriptor of the numbers that it wants, and has some below them: named errors"""
+    """The supervisor cannot get descriptors of certain numbers, but has lower ones: named errors"""
     limits = range(7, 13)
     with make_service() as service:
         before, pid = settle(service, [service.chinook]), service.pid()
@@ -188,7 +188,7 @@ def has_let_go(worker):
 
 @needs_root
 def worker_without_descriptors():
-    """A worker has 0 to 12 descriptors left: named errors or right rows, and its siblings' users hear nothing of it"""
+    """A worker has 0 to 12 descriptors left: named errors or right rows; users of its siblings are not affected"""
     refused = {}
     # It shall not be gone, and replaced, before it is limited.
     with make_service(limits={"WorkersMax": 1, "WorkerIdleSec": 60}) as service:
@@ -252,7 +252,7 @@ def pipe_bytes(fd):
 
 @needs_root
 def no_pages_for_pipes():
-    """Another process of the service's user has all pages of pipes: every row comes, through small ones"""
+    """Another process of the service's user has all pages of pipes: every row arrives, through small pipes"""
     with make_service(uid=UID_OWN) as service:
         before = settle(service, [service.chinook])
         client = service.client()
@@ -288,7 +288,7 @@ def processes_limited(pid, most):
 
 @needs_root
 def no_process():
-    """The service's user may have no more processes: who needs one hears so, who has one is served"""
+    """The service's user may have no more processes: a query that needs a worker gets an error, others are served"""
     with make_service(uid=UID_OWN) as service:
         before = settle(service, [service.chinook])
         client, other = service.client(), service.client(UID_A)

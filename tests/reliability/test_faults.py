@@ -262,7 +262,7 @@ def serving(name):
 
 @test
 def cancel_is_told_again():
-    """A CANCEL that could not be sent comes later, and costs other runs of that worker nothing"""
+    """A CANCEL that could not be sent is sent later, and costs other runs of that worker nothing"""
     with serving("sqlipcd") as trial:
         service = trial.stage.service
         client = service.client()
@@ -288,7 +288,7 @@ def cancel_is_told_again():
 
 @test
 def report_to_nobody():
-    """A worker whose report meets a broken socket ends: who waits for what it did not say has an answer"""
+    """A worker whose report meets a broken socket ends: calls that wait for the report get an answer"""
     with serving("sqlipc-worker") as trial:
         send = trial.faults.site("send_bytes", "sendmsg")
         for n in range(4):
@@ -297,7 +297,7 @@ def report_to_nobody():
 
 @test
 def unwatched_pipe_counts():
-    """A pipe whose reader keeps its end counts as long as he has it, also where it cannot be watched at first"""
+    """A pipe whose reader keeps its end counts until it is closed, even if it could not be watched at first"""
     with serving("sqlipcd") as trial:
         service = trial.stage.service
         client = service.client()
@@ -314,7 +314,7 @@ def unwatched_pipe_counts():
 
 @test
 def pipe_without_memory():
-    """A run for whose pipe the kernel has no memory parks as if it were not read, and goes on when there is some"""
+    """A run parks if the kernel has no memory for its pipe, and continues when it has"""
     with serving("sqlipc-worker") as trial:
         service = trial.stage.service
         client = service.client()
@@ -330,7 +330,7 @@ def pipe_without_memory():
 
 @test
 def polkit_is_asked_again():
-    """A question to polkit that cannot be sent is tried again and again, and the log has it once"""
+    """A question that cannot be sent to polkit is tried again, and logged once"""
     with serving("sqlipcd") as trial:
         service = trial.stage.service
         with contextlib.closing(FakePolkit(service.address, {"asked": "yes"})):
@@ -342,7 +342,7 @@ def polkit_is_asked_again():
 
 @test
 def held_call_that_is_not_copied():
-    """A call that waits for polkit without a copy: who may know of the database hears why, others that there is none"""
+    """Without memory to hold a call, permitted users get the reason, and others a missing database"""
     with serving("sqlipcd") as trial:
         service = trial.stage.service
         copy = trial.faults.site("waiting_call_copy", "sd_bus_message_copy")
@@ -357,7 +357,7 @@ def held_call_that_is_not_copied():
 
 @test
 def announced_without_turns():
-    """What a reload changed is announced also where there is no timer for turns"""
+    """Changes by a reload are announced even if there is no timer for turns"""
     with serving("sqlipcd") as trial:
         service = trial.stage.service
         client = service.client()
@@ -372,7 +372,7 @@ def announced_without_turns():
 
 @test
 def imports():
-    """What can fail and is no site of inject.h is known, with the reason"""
+    """Calls that can fail and are not in inject.h are listed, with the reason"""
     programs = [SUPERVISOR, WORKER, CLIENT]
     equal(fault_imports.missing(programs), [], "functions that neither inject.h nor fault_imports.py has")
 
@@ -397,7 +397,7 @@ def live_over(transport, service, folder):
 
 @test
 def library():
-    """Each call of the library fails once, in a client's life over each transport"""
+    """Each call of the library fails once, in a client that uses each transport"""
     with contextlib.ExitStack() as stack:
         service = stack.enter_context(Service({"chinook": CHINOOK}, limits=settled.QUICK, start=False))
         make_odd(service.data / "odd.sqlite")

@@ -241,7 +241,7 @@ def close_folder(path):
 
 @test
 def truncated():
-    """The file is cut under a run: right rows, then Corrupt or InputOutput; no zeros"""
+    """The file is truncated during a run: right rows, then Corrupt or InputOutput; no zeros"""
     for size in (1000000, 500001, 4096, 100, 0):
         # what is left of it may be another database: an empty one
         under_a_run(truncate("", size), "delete", CUT, (*CUT, "Sql"))
@@ -251,14 +251,14 @@ def truncated():
 
 @test
 def removed():
-    """The file is removed: the run goes on; then FileMissing"""
+    """The file is removed: the run continues; then FileMissing"""
     under_a_run(remove(""), "delete", (), ("FileMissing",))
     under_a_run(remove(""), "wal", (), ("FileMissing",))
 
 
 @test
 def replaced():
-    """Another database is put in its place: the run goes on in the old one, the next query reads the new one"""
+    """Another database replaces the file: the run continues in the old one, the next query reads the new one"""
     other = service.folder / "other.master"
     with contextlib.closing(sqlite3.connect(other)) as db:
         db.execute("CREATE TABLE t(a, b)")
@@ -270,7 +270,7 @@ def replaced():
 
 @test
 def closed():
-    """The file, or its folder, may no longer be read: the run goes on; then CannotOpen, or rows while it is open"""
+    """The file or its folder becomes unreadable: the run continues; then CannotOpen, or rows while the file is open"""
     if not ROOT:
         raise Skip("needs root, for files of another user than the daemon's")
     under_a_run(close_file, "delete", (), ("CannotOpen",))
@@ -280,7 +280,7 @@ def closed():
 
 @test
 def log_cut():
-    """The log is cut, removed or replaced: rows of one commit, or an error"""
+    """The WAL is truncated, removed or replaced: rows of one commit, or an error"""
     for size in (2000000, 100000, 32, 0):
         under_a_run(truncate("-wal", size), "wal", LOG, LOG)
     under_a_run(remove("-wal"), "wal", LOG, LOG)
@@ -289,7 +289,7 @@ def log_cut():
 
 @test
 def index_of_log_cut():
-    """The -shm is cut: the worker dies of SIGBUS, and its client alone hears WorkerLost; removed: rows or an error"""
+    """The -shm is truncated: the worker dies of SIGBUS, only its client gets WorkerLost; removed: rows or an error"""
     under_a_run(truncate("-shm", 0), "wal", LOG, LOG, lost=("WorkerLost", "Broken"))
     under_a_run(remove("-shm"), "wal", LOG, LOG)
     true("died of signal 7" in service.log_text(), "no worker died of SIGBUS")
@@ -298,7 +298,7 @@ def index_of_log_cut():
 
 @test
 def no_database():
-    """What lies at the path is no database, or one of the future: an error that says so"""
+    """The file is no database, or one of a future format: an error that says so"""
     global count
     path = service.data / "delete.sqlite"
     header = bytearray(masters["DELETE"].read_bytes())
@@ -333,7 +333,7 @@ def no_database():
 
 @test
 def no_room():
-    """The file system of temporary files is full: NoSpace; once there is room, rows"""
+    """The file system of temporary files is full: NoSpace; when there is room again, rows"""
     global count
     if not ROOT:
         raise Skip("needs root, to mount a small file system")
@@ -370,7 +370,7 @@ def no_room():
 
 @test
 def counted():
-    """The service holds what it held before all this"""
+    """Afterwards the service holds the same resources as before"""
     with placed("delete") as (path, rows):
         settled.as_before(service, before, [path], database="delete", sql=QUERY, answer=rows)
     cases("files", count, "a file of a database is cut, replaced, removed, closed or no database, or a disk is full")

@@ -134,7 +134,7 @@ class Ways:
 
 @besieged(service, UID_B)
 def every_hidden_name():
-    """Each attack on each hidden thing, each way, brings what it brings for a name that never was"""
+    """Each attack on each hidden object, by each transport, gives the same result as for a name that never existed"""
     ways, tried = Ways(), 0
     for hidden, absent in HIDDEN:
         for sql in TEMPLATES:
@@ -147,7 +147,7 @@ def every_hidden_name():
 
 @besieged(service, UID_B)
 def without_a_name():
-    """What tells of things without being asked for one tells of none that is hidden: pragmas, modules, functions"""
+    """Pragmas, modules and functions that list objects show no hidden one"""
     ways, tried = Ways(), 0
     statements = list(attacks.UNNAMED_ATTACKS)
     for pragma in PRAGMAS:

@@ -94,7 +94,7 @@ class Victim:
 
 @besieged(service, UID_B)
 def forged_numbers():
-    """Numbers of others, and numbers that never were, in every method, by every uid, on each object: nothing is theirs"""
+    """Numbers of other users, and numbers that never existed, in every method, by every uid, on each object, name nothing"""
     victim, tried = Victim(), 0
     near = {number + step for number in victim.numbers() for step in range(-2, 3)}
     numbers = [number for number in sorted(near | {0, 1, 2**32, 2**53, 2**63, 2**64 - 1}) if 0 <= number < 2**64]
@@ -123,7 +123,7 @@ def forged_numbers():
 
 @besieged(service, UID_B)
 def numbers_of_another_kind():
-    """One's own numbers where another kind belongs: a run for a statement, a statement for a run, the other object"""
+    """Own numbers of the wrong kind name nothing: a run for a statement, a statement for a run, another database"""
     victim, tried = Victim(), 0
     runs = [victim.fetched.number, victim.query.number, victim.cursor, victim.channel_number, victim.channel_run]
     for number in runs:
@@ -275,7 +275,7 @@ def left_in_the_midst():
 
 @besieged(service, UID_B)
 def half_messages():
-    """A call cut at each of its bytes, then silence; the greeting likewise; then all leave"""
+    """A call, and the greeting, cut at each of its bytes, then silence; then all clients leave"""
     whole = Raw.blob(*QUERY_ROWS)
     greeting = b"\0AUTH EXTERNAL " + str(UID_A if ROOT else os.geteuid()).encode().hex().encode() + b"\r\nBEGIN\r\n"
     tried = 0
@@ -299,7 +299,7 @@ def half_messages():
 
 @besieged(service, UID_B)
 def broken_messages():
-    """A call with each of its bytes spoiled in turn: the bus hangs up, or there is an answer; nobody else notices"""
+    """A call with each byte altered in turn: the bus disconnects, or there is an answer; other clients do not notice"""
     whole, tried = Raw.blob(*QUERY_ROWS), 0
     for at in range(0, len(whole), 8 if SANITIZED else 2):
         for value in (0, 0xFF, whole[at] ^ 1):
@@ -387,7 +387,7 @@ ANSWERS = {
 
 @besieged(service, UID_B)
 def descriptors_of_every_kind():
-    """Descriptors of every kind with every call, named in a parameter or not: an answer each, and none stays"""
+    """Descriptors of every kind with every call, used by a parameter or not: one answer each, and none is kept"""
     tried = 0
     with descriptors() as kinds:
         for kind, fd in kinds.items():
@@ -408,7 +408,7 @@ def descriptors_of_every_kind():
 
 @besieged(service, UID_B)
 def too_many_descriptors():
-    """Two hundred descriptors in a message, more or fewer than it announces: the bus hangs up or refuses"""
+    """Two hundred descriptors in a message, more or fewer than it announces: the bus disconnects or refuses"""
     tried = 0
     with descriptors() as kinds:
         for announced, sent in ((200, 200), (1, 200), (200, 1), (1, 0), (0, 1), (17, 17)):
@@ -455,7 +455,7 @@ def driver(client, method, signature, *arguments):
 
 @besieged(service, 3)
 def limits_of_the_bus():
-    """Two users with as many match rules, names, connections and open calls as the bus allows: a third is served as ever"""
+    """Two users with as many match rules, names, connections and open calls as the bus allows: a third user is served"""
     reached, whole = {}, 1000
     for uid in (A, B):
         client = service.client(uid)
@@ -491,7 +491,7 @@ def limits_of_the_bus():
 
 @besieged(service, UID_B)
 def replies_with_descriptors_that_nobody_reads():
-    """Pipes and channels asked for by the hundred, and no reply read: what lies at the bus is in nobody's way, and goes"""
+    """Hundreds of pipes and channels requested without reading a reply: unread replies delay no client, and are dropped"""
     with Service({"chinook": CHINOOK}, bus_limits={"max_incoming_unix_fds": 250000000}) as another:
         prepare = (OBJECT, DATABASE, "Prepare", GLib.Variant("(sa{sv})", ("SELECT 1", {})))
         channel = (OBJECT, DATABASE, "OpenChannel", GLib.Variant("(a{sv})", ({},)))

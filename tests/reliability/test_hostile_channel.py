@@ -71,7 +71,7 @@ def in_groups(items):
 
 @besieged(service, UID_B)
 def cut_requests():
-    """Each request cut at each of its bytes, then silence, the end of writing, or the end: nothing of it is run"""
+    """Each request cut at each of its bytes, then silence, end of writing, or close: no part of it runs"""
     client = service.client(A)
     cuts = [
         (request[:size], how)
@@ -98,7 +98,7 @@ def cut_requests():
 
 @besieged(service, UID_B)
 def spoiled_requests():
-    """Each request with a byte spoiled: an answer or an error, or the end of the channel, and no other channel notices"""
+    """Each request with a byte altered: an answer, an error, or the end of the channel; no other channel notices"""
     client, tried = service.client(A), 0
     spoiled = [
         request[:at] + bytes([request[at] ^ flip]) + request[at + 1 :]
@@ -123,7 +123,7 @@ def spoiled_requests():
 
 @besieged(service, UID_B)
 def numbers_out_of_order():
-    """Numbers that are 0, were used, go back or name another channel's: InvalidRequest and the end, or UnknownStatement"""
+    """Numbers that are 0, repeated, decreasing or of another channel: InvalidRequest and the end, or UnknownStatement"""
     client, tried = service.client(A), 0
     with contextlib.ExitStack() as stack:
         victim = prepared(client, stack)
@@ -155,7 +155,7 @@ def numbers_out_of_order():
 
 @besieged(service, UID_B)
 def races():
-    """Thousands of requests on four channels, none waited for, many cancelled or finalized: an answer each, in order"""
+    """Thousands of requests on four channels without waiting, many cancelled or finalized: one answer each, in order"""
     diagnose(f"--seed {seed} --races {RACES}")
     chance, tried, client = random.Random(seed), 0, service.client(A)
     with contextlib.ExitStack() as stack:
@@ -209,7 +209,7 @@ def answer(channel, number):
 
 @besieged(service, UID_B)
 def closed_under_way():
-    """Channels closed, half or whole, at every step of what they asked, without reading"""
+    """Channels closed, half or whole, at every step of their requests, without reading"""
     client, chance = service.client(A), random.Random(seed)
     for _ in range(RACES):
         with opened(client) as channel:
@@ -221,7 +221,7 @@ def closed_under_way():
 
 @besieged(service, UID_B)
 def descriptors():
-    """Descriptors of every kind sent down a channel with its bytes: closed, and the channel serves on"""
+    """Descriptors of every kind sent through a channel with its bytes are closed, and the channel works on"""
     client, tried = service.client(A), 0
     kept = [os.open("/dev/zero", os.O_RDONLY), os.open("/", os.O_PATH), os.memfd_create("x"), *os.pipe()]
     with opened(client) as channel:
@@ -241,7 +241,7 @@ def descriptors():
 
 @besieged(service, UID_B)
 def answers_that_nobody_reads():
-    """As many channels as there may be, each with endless answers that nobody reads, and requests until it takes no more"""
+    """As many channels as allowed, each with endless unread answers, and requests until it accepts no more"""
     client = service.client(A)
     with contextlib.ExitStack() as stack:
         n = CHANNELS_MAX if A else CHANNELS_MAX - 1  # without root the neighbour, who has one, is of this user

@@ -105,7 +105,7 @@ def each_view(views, allowed, database="hostile"):
 
 @besieged(service, UID_B)
 def what_a_view_may_not():
-    """A view reaches no function and no virtual table that leads out of its database or tells of the service"""
+    """A view reaches no function or virtual table that leads out of its database or reveals the service"""
     with contextlib.closing(sqlite3.connect(service.data / "hostile.sqlite")) as db:
         for name in TRUSTED:
             true(db.execute(f'SELECT * FROM "{name}"').fetchone(), f"{name}: nothing where schemas are trusted")
@@ -114,13 +114,13 @@ def what_a_view_may_not():
 
 @besieged(service, UID_B)
 def views_without_end():
-    """Views that compute, sort, grow or compile without end, or are made of themselves: limits hold for them, too"""
+    """Views that compute, sort, grow or compile without end, or refer to themselves, are subject to the limits"""
     each_view([*ENDLESS, "circle"], HARMED, "short")
 
 
 @besieged(service, UID_B)
 def dear_columns():
-    """A generated column of 200 MB in each row harms who reads it; who reads the others has them"""
+    """A generated column of 200 MB in each row fails its reader; readers of the other columns get them"""
     client = service.client(A)
     for got in ways(client, "SELECT dear FROM t", "short"):
         true(got in HARMED, str(got)[:200])
@@ -131,7 +131,7 @@ def dear_columns():
 
 @besieged(service, UID_B)
 def damaged_virtual_tables():
-    """A damaged virtual table is Corrupt, one whose content is itself is Sql, at once, and others are read as ever"""
+    """A damaged virtual table is Corrupt, one that contains itself is an SQL error at once; other tables are readable"""
     client = service.client(A)
     for name, error in (("damaged_text", "Corrupt"), ("damaged_tree", "Corrupt"), ("itself", "Sql")):
         for got in ways(client, f"SELECT * FROM {name}"):
@@ -143,7 +143,7 @@ def damaged_virtual_tables():
 
 @besieged(service, UID_B)
 def triggers():
-    """A trigger never runs, for nothing is written"""
+    """A trigger never runs, because no statement writes"""
     client = service.client(A)
     for got in ways(client, "INSERT INTO t(x) VALUES(1)"):
         equal(got, "ReadOnly", "what writes")

@@ -111,7 +111,7 @@ def ended(data, number):
 
 @besieged(service, UID_B)
 def manipulated():
-    """Flags, owner, mode, ioctl and other ends of a pipe, before it is read, amid its rows and after them: rows are right"""
+    """Changed flags, owner, mode, ioctl and copies of a pipe, before, during and after reading: rows are right"""
     client, tried = service.client(A), 0
     for name, manipulate in MANIPULATIONS.items():
         for when in ("at rest", "before", "amid", "after"):
@@ -137,7 +137,7 @@ def manipulated():
 
 @besieged(service, UID_B)
 def sizes():
-    """A pipe made larger or smaller, at rest, amid rows or kept after Finalize: rows, or LimitsExceeded where it grew"""
+    """A pipe enlarged or shrunk, at rest, during rows or after Finalize: rows, or LimitsExceeded if it grew"""
     tried, outcomes = 0, set()
     # Too few pages for the service to make a pipe as large as its reader does.
     with Service({"chinook": CHINOOK}, limits={**settled.QUICK, "PipePagesMax": 128}) as small:
@@ -195,7 +195,7 @@ def resize(fd, size):
 
 @besieged(service, UID_B)
 def grown_and_kept():
-    """64 ends of pipes grown to 1 MiB and kept after Finalize: theirs alone waits, until they are closed"""
+    """64 pipe ends grown to 1 MiB and kept after Finalize: only their user waits, until they are closed"""
     client = service.client(A)
     kept = []
     for _ in range(64):
@@ -242,7 +242,7 @@ def size_of_new_pipe(client):
 
 @needs_root
 def grown_all_at_once():
-    """80 pipes grown to 1 MiB when all are there, at rest and parked: others' pipes get their size, and these end"""
+    """80 pipes grown to 1 MiB when all exist, at rest and parked: other users' pipes get their size, and these end"""
     # Too few for the service to make a pipe as large as its reader does.
     with bound_by_the_kernel(PipePagesMax=128) as (guarded, client, other):
         statements = [client.prepare("chinook", "SELECT 1") for _ in range(78)]
@@ -262,7 +262,7 @@ def grown_all_at_once():
 
 @needs_root
 def grown_after_finalize():
-    """64 ends kept after Finalize and grown to 1 MiB: others' pipes get their size, and their user's next one, too"""
+    """64 pipe ends kept after Finalize and grown to 1 MiB: other users' pipes get their size, and their user's next one"""
     with bound_by_the_kernel() as (guarded, client, other):
         statements = [client.prepare("chinook", "SELECT 1") for _ in range(64)]
         whole = size_of_new_pipe(other)
@@ -282,7 +282,7 @@ def grown_after_finalize():
 
 @needs_root
 def grown_and_filled():
-    """80 pipes grown and full take what the kernel has: their user waits, and others are served"""
+    """80 pipes grown and filled take all that the kernel has: their user waits, and other users are served"""
     with bound_by_the_kernel() as (guarded, client, other):
         runs = [client.query("chinook", ENDLESS) for _ in range(80)]
         wait_for(lambda: guarded.states() == ["parked"] * 80, "the runs wait for their reader")
@@ -307,7 +307,7 @@ def can_prepare(client):
 
 @besieged(service, UID_B)
 def spliced():
-    """What splice(), tee() and vmsplice() take out of a pipe is its bytes, and they put nothing into it"""
+    """splice(), tee() and vmsplice() take a pipe's bytes unchanged, and cannot put any into it"""
     client, tried = service.client(A), 0
     for way in ("splice", "tee", "vmsplice", "splice into"):
         for amount in (1, 100, 4096, 65536):
@@ -375,7 +375,7 @@ def third_process(fd):
 
 @besieged(service, UID_B)
 def read_by_another_process():
-    """A pipe whose end a third process has: who leaves, or finalizes, ends the run, whatever the other keeps"""
+    """A client that leaves or finalizes ends its run, even if another process keeps a copy of the pipe's end"""
     tried = 0
     for how in ("client leaves", "finalized", "cancelled", "third is killed"):
         for reads in (False, True):
@@ -430,7 +430,7 @@ def closed_early():
 
 @besieged(service, UID_B)
 def copies():
-    """A hundred copies of an end, each read a little: together they have the bytes; the last that closes ends the run"""
+    """A hundred copies of a pipe's end, each read a little: together they get all bytes; the last close ends the run"""
     client = service.client(A)
     run = client.query("chinook", TRACKS)
     ends = [os.dup(run.pipe) for _ in range(100)]

@@ -179,13 +179,13 @@ def attack(statements, allowed, ways=WAYS, time=IN_SHORT):
 
 @besieged(service, UID_B)
 def endless():
-    """Recursion, joins, subqueries, patterns, windows that never end: TimedOut, each way"""
+    """Recursion, joins, subqueries, patterns, windows that never end: TimedOut, by each transport"""
     attack(ENDLESS, {"TimedOut"}, WAYS[:: 3 if SANITIZED else 1])
 
 
 @besieged(service, UID_B)
 def stuck():
-    """Functions that compute for minutes and hear nothing: the worker ends, the client has a named error"""
+    """Functions that compute for minutes without a progress handler: the worker ends, the client gets a named error"""
     attack(STUCK, {"TimedOut", "WorkerLost"}, (as_values, on_a_channel)[: 1 if SANITIZED else 2])
 
 
@@ -198,13 +198,13 @@ def large():
 
 @besieged(service, UID_B)
 def spills():
-    """Sorts, groups and tables that go to temporary files, without end"""
+    """Sorts, groups and tables that fill temporary files without end"""
     attack(SPILLS, {"LimitsExceeded", "TimedOut", "OutOfMemory"}, WAYS[:: 3 if SANITIZED else 1])
 
 
 @besieged(service, UID_B)
 def compiled():
-    """Statements that compile for long: TimedOut or a limit, or a right answer in the time that there is"""
+    """Statements that compile for long: TimedOut, a limit, or the right answer in time"""
     client, tried, errors = service.client(A), 0, collections.Counter()
     for sql in COMPILED.values():
         expected = functools.cache(lambda sql=sql: reference(CHINOOK, sql)[1])
@@ -222,13 +222,13 @@ def compiled():
 
 @besieged(service, UID_B)
 def compiled_for_minutes():
-    """A statement that compiles for a minute and more, in little memory: its client has a named error"""
+    """A statement that compiles for more than a minute in little memory: its client gets a named error"""
     attack(FOR_MINUTES, {"TimedOut", "WorkerLost"}, WAYS[:: 3 if SANITIZED else 1])
 
 
 @besieged(service, UID_B)
 def deep_and_wide():
-    """The deepest and widest statements that limits allow bring what they should, those past a limit an error by name"""
+    """The deepest and widest statements within the limits return the right rows, those past a limit an error by name"""
     client, tried = service.client(A), 0
     for name, (sql, rows) in DEEP_AND_WIDE.items():
         for way in WAYS:

@@ -77,7 +77,7 @@ def each_batch(victim):
 
 @test
 def client_killed():
-    """The client is killed: nothing of it is left"""
+    """The client is killed at each of its steps: nothing of it is left"""
     context = nursery()
     with make_service() as service:
         before = settle(service, [service.chinook])
@@ -113,7 +113,7 @@ def finish_all(service, scenes, victim):
 
 @test
 def worker_killed():
-    """All workers of the client are killed: it reads an error, a broken stream, or what another worker gives it"""
+    """All workers of the client are killed: it reads an error, a broken stream, or rows from another worker"""
     with make_service() as service:
         before = settle(service, [service.chinook])
         for batch in each_batch("worker"):
@@ -125,7 +125,7 @@ def worker_killed():
 
 @test
 def supervisor_killed():
-    """The supervisor is killed: no worker, no lock, no file is left, and the next one knows nothing of before"""
+    """The supervisor is killed: no worker, lock or file is left, and the next one knows nothing of the past"""
     with make_service() as service:
         files = sorted(os.listdir(service.data))
         before = settle(service, [service.chinook])
@@ -141,7 +141,7 @@ def supervisor_killed():
 
 @contextlib.contextmanager
 def without_bus(service):
-    """The bus is killed, and clients do what they do then; the service ends with a failure, and leaves nobody."""
+    """The bus is killed while clients work; the service ends with a failure, and no process is left."""
     left = [service.pid(), *descendants(service.pid())]
     service.bus.kill()
     service.bus.wait()
@@ -162,7 +162,7 @@ def bus_killed_at_each(victim):
 
 @test
 def bus_killed():
-    """The bus is killed: the client is told, the service ends with a failure, and leaves nobody"""
+    """The bus is killed: the client gets an error, the service ends with a failure, and no process is left"""
     bus_killed_at_each("bus")
 
 
@@ -210,7 +210,7 @@ def kill_in_a_stop(service, name, victim):
 
 @test
 def killed_while_it_stops():
-    """Client, worker or supervisor killed while the service stops: it ends all the same, and the next one starts"""
+    """Client, worker or supervisor killed while the service stops: the service ends, and the next one starts"""
     with make_service() as service:
         before = settle(service, [service.chinook])
         for name, victim in STOPS:
@@ -228,7 +228,7 @@ def pid_of(service, run):
 
 @test
 def killed_behind_its_work():
-    """A worker killed while another one has the statement's next run: that one, and those behind it, are none of its own"""
+    """A worker killed while another one has the statement's next run: that run and later ones are not affected"""
     with make_service(limits={"WorkerIdleSec": 60}) as service:
         before = settle(service, [service.chinook])
         client = service.client()
@@ -309,7 +309,7 @@ WAYS = ("auto", "channel", "dbus")
 
 @test
 def library_is_told():
-    """libsqlipc tells its program, in each transport, of a worker and of a supervisor that were killed under it"""
+    """libsqlipc reports a killed worker and a killed supervisor to its program, in each transport"""
     for way in WAYS:
         for victim in ("worker", "supervisor"):
             with Named(f"library, {way}: {victim} killed"), make_service() as service:
@@ -348,7 +348,7 @@ def library_outlives(with_broker):
 
 @test
 def library_outlives_the_bus():
-    """libsqlipc whose bus is killed, and started again: the program is told, waits for nothing, and then is served again"""
+    """libsqlipc reports a killed bus at once, and works with the next one"""
     library_outlives(with_broker=False)
 
 

@@ -169,13 +169,13 @@ def each_victim(situation, what):
 
 @test
 def behind_a_lock():
-    """Client, worker, supervisor or bus killed while runs wait for another program's lock, which stays"""
+    """Client, worker, supervisor or bus killed while runs wait for another program's lock, which is not released"""
     each_victim(lock, "something that waits for another program's lock, and who is killed then")
 
 
 @test
 def in_the_queue():
-    """Client, worker, supervisor or bus killed while runs wait for the one worker: the next one answers them"""
+    """Client, worker, supervisor or bus killed while runs wait for the only worker: the next one answers them"""
     each_victim(occupation, "something that waits for a worker, and who is killed then")
 
 
@@ -249,7 +249,7 @@ class Exiting(Idle):
 
 @test
 def in_an_idle_exit():
-    """Client, worker, supervisor or bus killed while the service gives up its name, or has taken its exit back"""
+    """Client, worker, supervisor or bus killed while the service releases its name, or has cancelled its exit"""
     before = {}
     for stage in (gives_up_its_name, lingers):
         for victim in VICTIMS:

@@ -121,7 +121,7 @@ def numbers_of(run):
 
 @test
 def exclusive_lock():
-    """EXCLUSIVE, of a transaction and of a locking mode: Busy by the deadline, and rows once it is gone"""
+    """EXCLUSIVE lock, of a transaction and of a locking mode: Busy by the deadline, rows after its release"""
     with database("DELETE", busy=0.1) as (name, _, db):
         db.execute("BEGIN EXCLUSIVE")
         expect_all(name, "Busy")
@@ -140,7 +140,7 @@ def exclusive_lock():
 
 @test
 def lock_that_goes():
-    """EXCLUSIVE that goes before the deadline: rows, and nobody hears of it"""
+    """An EXCLUSIVE lock that is released before the deadline: rows, and no error"""
     with database("DELETE") as (name, _, db):
         for _ in range(3):
             db.execute("BEGIN EXCLUSIVE")
@@ -158,7 +158,7 @@ def lock_that_goes():
 
 @test
 def reserved_and_pending():
-    """RESERVED: rows. PENDING, of a writer that waits for a parked run: rows beside that run, Busy elsewhere"""
+    """RESERVED: rows. PENDING, of a writer that waits for a parked run: that run gets rows, others are Busy"""
     with database("DELETE", busy=0.1) as (name, path, db):
         run = parked(name)
         db.execute("BEGIN IMMEDIATE")
@@ -189,7 +189,7 @@ def is_locked_out(db, sql):
 
 @test
 def writer_that_never_stops():
-    """A writer that writes all the time: it keeps its locks, readers read commits, the file stays whole"""
+    """A writer that never pauses keeps its locks, readers read commits, and the file stays whole"""
     for mode in ("DELETE", "WAL"):
         with database(mode) as (name, path, db):
             with contextlib.closing(Channel(client, name)):
@@ -218,7 +218,7 @@ def writer_that_never_stops():
 
 @test
 def checkpoints():
-    """Each checkpoint beside a parked run: its rows are of one commit, the next run's of the last; then nothing is pinned"""
+    """Each kind of checkpoint beside a parked run: its rows are of one commit, the next run's of the last one"""
     with database("WAL") as (name, _, db):
         for n, how in enumerate(("PASSIVE", "FULL", "RESTART", "TRUNCATE"), 1):
             run = parked(name)
@@ -233,7 +233,7 @@ def checkpoints():
 
 @test
 def journal_modes():
-    """WAL and rollback in turns under a prepared statement and others: rows of the last commit"""
+    """The journal mode changes under prepared and other statements: rows of the last commit"""
     with database("DELETE") as (name, _, db):
         statement = client.prepare(name, "SELECT max(n) FROM account")
         for n, mode in zip(range(4 if SANITIZED else 8), itertools.cycle(("wal", "delete", "wal", "truncate"))):
@@ -255,7 +255,7 @@ def changed_to(db, mode):
 
 @test
 def vacuum():
-    """VACUUM beside a parked run: in WAL mode it has its rows; else the writer waits for it"""
+    """VACUUM beside a parked run: in WAL mode the run gets its rows; otherwise the writer waits for it"""
     for mode in ("WAL", "DELETE"):
         with database(mode) as (name, _, db):
             for n in range(3):
@@ -271,7 +271,7 @@ def vacuum():
 
 @test
 def schema_between():
-    """The schema changes between prepare and fetch: new columns, a table that went and came back, over each transport"""
+    """The schema changes between prepare and fetch: new columns, a table dropped and created again, by each transport"""
     with database("DELETE") as (name, _, db), contextlib.closing(Channel(client, name)) as channel:
         db.execute("CREATE TABLE s(a)")
         db.execute("INSERT INTO s VALUES(0)")
@@ -303,7 +303,7 @@ def schema_between():
 
 @test
 def schema_in_a_race():
-    """A thousand changes of the schema in a race with queries: columns and rows always belong together"""
+    """A thousand schema changes during queries: columns and rows always belong together"""
     for mode in ("DELETE", "WAL"):
         with database(mode) as (name, path, db), contextlib.closing(Channel(client, name)) as channel:
             db.execute("CREATE TABLE wide(id)")
@@ -342,7 +342,7 @@ def same_names(names, rows):
 
 @test
 def counted():
-    """What was tried"""
+    """The number of cases"""
     cases("locks", count, "a query, or a change of the schema, beside a program that locks, writes, checkpoints or vacuums")
 
 

@@ -75,7 +75,7 @@ def ask(client, seed):
 
 @test
 def babble():
-    """Whatever a worker says, its client is answered, others are served, and nothing is held afterwards"""
+    """Whatever messages a worker sends, its client is answered, others are served, and nothing is kept afterwards"""
     program = BUILD_ROOT / "tests/reliability/lying/babbling-worker"
     with Service(worker=program, limits=QUICK, environment={"SQLIPC_REAL_WORKER": str(WORKER)}) as service:
         lies = service.data / "lies.sqlite"

@@ -108,7 +108,7 @@ def leave(service, before):
 
 @needs_root
 def a_thousand_runs():
-    """1,000 runs at once, 900 of them stalled: others are answered, those who read get all, and so do those who wake up"""
+    """1,000 runs at once, 900 of them stalled: other users are answered, and readers get all rows, also after a pause"""
     service, path = start()
     with service:
         before = settled.settle(service, [path])
@@ -142,7 +142,7 @@ def a_thousand_runs():
 
 @needs_root
 def pages_for_others():
-    """Runs of several users that fill the pages of all pipes leave others one; a user without a share left is told so"""
+    """Runs of several users that fill the pages of all pipes leave pages to others; a user without a share is told so"""
     service, path = start(n_descriptors=512)  # of which it takes 5/8 for pages: 320
     with service:
         before = settled.settle(service, [path])
@@ -162,7 +162,7 @@ def pages_for_others():
 
 @needs_root
 def ten_thousand_statements():
-    """10,000 idle statements: no worker, one descriptor and little memory each, and each still answers"""
+    """10,000 idle statements: no worker, one descriptor and little memory each, and each still works"""
     if hard < N_STATEMENTS * 2:
         raise Skip(f"needs {N_STATEMENTS * 2} descriptors, and {hard} are allowed here")
     service, path = start()

@@ -184,7 +184,7 @@ for journal_mode in ("DELETE", "PERSIST", "TRUNCATE", "WAL"):
 
 @test
 def counted():
-    """Each answer was seen: rows, NeedsRecovery and, of a database of another's, NeedsOwner"""
+    """Each outcome occurred: rows, NeedsRecovery and, for another user's database, NeedsOwner"""
     diagnose(outcomes)
     for name in places:
         true(outcomes.get((name, "rows"), 0) > 0, f"{name}: rows")

@@ -106,7 +106,7 @@ def check_growth(report):
 
 @test
 def hundreds_of_clients():
-    """Hundreds of clients at once: all is answered, and right, nothing is left of it, nor has anything grown"""
+    """Hundreds of clients at once: all answers are right, nothing is left behind, and nothing has grown"""
     with Service(limits=LIMITS) as service:
         before, code, report = soak(service)
         show(report)

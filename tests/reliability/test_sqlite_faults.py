@@ -302,13 +302,13 @@ def files_of_a_scan():
 
 @test
 def files_of_a_journal():
-    """A journal that its writer keeps: each call to a file fails"""
+    """A journal that its writer keeps open: each call to a file fails"""
     try_files(beside_journal, few=min(few, 8))
 
 
 @test
 def files_of_a_log():
-    """A log without a writer, which is recovered: each call to a file fails"""
+    """A WAL without a writer, which is recovered: each call to a file fails"""
     try_files(logged)
 
 
@@ -326,21 +326,21 @@ def files_of_words():
 
 @test
 def temporary_files():
-    """A sort that spills: temporary files cannot be made, the disk is full, what was written cannot be read"""
+    """A sort that spills: temporary files cannot be made, the disk is full, written bytes cannot be read"""
     names = ("xOpen", "xRead", "xWrite")
     try_files(spill, faults=[fault for fault in FILE_FAULTS if fault[0] in names], few=2 if SANITIZED else 5)
 
 
 @test
 def corrupt_bytes():
-    """Bytes that are read are not those that were written: rows or Corrupt, and nothing worse"""
+    """Bytes read differ from the bytes written: rows or Corrupt, and nothing worse"""
     try_corruption = [scan, logged, exposed, text]
     count["i/o"] += sum(try_all(scenario, CORRUPTION, few) for scenario in try_corruption)
 
 
 @test
 def memory():
-    """Each allocation of SQLite fails: OutOfMemory, and the worker lives"""
+    """Each allocation of SQLite fails: OutOfMemory, and the worker survives"""
     pids = service.workers()
     try_memory(scan, logged, exposed, few=4 if SANITIZED else 12)
     equal(len(service.workers()) <= len(pids) + 1, True, "workers")
@@ -348,7 +348,7 @@ def memory():
 
 @test
 def counted():
-    """Each fault was met"""
+    """Each fault occurred"""
     faults = [*FILE_FAULTS, *CORRUPTION, *MEMORY_FAULTS]
     equal([fault[:2] for fault in faults if fault[:2] not in met], [], "faults that no scenario met")
     cases("sqlite i/o", count["i/o"], "a call of SQLite to a file fails, alone or with all that follow, then nothing does")

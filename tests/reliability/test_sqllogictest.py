@@ -49,7 +49,7 @@ MALFORMED = (
 
 @test
 def files():
-    """The files here bring what SQLite brings, by each transport"""
+    """The files here return the same rows as SQLite, by each transport"""
     failures, counts = run_files(service, [FOLDER])
     equal(failures, [], "failures")
     true(counts["files"] >= 2 and counts["queries"] >= 4 * 15 and counts["skipped"] >= 2, str(counts))
@@ -58,7 +58,7 @@ def files():
 
 @test
 def wrong_files():
-    """A wrong value, order, count, hash, label or outcome of a statement fails, by each transport"""
+    """The runner finds a wrong value, order, count, hash, label or outcome of a statement, by each transport"""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "wrong.test")
         for text, said in WRONG:
@@ -70,7 +70,7 @@ def wrong_files():
 
 @test
 def malformed_files():
-    """What is not the format is refused, with the line"""
+    """The runner refuses text that is not of the format, with its line"""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "malformed.test")
         for text in MALFORMED:

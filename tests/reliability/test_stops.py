@@ -73,13 +73,13 @@ def bus_stopped():
 
 @test
 def everything_stopped():
-    """Supervisor and workers are stopped, as when the machine is paused; the supervisor goes on first"""
+    """Supervisor and workers are stopped, as by a paused machine; the supervisor continues first"""
     stopped_at_each(chosen("service"), "the whole service", lambda s: [s.pid(), *descendants(s.pid())])
 
 
 @test
 def frozen_with_the_bus():
-    """The bus, too"""
+    """Supervisor, workers and bus are stopped"""
     stopped_at_each(chosen("all"), "the service with its bus", lambda s: [s.bus.pid, s.pid(), *descendants(s.pid())])
 
 
@@ -98,7 +98,7 @@ def is_stopped(process):
 
 @test
 def client_stopped():
-    """Clients are stopped: others are served meanwhile"""
+    """Clients are stopped: other clients are served meanwhile"""
     names = chosen("client")
     context = nursery()
     with make_service(limits={"WorkersMax": 4}) as service:
@@ -123,7 +123,7 @@ def client_stopped():
 
 @needs_root
 def worker_stopped():
-    """A user's workers are stopped: others are served meanwhile, and then the user is"""
+    """A user's workers are stopped: other users are served meanwhile, and then this user"""
     names = [name for name in chosen("worker") if name not in ENDS and name != "reload sent"]  # which is root's
     with make_service() as service:
         before = settle(service, [service.chinook])
@@ -168,7 +168,7 @@ def cancel_on_a_channel(service, client):
 
 @needs_root
 def innocent_workers():
-    """A worker that was told something, and frozen with its supervisor before it could answer, is not killed for that"""
+    """A worker that got a message, but was frozen with its supervisor before it could answer, is not killed for that"""
     with make_service(limits={"WorkerIdleSec": 60}) as service:
         client = service.client()
         client.point()
@@ -192,7 +192,7 @@ def innocent_workers():
 
 @needs_root
 def starved_workers():
-    """A worker that had no CPU for longer than it has to do as told is not killed for that, and keeps its other runs"""
+    """A worker without CPU past the deadline of a message is not killed for that, and keeps its other runs"""
     with make_service(limits={"WorkersMax": 1, "WorkerIdleSec": 60, "PrepareTimeoutSec": 1}) as service:
         client = service.client()
         client.point()
@@ -214,7 +214,7 @@ def starved_workers():
 
 @test
 def starved_channels():
-    """Channels that wait for a worker that gets no CPU are not given up"""
+    """Channels that wait for a worker without CPU are not closed"""
     with make_service(limits={"WorkersMax": 1, "WorkerIdleSec": 60}) as service:
         client = service.client()
         with contextlib.ExitStack() as closes:
@@ -232,7 +232,7 @@ def starved_channels():
 
 @test
 def starved_is_not_idle():
-    """What asked a worker that gets no CPU is not idle, and goes on past StatementIdleSec="""
+    """A channel with a request at a worker without CPU is not idle, and stays open past StatementIdleSec="""
     with make_service(limits={"WorkersMax": 1, "WorkerIdleSec": 60, "StatementIdleSec": 2}) as service:
         client = service.client()
         client.point()
@@ -246,7 +246,7 @@ def starved_is_not_idle():
 
 @needs_root
 def idle_worker():
-    """An idle worker that is stopped for good keeps no place that another user needs"""
+    """An idle worker that is stopped for ever does not keep a place that another user needs"""
     with make_service(limits={"WorkersTotalMax": 1, "WorkerIdleSec": 600}) as service:
         service.client(UID_A).point()
         workers = service.workers()
@@ -258,7 +258,7 @@ def idle_worker():
 
 @needs_root
 def whose_fault():
-    """Not compiled in time: whether the SQL or the worker, which was stopped for good, is to blame is said"""
+    """A compile that ends by its time limit reports whether the SQL was slow or the worker was stopped"""
     with make_service(limits={"WorkersMax": 1, "PrepareTimeoutSec": 0.2}) as service:
         before = settle(service, [service.chinook])
         client, other = service.client(UID_A), service.client()

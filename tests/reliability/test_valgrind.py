@@ -71,7 +71,7 @@ def every_kind_of_call(service):
 
 @test
 def nothing_uninitialised_lost_or_open():
-    """Every kind of call: no memory that nobody wrote is looked at, none is lost, no descriptor is left open at the end"""
+    """Every kind of call: no uninitialised memory is read, no memory is lost, no descriptor is left open"""
     with service_under_valgrind(limits=settled.QUICK) as service:
         for _ in range(ROUNDS):
             every_kind_of_call(service)
@@ -81,7 +81,7 @@ def nothing_uninitialised_lost_or_open():
 
 @test
 def errors_are_found():
-    """What valgrind says of a descriptor that is left open is understood"""
+    """The test understands valgrind's report of a descriptor that is left open"""
     open_one, inherited = "Open file descriptor 7: /x\n==1==    at 0x1: open\n", "inherited from parent>\n"
     report = f"==1== {open_one}==1== Open file descriptor 9: /y\n==1==    <{inherited}"
     equal([fd for fd, whence in OPEN.findall(report) if "inherited" not in whence], ["7"], "what is left open")

@@ -194,7 +194,7 @@ def unpacked_while_it_runs():
 
 @test
 def stuck_loop():
-    """A supervisor that does not move any more is ended by the watchdog: the next call starts it anew"""
+    """The watchdog ends a supervisor that hangs: the next call starts a new one"""
     with dropped("[Service]\nWatchdogSec=5s\n"):  # A supervisor that only waits for a CPU still notifies in this time.
         query("SELECT 1")
         pid = main_pid()

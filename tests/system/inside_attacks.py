@@ -19,7 +19,7 @@ def forge(sender, name):
 
 @test
 def forged_words_of_the_bus():
-    """A user can neither say in the bus's name that another has left, nor have the service's or polkit's name"""
+    """A user can neither forge the bus's NameOwnerChanged, nor own the name of the service or of polkit"""
     victim, attacker = Client(ADDRESS, uid("sqlipc-reader")), Client(ADDRESS, uid("sqlipc-other"))
     statement = victim.prepare("chinook", "SELECT count(*) FROM Genre")
     forge(attacker, victim.name())
@@ -46,7 +46,7 @@ def readable(pid, neighbour):
 
 @test
 def memory_of_neighbours():
-    """Processes of the service show their memory to none of their user, which a worker is that was taken over"""
+    """Processes of the service show their memory to no process of their user, such as a worker under attack"""
     client = Client(ADDRESS, uid("sqlipc-reader"))
     client.point()
     pid = main_pid()

@@ -41,7 +41,7 @@ def asker(user):
 
 @test
 def nothing_hidden_is_told():
-    """Dozens of attacks bring the same as if what is hidden had never been; root's do, too"""
+    """Dozens of attacks, also by root, give the same results as if the hidden objects had never existed"""
     with target("AllowUsers=sqlipc-reader", f"Expose={' '.join(attacks.EXPOSED)}"):
         for user in ("sqlipc-reader", "root"):
             ask = asker(user)

@@ -51,7 +51,7 @@ def exits_when_the_channel_is_closed():
 
 @test
 def race_with_exit():
-    """Calls at the moment of exit, over dozens of instances, no error"""
+    """Calls at the moment of exit cause no error, over dozens of instances"""
     with impatient(IDLE):
         outcome = race(ADDRESS, IDLE, ROUNDS, CLIENTS, by_name=True)
         diagnose(f"{outcome.calls} calls, {outcome.instances} instances, {outcome.taken_back} times a name was taken back")

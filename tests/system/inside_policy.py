@@ -59,7 +59,7 @@ def members_of_a_group():
 
 @test
 def nobody_by_default():
-    """A database without a word on access is root's and the service's own"""
+    """A database without access rules is only for root and the service's user"""
     with published("silent", CHINOOK):
         equal(query("SELECT count(*) FROM Genre", "silent", user="root"), "25\n", "rows for root")
         denied("silent", "sqlipc-reader")
@@ -92,7 +92,7 @@ def action_is_known():
 
 @test
 def polkit_says_who_manages():
-    """Reload is for those whom polkit allows org.sqlipc1.manage; without a rule an administrator must authenticate"""
+    """Reload is for users whom polkit allows org.sqlipc1.manage; without a rule an administrator must authenticate"""
     client = Client(ADDRESS, uid("sqlipc-member"))
 
     def outcome():
@@ -153,7 +153,7 @@ def polkit_changes_its_mind():
 
 @test
 def polkit_is_absent():
-    """Without polkit such a database is open to nobody but root"""
+    """Without polkit only root can use such a database"""
     done("systemctl", "mask", "--runtime", "--now", "polkit.service")
     try:
         with published("accounts", CHINOOK, "Polkit=yes"):

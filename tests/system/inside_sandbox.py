@@ -65,7 +65,7 @@ def probe_inside():
 
 @test
 def sandbox_holds():
-    """In the service's place no attempt succeeds that the same user could make outside, and what it needs is there"""
+    """Inside the sandbox every forbidden attempt fails that succeeds outside, and all that the service needs works"""
     with bait():
         inside = probe_inside()
         done("/usr/bin/python3", "-B", PROBE, f"{STATE}/probe-outside.json", user="sqlipc")
