@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A client of the service in Python, independent of libsqlipc: D-Bus by Gio, pages by docs/examples/page_decoder.py.
 
-Values are None, int, float, Text (the bytes of SQL TEXT) and bytes (a BLOB), both for what is sent and what comes back,
+Values are None, int, float, Text (the bytes of SQL TEXT) and bytes (a BLOB), in both directions,
 so that results compare with Python's own sqlite3 without conversions (see reference()).
 """
 import contextlib

@@ -124,7 +124,7 @@ def wait_for(condition, what, seconds=PATIENCE):
         if result:
             return result
         if time.monotonic() > end:
-            raise AssertionError(f"waited {seconds} s in vain: {what}")
+            raise AssertionError(f"waited {seconds} s without success: {what}")
         time.sleep(0.01)
 
 
@@ -154,7 +154,7 @@ def fds(pid):
     """Returns the target of each descriptor of `pid`."""
     result = {}
     if os.geteuid() != 0:
-        raise Skip("needs root: the daemon's descriptors are shown to nobody else")
+        raise Skip("needs root: the daemon's descriptors are shown only to root")
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for fd in os.listdir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * In the place of sqlipc-worker, one that was taken over. What it says is the first word of the SQL:
+ * A worker under an attacker's control, in the place of sqlipc-worker. The first word of the SQL selects its messages:
  *
- *   flood      what is true, and then STARTED, as large as may be, N_FLOOD times, faster than it can be read
+ *   flood      the truth, and then STARTED of the largest size, N_FLOOD times, faster than it can be read
  *   nonsense   bytes that are no message
  *   early      the end of a run that it never started
  *   foreign    the end of runs that others have, if their numbers are near
- *   gone       the same at once, and it dies: all of it lies in the socket then
+ *   gone       the same at once, and then it dies while all of it is in the socket
  *   grow       STARTED, once, with so many invalid bytes that a reply with them would be larger than the bus allows
  *   long       the end of a run, with a sentence of 4 MiB
- *   pages      what is no page, down the pipe
+ *   pages      bytes that are no page, into the pipe
  *   else       a run that fails with "so it is"
  *
  * and of a channel, by the first QUERY on it:
@@ -50,7 +50,7 @@ static void say(const Message *m) {
         while ((r = message_send(WORKER_CONTROL_FD, m, -1)) == -EAGAIN)
                 await(WORKER_CONTROL_FD, POLLOUT);
         if (r < 0)
-                exit(0); /* nobody listens any more */
+                exit(0); /* the supervisor is gone */
 }
 
 static void say_started(uint64_t number) {

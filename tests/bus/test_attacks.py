@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Those who pretend: an ordinary user that speaks as the bus or polkit, and a worker that is none any more.
+"""Forgeries: an ordinary user who acts as the bus or polkit, and a worker under an attacker's control.
 
-sd-bus compares the sender of a match only where that is a unique name, so whatever is addressed to the service gets through.
+sd-bus compares the sender of a match only if that is a unique name, so any message to the service gets through.
 """
 import contextlib
 import os
@@ -51,7 +51,7 @@ def name_that_never_vanished():
     run = victim.query("chinook", NUMBERS)
     send_signal("/org/freedesktop/DBus", BUS, "NameOwnerChanged", GLib.Variant("(sss)", (victim.name(), victim.name(), "")))
     equal(statement.fetch().read().rows, [[25]], "rows of the victim's statement")
-    equal(run.counted()[1], 100000, "rows of what it ran meanwhile")
+    equal(run.counted()[1], 100000, "rows of its run")
     statement.close()
 
 
@@ -78,7 +78,7 @@ def polkit_that_never_changed():
 
 @test
 def answer_that_polkit_never_gave():
-    """A forged reply of polkit, to whatever call of the service it claims to answer, admits no caller"""
+    """A forged reply of polkit admits no caller, to whichever call of the service it claims to answer"""
     if not ROOT:
         raise Skip("needs root: polkit is not asked about the daemon's own user")
     fake = FakePolkit(service.address, {"accounts": "hang"})
@@ -103,7 +103,7 @@ def answer_that_polkit_never_gave():
 
 
 def large_calls():
-    """The charge for large calls is given back, in whatever order they came and went"""
+    """The charge for large calls is given back, in whichever order they came and went"""
     sql = "SELECT '" + "x" * 12 * MIB + "'"
     attacker.manager("ListDatabases")
     before = rss_anon(service.pid())
@@ -118,7 +118,7 @@ if not SANITIZED:  # sanitizers keep memory
 
 
 def may_look_into(pid, uid):
-    """Whether a process of `uid` without privileges may open the memory or a descriptor of another."""
+    """True if a process of `uid` without privileges may open the memory or a descriptor of another."""
     child = os.fork()
     if child == 0:
         os.setgroups([])
@@ -190,7 +190,7 @@ def worker_that_talks():
         os.kill(worker, signal.SIGSTOP)
         flood = lie(one, "flood")
         wait_for(another.states, "the worker has its job before it")
-        os.kill(another.pid(), signal.SIGSTOP)  # all calls shall lie before its door, however slow their caller is
+        os.kill(another.pid(), signal.SIGSTOP)  # so that all calls wait in its socket, however slow their caller is
         try:
             heard.members.clear()
             calls = [other.begin(MANAGER_PATH, MANAGER, "ListRuns", "(a{sv})", {}) for _ in range(n_calls)]

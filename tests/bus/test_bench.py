@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""sqlipc-bench as a program: the same data everywhere, figures that a script can read, and none where the sides disagree.
+"""sqlipc-bench as a program: the same data everywhere, figures that a script can read, and none if the sides disagree.
 
-How fast anything is, no test decides: tools/bench.sh measures that.
+No test judges speed: tools/bench.sh measures it.
 """
 import csv
 import io
@@ -126,7 +126,7 @@ def check_values(what, cell):
 
 
 def check_report(report):
-    """What every report has: facts, figures that belong together, tables whose rows fit; returns the values measured."""
+    """Checks the common parts of a report: facts, figures that belong together, tables whose rows fit. Returns the values."""
     verb = report["workload"]
     equal(report.get("failure"), None, f"failure of {verb}")
     true(sqlite3.sqlite_version in report["facts"]["SQLite in process"], report["facts"])

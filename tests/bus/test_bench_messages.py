@@ -20,7 +20,7 @@ BY_BUS = "D-Bus, through the bus"
 WAYS = ["pipe pair", "socket pair", "sealed memfd passed", "D-Bus, peer to peer", BY_BUS, "sqlipc, channel"]
 PUBLISHED = ["kdbus COPY, 2014", "kdbus MEMFD, 2014", "pipe, 2014"]
 
-# Anybody may call the service, and nobody else: as on a system bus.
+# Any user may call the service, and no other name, as on a system bus.
 STRANGERS_ARE_REFUSED = """
   <policy context="default">
     <deny send_type="method_call"/>

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""sqlipc-bench beside real database servers, where they are installed, and what it offers to tools that look on.
+"""sqlipc-bench beside real database servers, if they are installed, and its interface for tools that observe it.
 
-That all sides bring the same rows the program checks itself: it fails where one does not.
+The program itself checks that all sides return the same rows, and fails if one does not.
 """
 import contextlib
 import glob

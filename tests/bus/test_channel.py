@@ -312,7 +312,7 @@ def idle():
                 nonlocal used, answered
                 try:
                     equal(used.ask("SELECT 1"), [[1]], "rows of a channel in use")
-                except Broken:  # as it must be where this test was stopped for so long
+                except Broken:  # correct if this test was stopped for so long
                     true(time.monotonic() - answered > 2, "a channel in use was closed")
                     used.close()
                     used = Channel(one)
@@ -495,7 +495,7 @@ def polkit_takes_back():
                 expect("Cancelled", asked.read, run)
                 true(asked.is_closed(), "the channel outlived the right to it")
                 for channel in (free, roots):
-                    equal(channel.ask("SELECT 1"), [[1]], "rows of who needs no polkit")
+                    equal(channel.ask("SELECT 1"), [[1]], "rows of a user who needs no polkit")
                 expect("org.freedesktop.DBus.Error.UnknownObject", Channel, one, "asked")
         finally:
             fake.close()

@@ -15,7 +15,7 @@ from tap import equal, test, true
 
 SCAN = "SELECT count(*) FROM Track AS a, Track AS b, Track AS c, Track AS d"
 STREAM = "SELECT a.* FROM Track AS a, Track AS b"
-# More than a request may have, and less than what ends a channel: dropped as it arrives.
+# More than a request may have, but not enough to end the channel: it is dropped as it arrives.
 TOO_LARGE = frame(QUERY, 1, b"x" * 1000).replace((1000).to_bytes(4, "little"), (100 << 20).to_bytes(4, "little"), 1)
 LIMITS = {"WorkerIdleSec": 0, "ParkTimeoutRollbackSec": 60, "BusyTimeoutSec": 60}
 
@@ -30,8 +30,8 @@ def unread(channel):
         channel.query("SELECT * FROM Track")
 
 
-# What the client does, and the state that its channel is then in. Where an answer meets a full socket depends on how full
-# pages were when they went: in the middle of a run, behind its last row, or in the page that was to be sent next, and then
+# The client's step, and the state that its channel is then in. An answer fills the socket at a place that depends on how full
+# pages were when they went: in the middle of a run, after its last row, or in the page that was to be sent next, and then
 # no run is under way: "answered".
 STEPS = {
     "opened": (lambda channel: None, "resting"),
@@ -42,13 +42,13 @@ STEPS = {
     "behind a lock": (lambda channel: channel.query("SELECT count(*) FROM Genre"), "running"),
     "running": (lambda channel: channel.query(SCAN), "running"),
     "parked": (lambda channel: channel.query(STREAM), "parked"),
-    "answers that nobody reads": (unread, "parked or draining or answered"),
+    "unread answers": (unread, "parked or draining or answered"),
 }
 
 
 def bury_orphans():
-    """What looks for leaks at the end of a worker, as builds with sanitizers do, is a process that traces it: if the worker
-    is killed then, nobody can wait for it until its tracer, who comes to us, is waited for."""
+    """At the end of a worker, builds with sanitizers look for leaks in a process that traces it. If the worker is killed
+    then, it cannot be reaped before its tracer, which becomes our child, is reaped."""
     for pid in children(os.getpid()):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError, ChildProcessError):
             if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "sqlipc-worker":
@@ -56,7 +56,7 @@ def bury_orphans():
 
 
 class Life(Service):
-    """A service with a database of its own, and what it holds where nobody asks for anything."""
+    """A service with a database of its own, and the resources that it holds when it is idle."""
 
     def __init__(self):
         super().__init__(limits=LIMITS)
@@ -119,7 +119,7 @@ def locked(service, step):
 
 
 def killed(service):
-    """Lines of the log; not of who was idle, told to end, and looked for leaks for too long."""
+    """Lines of the log about killed workers, except idle ones that looked for leaks for too long when they ended."""
     lines = service.log_text().splitlines()
     return [line for line in lines if " is killed" in line and "it was told to end" not in line]
 

@@ -128,7 +128,7 @@ def beside_what_cannot_be_interrupted():
         stuck = held[:N_CPUS]
         for channel in stuck:
             channel.query(STUCK)
-        # There may be another one, where one of these got no CPU for a while.
+        # There may be another one, if one of these got no CPU for a while.
         names = [one.name() for one in stuckers]
         workers = {more["worker-pid"] for _, _, owner, more in service.driver.manager("ListChannels")[0] if owner in names}
         for channel in held[N_CPUS:]:
@@ -144,7 +144,7 @@ def beside_what_cannot_be_interrupted():
         for channel in stuck:
             channel.close()
         none_left(service)
-        equal(workers & set(service.workers()), set(), "workers that nobody waits for")
+        equal(workers & set(service.workers()), set(), "workers without a client")
         client.point()
 
 
@@ -475,7 +475,7 @@ def what_began_goes_on():
         lasting.cancel(run)
         expect("Cancelled", lasting.read, run)
         lasting.close()
-        equal(other.read(waits).rows, [[1]], "rows of who waited")
+        equal(other.read(waits).rows, [[1]], "rows of the call that waited")
         other.close()
         none_left(service)
 

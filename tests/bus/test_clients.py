@@ -79,7 +79,7 @@ def progress():
         true(of["rows"] >= now["rows"] and of["total-runs"] == 0, f"{of} although the run said {now}")
         if now["rows"] not in (0, *seen):
             true(now["rows"] > max(seen, default=0), f"{now} after {seen}")
-            at_most(now["bytes"], size + 2**21, "bytes delivered, with what may lie in the pipe")
+            at_most(now["bytes"], size + 2**21, "bytes delivered, with those in the pipe")
             seen.append(now["rows"])
     equal(service.counters()["TotalRows"], before["TotalRows"], "rows of runs that ended")
     run.cancel()

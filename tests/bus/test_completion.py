@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Completion in a real bash and a real zsh on a terminal of their own: what Tab makes of a line, and what it offers.
+"""Completion in a real bash and a real zsh on a terminal of their own: the line after Tab, and the choices that Tab offers.
 
 A line is typed, Tab pressed, and then a key that writes down what the shell has in its line editor. The shell reads keys one
 after the other, so nothing waits for time.
@@ -115,7 +115,7 @@ class Shell:
         return self.out.exists()
 
     def complete(self, line):
-        """The line behind Tab, and what was offered."""
+        """The line after Tab, and the choices."""
         self.out.unlink(missing_ok=True)
         os.write(self.terminal, b"\x15" + line.encode() + b"\t\x18d")
         wait_for(self._has_written, f"{self.name} completes {line!r}; it said {self.talk!r}")

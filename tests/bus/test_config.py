@@ -38,7 +38,7 @@ def broken_files():
     files = [service.database(name, text=text) for name, text, _ in cases]
     binary = service.config_dir / "databases.d/binary.conf"
     binary.write_bytes(b"[Database]\nPath=/\xff\xfe\0\n")
-    # Neither a text nor a file name that no D-Bus message carries may take the list away from everybody.
+    # A text or file name that no D-Bus message can carry must not make the list unusable for all users.
     noncharacter = service.database("noncharacter", Path=CHINOOK, Description="\ufffe")
     odd_name = service.config_dir / "databases.d/odd\udcff\ufdd0.conf"
     odd_name.write_text("[Database]\n")
@@ -193,7 +193,7 @@ def not_for_files():
 @test
 def reload_keeps():
     """Reload keeps what did not change, with its workers; removed databases finish their runs"""
-    # By itself no worker ends, nor a run that nobody reads.
+    # No worker, and no run without a reader, ends by itself.
     with Service({"chinook": CHINOOK}, limits={**PATIENT, "WorkerIdleSec": 600}) as lasting:
         keep_through_reload(lasting, lasting.client())
 
@@ -218,8 +218,8 @@ def keep_through_reload(service, client):
     client.manager("Reload")
     equal(set(workers) - set(service.workers()), set(), "workers that ended")
     expect("org.freedesktop.DBus.Error.UnknownObject", client.query, "going", "SELECT 1")
-    equal(kept.fetch().read().rows, [[1]], "rows of what stayed")
-    equal(run.counted()[1], 100000, "rows of a run on what is gone")
+    equal(kept.fetch().read().rows, [[1]], "rows of the database that stayed")
+    equal(run.counted()[1], 100000, "rows of a run on the removed database")
     wait_for(lambda: going.number not in [s[0] for s in client.manager("ListStatements")[0]], "its statement ends")
     kept.close()
 

@@ -51,7 +51,7 @@ def ask_json(*arguments, **keywords):
 
 
 def fields(text):
-    """What `status` and `security` print, by title."""
+    """The output of `status` and `security`, by title."""
     found = {}
     for line in text.splitlines():
         title, colon, value = line.partition(": ")
@@ -67,7 +67,7 @@ def need_root(what):
 
 def as_uid(uid):
     """Returns keywords that run a program as another user."""
-    need_root("can be somebody else")
+    need_root("can become another user")
     return {"user": uid, "group": uid, "extra_groups": []}
 
 
@@ -477,14 +477,14 @@ def top_outlives_the_service():
             pass
         process.terminate()
         _, err = process.communicate(timeout=PATIENCE)
-        equal((process.returncode, err), (OK, ""), "exit code and what it said")
+        equal((process.returncode, err), (OK, ""), "exit code and messages")
 
 
 # ---- the configuration ----
 
 
 def check(folder, *arguments, code=OK, bus=f"--address={service.address}"):
-    # What this machine's own service manager knows of such a unit does not belong here.
+    # Units that this machine's own service manager knows do not belong here.
     alone = ["env", "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/nonexistent"]
     done = service.run(*alone, CTL, "check", bus, f"--config-dir={folder}", "--service-user=root", *arguments)
     equal(done.returncode, code, f"exit code; it said {done.stderr!r} and printed {done.stdout!r}")
@@ -609,7 +609,7 @@ def check_as_the_service():
     equal(done.returncode, FAILED, "exit code")
     true(f"the user {name} may not read {closed}" in done.stdout.decode(), done.stdout)
     done = service.run(CTL, "check", "--service-user=nosuchuser")
-    equal(done.returncode, FAILED, "exit code of nobody")
+    equal(done.returncode, FAILED, "exit code with the user nobody")
     true("nosuchuser" in done.stderr.decode(), done.stderr)
 
 
@@ -663,7 +663,7 @@ def add():
         odd = ask("add", "odd", path, "--expose=sqlite_schema", "--force", user, code=FAILED, on=fresh)[1]
         true("sqlite_" in odd, odd)
         told = ask("add", "closed", path, user, on=fresh)[1]
-        equal("only root" in told, os.geteuid() == 0, "whether nobody may use it; a user's own service serves him")
+        equal("only root" in told, os.geteuid() == 0, "warning that only root may use it, which a user's own service has not")
 
         (file.parent / "broken.conf").write_text("nothing")
         out, err = ask("--json", "add", "last", path, user, "--reload", code=FAILED, on=fresh)
@@ -714,7 +714,7 @@ def security():
         true("no database" in ask("security", "nosuch", code=FAILED, on=fresh)[1], "what it says of one that is not there")
         for file in (fresh.config_dir / "databases.d").iterdir():
             file.unlink()
-        true("No database is published" in ask("security", on=fresh)[0], "what it says where there is none")
+        true("No database is published" in ask("security", on=fresh)[0], "output without a database")
         equal(ask("security", "--no-legend", on=fresh)[0], "", "the same for a program")
 
 

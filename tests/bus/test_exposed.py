@@ -99,7 +99,7 @@ def ask(name, sql):
 
 
 def ask_on_channel(channel, sql):
-    """The same over a channel: by QUERY, and by PREPARE with what it tells of columns and parameters."""
+    """The same over a channel: by QUERY, and by PREPARE with its columns and parameters."""
     answers = []
     for way in ("query", "prepare"):
         try:
@@ -158,7 +158,7 @@ def attacks_are_real():
                     attacks.check_named(way, sql, hidden, absent)
                 except AssertionError:
                     broken += 1
-            true(broken >= 60, f"{broken} attacks {name} tell a hidden name where all is shown")
+            true(broken >= 60, f"{broken} attacks {name} find a hidden name if all is exposed")
 
 
 @test

@@ -86,7 +86,7 @@ def wal_with_a_writer():
     db.execute("INSERT INTO t VALUES('newer')")
     equal(len(client.query("open", "SELECT * FROM t").read().rows), 2, "rows")
     db.close()
-    # Whether the last writer can remove its files depends on our idle connection; either way rows are right or refused.
+    # Our idle connection may keep the last writer from removing its files; in both cases rows are right or refused.
     before = beside(path)
     if before == ["open.sqlite"]:
         expect("NeedsOwner", lambda: client.query("open", "SELECT * FROM t").read())

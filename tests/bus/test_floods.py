@@ -40,7 +40,7 @@ def without_descriptors():
         one.send(one.blob(*OPEN_CHANNEL), 100)
         one.send(one.blob(*QUERY_ROWS))
         wait_for(lambda: service.counters()["TotalRuns"] > before, "its calls are served")
-        wait_for(lambda: service.counters()["NChannels"] == 0, "channels that nobody got are closed")
+        wait_for(lambda: service.counters()["NChannels"] == 0, "channels that reached no client are closed")
         two.point()
     finally:
         one.close()
@@ -78,7 +78,7 @@ def statements_without_end():
         equal(service.counters()["NStatements"], 256 if ROOT else min(256, N), "statements")
         if not SANITIZED:
             at_most(rss_anon(service.pid()) - before, 8 * MIB, "bytes more in the daemon")
-        # Neither the bus nor we let a call wait for more than what was there before it, and a worker's few messages.
+        # Neither the bus nor we let a call wait for more than the calls before it, and a worker's few messages.
         true(len(behind) >= 10, f"the other client had only {len(behind)} answers")
         at_most(sorted(behind)[len(behind) // 2], 10 * PENDING, "calls that the other client mostly waited for")
 
@@ -105,7 +105,7 @@ def queries_that_nobody_waits_for():
             one.send(one.blob(QUERY_ROWS[0], DATABASE, method, QUERY_ROWS[3], flags=silent), 100)
         two.point()
         one.send(one.blob(MANAGER_PATH, "org.freedesktop.DBus.Peer", "Ping"))
-        equal(one.answer(), "", "the answer to what was sent last")
+        equal(one.answer(), "", "the answer to the last call")
         wait_for(lambda: service.counters()["TotalRuns"] == before + 1, "the one query that was wanted is over")
 
 
@@ -113,7 +113,7 @@ def queries_that_nobody_waits_for():
 def long_lists():
     """A list that is too long for the bus, or takes too long, is marked as incomplete"""
     if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 4 * LIST_MAX + 4:
-        raise Skip("needs more descriptors: the service gives a user's pipes a quarter of what it may have")
+        raise Skip("needs more descriptors: the service gives a user's pipes a quarter of its own")
     # All are sent at once: the last ones wait for all others.
     with Service({"chinook": CHINOOK}, limits={"StatementsMax": 100000, "QueueTimeoutSec": 600}) as large:
         one = large.client()

@@ -186,7 +186,7 @@ def cursors_left_open(transport):
 
 @each_way
 def names_of_columns(transport):
-    """Names and declared types of a statement's columns, byte for byte where no D-Bus string holds them"""
+    """Names and declared types of a statement's columns, byte for byte, even if no D-Bus string can hold them"""
     with Service() as service, Library(service, transport) as library:
         path = service.data / "odd.sqlite"
         with sqlite3.connect(path) as db:

@@ -140,7 +140,7 @@ def reload():
             (service.config_dir / "databases.d/chinook.conf").unlink()
             service.driver.manager("Reload")
             wait_for(lambda: service.counters()["NChannels"] == 0, "the channel closes")
-            equal(library.failure("execute")[0], 2, "errno of what was taken away")
+            equal(library.failure("execute")[0], 2, "errno of the withdrawn database")
 
 
 @test
@@ -240,7 +240,7 @@ def compiles_too_long():
     """SQL whose compilation ends the worker is TimedOut over the bus, and a lost channel if only channels are allowed"""
     slow = "".join(f", c{n}(x) AS (SELECT x FROM c{n - 1} UNION ALL SELECT x FROM c{n - 1})" for n in range(1, 26))
     slow = f"WITH c0(x) AS (SELECT 1){slow} SELECT count(*) FROM c25"
-    limits = {"PrepareTimeoutSec": "0.2", "HeapMax": "4G", "WorkersMax": 1}  # memory shall not be what ends it
+    limits = {"PrepareTimeoutSec": "0.2", "HeapMax": "4G", "WorkersMax": 1}  # so that memory does not end it
     with Service({"chinook": CHINOOK}, limits=limits) as service, Library(service) as library:
         for transport in ("auto", "channel"):
             for verb in ("query", "prepare"):

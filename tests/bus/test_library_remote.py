@@ -22,7 +22,7 @@ NO_DESCRIPTORS = (95, "NoDescriptors")
 
 
 def relay(service):
-    """What opens a connection through systemd-stdio-bridge, as a plain child."""
+    """The client's words that open a connection through systemd-stdio-bridge, as a plain child."""
     return f"open {relay_address(service)}"
 
 

@@ -26,7 +26,7 @@ SCAN = ENDLESS + "count(*) FROM n"
 
 
 def behave(address, how, ready, seed):
-    """One client's life until it is killed; `ready` is set where the interesting part begins."""
+    """One client's life until it is killed; `ready` is set when the interesting part begins."""
     client = Client(address)
     pause = random.Random(seed)
     if how == "prepare":
@@ -69,7 +69,7 @@ WAYS = ["prepare", "query", "unread", "half read", "scan", "fetch", "rows", "que
 
 
 def open_files(service):
-    """Descriptors of supervisor and workers that belong to somebody's statement or run: pipes, memfds and databases."""
+    """Descriptors of supervisor and workers that belong to a statement or run: pipes, memfds and databases."""
     result = []
     for pid in [service.pid(), *service.workers()]:
         result += [target for target in fds(pid).values() if target.startswith(("pipe:", "/memfd:"))]
@@ -77,7 +77,7 @@ def open_files(service):
 
 
 def at_rest(service):
-    """What the supervisor holds once it has no worker: kinds of descriptors."""
+    """Kinds of descriptors that the supervisor holds when it has no worker."""
     wait_for(lambda: service.counters()["NWorkers"] == 0 and not service.workers(), "idle workers end")
     wait_for(lambda: not open_files(service), "pipes that clients closed are closed")
     return sorted(target.split("[")[0] for target in fds(service.pid()).values())
@@ -187,7 +187,7 @@ def cancel():
             started = time.monotonic()
             run.cancel()
             failure = expect("Cancelled", run.read)
-            # 100 ms are promised; what the test decides is that nobody had to be killed for it.
+            # 100 ms are promised; the test checks that no worker had to be killed for it.
             at_most(time.monotonic() - started, 30, "seconds until Cancelled")
             true(failure.message, "no sentence")
             wait_for(lambda: service.counters()["NRuns"] == 0, "the run is over")
@@ -300,7 +300,7 @@ def worker_stopped():
     with make_service(RunTimeoutSec=5, WorkersMax=4, WorkerIdleSec=600) as service:  # in which another worker must start
         client = service.client()
         run = client.query("chinook", SCAN)
-        # where starts are slow there may be an idle sibling, which shall be there for the next query
+        # if starts are slow there may be an idle sibling, which must stay for the next query
         busy = {more.get("worker-pid") for *_, more in service.driver.manager("ListRuns")[0]} & set(service.workers())
         for pid in busy or service.workers():
             os.kill(pid, signal.SIGSTOP)
@@ -326,8 +326,8 @@ def clean_stop():
         service.stop()
         thread.join()
         equal(ends, ["ShuttingDown"], "end of a stream that was read")
-        # Its pipe is full, and nobody waits for it: the ERROR may have found no room.
-        true(how_it_ends(unread) in ("ShuttingDown", "broken"), "a stream that nobody read")
+        # Its pipe is full and is not read, so there may have been no room for the ERROR.
+        true(how_it_ends(unread) in ("ShuttingDown", "broken"), "an unread stream")
         service.start()
         client.point()
 

@@ -93,7 +93,7 @@ def values_of_a_database():
             true("ResultRowsMax=" in failure.message, failure.message)
         service.limited(RunTimeoutSec="0.5")
         service.driver.manager("Reload")
-        expect("TimedOut", lambda: service.one.query("chinook", SCAN).read())  # at once, where a worker had to start
+        expect("TimedOut", lambda: service.one.query("chinook", SCAN).read())  # at once if a worker had to start
         equal(service.one.query("other", "SELECT 1").counted()[1], 1, "rows")
 
 

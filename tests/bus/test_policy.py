@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""AllowUsers= and AllowGroups=: whom the configuration lets in, that for all others a database does not exist, and what a
-reload means for who gains or loses one. Polkit=yes is test_polkit.py's.
+"""AllowUsers= and AllowGroups=: they admit users, for all others a database does not exist, and a reload gives or withdraws
+access. test_polkit.py tests Polkit=yes.
 """
 import contextlib
 import os
@@ -15,7 +15,7 @@ from harness import CHINOOK, PATIENT, SOURCE_ROOT, UID_A, UID_B, UID_DAEMON, Ser
 from tap import at_most, equal, true
 
 NAME_A = pwd.getpwuid(UID_A).pw_name
-GROUP = 60  # supplementary, of nobody here
+GROUP = 60  # supplementary, no user here has it
 UNKNOWN_OBJECT = "org.freedesktop.DBus.Error.UnknownObject"
 PROPERTIES = "org.freedesktop.DBus.Properties"
 STREAM = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n) SELECT x, 'some text' FROM n"
@@ -148,7 +148,7 @@ WAITING = (
     ("Fetch", "(tava{sv}a{sv})", lambda statement: (statement.number, [], {}, {})),
     ("Prepare", "(sa{sv})", lambda _: (SELECT, {})),
 )
-# What a reload makes of a database, and how it answers calls that wait; None: as if there had been no reload.
+# The database after a reload, and the answer to calls that wait; None: as if there had been no reload.
 OF_A = {"AllowUsers": NAME_A}
 CHANGES = {
     "removed": (None, "UnknownDatabase"),
@@ -238,7 +238,7 @@ def signals():
     equal(reload_and_hear(), {"a": added, "b": [], "member": [], "stranger": []}, "published to a")
     equal(reload_and_hear(), {"a": [], "b": [], "member": [], "stranger": []}, "unchanged")
     service.database("new", Path=CHINOOK, AllowUsers=NAME_A, Description="changed")
-    equal(reload_and_hear(), {"a": [], "b": [], "member": [], "stranger": []}, "changed, not for whom")
+    equal(reload_and_hear(), {"a": [], "b": [], "member": [], "stranger": []}, "a change, but not of users")
     service.database("new", Path=CHINOOK, AllowUsers="", AllowGroups=f"{GROUP}")
     equal(reload_and_hear(), {"a": removed, "b": [], "member": added, "stranger": []}, "from a user to a group")
     file.unlink()

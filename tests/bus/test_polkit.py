@@ -192,7 +192,7 @@ def library_and_its_programs():
         one.ok("timeout 120000000")
         equal(one.ask("rows 0"), ([[1]], "end 1"), "rows")
         fake.rules["challenge"] = ("challenge", "challenge")
-        true("agent" in one.failure("query challenge SELECT 1")[2], "sentence where no agent is there")
+        true("agent" in one.failure("query challenge SELECT 1")[2], "message without an agent")
 
 
 @needs_root
@@ -506,7 +506,7 @@ def signals():
         (service.config_dir / "databases.d/new.conf").unlink()
         service.driver.manager("Reload")
         wait_for(lambda: heard()[1:] == [("DatabaseRemoved", "new", path)], "the client hears of its end")
-        equal(others(), [], "signals to whom polkit does not let in")
+        equal(others(), [], "signals to clients that polkit refuses")
 
 
 @needs_root
@@ -521,7 +521,7 @@ def busy_while_held():
         time.sleep(0.3)  # sixty times IdleExitSec=
         fake.answer("yes")
         equal(pending.result()[1].unpack(), [[42]], "rows")
-        wait_for(lambda: executable(pid) != str(SQLIPCD), "the service exits once nobody waits")
+        wait_for(lambda: executable(pid) != str(SQLIPCD), "the service exits when no call waits")
         fake.close()
 
 
@@ -531,7 +531,7 @@ def stop():
     with polkit() as fake, client() as one:
         pending = [begin_query(one, "hang") for _ in range(3)]
         hangs(fake, 1)
-        one.manager("ListRuns")  # comes behind them: all are held
+        one.manager("ListRuns")  # arrives after them, so all are held
         service.stop()
         for p in pending:
             expect("ShuttingDown", p.result)

@@ -62,7 +62,7 @@ def lowered_and_back():
 
 
 def born_lower():
-    """Whether it could be seen: after a kill all have the lower priority for as long as a rest takes."""
+    """True if it could be seen: after a kill all have the lower priority for as long as a rest takes."""
     with Service({"chinook": CHINOOK, "other": CHINOOK}, limits={"WorkerIdleSec": 600}) as service:
         heavy, light = service.client(UID_A), service.client(UID_B)
         light.point()

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A row never waits behind a page that is not full, nor a client behind another's work.
+"""A row never waits for a page to become full, nor a client for another client's work.
 
-What never ends is asked on purpose: a row that waited for the end would never come, so no clock decides.
+The queries never end, so a row that waited for the end would never arrive; the tests need no clock.
 """
 from client import END, ROWS, decode
 from harness import CHINOOK, Service, main, wait_for

@@ -280,7 +280,7 @@ def row_size():
 def run_timeout():
     """RunTimeoutSec, also if the client asks for more"""
     with Limited(RunTimeoutSec=2) as service:
-        # the time begins with the call, which fails where it took all of it to start a worker
+        # the time begins with the call, which fails if the start of a worker took all of it
         expect("TimedOut", lambda: service.one.query("chinook", SCAN).read())
         expect("TimedOut", lambda: service.one.query("chinook", SCAN, options={"timeout-usec": 3600 * 10**6}).read())
         expect("TimedOut", service.one.query_rows, "chinook", SCAN)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What README.md shows works: its C program against an installed library, its busctl and ipcq-cli lines, its links."""
+"""The examples of README.md work: its C program against an installed library, its busctl and ipcq-cli lines, its links."""
 import json
 import os
 import pathlib

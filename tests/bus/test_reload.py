@@ -60,7 +60,7 @@ def gated(then=None, start=True, environment=None, **databases):
 
 
 def reload_soon(service):
-    """What Reload will answer; the call lies before the service's door, ahead of what is called next."""
+    """The future reply of a Reload that is in the service's socket, before all later calls."""
     client, overheard = service.client(), Overheard(service.address)
     reply = pool.submit(lambda: client.manager("Reload")[0])
     wait_for(lambda: "Reload" in overheard.members, "the bus has routed it")
@@ -119,7 +119,7 @@ def unknown_names():
         lines = ["[Database]", f"Path={CHINOOK}", f"AllowUsers={NAME} no-such-user", "AllowGroups=no-such-group", ""]
         service.database("x", text="\n".join(lines))
         info = service.client().manager("Reload")[0]
-        equal((info["databases"], info["broken"]), (2, {}), "databases and what is broken")
+        equal((info["databases"], info["broken"]), (2, {}), "databases and errors")
         file = service.config_dir / "databases.d/x.conf"
         equal(
             info["warnings"],
@@ -266,14 +266,14 @@ def resolvers_that_fail():
             reply = reload_soon(service)
             gate.open()
             info = reply.result(PATIENCE)
-            equal((info["databases"], len(info["warnings"])), (2, 1), f"databases and warnings where it {what}")
+            equal((info["databases"], len(info["warnings"])), (2, 1), f"databases and warnings if it {what}")
             wanted = "is not known" if what == "lies" else "could not be looked up"
-            true(wanted in info["warnings"][0], f"where it {what}: {info['warnings']}")
+            true(wanted in info["warnings"][0], f"if it {what}: {info['warnings']}")
             service.client().point("named")
     with Service({"chinook": CHINOOK}, environment={"SQLIPC_RESOLVER_PATH": "/nonexistent"}) as service:
         service.database("named", Path=CHINOOK, AllowUsers=NAME)
         info = service.client().manager("Reload")[0]
-        equal((info["databases"], len(info["warnings"])), (2, 1), "databases and warnings where there is none")
+        equal((info["databases"], len(info["warnings"])), (2, 1), "databases and warnings without a resolver")
         true("cannot be started" in service.log_text(), "nothing in the log")
 
 
@@ -328,7 +328,7 @@ def outdated_workers():
         before = service.workers()
         (service.config_dir / "databases.d/other.conf").unlink()
         client.manager("Reload")
-        wait_for(lambda: not set(before) & set(service.workers()), "workers of what is gone end")
+        wait_for(lambda: not set(before) & set(service.workers()), "workers of the removed database end")
         expect("OutOfMemory", lambda: client.query("chinook", "SELECT length(hex(zeroblob(2000000)))").read())
 
 

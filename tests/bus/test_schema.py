@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Another program changes a database: results are right, and nobody ever hears of SQLITE_SCHEMA."""
+"""Another program changes a database: results are right, and no client ever gets SQLITE_SCHEMA."""
 import os
 import sqlite3
 

@@ -110,7 +110,7 @@ def writer_in_wal_mode():
             writer.finish()
         equal(blocked, 0, "a reader still blocks the checkpoint")
         diagnose(f"{writer.written} rows written, WAL of {writer.wal_size} bytes at most")
-        # What was written while readers pinned it, not what would be written for ever.
+        # The size that was written while readers pinned it, not one that grows for ever.
         at_most(writer.wal_size, 64 * 1024 * 1024, "bytes of WAL")
         for run in runs:
             expect("ReaderTooSlow", run.read)
@@ -156,7 +156,7 @@ def stalled_cursors_of_nextrows():
 
 
 def slow_readers(service, client):
-    """One of each way to read rows, of which nothing is read; functions that read on, and what leaves the bus."""
+    """Runs that are not read, one of each kind: functions that continue reading, and the objects that leave the bus."""
     run = client.query("db", MANY)
     rows = client.open_rows("db", MANY)[0]
     channel = Channel(client, "db")
@@ -244,7 +244,7 @@ def unread_bytes_at_a_stop():
 
 
 def finds_its_end_at_a_stop():
-    """Whether a reader does that reads once the service has given up its name."""
+    """True if a reader that begins when the service has released its name finds the end."""
     with Service(limits={"ParkTimeoutRollbackSec": "0.2", "WorkerIdleSec": 0}) as service:
         make(service.data / "db.sqlite", "DELETE").close()
         service.database("db", Path=service.data / "db.sqlite")

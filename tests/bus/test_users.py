@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Several users on one bus, and a daemon that is none of them: nobody can name what another owns; root can.
+"""Several users on one bus, and a daemon that is none of them: no user can name the objects of another; root can.
 
 Root alone can be several users; the suite's sandbox in tests/system repeats the essence on a real system bus.
 """

@@ -47,7 +47,7 @@ NUMBERS = {
     "tools/cli": 4,
     "tools/ctl": 2,
     "tests": 3,
-    "tests/bus": 96,
+    "tests/bus": 7,
     "tests/cli": 13,
     "tests/fuzz": 43,
     "tests/lint": 8,
