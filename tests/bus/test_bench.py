@@ -126,7 +126,7 @@ def check_values(what, cell):
 
 
 def check_report(report):
-    """Checks the common parts of a report: facts, figures that belong together, tables whose rows fit. Returns the values."""
+    """Checks the common parts of a report: facts, figures that belong together, tables whose rows fit; returns values."""
     verb = report["workload"]
     equal(report.get("failure"), None, f"failure of {verb}")
     true(sqlite3.sqlite_version in report["facts"]["SQLite in process"], report["facts"])

@@ -30,8 +30,8 @@ def unread(channel):
         channel.query("SELECT * FROM Track")
 
 
-# The client's step, and the state that its channel is then in. An answer fills the socket at a place that depends on how full
-# pages were when they went: in the middle of a run, after its last row, or in the page that was to be sent next, and then
+# The client's step, and the state that its channel is then in. The place at which an answer fills a socket depends on the
+# size of the pages before: in the middle of a run, after its last row, or in the page that was to be sent next, and then
 # no run is under way: "answered".
 STEPS = {
     "opened": (lambda channel: None, "resting"),

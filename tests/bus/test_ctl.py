@@ -663,7 +663,7 @@ def add():
         odd = ask("add", "odd", path, "--expose=sqlite_schema", "--force", user, code=FAILED, on=fresh)[1]
         true("sqlite_" in odd, odd)
         told = ask("add", "closed", path, user, on=fresh)[1]
-        equal("only root" in told, os.geteuid() == 0, "warning that only root may use it, which a user's own service has not")
+        equal("only root" in told, os.geteuid() == 0, "warning that only root may use it")
 
         (file.parent / "broken.conf").write_text("nothing")
         out, err = ask("--json", "add", "last", path, user, "--reload", code=FAILED, on=fresh)

@@ -28,7 +28,7 @@ def is_readable(channel):
 
 @scenario
 def calls_at_once(stage, client):
-    """A new peer, whose other calls lie behind its first one already"""
+    """A new peer that has sent other calls after its first one"""
     peer = stage.service.client()
     with stopped([stage.service.pid()]):
         calls = [peer.begin(MANAGER_PATH, MANAGER, "ListDatabases", "(a{sv})", {}) for _ in range(20)]

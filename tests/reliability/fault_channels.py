@@ -48,7 +48,7 @@ def channel_pipelined(stage, client):
 
 @scenario
 def channels_that_move(stage, client):
-    """Channels whose worker computes for another one: somebody else serves them"""
+    """Channels whose worker computes for another one: another worker serves them"""
     channels = [Channel(client) for _ in range(4)]
     statements = [c.prepare("SELECT ? + 1") for c in channels]
     for c, statement in zip(channels, statements):
@@ -106,7 +106,7 @@ def channel_reader_stops(stage, client):
     """A channel whose client stops reading, and then goes on"""
     with contextlib.closing(Channel(client)) as c:
         runs = [c.query(TRACKS) for _ in range(8)]
-        time.sleep(0.03)  # its worker parks it meanwhile; whether it did makes no difference to what must come
+        time.sleep(0.03)  # so that its worker parks it, on which the result does not depend
         for run in runs:
             equal(c.read(run).rows, tracks(), "rows")
 

@@ -10,10 +10,10 @@ import subprocess
 INJECT = pathlib.Path(__file__).parent / "faults/inject.h"
 
 PURE = "reads or changes memory that is there"
-GIVES_BACK = "gives back; what it reports, nobody can act upon"
-ABORTS = "ends the process where there is no memory; test_faults.py has how much a client may make it ask for"
+GIVES_BACK = "releases a resource; its errors leave nothing to do"
+ABORTS = "ends the process if there is no memory; test_faults.py has how much a client may make it ask for"
 SQLITE = "fails by SQLite's own means: test_sqlite_faults.py"
-IGNORED = "its failure is ignored on purpose, or it cannot fail with what is passed"
+IGNORED = "its failure is ignored on purpose, or it cannot fail with these arguments"
 
 NO_SITES = {
     PURE: """_ITM_* __* _exit abort exit getenv secure_getenv geteuid getpid getpriority fmax fmin log2 mem* qsort
@@ -46,7 +46,7 @@ def imports(program):
 
 
 def missing(programs):
-    """Names that some program imports, that are no sites, and for which no reason stands here."""
+    """Names that some program imports, that are no sites, and for which this file has no reason."""
     known = [name for names in (*NO_SITES.values(), TEST_BUILD) for name in names.split()]
     exact = injected() | {name for name in known if not name.endswith("*")}
     beginnings = tuple(name[:-1] for name in known if name.endswith("*"))

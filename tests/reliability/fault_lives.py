@@ -20,11 +20,11 @@ class Life:
     """A service from its start to its end; between them a query, if it is up."""
 
     def __init__(self, name, start_keys=None, arguments=None, end="stop", comes_to="main"):
-        """`comes_to`: a function that such a life has in it, but not where this process was too slow."""
+        """`comes_to`: a function that such a life calls, except if this process was too slow."""
         self.name, self.keys, self.arguments, self.end, self.comes_to = name, start_keys or {}, arguments, end, comes_to
 
     def __call__(self, service, notified, patience):
-        """Exit code. What it says is right, or it says nothing because it did not come up."""
+        """Exit code. Its notifications are right, or there is none because it did not start."""
         service.daemon = subprocess.Popen(
             [service.sqlipcd, *(self.arguments or [f"--address={service.address}"]), f"--config-dir={service.config_dir}"],
             stdin=subprocess.DEVNULL, stdout=service.log, stderr=service.log, env=service.environment, cwd="/",

@@ -124,7 +124,7 @@ def waiting_rows(stage, client):
 
 @scenario
 def wrong(stage, client):
-    """What is refused: SQL, options, numbers, parameters, objects"""
+    """Refused calls: SQL, options, numbers, parameters, objects"""
     for details in (False, True):
         refused(client.query, "chinook", "SELECT * FROM nowhere", options={"error-details": details})
         refused(client.prepare, "chinook", "SELECT 'unfinished", options={"error-details": details})
@@ -198,7 +198,7 @@ def closes_its_pipe(stage, client):
 
 
 def is_watched(pid, link):
-    """Whether the loop of the process waits for what the descriptor that leads there has to say."""
+    """True if the loop of the process waits for the descriptor that leads there."""
     held = fds(pid)
     loops = [pathlib.Path(f"/proc/{pid}/fdinfo/{fd}").read_text() for fd, to in held.items() if "eventpoll" in to]
     return link in [held.get(int(fd)) for loop in loops for fd in re.findall(r"^tfd: +(\d+)", loop, re.M)]
@@ -289,7 +289,7 @@ def job_socket_full(stage, client):
 
 @scenario
 def hidden_tables(stage, client):
-    """Exposed tables and views, and what is not exposed"""
+    """Exposed tables and views, and hidden objects"""
     rows = client.query("hidden", "SELECT title, name, price FROM priced WHERE price > 1.7 ORDER BY 1").read().rows
     equal(rows, [[Text(b"COBOL"), Text(b"Grace"), 2.0]], "rows of a view")
     rows = client.query("hidden", "SELECT id FROM author JOIN book ON author = id WHERE name IN ('ada', 'x')").read().rows
@@ -331,7 +331,7 @@ def locked_file(stage, client):
 
 
 def has_workers(stage):
-    """Whether a worker still has one of the runs that there are."""
+    """True if a worker still has one of the current runs."""
     return any("worker-pid" in more for *_, more in stage.service.driver.manager("ListRuns")[0])
 
 

@@ -19,7 +19,7 @@ SCAN = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT c
 VALUES = [1, -(2**63), 2.5, Text(b"text\0with"), Text(b"\xff"), b"blob", None]
 SEVEN = "SELECT ?, ?, ?, ?, ?, ?, ?"
 TRACKS = "SELECT TrackId, Name FROM Track"
-GRACE = 10  # silence is what these tests look for: it shall not take a minute
+GRACE = 10  # these tests look for missing answers, which must not take a minute each
 
 for method in (Client.raw, Client.database):
     method.__kwdefaults__["timeout"] = GRACE
@@ -82,7 +82,7 @@ def begins(run):
 
 
 def is_quiet(stage):
-    wait_for(stage.service.is_idle, "nobody has anything of the service", GRACE)
+    wait_for(stage.service.is_idle, "no client holds anything of the service", GRACE)
 
 
 class Stage:

@@ -32,7 +32,7 @@ def pool():
 
 
 def side_by_side(function, cases, *arguments):
-    """What function(share, *arguments) returns, of each share of the cases."""
+    """The results of function(share, *arguments) for each share of the cases."""
     shares = [cases[i::SIDE_BY_SIDE] for i in range(min(SIDE_BY_SIDE, len(cases)))]
     return [future.result() for future in [pool().submit(function, share, *arguments) for share in shares]]
 
@@ -59,7 +59,7 @@ class Trial:
         self.memory.append([])
 
     def rest(self):
-        """What the service holds when nobody has anything of it, retired pipes gone too."""
+        """The resources of the service when no client holds anything of it, after retired pipes are gone."""
         counters = []
         while len(counters) < 2 or counters[-1] != counters[-2]:
             time.sleep(0.15)
@@ -105,14 +105,14 @@ class Trial:
         self.faults.arm(site, error, skip)
         failure = self.play(name)
         if not self.faults.fired():
-            with contextlib.suppress(Failure):  # a worker's end may be what is to fail, or what settle() asks
+            with contextlib.suppress(Failure):  # the fault may hit a worker's end, or a call of settle()
                 settled.settle(self.stage.service)
         self.faults.disarm()
         fired = self.faults.fired() > 0
         service = self.stage.service
         true(service.daemon.poll() is None, f"the supervisor ended with {service.daemon.returncode}")
         true(fired or failure is None, f"{failure!r}, without a fault")
-        if "/configuration/" in site.file:  # what cannot be read lets nobody in, until it can
+        if "/configuration/" in site.file:  # an unreadable file admits no user until it can be read
             service.driver.manager("Reload")
         wait_for(service.is_idle, "what its client had is gone")
         try:
@@ -139,7 +139,7 @@ class Trial:
             return True
 
     def once_a_life(self, site, error, places):
-        """What a service does once in its life is done again by a new one."""
+        """A new service repeats the steps that a service takes once in its life."""
         self.set_up()
         return any(self.try_case(site, error, name, 0) for name in dict(places))
 

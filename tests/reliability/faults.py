@@ -27,7 +27,7 @@ def describe(site, error=0):
 
 
 def sites_of(program):
-    """What the program says that it has."""
+    """The sites that the program reports."""
     listing = subprocess.run([program], env=os.environ | {"SQLIPC_FAULTS_LIST": "1"}, capture_output=True, check=True)
     sites = []
     for index, line in enumerate(listing.stdout.decode().splitlines()):
@@ -59,7 +59,7 @@ class Faults:
         self.map[0:4] = bytes(4)
 
     def stop(self):
-        """What was armed for many times fails no more."""
+        """Disarms a site that was armed for many failures."""
         HEADER.pack_into(self.map, 0, 0, 0, 0, self.fired(), 0)
 
     def fired(self):

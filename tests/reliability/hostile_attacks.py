@@ -70,7 +70,7 @@ def calls(service):
         yield lambda: flood(peer, blob, ("",))
 
 
-@attack("forged numbers", True, "statements and runs of nobody are fetched, cancelled and finalized, a hundred at a time")
+@attack("forged numbers", True, "statements and runs that do not exist are fetched, cancelled and finalized, by the hundred")
 def forged_numbers(service):
     with raw(service) as peer:
         blobs = [
@@ -90,7 +90,7 @@ def queries(service):
         yield lambda: flood(peer, blob, ("", ERROR + "LimitsExceeded"))
 
 
-@attack("unread replies", True, "a thousand calls at a time whose replies nobody reads")
+@attack("unread replies", True, "a thousand calls at a time whose replies are not read")
 def unread_replies(service):
     with contextlib.ExitStack() as stack:
 
@@ -291,7 +291,7 @@ of_sql(
 )
 
 
-@attack("stalled readers", True, "twenty results at a time of which nobody reads a byte")
+@attack("stalled readers", True, "twenty results at a time of which no byte is read")
 def stalled_readers(service):
     with contextlib.ExitStack() as stack:
 
@@ -345,7 +345,7 @@ def channel_requests(service):
         yield step
 
 
-@attack("unread channels", True, "channels whose answers nobody reads, opened again and again")
+@attack("unread channels", True, "channels whose answers are not read, opened again and again")
 def unread_channels(service):
     with client_of(service) as client:
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Clients that only send point queries while another client attacks. Each is a process of its own. It sends one query after
 the other (over a pipe, as D-Bus values, on a channel; for comparison, a call to the bus itself), and reports how long each
-answer took, and what failed.
+answer took, and the failures.
 
     with Neighbours(service, UID_B) as neighbours:
         while neighbours.answered() < 50:         # answers of each way to each neighbour: an attack goes on until then
@@ -72,7 +72,7 @@ class Neighbours:
 
     @staticmethod
     def rest():
-        """What is done while nobody attacks."""
+        """The latency without an attack."""
         time.sleep(0.02)
 
 

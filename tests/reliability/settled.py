@@ -60,7 +60,7 @@ def descendants(pid):
 
 
 def is_transaction(line, path):
-    """Whether a lock is one that lasts as long as a read transaction. In WAL mode each connection that is open keeps a lock
+    """True if a lock lasts as long as a read transaction. In WAL mode each connection that is open keeps a lock
     on the database, too, and one on byte 128 of its -shm; there a reader has one of the bytes before."""
     if str(path).endswith("-shm"):
         return line.split()[6] != "128"
@@ -81,7 +81,7 @@ def published(service):
 
 
 def held(service, paths=None):
-    """The four counters, as they are now; `paths`: database files whose locks count, with their -shm where there is one."""
+    """The four counters, as they are now; `paths`: database files whose locks count, with their -shm if there is one."""
     now = service.counters()
     everything = [p for path in paths or published(service) for p in (path, f"{path}-shm")]
     return {
@@ -93,7 +93,7 @@ def held(service, paths=None):
 
 
 def settle(service, paths=None):
-    """Waits until the service has no worker and nobody has anything of it; returns what it holds then."""
+    """Waits until the service has no worker and no client has anything of it; returns the resources that it then holds."""
     wait_for(lambda: service.is_idle() and not descendants(service.pid()), "the service comes to rest")
     return held(service, paths)
 

@@ -59,7 +59,7 @@ class Malformed(Exception):
 
 
 def blocks(text):
-    """(number of the first line, lines) of what stands between empty lines, without comments in front."""
+    """(number of the first line, lines) of each block between empty lines, without the comments before it."""
     block, first = [], 0
     for number, line in enumerate([*text.split("\n"), ""], 1):
         line = line.removesuffix("\r")
@@ -159,12 +159,12 @@ def expected_values(lines, types):
 
 
 def hashed(lines):
-    """What is expected is a hash: its match."""
+    """The match of the expected hash, if it is one."""
     return HASHED.match(lines[0]) if len(lines) == 1 else None
 
 
 def fault_in(values, lines, types, threshold):
-    """What is wrong with the values of a query; None: nothing."""
+    """The error in the values of a query, or None."""
     if hashed(lines):
         got = f"{len(values)} values hashing to {digest(values)}"
         return None if got == lines[0] else f"got {got}, expected {lines[0]}"
@@ -274,7 +274,7 @@ class Run:
             self.agree(one, name, digest(values))
 
     def agree(self, one, name, md5):
-        """What others of the same label brought, this one brings as well."""
+        """Checks that the query returns the same as others with its label."""
         if self.labels.setdefault(one.words[2], md5) != md5:
             self.fail(one, f"{name}: other values than before under the label {one.words[2]}")
 
@@ -286,7 +286,7 @@ class Run:
             self.agree(one, "skipped", hash_line[2] if hash_line else digest(one.expected))
 
     def run(self):
-        """What failed, a line each."""
+        """The failures, a line each."""
         for number, block in blocks(self.path.read_text(encoding="utf-8", errors="surrogateescape")):
             one = record(number, block)
             if not one.wanted:
@@ -310,7 +310,7 @@ def files_of(paths):
 
 
 def run_files(service, paths, transports=TRANSPORTS):
-    """What failed, and counts."""
+    """The failures, and counts."""
     counts, failures = Counter(), []
     with contextlib.ExitStack() as stack:
         sides = Sides(service, transports, stack)

@@ -49,7 +49,7 @@ Step = namedtuple("Step", "begin gated reads")
 
 
 def make_service(**keywords):
-    """A service with a database of its own, which two users of the system besides everybody may use, by their names."""
+    """A service with a database of its own, which all users may use, and two users of the system by their names."""
     limits = LIMITS | keywords.pop("limits", {})
     service = Service(limits=limits, **keywords)
     service.chinook = service.data / "chinook.sqlite"
@@ -73,7 +73,7 @@ class Scene:
         send(self.stopped, signal.SIGCONT)
 
     def begin(self, interface, method, signature, *arguments):
-        """Sent, whoever reads it."""
+        """Sends it without waiting for a reader."""
         path = MANAGER_PATH if interface == MANAGER else object_path(DB)
         pending = self.client.begin(path, interface, method, signature, *arguments)
         self.client.connection.flush_sync(None)
@@ -567,5 +567,5 @@ ENDS = {
 
 
 def wanted(name):
-    """What outcome() says of a step where nobody was killed."""
+    """The result of outcome() for a step without a kill."""
     return "org.sqlipc1.Error." + ENDS[name] if name in ENDS else "right"

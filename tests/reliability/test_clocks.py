@@ -25,7 +25,7 @@ HOUR, YEAR = 3600, 31557600
 JUMPS = (HOUR, -HOUR, 20 * YEAR, -20 * YEAR)
 NAMES = [name for name in STEPS if not name.endswith("computes")]
 OURS = "org.sqlipc1.Error."
-# What an hour that is over at once may have ended.
+# Errors of work that a jump by an hour may have ended.
 LATE = ("TimedOut", "ReaderTooSlow", "Busy", "WorkerLost", "UnknownStatement", "Cancelled")
 OVERDUE = {OURS + name for name in LATE} | {"broken"}
 
@@ -38,7 +38,7 @@ class Clocks:
         self.file.write_bytes(bytes(16))
 
     def move(self, realtime=0, monotonic=0):
-        """Seconds from what the machine's clocks say."""
+        """Sets its clocks so many seconds apart from those of the machine."""
         with open(self.file, "r+b") as file, mmap.mmap(file.fileno(), 16) as offsets:
             offsets[:] = struct.pack("<qq", realtime * 10**9, monotonic * 10**9)
 

@@ -99,7 +99,7 @@ def random_queries():
         cases("differential", totals["queries"], "a random query: the same in process, by every transport, by page sizes")
 
 
-# What is falsified, and what is left of a case at most.
+# The falsified part, and the largest case that may remain.
 FALSIFIED = ("channel:bit", "pipe:type", "relay:order", "dbus:row", "pipe-pages:name", "channel-pages:code", "exposed:bit")
 SMALL = {"bytes of the query": 80, "tables": 1, "rows": 2}
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The service has run out of something: descriptors, pages of pipes, processes, or address space.
 
-The limits of the running processes are lowered (prlimit(2)) to what they have, plus k more. A client then reads the right
+The limits of the running processes are lowered (prlimit(2)) to their present use plus k. A client then reads the right
 rows or gets a named error, in time. No process spins, and the service works again as soon as the resource is available.
 Resources that the kernel counts per uid, and that services of other tests also use, are taken from a uid of this test's
 own.
@@ -136,7 +136,7 @@ def is_at_rest(pid):
 
 
 def ask_all(service, client, first):
-    """Every kind of thing, beginning with another one each time; what was refused, by whom."""
+    """Asks for every kind of object, beginning with another one each time; returns the refusals by process."""
     order = KINDS[first % len(KINDS) :] + KINDS[: first % len(KINDS)]
     answers = {kind.__name__: ask(service, client, kind) for kind in order}
     is_at_rest(service.pid())
@@ -174,7 +174,7 @@ def no_high_descriptor():
                 client = service.client()
                 with limited(pid, resource.RLIMIT_NOFILE, soft):
                     ask(service, client, kind)
-                    # That of a pipe that nobody has any more stays for a moment.
+                    # The descriptor of a closed pipe stays for a moment.
                     wait_for(lambda: len(fds(pid)) <= before["descriptors"], "it has what it had")
                 service.forget()
         as_before(service, before, [service.chinook])
@@ -190,7 +190,7 @@ def has_let_go(worker):
 def worker_without_descriptors():
     """A worker has 0 to 12 descriptors left: named errors or right rows; users of its siblings are not affected"""
     refused = {}
-    # It shall not be gone, and replaced, before it is limited.
+    # It must not be gone, and replaced, before it is limited.
     with make_service(limits={"WorkersMax": 1, "WorkerIdleSec": 60}) as service:
         before = settle(service, [service.chinook])
         for free in FREE:
@@ -297,16 +297,16 @@ def no_process():
         with processes_limited(service.pid(), 1):
             for kind in (prepare, query, query_rows):
                 equal(ask(service, other, kind), "LimitsExceeded", f"error of {kind.__name__} without a worker")
-                equal(kept.ask("SELECT 6 * 7"), [[42]], "rows of who has one")
+                equal(kept.ask("SELECT 6 * 7"), [[42]], "rows of a client with a worker")
             equal(ask(service, other, channel), "closed", "what becomes of a channel")
             equal(ask(service, client, reload), "LimitsExceeded", "error of a reload that must look up names")
             is_at_rest(service.pid())
-        equal(kept.ask("SELECT 6 * 7"), [[42]], "rows of who had one")
+        equal(kept.ask("SELECT 6 * 7"), [[42]], "rows of a client that had a worker")
         query(service, other)
         kept.close()
         service.forget()
         as_before(service, before, [service.chinook])
-    cases("exhaustion", 5, "something asked that needs a process, where there may be none")
+    cases("exhaustion", 5, "a request that needs a process when none may be started")
 
 
 # ---- Addresses ----

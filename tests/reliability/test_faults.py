@@ -4,33 +4,33 @@
 
 A site is a call in the source (faults/inject.h), a case a site with one of its errors. Scenarios (fault_runs.py,
 fault_channels.py, fault_administration.py) are run once without faults to see which of them reach a site; then each case
-has a live service that is armed, a scenario, what its client heard, a new query, and the four counters of settled.py.
+has a live service that is armed, a scenario, the results of its client, a new query, and the four counters of settled.py.
 Several services are tried side by side, since most of a case is waiting. A site that no scenario reaches fails the test,
-unless it stands in UNREACHED with the reason.
+unless UNREACHED has it with the reason.
 
 Of the cases of start and end a half is tried (--seed=); under sanitizers a twentieth, and of the others a tenth; of those
 of the library all.
 
-What a client sizes, in the supervisor (a worker has no GLib: whatever it allocates can fail, and is a site):
+Sizes that a client decides, in the supervisor (a worker has no GLib: whatever it allocates can fail, and is a site):
 
     SQL of a statement, a run      1,000,000 bytes  try_bytes(): OutOfMemory
     parameters of a run            1 MiB            malloc() and realloc() (parameters.c): OutOfMemory
-    what a channel keeps           4 MiB            try_bytes(): the channel closes
+    input that a channel keeps     4 MiB            try_bytes(): the channel closes
     rows in a reply                max-bytes        libsystemd's message: an error, never an abort
     calls that are held            as they came     references to libsystemd's messages
-    names of peers and objects     64, 255 bytes    g_strdup(): of a database only where it may be one
+    names of peers and objects     64, 255 bytes    g_strdup(): of a database only if it may be one
     sentences of refusals          a few KiB        g_strdup_vprintf(): a client's words are cut at 50 or 100 bytes
     SQL in the log                 an excerpt       g_strndup(): SQL_EXCERPT_LENGTH characters
     groups of a peer               65,536 ids       g_memdup2(): the kernel's list; an administrator's, not a client's
     objects, queues, hash tables   one entry each   g_new(): as many as limits.conf lets a user have
 
-What is no site, and why:
+These calls are no sites:
 
-    g_malloc(), g_strdup() and the like     end the process by design; none takes more than 64 KiB because a client says so
-    free(), close(), munmap(), ..._unref()  what they report, nobody can act upon
-    sd_event_source_set_time() and others   of a timer: change what is in memory already
+    g_malloc(), g_strdup() and the like     end the process by design; no client can make one take more than 64 KiB
+    free(), close(), munmap(), ..._unref()  their errors leave nothing to do
+    sd_event_source_set_time() and others   of a timer: change only memory that exists
     waitpid()                               of a child that was killed; there is no handler that could interrupt it
-    sqlite3_...() but for its allocators    fail by SQLite's own means, see test_sqlite_faults.py
+    sqlite3_...() except its allocators   fail by SQLite's own means, see test_sqlite_faults.py
 
     tests/reliability/test_faults.py                        one scenario for each case
     tests/reliability/test_faults.py --every                each case in each scenario, at its first and its last call
@@ -82,11 +82,11 @@ def read_arguments():
 
 ARGUMENTS = read_arguments()
 
-# The match compared arg2, so the body was parsed; and to read a string of it takes no memory, since sd-bus says where it
-# lies. There is nothing else from which one would learn who left.
+# The match compared arg2, so the body was parsed, and reading a string of it takes no memory: sd-bus returns a pointer to
+# it. Nothing else tells which client left.
 CANNOT_FAIL = [
     ("sd_bus_message_read", "on_name_vanished"),
-    ("epoll_ctl", "forget_channel"),  # EPOLL_CTL_DEL of what is watched takes nothing
+    ("epoll_ctl", "forget_channel"),  # EPOLL_CTL_DEL of a watched descriptor takes nothing
     ("epoll_ctl", "unwatch"),
 ]
 
@@ -120,7 +120,7 @@ UNREACHED = {
     ("realloc", "grow"): OTHER_SIDE,
     ("sd_bus_enqueue_for_read", "put_back"): "whether a call is put aside depends on time: tests/unit/test-pacing.c",
     ("faccessat", "access_file"): "SQLite asks with access() for the folder of temporary files only",
-    ("poll", "channel_has_unread"): "asked only where a channel that moves has bytes on both sides",
+    ("poll", "channel_has_unread"): "called only if a channel that moves has bytes on both sides",
     ("poll", "report_send"): "256 KiB of reports wait only for a supervisor that is stopped",
 }
 
@@ -129,7 +129,7 @@ UNREACHED = {
 LIBRARY_UNREACHED = {
     ("sd_bus_message_new_method_call", "ask_if_service_lives"): "the service has to die under a run: test_kills.py",
     ("sd_bus_message_append", "ask_if_service_lives"): "the service has to die under a run: test_kills.py",
-    ("malloc", "row_memory_resize"): "asked where the file cannot grow, which is a case",
+    ("malloc", "row_memory_resize"): "called if the file cannot grow, which is a case",
     ("ftruncate", "resize_file"): "its failure is passed over: what stays allocated goes with the file",
     ("sd_bus_message_rewind", "on_query_reply"): "where what came before could not be read, which is a case",
     ("sd_bus_message_rewind", "on_prepare_reply"): "where what came before could not be read, which is a case",
@@ -153,7 +153,7 @@ def check_reasons(never, reasons):
 
 @functools.cache
 def reached():
-    """What scenarios reach in the supervisor, and in a worker."""
+    """The sites that scenarios reach in the supervisor, and in a worker."""
     return reach_all("sqlipcd", "sqlipc-worker")
 
 
@@ -266,7 +266,7 @@ def cancel_is_told_again():
     with serving("sqlipcd") as trial:
         service = trial.stage.service
         client = service.client()
-        # There would be two where the first one is slow to take its next job.
+        # There would be two if the first one is slow to take its next job.
         service.limits(WorkersMax=1, ParkTimeoutRollbackSec=60)
         client.manager("Reload")
         run = client.query("chinook", ENDLESS)

@@ -33,7 +33,7 @@ db.execute("UPDATE t SET b = CAST(b || x'01' AS BLOB)")
 print("written", flush=True)
 sys.stdin.read()
 """
-# What may become of a run whose files are cut under it, and of a query that comes then.
+# Possible results of a run whose files are truncated, and of the next query.
 CUT = ("Corrupt", "InputOutput")
 LOG = (*CUT, "NeedsOwner", "NeedsRecovery", "Busy")
 
@@ -63,7 +63,7 @@ def make(mode):
 
 @contextlib.contextmanager
 def placed(name):
-    """A fresh copy at the path; where it has a log, with a writer that has it open. Its rows."""
+    """A fresh copy at the path; if it has a WAL, with a writer that has it open. Its rows."""
     path = service.data / f"{name}.sqlite"
     for suffix in ("-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
@@ -83,7 +83,7 @@ def placed(name):
             holder.communicate()
 
 
-# ---- a run, and what of it came ----
+# ---- a run, and its rows ----
 
 
 def collect(frames):

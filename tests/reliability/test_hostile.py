@@ -24,7 +24,7 @@ from neighbours import WAYS, Neighbours
 from tap import at_most, cases, diagnose, test
 
 ANSWERS = 8 if SANITIZED else 25
-# What a message of an attacker may cost the supervisor: ten times of what is seen.
+# The CPU time that a message of an attacker may cost the supervisor: ten times the usual.
 CPU_USEC_MAX = 20000 if SANITIZED else 2000
 ROOT = os.geteuid() == 0
 LASTING = 1.5
@@ -40,7 +40,7 @@ def new_service():
 
 
 def neighbours_of(service, attack):
-    """Somebody else, and where that is promised, another program of the attacker's user."""
+    """Another user and, if that is promised, another program of the attacker's user."""
     if not ROOT:
         return Neighbours(service, None)
     return Neighbours(service, UID_B, UID_A) if attack.same_uid else Neighbours(service, UID_B)
@@ -95,7 +95,7 @@ def turn(neighbours, answers, step):
 
 @contextlib.contextmanager
 def computing(n):
-    """`n` processes of the attacker's user that do nothing but compute."""
+    """`n` processes of the attacker's user that only compute."""
     who = {"user": UID_A} if ROOT else {}
     processes = [subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"], **who) for _ in range(n)]
     try:

@@ -59,7 +59,7 @@ BY_RUN = {
 
 
 class Victim:
-    """Statements, runs of each kind and a channel of one client, and what they must bring in the end."""
+    """Statements, runs of each kind and a channel of one client, and the results that they must have in the end."""
 
     def __init__(self):
         self.client = service.client(A)
@@ -118,7 +118,7 @@ def forged_numbers():
                 raise AssertionError(f"{number} was cancelled")
             tried += 1
     victim.check()
-    cases("hostile bus", tried, "a number that is another's or nobody's, in a method, by a user")
+    cases("hostile bus", tried, "a foreign or unknown number, in a method, by a user")
 
 
 @besieged(service, UID_B)
@@ -144,7 +144,7 @@ def numbers_of_another_kind():
             expect("UnknownRun", method, victim.client, "other", number)
             tried += 1
     victim.check()
-    cases("hostile bus", tried, "a number that is another's or nobody's, in a method, by a user")
+    cases("hostile bus", tried, "a foreign or unknown number, in a method, by a user")
 
 
 # ---- races ----
@@ -356,7 +356,7 @@ def descriptors():
 
 
 def calls_of(sql, parameters):
-    """Every method, with what may lie in its parameters."""
+    """Every method, with possible arguments."""
     statement = ("Fetch", "(tava{sv}a{sv})", (1, parameters, {}, {}))
     query = (sql, parameters, {}, {})
     return [

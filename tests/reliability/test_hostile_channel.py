@@ -150,7 +150,7 @@ def numbers_out_of_order():
             expect("UnknownStatement", channel.read, channel.fetch(1, 1, 2, 3, 4))
             channel.finalize(1)
             tried += 2
-    cases("hostile channel", tried, "a number that is out of order, another's or nobody's")
+    cases("hostile channel", tried, "a number that is out of order, another channel's or unknown")
 
 
 @besieged(service, UID_B)
@@ -253,7 +253,7 @@ def answers_that_nobody_reads():
                     channel.last += 1
                     channel.socket.send(frame(QUERY, channel.last, query_payload(ENDLESS.encode())))
         wait_for(lambda: service.counters()["NRuns"] >= 1, "some run")
-    cases("hostile channel", len(channels), "a channel whose answers nobody reads")
+    cases("hostile channel", len(channels), "a channel whose answers are not read")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ LIMITS = {**settled.QUICK, "TempSizeMax": "64M", "HeapMax": "128M"}
 SHORT = "[Database]\nPath={}\nAllowUsers=*\n[Limits]\nPrepareTimeoutSec=0.5\nRunTimeoutSec=0.5\n"
 N = "WITH RECURSIVE n(x) AS (VALUES(1) UNION ALL SELECT x + 1 FROM n)"
 
-# What a statement may not do, a view may not do for it; and what a statement may, a view may not if it tells of the service.
+# A view may do nothing that a statement may not, and nothing that reveals the service.
 FORBIDDEN = {
     "an extension": "SELECT load_extension('/tmp/x')",
     "a tokenizer": "SELECT fts3_tokenizer('simple', x'00')",

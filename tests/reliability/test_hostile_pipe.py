@@ -48,7 +48,7 @@ def sigio_to_us(fd):
 
 
 def reopened_for_writing(fd):
-    """Who may (our own user, root) gets a writing end of its own: what it writes is its own loss."""
+    """Opens a write end, as our own user or root may: the bytes written there harm only this client."""
     with contextlib.suppress(PermissionError):
         os.close(os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK))
 
@@ -101,7 +101,7 @@ def frames(data):
 
 
 def ended(data, number):
-    """END and ERROR of what these runs send begin within the last KiB, at a multiple of 8, and end with it."""
+    """END and ERROR of these runs begin within the last KiB, at a multiple of 8, and end with it."""
     for at in range(max(0, len(data) - 1024) & ~7, len(data) - 15, 8):
         size, kind, _, _, run = struct.unpack_from("<IBBHQ", data, at)
         if run == number and kind in (4, 5) and at + 16 + ((size + 7) & ~7) == len(data):
@@ -159,7 +159,7 @@ def sizes():
 
 
 def resized(small, client, size, when):
-    """What the run brought whose pipe got this size."""
+    """The result of the run whose pipe got this size."""
     try:
         statement = client.prepare("chinook", LONG)
         if when == "at rest":
@@ -232,7 +232,7 @@ def bound_by_the_kernel(**limits):
 
 
 def size_of_new_pipe(client):
-    """What the pipe of a query's first run came to."""
+    """The size of the pipe of a query's first run."""
     run = client.query("chinook", "SELECT 1")
     size = fcntl.fcntl(run.pipe, fcntl.F_GETPIPE_SZ)
     equal(rows_of(run), [[1]], "rows")
@@ -422,7 +422,7 @@ def closed_early():
         while left > 0:
             left -= len(os.read(run.pipe, left))
         client.drop(run.pipe)
-        wait_for(lambda: not service.states(), "a run that nobody reads ends")
+        wait_for(lambda: not service.states(), "an unread run ends")
         tried += 1
     client.point()
     cases("hostile pipe", tried, "a pipe closed after so many bytes")

@@ -41,7 +41,7 @@ ENDLESS = {
     "functions by row": f"{N}SELECT sum(length(printf('%0100000d', x))) FROM n",
     "json by row": f"{N}SELECT sum(json_extract(json_array(x, json_object('a', x)), '$[1].a')) FROM n",
 }
-# What SQLite does in one go, without looking for an interrupt: only the end of the worker helps.
+# SQLite computes these without checking for an interrupt: only the end of the worker helps.
 STUCK = {
     "instr": f"SELECT instr({TEN_MB}, hex(zeroblob(2500000)) || 'b')",
     "replace": f"SELECT length(replace({TEN_MB}, hex(zeroblob(2000000)) || 'b', 'x'))",

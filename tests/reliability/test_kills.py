@@ -3,7 +3,7 @@
 """kill -9 of the client, of its workers, of the supervisor and of the bus at every step of the protocol (steps.py).
 
 The remaining processes read the right rows, a named error or a broken stream. They never see an end that looks complete
-but is not, and they never wait in vain. Afterwards the service, or the next one, holds what it held before. With
+but is not, and they never wait for ever. Afterwards the service, or the next one, holds what it held before. With
 sanitizers only every third pair of step and victim is tried; the seed (--seed=N) selects which.
 """
 import contextlib
@@ -26,7 +26,7 @@ SEED = int(next((a.split("=")[1] for a in sys.argv[1:] if a.startswith("--seed="
 sys.argv[1:] = [a for a in sys.argv[1:] if not a.startswith("--seed=")]
 OURS = "org.sqlipc1.Error."
 DBUS = "org.freedesktop.DBus.Error."
-# What the steps end with by themselves: they cancel, finalize, or have little time.
+# Results of the steps by themselves: they cancel, finalize, or have little time.
 BY_STEP = {"right", OURS + "Cancelled", OURS + "TimedOut"}
 AFTER = {
     "worker": BY_STEP | {"broken", OURS + "WorkerLost", OURS + "UnknownRun"},
@@ -67,7 +67,7 @@ class Named(contextlib.AbstractContextManager):
 
 
 def each_batch(victim):
-    """Some steps at once, named where it fails; the number of all."""
+    """Some steps at once, named if one fails; the number of all."""
     names = chosen(victim)
     for batch in batches(names):
         with Named(f"{victim} killed at the steps {batch}"):
@@ -97,12 +97,12 @@ def client_killed():
 
 
 def begin(service, batch, doors):
-    """A client at each of the steps, and what it does when it goes on."""
+    """A client at each of the steps, and its further actions."""
     return [(name, STEPS[name].begin(Scene(service.client(), service.pid(), doors))) for name in batch]
 
 
 def finish_all(service, scenes, victim):
-    """Each reads what it may; then they leave, whoever is there."""
+    """Each reads as far as it can; then they leave."""
     for name, finish in scenes:
         result = outcome(finish)
         true(result in AFTER[victim], f"{name}: the client got {result}")
@@ -178,7 +178,7 @@ def terminate(service):
     wait_for(lambda: not service.has_owner(), "it gives up its name")
 
 
-# What keeps a stop waiting, and who is killed meanwhile.
+# The work that a stop waits for, and the process that is killed meanwhile.
 DURING = ("run parked", "run computes", "channel parked")
 STOPS = [(name, victim) for name in DURING for victim in ("client", "worker", "itself")]
 
@@ -217,7 +217,7 @@ def killed_while_it_stops():
             with Named(f"{victim} killed in a stop at step {name!r}"):
                 true(any(kill_in_a_stop(service, name, victim) for _ in range(20)), "it was never killed in time")
                 as_before(service, before, [service.chinook])
-    cases("kill", len(STOPS), "what keeps a service that stops waiting, and who of the three is killed then")
+    cases("kill", len(STOPS), "work that a stopping service waits for, and the process that is killed then")
 
 
 def pid_of(service, run):
@@ -285,7 +285,7 @@ def killed_while_names_are_looked_up():
             with Named(f"{victim} killed in a reload"):
                 client = service.client()
                 pending, pid = begin_reload(service, client)
-                works(service)  # nobody waits for the child
+                works(service)  # no call waits for the child
                 if victim == "client":
                     client.close()
                     os.kill(pid, signal.SIGCONT)
@@ -326,7 +326,7 @@ def library_is_told():
                 library.ok(f"query {DB} SELECT 6 * 7")
                 equal(library.ask("rows 0"), ([[42]], "end 1"), "rows of the next query")
                 library.close()
-    cases("kill", 2 * len(WAYS), "a transport of the library, and who is killed while it reads rows")
+    cases("kill", 2 * len(WAYS), "a transport of the library, and the process that is killed while it reads rows")
 
 
 def library_outlives(with_broker):

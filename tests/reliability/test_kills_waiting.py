@@ -40,7 +40,7 @@ def hold(scene):
 
 
 def ask(scene, held):
-    """What can wait, by name; each is called to read the answer."""
+    """Waiting calls by name; each is called to read the answer."""
     statement, channel, number = held
     fetch = scene.call(DATABASE, "Fetch", "(tava{sv}a{sv})", statement.number, [], {}, {})
     run = channel.fetch(number)
@@ -97,17 +97,17 @@ def occupation(service):
 
 
 def all_wait(service, state):
-    """All that was asked, beside what the only worker does. A channel's run is listed as one, too, once a worker has it."""
+    """All waiting runs, besides that of the only worker. A channel's run is listed when a worker has it."""
     return service.states().count(state) >= N_ASKED - 1 and channels(service) == [state]
 
 
 def kill(service, victim):
-    """The supervisor, its workers or the bus, and what becomes of the others by that."""
+    """Kills the supervisor, its workers or the bus."""
     send({"worker": service.workers(), "supervisor": [service.pid()], "bus": [service.bus.pid]}[victim], signal.SIGKILL)
 
 
 def is_over(service, victim, processes, codes=(1,)):
-    """Supervisor or bus is the victim: who ends with it ends, the service with such a code; then there is one again."""
+    """After supervisor or bus were killed: the other processes end, the service with such a code; then starts them again."""
     code = service.daemon.wait(PATIENCE)
     true(code in ((-signal.SIGKILL,) if victim == "supervisor" else codes), f"the service exits with {code}")
     service.daemon = None
@@ -146,7 +146,7 @@ def killed_other(service, situation, victim):
         if victim != "worker":
             is_over(service, victim, processes)
         results = {name: outcome(finish) for name, finish in finishes.items()}
-    # Who waited for a worker is given the next one.
+    # Calls that waited for a worker get the next one.
     allowed = {"right"} if (situation, victim) == (occupation, "worker") else AFTER[victim]
     for name, result in results.items():
         true(result in allowed, f"{name}: the client got {result}")
@@ -170,20 +170,20 @@ def each_victim(situation, what):
 @test
 def behind_a_lock():
     """Client, worker, supervisor or bus killed while runs wait for another program's lock, which is not released"""
-    each_victim(lock, "something that waits for another program's lock, and who is killed then")
+    each_victim(lock, "a run that waits for another program's lock, and the process that is killed then")
 
 
 @test
 def in_the_queue():
     """Client, worker, supervisor or bus killed while runs wait for the only worker: the next one answers them"""
-    each_victim(occupation, "something that waits for a worker, and who is killed then")
+    each_victim(occupation, "a run that waits for a worker, and the process that is killed then")
 
 
 # ---- A service that exits ----
 
 
 def prepare(client):
-    """Sent, whoever reads it."""
+    """Sends it without waiting for a reader."""
     pending = client.begin(object_path(DB), DATABASE, "Prepare", "(sa{sv})", STREAM, {})
     client.connection.flush_sync(None)
     return pending.result
@@ -207,14 +207,14 @@ def lingers(service, client):
 
 
 def die(client):
-    """As the kernel closes what a killed process had: nobody says goodbye."""
+    """Closes as the kernel closes a killed process's descriptors, without a message."""
     for fd in list(client.fds):
         client.drop(fd)
     client.connection.get_stream().get_socket().shutdown(True, True)
 
 
 def killed_in_exit(service, stage, victim):
-    """What the client got; None: it is dead."""
+    """The client's result; None: it is dead."""
     client = service.client()
     client.point()  # so there is a worker
     finish = stage(service, client)
@@ -234,14 +234,14 @@ def killed_in_exit(service, stage, victim):
     if victim in ("client", "worker"):
         service.wait_for_exit()
         service.start()
-    else:  # who is about to exit anyway may do so before it hears that the bus is gone
+    else:  # a service that exits anyway may do so before it learns that the bus is gone
         is_over(service, victim, processes, codes=(1,) if stage is lingers else (0, 1))
     return result
 
 
 class Exiting(Idle):
     def quiet(self):
-        """The next one stays, and tells nobody, for nobody would read it."""
+        """The next service stays, and does not notify a service manager, because none reads it."""
         del self.environment["NOTIFY_SOCKET"]
         self.service_keys = {}
         self.limits(**QUICK)
@@ -262,7 +262,7 @@ def in_an_idle_exit():
                 true(result in allowed, f"{stage.__name__}: {victim} killed: the client got {result}")
                 before = before or settle(service)
                 as_before(service, before)
-    cases("kill", 2 * len(VICTIMS), "a moment of an idle exit, and who is killed then")
+    cases("kill", 2 * len(VICTIMS), "a moment of an idle exit, and the process that is killed then")
 
 
 if __name__ == "__main__":

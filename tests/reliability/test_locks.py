@@ -167,7 +167,7 @@ def reserved_and_pending():
         true(is_locked_out(db, "COMMIT"), "a writer committed under a reader")
         true(any(line.split()[-2] == "1073741824" for line in locks(path)), "no PENDING lock")
         for way in ways(name):
-            # in the process of the parked run SQLite shares its lock; a new one waits behind the writer
+            # in the process of the parked run SQLite shares its lock; a new one waits for the writer
             try:
                 equal(way(SUM), [[0, N_ACCOUNTS, 1]], "sums")
             except Failure as failure:
@@ -318,7 +318,7 @@ def schema_in_a_race():
                 lambda: belongs_values(*client.query_rows(name, "SELECT * FROM wide")[:2]),
             )
             n = 0
-            while n < len(results):  # again where it was faster than these
+            while n < len(results):  # again if it was faster than these
                 changer = subprocess.Popen([sys.executable, "-c", CHANGER, path, str(CHANGES // 4 * 2)])
                 while changer.poll() is None:
                     results[n % len(results)]()

@@ -54,7 +54,7 @@ WAYS = [
 
 
 def ask(client, seed):
-    """How it ended: the error's name, or what the client's decoder made of the bytes."""
+    """How it ended: the error's name, or the client's decoding of the bytes."""
     try:
         WAYS[seed % len(WAYS)](client, f"{seed} lies")
         return "an end"

@@ -26,7 +26,7 @@ MANY_USERS = [entry.pw_uid for entry in pwd.getpwall() if entry.pw_uid not in (0
 N_POINTS = 200
 ROWS = 20000
 KIB = 1024
-# What 1,000 stalled runs may cost: docs/ARCHITECTURE.md says what one has. Others' figures are stated, and not judged.
+# The memory of 1,000 stalled runs; docs/ARCHITECTURE.md (I4) lists the parts of one. Other figures are only printed.
 RUN_MAX, STATEMENT_MAX = 512 * KIB, 4 * KIB
 
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -101,9 +101,9 @@ def look_at_workers(service):
 
 
 def leave(service, before):
-    """All clients go. Their pipes count until the service has seen of each that nobody reads it any more."""
+    """All clients go. Each of their pipes counts until the service has seen that its read end is closed."""
     service.forget()
-    wait_for(lambda: len(fds(service.pid())) <= before["descriptors"], "the service sees that nobody reads the pipes")
+    wait_for(lambda: len(fds(service.pid())) <= before["descriptors"], "the service sees that the pipes have no readers")
 
 
 @needs_root

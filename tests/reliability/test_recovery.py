@@ -8,7 +8,7 @@ sqlite-faults/crashing-writer sets a version in all rows of a table, again and a
 a file, for each n until it survives; the last write is either not done at all, or done by half. Each state of the files is
 read both as a database that the service owns, and as one that it does not own. The service returns the rows of the last
 committed version, or of the one that was being written, but all of the same version; or it returns NeedsRecovery or
-NeedsOwner, with what to do. SQLite then recovers a copy, and the service must have read the same rows as are in it.
+NeedsOwner, with advice. SQLite then recovers a copy, and the service must have read the same rows as are in it.
 Finally the service reads the original after SQLite has recovered it in place.
 
 `--all` tries each n; otherwise some in the middle are left out.
@@ -67,7 +67,7 @@ def remove(path):
 
 
 def put(source, target, owner=None, only=SUFFIXES):
-    """Copies of a database and what lies beside it; the database comes first, as another file than was there."""
+    """Copies a database and the files beside it; the database comes first, as a new file."""
     shutil.copy(source, f"{target}.new")
     for suffix in SUFFIXES[1:]:
         with contextlib.suppress(FileNotFoundError):
@@ -81,7 +81,7 @@ def put(source, target, owner=None, only=SUFFIXES):
 
 
 def as_it_recovers(path):
-    """What SQLite reads from a copy of it, once it has mended it."""
+    """The rows that SQLite reads from a copy, after it has recovered it."""
     copy = crash / "copy"
     remove(copy)
     put(path, copy, only=("", "-journal", "-wal"))

@@ -26,7 +26,7 @@ LIMITS = {
     "PrepareTimeoutSec": 600, "WorkerIdleSec": 5,
 }  # fmt: skip
 ROWS = 2000 if SANITIZED else 20000
-# RssAnon comes in pages of 4 KiB, and what malloc keeps between its chunks varies by some of them from rest to rest. One
+# RssAnon comes in pages of 4 KiB, and malloc keeps some more or fewer of them from pause to pause. One
 # allocation of 24 bytes that is lost at each answer is 23 KiB in 1,000 answers.
 GROWTH_MAX = 4.0
 
@@ -41,7 +41,7 @@ os.nice(10)
 
 
 def soak(service):
-    """Runs it; its report as data, and as text for whoever reads the log."""
+    """Runs it; its report as data, and as text for the log."""
     path = service.data / "point.sqlite"
     command = [BENCH, "dataset", "--kind=point", f"--rows={ROWS}", "--wal", path]
     subprocess.run(command, check=True, env=service.environment)
@@ -82,7 +82,7 @@ def check_answers(report):
     equal({name: row["failed"] for name, row in operations.items() if row["failed"]}, {}, "operations that failed")
     equal([name for name, row in operations.items() if not row["answered"]], [], "operations that were never tried")
     equal(figures["never answered"], 0, "never answered")
-    true(figures["processes of clients that were killed"] > 0, "nobody was killed")
+    true(figures["processes of clients that were killed"] > 0, "no client was killed")
     return int(figures["answers"])
 
 
@@ -93,7 +93,7 @@ def check_held(report):
     for what in ("statements", "runs", "channels", "workers"):
         equal((before[what], after[what]), (0, 0), f"{what}, before and behind")
         true(most[what] > 0, f"no {what} under load")
-    true(most["parked"] > 0, "nobody read slowly")
+    true(most["parked"] > 0, "no client read slowly")
     if before["descriptors"] is not None:
         at_most(after["descriptors"], before["descriptors"], "descriptors behind it")
 

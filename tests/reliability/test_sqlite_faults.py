@@ -46,8 +46,8 @@ IOERR_NOMEM, IOERR_ACCESS, IOERR_CHECKRESERVEDLOCK, IOERR_LOCK = 3082, 3338, 359
 IOERR_SHMLOCK, IOERR_SHMMAP = 5130, 5386
 READONLY_ROLLBACK = 776
 
-# Operation, what it returns, what else it does, and which errors that may become: names with their codes, () for what it
-# returned. SQLite says "cannot open" of a database, a log and a temporary file alike; the service tells them apart. A
+# Operation, its result, its side effect, and the possible errors: names with their codes, () for the operation's
+# result. SQLite says "cannot open" of a database, a log and a temporary file alike; the service tells them apart. A
 # journal that cannot be opened SQLite takes for a hot one.
 FILE_FAULTS = (
     ("xFullPathname", CANTOPEN, CODE, {"CannotOpen": ()}),
@@ -69,12 +69,12 @@ FILE_FAULTS = (
 CORRUPTION = (("xRead", 0, CORRUPT, {"Corrupt": (11, 26), "Sql": (1,)}),)
 # A statement that is compiled without enough memory looks like one of too many steps.
 MEMORY_FAULTS = (("xMalloc", NOMEM, CODE, {"OutOfMemory": (NOMEM, IOERR_NOMEM), "LimitsExceeded": (0,)}),)
-# What a reader has no use for: the file is never mapped, and none is made durable, or shorter.
+# Calls that a reader does not need: the file is never mapped, and none is made durable, or shorter.
 NEVER = ("xFetch", "xSync", "xTruncate")
 
 
 class Plan:
-    """What fails, in a file that every worker of the service maps."""
+    """The failing call, in a file that every worker of the service maps."""
 
     def __init__(self):
         self.file = tempfile.NamedTemporaryFile(prefix="sqlipc-faults-")
@@ -145,7 +145,7 @@ def plain(n):
 
 
 def log(path):
-    """Half of it in the database, half in a log that nobody has open."""
+    """Half of it in the database, half in a WAL that no program has open."""
     with contextlib.closing(sqlite3.connect(f"{path}.live", isolation_level=None)) as writer:
         writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("PRAGMA wal_autocheckpoint = 0")
@@ -204,7 +204,7 @@ def is_expected(failure, code, allowed):
 
 
 def one(scenario, transport, n, forever, fault):
-    """Whether the failing call was met, and whether it became an error."""
+    """True for each: the failing call occurred; it became an error."""
     operation, code, manner, allowed = fault
     what = f"{scenario.name}, {transport.__name__}, {operation} {n}{' and on' if forever else ''}, code {code}"
     scenario.place()
@@ -283,7 +283,7 @@ text = Scenario("words", "SELECT rowid, body FROM words WHERE words MATCH 'word3
 spill = Scenario("spill", "SELECT a, b, length(c) FROM t ORDER BY c, b, a", plain(2500))
 beside_journal = Scenario("journal", "SELECT a, b FROM t ORDER BY b", kept_journal)
 count = {"i/o": 0, "memory": 0}
-met = set()  # faults: the operation and what it returns
+met = set()  # faults: the operation and its result
 
 
 def try_files(*scenarios, faults=FILE_FAULTS, few=few):

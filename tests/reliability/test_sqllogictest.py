@@ -16,7 +16,7 @@ service = Service(limits={"WorkerIdleSec": "1"})
 HEAD = "statement ok\nCREATE TABLE t(a INTEGER, b TEXT)\n\nstatement ok\nINSERT INTO t VALUES(1, 'x'), (2, 'y')\n\n"
 OTHER_HASH = "2 values hashing to 00000000000000000000000000000000"
 LABELLED = "\n\nquery I nosort one\nSELECT a FROM t\n"
-# Records that must fail, for what is said.
+# Records that must fail, for the reason in their comment.
 WRONG = (
     ("query I\nSELECT a FROM t ORDER BY a\n----\n1\n3\n", "expected ['1', '3']"),
     ("query I\nSELECT a FROM t ORDER BY a\n----\n2\n1\n", "expected ['2', '1']"),

@@ -35,13 +35,13 @@ def service_under_valgrind(**keywords):
     with service:
         service.start()
         yield service
-        service.stop()  # its exit code tells of errors, and of what was lost
+        service.stop()  # its exit code reports errors and lost memory
         left = [(int(fd), whence) for fd, whence in OPEN.findall(report.read_text()) if "inherited" not in whence]
         equal([fd for fd, _ in left if fd > 2], [], f"descriptors left open:\n{report.read_text()}")
 
 
 def every_kind_of_call(service):
-    """What clients do, well and badly."""
+    """Right and wrong calls of clients."""
     client = service.client()
     statement = client.prepare("chinook", "SELECT Name FROM Artist WHERE ArtistId = ?")
     for number in range(1, 6):

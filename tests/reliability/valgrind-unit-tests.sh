@@ -3,8 +3,8 @@
 #
 # tests/reliability/valgrind-unit-tests.sh BUILD
 #
-# The unit tests of a build directory under valgrind (valgrind.sh). Left out is what it cannot run (long double has 64 bits
-# there, which SQLite prints with; seccomp) and what starts other programs.
+# The unit tests of a build directory under valgrind (valgrind.sh). Left out are programs that it cannot run (SQLite prints
+# with long double, which has 64 bits there; seccomp), and those that start other programs.
 exec meson test -C "$1" --no-rebuild --print-errorlogs --timeout-multiplier=10 --suite unit \
     --wrap="$(cd "$(dirname "$0")" && pwd)/valgrind.sh" \
     bench cli-caret cli-parameter config errors library-{channel,cursor,error,loop,parameters,statement} \

@@ -3,8 +3,8 @@
 #
 # tests/reliability/valgrind.sh PROGRAM [ARGUMENT]...
 #
-# Runs a test program under valgrind. Exit code 99: it looked at memory that nobody wrote, or left a descriptor open that
-# it had opened itself; which, stands on standard error. Else that of the program. Leaks are for AddressSanitizer: test
+# Runs a test program under valgrind. Exit code 99: it read uninitialised memory, or left a descriptor open that
+# it had opened itself; standard error has the details. Else that of the program. Leaks are for AddressSanitizer: test
 # programs leave to the kernel what they have at their end.
 set -u
 log=$(mktemp)
@@ -13,7 +13,7 @@ trap 'rm -f "$log"' EXIT
 valgrind --log-file="$log" --child-silent-after-fork=yes --error-exitcode=99 --track-fds=yes "$@"
 code=$?
 
-# What stands below "Open ..." says where it was opened; what came with the process says so. 0 to 2 are everybody's.
+# The line after "Open ..." says where it was opened, or that it was inherited. 0 to 2 belong to every process.
 left=$(awk '/ Open (file descriptor|AF_)/ { open = $0; next }
             open { if (!/inherited from parent/ && open !~ /descriptor [012]:/) print open; open = "" }' "$log")
 [ $code != 99 ] || cat "$log" >&2

@@ -28,7 +28,7 @@ __attribute__((constructor)) static void map_offsets(void) {
         int fd = file ? open(file, O_RDONLY | O_CLOEXEC) : -1;
 
         if (fd < 0)
-                abort(); /* a test of clocks that stand where they stood would show nothing */
+                abort(); /* a test of clocks that do not move would show nothing */
         const void *map = mmap(NULL, N_CLOCKS * sizeof *offsets, PROT_READ, MAP_SHARED, fd, 0);
         close(fd);
         if (map == MAP_FAILED)

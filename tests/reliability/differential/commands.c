@@ -10,7 +10,7 @@
 
 #define COMMAND_SIZE_MAX ((uint32_t) 64 * 1024 * 1024)
 
-/* What is left of a command. */
+/* The rest of a command. */
 typedef struct Rest {
         const uint8_t *at, *end;
         bool bad;

@@ -14,15 +14,15 @@ typedef struct LibrarySide {
         sqlipc_transport way;           /* what must carry each run, or a pipe in place of a channel */
         bool by_relay;                  /* a bus that passes no descriptors */
         sqlipc_connection *connection;
-        uint64_t n_by_pipe;             /* runs that left the channel, behind a large answer that nobody had read */
+        uint64_t n_by_pipe;             /* runs that left the channel after a large answer that was not read */
 } LibrarySide;
 
-/* What is under way of one query. All zeros at first. */
+/* The state of one query. All zeros at first. */
 typedef struct LibraryRun {
         sqlipc_statement *statement;
         sqlipc_cursor *cursor;
         int r;                          /* of the start */
-        int code;                       /* where that failed */
+        int code;                       /* if that failed */
 } LibraryRun;
 
 /* Connects. A negative errno. */

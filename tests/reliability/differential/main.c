@@ -90,8 +90,8 @@ static void run_pages(Comparer *c, unsigned i, uint32_t page_size, bool on_chann
         compare(c, i, on_channel ? "channel-pages" : "pipe-pages", page_size, false);
 }
 
-/* By every size where the smallest page is too small, by the one that was asked for elsewhere: there a result of one
- * frame is the same bytes for each of them. */
+/* By every size if the smallest page is too small, otherwise by the size that was asked for: then the result is one frame,
+ * with the same bytes for each size. */
 static void run_by_page_size(Comparer *c) {
         for (unsigned i = 0; i < c->n_queries; i++)
                 if (!c->comparable[i])

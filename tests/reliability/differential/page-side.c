@@ -184,7 +184,7 @@ static int keep_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error
         return 1;
 }
 
-/* What an error's body says with "error-details": sentence, extended code, offset. */
+/* The body of an error with "error-details": message, extended code, offset. */
 static void take_error(sd_bus_message *reply, Result *result) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
         const char *sentence;
@@ -197,7 +197,7 @@ static void take_error(sd_bus_message *reply, Result *result) {
                 result_trouble(result, "%s: %s", error->name, error->message);
 }
 
-/* The reply to a method, for the caller to unref; NULL where it is an error, which is in `result` then. sd_bus_call() would
+/* The reply to a method, for the caller to unref; NULL if it is an error, which is in `result` then. sd_bus_call() would
  * drop an error's body. */
 static sd_bus_message *call(PageSide *side, sd_bus_message *m, Result *result) {
         sd_bus_message *reply = NULL;
@@ -382,7 +382,7 @@ static void run_on_channel(PageSide *side, const Query *q, uint32_t page_size, R
                 result_trouble(result, "the channel takes nothing: %s", g_strerror(-r));
         else
                 take_run(side->channels[i], page_size, result);
-        if (result->trouble) { /* what else came is nobody's */
+        if (result->trouble) { /* the other bytes are ignored */
                 close(side->channels[i]);
                 side->channels[i] = -1;
         }

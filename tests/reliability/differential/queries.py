@@ -104,7 +104,7 @@ class Queries:
         return [(name[1:] if number % 2 else name, self.value()) for number, name in enumerate(names)]
 
     def value(self):
-        """What Python binds: one of every class, NaN and odd text among them."""
+        """Values for Python to bind: one of every class, NaN and odd text among them."""
         return self.choice((
             None, 0, 1, -1, 2**63 - 1, -(2**63), 2**53 + 1, 0.0, -0.0, 1.5, float("inf"), float("-inf"), float("nan"),
             5e-324, 1e308,
@@ -212,7 +212,7 @@ class Queries:
     # ---- statements ----
 
     def source(self, n_max=3):
-        """FROM: the text, and what can be named behind it."""
+        """FROM: the text, and the names that are valid after it."""
         n = self.choice((1, 1, 1, 1, 2, 2, 3)[: 4 + n_max])
         text, scope = "", []
         for i in range(n):
@@ -373,7 +373,7 @@ class Queries:
         )
 
     def exposed(self):
-        """What exposed tables must bring as well, in whatever order of rows."""
+        """A query whose rows exposed tables must return as well, in any order."""
         (name, columns, _), (other, others, _) = self.choice(self.small), self.choice(self.small)
         scope = [("x", columns)]
         source = f"{name} AS x"

@@ -16,7 +16,7 @@ typedef struct Query {
         uint32_t page_size;          /* for the side that asks for pages of one */
         bool on_channel;             /* that side asks on a channel */
         bool prepared;               /* the library prepares, binds and executes */
-        bool exposed;                /* exposed tables bring the same rows, in whatever order */
+        bool exposed;                /* exposed tables return the same rows, in any order */
         char *sql;
         sqlipc_parameter *parameters;
         size_t n_parameters;
@@ -24,12 +24,12 @@ typedef struct Query {
 
 void query_done(Query *q);
 
-/* Opens `path` as a worker does: read-only, with its settings, and its module that tells on others removed. NULL and a
- * message on standard error where that fails. The caller closes it. */
+/* Opens `path` as a worker does: read-only, with its settings, and without the modules that reveal other files. NULL and a
+ * message on standard error if that fails. The caller closes it. */
 sqlite3 *reference_open(const char *path);
 
-/* Runs it to its end. False where that would take too long or too much: then there is nothing to compare. A shrinker takes
- * away what ends a query, too. */
+/* Runs it to its end. False if that takes too long or too much: then there is nothing to compare. A shrinker may remove
+ * the very part that ends a query. */
 bool reference_run(sqlite3 *db, const Query *q, Result *result);
 
 #endif

@@ -18,7 +18,7 @@ void query_done(Query *q) {
         *q = (Query) { .sql = NULL };
 }
 
-/* What decides about results; docs/man/sqlipcd.conf.5.rst has the limits. */
+/* The limits that decide about results; docs/man/sqlipcd.conf.5.rst has the limits. */
 static void set_up(sqlite3 *db) {
         (void) sqlite3_extended_result_codes(db, 1);
         (void) sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);

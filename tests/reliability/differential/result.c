@@ -229,7 +229,7 @@ char *result_difference(const Result *expected, const Result *got, bool as_set) 
 
 const char *const result_spoils[] = { "bit", "type", "order", "row", "name", "code", NULL };
 
-/* The first REAL of all values, NULL where there is none. */
+/* The first REAL of all values, NULL if there is none. */
 static uint8_t *find_real(Result *r) {
         const uint8_t *at = r->values->data, *end = at + r->values->len;
 

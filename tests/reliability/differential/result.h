@@ -37,7 +37,7 @@ void result_add_double(Result *r, double value);
 
 /* It ended by an error of SQLite's code `code`. */
 void result_fail(Result *r, int code);
-/* It came to nothing, for what is said; the first counts. */
+/* The query failed for this reason; the first one counts. */
 void result_trouble(Result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* NULL where `got` is what was `expected`; else what differs first, which the caller frees. `as_set`: the order of rows does

@@ -85,7 +85,7 @@ class Table:
     constraints: list = field(default_factory=list)
     options: str = ""
     module: str = ""  # of a virtual table
-    size: str = "small"  # or "tall", "wide", "huge": how often it is asked, and by what
+    size: str = "small"  # or "tall", "wide", "huge": how often it is queried, and how
 
     def stored(self):
         return [column for column in self.columns if not column.generated]
@@ -118,12 +118,12 @@ class Schema:
         yield from self.statements
 
     def exposed(self):
-        """What can be published by Expose=: ordinary tables."""
+        """The tables that Expose= can publish: ordinary ones."""
         return [table.name for table in self.tables if not table.module]
 
 
 def write(path, script):
-    """Makes the database. What a table does not take (a constraint, a strict type) is left out: the data is random."""
+    """Makes the database. Rows that a table refuses (by a constraint, a strict type) are left out: the data is random."""
     db = sqlite3.connect(path, isolation_level=None)
     db.executescript("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY")
     begun = False

@@ -18,7 +18,7 @@ WORD = re.compile(
     r"""|<<|>>|\|\||.)\s*""",
     re.S,
 )
-WINDOW = 8  # words that are taken away together wherever they stand
+WINDOW = 8  # words that are removed together, anywhere
 
 
 class Case:
@@ -46,7 +46,7 @@ class Case:
 
     @staticmethod
     def read(text):
-        """What text() wrote."""
+        """The inverse of text()."""
         head, _, tail = text.partition("\n-- query\n")
         fields = dict(re.findall(r"^-- ([a-z ]+): ?(.*)$", head, re.M))
         script = [line.removesuffix(";") for line in head.split("\n") if not line.startswith("--")]
@@ -93,7 +93,7 @@ def parameter(name, kind, data=""):
 
 
 def words_of(query):
-    """Pairs: the word and what follows it up to the next one; the index of the parameter that it alone stands for."""
+    """Pairs: the word with the blanks up to the next one; the index of the parameter that only this word names."""
     n_nameless = 0
     words = []
     for word in WORD.findall(query.sql):
@@ -135,7 +135,7 @@ def groups(words):
 
 
 def kind_of(difference):
-    """What stays the same while a case shrinks: the side, and what went wrong there but for figures and values."""
+    """The property that a case must keep while it shrinks: the side, and the difference there without figures and values."""
     what = "rows" if re.match(r"(row )?\d+", difference.what) else difference.what.split(" ")[0]
     return difference.side, "rows" if what == "row" else what
 
@@ -242,7 +242,7 @@ class Shrinker:
                 at += 1
 
     def unwrap(self):
-        """Parentheses go whole, or with what is before them, or give way to what is in them or to a number."""
+        """Removes parentheses whole or with the word before them, or replaces them by their content or by a number."""
         again = True
         while again:
             query, words = self.case.query, words_of(self.case.query)
@@ -260,14 +260,14 @@ class Shrinker:
 
 
 def only(table, kept):
-    """Columns of a table with these places, and what rows have in them."""
+    """Columns of a table with these places, and the values of the rows there."""
     stored = [place for place, column in enumerate(table.columns) if not column.generated]
     cells = [stored.index(place) for place in kept if place in stored]
     return {"columns": [table.columns[place] for place in kept], "rows": [[row[i] for i in cells] for row in table.rows]}
 
 
 def shrink(comparer, case):
-    """A small case that differs on the same side; `case` itself where it does not differ any more."""
+    """A small case that differs on the same side; `case` itself if it does not differ any more."""
     shrinker = Shrinker(comparer, case)
     if not shrinker.accept(schema=case.schema):
         return case

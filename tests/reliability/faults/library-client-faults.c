@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A client of a library whose calls fail one after the other: library-client-faults ADDRESS TRANSPORT. Prints the sites
- * that it tried and the number of cases, or what was wrong. Of the library's headers it includes only sqlipc.h. The sites
+ * that it tried and the number of cases, or the failure. Of the library's headers it includes only sqlipc.h. The sites
  * are in its own program (site.h), so it arms them itself.
  *
  * A session is a client's life over one transport. With a fault it must end with an error that says what is wrong, or with
@@ -212,7 +212,7 @@ static int wait_for_events(sqlipc_connection *c) {
         r = sqlipc_get_timeout(c, &usec);
         if (r < 0)
                 return r;
-        (void) poll(&p, 1, 1000); /* no later than what would come by time */
+        (void) poll(&p, 1, 1000); /* no later than any timeout would come */
         return sqlipc_process(c);
 }
 
@@ -260,7 +260,7 @@ static int bind_early(sqlipc_connection *c) {
         return r;
 }
 
-/* What is not wanted any more before its answer came is undone when that comes. */
+/* If a call is abandoned before its answer came, it is undone when the answer comes. */
 static int give_up_early(sqlipc_connection *c) {
         sqlipc_statement *s = NULL;
         sqlipc_cursor *cursor = NULL;

@@ -14,14 +14,14 @@ typedef struct FaultSite {
         int line, errors[FAULT_ERRORS_MAX]; /* 0 ends them */
 } __attribute__((aligned(64))) FaultSite;
 
-/* Called at each site. Returns 0, or what it is to fail with, now and once. */
+/* Called at each site. Returns 0, or the error to fail with, once. */
 int fault_now(const FaultSite *site);
 
 /* For a program that arms its own sites (else a test does, from outside): site `index` fails with its error `error` when
  * it is reached for the `skip` + 1st time from now on. */
 void fault_arm(unsigned index, int error, unsigned skip);
 
-/* Whether what was armed did fail. Nothing is armed afterwards. */
+/* True if the armed site has failed. Nothing is armed afterwards. */
 bool fault_fired(void);
 
 /* The sites of this program; `index` counts from 0. NULL: there are no more. */

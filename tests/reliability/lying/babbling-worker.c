@@ -145,7 +145,7 @@ static Message any_message(uint64_t own, Bytes *strings) {
         return m;
 }
 
-/* What the supervisor does with it is its own affair: a full socket is waited for, one that is closed is the end. */
+/* Ignores the supervisor's reaction: it waits for a full socket, and ends when the socket is closed. */
 static void send_bytes(const void *bytes, size_t size, const int *fds, size_t n_fds) {
         union {
                 struct cmsghdr header;
@@ -202,7 +202,7 @@ static void say(const Message *m) {
         free(bytes);
 }
 
-/* The truth, or what could be. */
+/* The truth, or a possible lie. */
 static void tell(const Message *m) {
         int r;
 
@@ -225,7 +225,7 @@ static void say_ended(uint64_t number) {
                                     .failure = { .error = ERROR_SQL, .sql_offset = -1, .message = "so it is" } } });
 }
 
-/* A life with one job or channel: some truth, so that later states are reached, and what comes to mind. */
+/* A life with one job or channel: some true messages, so that later states are reached, and random ones. */
 static void babble(uint64_t seed, uint64_t own) {
         Bytes strings[STRINGS_MAX];
 
@@ -244,7 +244,7 @@ static void babble(uint64_t seed, uint64_t own) {
                 _exit(one_in(2));
 }
 
-/* Bytes for who reads pipe or channel: what the client makes of them is the decoder's affair. */
+/* Bytes for the reader of a pipe or channel, which the client's decoder must handle. */
 static void write_noise(int fd) {
         static const char noise[5000];
 
@@ -282,7 +282,7 @@ static void take(int fd, bool is_job) {
         received_message_done(&m);
 }
 
-/* True: SETUP, which stays where it is, names a database that nobody lies about. */
+/* True if SETUP, which is not consumed, names a database about which no lies are told. */
 static bool is_honest(void) {
         static char setup[MESSAGE_SIZE_MAX];
 

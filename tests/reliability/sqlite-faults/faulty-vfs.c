@@ -38,11 +38,11 @@ typedef enum Operation {
         OPERATION_MAX,
 } Operation;
 
-/* What becomes of a call that fails. */
+/* The manner in which a call fails. */
 typedef enum Manner {
-        MANNER_CODE,    /* nothing is done, but for xUnlock; the code is returned */
+        MANNER_CODE,    /* nothing is done, except by xUnlock; the code is returned */
         MANNER_HALF,    /* half of the bytes are read, or written, and the code is returned */
-        MANNER_CORRUPT, /* what was read is changed here and there, and nobody is told */
+        MANNER_CORRUPT, /* some of the bytes that were read are changed, without an error */
 } Manner;
 
 typedef struct Plan {
