@@ -21,6 +21,8 @@
 #include <unistd.h>
 
 #include "daemon/worker/core/channel-report.h"
+#include "daemon/worker/core/channel-request.h"
+#include "daemon/worker/core/channel-turn.h"
 #include "dbus-interfaces/wire/page-decoder.h"
 #include "tests/fuzz/replay.h"
 #include "tests/rigs/worker-side.h"
@@ -190,8 +192,7 @@ static ServedChannel *open_channel(int fd, Bytes state) {
 
         demand(message_encode(&m, &bytes, &size) == 0 && message_decode(bytes, size, &received) == 0);
         received.pipe_fd = fd;
-        demand(served_channel_new(&context, &received, &c) == 0);
-        c->job.state = JOB_READY;
+        demand(served_channel_new(&context, &channel_request_owner, &received, &c) == 0);
         return c;
 }
 
@@ -227,13 +228,13 @@ static ServedChannel *move(ServedChannel *c) {
         return moved;
 }
 
-static JobState turn(ServedChannel *c) {
-        JobState state;
+static ChannelState turn(ServedChannel *c) {
+        ChannelState state;
 
         n_progress = 0;
         stepping = c;
-        c->job.state = JOB_READY;
-        state = served_channel_turn(c);
+        (void) served_channel_set_state(c, CHANNEL_READY);
+        state = channel_turn(c);
         stepping = NULL;
         return state;
 }
@@ -241,20 +242,20 @@ static JobState turn(ServedChannel *c) {
 /* Until the channel is over. */
 static void serve(ServedChannel *c) {
         unsigned n_turns = 0, n_retries = 0;
-        JobState state;
+        ChannelState state;
 
-        while ((state = turn(c)) != JOB_OVER) {
+        while ((state = turn(c)) != CHANNEL_OVER) {
                 uint32_t events = 0;
 
                 demand(++n_turns < TURNS_MAX);
                 if (client.manner.moves && served_channel_can_move(c))
                         c = move(c);
                 receive();
-                if (state == JOB_PARKED || state == JOB_DRAINING)
+                if (served_channel_waits_for_room(c))
                         events |= EPOLLOUT;
-                if (state == JOB_RETRY && ++n_retries > RETRIES_MAX)
-                        served_channel_cancel(c, ERROR_BUSY, "busy");
-                if (client.size > 0 || state == JOB_IDLE)
+                if (c->job.state == JOB_RETRY && ++n_retries > RETRIES_MAX)
+                        channel_turn_cancel(c, ERROR_BUSY, "busy");
+                if (client.size > 0 || state == CHANNEL_IDLE)
                         events |= transmit();
                 (void) served_channel_on_events(c, events);
                 demand(!take_reports(-1));

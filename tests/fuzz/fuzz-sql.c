@@ -10,7 +10,7 @@
  * About: daemon/worker/sqlite/access.c daemon/worker/sqlite/bind.c daemon/worker/sqlite/database.c
  * About: daemon/worker/describe.c daemon/worker/exposed/exposed*.c daemon/worker/core/page-writer.c
  * About: daemon/worker/sqlite/pool.c daemon/worker/core/job.c daemon/worker/core/job-encode.c
- * About: daemon/worker/core/job-report.c daemon/worker/sql-error.c daemon/worker/sqlite/vfs.c
+ * About: daemon/worker/core/supervisor-job.c daemon/worker/sql-error.c daemon/worker/sqlite/vfs.c
  */
 #include <sqlite3.h>
 #include <stdio.h>

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/worker/core/job.h"
+#include "daemon/worker/core/supervisor-job.h"
 #include "daemon/worker/sqlite/database.h"
 #include "dbus-interfaces/wire/page-decoder.h"
 #include "tests/fuzz/demand.h"
@@ -332,28 +332,29 @@ static void on_full(Stream *s, const WorkerSideReader *reader, uint64_t number) 
 /* ---- a job ---- */
 
 /* Through the protocol's bytes, as it would come. */
-static Job *receive_job(const JobSpec *spec, bool is_prepare, int pipe_fd) {
+static SupervisorJob *receive_job(const JobSpec *spec, bool is_prepare, int pipe_fd) {
         Message m = { .kind = is_prepare ? MESSAGE_PREPARE : MESSAGE_RUN, .job = *spec };
         ReceivedMessage received = RECEIVED_MESSAGE_INIT;
         uint8_t *bytes;
         size_t size;
-        Job *job;
+        SupervisorJob *job;
 
         m.job.number = 1;
         m.job.deadline_usec = DEADLINE_USEC;
         demand(message_encode(&m, &bytes, &size) == 0 && message_decode(bytes, size, &received) == 0);
         received.pipe_fd = pipe_fd;
-        demand(job_new(&context, &received, &job) == 0);
+        demand(supervisor_job_new(&context, &received, &job) == 0);
         return job;
 }
 
 static void cancel(Job *job) {
-        job_cancel(job, ERROR_CANCELLED, "cancelled");
+        (void) job_end(job, ERROR_CANCELLED, "cancelled");
 }
 
 /* As the worker's loop takes turns, until it is over. */
-static void turn_until_over(Job *job, Stream *stream, const WorkerSideReader *reader) {
+static void turn_until_over(SupervisorJob *owner, Stream *stream, const WorkerSideReader *reader) {
         unsigned n_turns = 0, n_retries = 0;
+        Job *job = &owner->job;
 
         n_progress = 0;
         while (job->state != JOB_OVER) {
@@ -366,14 +367,12 @@ static void turn_until_over(Job *job, Stream *stream, const WorkerSideReader *re
                         cancel(job);
                 if (job->state == JOB_PARKED || job->state == JOB_DRAINING)
                         on_full(stream, reader, job->spec->number);
-                if (job->state != JOB_OVER)
-                        job->state = JOB_READY;
         }
-        (void) job_free(job);
+        (void) supervisor_job_free(owner);
 }
 
 WorkerSideOutcome worker_side_prepare(const JobSpec *spec) {
-        Job *job = receive_job(spec, true, -1);
+        SupervisorJob *job = receive_job(spec, true, -1);
         Reports reports = {};
 
         turn_until_over(job, NULL, NULL);

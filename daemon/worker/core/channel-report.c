@@ -35,11 +35,12 @@ static ChannelProgress progress_now(const ServedChannel *c) {
         const Job *job = &c->job;
 
         p.n_statements = (uint32_t) c->statements.n;
-        p.running = c->busy; /* true also after a job has ended and was counted, while its end waits to be read */
+        /* true also after a job has ended and was counted, while its end waits to be read */
+        p.running = served_channel_is_busy(c);
         if (!p.running)
                 return p;
-        p.parked = job->parked_said;
-        p.draining = job->ended_said;
+        p.parked = job->wait.settled;
+        p.draining = job_is_ending(job);
         p.usec = now_usec() - job->taken_usec;
         p.sql = (Bytes) { .data = c->spec.sql, .size = c->spec.sql_size < SQL_SAID_MAX ? c->spec.sql_size : SQL_SAID_MAX };
         return p;
@@ -51,11 +52,16 @@ static void said(ServedChannel *c, bool running) {
 }
 
 void channel_report_progress(ServedChannel *c, uint64_t now) {
-        if (now < c->progress_usec + PROGRESS_USEC && !(c->running_said && !c->busy))
+        if (now < c->progress_usec + PROGRESS_USEC && !(c->running_said && !served_channel_is_busy(c)))
                 return;
         c->progress_usec = now;
         (void) report(c, &(Message) { .kind = MESSAGE_CHANNEL_PROGRESS, .channel_progress = progress_now(c) });
-        said(c, c->busy);
+        said(c, served_channel_is_busy(c));
+}
+
+void channel_report_now(ServedChannel *c) {
+        c->progress_usec = 0;
+        channel_report_progress(c, now_coarse_usec());
 }
 
 uint64_t channel_report_due(const ServedChannel *c) {

@@ -14,6 +14,9 @@ void channel_report_count(ServedChannel *c);
 /* Sends CHANNEL_PROGRESS if it is due, or if the supervisor believes that a job is under way and none is any more. */
 void channel_report_progress(ServedChannel *c, uint64_t now_coarse_usec);
 
+/* Sends CHANNEL_PROGRESS without the pause between two reports, because the state has changed. */
+void channel_report_now(ServedChannel *c);
+
 /* When sums that were not reported yet are due; UINT64_MAX: there are none. */
 uint64_t channel_report_due(const ServedChannel *c);
 

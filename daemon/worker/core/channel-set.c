@@ -1,54 +1,118 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. See channel-set.h.
+ * Side: worker. See channel-set.h. From top to bottom: channels that go, the task, messages, events and times.
  */
 #include "daemon/worker/core/channel-set.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
 #include "daemon/worker/compile-limit.h"
 #include "daemon/worker/core/channel-report.h"
+#include "daemon/worker/core/channel-request.h"
+#include "daemon/worker/core/channel-turn.h"
 #include "daemon/worker/core/monotonic.h"
-#include "daemon/worker/core/report.h"
 
-/* Uses edge-triggered events: a request that cannot be read yet must not wake the worker again and again. EPOLLOUT is set
- * only while the channel waits for room, because each answer that the client reads makes room. */
-static int watch_channel(JobQueue *q, ServedChannel *c, bool for_room) {
-        struct epoll_event e = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET | (for_room ? EPOLLOUT : 0), .data.ptr = &c->job };
+/* ---- channels that go ---- */
 
-        if (c->watched == e.events)
-                return 0;
-        if (epoll_ctl(q->epoll_fd, c->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->fd, &e) < 0)
-                return -errno;
-        c->watched = e.events;
-        return 0;
-}
-
-/* The channel must not be in the queue. */
-static void forget_channel(JobQueue *q, ServedChannel *c) {
+static void forget_channel(ChannelSet *s, ServedChannel *c) {
+        task_queue_take_out(s->tasks, &c->task);
         if (c->watched)
-                (void) epoll_ctl(q->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
+                (void) epoll_ctl(s->tasks->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
         if (c->next)
                 c->next->previous = c->previous;
-        *(c->previous ? &c->previous->next : &q->channels) = c->next;
+        *(c->previous ? &c->previous->next : &s->first) = c->next;
         (void) served_channel_free(c);
 }
 
-static void close_channel(JobQueue *q, ServedChannel *c) {
-        channel_report_closed(c, (Bytes) {});
-        forget_channel(q, c);
+static void close_channel(ChannelSet *s, ServedChannel *c, Bytes unread) {
+        channel_report_closed(c, unread);
+        forget_channel(s, c);
 }
 
 /* Gives the channel back. If there is no memory for its state, it stays. */
-static void rest_channel(JobQueue *q, ServedChannel *c, bool waiting) {
-        if (c->queued)
-                job_queue_take_out(q, &c->job);
+static void rest_channel(ChannelSet *s, ServedChannel *c, bool waiting) {
         if (channel_report_rested(c, waiting, (Bytes) {}) == 0)
-                forget_channel(q, c);
-        else if (c->job.state != JOB_IDLE)
-                job_queue_append(q, &c->job);
+                forget_channel(s, c);
+}
+
+/* Gives the channel back, so that it moves to another worker. If it cannot, closes it. The supervisor writes the answers
+ * that are left. */
+static void move_channel(ChannelSet *s, ServedChannel *c, bool can_move, Bytes unread) {
+        if (can_move && channel_report_rested(c, served_channel_has_input(c), unread) == 0)
+                forget_channel(s, c);
+        else
+                close_channel(s, c, unread);
+}
+
+static void leave(ChannelSet *s, ServedChannel *c) {
+        move_channel(s, c, served_channel_can_move(c), (Bytes) {});
+}
+
+static void hand_over(ChannelSet *s, ServedChannel *c) {
+        bool can_move;
+        uint8_t *bytes;
+        size_t size;
+
+        if (channel_turn_take_unread(c, &bytes, &size, &can_move) < 0) {
+                close_channel(s, c, (Bytes) {});
+                return;
+        }
+        move_channel(s, c, can_move, (Bytes) { .data = (const char *) bytes, .size = size });
+        free(bytes);
+}
+
+/* ---- the task ---- */
+
+static ServedChannel *channel_of(const Task *t) {
+        return (ServedChannel *) (void *) ((char *) t - offsetof(ServedChannel, task));
+}
+
+static uint64_t next_usec(const Task *t) {
+        const ServedChannel *c = channel_of(t);
+
+        switch (c->state) {
+        case CHANNEL_READY:
+                return 0;
+        case CHANNEL_WAITING:
+                return job_next_usec(&c->job);
+        case CHANNEL_DRAINING:
+                return c->drain_until_usec;
+        default:
+                return UINT64_MAX;
+        }
+}
+
+static void turn(Task *t) {
+        (void) channel_turn(channel_of(t));
+}
+
+static void look(Task *t) {
+        channel_turn_look(channel_of(t));
+}
+
+static bool on_time(Task *t, uint64_t now) {
+        ServedChannel *c = channel_of(t);
+        JobState before = c->job.state;
+
+        channel_turn_on_time(c, now);
+        return c->state == CHANNEL_SLOW || (c->state == CHANNEL_WAITING && c->job.state != before);
+}
+
+static void on_events(TaskQueue *q, Task *t, uint32_t events) {
+        ServedChannel *c = channel_of(t);
+
+        if (!served_channel_on_events(c, events) || t == q->current)
+                return;
+        (void) served_channel_set_state(c, CHANNEL_READY);
+        if (!t->queued)
+                task_queue_append(q, t);
+}
+
+static void cancel(Task *t, ErrorNumber error, const char *message) {
+        channel_turn_cancel(channel_of(t), error, message);
 }
 
 /* When the channel needs attention even if nothing comes. */
@@ -58,153 +122,142 @@ static uint64_t look_again_usec(const ServedChannel *c) {
         return quiet < due ? quiet : due;
 }
 
-/* EXIT or GIVE_WAY: the channel moves to another worker; if it cannot, it is closed. */
-static void leave(JobQueue *q, ServedChannel *c) {
-        if (c->queued)
-                job_queue_take_out(q, &c->job);
-        if (!served_channel_can_move(c) || channel_report_rested(c, served_channel_waits(c), (Bytes) {}) < 0)
-                channel_report_closed(c, (Bytes) {});
-        forget_channel(q, c);
+/* Uses edge-triggered events: a request that cannot be read yet must not wake the worker again and again. EPOLLOUT is set
+ * only while the channel waits for room, because each answer that the client reads makes room. */
+static int watch_channel(TaskQueue *q, ServedChannel *c) {
+        bool for_room = served_channel_waits_for_room(c);
+        uint32_t events = EPOLLIN | EPOLLRDHUP | EPOLLET | (for_room ? EPOLLOUT : 0);
+        struct epoll_event e = { .events = events, .data.ptr = &c->task };
+
+        if (c->watched == e.events)
+                return 0;
+        if (epoll_ctl(q->epoll_fd, c->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->fd, &e) < 0)
+                return -errno;
+        c->watched = e.events;
+        return 0;
 }
 
-/* The supervisor writes the answers that are left, and then another worker continues. The channel must not be in the
- * queue. */
-static void hand_over(JobQueue *q, ServedChannel *c) {
-        bool can_move;
-        uint8_t *bytes;
-        size_t size;
-        Bytes unread;
+static int settle(TaskQueue *q, Task *t) {
+        ServedChannel *c = channel_of(t);
+        ChannelSet *s = c->set;
+        uint64_t again;
 
-        c->slow = false;
-        if (served_channel_take_unread(c, &bytes, &size, &can_move) < 0) {
-                close_channel(q, c);
-                return;
+        if (c->intake == CHANNEL_DROPPED && c->state != CHANNEL_OVER) /* dropped inside its step, which is over now */
+                channel_turn_drop(c, false);
+        if (c->intake == CHANNEL_DROPPED || c->state == CHANNEL_OVER) {
+                close_channel(s, c, (Bytes) {});
+                return 0;
         }
-        unread = (Bytes) { .data = (const char *) bytes, .size = size };
-        if (!can_move || channel_report_rested(c, served_channel_waits(c), unread) < 0)
-                channel_report_closed(c, unread);
-        free(bytes);
-        forget_channel(q, c);
+        if (c->state == CHANNEL_SLOW) {
+                hand_over(s, c);
+                return 0;
+        }
+        if (s->context->leaving && served_channel_is_answered(c)) {
+                leave(s, c);
+                return 0;
+        }
+        again = look_again_usec(c);
+        if (c->state != CHANNEL_IDLE)
+                task_queue_append(q, t);
+        if ((c->state == CHANNEL_IDLE || c->intake >= CHANNEL_CLOSING) && again < q->armed_usec)
+                task_queue_arm(q, again);
+        return watch_channel(q, c);
 }
 
-/* Acts on a channel after its turn. */
-int channel_set_settle(JobQueue *q, ServedChannel *c) {
-        JobState state = c->job.state;
-
-        if (c->dropped && state != JOB_OVER) /* it was dropped inside its step, which is over now */
-                served_channel_drop(c, false);
-        if (c->slow && !c->dropped) {
-                hand_over(q, c);
-                return 0;
-        }
-        if (c->dropped || state == JOB_OVER) {
-                close_channel(q, c);
-                return 0;
-        }
-        if (q->context.leaving && served_channel_is_answered(c)) {
-                leave(q, c);
-                return 0;
-        }
-        if (state != JOB_IDLE)
-                job_queue_append(q, &c->job);
-        if ((state == JOB_IDLE || c->closing) && look_again_usec(c) < q->armed_usec)
-                job_queue_arm(q, look_again_usec(c));
-        return watch_channel(q, c, state == JOB_PARKED || state == JOB_DRAINING);
-}
+static const TaskType task_type = {
+        .may_poll = true,
+        .next_usec = next_usec,
+        .turn = turn,
+        .look = look,
+        .on_time = on_time,
+        .on_events = on_events,
+        .cancel = cancel,
+        .settle = settle,
+};
 
 /* ---- from the supervisor ---- */
 
-static ServedChannel *find_channel(JobQueue *q, uint64_t number) {
-        for (ServedChannel *c = q->channels; c; c = c->next)
+static ServedChannel *find_channel(ChannelSet *s, uint64_t number) {
+        for (ServedChannel *c = s->first; c; c = c->next)
                 if (c->setup.number == number)
                         return c;
         return NULL;
 }
 
 /* The channel gets a turn at once: it came because its socket is readable, or because requests moved with it. */
-int channel_set_add(JobQueue *q, ReceivedMessage *m) {
+int channel_set_add(ChannelSet *s, ReceivedMessage *m) {
         uint64_t number = m->message.channel.number;
         ServedChannel *c;
 
         compile_limit_set(m->message.channel.prepare_timeout_usec);
-        if (served_channel_new(&q->context, m, &c) < 0)
-                return channel_report_refused(q->control_fd, number);
-        c->next = q->channels;
+        if (served_channel_new(s->context, &channel_request_owner, m, &c) < 0)
+                return channel_report_refused(s->context->control_fd, number);
+        c->task.type = &task_type;
+        c->set = s;
+        c->next = s->first;
         if (c->next)
                 c->next->previous = c;
-        q->channels = c;
-        c->job.state = JOB_READY;
-        return channel_set_settle(q, c);
+        s->first = c;
+        return settle(s->tasks, &c->task);
 }
 
-int channel_set_close(JobQueue *q, const ChannelClose *m) {
-        ServedChannel *c = find_channel(q, m->number);
+int channel_set_close(ChannelSet *s, const ChannelClose *m) {
+        ServedChannel *c = find_channel(s, m->number);
+        bool in_step;
 
         if (!c) /* it has just ended */
                 return 0;
+        in_step = &c->task == s->tasks->current;
         if (m->drain)
-                served_channel_drain(c);
+                channel_turn_drain(c);
         else
-                served_channel_drop(c, &c->job == q->current);
-        if (&c->job == q->current)
+                channel_turn_drop(c, in_step);
+        if (in_step)
                 return 0;
-        if (c->queued)
-                job_queue_take_out(q, &c->job);
-        if (m->drain)
-                return channel_set_settle(q, c);
-        close_channel(q, c);
+        if (m->drain) {
+                task_queue_take_out(s->tasks, &c->task);
+                return settle(s->tasks, &c->task);
+        }
+        close_channel(s, c, (Bytes) {});
         return 0;
 }
 
 /* ---- events and times ---- */
 
-void channel_set_on_events(JobQueue *q, ServedChannel *c, uint32_t events) {
-        if (!served_channel_on_events(c, events) || &c->job == q->current)
-                return;
-        c->job.state = JOB_READY;
-        if (!c->queued)
-                job_queue_append(q, &c->job);
-}
-
-/* Gives channels away that wait while the worker is inside the step of another job: another worker may have time for
- * them. */
-void channel_set_give_away(JobQueue *q) {
-        for (ServedChannel *c = q->channels, *next; c; c = next) {
+void channel_set_give_away(ChannelSet *s) {
+        for (ServedChannel *c = s->first, *next; c; c = next) {
                 next = c->next;
-                if (&c->job != q->current && served_channel_can_move(c) && served_channel_waits(c))
-                        rest_channel(q, c, true);
+                if (&c->task != s->tasks->current && served_channel_can_move(c) && served_channel_has_input(c))
+                        rest_channel(s, c, true);
         }
 }
 
-/* Gives channels back that were quiet for long. Closes those that have only a part of a request, or a last answer that is
- * not read. Returns when to check again. */
-uint64_t channel_set_expire(JobQueue *q, uint64_t now) {
+uint64_t channel_set_expire(ChannelSet *s, uint64_t now) {
         uint64_t first = UINT64_MAX;
 
-        for (ServedChannel *c = q->channels, *next; c; c = next) {
-                uint64_t until = served_channel_quiet_until(c);
+        for (ServedChannel *c = s->first, *next; c; c = next) {
+                uint64_t until = served_channel_quiet_until(c), again;
 
                 next = c->next;
                 if (channel_report_due(c) <= now)
                         channel_report_progress(c, now);
+                again = look_again_usec(c);
                 if (until > now)
-                        first = look_again_usec(c) < first ? look_again_usec(c) : first;
-                else if (c->closing || channel_input_is_partial(&c->input)) {
-                        if (c->queued)
-                                job_queue_take_out(q, &c->job);
-                        close_channel(q, c);
-                } else if (served_channel_can_move(c))
-                        rest_channel(q, c, false);
+                        first = again < first ? again : first;
+                else if (c->intake >= CHANNEL_CLOSING || channel_input_is_partial(&c->input))
+                        close_channel(s, c, (Bytes) {});
+                else if (served_channel_can_move(c))
+                        rest_channel(s, c, false);
         }
         return first;
 }
 
-uint64_t channel_set_idle_since(const JobQueue *q) {
+uint64_t channel_set_idle_since(const ChannelSet *s) {
         uint64_t since = 0;
 
-        if (q->current || q->first)
+        if (s->tasks->current || s->tasks->first)
                 return UINT64_MAX;
-        for (const ServedChannel *c = q->channels; c; c = c->next) {
+        for (const ServedChannel *c = s->first; c; c = c->next) {
                 uint64_t over = c->job.taken_usec + c->job.counters.usec;
 
                 since = over > since ? over : since;
@@ -212,32 +265,32 @@ uint64_t channel_set_idle_since(const JobQueue *q) {
         return since;
 }
 
-void channel_set_leave(JobQueue *q) {
-        for (ServedChannel *c = q->channels, *next; c; c = next) {
+void channel_set_leave(ChannelSet *s) {
+        for (ServedChannel *c = s->first, *next; c; c = next) {
                 next = c->next;
-                if (&c->job != q->current && served_channel_is_answered(c))
-                        leave(q, c);
+                if (&c->task != s->tasks->current && served_channel_is_answered(c))
+                        leave(s, c);
         }
 }
 
-void channel_set_report_progress(JobQueue *q) {
-        for (ServedChannel *c = q->channels; c; c = c->next)
-                if (c->busy)
+void channel_set_report_progress(ChannelSet *s) {
+        for (ServedChannel *c = s->first; c; c = c->next)
+                if (served_channel_is_busy(c))
                         channel_report_progress(c, now_coarse_usec());
 }
 
-void channel_set_end(JobQueue *q) {
-        while (q->channels) {
-                ServedChannel *c = q->channels;
+void channel_set_end(ChannelSet *s) {
+        while (s->first) {
+                ServedChannel *c = s->first;
 
-                served_channel_cancel(c, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
-                if (!c->busy && c->job.state != JOB_IDLE)
-                        (void) served_channel_flush(c);
-                leave(q, c);
+                channel_turn_cancel(c, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
+                if (!served_channel_is_busy(c))
+                        (void) channel_turn_send(c);
+                leave(s, c);
         }
 }
 
-void channel_set_free(JobQueue *q) {
-        while (q->channels)
-                forget_channel(q, q->channels);
+void channel_set_free(ChannelSet *s) {
+        while (s->first)
+                forget_channel(s, s->first);
 }

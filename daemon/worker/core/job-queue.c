@@ -8,145 +8,51 @@
 #include <malloc.h>
 #include <sched.h>
 #include <sys/epoll.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "daemon/worker/core/channel-report.h"
-#include "daemon/worker/core/channel-set.h"
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/report.h"
+#include "daemon/worker/core/supervisor-job.h"
 
 #define LOOK_USEC (5 * USEC_PER_MSEC) /* between two checks of the sockets by the progress handler */
 #define LEAVE_USEC (4 * USEC_PER_SEC) /* the time for work under way; after EXIT the supervisor kills soon after */
 #define PAUSE_USEC (2 * USEC_PER_MSEC) /* about what it costs to start a worker */
 #define N_EVENTS 32
 
-/* User data of the epoll: a job, or the address of one of these. */
+/* User data of the epoll: a task, or the address of one of these. */
 static const char job_event, control_event, timer_event;
-
-/* ---- the queue ---- */
-
-void job_queue_append(JobQueue *q, Job *job) {
-        job->next = NULL;
-        *q->last = job;
-        q->last = &job->next;
-        q->n_jobs++;
-        if (job->channel)
-                job->channel->queued = true;
-}
-
-static void prepend(JobQueue *q, Job *job) {
-        job->next = q->first;
-        q->first = job;
-        if (!job->next)
-                q->last = &job->next;
-        q->n_jobs++;
-}
-
-static void unlink_run(JobQueue *q, Job **link) {
-        Job *job = *link;
-
-        *link = job->next;
-        if (q->last == &job->next)
-                q->last = link;
-        job->next = NULL;
-        q->n_jobs--;
-        if (job->channel)
-                job->channel->queued = false;
-}
-
-/* Sets the timer to fire at `usec`. It is for things that are due after seconds, so that no query needs to set it. */
-void job_queue_arm(JobQueue *q, uint64_t usec) {
-        struct itimerspec when = {
-                .it_value = { .tv_sec = (time_t) (usec / USEC_PER_SEC), .tv_nsec = (long) (usec % USEC_PER_SEC) * 1000 },
-        };
-
-        if (timerfd_settime(q->timer_fd, TFD_TIMER_ABSTIME, &when, NULL) == 0)
-                q->armed_usec = usec;
-}
-
-/* Waits for room in the pipe; epoll reports errors of the pipe in any case. */
-static int watch(JobQueue *q, Job *job) {
-        struct epoll_event e = { .events = EPOLLOUT | EPOLLONESHOT, .data.ptr = job };
-
-        if (epoll_ctl(q->epoll_fd, job->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, job->received.pipe_fd, &e) < 0)
-                return -errno;
-        job->watched = true;
-        return 0;
-}
-
-/* The pipe is also open in the supervisor, so closing our descriptor would not remove it from the epoll. */
-static void unwatch(JobQueue *q, Job *job) {
-        if (job->watched)
-                (void) epoll_ctl(q->epoll_fd, EPOLL_CTL_DEL, job->received.pipe_fd, NULL);
-        job->watched = false;
-}
-
-/* Acts on a job's new state. The job is not in the queue; it is put there again, or is freed. */
-static int settle(JobQueue *q, Job *job) {
-        int r = 0;
-
-        if (job->channel)
-                return channel_set_settle(q, job->channel);
-        switch (job->state) {
-        case JOB_OVER:
-                unwatch(q, job);
-                (void) job_free(job);
-                return 0;
-        case JOB_PARKED:
-        case JOB_DRAINING:
-                r = job->again_usec > 0 ? 0 : watch(q, job);
-                break;
-        case JOB_READY:
-        case JOB_RETRY:
-        case JOB_IDLE:
-                break;
-        }
-        job_queue_append(q, job);
-        return r;
-}
 
 /* ---- messages ---- */
 
-/* The number by which the supervisor knows the job. */
-static uint64_t number_of(const Job *job) {
-        return job->channel ? job->channel->setup.number : job->spec->number;
-}
-
-void job_queue_take_out(JobQueue *q, Job *job) {
-        Job **link = &q->first;
-
-        while (*link != job)
-                link = &(*link)->next;
-        unlink_run(q, link);
-}
-
-static Job **find(JobQueue *q, uint64_t number) {
-        for (Job **link = &q->first; *link; link = &(*link)->next)
-                if (number_of(*link) == number)
+static Task **find(JobQueue *q, uint64_t number) {
+        for (Task **link = &q->tasks.first; *link; link = &(*link)->next)
+                if ((*link)->number == number)
                         return link;
         return NULL;
 }
 
-static int cancel(JobQueue *q, const Cancel *c) {
-        Job **link, *job;
+/* Sets the error with which the progress handler interrupts the task that is inside its step. */
+static void interrupt(JobQueue *q, ErrorNumber error, const char *message) {
+        Job *job = q->tasks.current->job;
 
-        if (q->current && number_of(q->current) == c->number) {
-                /* it is inside its step: the progress handler interrupts it with this error */
-                if (q->current->error.error == ERROR_NONE)
-                        (void) sql_error_set(&q->current->error, c->error, "%s", c->message);
+        if (job->error.error == ERROR_NONE)
+                (void) sql_error_set(&job->error, error, "%s", message);
+}
+
+static int cancel(JobQueue *q, const Cancel *c) {
+        Task **link, *t;
+
+        if (q->tasks.current && q->tasks.current->number == c->number) {
+                interrupt(q, c->error, c->message);
                 return 0;
         }
         link = find(q, c->number);
         if (!link) /* it has just ended */
                 return 0;
-        job = *link;
-        unlink_run(q, link);
-        if (job->channel)
-                served_channel_cancel(job->channel, c->error, c->message);
-        else
-                job_cancel(job, c->error, c->message);
-        return settle(q, job);
+        t = *link;
+        task_queue_unlink(&q->tasks, link);
+        t->type->cancel(t, c->error, c->message);
+        return t->type->settle(&q->tasks, t);
 }
 
 /* Without memory only the job itself fails; other jobs continue. */
@@ -168,18 +74,18 @@ static int refuse_job(JobQueue *q, uint64_t number) {
 /* Begins a job, which is ours now; the job takes over what it needs of `m`. */
 static int begin_job(JobQueue *q, ReceivedMessage *m) {
         uint64_t number = m->message.job.number;
-        Job *job;
+        SupervisorJob *j;
 
-        if (job_new(&q->context, m, &job) < 0)
+        if (supervisor_job_new(&q->context, m, &j) < 0)
                 return refuse_job(q, number);
-        prepend(q, job);
+        task_queue_prepend(&q->tasks, &j->task);
         return 0;
 }
 
 static int add(JobQueue *q, int fd, uint32_t events, const void *what) {
         struct epoll_event e = { .events = events, .data.ptr = (void *) what };
 
-        return epoll_ctl(q->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+        return epoll_ctl(q->tasks.epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
 static int watch_jobs(JobQueue *q) {
@@ -188,7 +94,7 @@ static int watch_jobs(JobQueue *q) {
 }
 
 static int unwatch_jobs(JobQueue *q) {
-        return epoll_ctl(q->epoll_fd, EPOLL_CTL_DEL, q->job_fd, NULL) < 0 ? -errno : 0;
+        return epoll_ctl(q->tasks.epoll_fd, EPOLL_CTL_DEL, q->job_fd, NULL) < 0 ? -errno : 0;
 }
 
 static int retire(JobQueue *q) {
@@ -207,7 +113,7 @@ static int leave(JobQueue *q, bool may_stay) {
         if (leaving)
                 return 0;
         q->context.leaving = true;
-        channel_set_leave(q);
+        channel_set_leave(&q->channels);
         return q->retired ? 0 : unwatch_jobs(q);
 }
 
@@ -218,14 +124,14 @@ static int stay(JobQueue *q) {
 
         q->context.leaving = q->may_stay = false;
         q->leave_usec = UINT64_MAX;
-        channel_set_report_progress(q);
+        channel_set_report_progress(&q->channels);
         r = q->retired ? 0 : watch_jobs(q);
         return r < 0 ? r : report_send(q->control_fd, &(Message) { .kind = MESSAGE_STAY });
 }
 
 /* When a worker that was asked to give up its place does so. */
 static uint64_t give_way_usec(const JobQueue *q) {
-        uint64_t idle = channel_set_idle_since(q);
+        uint64_t idle = channel_set_idle_since(&q->channels);
 
         return idle < q->turn_usec - PAUSE_USEC ? idle + PAUSE_USEC : q->turn_usec;
 }
@@ -263,9 +169,9 @@ static int handle_control(JobQueue *q, ReceivedMessage *m) {
         case MESSAGE_CANCEL:
                 return cancel(q, &m->message.cancel);
         case MESSAGE_CHANNEL:
-                return channel_set_add(q, m);
+                return channel_set_add(&q->channels, m);
         case MESSAGE_CHANNEL_CLOSE:
-                return channel_set_close(q, &m->message.channel_close);
+                return channel_set_close(&q->channels, &m->message.channel_close);
         case MESSAGE_PING:
                 return report_send(q->control_fd, &(Message) { .kind = MESSAGE_PONG, .number = m->message.number });
         case MESSAGE_RETIRE:
@@ -327,22 +233,16 @@ typedef struct Woken {
         bool job, control, timer;
 } Woken;
 
-static void on_pipe(Job *job) {
-        /* there is room, or the reader has left: the job's slice will find out */
-        if (job->state == JOB_PARKED || job->state == JOB_DRAINING)
-                job->state = JOB_READY;
-}
-
-/* Waits for at most `msec`. Returns the number of events, or -errno. Marks jobs that can continue; frees nothing. */
+/* Waits for at most `msec`. Returns the number of events, or -errno. Marks tasks that can continue; frees nothing. */
 static int wait_events(JobQueue *q, int msec, Woken *ret) {
         struct epoll_event events[N_EVENTS];
-        int n = epoll_wait(q->epoll_fd, events, N_EVENTS, msec);
+        int n = epoll_wait(q->tasks.epoll_fd, events, N_EVENTS, msec);
 
         *ret = (Woken) {};
         if (n < 0)
                 return errno == EINTR ? 0 : -errno;
         for (int i = 0; i < n; i++) {
-                Job *job = events[i].data.ptr;
+                Task *t = events[i].data.ptr;
 
                 if (events[i].data.ptr == &job_event)
                         ret->job = true;
@@ -350,10 +250,8 @@ static int wait_events(JobQueue *q, int msec, Woken *ret) {
                         ret->control = true;
                 else if (events[i].data.ptr == &timer_event)
                         ret->timer = true;
-                else if (job->channel)
-                        channel_set_on_events(q, job->channel, events[i].events);
                 else
-                        on_pipe(job);
+                        t->type->on_events(&q->tasks, t, events[i].events);
         }
         return n;
 }
@@ -362,18 +260,14 @@ static int wait_events(JobQueue *q, int msec, Woken *ret) {
 
 /* Called from inside a step, every few milliseconds. */
 static void look_around(JobQueue *q) {
-        ServedChannel *c = q->current->channel;
+        Task *t = q->tasks.current;
         Woken woken;
 
         if (wait_events(q, 0, &woken) < 0 || (woken.control && read_control(q) < 0))
                 q->exiting = true;
-        channel_set_give_away(q);
-        if (!c)
-                return;
-        channel_report_progress(c, now_coarse_usec());
-        served_channel_look(c);
-        if (c->input.cancelled && q->current->error.error == ERROR_NONE)
-                (void) sql_error_set(&q->current->error, ERROR_CANCELLED, "the query was cancelled");
+        channel_set_give_away(&q->channels);
+        if (t->type->look)
+                t->type->look(t);
 }
 
 static int on_progress(void *userdata) {
@@ -381,7 +275,7 @@ static int on_progress(void *userdata) {
         uint64_t now;
         bool look;
 
-        if (!q->current)
+        if (!q->tasks.current)
                 return 0;
         now = now_usec();
         look = now - q->looked_usec >= LOOK_USEC;
@@ -392,44 +286,39 @@ static int on_progress(void *userdata) {
         if (check_giving_way(q, now) < 0)
                 q->exiting = true;
         check_leaving(q, now);
-        if (q->exiting && q->current->error.error == ERROR_NONE)
-                (void) sql_error_set(&q->current->error, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
-        return job_on_progress(q->current, now, look);
+        if (q->exiting)
+                interrupt(q, ERROR_SHUTTING_DOWN, "the service is stopping: ask again");
+        return job_on_progress(q->tasks.current->job, now, look);
 }
 
 static int handle_times(JobQueue *q, uint64_t now) {
-        for (Job **link = &q->first; *link;) {
-                Job *job = *link;
-                JobState before = job->state;
+        for (Task **link = &q->tasks.first; *link;) {
+                Task *t = *link;
                 int r;
 
-                if (job->channel)
-                        served_channel_on_time(job->channel, now);
-                else
-                        job_on_time(job, now);
-                if (job->state == before || job->state == JOB_READY) {
-                        link = &job->next;
+                if (!t->type->on_time(t, now)) {
+                        link = &t->next;
                         continue;
                 }
-                unlink_run(q, link);
-                r = settle(q, job);
+                task_queue_unlink(&q->tasks, link);
+                r = t->type->settle(&q->tasks, t);
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
-/* Milliseconds for epoll_wait(): 0 if a job can continue. */
+/* Milliseconds for epoll_wait(): 0 if a task can continue. */
 static int wait_msec(const JobQueue *q) {
         uint64_t next = q->turn_usec == UINT64_MAX ? q->leave_usec : give_way_usec(q), now;
 
-        for (const Job *job = q->first; job; job = job->next) {
-                uint64_t t = job_next_usec(job);
+        for (const Task *t = q->tasks.first; t; t = t->next) {
+                uint64_t usec = t->type->next_usec(t);
 
-                if (t == 0)
+                if (usec == 0)
                         return 0;
-                if (t < next)
-                        next = t;
+                if (usec < next)
+                        next = usec;
         }
         if (next == UINT64_MAX)
                 return -1;
@@ -444,15 +333,15 @@ static void on_timer(JobQueue *q) {
         uint64_t now = now_coarse_usec(), next, channels;
         uint64_t n;
 
-        (void) read(q->timer_fd, &n, sizeof n);
-        q->armed_usec = UINT64_MAX;
+        (void) read(q->tasks.timer_fd, &n, sizeof n);
+        q->tasks.armed_usec = UINT64_MAX;
         next = pool_expire(&q->pool, now);
-        channels = channel_set_expire(q, now);
+        channels = channel_set_expire(&q->channels, now);
         if (channels < next)
                 next = channels;
         if (next != UINT64_MAX)
-                job_queue_arm(q, next);
-        else if (q->n_jobs == 0) {
+                task_queue_arm(&q->tasks, next);
+        else if (!q->tasks.first) {
                 job_context_trim(&q->context);
                 (void) malloc_trim(0);
         }
@@ -460,25 +349,22 @@ static void on_timer(JobQueue *q) {
 
 /* ---- the loop ---- */
 
-/* Gives a slice to the first job that can continue, and puts it at the end of the queue. */
+/* Gives a turn to the first task that can continue, and puts it at the end of the queue. */
 static int run_one(JobQueue *q, uint64_t now) {
-        for (Job **link = &q->first; *link; link = &(*link)->next) {
-                Job *job = *link;
+        for (Task **link = &q->tasks.first; *link; link = &(*link)->next) {
+                Task *t = *link;
 
-                if (job->state != JOB_READY)
+                if (t->type->next_usec(t) > 0)
                         continue;
-                unlink_run(q, link);
-                q->current = job;
+                task_queue_unlink(&q->tasks, link);
+                q->tasks.current = t;
                 q->looked_usec = now;
-                looking_on_turn(&q->looking, job->channel ? job->channel->setup.number : 0);
-                if (job->channel)
-                        (void) served_channel_turn(job->channel);
-                else
-                        (void) job_slice(job);
-                q->current = NULL;
-                if (q->pool.idle && q->armed_usec == UINT64_MAX)
-                        job_queue_arm(q, pool_expire(&q->pool, now));
-                return settle(q, job);
+                looking_on_turn(&q->looking, t->type->may_poll ? t->number : 0);
+                t->type->turn(t);
+                q->tasks.current = NULL;
+                if (q->pool.idle && q->tasks.armed_usec == UINT64_MAX)
+                        task_queue_arm(&q->tasks, pool_expire(&q->pool, now));
+                return t->type->settle(&q->tasks, t);
         }
         return 0;
 }
@@ -530,7 +416,7 @@ static int turn(JobQueue *q) {
 }
 
 static bool is_over(const JobQueue *q) {
-        return q->exiting || (q->context.leaving && !q->first && !q->channels);
+        return q->exiting || (q->context.leaving && !q->tasks.first && !q->channels.first);
 }
 
 int job_queue_run(JobQueue *q) {
@@ -541,7 +427,7 @@ int job_queue_run(JobQueue *q) {
         if (r == -EPIPE || r == -ECONNRESET) /* the supervisor is gone */
                 r = 0;
         if (r == 0)
-                channel_set_end(q);
+                channel_set_end(&q->channels);
         return r;
 }
 
@@ -551,10 +437,7 @@ int job_queue_init(JobQueue *q, int job_fd, int control_fd, ReceivedMessage *set
         *q = (JobQueue) {
                 .job_fd = job_fd,
                 .control_fd = control_fd,
-                .timer_fd = -1,
                 .setup = *setup,
-                .last = &q->first,
-                .armed_usec = UINT64_MAX,
                 .leave_usec = UINT64_MAX,
                 .started_usec = now_usec(),
                 .turn_usec = UINT64_MAX,
@@ -562,30 +445,25 @@ int job_queue_init(JobQueue *q, int job_fd, int control_fd, ReceivedMessage *set
         *setup = RECEIVED_MESSAGE_INIT;
         q->context = (JobContext) { .setup = &q->setup.message.setup, .pool = &q->pool, .control_fd = control_fd };
         q->pool = (Pool) { .setup = q->context.setup, .progress = on_progress, .userdata = q };
-        q->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-        q->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-        if (q->epoll_fd < 0 || q->timer_fd < 0)
-                return -errno;
-        r = watch_jobs(q);
+        q->channels = (ChannelSet) { .tasks = &q->tasks, .context = &q->context };
+        r = task_queue_init(&q->tasks);
+        if (r == 0)
+                r = watch_jobs(q);
         if (r == 0)
                 r = add(q, control_fd, EPOLLIN, &control_event);
-        return r < 0 ? r : add(q, q->timer_fd, EPOLLIN, &timer_event);
+        return r < 0 ? r : add(q, q->tasks.timer_fd, EPOLLIN, &timer_event);
 }
 
 void job_queue_done(JobQueue *q) {
-        while (q->first) {
-                Job *job = q->first;
+        channel_set_free(&q->channels);
+        while (q->tasks.first) { /* only jobs from the supervisor are left */
+                Task *t = q->tasks.first;
 
-                unlink_run(q, &q->first);
-                if (!job->channel)
-                        (void) job_free(job);
+                task_queue_unlink(&q->tasks, &q->tasks.first);
+                (void) supervisor_job_free(supervisor_job_of(t));
         }
-        channel_set_free(q);
         pool_done(&q->pool);
         job_context_trim(&q->context);
         received_message_done(&q->setup);
-        if (q->timer_fd >= 0)
-                (void) close(q->timer_fd);
-        if (q->epoll_fd >= 0)
-                (void) close(q->epoll_fd);
+        task_queue_done(&q->tasks);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. The queue of jobs, and the events that wake the worker: one epoll over the job socket, the control socket,
+ * Side: worker. The loop of the worker, and the events that wake it: one epoll over the job socket, the control socket,
  * the channels, the pipes of jobs that wait for their readers, and a timer for things that are due after seconds of quiet.
  *
  * Order: a new job goes before continued ones; jobs that can continue take turns page by page; channels with requests get a
@@ -21,22 +21,20 @@
 
 #include <stdbool.h>
 
+#include "daemon/worker/core/channel-set.h"
 #include "daemon/worker/core/job.h"
 #include "daemon/worker/core/looking.h"
-#include "daemon/worker/core/served-channel.h"
+#include "daemon/worker/core/task-queue.h"
 #include "daemon/worker/sqlite/pool.h"
 
 typedef struct JobQueue {
-        int job_fd, control_fd, epoll_fd, timer_fd;
+        int job_fd, control_fd;
         ReceivedMessage setup; /* owned; `context.setup` points into it */
         JobContext context;
         Pool pool;
-        Job *first, **last;    /* all jobs, and channels that are not idle; those that are ready take turns from the front */
-        unsigned n_jobs;
-        ServedChannel *channels; /* all channels */
-        Job *current;          /* the job inside sqlite3_step(), for the progress handler */
+        TaskQueue tasks;       /* jobs from the supervisor, and channels that are not idle */
+        ChannelSet channels;   /* all channels */
         uint64_t looked_usec;  /* when the progress handler last made system calls */
-        uint64_t armed_usec;   /* when the timer fires, UINT64_MAX: it is off */
         Looking looking;
         uint64_t leave_usec;   /* EXIT, GIVE_WAY: until when jobs under way may continue; UINT64_MAX: neither came */
         bool may_stay;         /* it was GIVE_WAY, not EXIT */
@@ -54,10 +52,5 @@ int job_queue_init(JobQueue *q, int job_fd, int control_fd, ReceivedMessage *set
 int job_queue_run(JobQueue *q);
 
 void job_queue_done(JobQueue *q);
-
-/* For channel-set.c: appends to the queue, removes from it, and sets the timer to fire at `usec`. */
-void job_queue_append(JobQueue *q, Job *job);
-void job_queue_take_out(JobQueue *q, Job *job);
-void job_queue_arm(JobQueue *q, uint64_t usec);
 
 #endif

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "daemon/worker/core/job-report.h"
 #include "daemon/worker/core/job.h"
 #include "daemon/worker/core/monotonic.h"
 
@@ -37,13 +36,14 @@ static uint64_t park_usec(const Job *job) {
         return rollback ? setup->park_rollback_usec : setup->park_usec;
 }
 
-/* Called once the job has been parked for a while: frees memory, and tells the supervisor. */
+/* Called once the job has been parked for a while: frees memory, and tells the owner. */
 static void settle(Job *job) {
-        if (job->parked_said)
+        if (job->wait.settled)
                 return;
         trim(job);
-        job->park_until_usec = job->parked_usec + park_usec(job);
-        job_report_parked(job, true);
+        job->wait.park_until_usec = job->wait.parked_usec + park_usec(job);
+        job->wait.settled = true;
+        job->owner->parked(job, true);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b) {
@@ -85,63 +85,59 @@ bool job_is_in_writers_way(Job *job, uint64_t now) {
 }
 
 uint64_t job_next_usec(const Job *job) {
+        const JobWait *w = &job->wait;
+        uint64_t again = w->again_usec > 0 ? w->again_usec : UINT64_MAX;
+
         switch (job->state) {
         case JOB_PARKED:
-                return earlier(earlier(job->parked_said ? job->park_until_usec : job->parked_usec + SETTLE_USEC,
-                                       job->spec->deadline_usec),
-                               job->again_usec > 0 ? job->again_usec : UINT64_MAX);
+                return earlier(earlier(w->settled ? w->park_until_usec : w->parked_usec + SETTLE_USEC, job->deadline_usec),
+                               again);
         case JOB_RETRY:
-                return job->is_prepare ? job->retry_usec : earlier(job->retry_usec, job->spec->deadline_usec);
+                return earlier(w->retry_usec, job->deadline_usec);
         case JOB_READY:
+        case JOB_ENDING:
                 return 0;
         case JOB_DRAINING:
-                return job->again_usec > 0 ? earlier(job->again_usec, job->drain_until_usec) : job->drain_until_usec;
+                return earlier(again, w->drain_until_usec);
         case JOB_OVER:
-        case JOB_IDLE:
+        case _JOB_STATE_MAX:
                 return UINT64_MAX;
         }
         return UINT64_MAX;
 }
 
-/* The reader is slow, so the supervisor writes the rest: a job that only drains must not keep a worker. */
-static void hand_over(Job *job) {
-        uint8_t *bytes;
-        size_t size;
-
-        if (job_take_unread(job, &bytes, &size) < 0) {
-                job->drain_until_usec = 0; /* there is no memory now: try again later */
-                (void) job_drain(job);
-                return;
-        }
-        job_report_unread(job, (Bytes) { .data = (const char *) bytes, .size = size });
-        free(bytes);
-        job->state = JOB_OVER;
-}
-
-void job_on_time(Job *job, uint64_t now) {
-        bool again = job->again_usec > 0 && job->again_usec <= now;
-
-        if (job->state == JOB_DRAINING && job->drain_until_usec <= now && !job->channel)
-                hand_over(job);
-        else if (job->state == JOB_DRAINING && again)
-                job->state = JOB_READY;
-        if (job->state != JOB_PARKED && job->state != JOB_RETRY)
-                return;
-        if (!job->is_prepare && job->spec->deadline_usec <= now) {
-                job_cancel(job, ERROR_TIMED_OUT, "the query ran past its time limit (RunTimeoutSec= or timeout-usec)");
-                return;
-        }
-        if (job->state == JOB_RETRY) {
-                if (job->retry_usec <= now)
-                        job->state = JOB_READY;
-                return;
-        }
-        if (job->parked_usec + SETTLE_USEC <= now)
+static void on_parked_time(Job *job, uint64_t now, bool again) {
+        if (job->wait.parked_usec + SETTLE_USEC <= now)
                 settle(job);
-        if (job->parked_said && job->park_until_usec <= now)
-                job_cancel(
+        if (job->wait.settled && job->wait.park_until_usec <= now)
+                (void) job_end(
                         job, ERROR_READER_TOO_SLOW,
                         "less than a page was read from the pipe in ParkTimeoutSec=: a waiting reader holds up writers");
         else if (again)
-                job->state = JOB_READY;
+                job_wake(job);
+}
+
+void job_on_time(Job *job, uint64_t now) {
+        bool again = job->wait.again_usec > 0 && job->wait.again_usec <= now;
+
+        switch (job->state) {
+        case JOB_DRAINING:
+                if (job->wait.drain_until_usec <= now)
+                        job->owner->hand_over(job);
+                else if (again)
+                        job_wake(job);
+                return;
+        case JOB_PARKED:
+        case JOB_RETRY:
+                if (job->deadline_usec <= now)
+                        (void) job_end(job, ERROR_TIMED_OUT,
+                                       "the query ran past its time limit (RunTimeoutSec= or timeout-usec)");
+                else if (job->state == JOB_PARKED)
+                        on_parked_time(job, now, again);
+                else if (job->wait.retry_usec <= now)
+                        (void) job_set_state(job, JOB_READY);
+                return;
+        default:
+                return;
+        }
 }

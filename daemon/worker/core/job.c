@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: worker. See job.h for the states. From top to bottom: creation and destruction, the end, the start, the slice, and
- * events from outside (progress, cancel; for time see job-time.c). Encoding into the page is in job-encode.h, reports to the
- * supervisor are in job-report.h.
+ * events from outside (progress, cancel; for time see job-time.c). Encoding into the page is in job-encode.h.
  */
 #include "daemon/worker/core/job.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "daemon/worker/core/job-encode.h"
-#include "daemon/worker/core/job-report.h"
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/describe.h"
 #include "daemon/worker/sqlite/bind.h"
@@ -24,8 +22,8 @@
 #define FIRST_PAGE_SIZE ((size_t) 16 * 1024)  /* sent at this size: the reader has rows while the next page fills */
 #define RETRY_FIRST_USEC (2 * USEC_PER_MSEC)  /* after SQLITE_BUSY; doubles up to RETRY_MAX_USEC */
 #define RETRY_MAX_USEC (50 * USEC_PER_MSEC)
-#define N_FULL_BEFORE_FILLING 2
-#define LACK_USEC (10 * USEC_PER_MSEC) /* until the next attempt if the kernel has no memory for a pipe */
+
+#define READER_LEFT "the reader closed the pipe"
 
 /* ---- creation and destruction ---- */
 
@@ -60,35 +58,18 @@ void job_context_trim(JobContext *context) {
         context->spare_page = NULL;
 }
 
-int job_new(JobContext *context, ReceivedMessage *received, Job **ret) {
-        const JobSpec *spec = &received->message.job;
-        Job *job = calloc(1, sizeof *job);
-        int r;
-
-        if (!job)
-                return -ENOMEM;
+int job_init(Job *job, const JobOwner *owner, JobContext *context, int fd, uint32_t page_size) {
         *job = (Job) {
+                .owner = owner,
                 .context = context,
-                .is_prepare = received->message.kind == MESSAGE_PREPARE,
-                .state = JOB_READY,
-                .taken_usec = now_usec(),
-                .payload_kind = FRAME_COLUMNS,
+                .writer = { .fd = fd },
                 .error = SQL_ERROR_INIT,
         };
-        if (!job->is_prepare) {
-                r = page_new(context, spec->page_size, &job->page);
-                if (r < 0) {
-                        free(job);
-                        return r;
-                }
-                page_encoder_init(&job->encoder, job->page, spec->page_size, spec->number);
-        }
-        job->received = *received;
-        *received = RECEIVED_MESSAGE_INIT;
-        job->spec = &job->received.message.job;
-        job->progress_usec = job->taken_usec;
-        job->writer = (PageWriter) { .fd = job->received.pipe_fd };
-        *ret = job;
+        if (page_size == 0)
+                return 0;
+        if (page_new(context, page_size, &job->page) < 0)
+                return -ENOMEM;
+        page_encoder_init(&job->encoder, job->page, page_size, 0);
         return 0;
 }
 
@@ -118,38 +99,40 @@ static void release(Job *job) {
         job->payload = NULL;
 }
 
-Job *job_free(Job *job) {
-        if (!job)
-                return NULL;
-        release(job);
-        free(job->payload);
-        page_free(job->context, job->page, job->spec->page_size);
-        sql_error_done(&job->error);
-        received_message_done(&job->received);
-        free(job);
-        return NULL;
-}
-
-int job_init_channel(Job *job, JobContext *context, ServedChannel *channel, int fd, uint32_t page_size) {
-        *job = (Job) {
-                .context = context,
-                .channel = channel,
-                .state = JOB_IDLE,
-                .writer = { .fd = fd },
-                .received = RECEIVED_MESSAGE_INIT,
-                .error = SQL_ERROR_INIT,
-        };
-        if (page_new(context, page_size, &job->page) < 0)
-                return -ENOMEM;
-        page_encoder_init(&job->encoder, job->page, page_size, 0);
-        return 0;
-}
-
-void job_done_channel(Job *job) {
+void job_done(Job *job) {
+        if (!job->context)
+                return;
         release(job);
         job_let_go(job);
         page_free(job->context, job->page, job->encoder.page_size);
         sql_error_done(&job->error);
+}
+
+/* ---- the state ---- */
+
+bool job_state_may_follow(JobState from, JobState to) {
+        static const unsigned may[_JOB_STATE_MAX] = {
+                [JOB_OVER] = 1 << JOB_READY | 1 << JOB_ENDING,
+                [JOB_READY] = 1 << JOB_RETRY | 1 << JOB_PARKED | 1 << JOB_ENDING | 1 << JOB_OVER,
+                [JOB_RETRY] = 1 << JOB_READY | 1 << JOB_ENDING,
+                [JOB_PARKED] = 1 << JOB_READY | 1 << JOB_ENDING,
+                [JOB_ENDING] = 1 << JOB_DRAINING | 1 << JOB_OVER,
+                [JOB_DRAINING] = 1 << JOB_ENDING | 1 << JOB_OVER,
+        };
+
+        return from < _JOB_STATE_MAX && to < _JOB_STATE_MAX && may[from] & 1u << to;
+}
+
+JobState job_set_state(Job *job, JobState state) {
+        assert(job_state_may_follow(job->state, state));
+        return job->state = state;
+}
+
+void job_wake(Job *job) {
+        if (job->state == JOB_PARKED)
+                (void) job_set_state(job, JOB_READY);
+        else if (job->state == JOB_DRAINING)
+                (void) job_set_state(job, JOB_ENDING);
 }
 
 /* The position of the page's next byte in the stream that the writer writes. */
@@ -161,14 +144,14 @@ uint64_t job_bytes(const Job *job) {
         return position(job) - job->start_bytes;
 }
 
-void job_begin(Job *job, const JobSpec *spec, bool is_prepare, StatementHint *hint) {
+static void begin(Job *job, const JobSpec *spec, bool is_prepare, StatementHint *hint) {
         sql_error_done(&job->error);
         job->spec = spec;
         job->hint = hint;
         job->is_prepare = is_prepare;
-        job->state = JOB_READY;
-        job->refused = job->started = job->row_waits = job->rows_ended = job->big_row = false;
-        job->ending = job->end_encoded = job->ended_said = job->drained_said = job->parked_said = false;
+        job->deadline_usec = is_prepare ? UINT64_MAX : spec->deadline_usec; /* a compile has its own limit */
+        job->told = JOB_TOLD_NOTHING;
+        job->refused = job->started = job->row_waits = job->rows_ended = job->big_row = job->end_encoded = false;
         (void) page_encoder_finish(&job->encoder);
         job->encoder.run = spec->number;
         job->start_bytes = position(job);
@@ -176,16 +159,22 @@ void job_begin(Job *job, const JobSpec *spec, bool is_prepare, StatementHint *hi
         job->n_columns = 0;
         job->n_rows = 0;
         job->counters = (EndCounters) {};
-        job->retry_delay_usec = job->drain_until_usec = 0;
+        job->wait = (JobWait) {};
         job->writer_usec = 0;
         job->taken_usec = now_usec();
         if (page_encoder_is_empty(&job->encoder))
                 job->first_row_usec = now_coarse_usec();
 }
 
+void job_begin(Job *job, const JobSpec *spec, bool is_prepare, StatementHint *hint) {
+        begin(job, spec, is_prepare, hint);
+        (void) job_set_state(job, JOB_READY);
+}
+
 SqlError *job_refuse(Job *job, const JobSpec *spec) {
-        job_begin(job, spec, false, NULL);
-        job->ending = job->refused = true;
+        begin(job, spec, false, NULL);
+        job->refused = true;
+        (void) job_set_state(job, JOB_ENDING);
         return &job->error;
 }
 
@@ -204,8 +193,8 @@ static void take_counters(Job *job) {
         job->counters.autoindexes = (uint64_t) sqlite3_stmt_status(job->stmt, SQLITE_STMTSTATUS_AUTOINDEX, 1);
 }
 
-/* Puts the END or ERROR frame into the page and starts to write it. A channel writes it later, when it has no more
- * requests. False: there was no room; the page must be written first. */
+/* Puts the END or ERROR frame into the page and starts to write it, unless the owner does that later. False: there was no
+ * room; the page must be written first. */
 static bool encode_end(Job *job) {
         size_t offset = page_encoder_finish(&job->encoder), size;
         int fits = 1;
@@ -220,7 +209,7 @@ static bool encode_end(Job *job) {
                 fits = page_encoder_end(&job->encoder, &job->counters);
         size = page_encoder_finish(&job->encoder);
         job->end_encoded = fits;
-        if (fits && job->channel)
+        if (fits && job->owner->collects)
                 return true;
         if (fits)
                 page_writer_begin_last(&job->writer, job->page, size, offset);
@@ -229,37 +218,37 @@ static bool encode_end(Job *job) {
         return fits;
 }
 
-/* The reader is gone, so only the supervisor is told. */
-static JobState close_down(Job *job) {
-        (void) sql_error_set(&job->error, ERROR_PIPE_CLOSED, "the reader closed the pipe");
-        release(job);
-        job_report_end(job, true);
-        return job->state = JOB_OVER;
+/* Tells the owner once that the job has ended, and once that it is drained. */
+static void tell_end(Job *job, bool drained) {
+        if (job->told == JOB_TOLD_NOTHING)
+                job->owner->ended(job, drained);
+        else if (job->told == JOB_TOLD_ENDED && drained && job->owner->drained)
+                job->owner->drained(job);
+        if (job->told != JOB_TOLD_DRAINED)
+                job->told = drained ? JOB_TOLD_DRAINED : JOB_TOLD_ENDED;
 }
 
-/* Writes the page. If the kernel has no memory for the pipe, the pipe counts as full for now, so that its reader gets the
- * rest later. Such a pipe polls writable all the same, so a timer starts the next attempt. */
-static int write_page(Job *job) {
-        int r = page_writer_flush(&job->writer);
-
-        if (r != -ENOMEM || job->channel) { /* a socket has a queue of fixed size, and lacks memory only for a moment */
-                job->lacking_usec = job->again_usec = 0;
-                return r == -ENOMEM ? PAGE_WRITER_FULL : r;
-        }
-        job->again_usec = now_usec() + LACK_USEC;
-        if (job->lacking_usec == 0)
-                job->lacking_usec = now_usec();
-        return PAGE_WRITER_FULL;
+/* Nothing more is written. */
+static JobState end_unwritten(Job *job) {
+        tell_end(job, true);
+        return job_set_state(job, JOB_OVER);
 }
 
-JobState job_drain(Job *job) {
+static void set_parked(Job *job, bool parked) {
+        if (job->wait.settled == parked)
+                return;
+        job->wait.settled = parked;
+        job->owner->parked(job, parked);
+}
+
+static JobState drain(Job *job) {
         uint64_t now = now_usec(), drain_usec = job->context->setup->drain_usec;
 
-        if (!job->channel && job->drained_said) /* DRAINED was sent; the last piece only waits for the kernel's memory */
-                job->drain_until_usec = UINT64_MAX;
-        else if (job->drain_until_usec == 0)
-                job->drain_until_usec = drain_usec < UINT64_MAX - now ? now + drain_usec : UINT64_MAX;
-        return job->state = JOB_DRAINING;
+        if (job->told == JOB_TOLD_DRAINED) /* the last piece only waits for the kernel's memory */
+                job->wait.drain_until_usec = UINT64_MAX;
+        else if (job->wait.drain_until_usec == 0)
+                job->wait.drain_until_usec = drain_usec < UINT64_MAX - now ? now + drain_usec : UINT64_MAX;
+        return job_set_state(job, JOB_DRAINING);
 }
 
 /* Puts the end into a page of its own. The bytes before it were copied elsewhere, and count as written. */
@@ -280,7 +269,7 @@ int job_take_unread(Job *job, uint8_t **ret, size_t *ret_size) {
                 memcpy(bytes, w->bytes + w->sent, n);
         w->total += n;
         w->bytes = NULL;
-        if (job->ending && !job->end_encoded) {
+        if (job_is_ending(job) && !job->end_encoded) {
                 size_t end_size = encode_end_alone(job);
 
                 memcpy(bytes + n, job->page, end_size);
@@ -293,42 +282,42 @@ int job_take_unread(Job *job, uint8_t **ret, size_t *ret_size) {
         return 0;
 }
 
-/* Writes the rest, then the end. SQLite is reset already. */
+/* Writes the rest, then the end. */
 static JobState finish(Job *job) {
         for (;;) {
                 int r;
 
-                if (page_writer_is_idle(&job->writer) && !job->end_encoded && encode_end(job) && job->channel) {
-                        job_report_end(job, true);
-                        return job->state = JOB_OVER;
-                }
-                r = write_page(job);
+                if (page_writer_is_idle(&job->writer) && !job->end_encoded && encode_end(job) && job->owner->collects)
+                        return end_unwritten(job);
+                r = job->owner->write_page(job);
                 if (r == PAGE_WRITER_LAST) {
-                        job_report_parked(job, false);
-                        job_report_end(job, true);
+                        set_parked(job, false);
+                        tell_end(job, true);
                 } else if (r == PAGE_WRITER_FULL) {
-                        job_report_end(job, false);
-                        return job_drain(job);
+                        tell_end(job, false);
+                        return drain(job);
                 } else if (r < 0)
-                        return close_down(job);
+                        return job_end(job, ERROR_PIPE_CLOSED, READER_LEFT);
                 else if (job->end_encoded)
-                        return job->state = JOB_OVER;
+                        return job_set_state(job, JOB_OVER);
                 else
                         page_encoder_clear(&job->encoder);
         }
 }
 
-/* Ends the job, with job->error or without. Before STARTED the error becomes the method's reply, and nothing is written to
- * the pipe. */
-static JobState run_end(Job *job) {
-        take_counters(job);
-        release(job);
-        job->ending = true;
-        if (!job->started && !job->channel) {
-                job_report_end(job, true);
-                return job->state = JOB_OVER;
+JobState job_end(Job *job, ErrorNumber reason, const char *message) {
+        bool ends = !job_is_ending(job);
+
+        if (reason == ERROR_PIPE_CLOSED || (ends && reason != ERROR_NONE))
+                (void) sql_error_set(&job->error, reason, "%s", message);
+        if (ends) {
+                take_counters(job);
+                release(job);
+                (void) job_set_state(job, JOB_ENDING);
         }
-        return finish(job);
+        if (reason == ERROR_PIPE_CLOSED || (!job->started && !job->owner->collects))
+                return end_unwritten(job);
+        return ends ? finish(job) : job->state;
 }
 
 /* Ends the job with SQLite's failure. If the progress handler has set an error, that is the reason, whatever SQLite made of
@@ -338,7 +327,7 @@ static JobState fail(Job *job, int rc) {
                 (void) database_fail(&job->connection->database, job->context->setup, rc, 0, &job->error);
         if (job->error.error == ERROR_LIMITS_EXCEEDED && (rc & 0xff) == SQLITE_TOOBIG)
                 job->error.error = ERROR_ROW_TOO_LARGE; /* already one value is too large */
-        return run_end(job);
+        return job_end(job, ERROR_NONE, NULL);
 }
 
 /* Called with a page that is not sent yet: if the result is too large, the page is dropped. */
@@ -355,7 +344,7 @@ static JobState result_too_large(Job *job) {
         (void) sql_error_set(&job->error, ERROR_LIMITS_EXCEEDED,
                              "the result is over ResultSizeMax= (%llu bytes): ask for less at a time",
                              (unsigned long long) job->spec->result_size_max);
-        return run_end(job);
+        return job_end(job, ERROR_NONE, NULL);
 }
 
 /* Earlier rows are already sent, or still in the page: they go out before the ERROR. */
@@ -363,7 +352,7 @@ static JobState too_many_rows(Job *job) {
         (void) sql_error_set(&job->error, ERROR_LIMITS_EXCEEDED,
                              "the result has more than the %llu rows of ResultRowsMax=: ask for less at a time",
                              (unsigned long long) job->spec->result_rows_max);
-        return run_end(job);
+        return job_end(job, ERROR_NONE, NULL);
 }
 
 static JobState row_too_large(Job *job, uint64_t size) {
@@ -371,48 +360,39 @@ static JobState row_too_large(Job *job, uint64_t size) {
                 &job->error, ERROR_ROW_TOO_LARGE,
                 "a row of %llu bytes is over the limit of %llu: select less of it, substr() of the long values for one",
                 (unsigned long long) size, (unsigned long long) job->spec->row_size_max);
-        return run_end(job);
+        return job_end(job, ERROR_NONE, NULL);
 }
 
 /* ---- the start ---- */
-
-static bool reader_is_gone(const Job *job) {
-        struct pollfd p = { .fd = job->received.pipe_fd };
-
-        if (job->channel)
-                return job->reader_left;
-        return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP));
-}
 
 /* `code` is SQLite's result for the obstacle. */
 static JobState retry(Job *job, int code) {
         uint64_t now = now_usec(), until = job->taken_usec + job->context->setup->busy_usec;
 
-        if ((job->channel || !job->is_prepare) && reader_is_gone(job))
-                return close_down(job);
+        if (job->owner->reader_left(job))
+                return job_end(job, ERROR_PIPE_CLOSED, READER_LEFT);
         if (now >= until) {
                 job_set_busy(job, code);
-                return run_end(job);
+                return job_end(job, ERROR_NONE, NULL);
         }
         sql_error_done(&job->error);
-        job->retry_delay_usec = job->retry_delay_usec == 0 ? RETRY_FIRST_USEC : 2 * job->retry_delay_usec;
-        if (job->retry_delay_usec > RETRY_MAX_USEC)
-                job->retry_delay_usec = RETRY_MAX_USEC;
-        job->retry_usec = now + job->retry_delay_usec < until ? now + job->retry_delay_usec : until;
+        job->wait.retry_delay_usec = job->wait.retry_delay_usec == 0 ? RETRY_FIRST_USEC : 2 * job->wait.retry_delay_usec;
+        if (job->wait.retry_delay_usec > RETRY_MAX_USEC)
+                job->wait.retry_delay_usec = RETRY_MAX_USEC;
+        job->wait.retry_usec = now + job->wait.retry_delay_usec < until ? now + job->wait.retry_delay_usec : until;
         if (job->stmt)
                 (void) sqlite3_reset(job->stmt);
         if (job->connection)
                 database_let_go(&job->connection->database); /* a job that waits for a lock must hold none */
-        return job->state = JOB_RETRY;
+        return job_set_state(job, JOB_RETRY);
 }
 
-/* A statement of a channel was compiled: its description is the whole answer. */
-static bool begin_prepared(Job *job) {
+bool job_describe(Job *job) {
         if (!describe_prepared(job->stmt, &job->payload, &job->payload_size, &job->error))
                 return false;
         give_back(job);
         job->payload_done = 0;
-        return job->started = job->rows_ended = true;
+        return job->rows_ended = true;
 }
 
 /* Gets a connection and a statement, and binds the parameters. False with job->error; if that is Busy, the caller must try
@@ -432,11 +412,9 @@ static bool start(Job *job) {
         if (!job->stmt && !connection_compile(job->connection, job->context->setup, job->spec->sql, job->spec->sql_size,
                                               job->hint, &job->stmt, &job->error))
                 return false;
-        if (job->is_prepare)
-                return job->channel ? begin_prepared(job) : job_report_started(job, &job->error);
-        if (!bind_parameters(job->connection->database.db, job->stmt, job->spec, &job->error))
+        if (!job->is_prepare && !bind_parameters(job->connection->database.db, job->stmt, job->spec, &job->error))
                 return false;
-        return job_report_started(job, &job->error);
+        return job->started = job->owner->started(job);
 }
 
 /* ---- the slice ---- */
@@ -448,15 +426,13 @@ static void begin_flush(Job *job) {
 }
 
 static JobState park(Job *job) {
-        job->parked_usec = job->lacking_usec > 0 ? job->lacking_usec : now_usec();
-        if (++job->n_full >= N_FULL_BEFORE_FILLING && !job->filling_said) {
-                job->filling_said = true;
-                job_report_filling(job);
-        }
-        return job->state = JOB_PARKED;
+        job->wait.parked_usec = job->wait.lacking_usec > 0 ? job->wait.lacking_usec : now_usec();
+        if (job->owner->waits)
+                job->owner->waits(job);
+        return job_set_state(job, JOB_PARKED);
 }
 
-/* Writes the page. READY: it is written; PARKED; OVER. */
+/* Writes the page. READY: it is written; PARKED; or the job ends. */
 static JobState flush(Job *job) {
         int r;
 
@@ -465,15 +441,15 @@ static JobState flush(Job *job) {
                         return result_too_large(job);
                 begin_flush(job);
         }
-        r = write_page(job);
+        r = job->owner->write_page(job);
         if (r == PAGE_WRITER_FULL)
                 return park(job);
         if (r < 0)
-                return close_down(job);
-        job_report_parked(job, false);
-        job_report_progress(job);
+                return job_end(job, ERROR_PIPE_CLOSED, READER_LEFT);
+        set_parked(job, false);
+        job->owner->progress(job);
         page_encoder_clear(&job->encoder);
-        return job->state = JOB_READY;
+        return job->state;
 }
 
 /* Puts the whole COLUMNS frame into the page without a copy, if it is in the cache and the page has room. But not if the
@@ -526,7 +502,7 @@ static JobState step(Job *job) {
         job->row_waits = rc == SQLITE_ROW;
         job->rows_ended = rc == SQLITE_DONE;
         if (job->n_columns == 0 && !begin_columns(job))
-                return run_end(job);
+                return job_end(job, ERROR_NONE, NULL);
         if (job->row_waits && job->n_rows >= job->spec->result_rows_max)
                 return too_many_rows(job);
         return JOB_READY;
@@ -583,15 +559,15 @@ static JobState fill_page(Job *job, bool *ret_full) {
                 } else if (job->row_waits)
                         state = place_row(job, ret_full);
                 else if (job->rows_ended)
-                        return over_result_size(job) ? result_too_large(job) : run_end(job);
+                        return over_result_size(job) ? result_too_large(job) : job_end(job, ERROR_NONE, NULL);
                 else {
                         state = step(job);
                         /* if the progress handler has begun to send the page, that must be finished before the page
                          * changes */
                         *ret_full = state == JOB_READY && !page_writer_is_idle(&job->writer);
                 }
-                if (state != JOB_READY || job->ending)
-                        return job->state;
+                if (state != JOB_READY)
+                        return state;
         }
         return JOB_READY;
 }
@@ -600,21 +576,24 @@ JobState job_slice(Job *job) {
         bool full = false;
         JobState state;
 
-        job->state = JOB_READY;
-        if (job->ending)
+        job_wake(job);
+        if (job->state == JOB_RETRY)
+                (void) job_set_state(job, JOB_READY);
+        if (job->state == JOB_ENDING)
                 return finish(job);
         if (!job->started) {
                 if (!start(job))
-                        return job->error.error == ERROR_BUSY ? retry(job, job->error.extended_code) : run_end(job);
-                if (job->is_prepare && !job->channel) {
+                        return job->error.error == ERROR_BUSY ? retry(job, job->error.extended_code)
+                                                              : job_end(job, ERROR_NONE, NULL);
+                if (!job->page) { /* the answer was given */
                         release(job);
-                        return job->state = JOB_OVER;
+                        return job_set_state(job, JOB_OVER);
                 }
         }
         if (page_writer_is_idle(&job->writer)) {
                 /* checked here, too, because the progress handler is hardly called while a job goes from page to page */
                 if (job_is_in_writers_way(job, now_usec()))
-                        return run_end(job);
+                        return job_end(job, ERROR_NONE, NULL);
                 state = fill_page(job, &full);
                 if (state != JOB_READY)
                         return state;
@@ -624,28 +603,18 @@ JobState job_slice(Job *job) {
 
 /* ---- from outside ---- */
 
-void job_cancel(Job *job, ErrorNumber error, const char *message) {
-        if (job->ending) { /* the first reason counts; but without a reader the end is not written at all */
-                if (error == ERROR_PIPE_CLOSED && job->state == JOB_DRAINING)
-                        (void) close_down(job);
-                return;
-        }
-        (void) sql_error_set(&job->error, error, "%s", message);
-        (void) run_end(job);
-}
-
 int job_on_progress(Job *job, uint64_t now, bool look) {
         if (job->error.error != ERROR_NONE)
                 return 1;
-        if (job->is_prepare && !job->channel)
+        if (!job->page)
                 return 0;
-        if (job->spec->deadline_usec <= now)
+        if (job->deadline_usec <= now)
                 return !sql_error_set(&job->error, ERROR_TIMED_OUT,
                                       "the query ran past its time limit (RunTimeoutSec= or timeout-usec)");
         if (look && job_is_in_writers_way(job, now))
                 return 1;
-        if (look && reader_is_gone(job))
-                return !sql_error_set(&job->error, ERROR_PIPE_CLOSED, "the reader closed the pipe");
+        if (look && job->owner->reader_left(job))
+                return !sql_error_set(&job->error, ERROR_PIPE_CLOSED, READER_LEFT);
         if (page_writer_is_idle(&job->writer)) {
                 /* first_row_usec is from the coarse clock: by the precise clock a row would seem to wait since the last
                  * tick */
@@ -656,7 +625,7 @@ int job_on_progress(Job *job, uint64_t now, bool look) {
                 return 0;
         /* if the pipe is full or broken, the slice will find that again, and can handle it */
         if (page_writer_flush(&job->writer) == PAGE_WRITER_DONE) {
-                job_report_progress(job);
+                job->owner->progress(job);
                 page_encoder_clear(&job->encoder);
         }
         return 0;

@@ -3,41 +3,56 @@
  * Side: worker. One execution of SQL, for a job of the supervisor or a request of a channel: bind, then step -> encode ->
  * flush. It can be resumed wherever the pipe was full.
  *
- *      READY ---slice: a page is out---> READY
- *        |  |                 pipe full
- *        |  +--------------------------> PARKED --pipe drains--> READY          SQLite holds its row and its transaction
- *        |  +--SQLITE_BUSY at the start-> RETRY --some ms later--> READY
- *        |                 end, error, cancel, deadline: SQLite is reset at once
- *        +-----------------------------> ENDING --pipe full--> DRAINING --pipe drains--> OVER
- *                                                                 \--drain_usec later, the supervisor has the rest--> OVER
+ *      OVER --begin--> READY ---slice: a page is out---> READY
+ *        |              |  |            pipe full
+ *        |              |  +---------------------------> PARKED --pipe drains--> READY    SQLite holds its row and its
+ *        |              |  |       lock at the start                                      transaction
+ *        |              |  +---------------------------> RETRY --some ms later--> READY
+ *        |              |        end, error, cancel, deadline, also while it is PARKED or RETRY: SQLite is reset at once
+ *        +--refuse------+------------------------------> ENDING --pipe full--> DRAINING --pipe drains--> ENDING
+ *                                                         |                      |
+ *                                                         +--end is written------+--the supervisor has the rest--> OVER
+ *
+ *      from \ to  READY  RETRY  PARKED  ENDING  DRAINING  OVER
+ *      OVER         x                     x                      the next job begins, or is refused
+ *      READY               x      x       x                x     OVER: the supervisor's PREPARE, whose answer is a message
+ *      RETRY        x                     x
+ *      PARKED       x                     x
+ *      ENDING                                     x        x
+ *      DRAINING                           x                x
  *
  * 1. SQLite is stepped only while nothing waits to be written: a row is encoded after the page before it is written.
- * 2. ENDED is sent once, when SQLite is reset. DRAINED is sent once, before the last byte is written or together with the
- *    last bytes. Both are sent at once if the pipe has room.
+ * 2. The owner hears once that the job has ended, when SQLite is reset, and once that it is drained, before the last byte is
+ *    written or together with the last bytes. It hears both at once if the pipe has room.
  * 3. A job always ends through job_end(), whatever the reason.
  *
- * A job has a specification, a page and a descriptor. A job from the supervisor owns all three, and is reported to the
- * supervisor (job-report.h). A channel (served-channel.h) has one Job for all of its requests, which share one page that the
- * channel sends. Such a job is over as soon as its end is in that page, and is not reported separately. Its errors go into
- * the page, in place of rows, and a PREPARE gives its connection back before its description is sent. Code that depends on
- * this tests job->channel.
+ * The job's owner (job-owner.h) writes its pages and reports its events.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_JOB_H
 #define SQLIPC_DAEMON_WORKER_CORE_JOB_H
 
 #include "daemon/protocol/protocol.h"
+#include "daemon/worker/core/job-owner.h"
 #include "daemon/worker/core/page-writer.h"
 #include "daemon/worker/sqlite/pool.h"
 #include "dbus-interfaces/wire/page-encoder.h"
 
 typedef enum JobState {
-        JOB_READY,
-        JOB_PARKED,
-        JOB_RETRY,
-        JOB_DRAINING,
-        JOB_OVER,
-        JOB_IDLE, /* of a channel: there is nothing to do until its client sends more */
+        JOB_OVER,     /* no execution is under way */
+        JOB_READY,    /* goes on at its next slice */
+        JOB_RETRY,    /* met a lock; tries again at retry_usec */
+        JOB_PARKED,   /* its page waits for room */
+        JOB_ENDING,   /* SQLite is reset; what is left to be written goes out at the next slice */
+        JOB_DRAINING, /* the same, and that waits for room */
+        _JOB_STATE_MAX,
 } JobState;
+
+/* How much of the end the owner knows. */
+typedef enum JobTold {
+        JOB_TOLD_NOTHING,
+        JOB_TOLD_ENDED,
+        JOB_TOLD_DRAINED,
+} JobTold;
 
 /* State that all jobs of a worker share. Outlives them. */
 typedef struct JobContext {
@@ -52,28 +67,34 @@ typedef struct JobContext {
 /* Frees what is kept for the next job. */
 void job_context_trim(JobContext *context);
 
-typedef struct ServedChannel ServedChannel;
-typedef struct Job Job;
+/* The times at which a job that waits goes on. */
+typedef struct JobWait {
+        uint64_t retry_usec, retry_delay_usec; /* RETRY: when, and how long after the last attempt */
+        uint64_t parked_usec, park_until_usec; /* PARKED: since when, and until when, once it has settled */
+        uint64_t drain_until_usec; /* DRAINING: when the supervisor takes over; 0: not set */
+        uint64_t lacking_usec, again_usec; /* since when the kernel has no memory for the pipe, 0: it has; next attempt */
+        bool settled;              /* parked for long: memory is freed, and the owner knows. It holds until the page is
+                                    * written, also while the job writes a part of it */
+} JobWait;
+
 struct Job {
-        Job *next;                /* in the worker's queue (job-queue.h) */
-        ServedChannel *channel;   /* the channel of the request; NULL: the job is from the supervisor */
+        const JobOwner *owner;    /* that of the object which contains the job */
         JobContext *context;
-        ReceivedMessage received; /* owned; has SQL, parameters and the pipe */
-        const JobSpec *spec;
+        const JobSpec *spec;      /* borrowed from the owner */
         StatementHint *hint;      /* borrowed; NULL: none */
         bool is_prepare;
         bool refused;             /* the request is not run: its answer is an error */
-        bool reader_left;         /* of a channel: set by events of its epoll */
-        bool watched;             /* the pipe is in the worker's epoll (job-queue.c) */
         JobState state;
+        JobTold told;
+        uint64_t taken_usec, deadline_usec;
 
         Connection *connection;   /* owned while the job uses it */
         Connection *kept;         /* owned: the connection of the request before, for this one and the next */
         bool keeps;               /* the next request will use the same connection */
         sqlite3_stmt *stmt;
-        bool started;             /* STARTED was sent */
+        bool started;             /* owner->started() was called. A job may meet a lock before that, and after */
 
-        uint8_t *page;            /* owned */
+        uint8_t *page;            /* owned; NULL: the answer is a message (PREPARE of the supervisor) */
         PageEncoder encoder;
         PageWriter writer;
         uint64_t start_bytes;     /* where the job begins in the bytes that the writer writes */
@@ -91,36 +112,37 @@ struct Job {
         unsigned big_column;      /* the column at payload_done */
 
         uint64_t n_rows;
-        uint64_t progress_usec;   /* when progress was last reported */
-        uint64_t taken_usec, first_row_usec, /* the page's, by the coarse clock */ retry_usec, retry_delay_usec;
+        uint64_t first_row_usec;  /* when the first row came into the page, by the coarse clock */
         uint64_t asked_usec, writer_usec; /* when it last checked for waiting writers; since when one waits, 0: none */
-        uint64_t parked_usec, park_until_usec; /* since when it is parked, and until when, once it has settled */
-        uint64_t drain_until_usec; /* DRAINING: when the supervisor takes over; 0: not set */
-        uint64_t lacking_usec, again_usec; /* since when the kernel has no memory for the pipe, 0: it has; next attempt */
-        unsigned n_full;          /* how often the pipe was full */
-        bool filling_said, parked_said;
+        JobWait wait;
 
         EndCounters counters;
         SqlError error;           /* why the job ends; ERROR_NONE: it is complete */
-        bool ending, end_encoded, ended_said, drained_said;
+        bool end_encoded;         /* END or ERROR is in the page */
 };
 
-/* Takes over `received` (PREPARE or RUN). -ENOMEM. */
-int job_new(JobContext *context, ReceivedMessage *received, Job **ret);
+/* True if a job may change from `from` to `to`, by the table above. */
+bool job_state_may_follow(JobState from, JobState to);
 
-/* Frees a job in any state. Returns NULL. */
-Job *job_free(Job *job);
+/* Changes the state, which the table must allow. */
+JobState job_set_state(Job *job, JobState state);
 
-/* Initialises the Job of a channel, which writes to `fd` (borrowed). -ENOMEM. */
-int job_init_channel(Job *job, JobContext *context, ServedChannel *channel, int fd, uint32_t page_size);
-void job_done_channel(Job *job);
+/* Initialises a job, which is OVER, and writes to `fd` (borrowed). `page_size` 0: it has no page, and only prepares.
+ * -ENOMEM. */
+int job_init(Job *job, const JobOwner *owner, JobContext *context, int fd, uint32_t page_size);
 
-/* Begins the next request of a channel, whose last job is over. `spec` and `hint` (NULL: none) must live as long as it
- * runs. */
+/* Releases what a job in any state owns. */
+void job_done(Job *job);
+
+/* Begins an execution. The last one must be over. `spec` and `hint` (NULL: none) must live as long as it runs. */
 void job_begin(Job *job, const JobSpec *spec, bool is_prepare, StatementHint *hint);
 
 /* Does the same for a request that is not run. Its answer is the error that the caller stores where the result points. */
 SqlError *job_refuse(Job *job, const JobSpec *spec);
+
+/* Makes the description of a compiled statement the whole answer. For owners that get it in the page. False with
+ * job->error. */
+bool job_describe(Job *job);
 
 /* Gives back the connection that was kept for the next request. */
 void job_let_go(Job *job);
@@ -128,8 +150,10 @@ void job_let_go(Job *job);
 /* How many bytes of this job have been written or are in the page. */
 uint64_t job_bytes(const Job *job);
 
-/* Sets the state DRAINING. If the reader takes nothing for drain_usec, the supervisor takes over. */
-JobState job_drain(Job *job);
+/* True if SQLite is reset, and the end is not written yet. */
+static inline bool job_is_ending(const Job *job) {
+        return job->state == JOB_ENDING || job->state == JOB_DRAINING;
+}
 
 /* Takes the bytes that are still to be written, including END or ERROR, in memory that the caller frees. The job writes no
  * more. -ENOMEM. */
@@ -138,9 +162,14 @@ int job_take_unread(Job *job, uint8_t **ret, size_t *ret_size);
 /* Continues until a page is written, the pipe is full, or the job is over. */
 JobState job_slice(Job *job);
 
-/* Ends the job with `error` and a sentence, and goes on to write that; job->state is the result. Must not be called from
+/* Lets a job that waits for room continue at its next slice. */
+void job_wake(Job *job);
+
+/* Ends the job, whatever the reason: resets SQLite, tells the owner, and goes on to write the rest and the end. `reason`
+ * and its sentence become job->error; ERROR_NONE: that is set already, or the job is complete. The first reason counts, and
+ * a second call does nothing except for ERROR_PIPE_CLOSED: without a reader nothing is written. Must not be called from
  * inside the job's own step. */
-void job_cancel(Job *job, ErrorNumber error, const char *message);
+JobState job_end(Job *job, ErrorNumber reason, const char *message);
 
 /* Called by the progress handler: sends a page that has waited, and checks if the reader left or time is up. Non-zero:
  * interrupt the statement. With `look` it also makes system calls. */

@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. A client's private socket (sqlipc-channel.h): reads requests, runs them one after the other, answers.
+ * Side: worker. A client's private socket (sqlipc-channel.h) that this worker serves: its state, and the bytes that arrive.
+ * A request is in channel-request.h, a turn with requests one after the other and their answers in channel-turn.h.
  *
- *      IDLE --request--> READY --turn: no more requests, answers are out--> IDLE --quiet for a while--> back to the
- *        ^                 |                                                        supervisor, with its state
- *        |                 +--the same way as any job (job.h)----> PARKED, RETRY
- *        +--socket drains--+--answers do not fit the socket------> DRAINING --drain_usec later--> supervisor
- *                          +--client left, closed its end or sent an invalid request; CHANNEL_CLOSE--> OVER
+ *      IDLE --request, or room--> READY --turn: no more requests, answers are out--> IDLE --quiet for a while--> back to the
+ *        |                        ^   |                                                        supervisor, with its state
+ *        |                        |   +--the request under way waits---> WAITING  (its job is PARKED, RETRY or DRAINING)
+ *        |    room, time, cancel--+   +--answers do not fit the socket-> DRAINING (no request is under way)
+ *        |                            |       WAITING, DRAINING --drain_usec without room--> SLOW --> supervisor
+ *        +----------------------------+--client left, closed its end or sent an invalid request; CHANNEL_CLOSE--> OVER
+ *
+ *      from \\ to  IDLE  READY  WAITING  DRAINING  SLOW  OVER
+ *      IDLE              x                             x
+ *      READY       x            x        x             x
+ *      WAITING           x                       x     x
+ *      DRAINING          x                       x     x
+ *      SLOW, OVER                                           the worker gives the channel up
  *
  * 1. Answers collect in one page, which is sent when it is full, when no request is left, or at the end of a turn.
  * 2. While a request is under way, the channel goes on reading the socket, so that it sees a CANCEL, up to
@@ -25,39 +34,72 @@
 #include "daemon/worker/core/channel-input.h"
 #include "daemon/worker/core/channel-statements.h"
 #include "daemon/worker/core/job.h"
+#include "daemon/worker/core/task.h"
 
+typedef enum ChannelState {
+        CHANNEL_IDLE,     /* there is nothing to do until its client sends more */
+        CHANNEL_READY,    /* waits for a turn, or has it */
+        CHANNEL_WAITING,  /* the request under way waits, for the reason that job.state has */
+        CHANNEL_DRAINING, /* no request is under way, and answers wait for room in the socket */
+        CHANNEL_SLOW,     /* the client does not read its answers: the supervisor must write them */
+        CHANNEL_OVER,
+        _CHANNEL_STATE_MAX,
+} ChannelState;
+
+/* Which requests the channel still takes. Only grows. */
+typedef enum ChannelIntake {
+        CHANNEL_OPEN,
+        CHANNEL_ENDED,   /* end-of-file was read: no request comes after those that have arrived */
+        CHANNEL_CLOSING, /* none: the channel is over when its answers are sent */
+        CHANNEL_DROPPED, /* the supervisor wants the channel closed at once: unsent answers are not waited for */
+} ChannelIntake;
+
+typedef struct ChannelSet ChannelSet;
+typedef struct ServedChannel ServedChannel;
 struct ServedChannel {
-        Job job;                  /* runs the request under way; `job.state` is the channel's state */
-        ServedChannel *previous, *next; /* in the list of all channels of the worker (job-queue.h) */
-        bool queued;              /* the channel's job is in the worker's queue (job-queue.h) */
+        Task task;
+        Job job;                  /* executes the request under way; OVER: none is */
+        JobSpec spec;             /* what `job` executes */
+        ChannelState state;
+        ChannelIntake intake;
+
+        ChannelSet *set;                  /* the one that it is in (channel-set.h), and its place there */
+        ServedChannel *previous, *next;
         uint32_t watched;         /* events that epoll waits for (channel-set.c) */
 
         ChannelSetup setup;       /* without the state */
         int fd;                   /* owned, non-blocking */
         ChannelInput input;
         ChannelStatements statements;
-        JobSpec spec;             /* what `job` runs */
         char *sql;                /* owned: a copy of the SQL of a QUERY, which has no NUL after it in the input */
         size_t sql_capacity;
         uint64_t batch;           /* number of the last request that had arrived when the turn's read transaction began */
-        bool busy;                /* a request is under way */
         bool has_timeout;         /* the client gave the request a time limit */
-        bool readable;            /* the socket may have something to read */
-        bool half_closed;         /* the client has shut down its sending end, so an end-of-file will be read */
-        bool ended;               /* end-of-file was read: the channel is over when all earlier requests are answered */
-        bool closing;             /* no more requests are taken: the channel is over when its answers are sent */
-        bool dropped;             /* the supervisor wants the channel closed at once: unsent answers are not waited for */
-        bool slow;                /* the client does not read its answers: the supervisor must write them */
 
+        /* Of the socket; they hold in any state: */
+        bool readable;            /* it may have something to read */
+        bool half_closed;         /* the client has shut down its sending end, so an end-of-file will be read */
+        bool client_left;         /* it is broken, or there is no memory to read from it */
+
+        uint64_t drain_until_usec; /* DRAINING: when the channel becomes SLOW; 0: not set */
         uint64_t used_usec;       /* when the channel last had a turn; coarse clock */
         uint64_t progress_usec;   /* when the supervisor last heard of the channel; coarse clock */
         ChannelProgress progress; /* sums since then */
         bool running_said;
 };
 
-/* Takes over the message and its descriptor. -ENOMEM; -EBADMSG: the state cannot be decoded, or the socket is a blocking
- * one. */
-int served_channel_new(JobContext *context, ReceivedMessage *received, ServedChannel **ret);
+/* True if a channel may change from `from` to `to`, by the table above. */
+bool served_channel_state_may_follow(ChannelState from, ChannelState to);
+
+/* Changes the state, which the table must allow unless it is the same. */
+ChannelState served_channel_set_state(ServedChannel *c, ChannelState state);
+
+/* The channel takes only what `intake` allows from now on; does nothing if it takes less already. */
+void served_channel_restrict(ServedChannel *c, ChannelIntake intake);
+
+/* Makes a channel whose job has `owner`. It is READY. Takes over the message and its descriptor. -ENOMEM; -EBADMSG: the
+ * state cannot be decoded, or the socket is a blocking one. */
+int served_channel_new(JobContext *context, const JobOwner *owner, ReceivedMessage *received, ServedChannel **ret);
 
 /* Ends what is under way without telling the client. Returns NULL. */
 ServedChannel *served_channel_free(ServedChannel *c);
@@ -65,45 +107,30 @@ ServedChannel *served_channel_free(ServedChannel *c);
 /* Handles `events` of epoll. True: the channel must get a turn, unless it waits for one already. */
 bool served_channel_on_events(ServedChannel *c, uint32_t events);
 
-/* Reads more from the socket, to see a CANCEL of the request under way. Can be called from inside the channel's own step. */
-void served_channel_look(ServedChannel *c);
+/* Reads as much as there is room for, also to see a CANCEL of the request under way. Can be called from inside the channel's
+ * own step. False: nothing came. */
+bool served_channel_read(ServedChannel *c);
 
-/* A turn: continues the request under way, takes requests for about a millisecond, sends answers. */
-JobState served_channel_turn(ServedChannel *c);
-
-/* Ends the request under way, if there is one, with `error` and a sentence. Must not be called from inside the channel's
- * own step. */
-void served_channel_cancel(ServedChannel *c, ErrorNumber error, const char *message);
-
-/* Takes no more requests. The channel is over as soon as the answer to the request under way is sent, which may be at once.
- * Can also be called from inside the channel's own step. */
-void served_channel_drain(ServedChannel *c);
-
-/* The supervisor wants the channel closed: ends the request under way, and sends as much as the socket takes. From inside
- * the channel's own step it only sets a flag, with which the turn ends. */
-void served_channel_drop(ServedChannel *c, bool in_step);
-
-/* Sends the answers that are in the page. Returns JOB_DRAINING if some are left, JOB_OVER if the channel is over, or
- * JOB_READY or JOB_IDLE if all are sent. */
-JobState served_channel_flush(ServedChannel *c);
-
-/* Handles deadlines and retries of the request under way. Sets c->slow if the client is slow and the channel must leave
- * this worker. */
-void served_channel_on_time(ServedChannel *c, uint64_t now_usec);
+/* True if a request is under way. */
+static inline bool served_channel_is_busy(const ServedChannel *c) {
+        return c->job.state != JOB_OVER;
+}
 
 /* True if no request is under way and all answers are sent. */
 bool served_channel_is_answered(const ServedChannel *c);
 
-/* True if that holds, and another worker can continue with the channel. */
+/* True if another worker could continue with the channel once its answers are sent. */
+bool served_channel_can_go_on(const ServedChannel *c);
+
+/* True if all answers are sent, and another worker can continue with the channel. */
 bool served_channel_can_move(const ServedChannel *c);
 
-/* Takes the answers that the socket did not take; the caller frees them. `*ret_can_move`: another worker can continue with
- * the channel after them. -ENOMEM. */
-int served_channel_take_unread(ServedChannel *c, uint8_t **ret, size_t *ret_size, bool *ret_can_move);
+/* True if the channel has bytes to send for which the socket has no room. */
+bool served_channel_waits_for_room(const ServedChannel *c);
 
 /* True if a request waits, or the socket may have unread bytes or an end-of-file. */
-static inline bool served_channel_waits(const ServedChannel *c) {
-        return c->readable || c->ended || channel_input_waits(&c->input);
+static inline bool served_channel_has_input(const ServedChannel *c) {
+        return c->readable || c->intake != CHANNEL_OPEN || channel_input_waits(&c->input);
 }
 
 /* When the worker must act on a quiet channel, by the coarse clock. Some seconds after its last turn it must go back to the

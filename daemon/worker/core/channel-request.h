@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. One request of a channel: what the client asks becomes the specification of the channel's job. The channel
+ * owns that job: its answer goes into the channel's page, in place of rows also the errors, and it is not reported
+ * separately.
+ */
+#ifndef SQLIPC_DAEMON_WORKER_CORE_CHANNEL_REQUEST_H
+#define SQLIPC_DAEMON_WORKER_CORE_CHANNEL_REQUEST_H
+
+#include "daemon/worker/core/served-channel.h"
+
+/* The owner of the jobs of channels. */
+extern const JobOwner channel_request_owner;
+
+/* Takes the next request, and begins its job or refuses it. False: there is no request now. */
+bool channel_request_begin_next(ServedChannel *c);
+
+/* The job of the request is over: releases what only that needed. */
+void channel_request_end(ServedChannel *c);
+
+/* Ends the read transaction that requests shared. */
+void channel_request_end_batch(ServedChannel *c);
+
+#endif
