@@ -1,54 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The supervisor's knowledge of the runs on a channel. Supervisor. */
+#include <glib.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "daemon/configuration/dbus-text.h"
 #include "daemon/supervisor/channel-run.h"
 #include "daemon/supervisor/clock.h"
-#include "daemon/supervisor/context.h"
-#include "daemon/supervisor/log.h"
-#include "daemon/supervisor/statement.h"
-#include "daemon/supervisor/worker.h"
+#include "daemon/supervisor/sql-text.h"
 
 /* The largest number of bytes that SQL_EXCERPT_LENGTH characters can have. */
 #define EXCERPT_SIZE_MAX ((size_t) SQL_EXCERPT_LENGTH * 4)
 
-static void count(Channel *c, const ChannelProgress *p) {
-        Context *context = c->context;
-        Session *s = c->session;
+static void log_slow(const ChannelRun *run, uint64_t usec, const LogFields *about, uint64_t slow_usec) {
+        LogFields fields = *about;
+        uint64_t waited = run->parked_usec;
 
-        c->n_runs += p->n_runs;
-        c->n_rows += p->n_rows;
-        c->n_bytes += p->n_bytes;
-        context->total_runs += p->n_runs;
-        context->total_rows += p->n_rows;
-        context->total_bytes += p->n_bytes;
-        if (!s)
-                return;
-        s->total_runs += p->n_runs;
-        s->total_rows += p->n_rows;
-        s->total_bytes += p->n_bytes;
-}
-
-static void log_slow(const Channel *c, uint64_t usec) {
-        uint64_t waited = c->run.parked_usec;
-        LogFields fields = {
-                .database = database_name(c->database),
-                .client = c->session ? c->session->name : NULL,
-                .uid = &c->user->uid,
-                .run = c->number,
-                .worker_pid = c->worker ? c->worker->pid : 0,
-                .usec = usec > waited ? usec - waited : 0, /* waits for the reader do not make a query slow */
-                .rows = c->run.n_rows,
-        };
-
-        if (fields.usec > c->context->config->service.slow_query_usec)
+        fields.usec = usec > waited ? usec - waited : 0; /* waits for the reader do not make a query slow */
+        fields.rows = run->n_rows;
+        if (fields.usec > slow_usec)
                 /* all fields are the worker's claims */
                 log_event_limited(LOG_EVENT_SLOW_QUERY, "channel", &fields,
                                   "A run of uid %u on channel %" PRIu64 " took %.1f s, more than SlowQuerySec=; "
                                   "rows: %" PRIu64 ".",
-                                  (unsigned) c->user->uid, c->number, (double) fields.usec / 1e6, fields.rows);
+                                  (unsigned) *fields.uid, fields.run, (double) fields.usec / 1e6, fields.rows);
 }
 
 /* A worker may send any bytes, and may cut the SQL inside a character. */
@@ -80,17 +55,10 @@ static ChannelRunState state_of(const ChannelProgress *p) {
                              : CHANNEL_RUN_RUNNING;
 }
 
-bool channel_run_note(Channel *c, const ChannelProgress *p) {
-        ChannelRun *run = &c->run;
+bool channel_run_note(ChannelRun *run, const ChannelProgress *p, const LogFields *fields, uint64_t slow_usec) {
         uint64_t now = clock_usec();
         bool was_running = run->state != CHANNEL_RUN_NONE, goes_on = was_running && p->running && p->n_runs == 0;
 
-        if (p->running || p->n_runs > 0 || p->n_bytes > 0 || p->n_statements != c->n_statements) {
-                c->used_usec = now;
-                c->waits_usec = 0;
-        }
-        c->n_statements = p->n_statements;
-        count(c, p);
         if (run->state > CHANNEL_RUN_RUNNING)
                 run->parked_usec += now - run->noted_usec;
         if (goes_on) {
@@ -98,9 +66,9 @@ bool channel_run_note(Channel *c, const ChannelProgress *p) {
                 run->n_bytes += p->n_bytes;
         } else {
                 if (p->n_runs > 0 && !p->running)
-                        log_slow(c, p->usec);
+                        log_slow(run, p->usec, fields, slow_usec);
                 else if (p->n_runs > 0 && was_running)
-                        log_slow(c, channel_run_usec(run));
+                        log_slow(run, channel_run_usec(run), fields, slow_usec);
                 begin(run, p);
         }
         run->state = state_of(p);

@@ -174,7 +174,7 @@ static void tell_to_close(Channel *c) {
 
         c->told = r >= 0;
         c->close_ping = worker_ping(c->worker);
-        grace_begin(&c->grace, c->worker, GRACE_USEC);
+        grace_begin(&c->grace, c->worker->pid, GRACE_USEC);
 }
 
 /* True if its worker is not killed before it has read CHANNEL_CLOSE. */
@@ -190,7 +190,7 @@ static void on_close_timeout(Channel *c) {
         if (!c->told)
                 tell_to_close(c);
         else if ((worker_has_answered(w, c->close_ping) || !(is_patient(c) || worker_is_held_up_by_others(w, c))) &&
-                 !grace_goes_on(&c->grace, w))
+                 !grace_goes_on(&c->grace, w->pid))
                 (void) worker_end(w, WORKER_END_KEEPS_CHANNEL);
         (void) shutdown(c->fd, SHUT_RDWR);
         arm(c, clock_usec() + GRACE_USEC);
@@ -212,7 +212,7 @@ static void check_cancelled(Channel *c) {
                 return;
         if (worker_has_answered(c->worker, c->cancel_ping))
                 c->cancelled_usec = 0;
-        else if (!worker_is_held_up_by_others(c->worker, c) && !grace_goes_on(&c->grace, c->worker))
+        else if (!worker_is_held_up_by_others(c->worker, c) && !grace_goes_on(&c->grace, c->worker->pid))
                 (void) worker_end(c->worker, WORKER_END_KEEPS_REQUEST);
 }
 
@@ -446,14 +446,51 @@ void channel_cancel(Channel *c, const char *sentence) {
         (void) worker_cancel(c->worker, c->number, ERROR_CANCELLED, sentence);
         c->cancelled_usec = clock_usec();
         c->cancel_ping = worker_ping(c->worker);
-        grace_begin(&c->grace, c->worker, GRACE_USEC);
+        grace_begin(&c->grace, c->worker->pid, GRACE_USEC);
         arm_at_worker(c);
 }
 
 /* ---- Messages from a worker ---- */
 
+static void count(Channel *c, const ChannelProgress *p) {
+        Context *context = c->context;
+        Session *s = c->session;
+
+        c->n_runs += p->n_runs;
+        c->n_rows += p->n_rows;
+        c->n_bytes += p->n_bytes;
+        context->total_runs += p->n_runs;
+        context->total_rows += p->n_rows;
+        context->total_bytes += p->n_bytes;
+        if (!s)
+                return;
+        s->total_runs += p->n_runs;
+        s->total_rows += p->n_rows;
+        s->total_bytes += p->n_bytes;
+}
+
+/* Adds the work that was done to the sums of channel, session and service. A channel that did something counts as used now
+ * and as not waiting. Returns false if the run that was known before goes on. */
+static bool note(Channel *c, const ChannelProgress *p) {
+        LogFields fields = {
+                .database = database_name(c->database),
+                .client = c->session ? c->session->name : NULL,
+                .uid = &c->user->uid,
+                .run = c->number,
+                .worker_pid = c->worker ? c->worker->pid : 0,
+        };
+
+        if (p->running || p->n_runs > 0 || p->n_bytes > 0 || p->n_statements != c->n_statements) {
+                c->used_usec = clock_usec();
+                c->waits_usec = 0;
+        }
+        c->n_statements = p->n_statements;
+        count(c, p);
+        return channel_run_note(&c->run, p, &fields, c->context->config->service.slow_query_usec);
+}
+
 void channel_on_progress(Channel *c, const ChannelProgress *progress) {
-        if (channel_run_note(c, progress))
+        if (note(c, progress))
                 c->cancelled_usec = 0; /* another run has begun, or none is under way */
         if (c->run.state == CHANNEL_RUN_NONE)
                 c->context->events->place_offered(c->context);
@@ -464,7 +501,7 @@ void channel_on_rested(Channel *c, const ChannelEnd *end) {
         g_autoptr(GBytes) kept = try_bytes(end->state.data, end->state.size);
         Worker *w = c->worker;
 
-        (void) channel_run_note(c, &end->progress);
+        (void) note(c, &end->progress);
         if (end->waiting && end->unread.size == 0)
                 worker_is_stuck_now(w);
         else
@@ -488,7 +525,7 @@ void channel_on_rested(Channel *c, const ChannelEnd *end) {
 }
 
 void channel_on_closed(Channel *c, const ChannelEnd *end) {
-        (void) channel_run_note(c, &end->progress);
+        (void) note(c, &end->progress);
         detach(c);
         if (c->end == CHANNEL_END_NONE)
                 c->end = CHANNEL_END_BY_WORKER;

@@ -26,30 +26,13 @@
 
 #include "daemon/protocol/protocol.h"
 #include "daemon/supervisor/channel-life.h"
+#include "daemon/supervisor/channel-run.h"
 #include "daemon/supervisor/database.h"
 #include "daemon/supervisor/grace.h"
 #include "daemon/supervisor/session.h"
 
 typedef struct Group Group;
 typedef struct Worker Worker;
-
-/* Each report of the worker tells one of these anew, and any may follow any other. */
-typedef enum ChannelRunState {
-        CHANNEL_RUN_NONE,
-        CHANNEL_RUN_RUNNING,
-        CHANNEL_RUN_PARKED,         /* its reader does not read */
-        CHANNEL_RUN_DRAINING,       /* it has ended, and its reader has not read its end */
-} ChannelRunState;
-
-/* The run under way on a channel, by its worker's last report. */
-typedef struct ChannelRun {
-        ChannelRunState state;
-        uint64_t usec;              /* how long it had lasted at `noted_usec` */
-        uint64_t noted_usec;
-        uint64_t parked_usec;       /* how much of that time its reader did not read */
-        uint64_t n_rows, n_bytes;   /* delivered, as far as they can be told apart from those of the run before */
-        char *excerpt;              /* start of its SQL; owned */
-} ChannelRun;
 
 typedef struct Channel {
         Context *context;           /* not owned */

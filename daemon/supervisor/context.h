@@ -62,7 +62,7 @@ struct Context {
         struct WorkerProgram *worker_program;
         struct PriorityTimer *priorities;
         struct PipeStock *pipes;
-        struct StatementExpiry *statement_expiry;
+        struct Expiry *statement_expiry;
         struct RunTimer *run_timer;
         struct PeerWatch *peer_watch;
         struct Polkit *polkit;

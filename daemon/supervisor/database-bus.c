@@ -26,6 +26,7 @@
 #include "daemon/supervisor/run.h"
 #include "daemon/supervisor/sd-autoptr.h"
 #include "daemon/supervisor/session.h"
+#include "daemon/supervisor/sql-text.h"
 #include "daemon/supervisor/statement.h"
 #include "daemon/supervisor/try-bytes.h"
 #include "daemon/supervisor/worker.h"
@@ -214,7 +215,7 @@ static int new_one_shot(sd_bus_message *m, Database *d, RunSpec spec, unsigned a
         if (sd_bus_message_get_expect_reply(m) <= 0)
                 return refuse(refusal, ERROR_CANCELLED, "The call wants no reply, so no client would read the rows.");
         Session *session = session_get(d->context, peer_of(d->context, m));
-        r = sql_check(session->user, d, sql, &size, refusal);
+        r = sql_text_check(session->user, d, sql, &size, refusal);
         if (r < 0)
                 return r;
         r = parameters_read(m, &parameters, refusal);
@@ -251,8 +252,8 @@ static int query(sd_bus_message *m, Database *d, Refusal *refusal) {
         return 1;
 }
 
-static int add_reader(Run *run, bool one_shot, RowReader **ret) {
-        int r = row_reader_new(run, pipe_take_read_fd(run->pipe), one_shot, ret);
+static int add_reader(Run *run, bool one_shot) {
+        int r = run_add_reader(run, one_shot);
 
         if (r < 0)
                 run_free(run);
@@ -261,17 +262,16 @@ static int add_reader(Run *run, bool one_shot, RowReader **ret) {
 
 static int query_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
         RunSpec spec = { .kind = RUN_ROWS, .page_size = ROW_READER_PAGE_SIZE };
-        RowReader *reader;
         Options options;
         Run *run;
         int r = new_one_shot(m, d, spec, OPTION_MAX_BYTES, &options, &run, refusal);
 
         if (r < 0)
                 return r;
-        r = add_reader(run, true, &reader);
+        r = add_reader(run, true);
         if (r < 0)
                 return r;
-        r = row_reader_wait(reader, m, options.max_bytes);
+        r = row_reader_wait(run->reader, m, options.max_bytes);
         if (r < 0) {
                 run_free(run);
                 return r;
@@ -282,14 +282,13 @@ static int query_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
 
 static int open_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
         RunSpec spec = { .kind = RUN_ROWS, .page_size = ROW_READER_PAGE_SIZE, .call = m, .on_started = reply_open_rows };
-        RowReader *reader;
         Options options;
         Run *run;
         int r = new_one_shot(m, d, spec, 0, &options, &run, refusal);
 
         if (r < 0)
                 return r;
-        r = add_reader(run, false, &reader);
+        r = add_reader(run, false);
         if (r < 0)
                 return r;
         run_submit(run);
@@ -310,7 +309,7 @@ static int next_rows(sd_bus_message *m, Database *d, Refusal *refusal) {
         r = run_find(d->context, peer_of(d->context, m), d, number, &run, refusal);
         if (r < 0)
                 return r;
-        if (!run->reader || run->reader->one_shot)
+        if (!run->reader || run->reader->spec.one_shot)
                 return refuse(refusal, ERROR_UNKNOWN_RUN,
                               "Run %" PRIu64 " was not opened by OpenRows; its rows come down its pipe.", number);
         if (run->reader->call)

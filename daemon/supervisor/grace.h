@@ -12,25 +12,24 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* How long a worker has between an order to end something and SIGKILL. */
 #define GRACE_USEC UINT64_C(1000000)
-
-typedef struct Worker Worker;
 
 typedef struct Grace {
         uint64_t cpu_usec;   /* a worker that has used this much CPU time in all is stuck */
         unsigned n_spared;
 } Grace;
 
-/* The worker is given an order now, and has `usec` to obey it. */
-void grace_begin(Grace *g, const Worker *w, uint64_t usec);
+/* The worker (its process) is given an order now, and has `usec` to obey it. */
+void grace_begin(Grace *g, pid_t worker, uint64_t usec);
 
 /* True if the worker has not yet got the CPU time that it needs to obey. */
-bool grace_is_starved(const Grace *g, const Worker *w);
+bool grace_is_starved(const Grace *g, pid_t worker);
 
 /* Call when the time of grace_begin() has passed and the worker has not obeyed. True: the worker did not get the CPU time
  * that it needed, and has one second more. This is granted four times at most. */
-bool grace_goes_on(Grace *g, const Worker *w);
+bool grace_goes_on(Grace *g, pid_t worker);
 
 #endif

@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "daemon/supervisor/channel-run.h"
+#include "daemon/supervisor/channel.h"
 #include "daemon/supervisor/clock.h"
 #include "daemon/supervisor/context.h"
 #include "daemon/supervisor/lists-bus.h"
 #include "daemon/supervisor/run.h"
 #include "daemon/supervisor/session.h"
+#include "daemon/supervisor/sql-text.h"
 #include "daemon/supervisor/statement.h"
 #include "daemon/supervisor/worker.h"
 
@@ -67,7 +69,7 @@ static const char *owner_of(const Channel *c) {
 }
 
 static int append_sql(Reply *reply, GBytes *sql) {
-        g_autofree char *excerpt = sql_excerpt(sql);
+        g_autofree char *excerpt = sql_text_excerpt(sql);
 
         return sd_bus_message_append(reply->message, "{sv}", "sql", "s", excerpt);
 }

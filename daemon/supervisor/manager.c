@@ -23,6 +23,7 @@
 #include "daemon/supervisor/manager.h"
 #include "daemon/supervisor/places.h"
 #include "daemon/supervisor/publication.h"
+#include "daemon/supervisor/run-due.h"
 #include "daemon/supervisor/run.h"
 #include "daemon/supervisor/sd-autoptr.h"
 #include "daemon/supervisor/session-close.h"
@@ -104,10 +105,11 @@ int manager_new(BusType type, char **config_directories, Manager **ret) {
         r = sd_event_set_watchdog(m->context.event, true); /* does nothing if the service manager set no watchdog */
         if (r < 0)
                 return r;
-        r = run_timer_start(&m->context);
+        statement_start_expiry(&m->context);
+        r = run_timer_start(&m->run_timer, m->context.event, run_due, &m->context);
         if (r < 0)
                 return r;
-        r = worker_priority_start(&m->context);
+        r = worker_start_priorities(&m->context);
         if (r < 0)
                 return r;
         r = invariants_watch(&m->context);
@@ -405,7 +407,7 @@ Manager *manager_free(Manager *m) {
         free_pipes(m);
         m->stop_timer = sd_event_source_disable_unref(m->stop_timer);
         m->peer_watch.read_ahead = sd_event_source_disable_unref(m->peer_watch.read_ahead);
-        statement_expiry_done(&m->statement_expiry);
+        expiry_done(&m->statement_expiry);
         run_timer_done(&m->run_timer);
         worker_priority_stop(&m->priorities);
         m->pipes.timer = sd_event_source_disable_unref(m->pipes.timer);

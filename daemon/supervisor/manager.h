@@ -14,6 +14,7 @@
 
 #include "daemon/supervisor/announcement.h"
 #include "daemon/supervisor/context.h"
+#include "daemon/supervisor/expiry.h"
 #include "daemon/supervisor/idle.h"
 #include "daemon/supervisor/listing.h"
 #include "daemon/supervisor/pacing.h"
@@ -22,7 +23,6 @@
 #include "daemon/supervisor/polkit.h"
 #include "daemon/supervisor/reload.h"
 #include "daemon/supervisor/run-timer.h"
-#include "daemon/supervisor/statement-expiry.h"
 #include "daemon/supervisor/status.h"
 #include "daemon/supervisor/worker-priority.h"
 #include "daemon/supervisor/worker-program.h"
@@ -36,7 +36,7 @@ typedef struct Manager {
         WorkerProgram worker_program;
         PriorityTimer priorities;
         PipeStock pipes;
-        StatementExpiry statement_expiry;
+        Expiry statement_expiry;
         RunTimer run_timer;
         PeerWatch peer_watch;
         Polkit polkit;

@@ -7,15 +7,13 @@
 #include <unistd.h>
 
 #include "daemon/supervisor/bus-error.h"
-#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/log.h"
 #include "daemon/supervisor/pacing.h"
 #include "daemon/supervisor/row-reader.h"
 #include "daemon/supervisor/rows.h"
-#include "daemon/supervisor/run.h"
 #include "daemon/supervisor/sd-autoptr.h"
+#include "daemon/supervisor/user.h"
 #include "daemon/supervisor/waiting-call.h"
-#include "daemon/supervisor/worker.h"
 
 /* Bytes that are read in one turn of the loop (I1). */
 #define READ_SIZE_MAX ((size_t) 256 * 1024)
@@ -24,26 +22,27 @@ static const char out_of_memory[] = "The service is out of memory; try again lat
 
 static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userdata);
 
-int row_reader_new(Run *run, int fd, bool one_shot, RowReader **ret) {
+int row_reader_new(const RowReaderSpec *spec, RowReader **ret) {
         RowReader *r = g_new(RowReader, 1);
 
-        *r = (RowReader) { .run = run, .fd = fd, .one_shot = one_shot, .pending = PAGE_MORE };
+        *r = (RowReader) { .spec = *spec, .pending = PAGE_MORE };
         page_decoder_init(&r->decoder, ROW_READER_PAGE_SIZE, ROW_READER_ROW_SIZE_MAX);
-        run->reader = r;
-        if (fcntl(fd, F_SETFL, O_RDONLY | O_NONBLOCK) < 0)
-                return -errno;
-        int k = sd_event_add_io(run->context->event, &r->io, fd, EPOLLIN, on_readable, r);
+        int k = fcntl(spec->fd, F_SETFL, O_RDONLY | O_NONBLOCK) < 0 ? -errno : 0;
+        if (k >= 0)
+                k = sd_event_add_io(spec->event, &r->io, spec->fd, EPOLLIN, on_readable, r);
         if (k >= 0)
                 k = sd_event_source_set_enabled(r->io, SD_EVENT_OFF);
-        if (k < 0)
+        if (k < 0) {
+                row_reader_free(r);
                 return k;
+        }
         *ret = r;
         return 0;
 }
 
 /* Counts the memory of a joined row for the user: it can be 16 MiB for each run. False: the user would have too much. */
 static bool count_joined(RowReader *r) {
-        User *u = r->run->user;
+        User *u = r->spec.user;
         size_t size = r->decoder.joined_capacity;
         bool more = size > r->joined_size;
 
@@ -52,17 +51,17 @@ static bool count_joined(RowReader *r) {
         return !more || u->joined_size <= JOINED_SIZE_MAX;
 }
 
-void row_reader_free(RowReader *r) {
+RowReader *row_reader_free(RowReader *r) {
         if (!r)
-                return;
-        r->run->user->joined_size -= r->joined_size;
-        r->run->reader = NULL;
+                return NULL;
+        r->spec.user->joined_size -= r->joined_size;
         r->io = sd_event_source_disable_unref(r->io);
-        close(r->fd);
+        close(r->spec.fd);
         page_decoder_done(&r->decoder);
         reply_done(&r->reply);
         (void) sd_bus_message_unref(r->call);
         g_free(r);
+        return NULL;
 }
 
 /* The call is answered: reads nothing until the next call. */
@@ -77,23 +76,22 @@ static void rest(RowReader *r) {
 
 void row_reader_fail(RowReader *r, const Failure *failure) {
         if (r->call)
-                (void) bus_error_reply(r->call, failure, r->run->error_details);
+                (void) bus_error_reply(r->call, failure, r->spec.error_details);
         row_reader_free(r);
 }
 
-/* The result has ended, with or without error. Tells the run, which cancels it unless its worker has ended it. */
-static void over(RowReader *r, bool ended) {
-        Run *run = r->run;
+static void over(RowReader *r, RowReaderEnd end) {
+        const RowReaderSpec spec = r->spec;
 
         row_reader_free(r);
-        run_reader_is_over(run, ended);
+        spec.events->over(spec.run, end);
 }
 
-static void fail(RowReader *r, ErrorNumber error, const char *sentence, bool ended) {
+static void fail(RowReader *r, ErrorNumber error, const char *sentence, RowReaderEnd end) {
         if (r->call)
                 (void) bus_error_reply(r->call, &(Failure) { .error = error, .sql_offset = -1, .message = sentence },
-                                       r->run->error_details);
-        over(r, ended);
+                                       r->spec.error_details);
+        over(r, end);
 }
 
 /* ---- Replies ---- */
@@ -101,7 +99,7 @@ static void fail(RowReader *r, ErrorNumber error, const char *sentence, bool end
 static int begin_reply(RowReader *r) {
         int k = reply_new(r->call, &r->reply);
 
-        if (k >= 0 && r->one_shot)
+        if (k >= 0 && r->spec.one_shot)
                 k = rows_append_columns_of_run(&r->reply, &r->decoder);
         return k < 0 ? k : sd_bus_message_open_container(r->reply.message, 'a', "av");
 }
@@ -148,11 +146,11 @@ static int append_more(RowReader *r, bool more) {
 static int finish_reply(RowReader *r, bool more) {
         int k = sd_bus_message_close_container(r->reply.message);
 
-        if (k >= 0 && r->one_shot)
+        if (k >= 0 && r->spec.one_shot)
                 k = sd_bus_message_append(r->reply.message, "a{sv}", 2, "truncated", "b", more, "rows", "t", r->n_rows);
         else if (k >= 0)
                 k = append_more(r, more);
-        pacing_charge(r->run->user, r->reply.size);
+        pacing_charge(r->spec.user, r->reply.size);
         return k < 0 ? k : reply_send(&r->reply);
 }
 
@@ -160,15 +158,17 @@ static int finish_reply(RowReader *r, bool more) {
 static void fail_reply(RowReader *r, int k) {
         if (k == -EMSGSIZE) { /* a reply of many rows has 1 MiB at most, so this is a single row */
                 fail(r, ERROR_ROW_TOO_LARGE,
-                     "A row takes more than 16 MiB, its columns' names included: fetch it through a pipe (Query).", false);
+                     "A row takes more than 16 MiB, its columns' names included: fetch it through a pipe (Query).",
+                     ROW_READER_LEFT);
                 return;
         }
         if (k == -ENOMEM) {
-                fail(r, ERROR_OUT_OF_MEMORY, out_of_memory, false);
+                fail(r, ERROR_OUT_OF_MEMORY, out_of_memory, ROW_READER_LEFT);
                 return;
         }
         log_warning_limited("A reply with rows could not be sent: %s", strerror(-k));
-        fail(r, ERROR_INTERNAL, "The rows could not be put into a reply; ask for fewer of them.", false);
+        fail(r, ERROR_INTERNAL, "The rows could not be put into a reply; ask for fewer of them.",
+             ROW_READER_LEFT);
 }
 
 /* Sends the reply. Frees the reader if the run is over for it. */
@@ -179,8 +179,8 @@ static void send_reply(RowReader *r, bool more) {
                 fail_reply(r, k);
                 return;
         }
-        if (!more || r->one_shot)
-                over(r, !more);
+        if (!more || r->spec.one_shot)
+                over(r, more ? ROW_READER_LEFT : ROW_READER_ENDED);
         else
                 rest(r);
 }
@@ -208,7 +208,7 @@ static bool on_row(RowReader *r) {
 }
 
 static void on_error_frame(RowReader *r) {
-        if (!r->one_shot && r->n_rows > 0) { /* first send the rows that came before it */
+        if (!r->spec.one_shot && r->n_rows > 0) { /* first send the rows that came before it */
                 r->pending = PAGE_ERROR;
                 send_reply(r, true);
                 return;
@@ -216,8 +216,8 @@ static void on_error_frame(RowReader *r) {
         const PageDecoder *d = &r->decoder;
         (void) bus_error_reply(r->call, &(Failure) { .error = d->error_number, .extended_code = d->error_extended_code,
                                                      .sql_offset = d->error_sql_offset, .message = d->error_message },
-                               r->run->error_details);
-        over(r, true);
+                               r->spec.error_details);
+        over(r, ROW_READER_ENDED);
 }
 
 static void on_broken_stream(RowReader *r, int k) {
@@ -226,19 +226,17 @@ static void on_broken_stream(RowReader *r, int k) {
                 return;
         }
         if (k == -ENOMEM) {
-                fail(r, ERROR_OUT_OF_MEMORY, out_of_memory, false);
+                fail(r, ERROR_OUT_OF_MEMORY, out_of_memory, ROW_READER_LEFT);
                 return;
         }
-        if (r->run->end.error != ERROR_NONE) { /* it was lost, or killed for a reason that says more than the frame */
-                Failure failure = refusal_as_failure(&r->run->end);
-                (void) bus_error_reply(r->call, &failure, r->run->error_details);
-                over(r, true);
+        const Refusal *error = r->spec.events->error(r->spec.run);
+        if (error->error != ERROR_NONE) { /* it was lost, or killed for a reason that says more than the frame */
+                Failure failure = refusal_as_failure(error);
+                (void) bus_error_reply(r->call, &failure, r->spec.error_details);
+                over(r, ROW_READER_ENDED);
                 return;
         }
-        Worker *w = r->run->worker;
-        fail(r, ERROR_WORKER_LOST, "The worker process that ran the query broke; run it again.", false);
-        if (w)
-                (void) worker_end(w, WORKER_END_INVALID_PAGE);
+        fail(r, ERROR_WORKER_LOST, "The worker process that ran the query broke; run it again.", ROW_READER_BROKEN);
 }
 
 /* 1: bytes were read; 0: none are available. */
@@ -249,7 +247,7 @@ static int read_some(RowReader *r, size_t *budget) {
 
         if (k < 0)
                 return k;
-        ssize_t n = read(r->fd, room, size);
+        ssize_t n = read(r->spec.fd, room, size);
         if (n < 0)
                 return errno == EAGAIN || errno == EINTR ? 0 : -errno;
         if (n == 0)
@@ -264,7 +262,7 @@ static bool on_page_more(RowReader *r, size_t *budget) {
 
         if (k < 0)
                 on_broken_stream(r, k);
-        if (k == 0 && *budget > 0 && !r->one_shot && r->n_rows > 0)
+        if (k == 0 && *budget > 0 && !r->spec.one_shot && r->n_rows > 0)
                 send_reply(r, true);
         return k > 0;
 }
@@ -288,7 +286,7 @@ static void process(RowReader *r) {
                 if (!count_joined(r)) {
                         fail(r, ERROR_LIMITS_EXCEEDED,
                              "Large rows of yours are under way in several runs: ask for one after the other, or through "
-                             "pipes (Query).", false);
+                             "pipes (Query).", ROW_READER_LEFT);
                         return;
                 }
                 if (event < 0) {

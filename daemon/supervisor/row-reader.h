@@ -18,16 +18,37 @@
 #include "daemon/supervisor/reply.h"
 #include "dbus-interfaces/wire/page-decoder.h"
 
-typedef struct Run Run;
+typedef struct User User;
 
 /* The page size of such a run, and the size of its largest row. */
 #define ROW_READER_PAGE_SIZE ((uint32_t) 65536)
 #define ROW_READER_ROW_SIZE_MAX ((uint64_t) 16 * 1024 * 1024)
 
-typedef struct RowReader {
-        Run *run;               /* not owned; run->reader is this */
-        int fd;                 /* read end, non-blocking */
+typedef enum RowReaderEnd {
+        ROW_READER_ENDED,  /* it has read END or ERROR, or the run's own error was the answer */
+        ROW_READER_LEFT,   /* it wants no more rows */
+        ROW_READER_BROKEN, /* the bytes in the pipe break the page format */
+} RowReaderEnd;
+
+/* Functions of the run. */
+typedef struct RowReaderEvents {
+        void (*over)(void *run, RowReaderEnd end);   /* the reader was freed */
+        const Refusal *(*error)(const void *run);    /* the error that it was told to end with */
+} RowReaderEvents;
+
+/* The properties of a new reader. */
+typedef struct RowReaderSpec {
+        sd_event *event;
+        int fd;                 /* read end; taken */
+        User *user;             /* not owned: exists as long as the reader */
         bool one_shot;          /* QueryRows: one reply that includes the columns, then the run is over */
+        bool error_details;
+        const RowReaderEvents *events;
+        void *run;
+} RowReaderSpec;
+
+typedef struct RowReader {
+        RowReaderSpec spec;
         bool columns_told;      /* NextRows: the first reply had the columns */
         PageDecoder decoder;
         sd_event_source *io;
@@ -39,19 +60,18 @@ typedef struct RowReader {
         int pending;            /* PAGE_ROW or PAGE_ERROR that did not fit the last reply; else PAGE_MORE */
 } RowReader;
 
-/* Makes the reader of `run` and sets run->reader. Takes `fd`, the read end. */
-int row_reader_new(Run *run, int fd, bool one_shot, RowReader **ret);
+int row_reader_new(const RowReaderSpec *spec, RowReader **ret);
 
 /* Has `call` wait for rows of a run that was not submitted yet. Negative: it cannot wait, and nothing was changed. */
 int row_reader_wait(RowReader *r, sd_bus_message *call, size_t max_bytes);
 
-/* Has `call` wait for rows of a run under way: answers now or later. May free the reader and the run. */
+/* Has `call` wait for rows of a run under way: answers now or later. May free the reader, and its run. */
 int row_reader_serve(RowReader *r, sd_bus_message *call, size_t max_bytes);
 
 /* The run failed: answers a waiting call with the failure, then frees the reader. */
 void row_reader_fail(RowReader *r, const Failure *failure);
 
-/* Closes the read end and frees the reader. A waiting call must have been answered before. */
-void row_reader_free(RowReader *r);
+/* Closes the read end and frees the reader. A waiting call must have been answered before. NULL is allowed. Returns NULL. */
+RowReader *row_reader_free(RowReader *r);
 
 #endif

@@ -2,24 +2,11 @@
 /* Logs what an administrator must know about the end of a run. Supervisor. */
 #include <inttypes.h>
 
-#include "daemon/supervisor/clock.h"
-#include "daemon/supervisor/context.h"
-#include "daemon/supervisor/log.h"
+#include "daemon/supervisor/refusal.h"
 #include "daemon/supervisor/run-log.h"
-#include "daemon/supervisor/worker.h"
 
-static LogFields fields_of(const Run *run) {
-        return (LogFields) {
-                .database = database_name(run->database),
-                .client = run->session ? run->session->name : NULL,
-                .uid = &run->user->uid,
-                .run = run->number,
-                .worker_pid = run->worker ? run->worker->pid : 0,
-        };
-}
-
-static void log_failure(const Run *run, const Failure *failure) {
-        LogFields fields = fields_of(run);
+static void log_failure(const RunLogFacts *facts, const Failure *failure) {
+        LogFields fields = facts->fields;
 
         fields.uid = NULL; /* it fails for all users, so one line a minute is enough for all of them */
         fields.error = error_to_name(failure->error);
@@ -38,20 +25,19 @@ static void log_failure(const Run *run, const Failure *failure) {
         }
 }
 
-static void log_slow(const Run *run, const Ended *ended) {
-        uint64_t slow = run->context->config->service.slow_query_usec;
-        uint64_t waited = run->parked_usec + (run->parked ? clock_usec() - run->parked_since_usec : 0);
-        LogFields fields = fields_of(run);
+static void log_slow(const RunLogFacts *facts, const Ended *ended) {
+        LogFields fields = facts->fields;
+        uint64_t waited = facts->waited_usec;
 
         fields.usec = ended->usec > waited ? ended->usec - waited : 0; /* waits for the reader do not make a query slow */
         fields.rows = ended->n_rows;
-        if (run->kind != RUN_PREPARE && fields.usec > slow)
+        if (!facts->is_prepare && fields.usec > facts->slow_usec)
                 log_event_limited(LOG_EVENT_SLOW_QUERY, NULL, &fields,
                                   "Run %" PRIu64 " of uid %u took %.1f s, more than SlowQuerySec=; rows: %" PRIu64 ".",
-                                  run->number, (unsigned) run->user->uid, (double) fields.usec / 1e6, fields.rows);
+                                  fields.run, (unsigned) *fields.uid, (double) fields.usec / 1e6, fields.rows);
 }
 
-void run_log_end(const Run *run, const Ended *ended) {
-        log_failure(run, &ended->failure);
-        log_slow(run, ended);
+void run_log_end(const RunLogFacts *facts, const Ended *ended) {
+        log_failure(facts, &ended->failure);
+        log_slow(facts, ended);
 }

@@ -9,9 +9,17 @@
 #define SQLIPC_DAEMON_SUPERVISOR_RUN_LOG_H
 
 #include "daemon/protocol/protocol.h"
-#include "daemon/supervisor/run.h"
+#include "daemon/supervisor/log.h"
 
-/* The worker reported the end of `run`, which may also be a PREPARE. */
-void run_log_end(const Run *run, const Ended *ended);
+/* A run (or a PREPARE) as the log names it. */
+typedef struct RunLogFacts {
+        LogFields fields;     /* without error, time and rows */
+        bool is_prepare;
+        uint64_t waited_usec; /* for its reader */
+        uint64_t slow_usec;   /* SlowQuerySec= */
+} RunLogFacts;
+
+/* The worker reported the end of the run. */
+void run_log_end(const RunLogFacts *facts, const Ended *ended);
 
 #endif

@@ -12,17 +12,20 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-typedef struct Context Context;
+/* Ends what is due by `now`, and returns the earliest deadline of the rest (UINT64_MAX: none). */
+typedef uint64_t (*RunTimerHandler)(void *userdata, uint64_t now);
 
 typedef struct RunTimer {
         sd_event_source *source;
         uint64_t usec; /* when it fires; UINT64_MAX: never */
+        RunTimerHandler handler;
+        void *userdata;
 } RunTimer;
 
-int run_timer_start(Context *context);
+int run_timer_start(RunTimer *t, sd_event *event, RunTimerHandler handler, void *userdata);
 void run_timer_done(RunTimer *t);
 
-/* A run has the deadline `usec` now (CLOCK_MONOTONIC). run_on_timeout() is called once it has passed. */
-void run_timer_arm(Context *context, uint64_t usec);
+/* A run has the deadline `usec` now (CLOCK_MONOTONIC). */
+void run_timer_arm(RunTimer *t, uint64_t usec);
 
 #endif

@@ -17,6 +17,7 @@
 #include "daemon/supervisor/run-timer.h"
 #include "daemon/supervisor/run.h"
 #include "daemon/supervisor/sd-autoptr.h"
+#include "daemon/supervisor/sql-text.h"
 #include "daemon/supervisor/waiting-call.h"
 #include "daemon/supervisor/worker.h"
 
@@ -66,7 +67,7 @@ static Run *make(Session *s, RunSpec *spec, Group *group, sd_bus_message *call) 
                 .call = call,
                 .on_started = spec->on_started,
                 .sql = g_bytes_ref(spec->sql),
-                .excerpt = sql_excerpt(spec->sql),
+                .excerpt = sql_text_excerpt(spec->sql),
                 .parameters = spec->parameters ? *spec->parameters : PARAMETERS_INIT,
                 .describe = spec->kind != RUN_FETCH,
                 .page_size = spec->page_size,
@@ -145,7 +146,7 @@ void run_free(Run *run) {
         detach(run);
         drop_job(run);
         run_drain_done(run);
-        row_reader_free(run->reader);
+        run->reader = row_reader_free(run->reader);
         if (run->session)
                 g_queue_unlink(&run->session->runs, &run->session_link);
         g_hash_table_remove(run->context->runs, &run->number);
@@ -168,7 +169,7 @@ void run_free(Run *run) {
 static void arm(Run *run, uint64_t usec) {
         run->spared = false;
         run->due_usec = usec;
-        run_timer_arm(run->context, usec);
+        run_timer_arm(run->context->run_timer, usec);
 }
 
 /* The run has ended and its reader is slow: waits as long as a statement may be idle, or as long as a transaction may be
@@ -185,7 +186,7 @@ static void arm_idle(Run *run) {
 
 /* The worker was told to end the run, and has a second. */
 static void arm_end(Run *run) {
-        grace_begin(&run->grace, run->worker, GRACE_USEC);
+        grace_begin(&run->grace, run->worker->pid, GRACE_USEC);
         arm(run, clock_usec() + GRACE_USEC);
 }
 
@@ -207,7 +208,7 @@ static void tell_cancel(Run *run) {
 
 /* The second of arm_end() has passed. */
 static void kill_worker(Run *run, WorkerEndReason why) {
-        if (grace_goes_on(&run->grace, run->worker))
+        if (grace_goes_on(&run->grace, run->worker->pid))
                 arm(run, clock_usec() + GRACE_USEC);
         else
                 (void) worker_end(run->worker, why);
@@ -235,7 +236,7 @@ static uint64_t compile_until(const Run *run) {
 
 /* The worker's CPU time tells slow SQL from a worker that got no CPU. */
 static const char *why_not_compiled(const Run *run) {
-        return grace_is_starved(&run->grace, run->worker)
+        return grace_is_starved(&run->grace, run->worker->pid)
                        ? "Your worker process hardly ran while it should have compiled the SQL (PrepareTimeoutSec=): it is "
                          "stopped, or waits for a lock, a disk or a CPU. Try again."
                        : "The SQL takes too long to compile (PrepareTimeoutSec=): make it simpler.";
@@ -259,7 +260,7 @@ void run_on_timeout(Run *run) {
                         tell_cancel(run);
                 else if (run->end.error != ERROR_NONE)
                         kill_worker(run, WORKER_END_KEEPS_JOB);
-                else if (grace_goes_on(&run->grace, run->worker))
+                else if (grace_goes_on(&run->grace, run->worker->pid))
                         arm(run, clock_usec() + GRACE_USEC);
                 else
                         run_cancel(run, ERROR_TIMED_OUT, why_not_compiled(run));
@@ -292,7 +293,7 @@ static void answer_failure(Run *run, const Failure *failure) {
         }
         run->call = sd_bus_message_unref(run->call);
         if (run->reader)
-                row_reader_fail(run->reader, failure);
+                row_reader_fail(g_steal_pointer(&run->reader), failure);
 }
 
 /* A PREPARE that failed leaves no statement. */
@@ -401,7 +402,7 @@ int run_on_taken(Run *run, Worker *w) {
         else {
                 uint64_t until = compile_until(run);
 
-                grace_begin(&run->grace, w, until - clock_usec());
+                grace_begin(&run->grace, w->pid, until - clock_usec());
                 arm(run, until);
         }
         group_staff(run->group);
@@ -504,12 +505,29 @@ void run_is_over(Run *run) {
                 statement_run_is_over(s);
 }
 
+static void log_end(const Run *run, const Ended *ended) {
+        uint64_t parks_usec = run->parked ? clock_usec() - run->parked_since_usec : 0;
+
+        run_log_end(&(RunLogFacts) {
+                .fields = {
+                        .database = database_name(run->database),
+                        .client = run->session ? run->session->name : NULL,
+                        .uid = &run->user->uid,
+                        .run = run->number,
+                        .worker_pid = run->worker ? run->worker->pid : 0,
+                },
+                .is_prepare = run->kind == RUN_PREPARE,
+                .waited_usec = run->parked_usec + parks_usec,
+                .slow_usec = run->context->config->service.slow_query_usec,
+        }, ended);
+}
+
 int run_on_ended(Run *run, const Ended *ended) {
         if (run->state != RUN_TAKEN && run->state != RUN_STARTED)
                 return -EBADMSG;
         if (run->state == RUN_TAKEN && ended->failure.error == ERROR_NONE)
                 return -EBADMSG;
-        run_log_end(run, ended);
+        log_end(run, ended);
         if (run->state == RUN_TAKEN) {
                 run_fail(run, &ended->failure);
                 return 0;
@@ -597,12 +615,35 @@ void run_abandon(Run *run, ErrorNumber error, const char *sentence) {
                 run_cancel(run, error, sentence);
 }
 
-void run_reader_is_over(Run *run, bool ended) {
-        assert(!run->reader);
+static void on_reader_over(void *userdata, RowReaderEnd end) {
+        Run *run = userdata;
+        Worker *w = run->worker;
+
+        run->reader = NULL;
         if (run->state == RUN_OVER)
                 run_free(run);
-        else if (!ended)
+        else if (end != ROW_READER_ENDED)
                 run_cancel(run, ERROR_CANCELLED, "Its reader has all the rows it wants.");
+        if (w && end == ROW_READER_BROKEN)
+                (void) worker_end(w, WORKER_END_INVALID_PAGE);
+}
+
+static const Refusal *error_for_reader(const void *run) {
+        return &((const Run *) run)->end;
+}
+
+int run_add_reader(Run *run, bool one_shot) {
+        static const RowReaderEvents events = { .over = on_reader_over, .error = error_for_reader };
+
+        return row_reader_new(&(RowReaderSpec) {
+                .event = run->context->event,
+                .fd = pipe_take_read_fd(run->pipe),
+                .user = run->user,
+                .one_shot = one_shot,
+                .error_details = run->error_details,
+                .events = &events,
+                .run = run,
+        }, &run->reader);
 }
 
 /* ---- Calls from other modules ---- */

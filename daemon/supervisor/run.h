@@ -154,8 +154,8 @@ void run_on_missing(Run *run);
 /* The job was sent into the job socket. */
 void run_on_sent(Run *run);
 
-/* The reader is gone. `ended`: it saw END or ERROR. */
-void run_reader_is_over(Run *run, bool ended);
+/* Makes the reader of a run whose rows are sent as D-Bus values. */
+int run_add_reader(Run *run, bool one_shot);
 
 /* Rights changed: each run that has not started fails at once if its client lost the right to the data that it would read. A
  * run that has started is not affected, because its transaction is older than the change. */

@@ -1,44 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A prepared statement. Supervisor. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "daemon/supervisor/clock.h"
 #include "daemon/supervisor/context.h"
-#include "daemon/supervisor/pacing.h"
+#include "daemon/supervisor/log.h"
 #include "daemon/supervisor/quota.h"
 #include "daemon/supervisor/run.h"
-#include "daemon/supervisor/statement-expiry.h"
+#include "daemon/supervisor/sql-text.h"
 #include "daemon/supervisor/statement.h"
 #include "daemon/supervisor/try-bytes.h"
-
-int sql_check(User *u, const Database *d, const char *sql, size_t *ret_size, Refusal *refusal) {
-        size_t size = strlen(sql), max = (size_t) quota_limits(u, d).sql_size_max;
-
-        if (size > max) {
-                pacing_charge(u, size);
-                return refuse(refusal, ERROR_LIMITS_EXCEEDED,
-                              "The SQL has %zu bytes: at most %zu are taken (SQLSizeMax=); pass values as parameters.", size,
-                              max);
-        }
-        *ret_size = size;
-        return 0;
-}
-
-char *sql_excerpt(GBytes *sql) {
-        size_t size;
-        const char *text = g_bytes_get_data(sql, &size) ?: "", *end = text; /* GBytes returns NULL for empty SQL */
-
-        /* the SQL came as a D-Bus string, so it is valid UTF-8 and a part of it can be sent as a string */
-        for (unsigned n = 0; n < SQL_EXCERPT_LENGTH && end < text + size; n++)
-                end = g_utf8_next_char(end);
-        return g_strndup(text, (size_t) (end - text));
-}
 
 int statement_new(Session *s, Database *d, const char *sql, uint32_t page_size, Statement **ret, Refusal *refusal) {
         g_autoptr(GBytes) bytes = NULL;
         g_autoptr(Pipe) pipe = NULL;
         size_t size;
-        int r = sql_check(s->user, d, sql, &size, refusal);
+        int r = sql_text_check(s->user, d, sql, &size, refusal);
 
         if (r < 0)
                 return r;
@@ -86,7 +66,7 @@ Statement *statement_free(Statement *s) {
         }
         g_hash_table_remove(s->session->context->statements, &s->number);
         g_queue_unlink(&s->session->statements, &s->session_link);
-        statement_expiry_forget(s);
+        expiry_forget(&s->expiry);
         quota_count_statement(u, s->database, -1);
         user_release(u, g_bytes_get_size(s->sql));
         g_bytes_unref(s->sql);
@@ -113,9 +93,28 @@ Statement *statement_of_pipe(const Context *context, const Pipe *p) {
         return s && s->pipe == p ? s : NULL;
 }
 
+static void on_expired(ExpiryItem *item) {
+        Statement *s = (Statement *) ((char *) item - offsetof(Statement, expiry));
+
+        log_full(LOG_DEBUG, database_name(s->database), s->session->name, "Statement %" PRIu64 " was idle for too long.",
+                 s->number);
+        (void) statement_free(s);
+}
+
+void statement_start_expiry(Context *context) {
+        expiry_init(context->statement_expiry, context->event, on_expired);
+}
+
+static void watch_expiry(Statement *s) {
+        uint64_t idle_usec = quota_limits(s->session->user, s->database).statement_idle_usec;
+
+        if (idle_usec != UINT64_MAX)
+                expiry_watch(s->session->context->statement_expiry, &s->expiry, clock_usec() + idle_usec);
+}
+
 void statement_run_begins(Statement *s, Run *run) {
         s->run = run;
-        statement_expiry_forget(s);
+        expiry_forget(&s->expiry);
 }
 
 void statement_run_is_over(Statement *s) {
@@ -123,5 +122,5 @@ void statement_run_is_over(Statement *s) {
         if (s->doomed)
                 (void) statement_free(s);
         else
-                statement_expiry_watch(s);
+                watch_expiry(s);
 }

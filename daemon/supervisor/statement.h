@@ -10,6 +10,7 @@
 #define SQLIPC_DAEMON_SUPERVISOR_STATEMENT_H
 
 #include "daemon/supervisor/database.h"
+#include "daemon/supervisor/expiry.h"
 #include "daemon/supervisor/pipe.h"
 #include "daemon/supervisor/session.h"
 
@@ -33,8 +34,7 @@ typedef struct Statement {
         uint64_t last_run;   /* number of its last run: Cancel of a run that has just ended is no error */
         Run *run;            /* the run under way, or its PREPARE; not owned */
         bool doomed;         /* its database was unpublished: freed once its run is over */
-        uint64_t expires_usec;
-        GSequenceIter *expiry; /* statement-expiry.h, set while it is idle */
+        ExpiryItem expiry;   /* StatementIdleSec= */
         GList session_link;
 } Statement;
 
@@ -51,17 +51,13 @@ int statement_find(Context *context, const Peer *p, const Database *d, uint64_t 
 /* The statement that uses the pipe; NULL: none, or none any more. */
 Statement *statement_of_pipe(const Context *context, const Pipe *p);
 
+/* Starts to end statements that do not run for StatementIdleSec=. */
+void statement_start_expiry(Context *context);
+
 /* A run of the statement begins. */
 void statement_run_begins(Statement *s, Run *run);
 
 /* The statement's run is over: the next run may begin, or a doomed statement is freed. */
 void statement_run_is_over(Statement *s);
-
-/* LIMITS_EXCEEDED if the SQL is larger than SQLSizeMax=. */
-int sql_check(User *u, const Database *d, const char *sql, size_t *ret_size, Refusal *refusal);
-
-/* Returns the first characters of the SQL, for lists. The caller frees the result. */
-#define SQL_EXCERPT_LENGTH 200
-char *sql_excerpt(GBytes *sql);
 
 #endif

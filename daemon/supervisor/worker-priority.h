@@ -18,35 +18,53 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <systemd/sd-event.h>
 
-typedef struct Context Context;
-typedef struct Worker Worker;
+#include "daemon/supervisor/user.h"
 
+/* Part of each worker. */
 typedef struct WorkerPriority {
+        pid_t pid;
+        User *user;              /* not owned */
         uint64_t cpu_usec;       /* CPU time of its whole life, at the last check */
         uint64_t busy_usec;      /* CPU time since it last rested */
         unsigned n_rests;        /* how many checks in a row found it at rest */
         bool lowered;
+        GList link;              /* in the timer's `workers` */
 } WorkerPriority;
 
+typedef enum WorkerLoad {
+        WORKER_LOAD_NONE,        /* it has no run and no channel */
+        WORKER_LOAD_WAITING,     /* none of its runs wants a CPU */
+        WORKER_LOAD_RUNNING,
+} WorkerLoad;
+
+/* Functions of the workers' owner. */
+typedef struct PriorityEvents {
+        WorkerLoad (*load)(const WorkerPriority *p);
+        void (*end)(WorkerPriority *p); /* its priority cannot be raised: another worker should take its place */
+} PriorityEvents;
+
 typedef struct PriorityTimer {
+        const PriorityEvents *events;
+        GQueue workers;          /* of WorkerPriority, by link */
         sd_event_source *source;
         uint64_t looked_usec;    /* when it last fired; 0: it does not run */
         int nice;                /* the supervisor's own nice value */
 } PriorityTimer;
 
 /* 0 or -errno. */
-int worker_priority_start(Context *context);
+int worker_priority_start(PriorityTimer *t, sd_event *event, const PriorityEvents *events);
 void worker_priority_stop(PriorityTimer *t);
 
-/* The worker was just started: it gets the lower priority if its user computed a moment ago. */
-void worker_priority_inherit(Worker *w);
+/* The worker was just started, as process `pid`: it gets the lower priority if its user computed a moment ago. */
+void worker_priority_add(PriorityTimer *t, WorkerPriority *p, pid_t pid, User *user);
+
+/* The worker is killed or dead. Does nothing if it was not added. */
+void worker_priority_remove(PriorityTimer *t, WorkerPriority *p);
 
 /* A worker has something to do: starts the timer. */
-void worker_priority_watch(Context *context);
-
-/* CPU time of the worker's whole life; 0: it is dead, which is noticed elsewhere. */
-uint64_t worker_cpu_usec(const Worker *w);
+void worker_priority_watch(PriorityTimer *t);
 
 #endif

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -125,7 +126,7 @@ int worker_new(Group *g) {
                 worker_free(w);
                 return r;
         }
-        worker_priority_inherit(w);
+        worker_priority_add(w->context->priorities, &w->priority, w->pid, g->user);
         log_full(LOG_DEBUG, database_name(g->database), NULL, "Worker %i started for uid %u.", (int) w->pid,
                  (unsigned) g->user->uid);
         return 0;
@@ -150,6 +151,30 @@ unsigned worker_n_busy(const Context *context) {
                 n += worker_n_runnable(i->data) > 0;
         return n;
 }
+
+/* ---- Priority ---- */
+
+static Worker *worker_of_priority(const WorkerPriority *p) {
+        return (Worker *) ((char *) p - offsetof(Worker, priority));
+}
+
+static WorkerLoad load_of_priority(const WorkerPriority *p) {
+        const Worker *w = worker_of_priority(p);
+
+        return worker_n_runnable(w) > 0 ? WORKER_LOAD_RUNNING : worker_is_idle(w) ? WORKER_LOAD_NONE : WORKER_LOAD_WAITING;
+}
+
+static void end_for_priority(WorkerPriority *p) {
+        (void) worker_end(worker_of_priority(p), WORKER_END_PRIORITY);
+}
+
+int worker_start_priorities(Context *context) {
+        static const PriorityEvents events = { .load = load_of_priority, .end = end_for_priority };
+
+        return worker_priority_start(context->priorities, context->event, &events);
+}
+
+/* ---- Idle time ---- */
 
 static void watch_idle(Worker *w, uint64_t usec) {
         (void) sd_event_source_set_time(w->idle_timer, usec);
@@ -181,7 +206,7 @@ void worker_on_work_over(Worker *w) {
 
 void worker_add_run(Worker *w, Run *run) {
         g_queue_push_tail_link(&w->runs, &run->worker_link);
-        worker_priority_watch(w->context);
+        worker_priority_watch(w->context->priorities);
 }
 
 void worker_remove_run(Worker *w, Run *run) {
@@ -207,6 +232,8 @@ int worker_cancel(Worker *w, uint64_t number, ErrorNumber error, const char *sen
 static void set_state(Worker *w, WorkerState to) {
         if (w->state == WORKER_STARTING && to >= WORKER_KILLED)
                 w->group->n_early_deaths++;
+        if (to >= WORKER_KILLED)
+                worker_priority_remove(w->context->priorities, &w->priority);
         worker_life_move(&w->state, to);
 }
 
@@ -433,6 +460,7 @@ void worker_free(Worker *w) {
         if (w->control_fd >= 0)
                 close(w->control_fd);
         assert(worker_is_idle(w));
+        worker_priority_remove(w->context->priorities, &w->priority);
         g_queue_unlink(&g->workers, &w->group_link);
         g_queue_unlink(&w->context->workers, &w->context_link);
         quota_count_worker(g->user, g->database, -1);

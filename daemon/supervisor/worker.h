@@ -56,6 +56,9 @@ struct Worker {
         GList group_link, context_link;
 };
 
+/* Starts to watch the priorities of workers (worker-priority.h). */
+int worker_start_priorities(Context *context);
+
 /* Starts a worker for the group. */
 int worker_new(Group *g);
 

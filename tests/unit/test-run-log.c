@@ -4,36 +4,11 @@
 #include <glib.h>
 #include <unistd.h>
 
-#include "daemon/supervisor/context.h"
 #include "daemon/supervisor/log.h"
 #include "daemon/supervisor/run-log.h"
 #include "tests/unit/test.h"
 
 #define N_RUNS 500u
-
-typedef struct Rig {
-        Context context;
-        Config *config;
-        DatabaseConfig database_config;
-        Database database;
-        User user;
-        Run run;
-} Rig;
-
-static void rig_init(Rig *rig, uid_t uid, const char *name) {
-        *rig = (Rig) {
-                .config = config_new(),
-                .database_config = { .name = (char *) name },
-                .user = { .uid = uid },
-                .run = { .kind = RUN_QUERY, .number = 7 },
-        };
-        rig->config->service.slow_query_usec = 1000;
-        rig->context.config = rig->config;
-        rig->database.config = &rig->database_config;
-        rig->run.context = &rig->context;
-        rig->run.database = &rig->database;
-        rig->run.user = &rig->user;
-}
 
 /* What is written to standard error until the end of captured(). */
 static char path[] = "/tmp/test-run-log-XXXXXX";
@@ -58,26 +33,43 @@ static unsigned captured_lines(void) {
         return n;
 }
 
-static void end_runs(Rig *rig, uint64_t usec) {
+static void end_runs(uid_t uid, const char *database, uint64_t usec) {
+        const RunLogFacts facts = { .fields = { .database = database, .uid = &uid, .run = 7 }, .slow_usec = 1000 };
+
         for (unsigned i = 0; i < N_RUNS; i++)
-                run_log_end(&rig->run, &(Ended) { .usec = usec, .n_rows = i });
+                run_log_end(&facts, &(Ended) { .usec = usec, .n_rows = i });
 }
 
 /* One line for each uid and database. */
 static void test_slow_runs(void) {
-        static Rig rigs[3];
+        static const struct {
+                uid_t uid;
+                const char *database;
+        } cases[] = { { 1000, "one" }, { 1001, "one" }, { 1000, "two" } };
 
-        rig_init(&rigs[0], 1000, "one");
-        rig_init(&rigs[1], 1001, "one");
-        rig_init(&rigs[2], 1000, "two");
         capture();
-        for (unsigned i = 0; i < N_ELEMENTS(rigs); i++) {
-                end_runs(&rigs[i], 1000);
+        for (unsigned i = 0; i < N_ELEMENTS(cases); i++) {
+                end_runs(cases[i].uid, cases[i].database, 1000);
                 CHECK_INT(captured_lines(), i);
-                end_runs(&rigs[i], 1001);
+                end_runs(cases[i].uid, cases[i].database, 1001);
                 CHECK_INT(captured_lines(), i + 1);
-                rigs[i].config = config_free(rigs[i].config);
         }
+}
+
+/* Time that a run waited for its reader does not make it slow, and compiling is not a run. */
+static void test_not_slow(void) {
+        const uid_t uid = 1002;
+        RunLogFacts facts = { .fields = { .database = "one", .uid = &uid }, .waited_usec = 5000, .slow_usec = 1000 };
+        unsigned before = captured_lines();
+
+        run_log_end(&facts, &(Ended) { .usec = 6000 });
+        facts.waited_usec = 0;
+        facts.is_prepare = true;
+        run_log_end(&facts, &(Ended) { .usec = 6000 });
+        CHECK_INT(captured_lines(), before);
+        facts.is_prepare = false;
+        run_log_end(&facts, &(Ended) { .usec = 6000 });
+        CHECK_INT(captured_lines(), before + 1);
 }
 
 /* The service's own trouble, which clients can cause. */
@@ -95,7 +87,7 @@ static void test_warnings(void) {
 }
 
 int main(void) {
-        static const Test tests[] = { TEST(test_slow_runs), TEST(test_warnings) };
+        static const Test tests[] = { TEST(test_slow_runs), TEST(test_not_slow), TEST(test_warnings) };
 
         log_set_target(LOG_TARGET_CONSOLE);
         return test_main(tests, N_ELEMENTS(tests));

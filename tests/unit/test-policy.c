@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* daemon/supervisor/policy: who may use a database, by the configuration and by polkit's answers. There is no bus. */
+#include <glib.h>
+
+#include "daemon/supervisor/policy.h"
+#include "tests/unit/test.h"
+
+#define SERVICE_UID 500u
+
+static uid_t allowed_uids[] = { 1001 };
+static gid_t allowed_gids[] = { 100, 200 };
+
+static const Context context = { .uid = SERVICE_UID };
+
+static DatabaseConfig config(bool polkit) {
+        return (DatabaseConfig) { .name = (char *) "chinook", .polkit = polkit, .uids = allowed_uids, .n_uids = 1,
+                                  .gids = allowed_gids, .n_gids = 2 };
+}
+
+static Peer peer(uid_t uid) {
+        return (Peer) { .name = (char *) ":1.7", .uid = uid,
+                        .answers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL) };
+}
+
+static void peer_done(Peer *p) {
+        g_hash_table_unref(p->answers);
+}
+
+static PolicyVerdict verdict_of(uid_t uid, gid_t gid, const DatabaseConfig *c) {
+        const Database d = { .config = (DatabaseConfig *) c };
+        Peer p = peer(uid);
+
+        p.gids = &gid;
+        p.n_gids = 1;
+        PolicyVerdict verdict = policy_verdict(&context, &p, &d);
+        peer_done(&p);
+        return verdict;
+}
+
+static void test_configuration(void) {
+        const DatabaseConfig c = config(false);
+        DatabaseConfig open = config(false);
+
+        CHECK_INT(verdict_of(0, 0, &c), POLICY_YES);
+        CHECK_INT(verdict_of(SERVICE_UID, 500, &c), POLICY_YES);
+        CHECK_INT(verdict_of(1001, 1, &c), POLICY_YES);
+        CHECK_INT(verdict_of(1002, 200, &c), POLICY_YES);
+        CHECK_INT(verdict_of(1002, 201, &c), POLICY_NO);
+        open.allow_everybody = true;
+        CHECK_INT(verdict_of(1002, 201, &open), POLICY_YES);
+}
+
+static void answer(Peer *p, PolkitAnswer answer, bool interactive, bool outdated) {
+        policy_keep_answer(p, &(PolkitReply) { .database = "chinook", .answer = answer, .interactive = interactive,
+                                               .outdated = outdated });
+}
+
+/* A yes and a no are kept until polkit's rules change; then the last answer only tells what the client has seen. */
+static void test_kept_answers(void) {
+        const DatabaseConfig c = config(true);
+        const Database d = { .config = (DatabaseConfig *) &c };
+        Peer p = peer(1002);
+
+        CHECK_INT(policy_verdict(&context, &p, &d), POLICY_ASK);
+        CHECK(!policy_is_visible(&context, &p, &d));
+        answer(&p, POLKIT_YES, false, false);
+        CHECK_INT(policy_verdict(&context, &p, &d), POLICY_YES);
+        answer(&p, POLKIT_NO, false, false); /* to a question from before */
+        CHECK_INT(policy_verdict(&context, &p, &d), POLICY_YES);
+        policy_keep_no_answers(&p);
+        CHECK_INT(policy_verdict(&context, &p, &d), POLICY_ASK);
+        CHECK(policy_is_visible(&context, &p, &d));
+        CHECK_INT(policy_view_of_peer(&context, &p, true, &d), POLICY_YES);
+        CHECK_INT(policy_view_of_peer(&context, &p, false, &d), POLICY_NO);
+        answer(&p, POLKIT_NO, false, false);
+        CHECK_INT(policy_verdict(&context, &p, &d), POLICY_NO);
+        CHECK(!policy_is_visible(&context, &p, &d));
+        peer_done(&p);
+}
+
+/* None of these holds for the next call. */
+static void test_answers_that_are_not_kept(void) {
+        static const struct {
+                PolkitAnswer answer;
+                bool interactive, outdated;
+                PolkitAnswer last;
+        } cases[] = {
+                { POLKIT_ABSENT, false, false, POLKIT_ABSENT },
+                { POLKIT_CHALLENGE, false, false, POLKIT_CHALLENGE },
+                { POLKIT_NO, true, false, POLKIT_CHALLENGE }, /* the user failed to authenticate, and may try again */
+                { POLKIT_YES, false, true, POLKIT_YES },
+                { POLKIT_NO, false, true, POLKIT_NO },
+        };
+        const DatabaseConfig c = config(true);
+        const Database d = { .config = (DatabaseConfig *) &c };
+
+        for (unsigned i = 0; i < N_ELEMENTS(cases); i++) {
+                Peer p = peer(1002);
+
+                answer(&p, cases[i].answer, cases[i].interactive, cases[i].outdated);
+                CHECK_INT(policy_verdict(&context, &p, &d), POLICY_ASK);
+                CHECK_INT(policy_last_answer(&p, "chinook"), cases[i].last);
+                peer_done(&p);
+        }
+}
+
+int main(void) {
+        static const Test tests[] = {
+                TEST(test_configuration), TEST(test_kept_answers), TEST(test_answers_that_are_not_kept),
+        };
+
+        return test_main(tests, N_ELEMENTS(tests));
+}
