@@ -40,7 +40,7 @@ NUMBERS = {
     "daemon/supervisor": 8,
     "daemon/worker": 11,
     "client-lib": 2,
-    "docs": 3,
+    "docs": 1,
     "docs/man": 8,
     "tools": 9,
     "tools/bench": 46,
@@ -120,7 +120,7 @@ def plain(piece):
 
 def found_in(room):
     for path in files_of(room):
-        if path.name == "test_phrases.py":
+        if path.name in ("test_phrases.py", "modules.md"):  # the index repeats sentences of the sources
             continue
         for line, piece in prose_of(path):
             text = plain(piece)

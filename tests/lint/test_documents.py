@@ -1,0 +1,66 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Links of README.md and docs lead to files, and the files that they name exist."""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/bus"))
+from tap import equal, run, test, true  # noqa: E402
+
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/*/README.md")]
+# Patterns, headers of libraries, and files that tools write.
+NO_SOURCES = ("test_BEHAVIOUR.py", "tests/fuzz/fuzz-NAME.c", "sd-bus.h", "build-")
+
+
+def sources():
+    known = subprocess.run(["git", "-C", ROOT, "ls-files"], capture_output=True, text=True, check=False)
+    if known.returncode == 0:
+        return known.stdout.splitlines()
+    return [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if not str(p.relative_to(ROOT)).startswith(("build", "."))]
+
+
+def files_of(word):
+    """`x.[ch]` is x.c and x.h."""
+    word = word.removeprefix("./")
+    return [word[:-4] + "c", word[:-4] + "h"] if word.endswith("[ch]") else [word]
+
+
+@test
+def links_lead_somewhere():
+    """Links lead to files"""
+    true(len(PAGES) > 10, f"only {PAGES}")
+    link = re.compile(r"\]\((?!https?:)([^)#]+)[^)]*\)")
+    links = [(page, target) for page in PAGES for target in link.findall(page.read_text())]
+    found = [f"{page.relative_to(ROOT)} links to {target}" for page, target in links if not (page.parent / target).exists()]
+    equal(found, [], "links")
+
+
+@test
+def named_files_exist():
+    """A file that a page names exists, and a name without a folder is that of one file only"""
+    paths = sources()
+    names = [pathlib.PurePath(path).name for path in paths]
+    found = []
+    for page in PAGES:
+        for word in re.findall(r"`([\w./-]+\.(?:c|h|py|sh|xml|md|toml|\[ch\]))`", page.read_text()):
+            number = min((paths if "/" in name else names).count(name) for name in files_of(word))
+            if number != 1 and not word.startswith(NO_SOURCES):
+                found.append(f"{page.relative_to(ROOT)} names {word}, and there are {number}")
+    equal(found, [], "names")
+
+
+@test
+def named_modules_exist():
+    """The modules of the table in "The life of a query" exist"""
+    text = (ROOT / "docs/ARCHITECTURE.md").read_text()
+    rows = re.search(r"^\| Step \| In \| Modules \|\n(.*?)\n\n", text, re.M | re.S)[1]
+    named = re.findall(r"`([\w-]+)`", rows)
+    true(len(named) > 15, f"only {named}")
+    stems = {pathlib.PurePath(path).stem for path in sources() if path.endswith((".c", ".h"))}
+    equal([name for name in named if name not in stems], [], "modules that do not exist")
+
+
+sys.exit(run())
