@@ -19,7 +19,7 @@
 #include "config.h"
 #include "daemon/worker/core/job-queue.h"
 #include "daemon/worker/sandbox/sandbox.h"
-#include "daemon/worker/sqlite/database.h"
+#include "daemon/worker/sqlite/sqlite-engine.h"
 
 static int complain(const char *what, int r) {
         (void) fprintf(stderr, "sqlipc-worker: %s: %s\n", what, strerror(-r));
@@ -50,18 +50,19 @@ static int receive_setup(ReceivedMessage *ret) {
         return r;
 }
 
-static int set_up(ReceivedMessage *setup) {
+static int set_up(const Engine *engine, ReceivedMessage *setup) {
         int r = receive_setup(setup);
 
         if (r <= 0)
                 return r;
         r = sandbox_limit(&setup->message.setup);
-        if (r == 0 && database_setup_sqlite(&setup->message.setup) != 0)
-                r = -ENOTSUP;
+        if (r == 0)
+                r = engine->init(&setup->message.setup);
         return r < 0 ? r : 1;
 }
 
 int main(int argc, char **argv) {
+        const Engine *engine = &sqlite_engine; /* the only one today */
         ReceivedMessage setup = RECEIVED_MESSAGE_INIT;
         JobQueue queue;
         int r;
@@ -73,12 +74,12 @@ int main(int argc, char **argv) {
         (void) prctl(PR_SET_DUMPABLE, 0); /* otherwise other users' workers could open its memory through files in /proc */
         (void) prctl(PR_SET_NAME, "sqlipc-worker"); /* otherwise it has the name of the descriptor by which it was started */
         (void) signal(SIGPIPE, SIG_IGN); /* a reader that has left is only EPIPE */
-        r = set_up(&setup);
+        r = set_up(engine, &setup);
         if (r <= 0) {
                 received_message_done(&setup);
                 return r == 0 ? 0 : complain("cannot set up", r);
         }
-        r = job_queue_init(&queue, WORKER_JOB_FD, WORKER_CONTROL_FD, &setup);
+        r = job_queue_init(&queue, engine, WORKER_JOB_FD, WORKER_CONTROL_FD, &setup);
         if (r == 0)
                 r = sandbox_filter();
         if (r == 0)

@@ -9,8 +9,10 @@
  *
  * About: daemon/worker/core/served-channel.c daemon/worker/core/channel-input.c daemon/worker/core/channel-state.c
  * About: daemon/worker/core/channel-statements.c daemon/worker/core/channel-report.c daemon/worker/sqlite/bind.c
- * About: daemon/worker/describe.c daemon/worker/core/job.c daemon/worker/core/job-encode.c
+ * About: daemon/worker/core/statement-frames.c daemon/worker/core/job.c daemon/worker/core/job-encode.c
  * About: daemon/worker/core/page-writer.c daemon/worker/sqlite/pool.c
+ * About: daemon/worker/sqlite/sqlite-engine.c daemon/worker/sqlite/sqlite-rows.c daemon/worker/sqlite/sqlite-statement.c
+ * About: daemon/worker/sqlite/statement-cache.c
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +25,7 @@
 #include "daemon/worker/core/channel-report.h"
 #include "daemon/worker/core/channel-request.h"
 #include "daemon/worker/core/channel-turn.h"
+#include "daemon/worker/sqlite/sqlite-engine.h"
 #include "dbus-interfaces/wire/page-decoder.h"
 #include "tests/fuzz/replay.h"
 #include "tests/rigs/worker-side.h"
@@ -32,8 +35,7 @@ enum { PROGRESS_MAX = 20, RETRIES_MAX = 3, TURNS_MAX = 100000, N_ANSWERS_MAX = 4
 
 static char path[128];
 static Setup setup;
-static Pool pool;
-static JobContext context = { .setup = &setup, .pool = &pool };
+static JobContext context = { .setup = &setup, .engine = &sqlite_engine };
 static int reports_fd; /* the supervisor's end */
 static ServedChannel *stepping;
 static unsigned n_progress;
@@ -85,7 +87,7 @@ static void init(void) {
         demand(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) == 0);
         context.control_fd = fds[0];
         reports_fd = fds[1];
-        pool = (Pool) { .setup = &setup, .progress = on_progress };
+        demand(sqlite_engine.start(&setup, on_progress, NULL, &context.pool) == 0);
 }
 
 /* ---- what must be answered ---- */
@@ -299,8 +301,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
                 return 0;
         check(bytes, size, (Manner) { .at_once = SIZE_MAX });
         check(bytes, size, (Manner) { .at_once = 29 + size / 64, .moves = true });
-        pool_done(&pool);
+        sqlite_engine.stop(context.pool);
         job_context_trim(&context);
-        pool = (Pool) { .setup = &setup, .progress = on_progress };
+        demand(sqlite_engine.start(&setup, on_progress, NULL, &context.pool) == 0);
         return 0;
 }

@@ -11,9 +11,10 @@
  * follows the flags is the database file itself. With FLAG_SUMS the log's checksums are those of its changed frames:
  * else all that a change does to a log is to end it there.
  *
- * About: daemon/worker/sqlite/database.c daemon/worker/exposed/exposed*.c daemon/worker/sqlite/path.c
+ * About: daemon/worker/sqlite/sqlite-connection.c daemon/worker/exposed/exposed*.c daemon/worker/sqlite/path.c
  * About: daemon/worker/sqlite/pool.c daemon/worker/sqlite/read-ahead.c daemon/worker/core/job.c
- * About: daemon/worker/core/job-encode.c daemon/worker/sql-error.c daemon/worker/sqlite/vfs.c
+ * About: daemon/worker/core/job-encode.c daemon/worker/sqlite/sqlite-error.c daemon/worker/sqlite/vfs.c
+ * About: daemon/worker/sqlite/sqlite-rows.c
  */
 #include <endian.h>
 #include <fcntl.h>

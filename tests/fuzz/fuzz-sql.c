@@ -7,10 +7,12 @@
  * An input is SQL, and behind a first NUL, if there is one: flags, page size, limits, how the pipe is read, parameters. So
  * a file of SQL is an input. Bytes alone get no further than the tokenizer: sql-mutator.c changes words.
  *
- * About: daemon/worker/sqlite/access.c daemon/worker/sqlite/bind.c daemon/worker/sqlite/database.c
- * About: daemon/worker/describe.c daemon/worker/exposed/exposed*.c daemon/worker/core/page-writer.c
+ * About: daemon/worker/sqlite/access.c daemon/worker/sqlite/bind.c daemon/worker/sqlite/sqlite-connection.c
+ * About: daemon/worker/core/statement-frames.c daemon/worker/exposed/exposed*.c daemon/worker/core/page-writer.c
  * About: daemon/worker/sqlite/pool.c daemon/worker/core/job.c daemon/worker/core/job-encode.c
- * About: daemon/worker/core/supervisor-job.c daemon/worker/sql-error.c daemon/worker/sqlite/vfs.c
+ * About: daemon/worker/core/supervisor-job.c daemon/worker/core/sql-error.c daemon/worker/sqlite/vfs.c
+ * About: daemon/worker/sqlite/describe-statement.c daemon/worker/sqlite/sqlite-compile.c
+ * About: daemon/worker/sqlite/sqlite-error.c daemon/worker/sqlite/sqlite-rows.c
  */
 #include <sqlite3.h>
 #include <stdio.h>

@@ -50,7 +50,7 @@ BINARY = {".sqlite", ".png", ".bin", ".hex"}
 DOCUMENTED_TIMES = (
     ("supervisor/peer.h", "PEER_CREDENTIALS_USEC", 1000000, "asks the bus driver about a new peer, for {} s at most"),
     ("supervisor/group.c", "SIBLING_USEC", 1000, "A sibling starts when a job waits {} ms"),
-    ("worker/core/job.c", "ROW_WAITS_USEC", 1000, "A page also goes out {} ms after its first row"),
+    ("worker/core/row-sink.h", "ROW_SINK_WAIT_USEC", 1000, "A page also goes out {} ms after its first row"),
     ("worker/core/served-channel.c", "QUIET_USEC", 1000000, "quiet for {} s"),
     ("worker/core/job-queue.c", "LOOK_USEC", 1000, "which its progress handler sees within {} ms"),
 )

@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 #include "daemon/worker/core/supervisor-job.h"
-#include "daemon/worker/sqlite/database.h"
+#include "daemon/worker/sqlite/file-names.h"
+#include "daemon/worker/sqlite/sqlite-engine.h"
 #include "dbus-interfaces/wire/page-decoder.h"
 #include "tests/fuzz/demand.h"
 #include "tests/fuzz/descriptors.h"
@@ -30,7 +31,6 @@
 
 static char folder[64];
 static JobContext context;
-static Pool pool;
 static int reports_fd; /* our end of the control socket */
 static Job *current;
 static unsigned n_progress, n_descriptors;
@@ -134,7 +134,7 @@ const char *worker_side_init(void) {
         demand(mkdtemp(folder) && atexit(remove_folder) == 0);
         demand(chmod(folder, 0755) == 0);
         (void) signal(SIGPIPE, SIG_IGN); /* as the worker */
-        demand(database_setup_sqlite(&setup) == SQLITE_OK);
+        demand(sqlite_engine.init(&setup) == 0);
         demand(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) == 0);
         context.control_fd = fds[0];
         reports_fd = fds[1];
@@ -156,8 +156,8 @@ void worker_side_open(const Setup *setup) {
                 guard();
         guarded = true;
         context.setup = setup;
-        context.pool = &pool;
-        pool = (Pool) { .setup = setup, .progress = on_progress };
+        context.engine = &sqlite_engine;
+        demand(sqlite_engine.start(setup, on_progress, NULL, &context.pool) == 0);
         n_descriptors = count_descriptors();
 }
 
@@ -166,7 +166,7 @@ void worker_side_forbid(const char *text) {
 }
 
 void worker_side_close(void) {
-        pool_done(&pool);
+        sqlite_engine.stop(context.pool);
         job_context_trim(&context);
         demand(context.report_error == 0);
         demand(count_descriptors() == n_descriptors);

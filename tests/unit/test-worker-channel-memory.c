@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/worker/core/job-queue.h"
-#include "daemon/worker/sqlite/database.h"
+#include "daemon/worker/sqlite/sqlite-engine.h"
 #include "tests/rigs/channel-rig.h"
 
 typedef struct Counts {
@@ -72,10 +72,10 @@ static _Noreturn void be_worker(int job_fd, int control_fd, const char *path) {
         counting = sqlite_methods;
         counting.xMalloc = sqlite_malloc;
         counting.xRealloc = sqlite_realloc;
-        if (sqlite3_config(SQLITE_CONFIG_MALLOC, &counting) != SQLITE_OK || database_setup_sqlite(&wide) != SQLITE_OK)
+        if (sqlite3_config(SQLITE_CONFIG_MALLOC, &counting) != SQLITE_OK || sqlite_engine.init(&wide) < 0)
                 _exit(2);
         is_worker = true;
-        if (job_queue_init(&queue, job_fd, control_fd, &setup) < 0 || job_queue_run(&queue) < 0)
+        if (job_queue_init(&queue, &sqlite_engine, job_fd, control_fd, &setup) < 0 || job_queue_run(&queue) < 0)
                 _exit(1);
         job_queue_done(&queue);
         _exit(0);

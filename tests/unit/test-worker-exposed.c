@@ -8,11 +8,12 @@
 #include <sqlite3.h>
 
 #include "daemon/worker/exposed/exposed-plan.h"
-#include "daemon/worker/sqlite/database.h"
+#include "daemon/worker/sqlite/sqlite-connection.h"
+#include "daemon/worker/sqlite/sqlite-engine.h"
 
 typedef struct Fixture {
         char *folder, *path;
-        Database database;
+        SqliteConnection database;
         Setup setup;
         Bytes names[8];
 } Fixture;
@@ -31,7 +32,7 @@ static void exec(const char *path, const char *sql) {
 }
 
 static bool open_database(Fixture *f, SqlError *error) {
-        return database_open(&f->database, &f->setup, never, NULL, error);
+        return sqlite_connection_open(&f->database, &f->setup, never, NULL, error);
 }
 
 static void set_up(Fixture *f, const char *schema, ...) {
@@ -56,7 +57,7 @@ static void set_up(Fixture *f, const char *schema, ...) {
 }
 
 static void tear_down(Fixture *f) {
-        database_close(&f->database);
+        sqlite_connection_close(&f->database);
         g_assert_cmpint(g_unlink(f->path), ==, 0);
         g_assert_cmpint(g_rmdir(f->folder), ==, 0);
         g_free(f->path);
@@ -162,7 +163,7 @@ static void test_barrier(void) {
 
         set_up(&f, SCHEMA, "t", "v", NULL);
         check_plan(&f, "SELECT n FROM v WHERE id = 3 AND n > 'x'", ":;3;e0");
-        database_close(&f.database);
+        sqlite_connection_close(&f.database);
         f.setup.security_barrier = true;
         g_assert_true(open_database(&f, &SQL_ERROR_INIT));
         sqlite3_set_authorizer(f.database.db, NULL, NULL);
@@ -188,7 +189,7 @@ static void test_costs(void) {
         check_plan(&f, "SELECT 1 FROM large AS a, small AS b WHERE a.j = b.id", "SCAN b VIRTUAL TABLE INDEX 0:;1;e0");
         check_plan(&f, "SELECT 1 FROM small AS b, large AS a WHERE a.j = b.id", "SCAN b VIRTUAL TABLE INDEX 0:;1;e0");
         exec(f.path, many);
-        database_close(&f.database);
+        sqlite_connection_close(&f.database);
         g_assert_true(open_database(&f, &SQL_ERROR_INIT));
         sqlite3_set_authorizer(f.database.db, NULL, NULL);
         check_plan(&f, "SELECT 1 FROM large AS a, small AS b WHERE a.i = b.i", "SCAN b VIRTUAL TABLE INDEX 0:;2;|SCAN a");
@@ -356,19 +357,19 @@ static void test_transaction(void) {
 
         set_up(&f, SCHEMA "INSERT INTO t(id) VALUES(1), (2);", "t", NULL);
         g_assert_cmpint(sqlite3_txn_state(f.database.file, "main"), ==, SQLITE_TXN_NONE);
-        g_assert_cmpint(database_begin(&f.database, &f.setup, &error), ==, DATABASE_BEGUN);
+        g_assert_cmpint(sqlite_connection_begin(&f.database, &error), ==, SQLITE_CONNECTION_BEGUN);
         g_assert_cmpint(sqlite3_txn_state(f.database.file, "main"), ==, SQLITE_TXN_READ);
         g_assert_cmpint(sqlite3_prepare_v2(f.database.db, "SELECT * FROM t AS a, t AS b", -1, &stmt, NULL), ==, SQLITE_OK);
         g_assert_cmpint(sqlite3_step(stmt), ==, SQLITE_ROW);
         g_assert_cmpuint(n_running(f.database.file), ==, 2);
         g_assert_cmpint(sqlite3_reset(stmt), ==, SQLITE_OK);
-        database_end(&f.database);
+        sqlite_connection_end(&f.database);
         g_assert_cmpuint(n_running(f.database.file), ==, 0);
         g_assert_cmpint(sqlite3_txn_state(f.database.file, "main"), ==, SQLITE_TXN_NONE);
         g_assert_cmpint(sqlite3_finalize(stmt), ==, SQLITE_OK);
 
         exec(f.path, "CREATE TABLE another(a)");
-        g_assert_cmpint(database_begin(&f.database, &f.setup, &error), ==, DATABASE_STALE);
+        g_assert_cmpint(sqlite_connection_begin(&f.database, &error), ==, SQLITE_CONNECTION_STALE);
         g_assert_cmpint(sqlite3_txn_state(f.database.file, "main"), ==, SQLITE_TXN_NONE);
         tear_down(&f);
 }
@@ -464,7 +465,7 @@ static void test_change_while_read(void) {
         Fixture f;
 
         set_up(&f, SCHEMA, "v", NULL);
-        database_close(&f.database);
+        sqlite_connection_close(&f.database);
         meddled = &f;
         g_assert_cmpint(sqlite3_auto_extension((void (*)(void)) watch), ==, SQLITE_OK);
         g_assert_false(open_database(&f, &error));
@@ -528,7 +529,7 @@ static void test_no_memory_to_open(void) {
                 SqlError error = SQL_ERROR_INIT;
                 bool opened;
 
-                database_close(&f.database);
+                sqlite_connection_close(&f.database);
                 left = n;
                 opened = open_database(&f, &error);
                 unused = left;
@@ -558,14 +559,14 @@ static void test_no_memory_to_search(void) {
                 int rc = SQLITE_NOMEM;
 
                 left = n;
-                if (database_begin(&f.database, &f.setup, &error) == DATABASE_BEGUN) {
+                if (sqlite_connection_begin(&f.database, &error) == SQLITE_CONNECTION_BEGUN) {
                         exposed_expect(f.database.exposed, sql, strlen(sql));
                         rc = ask_number(f.database.db, sql, &sum);
                 } else
                         g_assert_cmpint(error.error, ==, ERROR_OUT_OF_MEMORY);
                 unused = left;
                 left = -1;
-                database_end(&f.database);
+                sqlite_connection_end(&f.database);
                 if (rc == SQLITE_OK)
                         g_assert_cmpint(sum, ==, 2);
                 else
@@ -581,8 +582,7 @@ static void test_no_memory_to_search(void) {
 int main(int argc, char **argv) {
         g_test_init(&argc, &argv, NULL);
         may_fail();
-        g_assert_cmpint(database_setup_sqlite(&(Setup) { .heap_size_max = 64 << 20, .temp_size_max = 64 << 20 }), ==,
-                        SQLITE_OK);
+        g_assert_cmpint(sqlite_engine.init(&(Setup) { .heap_size_max = 64 << 20, .temp_size_max = 64 << 20 }), ==, 0);
         g_test_add_func("/exposed/constraints", test_constraints);
         g_test_add_func("/exposed/views-without-rowid", test_views_without_rowid);
         g_test_add_func("/exposed/costs", test_costs);

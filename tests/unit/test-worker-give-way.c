@@ -3,13 +3,14 @@
  * daemon/worker/job: when a worker with channels gives up its place to another database. The loop runs in this process, and
  * time advances only while the loop waits: the test replaces the clock and epoll_wait().
  */
+#include <sqlite3.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "daemon/worker/core/job-queue.h"
-#include "daemon/worker/sqlite/database.h"
+#include "daemon/worker/sqlite/sqlite-engine.h"
 #include "tests/rigs/channel-rig.h"
 
 #define NEVER_USEC UINT64_MAX
@@ -120,7 +121,7 @@ static void run_worker(uint64_t age_usec, uint64_t gap_usec, uint64_t turn_usec,
         g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, job), ==, 0);
         g_assert_cmpint(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control), ==, 0);
         play.rig.control_fd = control[0];
-        g_assert_cmpint(job_queue_init(&queue, job[1], control[1], &setup), ==, 0);
+        g_assert_cmpint(job_queue_init(&queue, &sqlite_engine, job[1], control[1], &setup), ==, 0);
         g_assert_cmpint(job_queue_run(&queue), ==, 0);
         job_queue_done(&queue);
         rested = client_expect_end(&play.rig, &play.client, MESSAGE_CHANNEL_RESTED, NULL);
@@ -179,7 +180,7 @@ int main(int argc, char **argv) {
         rig_init_folder(&play.rig);
         exec_sql(play.rig.database, "CREATE TABLE t(x)");
         g_assert_cmpint(sqlite3_shutdown(), ==, SQLITE_OK);
-        g_assert_cmpint(database_setup_sqlite(&wide), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite_engine.init(&wide), ==, 0);
         g_test_add_func("/give-way/idle", test_idle);
         g_test_add_func("/give-way/seldom-asked", test_seldom_asked);
         g_test_add_func("/give-way/asked-all-the-time", test_asked_all_the_time);

@@ -13,7 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/worker/sqlite/database.h"
+#include "daemon/worker/sqlite/sqlite-connection.h"
+#include "daemon/worker/sqlite/sqlite-engine.h"
 
 #define ANY_CALL (-1)
 
@@ -155,10 +156,10 @@ static char *read_row(const Fixture *f, ErrorNumber *ret_error) {
         SqlError error = SQL_ERROR_INIT;
         sqlite3_stmt *stmt = NULL;
         char *row = NULL;
-        Database d;
+        SqliteConnection d;
 
         *ret_error = ERROR_NONE;
-        if (!database_open(&d, &f->setup, never, NULL, &error)) {
+        if (!sqlite_connection_open(&d, &f->setup, never, NULL, &error)) {
                 *ret_error = error.error;
                 sql_error_done(&error);
                 return NULL;
@@ -166,7 +167,7 @@ static char *read_row(const Fixture *f, ErrorNumber *ret_error) {
         if (sqlite3_prepare_v2(d.db, "SELECT s FROM t", -1, &stmt, NULL) == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW)
                 row = g_strdup((const char *) sqlite3_column_text(stmt, 0));
         sqlite3_finalize(stmt);
-        database_close(&d);
+        sqlite_connection_close(&d);
         return row;
 }
 
@@ -235,14 +236,14 @@ static bool is_locked(const char *path) {
 static void test_refused_file_keeps_locks(void) {
         SqlError error = SQL_ERROR_INIT;
         g_autofree char *other = NULL;
-        Database reader, d;
+        SqliteConnection reader, d;
         sqlite3_stmt *stmt;
         int n = 0;
         Fixture f;
 
         set_up(&f, "DELETE");
         other = under(&f, "real/other");
-        g_assert_true(database_open(&reader, &f.setup, never, NULL, &error));
+        g_assert_true(sqlite_connection_open(&reader, &f.setup, never, NULL, &error));
         g_assert_cmpint(sqlite3_prepare_v2(reader.db, "SELECT s FROM t", -1, &stmt, NULL), ==, SQLITE_OK);
         g_assert_cmpint(sqlite3_step(stmt), ==, SQLITE_ROW);
         g_assert_true(is_locked(f.path));
@@ -253,8 +254,8 @@ static void test_refused_file_keeps_locks(void) {
         swap.back = true;
         for (swap.at = 1, swap.n_calls = 1; swap.n_calls >= swap.at; swap.at++) {
                 swap.n_calls = 0;
-                if (database_open(&d, &f.setup, never, NULL, &error))
-                        database_close(&d);
+                if (sqlite_connection_open(&d, &f.setup, never, NULL, &error))
+                        sqlite_connection_close(&d);
                 else
                         n += error.error == ERROR_BUSY;
                 sql_error_done(&error);
@@ -263,7 +264,7 @@ static void test_refused_file_keeps_locks(void) {
         g_assert_cmpint(n, >, 0);
         swap.at = ANY_CALL;
         sqlite3_finalize(stmt);
-        database_close(&reader);
+        sqlite_connection_close(&reader);
         g_assert_false(is_locked(other));
         tear_down(&f);
 }
@@ -291,14 +292,14 @@ static void put_dangling_link(const char *name) {
 static void expect_irregular(const char *mode, const char *suffix, Put put) {
         SqlError error = SQL_ERROR_INIT;
         g_autofree char *name = NULL;
-        Database d;
+        SqliteConnection d;
         Fixture f;
 
         set_up(&f, mode);
         name = g_strconcat(f.path, suffix, NULL);
         put(name);
         alarm(60); /* to fail sooner, where it waits in open() */
-        g_assert_false(database_open(&d, &f.setup, never, NULL, &error));
+        g_assert_false(sqlite_connection_open(&d, &f.setup, never, NULL, &error));
         alarm(0);
         g_test_message("%s, %s: %s", mode, suffix, error.message);
         g_assert_cmpint(error.error, ==, ERROR_CANNOT_OPEN);
@@ -321,7 +322,7 @@ static void test_irregular_beside(void) {
 static void test_lease(void) {
         SqlError error = SQL_ERROR_INIT;
         Fixture f;
-        Database d;
+        SqliteConnection d;
         int fd;
 
         set_up(&f, "DELETE");
@@ -334,13 +335,13 @@ static void test_lease(void) {
                 return;
         }
         alarm(30); /* less than the lease lasts */
-        g_assert_false(database_open(&d, &f.setup, never, NULL, &error));
+        g_assert_false(sqlite_connection_open(&d, &f.setup, never, NULL, &error));
         alarm(0);
         g_assert_cmpint(error.error, ==, ERROR_BUSY);
         sql_error_done(&error);
         close(fd);
-        g_assert_true(database_open(&d, &f.setup, never, NULL, &error));
-        database_close(&d);
+        g_assert_true(sqlite_connection_open(&d, &f.setup, never, NULL, &error));
+        sqlite_connection_close(&d);
         tear_down(&f);
 }
 
@@ -348,7 +349,7 @@ int main(int argc, char **argv) {
         Setup setup = { .heap_size_max = 64 << 20, .temp_size_max = 64 << 20 };
 
         g_test_init(&argc, &argv, NULL);
-        g_assert_cmpint(database_setup_sqlite(&setup), ==, SQLITE_OK);
+        g_assert_cmpint(sqlite_engine.init(&setup), ==, 0);
         swap.at = ANY_CALL;
         real_open = (int (*)(const char *, int, int)) intercept("open", (sqlite3_syscall_ptr) swapping_open);
         real_stat = (int (*)(const char *, struct stat *)) intercept("stat", (sqlite3_syscall_ptr) swapping_stat);

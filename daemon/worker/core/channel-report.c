@@ -24,7 +24,7 @@ static int report(ServedChannel *c, const Message *m) {
 
 void channel_report_count(ServedChannel *c) {
         c->progress.n_runs += !c->job.is_prepare && !c->job.refused;
-        c->progress.n_rows += c->job.n_rows;
+        c->progress.n_rows += c->job.sink.n_rows;
         c->progress.n_bytes += job_bytes(&c->job);
         if (!c->job.is_prepare && c->job.counters.usec > c->progress.usec)
                 c->progress.usec = c->job.counters.usec;

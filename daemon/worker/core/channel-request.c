@@ -80,7 +80,7 @@ static void begin_prepare(ServedChannel *c, const ChannelRequest *q) {
         SqlError error = SQL_ERROR_INIT;
         ChannelStatement *s = NULL;
 
-        if (pool_check_sql_size(c->job.context->setup, q->size, &error))
+        if (engine_check_sql_size(c->job.context->setup, q->size, &error))
                 s = channel_statements_add(&c->statements, q->number, q->payload, q->size, &error);
         if (!s) {
                 *refuse(c) = error;
@@ -92,7 +92,7 @@ static void begin_prepare(ServedChannel *c, const ChannelRequest *q) {
 }
 
 /* `timeout` is the client's. */
-static void begin_run(ServedChannel *c, uint64_t timeout, StatementHint *hint) {
+static void begin_run(ServedChannel *c, uint64_t timeout, EngineHint *hint) {
         uint64_t usec = timeout > 0 && timeout < c->setup.run_timeout_usec ? timeout : c->setup.run_timeout_usec, taken;
 
         if (!job_parameters_are_valid(&c->spec)) {
@@ -134,7 +134,7 @@ static void begin_fetch(ServedChannel *c, const ChannelRequest *q) {
         begin_run(c, load_le64(p + 8), &s->hint);
 }
 
-/* Copies the SQL and adds a NUL, which SQLite needs. */
+/* Copies the SQL and adds a NUL, which engines need. */
 static bool copy_sql(ServedChannel *c, const uint8_t *sql, size_t size) {
         if (size >= c->sql_capacity) {
                 char *bytes = realloc(c->sql, size + 1);
@@ -162,7 +162,7 @@ static void begin_query(ServedChannel *c, const ChannelRequest *q) {
                 return;
         }
         sql_size = load_le32(p + 16);
-        if (!pool_check_sql_size(c->job.context->setup, sql_size, &error)) {
+        if (!engine_check_sql_size(c->job.context->setup, sql_size, &error)) {
                 *refuse(c) = error;
                 return;
         }

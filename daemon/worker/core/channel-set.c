@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-#include "daemon/worker/compile-limit.h"
 #include "daemon/worker/core/channel-report.h"
 #include "daemon/worker/core/channel-request.h"
 #include "daemon/worker/core/channel-turn.h"
+#include "daemon/worker/core/compile-limit.h"
 #include "daemon/worker/core/monotonic.h"
 
 /* ---- channels that go ---- */

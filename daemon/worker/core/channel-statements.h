@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: worker. The statements that are prepared on a channel: SQL by number, with limits on their number and size. The
- * compiled statements belong to the pool. So a channel's statements pin no connection, and move with the channel to another
- * worker.
+ * compiled statements belong to the engine. So a channel's statements pin no connection, and move with the channel to
+ * another worker.
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_CHANNEL_STATEMENTS_H
 #define SQLIPC_DAEMON_WORKER_CORE_CHANNEL_STATEMENTS_H
 
-#include "daemon/worker/sqlite/pool.h"
+#include "daemon/worker/core/engine.h"
 
 typedef struct ChannelStatement {
         uint64_t number;
         char *sql;          /* owned, with a NUL after it */
         size_t sql_size;
-        StatementHint hint; /* where the statement was compiled last */
+        EngineHint hint; /* where the statement was compiled last */
 } ChannelStatement;
 
 typedef struct ChannelStatements {

@@ -36,8 +36,8 @@ typedef struct JobOwner {
         /* A page was written. */
         void (*progress)(Job *job);
 
-        /* The job ends: SQLite is reset, and job->error says why. Called once. `drained`: nothing is left to be written, or
-         * only a last piece that the pipe will take. */
+        /* The job ends: the engine is reset, and job->error says why. Called once. `drained`: nothing is left to be written,
+         * or only a last piece that the pipe will take. */
         void (*ended)(Job *job, bool drained);
 
         /* The same holds now for a job that ended without being drained. Called once; NULL: of no interest. */

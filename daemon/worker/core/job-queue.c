@@ -335,7 +335,7 @@ static void on_timer(JobQueue *q) {
 
         (void) read(q->tasks.timer_fd, &n, sizeof n);
         q->tasks.armed_usec = UINT64_MAX;
-        next = pool_expire(&q->pool, now);
+        next = q->context.engine->expire(q->context.pool, now);
         channels = channel_set_expire(&q->channels, now);
         if (channels < next)
                 next = channels;
@@ -348,6 +348,14 @@ static void on_timer(JobQueue *q) {
 }
 
 /* ---- the loop ---- */
+
+/* Has idle connections closed after a while. */
+static void arm_for_connections(JobQueue *q, uint64_t now) {
+        uint64_t next = q->context.engine->expire(q->context.pool, now);
+
+        if (next != UINT64_MAX)
+                task_queue_arm(&q->tasks, next);
+}
 
 /* Gives a turn to the first task that can continue, and puts it at the end of the queue. */
 static int run_one(JobQueue *q, uint64_t now) {
@@ -362,8 +370,8 @@ static int run_one(JobQueue *q, uint64_t now) {
                 looking_on_turn(&q->looking, t->type->may_poll ? t->number : 0);
                 t->type->turn(t);
                 q->tasks.current = NULL;
-                if (q->pool.idle && q->tasks.armed_usec == UINT64_MAX)
-                        task_queue_arm(&q->tasks, pool_expire(&q->pool, now));
+                if (q->tasks.armed_usec == UINT64_MAX)
+                        arm_for_connections(q, now);
                 return t->type->settle(&q->tasks, t);
         }
         return 0;
@@ -431,7 +439,7 @@ int job_queue_run(JobQueue *q) {
         return r;
 }
 
-int job_queue_init(JobQueue *q, int job_fd, int control_fd, ReceivedMessage *setup) {
+int job_queue_init(JobQueue *q, const Engine *engine, int job_fd, int control_fd, ReceivedMessage *setup) {
         int r;
 
         *q = (JobQueue) {
@@ -443,10 +451,11 @@ int job_queue_init(JobQueue *q, int job_fd, int control_fd, ReceivedMessage *set
                 .turn_usec = UINT64_MAX,
         };
         *setup = RECEIVED_MESSAGE_INIT;
-        q->context = (JobContext) { .setup = &q->setup.message.setup, .pool = &q->pool, .control_fd = control_fd };
-        q->pool = (Pool) { .setup = q->context.setup, .progress = on_progress, .userdata = q };
+        q->context = (JobContext) { .setup = &q->setup.message.setup, .engine = engine, .control_fd = control_fd };
         q->channels = (ChannelSet) { .tasks = &q->tasks, .context = &q->context };
         r = task_queue_init(&q->tasks);
+        if (r == 0)
+                r = engine->start(q->context.setup, on_progress, q, &q->context.pool);
         if (r == 0)
                 r = watch_jobs(q);
         if (r == 0)
@@ -462,7 +471,7 @@ void job_queue_done(JobQueue *q) {
                 task_queue_unlink(&q->tasks, &q->tasks.first);
                 (void) supervisor_job_free(supervisor_job_of(t));
         }
-        pool_done(&q->pool);
+        q->context.engine->stop(q->context.pool);
         job_context_trim(&q->context);
         received_message_done(&q->setup);
         task_queue_done(&q->tasks);

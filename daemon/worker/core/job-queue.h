@@ -4,9 +4,9 @@
  * the channels, the pipes of jobs that wait for their readers, and a timer for things that are due after seconds of quiet.
  *
  * Order: a new job goes before continued ones; jobs that can continue take turns page by page; channels with requests get a
- * millisecond each. Between two slices the worker reads its sockets, so a job waits for one page at most, unless SQLite is
- * inside one long step. In that case another worker of the group takes the job, and channels with requests are given back so
- * that another worker can take them.
+ * millisecond each. Between two slices the worker reads its sockets, so a job waits for one page at most, unless the engine
+ * is inside one long step. In that case another worker of the group takes the job, and channels with requests are given
+ * back so that another worker can take them.
  *
  * RETIRE: the worker leaves the job socket to the others. EXIT: it begins nothing more. Channels go back as soon as
  * everything that was begun is answered; then the worker ends. Some seconds after EXIT, whatever is left is ended.
@@ -25,13 +25,11 @@
 #include "daemon/worker/core/job.h"
 #include "daemon/worker/core/looking.h"
 #include "daemon/worker/core/task-queue.h"
-#include "daemon/worker/sqlite/pool.h"
 
 typedef struct JobQueue {
         int job_fd, control_fd;
         ReceivedMessage setup; /* owned; `context.setup` points into it */
         JobContext context;
-        Pool pool;
         TaskQueue tasks;       /* jobs from the supervisor, and channels that are not idle */
         ChannelSet channels;   /* all channels */
         uint64_t looked_usec;  /* when the progress handler last made system calls */
@@ -44,8 +42,9 @@ typedef struct JobQueue {
         bool exiting;          /* the time after EXIT is over, or the supervisor is gone */
 } JobQueue;
 
-/* Takes over `setup`, borrows the sockets. SQLite must be set up. -errno of epoll or the timer. */
-int job_queue_init(JobQueue *q, int job_fd, int control_fd, ReceivedMessage *setup);
+/* Takes over `setup`, borrows the sockets. The process must be set up for `engine`. -ENOMEM, or -errno of epoll or the
+ * timer. */
+int job_queue_init(JobQueue *q, const Engine *engine, int job_fd, int control_fd, ReceivedMessage *setup);
 
 /* Runs jobs until EXIT or the end of the control socket; then returns 0. -EBADMSG: the supervisor sent an unknown message;
  * other -errno. */

@@ -4,7 +4,6 @@
  * that met a lock tries again; a deadline ends both; a job that drains goes to the supervisor.
  */
 #include <malloc.h>
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -15,23 +14,21 @@
 #define ASK_USEC (50 * USEC_PER_MSEC)    /* between two checks for waiting writers */
 #define KERNEL_PAGE ((uintptr_t) 4096)
 
-/* Returns memory to the kernel: the part of the page that was sent, SQLite's cache, and memory that a sorter freed when its
- * rows went to a file. */
+/* Returns memory to the kernel: the part of the page that was sent, the engine's cache, and memory that was freed
+ * meanwhile. */
 static void trim(Job *job) {
         uintptr_t start = (uintptr_t) job->page, end = (start + job->writer.sent) & ~(KERNEL_PAGE - 1);
 
         if (end > start)
                 (void) madvise(job->page, end - start, MADV_DONTNEED);
-        if (job->connection) {
-                (void) sqlite3_db_release_memory(job->connection->database.db);
-                (void) sqlite3_db_release_memory(job->connection->database.file);
-        }
+        if (job->connection)
+                job->context->engine->trim(job->connection);
         (void) malloc_trim(0);
 }
 
 static uint64_t park_usec(const Job *job) {
         const Setup *setup = job->context->setup;
-        bool rollback = job->connection && database_keeps_writers_out(&job->connection->database);
+        bool rollback = job->connection && job->context->engine->keeps_writers_out(job->connection);
 
         return rollback ? setup->park_rollback_usec : setup->park_usec;
 }
@@ -50,17 +47,6 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
         return a < b ? a : b;
 }
 
-void job_set_busy(Job *job, int code) {
-        if (code == SQLITE_PROTOCOL) /* a log that cannot be read for so long was left so by a writer that died */
-                (void) sql_error_set(&job->error, ERROR_NEEDS_OWNER,
-                                     "the \"-wal\" and \"-shm\" files of this WAL database are in a state that only a "
-                                     "writer can repair. Open the database once with a program that may write to it.");
-        else
-                (void) sql_error_set(&job->error, ERROR_BUSY,
-                                     "a writer keeps the database locked (BusyTimeoutSec= passed): try again later");
-        job->error.extended_code = code == SQLITE_PROTOCOL ? SQLITE_PROTOCOL : SQLITE_BUSY;
-}
-
 /* A writer that has given up and another one that has come since look the same. Both wait for this job. */
 bool job_is_in_writers_way(Job *job, uint64_t now) {
         const uint64_t patience_usec = job->context->setup->park_rollback_usec;
@@ -69,7 +55,7 @@ bool job_is_in_writers_way(Job *job, uint64_t now) {
         if (!job->connection || now < job->asked_usec + pause_usec)
                 return false;
         job->asked_usec = now;
-        if (!database_writer_waits(&job->connection->database)) {
+        if (!job->context->engine->writer_waits(job->connection)) {
                 job->writer_usec = 0;
                 return false;
         }

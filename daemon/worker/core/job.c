@@ -7,20 +7,16 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "daemon/worker/core/job-encode.h"
 #include "daemon/worker/core/monotonic.h"
-#include "daemon/worker/describe.h"
-#include "daemon/worker/sqlite/bind.h"
+#include "daemon/worker/core/statement-frames.h"
 #include "dbus-interfaces/wire/sqlipc-channel.h"
 
-#define ROW_WAITS_USEC (2 * USEC_PER_MSEC)    /* a row waits at most so long for its page to fill */
-#define FIRST_PAGE_SIZE ((size_t) 16 * 1024)  /* sent at this size: the reader has rows while the next page fills */
-#define RETRY_FIRST_USEC (2 * USEC_PER_MSEC)  /* after SQLITE_BUSY; doubles up to RETRY_MAX_USEC */
+#define RETRY_FIRST_USEC (2 * USEC_PER_MSEC)  /* after a lock was met; doubles up to RETRY_MAX_USEC */
 #define RETRY_MAX_USEC (50 * USEC_PER_MSEC)
 
 #define READER_LEFT "the reader closed the pipe"
@@ -73,22 +69,28 @@ int job_init(Job *job, const JobOwner *owner, JobContext *context, int fd, uint3
         return 0;
 }
 
-/* Releases SQLite: the statement goes to the cache, the connection to the pool, and the transaction ends. */
+static const Engine *engine_of(const Job *job) {
+        return job->context->engine;
+}
+
+/* Gives statement and connection back to the engine, and ends the transaction. */
 static void give_back(Job *job) {
         if (!job->connection)
                 return;
         page_writer_keep_tail(&job->writer);
-        connection_keep(job->connection, job->stmt);
-        job->stmt = NULL;
-        if (job->keeps && job->error.error == ERROR_NONE) /* after some errors SQLite has ended the transaction */
+        if (job->statement)
+                engine_of(job)->release(job->statement);
+        job->statement = NULL;
+        if (job->keeps && job->error.error == ERROR_NONE) /* after some errors the engine has ended the transaction */
                 job->kept = job->connection;
         else
-                pool_give(job->context->pool, job->connection);
+                engine_of(job)->disconnect(job->context->pool, job->connection);
         job->connection = NULL;
 }
 
 void job_let_go(Job *job) {
-        pool_give(job->context->pool, job->kept);
+        if (job->kept)
+                engine_of(job)->disconnect(job->context->pool, job->kept);
         job->kept = NULL;
         job->keeps = false;
 }
@@ -141,32 +143,40 @@ static uint64_t position(const Job *job) {
 }
 
 uint64_t job_bytes(const Job *job) {
-        return position(job) - job->start_bytes;
+        return position(job) - job->sink.start_bytes;
 }
 
-static void begin(Job *job, const JobSpec *spec, bool is_prepare, StatementHint *hint) {
+/* The run begins with the next byte of the page, which may have answers of earlier runs. */
+static void begin_sink(Job *job) {
+        job->sink = (RowSink) {
+                .encoder = &job->encoder,
+                .writer = &job->writer,
+                .start_bytes = position(job),
+                .row_size_max = job->spec->row_size_max,
+                .n_rows_max = job->spec->result_rows_max,
+                .first_row_usec = page_encoder_is_empty(&job->encoder) ? now_coarse_usec() : job->sink.first_row_usec,
+        };
+}
+
+static void begin(Job *job, const JobSpec *spec, bool is_prepare, EngineHint *hint) {
         sql_error_done(&job->error);
         job->spec = spec;
         job->hint = hint;
         job->is_prepare = is_prepare;
         job->deadline_usec = is_prepare ? UINT64_MAX : spec->deadline_usec; /* a compile has its own limit */
         job->told = JOB_TOLD_NOTHING;
-        job->refused = job->started = job->row_waits = job->rows_ended = job->big_row = job->end_encoded = false;
+        job->refused = job->started = job->rows_ended = job->big_row = job->end_encoded = false;
         (void) page_encoder_finish(&job->encoder);
         job->encoder.run = spec->number;
-        job->start_bytes = position(job);
+        begin_sink(job);
         job->payload_kind = is_prepare ? (FrameKind) FRAME_STATEMENT : FRAME_COLUMNS;
-        job->n_columns = 0;
-        job->n_rows = 0;
         job->counters = (EndCounters) {};
         job->wait = (JobWait) {};
         job->writer_usec = 0;
         job->taken_usec = now_usec();
-        if (page_encoder_is_empty(&job->encoder))
-                job->first_row_usec = now_coarse_usec();
 }
 
-void job_begin(Job *job, const JobSpec *spec, bool is_prepare, StatementHint *hint) {
+void job_begin(Job *job, const JobSpec *spec, bool is_prepare, EngineHint *hint) {
         begin(job, spec, is_prepare, hint);
         (void) job_set_state(job, JOB_READY);
 }
@@ -182,15 +192,11 @@ SqlError *job_refuse(Job *job, const JobSpec *spec) {
 
 static void take_counters(Job *job) {
         job->counters = (EndCounters) {
-                .n_rows = job->n_rows,
+                .n_rows = job->sink.n_rows,
                 .usec = now_usec() - job->taken_usec,
         };
-        if (!job->stmt)
-                return;
-        job->counters.vm_steps = (uint64_t) sqlite3_stmt_status(job->stmt, SQLITE_STMTSTATUS_VM_STEP, 1);
-        job->counters.fullscan_steps = (uint64_t) sqlite3_stmt_status(job->stmt, SQLITE_STMTSTATUS_FULLSCAN_STEP, 1);
-        job->counters.sorts = (uint64_t) sqlite3_stmt_status(job->stmt, SQLITE_STMTSTATUS_SORT, 1);
-        job->counters.autoindexes = (uint64_t) sqlite3_stmt_status(job->stmt, SQLITE_STMTSTATUS_AUTOINDEX, 1);
+        if (job->statement)
+                engine_of(job)->counters(job->statement, &job->counters);
 }
 
 /* Puts the END or ERROR frame into the page and starts to write it, unless the owner does that later. False: there was no
@@ -199,7 +205,7 @@ static bool encode_end(Job *job) {
         size_t offset = page_encoder_finish(&job->encoder), size;
         int fits = 1;
 
-        job->counters.n_bytes = job->writer.total + offset - job->start_bytes;
+        job->counters.n_bytes = job->writer.total + offset - job->sink.start_bytes;
         if (job->error.error != ERROR_NONE) {
                 Failure f = sql_error_as_failure(&job->error);
 
@@ -320,16 +326,6 @@ JobState job_end(Job *job, ErrorNumber reason, const char *message) {
         return ends ? finish(job) : job->state;
 }
 
-/* Ends the job with SQLite's failure. If the progress handler has set an error, that is the reason, whatever SQLite made of
- * the interrupt: a virtual table may turn it into another error. */
-static JobState fail(Job *job, int rc) {
-        if (job->error.error == ERROR_NONE)
-                (void) database_fail(&job->connection->database, job->context->setup, rc, 0, &job->error);
-        if (job->error.error == ERROR_LIMITS_EXCEEDED && (rc & 0xff) == SQLITE_TOOBIG)
-                job->error.error = ERROR_ROW_TOO_LARGE; /* already one value is too large */
-        return job_end(job, ERROR_NONE, NULL);
-}
-
 /* Called with a page that is not sent yet: if the result is too large, the page is dropped. */
 static bool over_result_size(Job *job) {
         (void) page_encoder_finish(&job->encoder);
@@ -340,7 +336,7 @@ static JobState result_too_large(Job *job) {
         uint64_t sent = job->writer.total;
 
         /* keeps the answers to earlier requests of a channel */
-        page_encoder_cut(&job->encoder, job->start_bytes > sent ? (size_t) (job->start_bytes - sent) : 0);
+        page_encoder_cut(&job->encoder, job->sink.start_bytes > sent ? (size_t) (job->sink.start_bytes - sent) : 0);
         (void) sql_error_set(&job->error, ERROR_LIMITS_EXCEEDED,
                              "the result is over ResultSizeMax= (%llu bytes): ask for less at a time",
                              (unsigned long long) job->spec->result_size_max);
@@ -365,14 +361,14 @@ static JobState row_too_large(Job *job, uint64_t size) {
 
 /* ---- the start ---- */
 
-/* `code` is SQLite's result for the obstacle. */
-static JobState retry(Job *job, int code) {
+/* Another program is in the way, as job->error says. */
+static JobState retry(Job *job) {
         uint64_t now = now_usec(), until = job->taken_usec + job->context->setup->busy_usec;
 
         if (job->owner->reader_left(job))
                 return job_end(job, ERROR_PIPE_CLOSED, READER_LEFT);
         if (now >= until) {
-                job_set_busy(job, code);
+                engine_of(job)->give_up(&job->error);
                 return job_end(job, ERROR_NONE, NULL);
         }
         sql_error_done(&job->error);
@@ -380,15 +376,22 @@ static JobState retry(Job *job, int code) {
         if (job->wait.retry_delay_usec > RETRY_MAX_USEC)
                 job->wait.retry_delay_usec = RETRY_MAX_USEC;
         job->wait.retry_usec = now + job->wait.retry_delay_usec < until ? now + job->wait.retry_delay_usec : until;
-        if (job->stmt)
-                (void) sqlite3_reset(job->stmt);
+        if (job->statement)
+                engine_of(job)->reset(job->statement);
         if (job->connection)
-                database_let_go(&job->connection->database); /* a job that waits for a lock must hold none */
+                engine_of(job)->let_go(job->connection); /* a job that waits for a lock must hold none */
         return job_set_state(job, JOB_RETRY);
 }
 
 bool job_describe(Job *job) {
-        if (!describe_prepared(job->stmt, &job->payload, &job->payload_size, &job->error))
+        EngineDescription d;
+        bool ok;
+
+        if (!engine_of(job)->describe(job->statement, &d, &job->error))
+                return false;
+        ok = statement_frames_statement(&d, &job->payload, &job->payload_size, &job->error);
+        free(d.strings);
+        if (!ok)
                 return false;
         give_back(job);
         job->payload_done = 0;
@@ -398,21 +401,23 @@ bool job_describe(Job *job) {
 /* Gets a connection and a statement, and binds the parameters. False with job->error; if that is Busy, the caller must try
  * again. */
 static bool start(Job *job) {
+        const Engine *engine = engine_of(job);
+        const JobSpec *spec = job->spec;
+
         if (!job->connection) {
                 job->connection = job->kept;
                 job->kept = NULL;
         }
         if (!job->connection &&
-            !pool_take(job->context->pool, job->spec->sql, job->spec->sql_size, job->hint, &job->connection, &job->error))
+            !engine->connect(job->context->pool, spec->sql, spec->sql_size, job->hint, &job->connection, &job->error))
                 return false;
         if (job->keeps)
-                database_hold(&job->connection->database);
-        if (!job->stmt && (job->is_prepare || job->spec->describe))
-                connection_refresh(job->connection);
-        if (!job->stmt && !connection_compile(job->connection, job->context->setup, job->spec->sql, job->spec->sql_size,
-                                              job->hint, &job->stmt, &job->error))
+                engine->hold(job->connection);
+        if (!job->statement &&
+            !engine->compile(job->connection, spec->sql, spec->sql_size, job->is_prepare || spec->describe, job->hint,
+                             &job->statement, &job->error))
                 return false;
-        if (!job->is_prepare && !bind_parameters(job->connection->database.db, job->stmt, job->spec, &job->error))
+        if (!job->is_prepare && !engine->bind(job->statement, spec, &job->error))
                 return false;
         return job->started = job->owner->started(job);
 }
@@ -452,16 +457,13 @@ static JobState flush(Job *job) {
         return job->state;
 }
 
-/* Puts the whole COLUMNS frame into the page without a copy, if it is in the cache and the page has room. But not if the
- * progress handler has begun to send the page: that must be finished first. */
-static bool encode_cached_columns(Job *job) {
+/* Puts the whole COLUMNS frame into the page, if it has room. But not if the progress handler has begun to send the page:
+ * that must be finished first. */
+static bool encode_columns(Job *job, const uint8_t *payload, size_t size) {
         PageEncoder *e = &job->encoder;
-        const uint8_t *payload;
-        size_t size;
 
-        if (!page_writer_is_idle(&job->writer) ||
-            !connection_columns(job->connection, job->stmt, job->spec->page_size, &payload, &size, &job->error) ||
-            !page_encoder_begin_part(e, FRAME_COLUMNS) || page_encoder_part_room(e) < size)
+        if (!page_writer_is_idle(&job->writer) || !page_encoder_begin_part(e, FRAME_COLUMNS) ||
+            page_encoder_part_room(e) < size)
                 return false;
         (void) page_encoder_append(e, payload, size);
         page_encoder_end_part(e, false);
@@ -470,78 +472,74 @@ static bool encode_cached_columns(Job *job) {
 
 /* The number of columns may have changed between the compile and the first step, if another program changed the schema. */
 static bool begin_columns(Job *job) {
+        const uint8_t *payload;
+        size_t size;
+
         if (page_encoder_is_empty(&job->encoder))
-                job->first_row_usec = now_coarse_usec(); /* valid until there is a row */
-        if (!encode_cached_columns(job)) {
-                if (job->error.error != ERROR_NONE || !describe_columns(job->stmt, job->spec->page_size, &job->payload,
-                                                                         &job->payload_size, &job->error))
-                        return false;
-                job->payload_done = 0;
-        }
-        job->n_columns = (unsigned) sqlite3_column_count(job->stmt);
+                job->sink.first_row_usec = now_coarse_usec(); /* valid until there is a row */
+        if (!engine_of(job)->columns(job->statement, job->spec->page_size, &payload, &size, &job->error))
+                return false;
+        if (encode_columns(job, payload, size))
+                return true;
+        job->payload = malloc(size);
+        if (!job->payload)
+                return sql_error_set(&job->error, ERROR_OUT_OF_MEMORY, "out of memory");
+        memcpy(job->payload, payload, size);
+        job->payload_size = size;
+        job->payload_done = 0;
         return true;
 }
 
-/* True if another program is in the way for a moment: a lock, a log that is being recovered, a schema that keeps
- * changing. */
-static bool is_transient(int rc) {
-        return (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_PROTOCOL || (rc & 0xff) == SQLITE_SCHEMA;
-}
-
-/* Makes one step, and stores its result in the job's flags. READY: continue. */
+/* Makes the first step. READY: continue. */
 static JobState step(Job *job) {
-        int rc = sqlite3_step(job->stmt);
+        EngineResult result = engine_of(job)->step(job->statement, &job->sink, &job->error);
 
-        if (rc != SQLITE_ROW && rc != SQLITE_DONE) { /* the connection has the reason until it is used again */
-                if (is_transient(rc) && job->n_columns == 0 && job->error.error == ERROR_NONE)
-                        return retry(job, rc);
-                return fail(job, rc);
-        }
-        if (job->n_columns == 0 && !job->keeps) /* the statement has the transaction now, if it reads from the file at all */
-                database_let_go(&job->connection->database);
-        job->row_waits = rc == SQLITE_ROW;
-        job->rows_ended = rc == SQLITE_DONE;
-        if (job->n_columns == 0 && !begin_columns(job))
+        if (result == ENGINE_BUSY)
+                return retry(job);
+        if (result == ENGINE_FAILED)
                 return job_end(job, ERROR_NONE, NULL);
-        if (job->row_waits && job->n_rows >= job->spec->result_rows_max)
-                return too_many_rows(job);
-        return JOB_READY;
+        if (!job->keeps) /* the statement has the transaction now, if it reads from the database at all */
+                engine_of(job)->let_go(job->connection);
+        job->rows_ended = result == ENGINE_DONE;
+        return begin_columns(job) ? JOB_READY : job_end(job, ERROR_NONE, NULL);
 }
 
-static JobState out_of_memory(Job *job) {
-        return fail(job, SQLITE_NOMEM);
-}
-
-static void row_is_in(Job *job) {
-        job->row_waits = false;
-        if (job->encoder.n_rows == 1 && job->encoder.frame == 0)
-                job->first_row_usec = now_coarse_usec();
-        job->n_rows++;
-}
-
-/* Puts the waiting row into the page. *ret_full: the page must be sent, either with the row or to make room for it. */
-static JobState place_row(Job *job, bool *ret_full) {
+/* The row that waits does not fit beside the others. *ret_full: the page must be sent first. */
+static JobState make_room(Job *job, bool *ret_full) {
         uint64_t size;
-        int r = job_encode_row(job);
+        int r;
 
-        if (r == -EMSGSIZE)
-                return row_too_large(job, job->row_size);
-        if (r < 0)
-                return out_of_memory(job);
-        if (r > 0) {
-                row_is_in(job);
-                *ret_full = (job->writer.total <= job->start_bytes && job->encoder.fill >= FIRST_PAGE_SIZE) ||
-                            now_coarse_usec() - job->first_row_usec >= ROW_WAITS_USEC;
-                return JOB_READY;
-        }
         if (!page_encoder_is_empty(&job->encoder) && !job_row_is_big(job)) {
                 *ret_full = true;
                 return JOB_READY;
         }
         r = job_begin_big_row(job, &size);
         if (r < 0)
-                return out_of_memory(job);
+                return job_end(job, ERROR_NONE, NULL);
         return r > 0 ? JOB_READY : row_too_large(job, size);
+}
+
+/* Has the engine fill the page. *ret_full: it must be sent. */
+static JobState fill(Job *job, bool *ret_full) {
+        switch (engine_of(job)->fill(job->statement, &job->sink, &job->error)) {
+        case ENGINE_DONE:
+                job->rows_ended = true;
+                return JOB_READY;
+        case ENGINE_PAGE_FULL:
+                *ret_full = true;
+                return JOB_READY;
+        case ENGINE_NO_ROOM:
+                return make_room(job, ret_full);
+        case ENGINE_ROW_TOO_LARGE:
+                return row_too_large(job, job->sink.row_size);
+        case ENGINE_TOO_MANY_ROWS:
+                return too_many_rows(job);
+        case ENGINE_ROW: /* not a result of fill() */
+        case ENGINE_BUSY:
+        case ENGINE_FAILED:
+                break;
+        }
+        return job_end(job, ERROR_NONE, NULL);
 }
 
 /* Steps and encodes until a page must be sent (READY with *ret_full) or the job changes its state. */
@@ -554,17 +552,15 @@ static JobState fill_page(Job *job, bool *ret_full) {
                         int r = job_encode_payload(job);
 
                         if (r < 0)
-                                return out_of_memory(job);
+                                return job_end(job, ERROR_NONE, NULL);
                         *ret_full = r == 0 || job->encoder.tail; /* the tail is invalid after the next step */
-                } else if (job->row_waits)
-                        state = place_row(job, ret_full);
-                else if (job->rows_ended)
+                } else if (job->rows_ended)
                         return over_result_size(job) ? result_too_large(job) : job_end(job, ERROR_NONE, NULL);
                 else {
-                        state = step(job);
+                        state = job->sink.n_columns == 0 ? step(job) : fill(job, ret_full);
                         /* if the progress handler has begun to send the page, that must be finished before the page
                          * changes */
-                        *ret_full = state == JOB_READY && !page_writer_is_idle(&job->writer);
+                        *ret_full = *ret_full || (state == JOB_READY && !page_writer_is_idle(&job->writer));
                 }
                 if (state != JOB_READY)
                         return state;
@@ -583,8 +579,7 @@ JobState job_slice(Job *job) {
                 return finish(job);
         if (!job->started) {
                 if (!start(job))
-                        return job->error.error == ERROR_BUSY ? retry(job, job->error.extended_code)
-                                                              : job_end(job, ERROR_NONE, NULL);
+                        return job->error.error == ERROR_BUSY ? retry(job) : job_end(job, ERROR_NONE, NULL);
                 if (!job->page) { /* the answer was given */
                         release(job);
                         return job_set_state(job, JOB_OVER);
@@ -618,7 +613,8 @@ int job_on_progress(Job *job, uint64_t now, bool look) {
         if (page_writer_is_idle(&job->writer)) {
                 /* first_row_usec is from the coarse clock: by the precise clock a row would seem to wait since the last
                  * tick */
-                if (page_encoder_is_empty(&job->encoder) || now_coarse_usec() < job->first_row_usec + ROW_WAITS_USEC)
+                if (page_encoder_is_empty(&job->encoder) ||
+                    now_coarse_usec() < job->sink.first_row_usec + ROW_SINK_WAIT_USEC)
                         return 0;
                 begin_flush(job);
         } else if (!look)

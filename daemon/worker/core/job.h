@@ -5,10 +5,10 @@
  *
  *      OVER --begin--> READY ---slice: a page is out---> READY
  *        |              |  |            pipe full
- *        |              |  +---------------------------> PARKED --pipe drains--> READY    SQLite holds its row and its
- *        |              |  |       lock at the start                                      transaction
+ *        |              |  +---------------------------> PARKED --pipe drains--> READY    the engine holds its row and
+ *        |              |  |       lock at the start                                      its transaction
  *        |              |  +---------------------------> RETRY --some ms later--> READY
- *        |              |        end, error, cancel, deadline, also while it is PARKED or RETRY: SQLite is reset at once
+ *        |              |        end, error, cancel, deadline, also while it is PARKED or RETRY: the engine is reset at once
  *        +--refuse------+------------------------------> ENDING --pipe full--> DRAINING --pipe drains--> ENDING
  *                                                         |                      |
  *                                                         +--end is written------+--the supervisor has the rest--> OVER
@@ -21,9 +21,9 @@
  *      ENDING                                     x        x
  *      DRAINING                           x                x
  *
- * 1. SQLite is stepped only while nothing waits to be written: a row is encoded after the page before it is written.
- * 2. The owner hears once that the job has ended, when SQLite is reset, and once that it is drained, before the last byte is
- *    written or together with the last bytes. It hears both at once if the pipe has room.
+ * 1. The engine steps only while nothing waits to be written: a row is encoded after the page before it is written.
+ * 2. The owner hears once that the job has ended, when the engine is reset, and once that it is drained, before the last
+ *    byte is written or together with the last bytes. It hears both at once if the pipe has room.
  * 3. A job always ends through job_end(), whatever the reason.
  *
  * The job's owner (job-owner.h) writes its pages and reports its events.
@@ -32,9 +32,10 @@
 #define SQLIPC_DAEMON_WORKER_CORE_JOB_H
 
 #include "daemon/protocol/protocol.h"
+#include "daemon/worker/core/engine.h"
 #include "daemon/worker/core/job-owner.h"
 #include "daemon/worker/core/page-writer.h"
-#include "daemon/worker/sqlite/pool.h"
+#include "daemon/worker/core/row-sink.h"
 #include "dbus-interfaces/wire/page-encoder.h"
 
 typedef enum JobState {
@@ -42,7 +43,7 @@ typedef enum JobState {
         JOB_READY,    /* goes on at its next slice */
         JOB_RETRY,    /* met a lock; tries again at retry_usec */
         JOB_PARKED,   /* its page waits for room */
-        JOB_ENDING,   /* SQLite is reset; what is left to be written goes out at the next slice */
+        JOB_ENDING,   /* the engine is reset; what is left to be written goes out at the next slice */
         JOB_DRAINING, /* the same, and that waits for room */
         _JOB_STATE_MAX,
 } JobState;
@@ -57,7 +58,8 @@ typedef enum JobTold {
 /* State that all jobs of a worker share. Outlives them. */
 typedef struct JobContext {
         const Setup *setup;
-        Pool *pool;
+        const Engine *engine;
+        EnginePool *pool;
         int control_fd;      /* borrowed; reports go there */
         bool leaving;        /* EXIT or GIVE_WAY came: channels begin no more requests */
         int report_error;    /* -errno: a report failed, so the supervisor would wait for it for ever; the worker must end */
@@ -81,27 +83,24 @@ struct Job {
         const JobOwner *owner;    /* that of the object which contains the job */
         JobContext *context;
         const JobSpec *spec;      /* borrowed from the owner */
-        StatementHint *hint;      /* borrowed; NULL: none */
+        EngineHint *hint;      /* borrowed; NULL: none */
         bool is_prepare;
         bool refused;             /* the request is not run: its answer is an error */
         JobState state;
         JobTold told;
         uint64_t taken_usec, deadline_usec;
 
-        Connection *connection;   /* owned while the job uses it */
-        Connection *kept;         /* owned: the connection of the request before, for this one and the next */
+        EngineConnection *connection; /* owned while the job uses it */
+        EngineConnection *kept;   /* owned: the connection of the request before, for this one and the next */
         bool keeps;               /* the next request will use the same connection */
-        sqlite3_stmt *stmt;
+        EngineStatement *statement;
         bool started;             /* owner->started() was called. A job may meet a lock before that, and after */
 
         uint8_t *page;            /* owned; NULL: the answer is a message (PREPARE of the supervisor) */
         PageEncoder encoder;
         PageWriter writer;
-        uint64_t start_bytes;     /* where the job begins in the bytes that the writer writes */
-        unsigned n_columns;       /* 0 until the first step */
-        bool row_waits;           /* SQLite has a row that is not in a page yet */
-        size_t row_size;          /* of the last row that was encoded */
-        bool rows_ended;          /* SQLITE_DONE came, but COLUMNS has not been sent yet */
+        RowSink sink;             /* for the engine, which puts rows into the page */
+        bool rows_ended;          /* there are no more rows, but the page has not been sent yet */
 
         /* a payload that is sent in parts: COLUMNS, or the head of a big row */
         uint8_t *payload;         /* owned */
@@ -111,8 +110,6 @@ struct Job {
         size_t big_size;          /* of the whole row; payload_done counts up to it */
         unsigned big_column;      /* the column at payload_done */
 
-        uint64_t n_rows;
-        uint64_t first_row_usec;  /* when the first row came into the page, by the coarse clock */
         uint64_t asked_usec, writer_usec; /* when it last checked for waiting writers; since when one waits, 0: none */
         JobWait wait;
 
@@ -135,7 +132,7 @@ int job_init(Job *job, const JobOwner *owner, JobContext *context, int fd, uint3
 void job_done(Job *job);
 
 /* Begins an execution. The last one must be over. `spec` and `hint` (NULL: none) must live as long as it runs. */
-void job_begin(Job *job, const JobSpec *spec, bool is_prepare, StatementHint *hint);
+void job_begin(Job *job, const JobSpec *spec, bool is_prepare, EngineHint *hint);
 
 /* Does the same for a request that is not run. Its answer is the error that the caller stores where the result points. */
 SqlError *job_refuse(Job *job, const JobSpec *spec);
@@ -150,7 +147,7 @@ void job_let_go(Job *job);
 /* How many bytes of this job have been written or are in the page. */
 uint64_t job_bytes(const Job *job);
 
-/* True if SQLite is reset, and the end is not written yet. */
+/* True if the engine is reset, and the end is not written yet. */
 static inline bool job_is_ending(const Job *job) {
         return job->state == JOB_ENDING || job->state == JOB_DRAINING;
 }
@@ -165,7 +162,7 @@ JobState job_slice(Job *job);
 /* Lets a job that waits for room continue at its next slice. */
 void job_wake(Job *job);
 
-/* Ends the job, whatever the reason: resets SQLite, tells the owner, and goes on to write the rest and the end. `reason`
+/* Ends the job, whatever the reason: resets the engine, tells the owner, and goes on to write the rest and the end. `reason`
  * and its sentence become job->error; ERROR_NONE: that is set already, or the job is complete. The first reason counts, and
  * a second call does nothing except for ERROR_PIPE_CLOSED: without a reader nothing is written. Must not be called from
  * inside the job's own step. */
@@ -182,9 +179,5 @@ void job_on_time(Job *job, uint64_t now_usec);
 /* True if a writer has waited for this job's lock for as long as ParkTimeoutRollbackSec= allows; then job->error says so.
  * Asks the kernel a few times a second at most. */
 bool job_is_in_writers_way(Job *job, uint64_t now_usec);
-
-/* Sets the error of a job that has tried for long enough to get past a lock, or a log that cannot be read (`code` is
- * SQLite's). */
-void job_set_busy(Job *job, int code);
 
 #endif

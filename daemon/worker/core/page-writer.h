@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Side: worker. Writes bytes to a non-blocking pipe or socket, which may take a part of them, be full, or be closed. The
- * last bytes may be elsewhere, in SQLite's memory: this is the *tail*. The buffer has room for the tail after the other
+ * last bytes may be elsewhere, in the engine's memory: this is the *tail*. The buffer has room for the tail after the other
  * bytes, in case it must move there.
  *
  * The last bytes of a job are special: the supervisor must know that the pipe is free before the reader can know it

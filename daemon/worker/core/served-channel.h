@@ -20,12 +20,12 @@
  * 1. Answers collect in one page, which is sent when it is full, when no request is left, or at the end of a turn.
  * 2. While a request is under way, the channel goes on reading the socket, so that it sees a CANCEL, up to
  *    CHANNEL_AHEAD_SIZE.
- * 3. A prepared query costs no allocation: job, page and buffers belong to the channel, and the compiled statement is in the
- *    pool.
+ * 3. A prepared query costs no allocation: job, page and buffers belong to the channel, and the compiled statement is
+ *    kept by the engine.
  * 4. Requests that had arrived together share a connection and a read transaction. It begins after they have all arrived, so
  *    each of them sees what was committed before it was sent. A request that fails ends the transaction, and the requests
- *    after it share another one. The pool checks only every few milliseconds whether the file was replaced (pool.c); until
- *    then queries continue on the old file.
+ *    after it share another one. The engine may check only every few milliseconds whether the file was replaced
+ *    (EngineHint); until then queries continue on the old file.
  * 5. Between two requests, with all answers sent, the channel can move to another worker: served_channel_can_move().
  */
 #ifndef SQLIPC_DAEMON_WORKER_CORE_SERVED_CHANNEL_H

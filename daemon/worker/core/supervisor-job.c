@@ -12,7 +12,7 @@
 
 #include "daemon/worker/core/monotonic.h"
 #include "daemon/worker/core/report.h"
-#include "daemon/worker/describe.h"
+#include "daemon/worker/core/statement-frames.h"
 
 #define PROGRESS_USEC (500 * USEC_PER_MSEC) /* between two reports of progress */
 #define LACK_USEC (10 * USEC_PER_MSEC)      /* until the next attempt if the kernel has no memory for a pipe */
@@ -72,15 +72,17 @@ static void report(Job *job, const Message *m) {
 
 /* Sends STARTED, with a description if the supervisor asks for one. */
 static bool started(Job *job) {
-        Message m = { .kind = MESSAGE_STARTED };
-        Started *s = &m.started;
+        Message m = { .kind = MESSAGE_STARTED, .started = { .number = job->spec->number, .read_only = true } };
+        EngineDescription d = {};
+        bool ok = true;
 
-        *s = (Started) { .number = job->spec->number, .read_only = true };
-        if ((job->is_prepare || job->spec->describe) && !describe_statement(job->stmt, s, &job->error))
-                return false;
-        report(job, &m);
-        free(s->columns);
-        return true;
+        if (job->is_prepare || job->spec->describe)
+                ok = job->context->engine->describe(job->statement, &d, &job->error) &&
+                     statement_frames_started(&d, &m.started, &job->error);
+        if (ok)
+                report(job, &m);
+        free(d.strings);
+        return ok;
 }
 
 /* If the kernel has no memory for the pipe, the pipe counts as full for now, so that its reader gets the rest later. Such a
@@ -130,7 +132,7 @@ static void progress(Job *job) {
         j->progress_usec = now;
         report(job, &(Message) {
                 .kind = MESSAGE_PROGRESS,
-                .progress = { .number = job->spec->number, .n_rows = job->n_rows, .n_bytes = job->writer.total },
+                .progress = { .number = job->spec->number, .n_rows = job->sink.n_rows, .n_bytes = job->writer.total },
         });
 }
 
@@ -140,7 +142,7 @@ static void ended(Job *job, bool is_drained) {
                 .ended = {
                         .number = job->spec->number,
                         .failure = sql_error_as_failure(&job->error),
-                        .n_rows = job->n_rows,
+                        .n_rows = job->sink.n_rows,
                         .n_bytes = job_bytes(job),
                         .usec = now_usec() - job->taken_usec,
                         .drained = is_drained,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/worker/sqlite/sqlite-error.h"
 #include "dbus-interfaces/wire/page-decoder.h"
 
 /* The job's parameters as a decoded row. Only the fields that page_decoder_value() uses are set. */
@@ -118,7 +119,7 @@ static bool bind_named(sqlite3 *db, sqlite3_stmt *stmt, const char *name, const 
                 return sql_error_set(error, ERROR_PARAMETER_COUNT, "parameter %d (%s) has two values", index, name);
         bound[index] = true;
         rc = bind_value(stmt, index, value);
-        return rc == SQLITE_OK || sql_error_take(error, db, rc, 0);
+        return rc == SQLITE_OK || sqlite_error_take(error, db, rc, 0);
 }
 
 static bool bind_all(sqlite3 *db, sqlite3_stmt *stmt, const JobSpec *job, bool *bound, int count, SqlError *error) {
@@ -130,7 +131,7 @@ static bool bind_all(sqlite3 *db, sqlite3_stmt *stmt, const JobSpec *job, bool *
                 int rc = bind_value(stmt, (int) i + 1, &v);
 
                 if (rc != SQLITE_OK)
-                        return sql_error_take(error, db, rc, 0);
+                        return sqlite_error_take(error, db, rc, 0);
                 bound[i + 1] = true;
         }
         for (unsigned i = job->n_positional; i < n; i += 2) {

@@ -7,8 +7,9 @@
 
 #include <stdbool.h>
 
-#include "daemon/worker/sql-error.h"
+#include "daemon/worker/core/sql-error.h"
 
+typedef struct sqlite3 sqlite3;
 typedef struct sqlite3_stmt sqlite3_stmt;
 
 /* Binds all parameters of the job to `stmt`, which borrows the bytes: the job must live until the bindings are cleared.

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "daemon/worker/sql-error.h"
+#include "daemon/worker/core/sql-error.h"
 
 typedef struct FoundFile {
         int folder_fd;           /* owned; O_PATH; -1: none */

@@ -6,7 +6,7 @@
  *     SQLITE_FULL; vfs_temp_limit_was_hit() tells that from a full disk.
  *   - Beside a database that the worker's user does not own nothing is created, deleted or opened for writing (I12): a -shm
  *     of ours would lock the owner out. The "-wal" is opened read-only; "readonly_shm" does the same for the "-shm"
- *     (database.c).
+ *     (sqlite-connection.c).
  *   - A database is a place that was checked, never a path (file-names.h).
  *   - SQLite never sleeps.
  *   - Sequential reads of a database are made in larger pieces (read-ahead.h).

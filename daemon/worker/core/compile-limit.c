@@ -2,7 +2,7 @@
 /*
  * Side: worker. See compile-limit.h.
  */
-#include "daemon/worker/compile-limit.h"
+#include "daemon/worker/core/compile-limit.h"
 
 #include <signal.h>
 #include <stdbool.h>

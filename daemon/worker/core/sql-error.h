@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. A failure of SQLite, or a refusal of ours, in terms of the one error table. A function of the worker that
- * can fail because of the SQL or the database returns false and fills in an SqlError; -errno is used only for failures of
- * the worker itself.
+ * Side: worker. A failure of the engine, or a refusal of ours, in terms of the one error table. A function of the worker
+ * that can fail because of the SQL or the database returns false and fills in an SqlError; -errno is used only for failures
+ * of the worker itself.
  */
-#ifndef SQLIPC_DAEMON_WORKER_SQL_ERROR_H
-#define SQLIPC_DAEMON_WORKER_SQL_ERROR_H
+#ifndef SQLIPC_DAEMON_WORKER_CORE_SQL_ERROR_H
+#define SQLIPC_DAEMON_WORKER_CORE_SQL_ERROR_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,11 +13,9 @@
 #include "daemon/protocol/protocol.h"
 #include "dbus-interfaces/sqlipc-errors.h"
 
-typedef struct sqlite3 sqlite3;
-
 typedef struct SqlError {
         ErrorNumber error;      /* ERROR_NONE: none */
-        int32_t extended_code;  /* SQLite's, 0: the error is not SQLite's */
+        int32_t extended_code;  /* the engine's, 0: the error is not the engine's */
         int32_t sql_offset;     /* in bytes, into the SQL of the job; -1: none */
         char *message;          /* owned; NULL only if there was no memory for it */
 } SqlError;
@@ -30,11 +28,6 @@ void sql_error_done(SqlError *e);
 /* Sets an error of ours: `error` with a sentence. Replaces an earlier error. Always returns false, so that callers can
  * return it. */
 bool sql_error_set(SqlError *e, ErrorNumber error, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-/* Sets an error of SQLite's: copies code, message and offset while `db` still owns them. `rc` is what the failed call
- * returned. `offset_base` is where the SQL that was given to SQLite starts in the job's SQL. On SQLITE_INTERRUPT an error
- * that is already set is kept. Always returns false. */
-bool sql_error_take(SqlError *e, sqlite3 *db, int rc, size_t offset_base);
 
 /* Returns a borrowed view for messages and frames. If there is an error, it always has a message. */
 Failure sql_error_as_failure(const SqlError *e);

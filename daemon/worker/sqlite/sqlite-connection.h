@@ -6,14 +6,14 @@
  * process and inode), and a foreign write could then land under an open cursor. What must be known before it is opened comes
  * from fstat() of an O_PATH descriptor (path.h), and SQLite opens that file and no other (file-names.h).
  */
-#ifndef SQLIPC_DAEMON_WORKER_SQLITE_DATABASE_H
-#define SQLIPC_DAEMON_WORKER_SQLITE_DATABASE_H
+#ifndef SQLIPC_DAEMON_WORKER_SQLITE_SQLITE_CONNECTION_H
+#define SQLIPC_DAEMON_WORKER_SQLITE_SQLITE_CONNECTION_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "daemon/worker/core/engine.h"
 #include "daemon/worker/exposed/exposed.h"
-#include "daemon/worker/sql-error.h"
 #include "daemon/worker/sqlite/access.h"
 #include "daemon/worker/sqlite/file-names.h"
 #include "daemon/worker/sqlite/reader-lock.h"
@@ -30,7 +30,8 @@ static inline bool file_identity_equal(const FileIdentity *a, const FileIdentity
         return a->device == b->device && a->inode == b->inode;
 }
 
-typedef struct Database {
+typedef struct SqliteConnection {
+        const Setup *setup;  /* borrowed */
         sqlite3 *db;         /* on which clients' SQL is compiled: `file`, or the connection in memory (exposed.h) */
         sqlite3 *file;       /* the connection to the file */
         bool opened;         /* SQLite opened the database file itself; files beside it may have failed */
@@ -43,55 +44,50 @@ typedef struct Database {
         FileIdentity identity;
         Access access;       /* for clients' SQL */
         Access file_access;  /* for the worker's own SQL, if clients' SQL does not reach the file */
-} Database;
-
-/* SQLite calls it every 1,000 opcodes; a non-zero result interrupts the statement. */
-typedef int (*ProgressHandler)(void *userdata);
-
-/* Process-wide settings of SQLite. Must be called once, before anything else. Returns an SQLite result code. */
-int database_setup_sqlite(const Setup *setup);
+} SqliteConnection;
 
 /* Identifies the file at setup->path now. This is cheap and follows links, so it can only tell that a connection no longer
  * reads the published file. Which file to open is for path_resolve() to find. False: FileMissing, CannotOpen. */
-bool database_identify(const Setup *setup, FileIdentity *ret, SqlError *error);
+bool sqlite_connection_identify(const Setup *setup, FileIdentity *ret, SqlError *error);
 
 /* Opens the database and reads the schema once, so that problems with its files are found and named here: NeedsOwner,
- * NeedsRecovery, Corrupt, CannotOpen, FileMissing, Busy. `progress` is called with `userdata` from then on. */
-bool database_open(Database *d, const Setup *setup, ProgressHandler progress, void *userdata, SqlError *error);
+ * NeedsRecovery, Corrupt, CannotOpen, FileMissing, Busy. From then on `progress` is called every 1,000 opcodes. `setup` must
+ * outlive the connection. */
+bool sqlite_connection_open(SqliteConnection *c, const Setup *setup, EngineProgress progress, void *userdata,
+                            SqlError *error);
 
 /* Closes the connection; accepts one that failed to open. Its statements must be finalized. */
-void database_close(Database *d);
+void sqlite_connection_close(SqliteConnection *c);
 
-/* Called before and after all that is done for one run. If Expose= restricts the database, one transaction spans the run.
- * In it the schema is the one that this connection was opened with; otherwise the result is DATABASE_STALE, and the
+/* Called before and after all that is done for one job. If Expose= restricts the database, one transaction spans the job.
+ * In it the schema is the one that this connection was opened with; otherwise the result is SQLITE_CONNECTION_STALE, and the
  * connection is of no more use. */
-typedef enum DatabaseBegin {
-        DATABASE_BEGUN,
-        DATABASE_STALE,
-        DATABASE_FAILED, /* with an error, for example Busy */
-} DatabaseBegin;
-DatabaseBegin database_begin(Database *d, const Setup *setup, SqlError *error);
-void database_end(Database *d);
+typedef enum SqliteBegin {
+        SQLITE_CONNECTION_BEGUN,
+        SQLITE_CONNECTION_STALE,
+        SQLITE_CONNECTION_FAILED, /* with an error, for example Busy */
+} SqliteBegin;
+SqliteBegin sqlite_connection_begin(SqliteConnection *c, SqlError *error);
+void sqlite_connection_end(SqliteConnection *c);
 
-/* Keeps one read transaction from database_hold() to database_let_go() or database_end(), for the statements in between. If
- * none can begin now, each statement has its own. A statement that has been stepped keeps the transaction after
- * database_let_go(). */
-void database_hold(Database *d);
-void database_let_go(Database *d);
+/* Keeps one read transaction from hold() to let_go() or end(), for the statements in between. If none can begin now, each
+ * statement has its own. A statement that has been stepped keeps the transaction after let_go(). */
+void sqlite_connection_hold(SqliteConnection *c);
+void sqlite_connection_let_go(SqliteConnection *c);
 
 /* True if another program has changed the schema since statements were compiled. SQLite notices that when it steps a
  * statement, but compiles and describes by the schema that it knows. False if nothing can be read now. The transaction of
  * this check is held, so a statement that is stepped next needs no other. */
-bool database_schema_changed(Database *d);
+bool sqlite_connection_schema_changed(SqliteConnection *c);
 
 /* True if this connection now holds a lock that keeps writers out: it reads, and the database is in rollback mode. */
-bool database_keeps_writers_out(const Database *d);
+bool sqlite_connection_keeps_writers_out(const SqliteConnection *c);
 
 /* True if a writer waits for that lock. Makes a system call. */
-bool database_writer_waits(const Database *d);
+bool sqlite_connection_writer_waits(const SqliteConnection *c);
 
 /* Turns SQLite's failure `rc` on this database into an error, with what this worker knows beyond the code: what the
  * authorizer refused, why a file could not be opened, if temporary space ran out. Always returns false. */
-bool database_fail(Database *d, const Setup *setup, int rc, size_t offset_base, SqlError *error);
+bool sqlite_connection_fail(SqliteConnection *c, int rc, size_t offset_base, SqlError *error);
 
 #endif

@@ -1,37 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Side: worker. Turns SQLite's failures into an SqlError, by the table in sqlipc-errors.h. A few primary codes have several
- * causes that need different actions of a user, so this file distinguishes them.
+ * Side: worker. See sqlite-error.h. A few primary codes have several causes that need different actions of a user, so this
+ * file distinguishes them.
  */
-#include "daemon/worker/sql-error.h"
+#include "daemon/worker/sqlite/sqlite-error.h"
 
 #include <sqlite3.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "dbus-interfaces/wire/page-encoder.h"
-
-void sql_error_done(SqlError *e) {
-        free(e->message);
-        *e = SQL_ERROR_INIT;
-}
-
-bool sql_error_set(SqlError *e, ErrorNumber error, const char *format, ...) {
-        char *message = NULL;
-        va_list ap;
-
-        va_start(ap, format);
-        if (vasprintf(&message, format, ap) < 0)
-                message = NULL;
-        va_end(ap);
-        if (message && strlen(message) > SQLIPC_MESSAGE_SIZE_MAX)
-                strcpy(message + page_message_kept(message), PAGE_ELLIPSIS);
-        free(e->message);
-        *e = (SqlError) { .error = error, .sql_offset = -1, .message = message };
-        return false;
-}
 
 static bool starts_with(const char *s, const char *prefix) {
         return strncmp(s, prefix, strlen(prefix)) == 0;
@@ -91,7 +66,7 @@ static ErrorNumber number_of(int extended_code, const char *message) {
         }
 }
 
-bool sql_error_take(SqlError *e, sqlite3 *db, int rc, size_t offset_base) {
+bool sqlite_error_take(SqlError *e, sqlite3 *db, int rc, size_t offset_base) {
         bool own = db && (sqlite3_errcode(db) & 0xff) == (rc & 0xff);
         const char *message = own ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
         int extended_code = own ? sqlite3_extended_errcode(db) : rc, offset = own ? sqlite3_error_offset(db) : -1;
@@ -109,13 +84,4 @@ bool sql_error_take(SqlError *e, sqlite3 *db, int rc, size_t offset_base) {
         if (offset >= 0)
                 e->sql_offset = (int32_t) ((size_t) offset + offset_base);
         return false;
-}
-
-Failure sql_error_as_failure(const SqlError *e) {
-        return (Failure) {
-                .error = e->error,
-                .extended_code = e->extended_code,
-                .sql_offset = e->sql_offset,
-                .message = e->message ?: "out of memory",
-        };
 }

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. The boundary between jobs and the engine that runs their SQL. An *engine* is one constant struct of
+ * functions; the program's main() chooses it. SQLite is the first one (sqlite/sqlite-engine.h). Another engine is another
+ * folder: nothing in this one names SQLite's types or functions.
+ *
+ * The core owns jobs, time, pages and descriptors. The engine owns connections, compiled statements and their rows:
+ *
+ *      pool --connect---> connection --compile--> statement --bind, step, columns, fill, fill, ...--> no more rows
+ *           <-disconnect-     |      <--release--   |  |                          |
+ *                             +--hold, let_go       |  +--reset: a lock is        +--measure, value: a row that
+ *                                                   |     in the way                 fits into no page
+ *                                                   +--describe
+ *
+ * 1. A job has one connection and one statement at a time. Several jobs can be in the middle of their rows, each on a
+ *    connection of its own.
+ * 2. fill() is called once for each page, not for each row or value: the engine steps, and encodes rows into the job's page,
+ *    until the page must be sent (row-sink.h). Only rows that fit into no page are read value by value.
+ * 3. No function blocks for long without calling the EngineProgress that start() was given. If its result is not 0, the
+ *    engine interrupts the statement, and step() or fill() fails. The SqlError then has the reason already, and the engine
+ *    leaves it there. An engine that waits for a network waits for its socket and the progress, never for the socket alone.
+ *    If a compile cannot call it, the engine sets an alarm instead (compile-limit.h).
+ * 4. A function that can fail because of the SQL or the database returns false, or ENGINE_FAILED, with an SqlError.
+ *
+ * An engine that writes will add: begin and commit of a transaction; the number of changed rows, beside counters(); and the
+ * tables that a statement reads and writes, beside describe(), for notifications. Nothing calls these today.
+ */
+#ifndef SQLIPC_DAEMON_WORKER_CORE_ENGINE_H
+#define SQLIPC_DAEMON_WORKER_CORE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/protocol/protocol.h"
+#include "daemon/worker/core/sql-error.h"
+#include "dbus-interfaces/wire/sqlipc-page.h"
+
+/* Each engine has its own idea of these. */
+typedef struct EnginePool EnginePool;             /* all connections of the worker, to one database with one set of rights */
+typedef struct EngineConnection EngineConnection;
+typedef struct EngineStatement EngineStatement;
+
+typedef struct RowSink RowSink; /* row-sink.h */
+
+/* Called again and again while the engine computes. Non-zero: interrupt. */
+typedef int (*EngineProgress)(void *userdata);
+
+/* Remembers the place of a compiled statement, so that a statement that runs again and again is found without comparing
+ * its SQL. Only the engine reads it. */
+typedef struct EngineHint {
+        uint64_t id;          /* 0: not known */
+        unsigned slot;
+} EngineHint;
+
+/* The strings of a statement: name and declared type of each column in turn (an expression has no type), then the name of
+ * each parameter (some have none). A string that is absent has no data. */
+typedef struct EngineDescription {
+        unsigned n_columns, n_parameters;
+        Bytes *strings;       /* owned, one allocation; the text is the statement's, and valid until its next step */
+} EngineDescription;
+
+typedef enum EngineResult {
+        ENGINE_FAILED,        /* with an error */
+        ENGINE_BUSY,          /* step() only: another program is in the way for a moment. With an error, for give_up() */
+        ENGINE_ROW,           /* there is a row */
+        ENGINE_DONE,          /* there are no more rows */
+        ENGINE_PAGE_FULL,     /* fill() only: the page must be sent */
+        ENGINE_NO_ROOM,       /* the same, but the row that waits does not fit beside the others */
+        ENGINE_ROW_TOO_LARGE, /* the row that waits is over the limit, by sink->row_size bytes in total */
+        ENGINE_TOO_MANY_ROWS, /* a row waits, and the result has as many as are allowed */
+} EngineResult;
+
+typedef struct Engine {
+        /* ---- the process ---- */
+
+        /* Sets up the process by the limits of `setup`. Called once, before anything else, outside the sandbox. -errno. */
+        int (*init)(const Setup *setup);
+
+        /* ---- the pool ---- */
+
+        /* Creates a pool without connections. `setup` is borrowed until stop(). -ENOMEM. */
+        int (*start)(const Setup *setup, EngineProgress progress, void *userdata, EnginePool **ret);
+
+        /* Closes all connections, none of which may be in use. NULL is allowed. */
+        void (*stop)(EnginePool *pool);
+
+        /* Closes connections that have been idle for long. Returns when to call it again (CLOCK_MONOTONIC), UINT64_MAX: only
+         * after the next disconnect(). */
+        uint64_t (*expire)(EnginePool *pool, uint64_t now_usec);
+
+        /* ---- a connection ---- */
+
+        /* Provides a connection for one job: preferably one that has `sql` compiled. With a `hint` (NULL: none) the job may
+         * be one of very many, so the engine may check less often if the database is still the same. ERROR_BUSY: worth
+         * another try in a moment. */
+        bool (*connect)(EnginePool *pool, const char *sql, size_t sql_size, const EngineHint *hint, EngineConnection **ret,
+                        SqlError *error);
+
+        /* Takes a connection back, ends its transaction, and keeps it for the next job or closes it. Its statement must be
+         * released. NULL is allowed. */
+        void (*disconnect)(EnginePool *pool, EngineConnection *connection);
+
+        /* Keeps one read transaction from hold() to let_go() or disconnect(), for all statements in between. If none can
+         * begin now, each statement has its own. A statement that has been stepped keeps the transaction after let_go(). */
+        void (*hold)(EngineConnection *connection);
+        void (*let_go)(EngineConnection *connection);
+
+        /* True if this connection now keeps writers of other programs out. writer_waits() also asks the system if one of
+         * them waits, which costs more. */
+        bool (*keeps_writers_out)(const EngineConnection *connection);
+        bool (*writer_waits)(const EngineConnection *connection);
+
+        /* Frees memory that is easily filled again: the connection waits for a slow reader. */
+        void (*trim)(EngineConnection *connection);
+
+        /* ---- a statement ---- */
+
+        /* Compiles `sql`, which must have a NUL after its sql_size bytes, or finds it compiled. `hint` (NULL: none) is
+         * updated. With `describe` the columns are those of the database as it is now. Accepts exactly one statement, which
+         * must only read: EmptyStatement, SeveralStatements, ReadOnly, NotAllowed, and the engine's own errors. ERROR_BUSY:
+         * worth another try in a moment. */
+        bool (*compile)(EngineConnection *connection, const char *sql, size_t sql_size, bool describe, EngineHint *hint,
+                        EngineStatement **ret, SqlError *error);
+
+        /* Resets the statement and takes it back, which the engine may keep compiled. */
+        void (*release)(EngineStatement *statement);
+
+        /* The caller frees ret->strings. OutOfMemory. */
+        bool (*describe)(EngineStatement *statement, EngineDescription *ret, SqlError *error);
+
+        /* Provides the payload of the COLUMNS frame of a statement that was stepped (statement-frames.h makes one), borrowed
+         * until release(). LimitsExceeded, OutOfMemory. */
+        bool (*columns)(EngineStatement *statement, uint32_t page_size, const uint8_t **ret_payload, size_t *ret_size,
+                        SqlError *error);
+
+        /* Binds all parameters of `spec`, which must live until release(). Each parameter must get exactly one value;
+         * otherwise the error is ParameterCount or UnknownParameter. */
+        bool (*bind)(EngineStatement *statement, const JobSpec *spec, SqlError *error);
+
+        /* Makes the first step. Sets sink->n_columns and sink->row_waits. ENGINE_ROW, DONE, BUSY or FAILED. */
+        EngineResult (*step)(EngineStatement *statement, RowSink *sink, SqlError *error);
+
+        /* Encodes the row that waits, then steps and encodes more. Any result except BUSY and ROW. */
+        EngineResult (*fill)(EngineStatement *statement, RowSink *sink, SqlError *error);
+
+        /* Tells the type of value `i` of the row that waits, and its size in a row, without reading more of it than needed.
+         * OutOfMemory. */
+        bool (*measure)(EngineStatement *statement, unsigned i, ValueType *ret_type, uint64_t *ret_size, SqlError *error);
+
+        /* Returns the bytes of value `i`, which must have some, as a row has them; numbers are stored in `number`. Valid
+         * until the next step or reset. NULL: an error, OutOfMemory. */
+        const uint8_t *(*value)(EngineStatement *statement, unsigned i, uint8_t number[static 8], SqlError *error);
+
+        /* Adds the engine's counts since the last call. */
+        void (*counters)(EngineStatement *statement, EndCounters *counters);
+
+        /* Takes the statement back to before its first step; it keeps no lock. Its parameters stay bound. */
+        void (*reset)(EngineStatement *statement);
+
+        /* ---- errors ---- */
+
+        /* Turns the error of connect(), compile() or step() that was worth another try into the one for a client, after all
+         * tries have failed. */
+        void (*give_up)(SqlError *error);
+} Engine;
+
+/* Checks that SQL of this size may be compiled: LimitsExceeded. */
+bool engine_check_sql_size(const Setup *setup, size_t sql_size, SqlError *error);
+
+#endif

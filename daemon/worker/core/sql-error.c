@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See sql-error.h.
+ */
+#include "daemon/worker/core/sql-error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dbus-interfaces/wire/page-encoder.h"
+
+void sql_error_done(SqlError *e) {
+        free(e->message);
+        *e = SQL_ERROR_INIT;
+}
+
+bool sql_error_set(SqlError *e, ErrorNumber error, const char *format, ...) {
+        char *message = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        if (vasprintf(&message, format, ap) < 0)
+                message = NULL;
+        va_end(ap);
+        if (message && strlen(message) > SQLIPC_MESSAGE_SIZE_MAX)
+                strcpy(message + page_message_kept(message), PAGE_ELLIPSIS);
+        free(e->message);
+        *e = (SqlError) { .error = error, .sql_offset = -1, .message = message };
+        return false;
+}
+
+Failure sql_error_as_failure(const SqlError *e) {
+        return (Failure) {
+                .error = e->error,
+                .extended_code = e->extended_code,
+                .sql_offset = e->sql_offset,
+                .message = e->message ?: "out of memory",
+        };
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See sqlite-engine.h. The engine's pool is a Pool, its connection a PooledConnection, its statement an
+ * SqliteStatement; this file only translates.
+ */
+#include "daemon/worker/sqlite/sqlite-engine.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+
+#include "daemon/worker/sqlite/bind.h"
+#include "daemon/worker/sqlite/describe-statement.h"
+#include "daemon/worker/sqlite/heap.h"
+#include "daemon/worker/sqlite/pool.h"
+#include "daemon/worker/sqlite/sqlite-rows.h"
+#include "daemon/worker/sqlite/vfs.h"
+
+/* Pages (1 MiB) that a sorter fills before it uses a temporary file. When it merges these pieces, it keeps a buffer of a
+ * page and a row for each piece as long as it lives: for 200 MB of rows 1.1 MiB. With half as many pages the buffers would
+ * take twice that. */
+#define SORTER_PAGES 256
+
+static Pool *pool_of(EnginePool *pool) {
+        return (Pool *) (void *) pool;
+}
+
+static PooledConnection *connection_of(EngineConnection *connection) {
+        return (PooledConnection *) (void *) connection;
+}
+
+static const SqliteConnection *readable_of(const EngineConnection *connection) {
+        return &((const PooledConnection *) (const void *) connection)->sqlite;
+}
+
+static SqliteStatement *statement_of(EngineStatement *statement) {
+        return (SqliteStatement *) (void *) statement;
+}
+
+/* ---- process and pool ---- */
+
+/* Returns an SQLite result code. */
+static int configure(const Setup *setup) {
+        int rc;
+
+        rc = sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 1); /* sqlite3_memory_highwater() needs it */
+        if (rc == SQLITE_OK)
+                rc = heap_limit(setup->heap_size_max);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_config(SQLITE_CONFIG_PMASZ, SORTER_PAGES);
+        if (rc == SQLITE_OK) /* allocates row by row: one large block would outlive its rows, which go to a file */
+                rc = sqlite3_config(SQLITE_CONFIG_SMALL_MALLOC, 1);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_config(SQLITE_CONFIG_MMAP_SIZE, (sqlite3_int64) 0, (sqlite3_int64) 0);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_initialize();
+        return rc == SQLITE_OK ? vfs_register(setup->temp_size_max) : rc;
+}
+
+static int engine_init(const Setup *setup) {
+        return configure(setup) == SQLITE_OK ? 0 : -ENOTSUP;
+}
+
+static int engine_start(const Setup *setup, EngineProgress progress, void *userdata, EnginePool **ret) {
+        Pool *pool;
+        int r = pool_new(setup, progress, userdata, &pool);
+
+        if (r == 0)
+                *ret = (EnginePool *) (void *) pool;
+        return r;
+}
+
+static void engine_stop(EnginePool *pool) {
+        (void) pool_free(pool_of(pool));
+}
+
+static uint64_t engine_expire(EnginePool *pool, uint64_t now_usec) {
+        return pool_expire(pool_of(pool), now_usec);
+}
+
+/* ---- connections ---- */
+
+static bool engine_connect(EnginePool *pool, const char *sql, size_t sql_size, const EngineHint *hint,
+                           EngineConnection **ret, SqlError *error) {
+        PooledConnection *c;
+
+        if (!pool_take(pool_of(pool), sql, sql_size, hint, &c, error))
+                return false;
+        *ret = (EngineConnection *) (void *) c;
+        return true;
+}
+
+static void engine_disconnect(EnginePool *pool, EngineConnection *connection) {
+        pool_give(pool_of(pool), connection_of(connection));
+}
+
+static void engine_hold(EngineConnection *connection) {
+        sqlite_connection_hold(&connection_of(connection)->sqlite);
+}
+
+static void engine_let_go(EngineConnection *connection) {
+        sqlite_connection_let_go(&connection_of(connection)->sqlite);
+}
+
+static bool engine_keeps_writers_out(const EngineConnection *connection) {
+        return sqlite_connection_keeps_writers_out(readable_of(connection));
+}
+
+static bool engine_writer_waits(const EngineConnection *connection) {
+        return sqlite_connection_writer_waits(readable_of(connection));
+}
+
+static void engine_trim(EngineConnection *connection) {
+        (void) sqlite3_db_release_memory(readable_of(connection)->db);
+        (void) sqlite3_db_release_memory(readable_of(connection)->file);
+}
+
+/* ---- statements ---- */
+
+static bool engine_compile(EngineConnection *connection, const char *sql, size_t sql_size, bool describe, EngineHint *hint,
+                           EngineStatement **ret, SqlError *error) {
+        StatementCache *cache = &connection_of(connection)->statements;
+        SqliteStatement *s;
+
+        if (describe)
+                statement_cache_refresh(cache);
+        if (!statement_cache_compile(cache, sql, sql_size, hint, &s, error))
+                return false;
+        *ret = (EngineStatement *) (void *) s;
+        return true;
+}
+
+static void engine_release(EngineStatement *statement) {
+        sqlite_statement_release(statement_of(statement));
+}
+
+static bool engine_describe(EngineStatement *statement, EngineDescription *ret, SqlError *error) {
+        return describe_statement(statement_of(statement)->stmt, ret, error);
+}
+
+static bool engine_columns(EngineStatement *statement, uint32_t page_size, const uint8_t **ret_payload, size_t *ret_size,
+                           SqlError *error) {
+        return sqlite_statement_columns(statement_of(statement), page_size, ret_payload, ret_size, error);
+}
+
+static bool engine_bind(EngineStatement *statement, const JobSpec *spec, SqlError *error) {
+        return bind_parameters(statement_of(statement)->connection->db, statement_of(statement)->stmt, spec, error);
+}
+
+static EngineResult engine_step(EngineStatement *statement, RowSink *sink, SqlError *error) {
+        return sqlite_rows_step(statement_of(statement), sink, error);
+}
+
+static EngineResult engine_fill(EngineStatement *statement, RowSink *sink, SqlError *error) {
+        return sqlite_rows_fill(statement_of(statement), sink, error);
+}
+
+static bool engine_measure(EngineStatement *statement, unsigned i, ValueType *ret_type, uint64_t *ret_size,
+                           SqlError *error) {
+        return sqlite_rows_measure(statement_of(statement), i, ret_type, ret_size, error);
+}
+
+static const uint8_t *engine_value(EngineStatement *statement, unsigned i, uint8_t number[static 8], SqlError *error) {
+        return sqlite_rows_value(statement_of(statement), i, number, error);
+}
+
+static void engine_counters(EngineStatement *statement, EndCounters *counters) {
+        sqlite3_stmt *stmt = statement_of(statement)->stmt;
+
+        counters->vm_steps += (uint64_t) sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_VM_STEP, 1);
+        counters->fullscan_steps += (uint64_t) sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_FULLSCAN_STEP, 1);
+        counters->sorts += (uint64_t) sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_SORT, 1);
+        counters->autoindexes += (uint64_t) sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_AUTOINDEX, 1);
+}
+
+static void engine_reset(EngineStatement *statement) {
+        (void) sqlite3_reset(statement_of(statement)->stmt);
+}
+
+/* ---- errors ---- */
+
+static void engine_give_up(SqlError *error) {
+        int code = error->extended_code;
+
+        if (code == SQLITE_PROTOCOL) /* a log that cannot be read for so long was left so by a writer that died */
+                (void) sql_error_set(error, ERROR_NEEDS_OWNER,
+                                     "the \"-wal\" and \"-shm\" files of this WAL database are in a state that only a "
+                                     "writer can repair. Open the database once with a program that may write to it.");
+        else
+                (void) sql_error_set(error, ERROR_BUSY,
+                                     "a writer keeps the database locked (BusyTimeoutSec= passed): try again later");
+        error->extended_code = code == SQLITE_PROTOCOL ? SQLITE_PROTOCOL : SQLITE_BUSY;
+}
+
+const Engine sqlite_engine = {
+        .init = engine_init,
+        .start = engine_start,
+        .stop = engine_stop,
+        .expire = engine_expire,
+        .connect = engine_connect,
+        .disconnect = engine_disconnect,
+        .hold = engine_hold,
+        .let_go = engine_let_go,
+        .keeps_writers_out = engine_keeps_writers_out,
+        .writer_waits = engine_writer_waits,
+        .trim = engine_trim,
+        .compile = engine_compile,
+        .release = engine_release,
+        .describe = engine_describe,
+        .columns = engine_columns,
+        .bind = engine_bind,
+        .step = engine_step,
+        .fill = engine_fill,
+        .measure = engine_measure,
+        .value = engine_value,
+        .counters = engine_counters,
+        .reset = engine_reset,
+        .give_up = engine_give_up,
+};

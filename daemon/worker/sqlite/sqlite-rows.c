@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See sqlite-rows.h.
+ */
+#include "daemon/worker/sqlite/sqlite-rows.h"
+
+#include <sqlite3.h>
+#include <string.h>
+
+#include "daemon/worker/core/row-sink.h"
+
+/* Sets the error for SQLite's failure. If the progress handler has set an error, that is the reason, whatever SQLite made of
+ * the interrupt: a virtual table may turn it into another error. */
+static EngineResult fail(SqliteStatement *s, int rc, SqlError *error) {
+        if (error->error == ERROR_NONE)
+                (void) sqlite_connection_fail(s->connection, rc, 0, error);
+        if (error->error == ERROR_LIMITS_EXCEEDED && (rc & 0xff) == SQLITE_TOOBIG)
+                error->error = ERROR_ROW_TOO_LARGE; /* already one value is too large */
+        return ENGINE_FAILED;
+}
+
+static bool fail_memory(SqliteStatement *s, SqlError *error) {
+        (void) fail(s, SQLITE_NOMEM, error);
+        return false;
+}
+
+/* True if another program is in the way for a moment: a lock, a log that is being recovered, a schema that keeps
+ * changing. */
+static bool is_transient(int rc) {
+        return (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_PROTOCOL || (rc & 0xff) == SQLITE_SCHEMA;
+}
+
+static EngineResult step(SqliteStatement *s, RowSink *sink, int *ret_rc) {
+        int rc = sqlite3_step(s->stmt); /* the connection has the reason of a failure until it is used again */
+
+        *ret_rc = rc;
+        sink->row_waits = rc == SQLITE_ROW;
+        return rc == SQLITE_ROW ? ENGINE_ROW : rc == SQLITE_DONE ? ENGINE_DONE : ENGINE_FAILED;
+}
+
+EngineResult sqlite_rows_step(SqliteStatement *s, RowSink *sink, SqlError *error) {
+        int rc;
+        EngineResult result = step(s, sink, &rc);
+
+        if (result == ENGINE_FAILED && is_transient(rc) && error->error == ERROR_NONE) {
+                (void) sql_error_set(error, ERROR_BUSY, "%s", sqlite3_errstr(rc));
+                error->extended_code = rc;
+                return ENGINE_BUSY;
+        }
+        if (result == ENGINE_FAILED)
+                return fail(s, rc, error);
+        sink->n_columns = (unsigned) sqlite3_column_count(s->stmt);
+        return result;
+}
+
+/* Encodes the row that waits. ENGINE_FAILED: SQLite had no memory to convert a value. */
+static EngineResult encode(SqliteStatement *s, RowSink *sink) {
+        PageEncoder *e = sink->encoder;
+        int n = (int) sink->n_columns;
+        EngineResult result = row_sink_begin(sink);
+
+        if (result != ENGINE_ROW)
+                return result;
+        for (int i = 0; i < n; i++) {
+                /* One lookup for each column: sqlite3_column_type/text/bytes would each repeat it. The value is
+                 * "unprotected", which only matters if threads share the connection (see sqlite3_value in sqlite3.h). */
+                sqlite3_value *v = sqlite3_column_value(s->stmt, i);
+                const void *bytes;
+                uint8_t *at;
+                size_t size;
+
+                switch (sqlite3_value_type(v)) {
+                case SQLITE_INTEGER:
+                        page_encoder_add_int64(e, sqlite3_value_int64(v));
+                        break;
+                case SQLITE_FLOAT:
+                        page_encoder_add_double(e, sqlite3_value_double(v));
+                        break;
+                case SQLITE_TEXT:
+                        bytes = sqlite3_value_text(v);
+                        if (!bytes) {
+                                page_encoder_abort_row(e);
+                                return ENGINE_FAILED;
+                        }
+                        page_encoder_add_text(e, bytes, (size_t) sqlite3_value_bytes(v));
+                        break;
+                case SQLITE_BLOB:
+                        /* the size before the blob: zeroblob() need not be expanded if it does not fit anyway */
+                        size = (size_t) sqlite3_value_bytes(v);
+                        at = page_encoder_add(e, VALUE_BLOB, size);
+                        if (!at || size == 0)
+                                break;
+                        bytes = sqlite3_value_blob(v);
+                        if (!bytes) {
+                                page_encoder_abort_row(e);
+                                return ENGINE_FAILED;
+                        }
+                        memcpy(at, bytes, size);
+                        break;
+                default:
+                        page_encoder_add_null(e);
+                }
+        }
+        return row_sink_end(sink);
+}
+
+EngineResult sqlite_rows_fill(SqliteStatement *s, RowSink *sink, SqlError *error) {
+        for (;;) {
+                EngineResult result = sink->row_waits ? encode(s, sink) : ENGINE_ROW;
+                int rc = SQLITE_NOMEM;
+
+                if (result == ENGINE_ROW)
+                        result = step(s, sink, &rc);
+                if (result == ENGINE_FAILED)
+                        return fail(s, rc, error);
+                if (result != ENGINE_ROW)
+                        return result;
+        }
+}
+
+/* Does not expand a zeroblob(), which may be over the limit. */
+bool sqlite_rows_measure(SqliteStatement *s, unsigned i, ValueType *ret_type, uint64_t *ret_size, SqlError *error) {
+        sqlite3_value *v = sqlite3_column_value(s->stmt, (int) i);
+
+        *ret_type = (ValueType) sqlite3_value_type(v);
+        *ret_size = 0;
+        switch (*ret_type) {
+        case VALUE_INTEGER:
+        case VALUE_REAL:
+                *ret_size = 8;
+                break;
+        case VALUE_TEXT:
+                if (!sqlite3_value_text(v)) /* could not be converted to UTF-8 */
+                        return fail_memory(s, error);
+                *ret_size = (uint64_t) sqlite3_value_bytes(v) + 1; /* SQLite puts a NUL after it */
+                break;
+        case VALUE_BLOB:
+                *ret_size = (uint64_t) sqlite3_value_bytes(v);
+                break;
+        case VALUE_NULL:
+                break;
+        }
+        return true;
+}
+
+const uint8_t *sqlite_rows_value(SqliteStatement *s, unsigned i, uint8_t number[static 8], SqlError *error) {
+        sqlite3_value *v = sqlite3_column_value(s->stmt, (int) i);
+        const uint8_t *bytes;
+
+        switch (sqlite3_value_type(v)) {
+        case SQLITE_INTEGER:
+                store_le64(number, (uint64_t) sqlite3_value_int64(v));
+                return number;
+        case SQLITE_FLOAT:
+                store_le_double(number, sqlite3_value_double(v));
+                return number;
+        case SQLITE_TEXT:
+                bytes = sqlite3_value_text(v);
+                break;
+        default:
+                bytes = sqlite3_value_blob(v);
+        }
+        if (!bytes)
+                (void) fail_memory(s, error);
+        return bytes;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. See sqlite-statement.h.
+ */
+#include "daemon/worker/sqlite/sqlite-statement.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+
+#include "daemon/worker/core/statement-frames.h"
+#include "daemon/worker/sqlite/describe-statement.h"
+
+void sqlite_statement_clear(SqliteStatement *s) {
+        (void) sqlite3_finalize(s->stmt);
+        free(s->sql);
+        free(s->columns);
+        *s = (SqliteStatement) { .connection = s->connection };
+}
+
+void sqlite_statement_release(SqliteStatement *s) {
+        static uint64_t use;
+
+        if (!s->sql) {
+                sqlite_statement_clear(s);
+                return;
+        }
+        (void) sqlite3_reset(s->stmt); /* returns the error of the last step again, which has been handled */
+        (void) sqlite3_clear_bindings(s->stmt);
+        s->used = ++use;
+}
+
+static bool make_columns(SqliteStatement *s, uint32_t page_size, SqlError *error) {
+        EngineDescription d;
+        bool ok;
+
+        if (!describe_statement(s->stmt, &d, error))
+                return false;
+        ok = statement_frames_columns(&d, page_size, &s->columns, &s->columns_size, error);
+        free(d.strings);
+        return ok;
+}
+
+bool sqlite_statement_columns(SqliteStatement *s, uint32_t page_size, const uint8_t **ret_payload, size_t *ret_size,
+                              SqlError *error) {
+        if (sqlite3_stmt_status(s->stmt, SQLITE_STMTSTATUS_REPREPARE, 1) > 0) {
+                free(s->columns);
+                s->columns = NULL;
+        }
+        if (!s->columns && !make_columns(s, page_size, error))
+                return false;
+        statement_frames_set_page_size(s->columns, page_size);
+        *ret_payload = s->columns;
+        *ret_size = s->columns_size;
+        return true;
+}

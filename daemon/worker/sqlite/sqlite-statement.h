@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Side: worker. A compiled statement, with the data that is kept beside it for its next run. It lives in a slot of its
+ * connection's cache (statement-cache.h).
+ */
+#ifndef SQLIPC_DAEMON_WORKER_SQLITE_SQLITE_STATEMENT_H
+#define SQLIPC_DAEMON_WORKER_SQLITE_SQLITE_STATEMENT_H
+
+#include "daemon/worker/sqlite/sqlite-connection.h"
+
+typedef struct SqliteStatement {
+        SqliteConnection *connection; /* borrowed */
+        sqlite3_stmt *stmt;   /* NULL: the slot is free */
+        char *sql;            /* owned, sql_size bytes; NULL: the statement is not kept after its run */
+        size_t sql_size;
+        uint64_t id;          /* never used before in this worker */
+        uint64_t used;        /* larger is later */
+        uint8_t *columns;     /* owned: the COLUMNS payload of the last compile; NULL: not made yet */
+        size_t columns_size;
+} SqliteStatement;
+
+/* Finalizes the statement, which frees the slot. A free slot is allowed. */
+void sqlite_statement_clear(SqliteStatement *s);
+
+/* Resets the statement, and keeps it for the next run of the same SQL, or finalizes it. */
+void sqlite_statement_release(SqliteStatement *s);
+
+/* Provides the COLUMNS payload of a statement that was stepped, made again only if the statement was recompiled. Borrowed
+ * until sqlite_statement_release(). */
+bool sqlite_statement_columns(SqliteStatement *s, uint32_t page_size, const uint8_t **ret_payload, size_t *ret_size,
+                              SqlError *error);
+
+#endif
